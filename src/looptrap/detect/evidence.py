@@ -1,0 +1,18 @@
+"""Evidence: what a signal saw, in names, counts and lengths; never in prompt text."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Evidence(msgspec.Struct, frozen=True, gc=False):
+    """What repeats, how often, and since when."""
+
+    signal: str
+    """The scope or signal that saw it (`conversation`, `repeat`, …)."""
+    what: str
+    """What repeats, in words for a person: tool names, counts and lengths only."""
+    count: int
+    since: int = 0
+    """The round in which it began; 0 for what is counted across requests."""
+    confidence: float = 1.0

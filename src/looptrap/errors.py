@@ -1,0 +1,62 @@
+"""Every exception Looptrap raises on purpose.
+
+LooptrapError
+├── ConfigError          the configuration cannot be used; lists every mistake at once
+├── CallError            a call handed to the library cannot be read
+└── LoopDetectedError    the call was refused: the agent is going in circles
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+class LooptrapError(Exception):
+    """Anything Looptrap raises on purpose."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One mistake in a configuration: where, and what is wrong with what is allowed."""
+
+    place: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.message}" if self.place else self.message
+
+
+class ConfigError(LooptrapError):
+    """The configuration cannot be used; `problems` lists every mistake found."""
+
+    def __init__(self, problems: Sequence[Problem] | str) -> None:
+        self.problems = [Problem("", problems)] if isinstance(problems, str) else list(problems)
+        super().__init__("\n".join(map(str, self.problems)))
+
+
+class CallError(LooptrapError):
+    """A call handed to the library is not something that can be read as a request."""
+
+
+class LoopDetectedError(LooptrapError):
+    """The call was refused: the agent is going in circles."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hit_count: int,
+        cooldown_seconds: float,
+        fingerprint: str,
+        rule: str,
+        evidence: Sequence[Any] = (),
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hit_count = hit_count
+        self.cooldown_seconds = cooldown_seconds
+        self.fingerprint = fingerprint
+        self.rule = rule
+        self.evidence = tuple(evidence)

@@ -1,0 +1,1 @@
+"""What to do about it: rules, policies, verdicts. Pure: no I/O, no clock, no randomness."""

@@ -1,0 +1,62 @@
+"""Rules: what to watch, how often it may happen, and what to do then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from looptrap.detect.window import Window
+from looptrap.policy.action import Action, Ladder
+
+SCOPES = ("conversation", "request", "session", "tool")
+"""What a rule can count across requests."""
+
+SIGNALS = ("repeat", "turn_budget")
+"""What a rule can read from the history inside one request."""
+
+Parts = Literal["all", "content", "calls"]
+Similarity = Literal["exact", "masked"]
+
+UNNAMED_FACTOR = 10
+"""Calls without a session id share a fingerprint; their thresholds are this much higher."""
+
+HIT_LIMIT = 10_000
+"""Stores count hits exactly up to here; no threshold may lie above."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """Act when what it watches happens as often, within its window, as its ladder says."""
+
+    name: str
+    watch: str
+    ladder: Ladder
+    by: tuple[str, ...] = ("caller",)
+    similarity: Similarity = "exact"
+    tail: int = 3
+    parts: Parts = "all"
+    """What is compared: everything, texts only, or (of a history) calls without their results."""
+    rounds: int = 12
+    """How many of the latest rounds a history signal looks at."""
+    window: Window = field(default_factory=Window)
+    cooldown: float = 0.0
+    extend: bool = False
+    """Whether a refusal during a cooldown starts the cooldown anew."""
+    retry_after: float | None = None
+    enabled: bool = True
+
+    def override(
+        self,
+        *,
+        threshold: int | None = None,
+        action: Action | None = None,
+        window: float | None = None,
+        cooldown: float | None = None,
+    ) -> Rule:
+        """Return the rule with a project's own values in place of its own."""
+        return replace(
+            self,
+            ladder=self.ladder.override(threshold, action),
+            window=self.window if window is None else Window(window, self.window.kind),
+            cooldown=self.cooldown if cooldown is None else cooldown,
+        )

@@ -1,0 +1,35 @@
+"""Verdicts: what was decided about a call, and why."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from looptrap.detect.evidence import Evidence
+from looptrap.policy.action import Action
+
+Reason = Literal["", "loop_detected", "killed"]
+
+
+class Verdict(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """What was decided about a call, and why."""
+
+    action: Action = Action.ALLOW
+    reason: Reason = ""
+    policy: str = ""
+    rule: str = ""
+    message: str = ""
+    count: int = 0
+    """How often it has happened, refusals during the cooldown included."""
+    fingerprint: str = ""
+    """What was counted, as a versioned keyed digest; releases name it."""
+    cooldown_left: float = 0.0
+    retry_after: float | None = None
+    """What the rule wants clients told; None: the cooldown left."""
+    delay: float = 0.0
+    """How long a throttled call is held back, in seconds."""
+    evidence: tuple[Evidence, ...] = ()
+
+
+ALLOWED = Verdict()
