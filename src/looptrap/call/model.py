@@ -6,8 +6,10 @@ make: messages stay undecoded until somebody looks at them, and `tail(3)` decode
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from types import MappingProxyType
 from typing import Literal
 
 import msgspec
@@ -23,11 +25,10 @@ Dialect = Literal[
     "http",
 ]
 
-NO_CLAIMS: Mapping[str, str] = {}
+NO_CLAIMS: Mapping[str, str] = MappingProxyType({})
 
 
-@dataclass(slots=True)
-class Request:
+class Request(msgspec.Struct, gc=False):
     """What arrived, and from whom. Header names are lower-case bytes."""
 
     method: str = "POST"
@@ -41,8 +42,10 @@ class Request:
     session: str = ""
     """The session id the client sent; empty where it sent none."""
     address: str = ""
-    claims: Mapping[str, str] = field(default_factory=lambda: NO_CLAIMS)
+    claims: Mapping[str, str] = NO_CLAIMS
     """Verified JWT claims; empty unless somebody verified them."""
+    is_retry: bool = False
+    """A transport retry of the client's SDK, not a new decision of the agent."""
 
     def header(self, name: bytes) -> bytes | None:
         """Return the first header of that (lower-case) name."""
@@ -73,7 +76,11 @@ class ToolResult(msgspec.Struct, frozen=True, gc=False):
 
 
 class Message(msgspec.Struct, frozen=True, gc=False):
-    """One message: its text flattened, its tool calls and results apart."""
+    """One message: its text flattened, its tool calls and results apart.
+
+    Roles are `system`, `user`, `assistant` and `tool` (nothing but results) in every dialect; one
+    that no dialect knows stays as it was sent.
+    """
 
     role: str
     text: str = ""
@@ -99,93 +106,117 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     """The answer ended before it was complete."""
 
 
-class Call:
+class Call(msgspec.Struct, gc=False, eq=False):
     """One request in neutral form."""
 
-    __slots__ = (
-        "_messages",
-        "_raws",
-        "_read",
-        "_read_tools",
-        "_tools",
-        "chain",
-        "dialect",
-        "generates",
-        "model",
-        "request",
-        "stream",
-        "user",
-    )
+    # Call and Request are Structs because one of each is made for every request: made in C, they
+    # cost a fifth of a class with an __init__ of its own.
 
-    def __init__(
-        self,
-        request: Request,
-        dialect: Dialect,
-        *,
-        model: str = "",
-        stream: bool = False,
-        user: str = "",
-        chain: str = "",
-        generates: bool = False,
-        raws: Sequence[msgspec.Raw] = (),
-        read: Callable[[msgspec.Raw], Message] | None = None,
-        read_tools: Callable[[], tuple[str, ...]] | None = None,
-    ) -> None:
-        self.request = request
-        self.dialect = dialect
-        self.model = model
-        self.stream = stream
-        self.user = user
-        """The end user the client named (`user`, `metadata.user_id`)."""
-        self.chain = chain
-        """Server-side history this call continues (`previous_response_id`, `conversation`)."""
-        self.generates = generates
-        """Whether a model writes an answer: not embeddings, token counts, lists or other HTTP."""
-        self._raws = raws
-        self._read = read
-        self._read_tools = read_tools
-        self._messages: list[Message] | None = None
-        self._tools: tuple[str, ...] | None = None
-
-    def __len__(self) -> int:
-        """Return the number of messages, decoding none of them."""
-        return len(self._raws)
+    request: Request
+    dialect: Dialect
+    model: str = ""
+    stream: bool = False
+    user: str = ""
+    """The end user the client named (`user`, `metadata.user_id`)."""
+    chain: str = ""
+    """Server-side history this call continues (`previous_response_id`, `conversation`)."""
+    generates: bool = False
+    """Whether a model writes an answer: not embeddings, token counts, lists or other HTTP."""
+    raws: Sequence[msgspec.Raw] = ()
+    """The messages, undecoded."""
+    read: Callable[[msgspec.Raw], Message] | None = None
+    """Reads one of `raws`; never raises."""
+    scattered: bool = False
+    """Whether one turn of the assistant may lie scattered over several of `raws`."""
+    read_tools: Callable[[], tuple[str, ...]] | None = None
+    """Reads the names of the tools offered; never raises."""
+    _messages: list[Message] | None = None
+    _tools: tuple[str, ...] | None = None
 
     def tail(self, count: int) -> list[Message]:
         """Return the last `count` messages, decoding no others."""
+        if count < 1 or self.read is None:
+            return []
         if self._messages is not None:
             return self._messages[-count:]
-        if self._read is None:
-            return []
-        return [self._read(raw) for raw in self._raws[-count:]]
+        if self.scattered:
+            return list(islice(self.backwards(), count))[::-1]
+        return list(map(self.read, self.raws[-count:]))
+
+    def backwards(self) -> Iterator[Message]:
+        """Yield the messages from the last to the first, decoding each as it comes."""
+        if self._messages is not None:
+            return reversed(self._messages)
+        if self.read is None:
+            return iter(())
+        messages = map(self.read, reversed(self.raws))
+        return _gathered(messages) if self.scattered else messages
 
     @property
     def messages(self) -> list[Message]:
         """Return all messages; decoded on the first use."""
         if self._messages is None:
-            self._messages = self.tail(len(self._raws)) if self._raws else []
+            self._messages = list(self.backwards())[::-1]
         return self._messages
 
     @property
     def tools(self) -> tuple[str, ...]:
         """Return the names of the tools the request offers; decoded on the first use."""
         if self._tools is None:
-            self._tools = self._read_tools() if self._read_tools is not None else ()
+            self._tools = self.read_tools() if self.read_tools is not None else ()
         return self._tools
 
     def tool_uses(self) -> list[ToolUse]:
-        """Return every tool call of the history with its result.
+        """Return every tool call of the history with the result that followed it.
 
-        Results are matched by id; where a dialect sends none (Gemini), by name, in order.
+        Results are matched by id; where either side has none (Gemini), by name, in order.
         """
         calls: list[ToolCall] = []
-        results: dict[str, list[ToolResult]] = {}
+        found: list[ToolResult | None] = []
+        by_id: defaultdict[str, deque[int]] = defaultdict(deque)
+        by_name: defaultdict[str, deque[int]] = defaultdict(deque)
         for message in self.messages:
-            calls.extend(message.calls)
+            for call in message.calls:
+                by_id[call.id].append(len(calls))
+                by_name[call.name].append(len(calls))
+                calls.append(call)
+                found.append(None)
             for result in message.results:
-                results.setdefault(result.call_id or result.name, []).append(result)
-        matched = []
-        for call in calls:
-            waiting = results.get(call.id or call.name)
-            matched.append(ToolUse(call, waiting.pop(0) if waiting else None))
-        return matched
+                place = _first_open(by_id[result.call_id], found) if result.call_id else None
+                if place is None and result.name:
+                    place = _first_open(by_name[result.name], found)
+                if place is not None:
+                    found[place] = result
+        return list(map(ToolUse, calls, found))
+
+
+def _gathered(backwards: Iterator[Message]) -> Iterator[Message]:
+    """Join what an assistant said and called in one turn; a result in between ends the turn."""
+    turn: list[Message] = []
+    for message in backwards:
+        if turn and (message.role != "assistant" or turn[0].role != "assistant" or message.results):
+            yield _joined(turn[::-1])
+            turn = []
+        turn.append(message)
+    if turn:
+        yield _joined(turn[::-1])
+
+
+def _joined(turn: Sequence[Message]) -> Message:
+    if len(turn) == 1:
+        return turn[0]
+    return Message(
+        "assistant",
+        "\n".join(message.text for message in turn if message.text),
+        tuple(call for message in turn for call in message.calls),
+        turn[-1].results,
+    )
+
+
+def _first_open(places: deque[int], found: Sequence[ToolResult | None]) -> int | None:
+    """Return the first place without a result, dropping those that have one."""
+    while places:
+        if found[places[0]] is None:
+            return places[0]
+        places.popleft()
+    return None

@@ -13,6 +13,6 @@ class Evidence(msgspec.Struct, frozen=True, gc=False):
     what: str
     """What repeats, in words for a person: tool names, counts and lengths only."""
     count: int
-    since: int = 0
-    """The round in which it began; 0 for what is counted across requests."""
+    ago: int = 0
+    """So many rounds ago it began; 0 for what is counted across requests."""
     confidence: float = 1.0

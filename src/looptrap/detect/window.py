@@ -6,6 +6,9 @@ from enum import StrEnum
 
 import msgspec
 
+HIT_LIMIT = 10_000
+"""A key's hits are counted exactly up to here; no threshold may lie above."""
+
 
 class WindowKind(StrEnum):
     """How a window moves."""

@@ -31,7 +31,7 @@ class Action(StrEnum):
 class Ladder:
     """From which count on which action is taken; counts and severities rise together."""
 
-    __slots__ = ("first", "steps")
+    __slots__ = ("first", "last", "steps")
 
     def __init__(self, thresholds: Mapping[Action, int]) -> None:
         steps = sorted(thresholds.items(), key=lambda step: step[0].severity)
@@ -46,6 +46,7 @@ class Ladder:
         self.steps: tuple[tuple[Action, int], ...] = tuple(steps)
         self.first: int = steps[0][1]
         """The lowest count at which anything is done."""
+        self.last: int = steps[-1][1]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Ladder) and self.steps == other.steps

@@ -80,4 +80,5 @@ class KillSwitch:
     """Descriptor (`caller`, `session`, `model`, `header:x-team`, …) and value; all must match."""
     reason: str = ""
     expires: datetime | None = None
+    path_exact: str | None = None
     path_prefix: str | None = None

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from looptrap.detect.window import Window
+from looptrap.detect.window import HIT_LIMIT, Window
+from looptrap.errors import ConfigError
 from looptrap.policy.action import Action, Ladder
 
 SCOPES = ("conversation", "request", "session", "tool")
@@ -19,9 +20,6 @@ Similarity = Literal["exact", "masked"]
 
 UNNAMED_FACTOR = 10
 """Calls without a session id share a fingerprint; their thresholds are this much higher."""
-
-HIT_LIMIT = 10_000
-"""Stores count hits exactly up to here; no threshold may lie above."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +42,14 @@ class Rule:
     """Whether a refusal during a cooldown starts the cooldown anew."""
     retry_after: float | None = None
     enabled: bool = True
+
+    def __post_init__(self) -> None:
+        most = HIT_LIMIT // UNNAMED_FACTOR
+        if self.watch == "session" and self.ladder.last > most:
+            raise ConfigError(
+                f"rule {self.name!r}: threshold is {self.ladder.last}, must be {most} or less to"
+                f" watch sessions (calls without one are counted {UNNAMED_FACTOR} times as far)"
+            )
 
     def override(
         self,

@@ -8,6 +8,7 @@ import msgspec
 
 from looptrap.detect.evidence import Evidence
 from looptrap.policy.action import Action
+from looptrap.policy.policy import Compat
 
 Reason = Literal["", "loop_detected", "killed"]
 
@@ -30,6 +31,8 @@ class Verdict(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     delay: float = 0.0
     """How long a throttled call is held back, in seconds."""
     evidence: tuple[Evidence, ...] = ()
+    compat: tuple[Compat, ...] = ()
+    """Systems whose own answer headers the client is to see too."""
 
 
 ALLOWED = Verdict()

@@ -1,0 +1,1 @@
+"""What Looptrap costs: ratios of things measured in one run, never bare times."""

@@ -1,0 +1,116 @@
+"""Chat bodies to measure with: made here, the same in every run."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+WORDS = (
+    "the agent opens a report then asks the billing tool about an invoice error while the cache"
+    " layer times out and a customer waits for the status of order code seven"
+).split()
+UNIQUE = "@@ID@@"
+"""Stands in the last message of every body; replace it to make a call unlike any other."""
+
+
+class Author:
+    """Writes text that looks like work."""
+
+    def __init__(self, seed: int = 7) -> None:
+        self._random = random.Random(seed)
+
+    def text(self, size: int) -> str:
+        words = [self._random.choice(WORDS) for _ in range(size // 4 + 8)]
+        return " ".join(words)[:size]
+
+    def tool(self) -> str:
+        return self._random.choice(["bash", "read_file", "search"])
+
+
+def small() -> dict[str, Any]:
+    """About 1 KB: a system prompt and two questions."""
+    author = Author()
+    return {
+        "model": "gpt-4o-mini",
+        "messages": [
+            {"role": "system", "content": author.text(330)},
+            {"role": "user", "content": author.text(280)},
+            {"role": "user", "content": f"{UNIQUE} {author.text(180)}"},
+        ],
+        "temperature": 0.2,
+        "max_tokens": 256,
+    }
+
+
+def large(messages: int = 60, size: int = 58_000) -> dict[str, Any]:
+    """A long chat with tools, the user speaking every third message."""
+    author = Author()
+    each = (size - 6_000) // (messages - 1) - 60
+    history: list[dict[str, Any]] = [{"role": "system", "content": author.text(2_000)}]
+    for turn in range(messages - 2):
+        match turn % 3:
+            case 0:
+                history.append({"role": "user", "content": author.text(each)})
+            case 1:
+                asked = {"query": author.text(each - 160), "limit": 10, "page": turn}
+                history.append(_tool_call(turn, "search_docs", asked))
+            case _:
+                history.append(_tool_result(turn - 1, author.text(each)))
+    history.append({"role": "user", "content": f"{UNIQUE} {author.text(400)}"})
+    return {"model": "gpt-4o-mini", "messages": history, "tools": _tools(author, 8)}
+
+
+def agent(rounds: int = 40, size: int = 57_000) -> dict[str, Any]:
+    """One user message, then honest tool rounds: every call and result new."""
+    author = Author()
+    each = (size - 4_000) // rounds - 260
+    history: list[dict[str, Any]] = [
+        {"role": "system", "content": author.text(2_000)},
+        {"role": "user", "content": author.text(600)},
+    ]
+    for turn in range(rounds):
+        call = _tool_call(turn, author.tool(), {"command": author.text(60), "n": turn})
+        history.append({**call, "content": author.text(80)})
+        history.append(_tool_result(turn, author.text(each)))
+    history[-1]["content"] = f"{UNIQUE} {history[-1]['content']}"
+    return {"model": "gpt-4o-mini", "messages": history, "tools": _tools(author, 3)}
+
+
+def encoded(body: dict[str, Any]) -> bytes:
+    """Return the body as a client sends it."""
+    return json.dumps(body, separators=(",", ":")).encode()
+
+
+BODIES = {
+    "small": lambda: encoded(small()),
+    "large": lambda: encoded(large()),
+    "agent": lambda: encoded(agent()),
+    "1 MB": lambda: encoded(large(400, 1_000_000)),
+}
+
+
+def _tool_call(turn: int, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    call = {"id": f"call_{turn}", "type": "function", "function": function}
+    return {"role": "assistant", "content": None, "tool_calls": [call]}
+
+
+def _tool_result(turn: int, text: str) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": f"call_{turn}", "content": text}
+
+
+def _tools(author: Author, count: int) -> list[dict[str, Any]]:
+    properties = {"query": {"type": "string"}, "limit": {"type": "integer"}}
+    parameters = {"type": "object", "properties": properties, "required": ["query"]}
+    return [
+        {
+            "type": "function",
+            "function": {
+                "name": f"tool_{number}",
+                "description": author.text(200),
+                "parameters": parameters,
+            },
+        }
+        for number in range(count)
+    ]

@@ -1,0 +1,101 @@
+"""What judging a call costs: read + plan + hit + judge, beside `json.loads` of the same body.
+
+python -m bench.core [--preset default] [--profile]
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import json
+import pstats
+import resource
+import time
+from collections.abc import Callable
+
+from bench.bodies import BODIES, UNIQUE
+from looptrap.call.model import Request
+from looptrap.call.read import read
+from looptrap.detect.window import Window
+from looptrap.guard import Guard
+from looptrap.store.memory import MemoryStore
+from looptrap.store.model import Hit
+
+HEADERS = [
+    (b"host", b"127.0.0.1:4100"),
+    (b"content-type", b"application/json"),
+    (b"accept", b"*/*"),
+    (b"user-agent", b"OpenAI/Python 3.49.0"),
+    (b"authorization", b"Bearer sk-caller-001"),
+    (b"x-stainless-retry-count", b"0"),
+]
+
+
+def judge_all(preset: str, bodies: list[bytes]) -> Callable[[], None]:
+    """Return a run over the bodies, each for the first time, as the gateway would make it."""
+
+    def run() -> None:
+        guard = Guard.from_preset(preset, secret=b"bench")
+        now = 1_800_000_000.0
+        for body in bodies:
+            now += 0.001
+            request = Request("POST", "/v1/chat/completions", "", HEADERS, body, "caller")
+            plan = guard.plan(read(request), now)
+            ticket = guard.judge(plan, guard.store.hit(plan.hits, now, retry=request.is_retry))
+            guard.settle(ticket)
+
+    return run
+
+
+def cpu_us(run: Callable[[], None], calls: int, rounds: int = 7) -> float:
+    """Return the least CPU microseconds a call over several rounds: the rest is noise."""
+    best = float("inf")
+    for _ in range(rounds):
+        started = time.process_time()
+        run()
+        best = min(best, time.process_time() - started)
+    return best / calls * 1e6
+
+
+def loads_all(bodies: list[bytes]) -> Callable[[], None]:
+    def run() -> None:
+        for body in bodies:
+            json.loads(body)
+
+    return run
+
+
+def bytes_a_fingerprint(keys: int = 500_000) -> float:
+    """Return what one tracked fingerprint adds to the memory of this process."""
+    made = [number.to_bytes(16, "big") for number in range(keys)]
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    store, window = MemoryStore(), Window(60)
+    for key in made:
+        store.hit([Hit(bytes(bytearray(key)), window)], 1_800_000_000.0)
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / keys
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--preset", default="default")
+    parser.add_argument("--profile", action="store_true", help="show where the time goes")
+    options = parser.parse_args()
+
+    print(f"bytes a tracked fingerprint: {bytes_a_fingerprint():.0f}\n")
+    print(f"preset {options.preset}; CPU µs a call, the least of 7 rounds")
+    print(f"{'body':<8}{'bytes':>10}{'judged':>10}{'json.loads':>12}{'ratio':>8}")
+    for name, make in BODIES.items():
+        body = make()
+        calls = max(20, min(2_000, 20_000_000 // len(body)))
+        bodies = [body.replace(UNIQUE.encode(), b"%016d" % n) for n in range(calls)]
+        judge = judge_all(options.preset, bodies)
+        judged, loaded = cpu_us(judge, calls), cpu_us(loads_all(bodies), calls)
+        print(f"{name:<8}{len(body):>10}{judged:>10.1f}{loaded:>12.1f}{judged / loaded:>8.2f}")
+        if options.profile:
+            profile = cProfile.Profile()
+            profile.runcall(judge)
+            pstats.Stats(profile).sort_stats("tottime").print_stats(14)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""What every dialect reads alike: canonical JSON, flattened text, names of tools, broken messages.
+
+Canonical means that key order and spacing are gone: equal values give equal text.
+"""
+
+from __future__ import annotations
+
+import json
+from hashlib import blake2b
+from typing import Any
+from urllib.parse import unquote
+
+import msgspec
+
+from looptrap.call.model import Message
+
+UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
+"""What reading bytes from outside can raise."""
+
+ROLES = {"developer": "system", "model": "assistant", "function": "tool"}
+"""Roles that dialects name differently, in neutral form."""
+
+THOUGHT = frozenset({"thinking", "redacted_thinking", "reasoning"})
+"""Kinds of parts that read as nothing.
+
+A model thinks in other words each time, its signatures and encrypted forms never repeat, and
+clients drop old thoughts from a history. What was said, called and answered is what can repeat.
+"""
+
+PASSING = frozenset(
+    {"cache_control", "encrypted_content", "signature", "thoughtSignature", "thought_signature"}
+)
+"""Fields of a part that differ from one request to the next though the part is the same."""
+
+ABSENT = msgspec.Raw(b"null")
+"""A field that was not sent, or sent as null."""
+
+decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+def canonical(value: object) -> str:
+    """Return the canonical JSON of a decoded value."""
+    return _encode(value).decode()
+
+
+def arguments(value: object) -> str:
+    """Return a tool call's arguments, sent as JSON text or as a value, in canonical form.
+
+    Text that is not JSON stays as it is; none at all is `{}`, as models send both.
+    """
+    if type(value) is not str:
+        return "{}" if value is None else canonical(value)
+    try:
+        return _encode(decode(value)).decode()
+    except UNREADABLE:
+        return value if value and not value.isspace() else "{}"
+
+
+def flatten(content: object) -> str:
+    """Return the text of some content: text parts joined by line ends, others by their digest."""
+    if type(content) is str:
+        return content
+    if content is None:
+        return ""
+    if type(content) is list:
+        return "\n".join(text for part in content if (text := part_text(part)))
+    return part_text(content)
+
+
+def part_text(part: object) -> str:
+    """Return one part's text; of another kind of part its digest, of anything else its JSON."""
+    if not isinstance(part, dict):
+        return part if isinstance(part, str) else canonical(part)
+    kind = part.get("type")
+    text = part.get("refusal" if kind == "refusal" else "text")
+    if isinstance(text, str):
+        return text
+    if not isinstance(kind, str):
+        return canonical(part)
+    return "" if kind in THOUGHT else digest(kind, part)
+
+
+def digest(kind: str, part: dict[str, Any]) -> str:
+    """Return a part as its kind and a short digest, such as `[image_url 3f2a90c1d2e4b586]`."""
+    lasting = {key: value for key, value in part.items() if key not in PASSING}
+    return f"[{kind} {blake2b(_encode(lasting), digest_size=8).hexdigest()}]"
+
+
+def identity(value: object) -> str:
+    """Return an id as text, whatever type it was sent as; nothing for null."""
+    if type(value) is str:
+        return value
+    return "" if value is None else canonical(value)
+
+
+def role(name: object) -> str:
+    """Return a role in neutral form; "" for what cannot be one."""
+    return ROLES.get(name, name) if type(name) is str else ""
+
+
+def malformed(raw: msgspec.Raw) -> Message:
+    """Return a message that does not fit its dialect: its role if it has one, its JSON as text."""
+    try:
+        value = decode(mend(bytes(raw)))
+        return Message(role(value.get("role")) if type(value) is dict else "", canonical(value))
+    except UNREADABLE:
+        return Message("", bytes(raw).decode("utf-8", "replace"))
+
+
+def mend(body: bytes) -> bytes:
+    """Return strict JSON for what is nearly JSON; raises ValueError or RecursionError otherwise.
+
+    Clients that cut strings by length send half an emoji, and Python's own encoder writes NaN.
+    Some providers take them all the same; so must a guard.
+    """
+    value = json.loads(body.decode("utf-8", "replace"), parse_constant=str)
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def spoken(by: bytes, content: msgspec.Raw | bytes) -> msgspec.Raw:
+    """Return content that stands outside the messages as a raw message of that role."""
+    return msgspec.Raw(b'{"role":"%b","content":%b}' % (by, bytes(content)))
+
+
+def model_in_path(path: str) -> str:
+    """Return the model a path names, as Azure's (`…/deployments/x/…`) and Google's (`…/x:…`) do."""
+    _, found, rest = path.partition("/deployments/")
+    if found:
+        return unquote(rest.partition("/")[0])
+    return unquote(path.rpartition("/")[2]).rpartition(":")[0]
+
+
+def tool_names(offered: msgspec.Raw) -> tuple[str, ...]:
+    """Return the names of the tools offered; a built-in tool's kind, where it has no name."""
+    try:
+        tools = decode(offered)
+    except UNREADABLE:
+        return ()
+    if type(tools) is not list:
+        return ()
+    return tuple(name for tool in tools if type(tool) is dict for name in _names(tool))
+
+
+def _names(tool: dict[str, Any]) -> list[str]:
+    declared = tool.get("functionDeclarations", tool.get("function_declarations"))
+    if type(declared) is list:
+        return [name for inner in declared if type(inner) is dict for name in _names(inner)]
+    kind = tool.get("type")
+    inner = tool.get(kind) if type(kind) is str else None
+    name = tool.get("name") or (inner.get("name") if type(inner) is dict else None) or kind
+    if type(name) is str:
+        return [name]
+    return [] if tool.get("name") else [key for key in tool if key not in PASSING]

@@ -1,0 +1,22 @@
+"""The command line: `looptrap check` and `looptrap presets`.
+
+Commands import what they need when they run, so that `--help` and `--version` answer at once.
+"""
+
+from __future__ import annotations
+
+import click
+
+from looptrap import __version__
+from looptrap.cli.check import check
+from looptrap.cli.presets import presets
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="looptrap")
+def main() -> None:
+    """Stop runaway LLM agents before the bill does."""
+
+
+main.add_command(check)
+main.add_command(presets)

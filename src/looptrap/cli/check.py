@@ -1,0 +1,69 @@
+"""`looptrap check`: is a configuration valid, and what will happen under it?"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from looptrap.cli.failure import fail
+from looptrap.errors import ConfigError
+
+if TYPE_CHECKING:
+    from looptrap.config import Config
+
+
+@click.command(short_help="Check a configuration and say what will happen under it.")
+@click.argument("file", required=False, type=click.Path())
+@click.option("--effective", is_flag=True, help="Print every value and where it came from.")
+@click.option("--preset", metavar="NAME", help="Start from this preset.")
+def check(file: str | None, effective: bool, preset: str | None) -> None:
+    """Check FILE (TOML, or a Fairvisor bundle in JSON) and say what will happen under it.
+
+    Without FILE, check the environment and the built-in defaults. Mistakes go to standard
+    error, one a line, with exit status 2.
+    """
+    from looptrap.config import load
+
+    try:
+        config = load(file, env=os.environ, flags={"preset": preset})
+    except ConfigError as error:
+        fail(error, place=file or "")
+    if effective:
+        _print_effective(config)
+    else:
+        _print_summary(config)
+    for warning in config.warnings:
+        click.echo(f"warning: {warning}", err=True)
+
+
+def _print_effective(config: Config) -> None:
+    from looptrap.schema.wording import shown
+
+    lines = [(f"{place} = {shown(value)}", origin) for place, value, origin in config.effective()]
+    width = max(len(line) for line, _ in lines)
+    for line, origin in lines:
+        click.echo(f"{line.ljust(min(width, 72))}  # {origin}")
+
+
+def _print_summary(config: Config) -> None:
+    from looptrap.cli import sentence
+
+    source = f" of preset {config.preset}" if config.preset else ""
+    click.echo(click.style(f"Policies{source}", bold=True))
+    for policy in config.policies:
+        click.echo(f"  {sentence.of_policy(policy)}")
+        for rule in policy.rules:
+            click.echo(f"    {sentence.of_rule(rule)}")
+    if not any(rule.enabled for policy in config.policies for rule in policy.rules):
+        click.echo("  No rule is in effect: nothing is detected.")
+    for heading, sentences in (
+        ("Projects", [sentence.of_project(project) for project in config.projects]),
+        ("Kill switches", [sentence.of_kill_switch(one) for one in config.kill_switches]),
+        ("Otherwise", sentence.of_rest(config)),
+    ):
+        if sentences:
+            click.echo(click.style(heading, bold=True))
+        for each in sentences:
+            click.echo(f"  {each}")

@@ -1,0 +1,136 @@
+"""What a configuration means, in plain sentences."""
+
+from __future__ import annotations
+
+from looptrap.config import Config
+from looptrap.detect.window import WindowKind
+from looptrap.policy.action import Action
+from looptrap.policy.policy import KillSwitch, Policy, Project, Selector
+from looptrap.policy.rule import SIGNALS, UNNAMED_FACTOR, Rule
+from looptrap.schema.wording import escaped, listed, quoted, shown
+
+WATCHED = {
+    "conversation": "equal conversation",
+    "request": "equal request",
+    "session": "call of a session",
+    "tool": "equal tool call",
+    "repeat": "equal round",
+    "turn_budget": "tool call of a turn",
+}
+"""What a rule counts, by what it watches."""
+
+DONE = {
+    Action.WARN: "passes with a warning",
+    Action.THROTTLE: "is delayed",
+    Action.NUDGE: "passes with a nudge to the model",
+    Action.STOP: "is answered with a final message",
+    Action.BLOCK: "is blocked",
+}
+"""What happens to a call, by action."""
+
+
+def ordinal(count: int) -> str:
+    """Return `1st`, `2nd`, `11th`, …"""
+    if count % 100 in (11, 12, 13):
+        return f"{count}th"
+    return f"{count}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(count % 10, 'th') }"
+
+
+def of_policy(policy: Policy) -> str:
+    """Say whom a policy binds, and whether it acts."""
+    mode = " (shadow: reported, never acted on)" if policy.mode == "shadow" else ""
+    rules = "" if policy.rules else ", has no rules"
+    return f"{escaped(policy.name)}{mode}: binds {_selected(policy.select)}{rules}"
+
+
+def of_rule(rule: Rule) -> str:
+    """Say what happens under a rule, at which count."""
+    if not rule.enabled:
+        return f"{rule.name}: is off"
+    steps = [
+        f"the {ordinal(count)}{f' {WATCHED[rule.watch]}{_span(rule)}' if i == 0 else ''}"
+        f" {DONE[action]}{_cooldown(rule) if action.refuses else ''}"
+        for i, (action, count) in enumerate(rule.ladder.steps)
+    ]
+    return f"{rule.name}: {listed(steps, 'and')}{_counted(rule)}"
+
+
+def of_project(project: Project) -> str:
+    """Say what is different for a project."""
+    own = [
+        f"{name} {shown(value)}"
+        for name in ("threshold", "window", "cooldown", "action")
+        if (value := getattr(project, name)) is not None
+    ]
+    rules = f", with its own {listed(own, 'and')}" if own else ""
+    return f"{project.name}: detection is {project.detection}{rules}"
+
+
+def of_kill_switch(switch: KillSwitch) -> str:
+    """Say whom a kill switch refuses, and until when."""
+    match = listed([f"{escaped(name)} is {quoted(value)}" for name, value in switch.match], "and")
+    path = _path(switch.path_exact, switch.path_prefix)
+    until = f" until {switch.expires.isoformat()}" if switch.expires else ""
+    reason = f" ({escaped(switch.reason)})" if switch.reason else ""
+    return f"Every call{path} whose {match} is refused{until}{reason}."
+
+
+def of_rest(config: Config) -> list[str]:
+    """Say how calls are refused, what names a session, and how much is remembered."""
+    headers = listed(list(config.session_headers), "or")
+    named = f"A session is named by {headers}." if headers else "Sessions are not read."
+    return [
+        f"A loop is refused with HTTP status {config.block_status}.",
+        named,
+        f"At most {config.max_fingerprints:,} fingerprints are remembered.",
+    ]
+
+
+def _span(rule: Rule) -> str:
+    if rule.watch == "repeat":
+        return f" within the latest {rule.rounds} rounds"
+    if rule.watch == "turn_budget":
+        return ""
+    seconds = f"{shown(rule.window.seconds)} s"
+    match rule.window.kind:
+        case WindowKind.ROLLING:
+            return f" within {seconds}"
+        case WindowKind.FIXED:
+            return f" within {seconds} of the first"
+        case WindowKind.REFRESHED:
+            return f" within {seconds} of the one before"
+
+
+def _counted(rule: Rule) -> str:
+    if rule.watch in SIGNALS:
+        return ""
+    by = f", counted by {listed([escaped(name) for name in rule.by], 'and')}"
+    if rule.watch != "session":
+        return by
+    return f"{by}; without a session id, {UNNAMED_FACTOR} times as many, counted by project"
+
+
+def _cooldown(rule: Rule) -> str:
+    if not rule.cooldown:
+        return ""
+    anew = ", anew with every attempt" if rule.extend else ""
+    return f" for {shown(rule.cooldown)} s{anew}"
+
+
+def _selected(select: Selector) -> str:
+    methods = f"{listed(select.methods, 'or')} " if select.methods else ""
+    path = _path(select.path_exact, select.path_prefix)
+    hosts = f" to {listed(select.hosts, 'or')}" if select.hosts else ""
+    models = f" for model {listed(select.models, 'or')}" if select.models else ""
+    headers = [
+        f"header {name}" if value == "*" else f"header {name} = {quoted(value)}"
+        for name, value in select.headers
+    ]
+    having = f" with {listed(headers, 'and')}" if headers else ""
+    return escaped(f"every {methods}call{path}{hosts}{models}{having}")
+
+
+def _path(exact: str | None, prefix: str | None) -> str:
+    if exact is not None:
+        return f" on {escaped(exact)}"
+    return f" under {escaped(prefix)}" if prefix is not None else ""

@@ -1,0 +1,189 @@
+"""Put the layers of the configuration on top of each other, and check the result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from looptrap.config import file, loop_guard
+from looptrap.config.setting import CONFIG, SCALARS, Config, flag, variable
+from looptrap.errors import ConfigError, Problem
+from looptrap.policy import fairvisor, preset
+from looptrap.schema import INVALID, Kind, from_text, leaves, read
+from looptrap.schema.wording import escaped, suggestion
+
+
+def load(
+    path: str | Path | None = None,
+    *,
+    env: Mapping[str, str] | None = None,
+    flags: Mapping[str, object] | None = None,
+    now: datetime | None = None,
+) -> Config:
+    """Return the configuration in effect; raise ConfigError with every mistake in all layers.
+
+    `flags` are settings by name, as the command line gives them; None stands for not given.
+    """
+    env, now = env or {}, now or datetime.now(UTC)
+    problems: list[Problem] = []
+    config, has_policies = Config(), False
+    try:
+        config, has_policies = _from_file(Path(path) if path is not None else None, now)
+    except ConfigError as error:
+        problems += error.problems
+    above = _from_environment(env, problems) | _from_flags(flags or {}, problems)
+    guarded = _values(loop_guard.VARIABLES, env, problems)
+    if problems:
+        raise ConfigError(problems)
+    origins = {**config.origins, **{name: origin for name, (_, origin) in above.items()}}
+    config = replace(config, **{name: value for name, (value, _) in above.items()}, origins=origins)
+    config = _without_preset(config, above) if has_policies else _with_preset(config)
+    config = _guard(config, guarded)
+    if mismatches := list(_mismatches(config)):
+        raise ConfigError(mismatches)
+    return replace(
+        config,
+        warnings=(
+            *config.warnings,
+            *_misspelt(env),
+            *_unreachable(config),
+            *_unverified(config),
+            *_expired(config, now),
+        ),
+    )
+
+
+def _from_file(path: Path | None, now: datetime) -> tuple[Config, bool]:
+    """Return what the file says, and whether it has policies of its own."""
+    if path is None:
+        return read(CONFIG, {}), False
+    content = file.table(path)
+    if not file.is_bundle(path):
+        config = read(CONFIG, content)
+        given = _given(content)
+    else:
+        policies, kill_switches, warnings = fairvisor.load(content, now)
+        config = replace(
+            read(CONFIG, {}), policies=policies, kill_switches=kill_switches, warnings=warnings
+        )
+        given = _given(CONFIG.plain(config), "policies[", "kill_switches[")
+    own = file.is_bundle(path) or "policies" in content
+    return replace(config, origins=dict.fromkeys(given, escaped(path.name))), own
+
+
+def _given(content: Mapping[str, Any], *beginnings: str) -> Iterator[str]:
+    """Yield the places a plain table gives, as they are called in the effective configuration."""
+    for place, _ in leaves(CONFIG, content):
+        if not beginnings or place.startswith(beginnings):
+            is_step = place.startswith("policies[") and place.endswith(".threshold")
+            yield f"{place}s" if is_step else place
+
+
+def _values(
+    kinds: Mapping[str, Kind], texts: Mapping[str, object], problems: list[Problem]
+) -> dict[str, Any]:
+    """Return the typed values of the texts that are given; an empty one is not."""
+    values = {}
+    for name, kind in kinds.items():
+        text = texts.get(name)
+        if text is None or text == "":
+            continue
+        plain = from_text(kind, text) if isinstance(text, str) else text
+        value = kind.read(plain, name, problems)
+        if value is not INVALID:
+            values[name] = value
+    return values
+
+
+def _from_environment(
+    env: Mapping[str, str], problems: list[Problem]
+) -> dict[str, tuple[Any, str]]:
+    values = _values({variable(one): one.kind for one in SCALARS}, env, problems)
+    named = {variable(one): one.name for one in SCALARS}
+    return {named[name]: (value, name) for name, value in values.items()}
+
+
+def _from_flags(flags: Mapping[str, object], problems: list[Problem]) -> dict[str, tuple[Any, str]]:
+    written = {flag(one): flags.get(one.name) for one in SCALARS}
+    values = _values({flag(one): one.kind for one in SCALARS}, written, problems)
+    named = {flag(one): one.name for one in SCALARS}
+    return {named[name]: (value, name) for name, value in values.items()}
+
+
+def _with_preset(config: Config) -> Config:
+    name = config.preset or preset.DEFAULT
+    given = dict.fromkeys(_given(preset.table(name)), f"preset {name}")
+    return replace(
+        config, preset=name, policies=preset.load(name), origins={**given, **config.origins}
+    )
+
+
+def _without_preset(config: Config, above: Mapping[str, tuple[Any, str]]) -> Config:
+    warnings = config.warnings
+    if "preset" in above:
+        name, origin = above["preset"]
+        warnings += (f"{origin}: {name} has no effect, the file has policies of its own",)
+    return replace(config, preset=None, warnings=warnings)
+
+
+def _guard(config: Config, values: Mapping[str, Any]) -> Config:
+    edited = loop_guard.edit(config.policies, values)
+    return replace(
+        config,
+        policies=edited.policies,
+        origins={**config.origins, **edited.origins},
+        warnings=(*config.warnings, *edited.warnings),
+    )
+
+
+def _mismatches(config: Config) -> Iterator[Problem]:
+    """Find projects whose settings do not go together with a policy's rules."""
+    for i, project in enumerate(config.projects):
+        for policy in config.policies:
+            try:
+                project.adapt(policy)
+            except ConfigError as error:
+                for problem in error.problems:
+                    yield Problem(f"projects[{i}]", f"policy {policy.name}: {problem}")
+
+
+def _unreachable(config: Config) -> Iterator[str]:
+    """Find thresholds of projects that lie above what a rule looks at."""
+    for i, project in enumerate(config.projects):
+        for policy in config.policies:
+            for rule in policy.rules:
+                if rule.watch == "repeat" and (project.threshold or 0) > rule.rounds:
+                    yield (
+                        f"projects[{i}].threshold: {project.threshold} is never reached by rule"
+                        f" {rule.name}, which looks at {rule.rounds} rounds"
+                    )
+
+
+def _misspelt(env: Mapping[str, str]) -> Iterator[str]:
+    known = [*(variable(one) for one in SCALARS), *loop_guard.VARIABLES]
+    for name in env:
+        if name.startswith(("LOOPTRAP_", "LOOP_GUARD_")) and name not in known:
+            hint = suggestion(name, known, cutoff=0.85)
+            if hint:
+                yield f"{escaped(name)}: is not a variable{hint}"
+
+
+def _unverified(config: Config) -> Iterator[str]:
+    for i, policy in enumerate(config.policies):
+        for j, rule in enumerate(policy.rules):
+            for name in rule.by:
+                if name.startswith("jwt:"):
+                    yield f"policies[{i}].rules[{j}].by: {name}: unverified claims read as empty"
+    for i, switch in enumerate(config.kill_switches):
+        for name, _ in switch.match:
+            if name.startswith("jwt:"):
+                yield f"kill_switches[{i}].match: {name}: unverified claims read as empty"
+
+
+def _expired(config: Config, now: datetime) -> Iterator[str]:
+    for i, switch in enumerate(config.kill_switches):
+        if switch.expires is not None and switch.expires <= now:
+            yield f"kill_switches[{i}]: expired at {switch.expires.isoformat()}, refuses nothing"

@@ -1,0 +1,92 @@
+"""The configuration in typed form, and the table of all settings it is read from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from looptrap.policy import preset
+from looptrap.policy.policy import KillSwitch, Policy, Project
+from looptrap.policy.setting.kind import TOKEN
+from looptrap.policy.setting.policy import KILL_SWITCH, PROJECT
+from looptrap.schema import Choice, Field, Listing, Number, Table, Text, leaves
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Everything that can be set, as it is in effect."""
+
+    preset: str | None = None
+    """Where the policies come from; None when the file has its own."""
+    policies: tuple[Policy, ...] = ()
+    projects: tuple[Project, ...] = ()
+    kill_switches: tuple[KillSwitch, ...] = ()
+    session_headers: tuple[str, ...] = ()
+    block_status: int = 429
+    max_fingerprints: int = 1_000_000
+    warnings: tuple[str, ...] = ()
+    """What works otherwise than one might think, a sentence each."""
+    origins: Mapping[str, str] = field(default_factory=dict)
+    """Where each value came from, by its place: `default`, `preset aisg`, a file, a variable."""
+
+    def effective(self) -> Iterator[tuple[str, Any, str]]:
+        """Yield every value in effect: its place, the plain value and where it came from."""
+        for place, value in leaves(CONFIG, CONFIG.plain(self)):
+            yield place, value, self.origins.get(place, "default")
+
+
+CONFIG: Table[Config] = Table(
+    build=Config,
+    fields=[
+        Field(
+            name="preset",
+            kind=Text(form="the name of a preset", into=preset.known),
+            doc="the policies to start from; without it and without policies, `default`",
+        ),
+        Field(
+            name="session_headers",
+            kind=Listing(Text(form="the name of a header", pattern=TOKEN), "header names"),
+            default=("X-Looptrap-Session", "X-Session-Id", "X-Zelyx-Session-Id"),
+            doc="where a client may name its session; of several, the first in this list counts",
+        ),
+        Field(
+            name="block_status",
+            kind=Choice([400, 403, 422, 429]),
+            default=429,
+            doc="the HTTP status of a refused loop",
+        ),
+        Field(
+            name="max_fingerprints",
+            kind=Number(low=1_000, high=100_000_000, whole=True),
+            default=1_000_000,
+            doc="how many fingerprints the memory store tracks; beyond it, the oldest go",
+        ),
+        preset.POLICIES,
+        Field(
+            name="projects",
+            kind=Listing(PROJECT, "tables", unique="name"),
+            default=(),
+            doc="groups of callers with settings of their own",
+        ),
+        Field(
+            name="kill_switches",
+            kind=Listing(KILL_SWITCH, "tables"),
+            default=(),
+            doc="calls that are refused whatever they do",
+        ),
+    ],
+)
+
+SCALARS = [field for field in CONFIG.fields if not isinstance(field.kind, Listing)]
+"""Settings that an environment variable or a flag can give as well."""
+
+
+def variable(setting: Field) -> str:
+    """Return the name of the environment variable for a setting."""
+    return f"LOOPTRAP_{setting.name.upper()}"
+
+
+def flag(setting: Field) -> str:
+    """Return the name of the command line flag for a setting."""
+    return f"--{setting.name.replace('_', '-')}"

@@ -1,0 +1,58 @@
+"""Fingerprints: versioned keyed digests of who sends what, under which rule's name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import blake2b
+
+from looptrap.call.descriptor import descriptor
+from looptrap.call.model import Call
+from looptrap.detect.canonical import join
+
+VERSION = 1
+"""Raised whenever equal calls get other digests than before."""
+
+
+def text_of(key: bytes) -> str:
+    """Return a store key as people see it: in refusals, logs and releases."""
+    return f"{VERSION}-{key.hex()}"
+
+
+def key_of(fingerprint: str) -> bytes:
+    """Return the store key that a fingerprint names; the inverse of `text_of`."""
+    version, _, digest = fingerprint.partition("-")
+    if version != str(VERSION) or len(digest) != 32:
+        raise ValueError(f"{fingerprint!r} is not a fingerprint of version {VERSION}")
+    return bytes.fromhex(digest)
+
+
+class Fingerprint:
+    """A keyed digest of a rule's name, of whom it counts for, and of what must be equal."""
+
+    __slots__ = ("_by", "_named")
+
+    def __init__(self, secret: bytes, name: Sequence[str], by: Sequence[str]) -> None:
+        self._named = blake2b(
+            join(name),
+            digest_size=16,
+            key=secret[:64],
+            person=b"looptrap-%d" % VERSION,
+        )
+        self._by = tuple(descriptor(one) if one != "project" else _payer for one in _scoped(by))
+
+    def key(self, call: Call, content: bytes) -> bytes:
+        """Return the key under which a store counts calls equal to this one."""
+        keyed = self._named.copy()
+        keyed.update(b"\xfe%b\xfe%b" % (join([by(call) for by in self._by]), content))
+        return keyed.digest()
+
+
+def _scoped(by: Sequence[str]) -> Sequence[str]:
+    """Keep callers apart, whatever clients claim, unless a rule counts a project as one."""
+    return by if "caller" in by or "project" in by else ("caller", *by)
+
+
+def _payer(call: Call) -> str:
+    """Return the project; a caller without one is a project of its own."""
+    request = call.request
+    return f"project {request.project}" if request.project else f"caller {request.caller}"

@@ -1,0 +1,125 @@
+"""Scopes: what must be the same for two calls to count as one more hit.
+
+Each scope gives a *content*: the bytes that must be equal, or None where it does not apply.
+Asked twice for the same scope, it gives the same function: rules that share one share its cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from hashlib import blake2b
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from looptrap.call.model import Call, Message
+from looptrap.detect.canonical import LONG_TEXT, join, normalise
+from looptrap.detect.mask import mask
+
+Content = Callable[[Call], bytes | None]
+
+_sorted_json = msgspec.json.Encoder(order="sorted")
+
+
+@cache
+def conversation(tail: int, with_tools: bool, masked: bool) -> Content:
+    """The retry of the same prompt: the model and the last `tail` messages.
+
+    Without tools only the texts count; ids of tool calls never do. A chain id stands for the
+    history that the provider keeps.
+    """
+
+    def content(call: Call) -> bytes | None:
+        if not call.generates:
+            return None
+        messages = call.tail(tail)
+        if not messages:
+            return None
+        texts = [call.model, call.chain]
+        for message in messages:
+            if with_tools:
+                texts.append(message.role)
+            texts.append(message.text)
+            # How many texts follow comes first: nothing a client writes can shift them.
+            if message.calls or message.results:
+                more = _tools(message) if with_tools else [one.text for one in message.results]
+                texts.append(str(len(more)))
+                texts += more
+            else:
+                texts.append("")
+        return normalise([_masked(text) for text in texts] if masked else texts)
+
+    return content
+
+
+@cache
+def request(with_reads: bool, masked: bool) -> Content:
+    """The same HTTP request: method, path, sorted query and body.
+
+    JSON bodies are compared whatever the order of their keys. GET and HEAD count only
+    `with_reads`: repeating a read is what clients do.
+    """
+
+    def content(call: Call) -> bytes | None:
+        asked = call.request
+        if not with_reads and asked.method in ("GET", "HEAD"):
+            return None
+        body = _canonical(asked.body)
+        if masked:
+            body = _masked(body.decode("utf-8", "replace")).encode()
+        query = sorted(parse_qsl(asked.query, keep_blank_values=True))
+        asking = [asked.method, asked.path, *(part for pair in query for part in pair)]
+        return blake2b(body).digest() + join(asking)
+
+    return content
+
+
+@cache
+def session(named: bool) -> Content:
+    """An agent run that calls on and on: its model, and whether tools are used.
+
+    Binds the calls that name a session, or those that do not.
+    """
+
+    def content(call: Call) -> bytes | None:
+        if not call.generates or bool(call.request.session) != named:
+            return None
+        return join([call.model, "tools" if call.tools else ""])
+
+    return content
+
+
+@cache
+def tool(masked: bool) -> Content:
+    """The same tool with the same arguments, called over MCP."""
+
+    def content(call: Call) -> bytes | None:
+        if call.dialect != "mcp":
+            return None
+        called = [text for message in call.tail(1) for text in _tools(message)]
+        return normalise(map(_masked, called) if masked else called) if called else None
+
+    return content
+
+
+def _tools(message: Message) -> list[str]:
+    texts: list[str] = []
+    for call in message.calls:
+        texts += ("call", call.name, call.arguments)
+    for result in message.results:
+        texts += ("error" if result.is_error else "result", result.text)
+    return texts
+
+
+def _masked(text: str) -> str:
+    return mask(text) if len(text) <= LONG_TEXT else text
+
+
+def _canonical(body: bytes) -> bytes:
+    if body[:1] not in (b"{", b"["):
+        return body
+    try:
+        return _sorted_json.encode(msgspec.json.decode(body))
+    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        return body

@@ -1,0 +1,86 @@
+"""Decide: from counts and evidence to verdicts. Pure."""
+
+from __future__ import annotations
+
+from looptrap.detect.evidence import Evidence
+from looptrap.detect.fingerprint import text_of
+from looptrap.policy.action import Action
+from looptrap.policy.policy import KillSwitch
+from looptrap.policy.verdict import Verdict
+from looptrap.policy.watch import Watch
+
+DELAY_A_HIT = 0.1
+LONGEST_DELAY = 30.0
+
+_WHAT = {
+    "conversation": "identical request",
+    "request": "identical request",
+    "session": "call of one session",
+    "tool": "identical tool call",
+}
+_DONE = {
+    Action.WARN: "Warning",
+    Action.THROTTLE: "Slowed down",
+    Action.NUDGE: "Nudged",
+    Action.STOP: "Stopped",
+    Action.BLOCK: "Blocked",
+}
+
+
+def action_for(watch: Watch, hits: int, cooldown_left: float) -> Action:
+    """Return what a watch wants done at that count; in a cooldown it refuses at the least."""
+    action = watch.ladder.at(hits)
+    if cooldown_left > 0 and not action.refuses:
+        return watch.ladder.refusal() or Action.BLOCK
+    return action
+
+
+def verdict_of(
+    watch: Watch, action: Action, key: bytes, evidence: Evidence, cooldown_left: float = 0.0
+) -> Verdict:
+    """Return the verdict of one watch, in words for whoever reads the refusal."""
+    rule = watch.rule
+    count = evidence.count
+    return Verdict(
+        action=action,
+        reason="loop_detected",
+        policy=watch.policy.name,
+        rule=rule.name,
+        message=f"{_DONE[action]}: {evidence.what}.{_advice(action, cooldown_left)}",
+        count=count,
+        fingerprint=text_of(key),
+        cooldown_left=cooldown_left,
+        retry_after=rule.retry_after,
+        delay=min(count * DELAY_A_HIT, LONGEST_DELAY) if action is Action.THROTTLE else 0.0,
+        evidence=(evidence,),
+        compat=watch.policy.compat,
+    )
+
+
+def counted(watch: Watch, hits: int) -> Evidence:
+    """Return the evidence of a count."""
+    what = _WHAT[watch.rule.watch]
+    return Evidence(
+        signal=watch.rule.watch,
+        what=f"{what} sent {hits} times in {watch.rule.window.seconds:g} seconds",
+        count=hits,
+    )
+
+
+def killed(switch: KillSwitch) -> Verdict:
+    """Return the verdict of a kill switch."""
+    whom = " and ".join(f"{name} {value!r}" for name, value in switch.match)
+    why = f": {switch.reason}" if switch.reason else ""
+    return Verdict(
+        action=Action.BLOCK,
+        reason="killed",
+        rule="kill-switch",
+        message=f"Blocked: calls of {whom} are switched off{why}.",
+    )
+
+
+def _advice(action: Action, cooldown_left: float) -> str:
+    if not action.refuses:
+        return ""
+    pause = f" Refused for another {cooldown_left:.0f} seconds." if cooldown_left >= 1 else ""
+    return f"{pause} Sending it again will not change the answer: change the approach, or stop."

@@ -1,0 +1,65 @@
+"""Headers: what an answer says about its verdict."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from looptrap.policy.action import Action
+from looptrap.policy.verdict import ALLOWED, Verdict
+
+LONGEST_RETRY_AFTER = 60
+
+Headers = list[tuple[bytes, bytes]]
+
+_ALLOW: Headers = [(b"X-Looptrap-Verdict", b"allow")]
+
+
+def headers_of(verdict: Verdict, shadow: Verdict | None = None) -> Headers:
+    """Return the headers that tell a client what was decided, and what shadow mode would have."""
+    if verdict is ALLOWED and shadow is None:
+        return _ALLOW
+    headers = [(b"X-Looptrap-Verdict", verdict.action.value.encode())]
+    if verdict.action is not Action.ALLOW:
+        headers += [
+            (b"X-Looptrap-Reason", verdict.reason.encode()),
+            (b"X-Looptrap-Rule", verdict.rule.encode()),
+            (b"X-Looptrap-Count", b"%d" % verdict.count),
+        ]
+    if verdict.action is Action.THROTTLE:
+        headers.append((b"X-Looptrap-Delay-Ms", _milliseconds(verdict.delay)))
+    if verdict.action.refuses:
+        headers += refusal_headers(verdict)
+    if shadow is not None:
+        headers.append((b"X-Looptrap-Shadow", shadow.action.value.encode()))
+    if "fairvisor" in verdict.compat:
+        headers += _fairvisor_headers(verdict)
+    return headers
+
+
+def retry_after(verdict: Verdict) -> int | None:
+    """Return the seconds a refused client is told to wait; None when waiting does not help."""
+    if verdict.retry_after is not None:
+        return ceil(verdict.retry_after)
+    if verdict.cooldown_left > 0:
+        return min(ceil(verdict.cooldown_left), LONGEST_RETRY_AFTER)
+    return None
+
+
+def refusal_headers(verdict: Verdict) -> Headers:
+    """Return the headers that keep SDKs from sending a refused call again."""
+    headers = [(b"x-should-retry", b"false")]
+    seconds = retry_after(verdict)
+    if seconds is not None:
+        headers.insert(0, (b"Retry-After", b"%d" % seconds))
+    return headers
+
+
+def _fairvisor_headers(verdict: Verdict) -> Headers:
+    headers = [(b"X-Fairvisor-Reason", verdict.reason.encode())]
+    if verdict.action is Action.THROTTLE:
+        headers.append((b"X-Fairvisor-Loop-Delay", _milliseconds(verdict.delay)))
+    return headers
+
+
+def _milliseconds(seconds: float) -> bytes:
+    return b"%d" % round(seconds * 1000)

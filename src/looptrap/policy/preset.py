@@ -1,0 +1,62 @@
+"""Presets: policies that ship with Looptrap, each as a readable TOML file of its own."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from looptrap.errors import ConfigError
+from looptrap.policy.policy import Policy
+from looptrap.policy.setting.policy import POLICY
+from looptrap.schema import Field, Listing, Table, read
+from looptrap.schema.wording import found, listed, suggestion
+
+DEFAULT = "default"
+
+POLICIES = Field(
+    name="policies",
+    kind=Listing(POLICY, "tables", unique="name"),
+    doc="the policies; written in a file, they replace those of the preset",
+)
+
+_PRESET: Table[tuple[Policy, ...]] = Table(fields=[POLICIES], build=lambda policies: policies)
+_FOLDER = files("looptrap.policy") / "presets"
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """Return the names of all presets, `default` first."""
+    every = (entry.name for entry in _FOLDER.iterdir())
+    stems = (name.removesuffix(".toml") for name in every if name.endswith(".toml"))
+    return tuple(sorted(stems, key=lambda name: (name != DEFAULT, name)))
+
+
+def known(name: str) -> str:
+    """Return the name of a preset; raise ConfigError when there is none of that name."""
+    if name not in names():
+        hint = suggestion(name, names())
+        raise ConfigError(f"is {found(name)}, must be {listed(names(), 'or')}{hint}")
+    return name
+
+
+def text(name: str) -> str:
+    """Return the preset's TOML as it is written."""
+    return (_FOLDER / f"{known(name)}.toml").read_text(encoding="utf-8")
+
+
+def summary(name: str) -> str:
+    """Return the sentence the preset's file begins with."""
+    return text(name).partition("\n")[0].removeprefix("# ")
+
+
+def table(name: str) -> dict[str, Any]:
+    """Return the preset as a plain table."""
+    return tomllib.loads(text(name))
+
+
+@cache
+def load(name: str) -> tuple[Policy, ...]:
+    """Return the preset's policies."""
+    return read(_PRESET, table(name))

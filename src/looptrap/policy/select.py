@@ -1,0 +1,56 @@
+"""Selectors made ready: which calls a policy binds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from fnmatch import translate
+
+from looptrap.call.model import Call
+from looptrap.policy.policy import Selector
+
+Selects = Callable[[Call], bool]
+
+
+def selects(selector: Selector) -> Selects | None:
+    """Return the test of a selector; None when it binds every call."""
+    tests = _tests(selector)
+    if not tests:
+        return None
+    if len(tests) == 1:
+        return tests[0]
+    return lambda call: all(test(call) for test in tests)
+
+
+def _tests(selector: Selector) -> list[Selects]:
+    tests: list[Selects] = []
+    if selector.path_exact is not None:
+        exact = selector.path_exact
+        tests.append(lambda call: call.request.path == exact)
+    if selector.path_prefix is not None:
+        prefix = selector.path_prefix
+        tests.append(lambda call: call.request.path.startswith(prefix))
+    if selector.methods:
+        methods = frozenset(selector.methods)
+        tests.append(lambda call: call.request.method in methods)
+    if selector.hosts:
+        hosts = frozenset(host.lower() for host in selector.hosts)
+        tests.append(lambda call: _host(call) in hosts)
+    if selector.models:
+        named = re.compile("|".join(translate(model) for model in selector.models))
+        tests.append(lambda call: named.match(call.model) is not None)
+    tests.extend(_header_test(name, value) for name, value in selector.headers)
+    return tests
+
+
+def _host(call: Call) -> str:
+    host = (call.request.header(b"host") or b"").decode("latin-1").lower()
+    name, _, port = host.rpartition(":")
+    return name if port.isdigit() else host
+
+
+def _header_test(name: str, value: str) -> Selects:
+    key, wanted = name.lower().encode("latin-1"), value.encode()
+    if value == "*":
+        return lambda call: call.request.header(key) is not None
+    return lambda call: call.request.header(key) == wanted

@@ -1,0 +1,1 @@
+"""Settings of rules, policies, projects and kill switches: names, limits, defaults, words."""

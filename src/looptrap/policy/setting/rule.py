@@ -1,0 +1,197 @@
+"""The settings of a rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from looptrap.detect.window import Window, WindowKind
+from looptrap.errors import ConfigError, Problem
+from looptrap.policy.action import Action, Ladder
+from looptrap.policy.rule import SCOPES, SIGNALS, Rule
+from looptrap.policy.setting.kind import (
+    ACTIONS,
+    COOLDOWN,
+    DESCRIPTOR,
+    NAME,
+    THRESHOLD,
+    WINDOW,
+)
+from looptrap.schema import Choice, Field, Flag, Listing, Mapped, Number, Table
+from looptrap.schema.wording import listed
+
+ONLY = {
+    "similarity": ("conversation", "request", "tool"),
+    "tail": ("conversation",),
+    "parts": ("conversation", "repeat"),
+    "rounds": ("repeat",),
+    "window": SCOPES,
+    "window_kind": SCOPES,
+}
+"""Settings that mean something only to rules that watch one of these."""
+
+ROUNDS = 12
+
+PARTS = {"conversation": ("all", "content"), "repeat": ("all", "calls")}
+
+
+def _rule_mistakes(given: Mapping[str, Any]) -> Iterator[Problem]:
+    watch = given.get("watch")
+    for name, watches in ONLY.items():
+        if watch and name in given and watch not in watches:
+            yield Problem(
+                name, f'means nothing to watch = "{watch}", only to {listed(watches, "and")}'
+            )
+    parts = given.get("parts")
+    if parts and watch in PARTS and parts not in PARTS[watch]:
+        allowed = listed([f'"{part}"' for part in PARTS[watch]], "or")
+        yield Problem("parts", f'is "{parts}", must be {allowed} with watch = "{watch}"')
+    if "thresholds" in given and ("threshold" in given or "action" in given):
+        single = listed([name for name in ("threshold", "action") if name in given], "and")
+        yield Problem("", f"has {single} and thresholds, needs one or the other")
+    elif "threshold" not in given and "thresholds" not in given:
+        yield Problem("", "has neither threshold nor thresholds, needs one of them")
+    if watch == "repeat":
+        yield from _unreachable(given)
+
+
+def _unreachable(given: Mapping[str, Any]) -> Iterator[Problem]:
+    rounds = given.get("rounds", ROUNDS)
+    steps = {"threshold": given.get("threshold")} | {
+        f"thresholds.{action}": count for action, count in (given.get("thresholds") or {}).items()
+    }
+    for place, count in steps.items():
+        if rounds and count and count > rounds:
+            yield Problem(
+                place, f"is {count}, must be {rounds} or less (no more rounds are looked at)"
+            )
+
+
+def _rule(
+    *,
+    threshold: int | None,
+    action: Action,
+    thresholds: dict[Action, int] | None,
+    window: float,
+    window_kind: WindowKind,
+    **settings: Any,
+) -> Rule:
+    if thresholds is None:
+        assert threshold is not None  # _rule_mistakes has seen to it
+        thresholds = {action: threshold}
+    try:
+        ladder = Ladder(thresholds)
+    except ConfigError as error:
+        raise ConfigError([Problem("thresholds", p.message) for p in error.problems]) from None
+    return Rule(ladder=ladder, window=Window(window, window_kind), **settings)
+
+
+def _if_meant(name: str, get: Callable[[Rule], Any]) -> Callable[[Rule], Any]:
+    """Leave a setting out when the rule is written back and it means nothing to the rule."""
+    return lambda rule: get(rule) if rule.watch in ONLY[name] else None
+
+
+def _nothing(_built: object) -> None:
+    """Leave a setting out when the rule is written back: `thresholds` says it all."""
+
+
+RULE = Table(
+    check=_rule_mistakes,
+    build=_rule,
+    fields=[
+        Field(name="name", kind=NAME, required=True, doc="what verdicts and incidents call it"),
+        Field(
+            name="watch",
+            kind=Choice([*SCOPES, *SIGNALS]),
+            required=True,
+            doc="what must happen again, counted across requests or read from one's history",
+        ),
+        Field(
+            name="by",
+            kind=Listing(DESCRIPTOR, "descriptors"),
+            default=("caller",),
+            doc="what tells counts apart: calls that differ in one of these never meet",
+        ),
+        Field(
+            name="similarity",
+            kind=Choice(["exact", "masked"]),
+            default="exact",
+            get=_if_meant("similarity", lambda rule: rule.similarity),
+            doc="`masked` ignores ids, times and named counters when it compares",
+        ),
+        Field(
+            name="tail",
+            kind=Number(low=1, high=50, whole=True),
+            default=3,
+            get=_if_meant("tail", lambda rule: rule.tail),
+            doc="how many of the last messages are compared; `conversation` only",
+        ),
+        Field(
+            name="parts",
+            kind=Choice(["all", "content", "calls"]),
+            default="all",
+            get=_if_meant("parts", lambda rule: rule.parts),
+            doc="what of them: `all`; `content`, texts only (`conversation`); `calls`, without"
+            " their results (`repeat`)",
+        ),
+        Field(
+            name="rounds",
+            kind=Number(low=2, high=40, whole=True),
+            default=ROUNDS,
+            get=_if_meant("rounds", lambda rule: rule.rounds),
+            doc="how many of the latest rounds are looked at; `repeat` only",
+        ),
+        Field(
+            name="window",
+            kind=WINDOW,
+            default=60.0,
+            get=_if_meant("window", lambda rule: rule.window.seconds),
+            doc="how long a hit counts; not for history signals",
+        ),
+        Field(
+            name="window_kind",
+            kind=Choice([kind.value for kind in WindowKind], into=WindowKind),
+            default=WindowKind.ROLLING,
+            get=_if_meant("window_kind", lambda rule: rule.window.kind),
+            doc="`rolling`: the last seconds; `fixed`: from the first hit; `refreshed`: every hit"
+            " extends it",
+        ),
+        Field(
+            name="threshold",
+            kind=THRESHOLD,
+            get=_nothing,
+            doc="the hit from which on `action` is taken; or write `thresholds`",
+        ),
+        Field(
+            name="action",
+            kind=ACTIONS,
+            default=Action.BLOCK,
+            get=_nothing,
+            doc="what is done from the `threshold` on",
+        ),
+        Field(
+            name="thresholds",
+            kind=Mapped(ACTIONS, THRESHOLD, "actions and thresholds", least=1),
+            get=lambda rule: rule.ladder.steps,
+            doc="several actions, each from a hit of its own; the severer, the later",
+        ),
+        Field(
+            name="cooldown",
+            kind=COOLDOWN,
+            default=0.0,
+            doc="how long the same is refused once it was refused, even when the window is empty",
+        ),
+        Field(
+            name="extend",
+            kind=Flag(),
+            default=False,
+            doc="whether a refusal during the cooldown starts it anew",
+        ),
+        Field(
+            name="retry_after",
+            kind=COOLDOWN,
+            doc="what `Retry-After` says; without it, the cooldown left, at most 60",
+        ),
+        Field(name="enabled", kind=Flag(), default=True, doc="false switches the rule off"),
+    ],
+)

@@ -1,0 +1,30 @@
+"""Kill switches made ready."""
+
+from __future__ import annotations
+
+from looptrap.call.descriptor import descriptor
+from looptrap.call.model import Call
+from looptrap.policy.decide import killed
+from looptrap.policy.policy import KillSwitch
+
+
+class Switch:
+    """A kill switch made ready: whom it hits, and until when."""
+
+    __slots__ = ("_expires", "_match", "_path_exact", "_path_prefix", "verdict")
+
+    def __init__(self, switch: KillSwitch) -> None:
+        self._match = tuple((descriptor(name), value) for name, value in switch.match)
+        self._expires = switch.expires.timestamp() if switch.expires else float("inf")
+        self._path_exact = switch.path_exact
+        self._path_prefix = switch.path_prefix or ""
+        self.verdict = killed(switch)
+
+    def kills(self, call: Call, now: float) -> bool:
+        """Say whether it refuses the call."""
+        return (
+            now < self._expires
+            and call.request.path.startswith(self._path_prefix)
+            and self._path_exact in (None, call.request.path)
+            and all(value(call) == wanted for value, wanted in self._match)
+        )

@@ -1,0 +1,239 @@
+"""A store inside this process: exact, bounded, without a timer a key."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from array import array
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any, Generic, TypeVar
+
+from looptrap.detect.window import HIT_LIMIT, Window, WindowKind
+from looptrap.store.model import RETRY_ALLOWANCE, Count, Hit, Trip
+
+MAX_FINGERPRINTS = 1_000_000
+
+EXPIRY_BATCH = 64
+"""At most so many stale keys are dropped at once, so that no call pays for all of them."""
+
+Seen = TypeVar("Seen")
+
+
+class _Shelf(ABC, Generic[Seen]):
+    """All keys of one window; those whose window ends first stand in front."""
+
+    __slots__ = ("_look_again", "entries", "seconds")
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.entries: OrderedDict[bytes, Seen] = OrderedDict()
+        self._look_again = 0.0  # no key expires before
+
+    @abstractmethod
+    def hit(self, key: bytes, now: float) -> int:
+        """Record a hit and return the hits in its window."""
+
+    @abstractmethod
+    def peek(self, key: bytes, now: float) -> int:
+        """Return the hits in its window, recording none."""
+
+    @abstractmethod
+    def since(self, seen: Seen) -> float:
+        """Return the time from which the window's seconds run out."""
+
+    def oldest(self) -> float:
+        """Return `since` of the key in front."""
+        return self.since(next(iter(self.entries.values())))
+
+    def expire(self, now: float) -> None:
+        """Drop stale keys from the front."""
+        stale: list[bytes] = []
+        self._look_again = now + self.seconds
+        for key, seen in self.entries.items():
+            end = self.since(seen) + self.seconds
+            if end > now:
+                self._look_again = end
+                break
+            if len(stale) == EXPIRY_BATCH:
+                self._look_again = now
+                break
+            stale.append(key)
+        for key in stale:
+            del self.entries[key]
+
+
+class _Rolling(_Shelf["float | array[float]"]):
+    """Times of the hits: one float, which is what most keys ever have, or an array."""
+
+    __slots__ = ()
+
+    def hit(self, key: bytes, now: float) -> int:
+        if now >= self._look_again:
+            self.expire(now)
+        entries = self.entries
+        seen = entries.get(key)
+        if seen is None:
+            entries[key] = now
+            return 1
+        entries.move_to_end(key)
+        if not isinstance(seen, array):
+            if seen <= now - self.seconds:
+                entries[key] = now
+                return 1
+            entries[key] = array("d", (seen, max(seen, now)))
+            return 2
+        seen.append(max(seen[-1], now))  # a clock set back must not unsort them
+        del seen[: max(bisect_right(seen, now - self.seconds), len(seen) - HIT_LIMIT)]
+        return len(seen)
+
+    def peek(self, key: bytes, now: float) -> int:
+        seen = self.entries.get(key)
+        if seen is None:
+            return 0
+        if isinstance(seen, array):
+            return len(seen) - bisect_right(seen, now - self.seconds)
+        return int(seen > now - self.seconds)
+
+    def since(self, seen: float | array[float]) -> float:
+        return seen[-1] if isinstance(seen, array) else seen
+
+
+class _Fixed(_Shelf["tuple[float, int]"]):
+    """The window's start and its hits; it ends `seconds` after the first of them."""
+
+    __slots__ = ()
+
+    def hit(self, key: bytes, now: float) -> int:
+        if now >= self._look_again:
+            self.expire(now)
+        seen = self.entries.get(key)
+        if seen is None or seen[0] <= now - self.seconds:
+            self.entries[key] = (now, 1)
+            self.entries.move_to_end(key)
+            return 1
+        count = min(seen[1] + 1, HIT_LIMIT)
+        self.entries[key] = (seen[0], count)
+        return count
+
+    def peek(self, key: bytes, now: float) -> int:
+        seen = self.entries.get(key)
+        return 0 if seen is None or seen[0] <= now - self.seconds else seen[1]
+
+    def since(self, seen: tuple[float, int]) -> float:
+        return seen[0]
+
+
+class _Refreshed(_Fixed):
+    """The latest hit and the hits so far; the window ends `seconds` after the latest."""
+
+    __slots__ = ()
+
+    def hit(self, key: bytes, now: float) -> int:
+        count = super().hit(key, now)
+        self.entries[key] = (now, count)
+        self.entries.move_to_end(key)
+        return count
+
+
+_SHELVES: dict[WindowKind, type[_Shelf[Any]]] = {
+    WindowKind.ROLLING: _Rolling,
+    WindowKind.FIXED: _Fixed,
+    WindowKind.REFRESHED: _Refreshed,
+}
+
+
+class _Cooldown:
+    """Until when a key is refused, and how often it has been hit."""
+
+    __slots__ = ("hits", "until")
+
+    def __init__(self, until: float, hits: int) -> None:
+        self.until = until
+        self.hits = hits
+
+
+class MemoryStore:
+    """Counts inside this process; the oldest keys go first when it is full."""
+
+    def __init__(self, max_fingerprints: int = MAX_FINGERPRINTS) -> None:
+        self.max_fingerprints = max_fingerprints
+        self.evicted = 0
+        """Keys dropped before their time because the store was full."""
+        self._all: list[_Shelf[Any]] = []
+        self._shelves: dict[Window, _Shelf[Any]] = {}
+        self._retries: dict[Window, _Shelf[Any]] = {}
+        self._cooldowns: OrderedDict[bytes, _Cooldown] = OrderedDict()
+
+    def __len__(self) -> int:
+        """Return how many keys are tracked."""
+        size = len(self._cooldowns)
+        for shelf in self._all:
+            size += len(shelf.entries)
+        return size
+
+    def hit(self, hits: Sequence[Hit], now: float, *, retry: bool = False) -> list[Count]:
+        """Record all hits of one call and return their counts, in order."""
+        counts = []
+        for hit in hits:
+            key = hit.key
+            cooldown = self._cooldowns.get(key)
+            if cooldown is not None and cooldown.until > now:
+                cooldown.hits += 1
+                counts.append(Count(cooldown.hits, cooldown.until - now))
+                continue
+            shelf = self._shelves.get(hit.window) or self._open(self._shelves, hit.window)
+            if retry and self._is_spared(hit, now):
+                counts.append(Count(shelf.peek(key, now)))
+                continue
+            count = shelf.hit(key, now)
+            if count == 1:
+                self._make_room()
+            counts.append(Count(count))
+        return counts
+
+    def trip(self, trips: Sequence[Trip], now: float) -> None:
+        """Refuse these keys until their cooldown ends; the later deadline wins."""
+        for trip in trips:
+            until = now + trip.seconds
+            cooldown = self._cooldowns.get(trip.key)
+            if cooldown is None or cooldown.until <= now:
+                self._cooldowns[trip.key] = _Cooldown(until, trip.hits)
+            else:
+                cooldown.until = max(cooldown.until, until)
+            self._cooldowns.move_to_end(trip.key)
+        for key, cooldown in list(islice(self._cooldowns.items(), EXPIRY_BATCH)):
+            if cooldown.until > now:
+                break
+            del self._cooldowns[key]
+        self._make_room()
+
+    def release(self, key: bytes) -> bool:
+        """Forget everything about a key; say whether anything was known."""
+        known = self._cooldowns.pop(key, None) is not None
+        for shelf in self._all:
+            known = shelf.entries.pop(key, None) is not None or known
+        return known
+
+    def _open(self, shelves: dict[Window, _Shelf[Any]], window: Window) -> _Shelf[Any]:
+        shelf = shelves[window] = _SHELVES[window.kind](window.seconds)
+        self._all.append(shelf)
+        return shelf
+
+    def _is_spared(self, hit: Hit, now: float) -> bool:
+        window = Window(hit.window.seconds, WindowKind.FIXED)
+        retries = self._retries.get(window) or self._open(self._retries, window)
+        spared = retries.hit(hit.key, now) <= RETRY_ALLOWANCE
+        self._make_room()
+        return spared
+
+    def _make_room(self) -> None:
+        """Evict what was touched longest ago while there are too many keys."""
+        for _ in range(len(self) - self.max_fingerprints):
+            oldest = None
+            for shelf in self._all:
+                if shelf.entries and (oldest is None or shelf.oldest() < oldest.oldest()):
+                    oldest = shelf
+            (oldest.entries if oldest is not None else self._cooldowns).popitem(last=False)
+            self.evicted += 1

@@ -1,0 +1,197 @@
+"""`looptrap check`: what a valid configuration means, and what is wrong with an invalid one."""
+
+import json
+import re
+
+import pytest
+from click.testing import CliRunner, Result
+
+from looptrap.cli import main
+from looptrap.cli.sentence import ordinal
+
+LADDER = """
+[[policies]]
+name = "agents"
+mode = "shadow"
+select = { path_prefix = "/v1/", methods = ["POST"], hosts = ["a.b"], models = ["gpt-*"], \
+headers = { x-team = "*", x-env = "prod" } }
+
+  [[policies.rules]]
+  name = "ladder"
+  watch = "tool"
+  window_kind = "fixed"
+  window = 90
+  thresholds = { warn = 3, throttle = 11, stop = 22 }
+  cooldown = 7.5
+  extend = true
+
+  [[policies.rules]]
+  name = "resting"
+  watch = "session"
+  threshold = 10
+  enabled = false
+
+[[projects]]
+name = "research"
+detection = "shadow"
+threshold = 12
+action = "warn"
+
+[[kill_switches]]
+match = { caller = "c1", "header:x-team" = "red" }
+reason = "credential leaked"
+expires = 2099-12-01T00:00:00Z
+path_prefix = "/v1/"
+"""
+
+
+@pytest.fixture
+def check(tmp_path, monkeypatch):
+    """Write the text to a file and check it in an environment that sets nothing of ours."""
+
+    def check(text: str | None, *arguments: str, name: str = "looptrap.toml", **env) -> Result:
+        for variable in ("LOOPTRAP_PRESET", "LOOP_GUARD_MAX_HITS"):
+            monkeypatch.delenv(variable, raising=False)
+        path = tmp_path / name
+        if text is not None:
+            path.write_text(text, encoding="utf-8")
+        files = [str(path)] if text is not None else []
+        return CliRunner().invoke(main, ["check", *files, *arguments], env=env)
+
+    return check
+
+
+def test_says_in_a_sentence_what_the_default_does(check):
+    result = check("")
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    assert result.stdout == (
+        "Policies of preset default\n"
+        "  default: binds every call\n"
+        "    identical-conversation: the 6th equal conversation within 60 s is blocked for 30 s,"
+        " counted by caller, model, session and user\n"
+        "Otherwise\n"
+        "  A loop is refused with HTTP status 429.\n"
+        "  A session is named by X-Looptrap-Session, X-Session-Id or X-Zelyx-Session-Id.\n"
+        "  At most 1,000,000 fingerprints are remembered.\n"
+    )
+
+
+def test_says_what_everything_else_does(check):
+    assert check(LADDER).stdout.splitlines()[:9] == [
+        "Policies",
+        "  agents (shadow: reported, never acted on): binds every POST call under /v1/ to a.b"
+        ' for model gpt-* with header x-team and header x-env = "prod"',
+        "    ladder: the 3rd equal tool call within 90 s of the first passes with a warning, the"
+        " 11th is delayed and the 22nd is answered with a final message for 7.5 s, anew with"
+        " every attempt, counted by caller",
+        "    resting: is off",
+        "Projects",
+        '  research: detection is shadow, with its own threshold 12 and action "warn"',
+        "Kill switches",
+        '  Every call under /v1/ whose caller is "c1" and header:x-team is "red" is refused'
+        " until 2099-12-01T00:00:00+00:00 (credential leaked).",
+        "Otherwise",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("preset", "sentence"),
+    [
+        (
+            "fairvisor",
+            "loop-detection: the 4th equal request within 60 s of the one before is blocked,"
+            " counted by caller",
+        ),
+        (
+            "zelyx",
+            "busy-session: the 10th call of a session within 60 s passes with a warning, counted"
+            " by caller; without a session id, 10 times as many, counted by project",
+        ),
+        (
+            "tcc",
+            "repeated-call: the 3rd equal round within the latest 3 rounds passes with a nudge"
+            " to the model",
+        ),
+        ("tcc", "turn-budget: the 16th tool call of a turn is blocked"),
+    ],
+)
+def test_says_what_a_preset_does(check, preset, sentence):
+    assert f"    {sentence}\n" in check(None, "--preset", preset).stdout
+
+
+def test_says_when_nothing_is_detected(check):
+    result = check(None, LOOP_GUARD_MAX_HITS="0")
+    assert "No rule is in effect: nothing is detected." in result.stdout
+    assert result.stderr == "warning: LOOP_GUARD_MAX_HITS: is 0, so all detection is off\n"
+
+
+def test_prints_every_mistake_on_a_line_of_standard_error(check):
+    result = check(
+        'preset = "asig"\n[[policies]]\nname = "p"\n'
+        '[[policies.rules]]\nname = "r"\nwatch = "tool"\nthreshold = 1\ntreshold = 2\n'
+    )
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.splitlines()[1:] == [
+        "policies[0].rules[0].treshold: is not a setting, did you mean threshold?",
+        "policies[0].rules[0].threshold: is 1, must be 2 or more (a first call is never a repeat)",
+    ]
+
+
+def test_a_file_that_is_not_there_is_one_line(check, tmp_path):
+    result = check(None, str(tmp_path / "none.toml"))
+    assert (result.exit_code, result.stderr) == (2, f"{tmp_path}/none.toml: does not exist\n")
+
+
+def test_effective_shows_every_value_with_its_origin(check):
+    result = check("block_status = 403", "--effective", "--preset", "aisg", LOOP_GUARD_MAX_HITS="9")
+    lines = [re.sub(" +", " ", line) for line in result.stdout.splitlines()]
+    assert 'preset = "aisg" # --preset' in lines
+    assert "block_status = 403 # looptrap.toml" in lines
+    assert "max_fingerprints = 1000000 # default" in lines
+    assert 'policies[0].rules[0].parts = "content" # preset aisg' in lines
+    assert "policies[0].rules[0].thresholds = { block = 10 } # LOOP_GUARD_MAX_HITS" in lines
+    assert all(re.fullmatch(r"\S+ = .+ # .+", line) for line in lines)
+
+
+def test_checks_a_fairvisor_bundle(check):
+    spec = {
+        "selector": {"pathPrefix": "/v1/chat/", "methods": ["POST"]},
+        "rules": [],
+        "circuit_breaker": {"enabled": True},
+        "loop_detection": {
+            "enabled": True,
+            "window_seconds": 60,
+            "threshold_identical_requests": 10,
+            "action": "throttle",
+        },
+    }
+    bundle = {"bundle_version": 1, "policies": [{"id": "loops", "spec": spec}]}
+    result = check(json.dumps(bundle), name="bundle.json")
+    assert result.exit_code == 0
+    assert (
+        "  loops: binds every POST call under /v1/chat/\n"
+        "    loop-detection: the 10th equal request within 60 s of the one before is delayed,"
+        " counted by caller\n"
+    ) in result.stdout
+    assert result.stderr == "warning: policies[0].spec.circuit_breaker: is not enforced yet\n"
+
+
+def test_says_what_is_wrong_with_a_bundle(check):
+    result = check("{}", name="bundle.json")
+    assert result.exit_code == 2
+    assert result.stderr.splitlines()[0].endswith(
+        "bundle.json: bundle_version is null, must be a positive number"
+    )
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [
+        (2, "2nd"), (3, "3rd"), (4, "4th"), (11, "11th"), (12, "12th"), (13, "13th"),
+        (21, "21st"), (101, "101st"), (111, "111th"),
+    ],
+)  # fmt: skip
+def test_ordinals(count, expected):
+    assert ordinal(count) == expected

@@ -1,0 +1,43 @@
+"""The command as it is installed: version, help, and no more imports than needed."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from looptrap import __version__
+
+LOOPTRAP = Path(sys.executable).with_name("looptrap")
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [LOOPTRAP, *arguments], capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_says_its_version():
+    assert run("--version").stdout == f"looptrap, version {__version__}\n"
+
+
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_help_names_the_commands(flag):
+    shown = run(flag).stdout
+    assert "check" in shown
+    assert "presets" in shown
+
+
+def test_output_in_a_pipe_has_no_colours():
+    shown = run("presets")
+    assert shown.returncode == 0
+    assert "\x1b" not in shown.stdout
+
+
+def test_help_and_version_load_nothing_heavy():
+    listing = "import sys, looptrap.cli; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", listing], capture_output=True, text=True, timeout=60, check=True
+    ).stdout.split()
+    heavy = {"rich", "aiohttp", "uvloop", "httptools", "looptrap.config", "looptrap.wire"}
+    assert heavy.isdisjoint(loaded)

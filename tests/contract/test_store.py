@@ -1,0 +1,139 @@
+"""What every store promises. Time is an argument: nothing here sleeps."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from looptrap.detect.window import Window, WindowKind
+from looptrap.store.memory import MemoryStore
+from looptrap.store.model import Hit, Trip
+
+T = 1_800_000_000.0
+ROLLING, FIXED, REFRESHED = (Window(60, kind) for kind in WindowKind)
+
+
+@pytest.fixture(params=["memory"])
+def store(request):
+    return MemoryStore()
+
+
+def counts(store, times, window=ROLLING, key=b"k", **options):
+    """Hit one key at these seconds after T and return what was counted each time."""
+    return [store.hit([Hit(key, window)], T + t, **options)[0].hits for t in times]
+
+
+@pytest.mark.parametrize(
+    ("window", "times", "expected"),
+    [
+        pytest.param(ROLLING, [0, 1, 2], [1, 2, 3], id="rolling counts every hit"),
+        pytest.param(ROLLING, [0, 59.9, 60, 119], [1, 2, 2, 3], id="rolling forgets at its edge"),
+        pytest.param(ROLLING, [0, 60], [1, 1], id="rolling: a hit W seconds old is out"),
+        pytest.param(ROLLING, [0, 30, 61, 91, 500], [1, 2, 2, 2, 1], id="rolling slides"),
+        pytest.param(FIXED, [0, 30, 59.9, 60, 61], [1, 2, 3, 1, 2], id="fixed ends W after first"),
+        pytest.param(REFRESHED, [0, 50, 100, 150, 210], [1, 2, 3, 4, 1], id="refreshed extends"),
+    ],
+)
+def test_windows_count(store, window, times, expected):
+    assert counts(store, times, window) == expected
+
+
+def test_keys_and_windows_are_counted_apart(store):
+    hits = [Hit(b"a", ROLLING), Hit(b"b", ROLLING), Hit(b"a", FIXED)]
+    store.hit(hits, T)
+    store.hit([Hit(b"a", ROLLING)], T + 1)
+    assert [count.hits for count in store.hit(hits, T + 2)] == [3, 2, 2]
+
+
+def test_a_cooldown_outlives_its_window(store):
+    counts(store, range(6))
+    store.trip([Trip(b"k", 300, 6)], T + 5)
+    (count,) = store.hit([Hit(b"k", ROLLING)], T + 200)
+    assert (count.hits, count.cooldown_left) == (7, 105)
+    (count,) = store.hit([Hit(b"k", ROLLING)], T + 306)
+    assert (count.hits, count.cooldown_left) == (1, 0)
+
+
+def test_refusals_in_a_cooldown_raise_the_count_and_not_the_window(store):
+    counts(store, range(6))
+    store.trip([Trip(b"k", 30, 6)], T + 5)
+    assert counts(store, range(6, 16)) == list(range(7, 17))
+    assert counts(store, [36]) == [7]  # the six before the trip, and this one
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "left"),
+    [(30, 10, 29), (10, 30, 30)],
+    ids=["the old deadline is later", "the new deadline is later"],
+)
+def test_tripping_again_takes_the_later_deadline(store, first, second, left):
+    store.trip([Trip(b"k", first, 6)], T)
+    store.trip([Trip(b"k", second, 6)], T + 1)
+    assert store.hit([Hit(b"k", ROLLING)], T + 1)[0].cooldown_left == left
+
+
+def test_tripping_again_keeps_counting_refusals(store):
+    store.trip([Trip(b"k", 30, 6)], T)
+    assert counts(store, [1, 2]) == [7, 8]
+    store.trip([Trip(b"k", 30, 8)], T + 2)
+    assert counts(store, [3]) == [9]
+
+
+def test_two_transport_retries_are_not_hits(store):
+    assert counts(store, [0]) == [1]
+    assert counts(store, [1, 2, 3, 4], retry=True) == [1, 1, 2, 3]
+
+
+def test_the_allowance_for_retries_is_a_windows_worth(store):
+    counts(store, [0])
+    assert counts(store, [1, 2], retry=True) == [1, 1]
+    counts(store, [62])
+    assert counts(store, [63, 64, 65], retry=True) == [1, 1, 2]
+
+
+def test_a_retry_without_a_first_try_counts_nothing(store):
+    assert counts(store, [0], retry=True) == [0]
+
+
+def test_a_retry_during_a_cooldown_is_refused_like_any_other(store):
+    store.trip([Trip(b"k", 30, 6)], T)
+    (count,) = store.hit([Hit(b"k", ROLLING)], T + 1, retry=True)
+    assert (count.hits, count.cooldown_left) == (7, 29)
+
+
+def test_a_release_forgets_cooldown_and_hits(store):
+    counts(store, range(6))
+    store.trip([Trip(b"k", 30, 6)], T + 5)
+    assert store.release(b"k")
+    assert counts(store, [6]) == [1]
+    assert not store.release(b"unknown")
+
+
+def test_no_hits_no_counts(store):
+    assert list(store.hit([], T)) == []
+
+
+def test_a_clock_set_back_loses_no_hits(store):
+    assert counts(store, [10, 5, 11]) == [1, 2, 3]
+
+
+@given(gaps=st.lists(st.floats(0, 90), min_size=1, max_size=40))
+def test_a_rolling_window_counts_exactly_the_hits_of_the_last_w_seconds(gaps):
+    store, now, times = MemoryStore(), T, []
+    for gap in gaps:
+        now += gap
+        times.append(now)
+        expected = sum(1 for time in times if time > now - 60)
+        assert store.hit([Hit(b"k", ROLLING)], now)[0].hits == expected
+
+
+@given(
+    hits=st.lists(st.tuples(st.sampled_from([b"a", b"b", b"c"]), st.floats(0, 50)), max_size=40),
+    kind=st.sampled_from(WindowKind),
+)
+def test_other_keys_never_change_a_count(hits, kind):
+    together, alone, now = MemoryStore(), MemoryStore(), T
+    for key, gap in hits:
+        now += gap
+        (count,) = together.hit([Hit(key, Window(60, kind))], now)
+        if key == b"a":
+            assert alone.hit([Hit(key, Window(60, kind))], now)[0] == count

@@ -1,0 +1,151 @@
+"""Presets: that they load, say what they are, and are as their systems document them."""
+
+import tomllib
+from dataclasses import replace
+
+import pytest
+
+from looptrap.config.setting import CONFIG
+from looptrap.detect.window import Window, WindowKind
+from looptrap.errors import ConfigError
+from looptrap.policy import preset
+from looptrap.policy.action import Action, Ladder
+from looptrap.policy.policy import Policy
+from looptrap.policy.rule import Rule
+from looptrap.schema import read
+
+FAIRVISOR = Rule(
+    name="loop-detection",
+    watch="request",
+    by=("caller",),
+    window=Window(60.0, WindowKind.REFRESHED),
+    ladder=Ladder({Action.BLOCK: 4}),
+)
+ZELYX = Rule(
+    name="busy-session",
+    watch="session",
+    window=Window(60.0, WindowKind.ROLLING),
+    ladder=Ladder({Action.WARN: 10}),
+)
+
+
+def with_action(rule: Rule, action: Action, **settings) -> Rule:
+    return replace(rule, ladder=Ladder({action: rule.ladder.first}), **settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "policy"),
+    [
+        (
+            "default",
+            Policy(
+                name="default",
+                rules=(
+                    Rule(
+                        name="identical-conversation",
+                        watch="conversation",
+                        by=("caller", "model", "session", "user"),
+                        window=Window(60.0, WindowKind.ROLLING),
+                        ladder=Ladder({Action.BLOCK: 6}),
+                        cooldown=30.0,
+                    ),
+                ),
+            ),
+        ),
+        (
+            "aisg",
+            Policy(
+                name="aisg",
+                rules=(
+                    Rule(
+                        name="identical-conversation",
+                        watch="conversation",
+                        by=("caller", "model"),
+                        parts="content",
+                        tail=3,
+                        window=Window(60.0, WindowKind.ROLLING),
+                        ladder=Ladder({Action.BLOCK: 6}),
+                        cooldown=30.0,
+                    ),
+                ),
+            ),
+        ),
+        (
+            "fairvisor",
+            Policy(
+                name="fairvisor",
+                compat=("fairvisor",),
+                rules=(with_action(FAIRVISOR, Action.BLOCK, retry_after=60.0),),
+            ),
+        ),
+        (
+            "fairvisor-throttle",
+            Policy(
+                name="fairvisor",
+                compat=("fairvisor",),
+                rules=(with_action(FAIRVISOR, Action.THROTTLE),),
+            ),
+        ),
+        (
+            "fairvisor-warn",
+            Policy(
+                name="fairvisor",
+                compat=("fairvisor",),
+                rules=(with_action(FAIRVISOR, Action.WARN),),
+            ),
+        ),
+        ("zelyx", Policy(name="zelyx", rules=(ZELYX,))),
+        ("zelyx-block", Policy(name="zelyx", rules=(with_action(ZELYX, Action.BLOCK),))),
+        (
+            "tcc",
+            Policy(
+                name="tcc",
+                rules=(
+                    Rule(
+                        name="repeated-call",
+                        watch="repeat",
+                        parts="calls",
+                        rounds=3,
+                        ladder=Ladder({Action.NUDGE: 3}),
+                    ),
+                    Rule(
+                        name="turn-budget", watch="turn_budget", ladder=Ladder({Action.BLOCK: 16})
+                    ),
+                ),
+            ),
+        ),
+    ],
+)
+def test_is_as_documented(name, policy):
+    assert preset.load(name) == (policy,)
+
+
+def test_there_are_these_presets_and_no_others():
+    assert preset.names() == (
+        "default", "aisg", "fairvisor", "fairvisor-throttle", "fairvisor-warn", "tcc", "zelyx",
+        "zelyx-block",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", preset.names())
+class TestEveryPreset:
+    def test_can_be_used_as_a_file_of_ones_own(self, name):
+        assert read(CONFIG, tomllib.loads(preset.text(name))).policies == preset.load(name)
+
+    def test_reads_the_same_when_written_back(self, name):
+        config = read(CONFIG, tomllib.loads(preset.text(name)))
+        assert read(CONFIG, CONFIG.plain(config)) == config
+
+    def test_begins_with_a_sentence(self, name):
+        assert preset.text(name).startswith("# ")
+        assert preset.summary(name).endswith(".")
+        assert preset.summary(name).count("\n") == 0
+
+    def test_explains_itself_in_comments(self, name):
+        assert preset.text(name).count("# ") >= 2
+
+
+@pytest.mark.parametrize("name", ["", "nope", "../default", "default.toml"])
+def test_an_unknown_preset_is_a_mistake(name):
+    with pytest.raises(ConfigError, match="must be default, aisg, fairvisor"):
+        preset.load(name)

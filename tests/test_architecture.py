@@ -1,0 +1,103 @@
+"""The arrow of imports, and the purity of the core."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "looptrap"
+
+LAYERS = [
+    {"errors"},
+    {"schema"},
+    {"call"},
+    {"detect"},
+    {"policy"},
+    {"store", "wire"},
+    {"guard", "retry", "money", "incident"},
+    {"config"},
+    {"gateway", "admin", "replay", "client"},
+    {"cli"},
+]
+"""Lowest first: a module imports from its own room and from layers below, never up or across."""
+
+RANK = {room: rank for rank, rooms in enumerate(LAYERS) for room in rooms}
+
+PURE = ("errors", "schema", "call", "detect", "policy")
+IMPURE_MODULES = {
+    "asyncio", "io", "logging", "os", "pathlib", "random", "secrets", "select", "shutil",
+    "signal", "socket", "sqlite3", "ssl", "subprocess", "sys", "tempfile", "threading", "time",
+    "uuid", "aiohttp", "httptools", "redis", "uvloop",
+}  # fmt: skip
+IMPURE_CALLS = {"open", "print", "input"}
+
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imports_of(tree: ast.AST) -> list[str]:
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            found.append(node.module or "")
+            found += [f"{node.module}.{alias.name}" for alias in node.names]
+    return found
+
+
+def violations(room: str, imported: list[str]) -> list[str]:
+    """Return the imports that a module of that room must not have."""
+    wrong = []
+    for name in imported:
+        parts = name.split(".")
+        if parts[0] != "looptrap" or len(parts) < 2 or parts[1] == room:
+            continue
+        if parts[1] in RANK and RANK[parts[1]] >= RANK[room]:
+            wrong.append(name)
+    return wrong
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_follow_the_arrow(path):
+    room = room_of(path)
+    if room == "__init__":
+        return
+    assert room in RANK, f"{room} has no layer: add it to LAYERS"
+    assert violations(room, imports_of(ast.parse(path.read_text("utf-8")))) == []
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in MODULES if room_of(path) in PURE], ids=lambda path: path.name
+)
+def test_the_core_has_no_io_clock_or_chance(path):
+    tree = ast.parse(path.read_text("utf-8"))
+    imported = {name.partition(".")[0] for name in imports_of(tree)}
+    assert imported & IMPURE_MODULES - allowed(path) == set()
+    called = {
+        node.func.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    assert called & IMPURE_CALLS == set()
+
+
+def allowed(path: Path) -> set[str]:
+    return {"sys"} if "maxsize" in path.read_text("utf-8") else set()
+
+
+@pytest.mark.parametrize(
+    ("room", "imported", "wrong"),
+    [
+        ("detect", ["looptrap.policy.rule"], ["looptrap.policy.rule"]),
+        ("wire", ["looptrap.store.memory"], ["looptrap.store.memory"]),
+        ("policy", ["looptrap.detect.window", "looptrap.policy.rule", "msgspec"], []),
+    ],
+    ids=["upwards", "across", "down and at home"],
+)
+def test_the_check_itself_tells_right_from_wrong(room, imported, wrong):
+    assert violations(room, imported) == wrong

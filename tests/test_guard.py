@@ -1,0 +1,487 @@
+"""The guard, walked through each preset's documented examples, boundary by boundary."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from looptrap import Guard, LoopDetectedError
+from looptrap.call.model import Outcome, Request
+from looptrap.call.read import read
+from looptrap.policy.action import Action, Ladder
+from looptrap.policy.policy import KillSwitch, Policy, Project, Selector
+from looptrap.policy.rule import Rule
+
+T = 1_800_000_000.0
+
+
+def chat(text="Summarise the report", model="gpt-5.3", **more):
+    return {"model": model, "messages": [{"role": "user", "content": text}], **more}
+
+
+def actions(guard, times, request=None, **options):
+    """Check the same request at these seconds after T; return what was done each time."""
+    done = []
+    for time in times:
+        try:
+            ticket = guard.check(request or chat(), now=T + time, **options)
+            done.append(ticket.verdict.action.value)
+        except LoopDetectedError:
+            done.append("refused")
+    return done
+
+
+def refusal(guard, time, request=None, **options) -> LoopDetectedError:
+    with pytest.raises(LoopDetectedError) as caught:
+        guard.check(request or chat(), now=T + time, **options)
+    return caught.value
+
+
+class TestDefault:
+    """6 equal conversations in 60 s are blocked for 30 s."""
+
+    def test_five_pass_and_the_sixth_is_blocked(self):
+        guard = Guard.from_preset("default")
+        assert actions(guard, range(5)) == ["allow"] * 5
+        error = refusal(guard, 5)
+        assert (error.hit_count, error.cooldown_seconds) == (6, 30)
+        assert error.rule == "identical-conversation"
+        assert error.fingerprint.startswith("1-")
+        assert "sent 6 times in 60 seconds" in error.message
+        assert error.evidence[0].count == 6
+
+    def test_refusals_in_the_cooldown_raise_the_count_and_run_the_cooldown_down(self):
+        guard = Guard.from_preset("default")
+        actions(guard, range(6))
+        error = refusal(guard, 15)
+        assert (error.hit_count, error.cooldown_seconds) == (7, 20)
+
+    def test_after_the_window_but_inside_the_cooldown_still_blocked(self):
+        guard = Guard.from_preset("default")
+        actions(guard, [0, 0, 0, 0, 0, 55])  # the window is empty at 61, the cooldown ends at 85
+        assert actions(guard, [70, 84.9]) == ["refused", "refused"]
+
+    def test_after_both_allowed(self):
+        guard = Guard.from_preset("default")
+        actions(guard, range(6))
+        assert actions(guard, [66]) == ["allow"]
+
+    def test_after_the_cooldown_but_inside_the_window_it_trips_again(self):
+        guard = Guard.from_preset("default")
+        actions(guard, range(6))
+        assert refusal(guard, 36).hit_count == 7
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            pytest.param({"caller": "another"}, id="another caller"),
+            pytest.param({"session": "another"}, id="another session"),
+            pytest.param({"request": chat(model="gpt-4o")}, id="another model"),
+            pytest.param({"request": chat("Summarise the letter")}, id="a changed message"),
+            pytest.param({"request": chat(user="u-2")}, id="another end user"),
+        ],
+    )
+    def test_what_differs_is_never_blocked(self, change):
+        guard = Guard.from_preset("default")
+        actions(guard, range(6), caller="me")
+        assert actions(guard, range(5), **{"caller": "me", **change}) == ["allow"] * 5
+
+    def test_six_users_who_say_hi_are_six(self):
+        guard = Guard.from_preset("default")
+        for user in range(6):
+            assert actions(guard, [user], chat("hi", user=f"u-{user}")) == ["allow"]
+
+    def test_white_space_and_case_do_not_count(self):
+        guard = Guard.from_preset("default")
+        spellings = ["Try again", "try  again", "TRY AGAIN", "try\nagain", " try again "]
+        for text in spellings:
+            assert actions(guard, [0], chat(text)) == ["allow"]
+        assert refusal(guard, 1, chat("Try\tagain")).hit_count == 6
+
+    def test_embeddings_and_other_calls_may_repeat(self):
+        guard = Guard.from_preset("default")
+        embed = {"model": "text-embedding-3-small", "input": "same"}
+        assert actions(guard, range(20), embed, path="/v1/embeddings") == ["allow"] * 20
+
+    def test_a_responses_chain_with_equal_tool_outputs_is_not_a_loop(self):
+        guard = Guard.from_preset("default")
+        for turn in range(12):
+            output = {"type": "function_call_output", "call_id": f"c{turn}", "output": "ok"}
+            call = {"model": "gpt-5.3", "input": [output], "previous_response_id": f"resp_{turn}"}
+            assert actions(guard, [turn], call) == ["allow"]
+
+    def test_an_sdks_own_transport_retries_are_not_hits(self):
+        guard = Guard.from_preset("default")
+        for time in range(5):
+            retries = ["0", "1", "2"] if time == 0 else ["0"]
+            for retry in retries:
+                headers = {"x-stainless-retry-count": retry}
+                assert actions(guard, [time], headers=headers) == ["allow"]
+        assert refusal(guard, 5).hit_count == 6
+
+    def test_a_release_lets_the_next_call_through(self):
+        guard = Guard.from_preset("default")
+        actions(guard, range(5))
+        assert guard.release(refusal(guard, 5).fingerprint)
+        assert actions(guard, [6]) == ["allow"]
+
+
+class TestAisg:
+    """Caller + model + the last three contents: more than 5 in 60 s, then 30 s of refusal."""
+
+    def test_five_pass_and_the_sixth_is_blocked(self):
+        guard = Guard.from_preset("aisg")
+        assert actions(guard, range(5)) == ["allow"] * 5
+        error = refusal(guard, 5)
+        assert (error.hit_count, error.cooldown_seconds) == (6, 30)
+        assert actions(guard, [34.9]) == ["refused"]
+        assert actions(guard, [66]) == ["allow"]
+
+    def test_only_contents_of_the_last_three_messages_count(self):
+        guard = Guard.from_preset("aisg")
+        for turn in range(5):
+            history = [{"role": "user", "content": f"old {turn}"}]
+            history += [{"role": role, "content": "SAME"} for role in ("user", "assistant", "user")]
+            assert actions(guard, [turn], {"model": "m", "messages": history}) == ["allow"]
+        same = [{"role": "user", "content": "same"} for _ in range(3)]
+        assert refusal(guard, 5, {"model": "m", "messages": same}).hit_count == 6
+
+    def test_sessions_and_end_users_do_not_split_the_count(self):
+        guard = Guard.from_preset("aisg")
+        for turn in range(5):
+            actions(guard, [turn], chat(user=f"u-{turn}"), session=f"s-{turn}")
+        assert refusal(guard, 5).hit_count == 6
+
+
+class TestFairvisor:
+    """The 4th identical request in a refreshed 60 s window is rejected, told to wait 60 s."""
+
+    def test_three_pass_and_the_fourth_is_rejected(self):
+        guard = Guard.from_preset("fairvisor")
+        assert actions(guard, range(3)) == ["allow"] * 3
+        assert refusal(guard, 3).hit_count == 4
+
+    def test_every_hit_refreshes_the_window(self):
+        guard = Guard.from_preset("fairvisor")
+        assert actions(guard, [0, 50, 100, 150, 200]) == ["allow"] * 3 + ["refused"] * 2
+        assert actions(guard, [260]) == ["allow"]
+
+    @pytest.mark.parametrize("path", ["/v1/chat/completions?b=2&a=1", "/v1/other?a=1&b=2"])
+    def test_path_and_sorted_query_count(self, path):
+        guard = Guard.from_preset("fairvisor")
+        for time in range(3):
+            read_and_admit(guard, time, "/v1/chat/completions", "a=1&b=2")
+        where, _, query = path.partition("?")
+        action = read_and_admit(guard, 3, where, query).verdict.action
+        assert action is (Action.BLOCK if where.endswith("completions") else Action.ALLOW)
+
+    def test_the_throttle_variant_delays_by_100_ms_a_hit(self):
+        guard = Guard.from_preset("fairvisor-throttle")
+        assert actions(guard, range(3)) == ["allow"] * 3
+        ticket = guard.check(chat(), now=T + 3)
+        assert (ticket.verdict.action, ticket.verdict.delay) == (Action.THROTTLE, 0.4)
+
+    def test_no_delay_passes_30_seconds(self):
+        guard = Guard.from_preset("fairvisor-throttle")
+        for time in range(400):
+            ticket = guard.check(chat(), now=T + time / 10)
+        assert ticket.verdict.delay == 30
+
+    def test_the_warn_variant_lets_everything_pass(self):
+        guard = Guard.from_preset("fairvisor-warn")
+        assert actions(guard, range(6)) == ["allow"] * 3 + ["warn"] * 3
+
+
+class TestZelyx:
+    """The 10th call of a session in 60 s is warned about; without a session the 100th."""
+
+    def test_the_tenth_call_of_a_session_is_warned_about(self):
+        guard = Guard.from_preset("zelyx")
+        for turn in range(9):
+            assert actions(guard, [turn], chat(f"{turn}"), session="run-1") == ["allow"]
+        assert actions(guard, [9], chat("9"), session="run-1") == ["warn"]
+        assert actions(guard, [10], chat("9"), session="run-2") == ["allow"]
+
+    def test_the_window_rolls(self):
+        guard = Guard.from_preset("zelyx")
+        assert actions(guard, range(0, 90, 7), session="run-1") == ["allow"] * 13
+
+    def test_block_is_available(self):
+        guard = Guard.from_preset("zelyx-block")
+        assert actions(guard, range(10), session="s") == ["allow"] * 9 + ["refused"]
+
+    def test_calls_without_a_session_share_a_count_ten_times_as_high(self):
+        guard = Guard.from_preset("zelyx")
+        done = [actions(guard, [n / 10], chat(f"{n}"))[0] for n in range(100)]
+        assert done == ["allow"] * 99 + ["warn"]
+
+    def test_a_project_shares_it_and_callers_without_one_do_not(self):
+        guard = Guard.from_preset("zelyx")
+        for n in range(99):
+            actions(guard, [n / 10], caller=f"c{n}", project="research")
+        assert actions(guard, [10], caller="new", project="research") == ["warn"]
+        assert actions(guard, [10], caller="new") == ["allow"]
+
+    @pytest.mark.parametrize("name", ["X-Looptrap-Session", "X-Session-Id", "X-Zelyx-Session-Id"])
+    def test_the_session_is_read_from_the_known_headers(self, name):
+        guard = Guard.from_preset("zelyx")
+        assert actions(guard, range(10), headers={name: "run-1"})[-1] == "warn"
+
+    def test_using_tools_is_another_fingerprint(self):
+        guard = Guard.from_preset("zelyx")
+        with_tools = chat(tools=[{"type": "function", "function": {"name": "search"}}])
+        actions(guard, range(9), session="s")
+        assert actions(guard, [9], with_tools, session="s") == ["allow"]
+
+
+def tool_run(calls, result="same"):
+    """A chat in which the assistant made these tool calls, one a round."""
+    messages = [{"role": "user", "content": "Fix the test"}]
+    for number, arguments in enumerate(calls):
+        function = {"name": "bash", "arguments": arguments}
+        call = {"id": f"c{number}", "type": "function", "function": function}
+        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        text = result if isinstance(result, str) else result[number]
+        messages.append({"role": "tool", "tool_call_id": f"c{number}", "content": text})
+    return {"model": "gpt-5.3", "messages": messages}
+
+
+class TestTcc:
+    """3 consecutive equal tool calls: nudge. More than 15 tool calls in a turn: block."""
+
+    @pytest.mark.parametrize(
+        ("calls", "result", "expected"),
+        [
+            pytest.param(['{"a":1}'] * 2, "same", "allow", id="twice"),
+            pytest.param(['{"a":1}'] * 3, "same", "nudge", id="three times"),
+            pytest.param(['{"a":1}'] * 3, ["x", "y", "z"], "nudge", id="whatever the results"),
+            pytest.param(['{"a":1, "b":2}', '{"b":2,"a":1}'] * 2, "r", "nudge", id="key order"),
+            pytest.param(['{"a":1}', '{"a":2}', '{"a":1}'], "r", "allow", id="not consecutive"),
+            pytest.param([f"{n}" for n in range(15)], "same", "allow", id="15 calls"),
+            pytest.param([f"{n}" for n in range(16)], "same", "refused", id="16 calls"),
+        ],
+    )
+    def test_walk(self, calls, result, expected):
+        assert actions(Guard.from_preset("tcc"), [0], tool_run(calls, result)) == [expected]
+
+    def test_a_user_message_begins_a_new_turn(self):
+        run = tool_run([f"{n}" for n in range(16)])
+        run["messages"].append({"role": "user", "content": "Good. Now the docs."})
+        assert actions(Guard.from_preset("tcc"), [0], run) == ["allow"]
+
+
+def read_and_admit(guard, time, path="/v1/chat/completions", query="", method="POST", **identity):
+    body = b'{"model":"m","messages":[{"role":"user","content":"hi"}]}' if method == "POST" else b""
+    request = Request(method=method, path=path, query=query, body=body, **identity)
+    return guard.admit(read(request), T + time)
+
+
+def rule(name="r", watch="conversation", thresholds=None, **settings):
+    return Rule(name=name, watch=watch, ladder=Ladder(thresholds or {Action.BLOCK: 2}), **settings)
+
+
+def policy(*rules, name="p", **settings):
+    return Policy(name=name, rules=rules, **settings)
+
+
+def test_the_severest_verdict_wins():
+    guard = Guard([policy(rule("w", thresholds={Action.WARN: 2}), rule("b"))])
+    actions(guard, [0])
+    assert refusal(guard, 1).rule == "b"
+
+
+def test_on_a_tie_the_first_rule_wins():
+    guard = Guard([policy(rule("first"), rule("second"))])
+    actions(guard, [0])
+    assert refusal(guard, 1).rule == "first"
+
+
+def test_a_ladder_climbs():
+    ladder = {Action.WARN: 2, Action.THROTTLE: 3, Action.BLOCK: 4}
+    guard = Guard([policy(rule(thresholds=ladder, cooldown=30))])
+    assert actions(guard, range(4)) == ["allow", "warn", "throttle", "refused"]
+
+
+def test_a_stop_escalates_to_a_block_during_its_cooldown():
+    guard = Guard([policy(rule(thresholds={Action.STOP: 2, Action.BLOCK: 4}, cooldown=30))])
+    taken = [read_and_admit(guard, time).verdict.action for time in range(4)]
+    assert taken == [Action.ALLOW, Action.STOP, Action.STOP, Action.BLOCK]
+
+
+@pytest.mark.parametrize(("extend", "left"), [(False, 20), (True, 30)])
+def test_a_refusal_extends_the_cooldown_only_when_the_rule_says_so(extend, left):
+    guard = Guard([policy(rule(cooldown=30, extend=extend))])
+    actions(guard, [0, 1])
+    assert refusal(guard, 11).cooldown_seconds == left
+    assert refusal(guard, 11).cooldown_seconds == left
+
+
+def test_shadow_says_what_would_have_happened_and_enforces_nothing():
+    guard = Guard([policy(rule(), mode="shadow")])
+    read_and_admit(guard, 0)
+    ticket = read_and_admit(guard, 1)
+    assert ticket.verdict.action is Action.ALLOW
+    assert ticket.shadow.action is Action.BLOCK
+
+
+def test_shadow_counts_never_touch_enforced_ones():
+    shadow = Guard([policy(rule(), mode="shadow")], secret=b"k")
+    enforced = Guard([policy(rule())], secret=b"k", store=shadow.store)
+    for time in range(5):
+        read_and_admit(shadow, time)
+    assert read_and_admit(enforced, 6).verdict.action is Action.ALLOW
+
+
+def test_a_disabled_rule_counts_nothing():
+    guard = Guard([policy(rule(enabled=False))])
+    assert actions(guard, range(5)) == ["allow"] * 5
+    assert len(guard.store) == 0
+
+
+class TestProjects:
+    def guard(self, **settings):
+        return Guard([policy(rule(cooldown=10))], projects=[Project(name="lab", **settings)])
+
+    def test_a_project_has_a_threshold_of_its_own(self):
+        guard = self.guard(threshold=4)
+        assert actions(guard, range(4), project="lab") == ["allow"] * 3 + ["refused"]
+        assert actions(guard, range(2), caller="elsewhere") == ["allow", "refused"]
+
+    def test_detection_off(self):
+        assert actions(self.guard(detection="off"), range(9), project="lab") == ["allow"] * 9
+
+    def test_detection_in_shadow(self):
+        guard = self.guard(detection="shadow")
+        read_and_admit(guard, 0, project="lab")
+        ticket = read_and_admit(guard, 1, project="lab")
+        assert (ticket.verdict.action, ticket.shadow.action) == (Action.ALLOW, Action.BLOCK)
+
+    def test_window_cooldown_and_action(self):
+        guard = self.guard(window=5, cooldown=7, action=Action.STOP)
+        assert actions(guard, [0, 6], project="lab") == ["allow", "allow"]
+        ticket = read_and_admit(guard, 0, project="lab")
+        ticket = read_and_admit(guard, 1, project="lab")
+        assert (ticket.verdict.action, ticket.verdict.cooldown_left) == (Action.STOP, 7)
+
+    def test_an_unknown_project_has_the_policies_as_they_are(self):
+        assert actions(self.guard(threshold=9), range(2), project="?") == ["allow", "refused"]
+
+
+@pytest.mark.parametrize(
+    ("select", "binds"),
+    [
+        pytest.param({}, True, id="everything"),
+        pytest.param({"path_exact": "/v1/chat/completions"}, True, id="exact path"),
+        pytest.param({"path_exact": "/v1/chat"}, False, id="another exact path"),
+        pytest.param({"path_prefix": "/v1/"}, True, id="prefix"),
+        pytest.param({"path_prefix": "/v2/"}, False, id="another prefix"),
+        pytest.param({"methods": ("POST",)}, True, id="method"),
+        pytest.param({"methods": ("PUT", "GET")}, False, id="other methods"),
+        pytest.param({"hosts": ("API.example.com",)}, True, id="host"),
+        pytest.param({"hosts": ("example.com",)}, False, id="another host"),
+        pytest.param({"headers": (("x-team", "a"),)}, True, id="header"),
+        pytest.param({"headers": (("X-Team", "*"),)}, True, id="header present"),
+        pytest.param({"headers": (("x-team", "b"),)}, False, id="another value"),
+        pytest.param({"headers": (("x-none", "*"),)}, False, id="header absent"),
+        pytest.param({"models": ("m*",)}, True, id="model pattern"),
+        pytest.param({"models": ("gpt-*", "claude-*")}, False, id="other models"),
+        pytest.param({"path_prefix": "/v1/", "methods": ("GET",)}, False, id="all must match"),
+    ],
+)
+def test_selectors(select, binds):
+    guard = Guard([policy(rule(), select=Selector(**select))])
+    headers = [(b"host", b"api.example.com:4100"), (b"x-team", b"a")]
+    read_and_admit(guard, 0, headers=headers)
+    ticket = read_and_admit(guard, 1, headers=headers)
+    assert ticket.verdict.action.refuses is binds
+
+
+@pytest.mark.parametrize(
+    ("methods", "expected"), [((), Action.ALLOW), (("GET",), Action.BLOCK)], ids=["no", "yes"]
+)
+def test_repeated_reads_count_only_when_selected(methods, expected):
+    guard = Guard([policy(rule(watch="request"), select=Selector(methods=methods))])
+    read_and_admit(guard, 0, "/v1/things", method="GET")
+    assert read_and_admit(guard, 1, "/v1/things", method="GET").verdict.action is expected
+
+
+class TestMcp:
+    def call(self, guard, time, request_id, arguments):
+        body = (
+            b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"search",'
+            b'"arguments":%s}}' % (request_id, arguments)
+        )
+        return guard.admit(read(Request(path="/mcp", body=body)), T + time).verdict.action
+
+    def test_equal_tool_calls_count_whatever_their_ids(self):
+        guard = Guard([policy(rule(watch="tool", thresholds={Action.WARN: 3}))])
+        assert self.call(guard, 0, 1, b'{"q":"a","n":1}') is Action.ALLOW
+        assert self.call(guard, 1, 2, b'{"n": 1, "q": "a"}') is Action.ALLOW
+        assert self.call(guard, 2, 3, b'{"q":"b"}') is Action.ALLOW
+        assert self.call(guard, 3, 4, b'{"q":"a","n":1}') is Action.WARN
+
+
+class TestKillSwitches:
+    def guard(self, **settings):
+        return Guard([], kill_switches=[KillSwitch(**settings)])
+
+    def test_refuses_at_once_with_its_reason(self):
+        guard = self.guard(match=(("caller", "leaked"),), reason="credential leaked")
+        error = refusal(guard, 0, caller="leaked")
+        assert "credential leaked" in error.message
+        assert actions(guard, [0], caller="honest") == ["allow"]
+
+    @pytest.mark.parametrize(
+        ("match", "killed"),
+        [
+            ((("model", "m"),), True),
+            ((("session", "s"),), True),
+            ((("header:x-team", "a"),), True),
+            ((("header:x-team", "b"),), False),
+            ((("model", "m"), ("header:x-team", "b")), False),
+        ],
+    )
+    def test_matches_descriptors(self, match, killed):
+        ticket = read_and_admit(
+            self.guard(match=match), 0, session="s", headers=[(b"x-team", b"a")]
+        )
+        assert (ticket.verdict.reason == "killed") is killed
+
+    def test_expires(self):
+        guard = self.guard(match=(("model", "m"),), expires=datetime.fromtimestamp(T + 10, UTC))
+        assert read_and_admit(guard, 9.9).verdict.action is Action.BLOCK
+        assert read_and_admit(guard, 10).verdict.action is Action.ALLOW
+
+
+def test_the_tally_says_what_was_decided_and_what_became_of_it():
+    guard = Guard([policy(rule())])
+    first = read_and_admit(guard, 0)
+    guard.settle(first, Outcome(status=200, input_tokens=10, output_tokens=2))
+    guard.settle(read_and_admit(guard, 1))
+    tally = guard.tally
+    assert tally.verdicts == {Action.ALLOW: 1, Action.BLOCK: 1}
+    assert tally.rules == {("p", "r", Action.BLOCK): 1}
+    assert (tally.statuses, tally.input_tokens, tally.output_tokens) == ({200: 1}, 10, 2)
+
+
+callers = st.text(max_size=8)
+
+
+@given(st.lists(st.tuples(callers, callers, callers), max_size=30), callers)
+def test_distinct_callers_never_share_counts_whatever_they_claim(others, mine):
+    guard = Guard.from_preset("default")
+    actions(guard, range(5), caller=mine, session="s")
+    for caller, session, user in others:
+        if caller != mine:
+            actions(guard, [5], chat(user=user), caller=caller, session=session)
+            actions(guard, [5], caller=caller, session="s")
+    assert refusal(guard, 6, caller=mine, session="s").hit_count == 6
+
+
+@given(hits=st.integers(1, 30), more=st.integers(0, 30))
+def test_one_more_call_never_softens_the_verdict(hits, more):
+    ladder = {Action.WARN: 3, Action.THROTTLE: 7, Action.STOP: 11, Action.BLOCK: 17}
+    guard = Guard([policy(rule(thresholds=ladder, cooldown=5))])
+    taken = [read_and_admit(guard, n / 10).verdict.action.severity for n in range(hits + more)]
+    assert taken == sorted(taken)
