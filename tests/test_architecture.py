@@ -16,7 +16,8 @@ LAYERS = [
     {"store", "wire"},
     {"guard", "retry", "money", "incident"},
     {"config"},
-    {"gateway", "admin", "replay", "client"},
+    {"gateway", "replay", "client", "testing"},
+    {"admin"},
     {"cli"},
 ]
 """Lowest first: a module imports from its own room and from layers below, never up or across."""

@@ -317,6 +317,13 @@ def test_a_refusal_extends_the_cooldown_only_when_the_rule_says_so(extend, left)
     assert refusal(guard, 11).cooldown_seconds == left
 
 
+def test_a_cooldown_from_before_a_rule_was_made_milder_refuses_nothing():
+    strict = Guard([policy(rule(cooldown=30))], secret=b"k")
+    actions(strict, [0, 1])
+    milder = policy(rule(thresholds={Action.WARN: 9}, cooldown=30))
+    assert actions(Guard([milder], secret=b"k", store=strict.store), [2]) == ["allow"]
+
+
 def test_shadow_says_what_would_have_happened_and_enforces_nothing():
     guard = Guard([policy(rule(), mode="shadow")])
     read_and_admit(guard, 0)

@@ -18,8 +18,8 @@ from typing import Any
 
 import msgspec
 
-from looptrap.call.model import Call, Outcome
 from looptrap.call.body import read_body
+from looptrap.call.model import Call, Outcome
 from looptrap.detect.evidence import Evidence
 from looptrap.detect.fingerprint import key_of
 from looptrap.detect.trajectory import Trajectory
@@ -85,6 +85,7 @@ class Guard:
         kill_switches: Iterable[KillSwitch] = (),
         secret: bytes | None = None,
         store: MemoryStore | None = None,
+        tally: Tally | None = None,
         session_headers: Iterable[str] = SESSION_HEADERS,
     ) -> None:
         policies = tuple(policies)
@@ -102,7 +103,7 @@ class Guard:
         self._session_headers = tuple(name.lower().encode() for name in session_headers)
         self._lock = Lock()
         self.store = store or MemoryStore()
-        self.tally = Tally()
+        self.tally = tally or Tally()
 
     @classmethod
     def from_preset(cls, name: str = "default", **settings: Any) -> Guard:
@@ -241,6 +242,8 @@ def _judge_count(ticket: Ticket, watch: Watch, key: bytes, count: Count) -> None
     rule = watch.rule
     left = count.cooldown_left
     action = action_for(watch, count.hits, left)
+    if action is Action.ALLOW:
+        return  # a cooldown from before the rule was made milder
     if action.refuses and rule.cooldown > 0 and (left <= 0 or rule.extend):
         left = rule.cooldown
         ticket.trips = [*ticket.trips, Trip(key, left, count.hits)]

@@ -133,6 +133,7 @@ ITSELF.append(ITSELF)
         pytest.param({"user": "\ud800"}, "user: .*surrogates", id="a lone surrogate"),
         pytest.param({"messages": ITSELF}, "messages: .*holds itself", id="a list in itself"),
         pytest.param({"messages": (one for one in ())}, "type generator", id="a generator"),
+        pytest.param({"contents": [], "config": object()}, "config: ", id="an odd configuration"),
         pytest.param(b"[]", "JSON object", id="bytes of a list"),
         pytest.param(b"{", "JSON object", id="bytes cut off"),
         pytest.param([HI], "not list", id="a list"),

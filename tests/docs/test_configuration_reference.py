@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from looptrap.cli import main
 from looptrap.config.loop_guard import VARIABLES
-from looptrap.config.setting import CONFIG, SCALARS, variable
+from looptrap.config.setting import CONFIG, GATEWAY_SCALARS, SCALARS, variable
 from looptrap.policy import fairvisor, preset
 from looptrap.schema import Entry, Table, entries, read
 from looptrap.schema.wording import shown
@@ -49,7 +49,8 @@ def test_every_documented_setting_exists():
 
 
 def test_every_variable_is_documented_and_exists():
-    known = {*(variable(setting) for setting in SCALARS), *VARIABLES}
+    scalars = [*SCALARS, *GATEWAY_SCALARS]
+    known = {*(variable(setting) for setting in scalars), *VARIABLES, "LOOPTRAP_SECRET"}
     assert set(re.findall(r"\b(?:LOOPTRAP|LOOP_GUARD)_[A-Z_]+\b", REFERENCE)) == known
 
 

@@ -77,12 +77,20 @@ def _sent(arguments: Mapping[str, Any]) -> dict[str, Any]:
     extra = arguments.get("extra_body")
     if isinstance(extra, Mapping):
         fields |= extra
-    if "contents" in fields:
-        # Google's client takes one content for a list of them, and the rest of the body apart.
-        contents, config = fields["contents"], fields.pop("config", None)
-        fields["contents"] = contents if isinstance(contents, list | tuple) else [contents]
-        fields |= config if isinstance(config, dict) else _plain(config) if config else {}
-    return fields
+    return _as_google_sends(fields) if "contents" in fields else fields
+
+
+def _as_google_sends(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return one content as a list of one, and what Google's client takes apart as one body."""
+    contents: Any = fields["contents"]
+    config: Any = fields.get("config")
+    if hasattr(config, "model_dump"):
+        config = config.model_dump(exclude_none=True)
+    return {
+        **fields,
+        **(config if isinstance(config, Mapping) else {}),
+        "contents": contents if isinstance(contents, list | tuple) else [contents],
+    }
 
 
 def _encoded(fields: dict[str, Any]) -> bytes:

@@ -46,6 +46,8 @@ class Request(msgspec.Struct, gc=False):
     """Verified JWT claims; empty unless somebody verified them."""
     is_retry: bool = False
     """A transport retry of the client's SDK, not a new decision of the agent."""
+    lacks_body: bool = False
+    """There may be a body, but whoever asks about the request did not send it along."""
 
     def header(self, name: bytes) -> bytes | None:
         """Return the first header of that (lower-case) name."""

@@ -18,35 +18,38 @@ from looptrap.call import (
     openai_responses,
 )
 from looptrap.call.content import UNREADABLE, mend
-from looptrap.call.model import Call, Request
+from looptrap.call.model import Call, Dialect, Request
 
 
 class Ending(msgspec.Struct, frozen=True, gc=False):
-    """What the end of a path says: who may read the body, tried in order, and what for."""
+    """What the end of a path says: its dialect, who may read the body, in order, and what for."""
 
+    dialect: Dialect
     readers: tuple[Callable[[Request, bytes], Call], ...]
     generates: bool = True
     streams: bool = False
 
 
 ENDINGS = {
-    "completions": Ending((openai_chat.read, openai_completions.read)),
-    "responses": Ending((openai_responses.read,)),
-    "input_tokens": Ending((openai_responses.read,), generates=False),
-    "embeddings": Ending((openai_completions.read_embedding,), generates=False),
-    "messages": Ending((anthropic.read,)),
-    "count_tokens": Ending((anthropic.read,), generates=False),
-    ":rawPredict": Ending((anthropic.read,)),
-    ":streamRawPredict": Ending((anthropic.read,), streams=True),
-    "count-tokens:rawPredict": Ending((anthropic.read,), generates=False),
-    ":generateContent": Ending((gemini.read,)),
-    ":streamGenerateContent": Ending((gemini.read,), streams=True),
-    ":countTokens": Ending((gemini.read,), generates=False),
+    "completions": Ending("openai_chat", (openai_chat.read, openai_completions.read)),
+    "responses": Ending("openai_responses", (openai_responses.read,)),
+    "input_tokens": Ending("openai_responses", (openai_responses.read,), generates=False),
+    "embeddings": Ending(
+        "openai_embeddings", (openai_completions.read_embedding,), generates=False
+    ),
+    "messages": Ending("anthropic", (anthropic.read,)),
+    "count_tokens": Ending("anthropic", (anthropic.read,), generates=False),
+    ":rawPredict": Ending("anthropic", (anthropic.read,)),
+    ":streamRawPredict": Ending("anthropic", (anthropic.read,), streams=True),
+    "count-tokens:rawPredict": Ending("anthropic", (anthropic.read,), generates=False),
+    ":generateContent": Ending("gemini", (gemini.read,)),
+    ":streamGenerateContent": Ending("gemini", (gemini.read,), streams=True),
+    ":countTokens": Ending("gemini", (gemini.read,), generates=False),
 }
 """The last segment of a path, or its end from a colon on. What stands before says nothing, so that
 Azure's deployments, Vertex's projects and other people's prefixes are read alike."""
 
-ELSEWHERE = Ending((mcp.read,), generates=False)
+ELSEWHERE = Ending("mcp", (mcp.read,), generates=False)
 """Any other path, and a body that none of its ending's readers fits."""
 
 
@@ -67,6 +70,12 @@ def find_ending(path: str) -> Ending | None:
     """Return what the end of a path says; None where it says nothing."""
     last = unquote(path).rstrip("/").rpartition("/")[2]
     return ENDINGS.get(last) or ENDINGS.get(last[last.rfind(":") :] if ":" in last else "")
+
+
+def dialect_of(path: str) -> Dialect:
+    """Return the dialect that a path alone suggests: for answers to what was never read."""
+    ending = find_ending(path)
+    return ending.dialect if ending is not None else "http"
 
 
 def _fit(ending: Ending, request: Request) -> Call | None:

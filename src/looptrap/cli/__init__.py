@@ -9,7 +9,10 @@ import click
 
 from looptrap import __version__
 from looptrap.cli.check import check
+from looptrap.cli.demo import demo
+from looptrap.cli.keys import keys
 from looptrap.cli.presets import presets
+from looptrap.cli.serve import serve
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -19,4 +22,7 @@ def main() -> None:
 
 
 main.add_command(check)
+main.add_command(demo)
+main.add_command(keys)
 main.add_command(presets)
+main.add_command(serve)

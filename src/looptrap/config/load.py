@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from looptrap.config import file, loop_guard
-from looptrap.config.setting import CONFIG, SCALARS, Config, flag, variable
+from looptrap.config.gateway import WELL_KNOWN
+from looptrap.config.setting import CONFIG, GATEWAY_SCALARS, SCALARS, Config, flag, variable
 from looptrap.errors import ConfigError, Problem
 from looptrap.policy import fairvisor, preset
 from looptrap.schema import INVALID, Kind, from_text, leaves, read
-from looptrap.schema.wording import escaped, suggestion
+from looptrap.schema.wording import escaped, found, suggestion
 
 
 def load(
@@ -38,8 +39,7 @@ def load(
     guarded = _values(loop_guard.VARIABLES, env, problems)
     if problems:
         raise ConfigError(problems)
-    origins = {**config.origins, **{name: origin for name, (_, origin) in above.items()}}
-    config = replace(config, **{name: value for name, (value, _) in above.items()}, origins=origins)
+    config = _overlaid(config, above)
     config = _without_preset(config, above) if has_policies else _with_preset(config)
     config = _guard(config, guarded)
     if mismatches := list(_mismatches(config)):
@@ -101,16 +101,28 @@ def _values(
 def _from_environment(
     env: Mapping[str, str], problems: list[Problem]
 ) -> dict[str, tuple[Any, str]]:
-    values = _values({variable(one): one.kind for one in SCALARS}, env, problems)
-    named = {variable(one): one.name for one in SCALARS}
+    every = [*SCALARS, *GATEWAY_SCALARS]
+    values = _values({variable(one): one.kind for one in every}, env, problems)
+    named = {variable(one): one.name for one in every}
     return {named[name]: (value, name) for name, value in values.items()}
 
 
 def _from_flags(flags: Mapping[str, object], problems: list[Problem]) -> dict[str, tuple[Any, str]]:
-    written = {flag(one): flags.get(one.name) for one in SCALARS}
-    values = _values({flag(one): one.kind for one in SCALARS}, written, problems)
-    named = {flag(one): one.name for one in SCALARS}
+    every = [*SCALARS, *GATEWAY_SCALARS]
+    written = {flag(one): flags.get(one.name) for one in every}
+    values = _values({flag(one): one.kind for one in every}, written, problems)
+    named = {flag(one): one.name for one in every}
     return {named[name]: (value, name) for name, value in values.items()}
+
+
+def _overlaid(config: Config, above: Mapping[str, tuple[Any, str]]) -> Config:
+    """Return the configuration with the values of the layers above the file."""
+    of_gateway = {one.name for one in GATEWAY_SCALARS} & set(above)
+    own = {name: value for name, (value, _) in above.items() if name not in of_gateway}
+    gateway = replace(config.gateway, **{name: above[name][0] for name in of_gateway})
+    places = {name: f"gateway.{name}" if name in of_gateway else name for name in above}
+    origins = {places[name]: origin for name, (_, origin) in above.items()}
+    return replace(config, **own, gateway=gateway, origins={**config.origins, **origins})
 
 
 def _with_preset(config: Config) -> Config:
@@ -140,7 +152,15 @@ def _guard(config: Config, values: Mapping[str, Any]) -> Config:
 
 
 def _mismatches(config: Config) -> Iterator[Problem]:
-    """Find projects whose settings do not go together with a policy's rules."""
+    """Find settings that are right by themselves and do not go together."""
+    known = [*(provider.name for provider in config.providers), *WELL_KNOWN]
+    for i, route in enumerate(config.routes):
+        if route.provider not in known:
+            hint = suggestion(route.provider, known)
+            yield Problem(
+                f"routes[{i}].provider",
+                f"is {found(route.provider)}, must be the name of a provider{hint}",
+            )
     for i, project in enumerate(config.projects):
         for policy in config.policies:
             try:
@@ -163,7 +183,8 @@ def _unreachable(config: Config) -> Iterator[str]:
 
 
 def _misspelt(env: Mapping[str, str]) -> Iterator[str]:
-    known = [*(variable(one) for one in SCALARS), *loop_guard.VARIABLES]
+    scalars = [*SCALARS, *GATEWAY_SCALARS]
+    known = [*(variable(one) for one in scalars), *loop_guard.VARIABLES, "LOOPTRAP_SECRET"]
     for name in env:
         if name.startswith(("LOOPTRAP_", "LOOP_GUARD_")) and name not in known:
             hint = suggestion(name, known, cutoff=0.85)

@@ -6,6 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from looptrap.config.gateway import (
+    GATEWAY,
+    PROVIDER,
+    ROUTE,
+    GatewaySettings,
+    ProviderSettings,
+    RouteSettings,
+)
 from looptrap.policy import preset
 from looptrap.policy.policy import KillSwitch, Policy, Project
 from looptrap.policy.setting.kind import TOKEN
@@ -24,7 +32,11 @@ class Config:
     kill_switches: tuple[KillSwitch, ...] = ()
     session_headers: tuple[str, ...] = ()
     block_status: int = 429
+    store: str = "memory"
     max_fingerprints: int = 1_000_000
+    gateway: GatewaySettings = field(default_factory=GatewaySettings)
+    providers: tuple[ProviderSettings, ...] = ()
+    routes: tuple[RouteSettings, ...] = ()
     warnings: tuple[str, ...] = ()
     """What works otherwise than one might think, a sentence each."""
     origins: Mapping[str, str] = field(default_factory=dict)
@@ -57,6 +69,12 @@ CONFIG: Table[Config] = Table(
             doc="the HTTP status of a refused loop",
         ),
         Field(
+            name="store",
+            kind=Choice(["memory"]),
+            default="memory",
+            doc="who counts: `memory` counts inside this process",
+        ),
+        Field(
             name="max_fingerprints",
             kind=Number(low=1_000, high=100_000_000, whole=True),
             default=1_000_000,
@@ -75,11 +93,32 @@ CONFIG: Table[Config] = Table(
             default=(),
             doc="calls that are refused whatever they do",
         ),
+        Field(
+            name="gateway",
+            kind=GATEWAY,
+            default=GatewaySettings(),
+            doc="where the gateway listens and what it accepts",
+        ),
+        Field(
+            name="providers",
+            kind=Listing(PROVIDER, "tables", unique="name"),
+            default=(),
+            doc="places that answer calls, beside the well-known ones",
+        ),
+        Field(
+            name="routes",
+            kind=Listing(ROUTE, "tables"),
+            default=(),
+            doc="which calls go to which provider, the first that binds deciding",
+        ),
     ],
 )
 
-SCALARS = [field for field in CONFIG.fields if not isinstance(field.kind, Listing)]
-"""Settings that an environment variable or a flag can give as well."""
+SCALARS = [one for one in CONFIG.fields if not isinstance(one.kind, Listing | Table)]
+"""Settings that an environment variable or a flag can give as well …"""
+
+GATEWAY_SCALARS = list(GATEWAY.fields)
+"""… those of the gateway among them, without its name before theirs."""
 
 
 def variable(setting: Field) -> str:

@@ -18,7 +18,7 @@ _COUNTERS = (
 # that of the alternatives: a uuid is not hex, a time stamp is not a duration.
 _VOLATILE = re.compile(
     rf"""
-      (?P<uuid> \b [0-9a-f]{{8}} - [0-9a-f]{{4}} - [0-9a-f]{{4}} - [0-9a-f]{{4}} - [0-9a-f]{{12}} \b )
+      (?P<uuid> \b [0-9a-f]{{8}} (?: -[0-9a-f]{{4}} ){{3}} -[0-9a-f]{{12}} \b )
     | (?P<hex>  \b 0x[0-9a-f]+ \b
               | \b (?= \d{{0,64}} [a-f] ) [0-9a-f]{{8,}} \b )
     | (?P<time> \b \d{{4}} [-/] \d\d [-/] \d\d

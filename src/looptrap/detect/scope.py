@@ -57,13 +57,13 @@ def conversation(tail: int, with_tools: bool, masked: bool) -> Content:
 def request(with_reads: bool, masked: bool) -> Content:
     """The same HTTP request: method, path, sorted query and body.
 
-    JSON bodies are compared whatever the order of their keys. GET and HEAD count only
-    `with_reads`: repeating a read is what clients do.
+    JSON bodies are compared whatever the order of their keys; without the body nothing is said.
+    GET and HEAD count only `with_reads`: repeating a read is what clients do.
     """
 
     def content(call: Call) -> bytes | None:
         asked = call.request
-        if not with_reads and asked.method in ("GET", "HEAD"):
+        if asked.lacks_body or (not with_reads and asked.method in ("GET", "HEAD")):
             return None
         body = _canonical(asked.body)
         if masked:

@@ -40,7 +40,7 @@ class Trajectory:
 def _backwards(call: Call) -> Iterator[Round]:
     results: dict[str, list[ToolResult]] = {}
     for message in call.backwards():
-        for result in message.results:
+        for result in reversed(message.results):
             results.setdefault(result.call_id or result.name, []).append(result)
         if _is_person(message):
             return

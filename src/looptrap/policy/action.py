@@ -65,6 +65,10 @@ class Ladder:
                 taken = action
         return taken
 
+    def threshold(self, action: Action) -> int:
+        """Return the count from which on an action of this ladder is taken."""
+        return dict(self.steps)[action]
+
     def refusal(self) -> Action | None:
         """Return the mildest refusing action, if the ladder has one."""
         return next((action for action, _ in self.steps if action.refuses), None)

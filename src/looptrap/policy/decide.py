@@ -11,6 +11,8 @@ from looptrap.policy.watch import Watch
 
 DELAY_A_HIT = 0.1
 LONGEST_DELAY = 30.0
+NUDGE_EVERY = 3
+"""A model that was told is given this many rounds before it is told again."""
 
 _WHAT = {
     "conversation": "identical request",
@@ -31,7 +33,7 @@ def action_for(watch: Watch, hits: int, cooldown_left: float) -> Action:
     """Return what a watch wants done at that count; in a cooldown it refuses at the least."""
     action = watch.ladder.at(hits)
     if cooldown_left > 0 and not action.refuses:
-        return watch.ladder.refusal() or Action.BLOCK
+        return watch.ladder.refusal() or action
     return action
 
 
@@ -48,6 +50,7 @@ def verdict_of(
         rule=rule.name,
         message=f"{_DONE[action]}: {evidence.what}.{_advice(action, cooldown_left)}",
         count=count,
+        threshold=watch.ladder.threshold(action),
         fingerprint=text_of(key),
         cooldown_left=cooldown_left,
         retry_after=rule.retry_after,
@@ -55,6 +58,11 @@ def verdict_of(
         evidence=(evidence,),
         compat=watch.policy.compat,
     )
+
+
+def is_nudge_due(verdict: Verdict) -> bool:
+    """Say whether this is a round in which the model is told, rather than one in between."""
+    return verdict.action is Action.NUDGE and (verdict.count - verdict.threshold) % NUDGE_EVERY == 0
 
 
 def counted(watch: Watch, hits: int) -> Evidence:

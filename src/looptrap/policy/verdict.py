@@ -23,6 +23,8 @@ class Verdict(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     message: str = ""
     count: int = 0
     """How often it has happened, refusals during the cooldown included."""
+    threshold: int = 0
+    """The count from which on the rule takes this action."""
     fingerprint: str = ""
     """What was counted, as a versioned keyed digest; releases name it."""
     cooldown_left: float = 0.0

@@ -126,6 +126,8 @@ class Number:
 
 def from_text(kind: Kind, text: str) -> object:
     """Return what a text, such as an environment variable's, is as a plain value of the kind."""
+    if isinstance(kind, Flag) and text.lower() in ("true", "false"):
+        return text.lower() == "true"
     wants_number = isinstance(kind, Number) or (
         isinstance(kind, Choice) and all(isinstance(value, int) for value in kind.values)
     )

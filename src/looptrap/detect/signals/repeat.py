@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from looptrap.detect.evidence import Evidence
 from looptrap.detect.canonical import normalise
+from looptrap.detect.evidence import Evidence
 from looptrap.detect.mask import mask
 from looptrap.detect.trajectory import Round, Trajectory
 

@@ -1,0 +1,171 @@
+"""What the gateway costs: Looptrap beside a plain nginx, and beside no proxy at all.
+
+python -m bench.gateway [--quick] [--only BODY ...] [--soak N] [--profile BODY] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pstats
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from bench import rig, table
+from bench.bodies import UNIQUE, agent, encoded, large, small
+from bench.rig import Load, MissingPartError, PartFailedError, Proxy
+from bench.table import Round, Row
+
+BODIES: dict[str, Callable[[], dict[str, Any]]] = {
+    "small": small,
+    "large": large,
+    "agent": agent,
+    "small_stream": lambda: {**small(), "stream": True},
+}
+CONNECTIONS = 32
+BUSY = 0.7
+"""Processes that run already, as the load average counts them, from which on we warn."""
+SOAK_LEGS, SOAK_MINUTES = 10, 15
+
+
+class Bench:
+    """Loads proxies with bodies, never with the same one twice."""
+
+    def __init__(self, folder: Path, seconds: int) -> None:
+        self._folder = folder
+        self._seconds = seconds
+        self._runs = count(1)
+
+    def load(
+        self, proxy: Proxy, body: str, *, connections: int = CONNECTIONS, seconds: int = 0
+    ) -> Load:
+        """Load a proxy for one round."""
+        file = self._folder / f"{body}.json"
+        if not file.exists():
+            file.write_bytes(encoded(BODIES[body]()))
+        return rig.load(
+            proxy,
+            file,
+            UNIQUE,
+            next(self._runs),
+            connections=connections,
+            seconds=seconds or self._seconds,
+        )
+
+    def round(self, proxy: Proxy, body: str, connections: int) -> Round:
+        """Load a proxy and see what that cost it."""
+        before = proxy.cpu()
+        load = self.load(proxy, body, connections=connections)
+        after = proxy.cpu()
+        return Round(load, after.user - before.user, after.system - before.system)
+
+    def compare(self, proxies: Sequence[Proxy], bodies: Sequence[str], rounds: int) -> list[Row]:
+        """Measure all proxies with all bodies, taking turns, so that noise hits all alike."""
+        rows = [Row(body, CONNECTIONS, proxy.name) for body in bodies for proxy in proxies]
+        if "small" in bodies:
+            rows += [Row("small", 1, proxy.name) for proxy in proxies]
+        named = {proxy.name: proxy for proxy in proxies}
+        for number in range(rounds):
+            for at, row in enumerate(rows):
+                _progress(f"round {number + 1} of {rounds}, {at + 1} of {len(rows)}: {row.label}")
+                row.rounds.append(self.round(named[row.proxy], row.body, row.connections))
+        _progress("")
+        return rows
+
+    def soak(self, proxy: Proxy, requests: int) -> list[tuple[int, int]]:
+        """Send many requests; return (requests so far, resident bytes) at the end of each leg."""
+        legs, sent, spent, seconds = [(0, proxy.rss())], 0, 0.0, 2
+        while sent < requests and spent < SOAK_MINUTES * 60:
+            load = self.load(proxy, "small", seconds=seconds)
+            if load.refused or load.broken or not load.requests:
+                raise PartFailedError(f"the soak failed: {load}")
+            sent += load.requests
+            spent += load.seconds
+            legs.append((sent, proxy.rss()))
+            _progress(f"soak: {sent:,} of {requests:,} requests")
+            rate = load.requests / load.seconds
+            seconds = min(60, max(2, round(requests / SOAK_LEGS / rate)))
+        _progress("")
+        return legs
+
+
+def profile(bench: Bench, folder: Path, provider: Proxy, preset: str, body: str) -> None:
+    """Print where the gateway's time goes; the profiler makes calls look dearer than they are."""
+    file = folder / "profile"
+    with rig.looptrap(folder, provider.port, preset=preset, profile=file) as proxy:
+        load = bench.load(proxy, body)
+    print(f"\nprofile of {body}: {load.requests:,} requests; divide by that for one request")
+    pstats.Stats(str(file)).sort_stats("tottime").print_stats(25)
+
+
+@contextmanager
+def started(folder: Path, provider: Proxy, preset: str) -> Iterator[list[Proxy]]:
+    """Start every proxy that is installed; say which are not."""
+    with ExitStack() as stack:
+        proxies = [provider]
+        for start in (rig.nginx, rig.litellm, rig.portkey):
+            try:
+                proxies.append(stack.enter_context(start(folder, provider.port)))
+            except (MissingPartError, PartFailedError) as error:
+                print(error, file=sys.stderr)
+        proxies.append(stack.enter_context(rig.looptrap(folder, provider.port, preset=preset)))
+        yield proxies
+
+
+def measure(options: argparse.Namespace, folder: Path) -> None:
+    seconds, rounds = (1, 3) if options.quick else (options.seconds, options.rounds)
+    bench = Bench(folder, seconds)
+    with rig.provider(folder) as provider:
+        if options.profile:
+            for body in options.profile:
+                profile(bench, folder, provider, options.preset, body)
+            return
+        with started(folder, provider, options.preset) as proxies:
+            idle = {proxy.name: proxy.rss() for proxy in proxies}
+            rows = bench.compare(proxies, options.only, rounds)
+            loaded = {proxy.name: proxy.rss() for proxy in proxies}
+            legs = bench.soak(proxies[-1], options.soak) if options.soak else []
+            acted_on = proxies[-1].acted_on()
+    print(table.render(rows, idle, loaded, legs))
+    if options.json:
+        found = table.as_json(rows, idle, loaded, legs)
+        options.json.write_text(json.dumps(found, indent=2) + "\n")
+    if acted_on:
+        raise PartFailedError(f"INVALID: Looptrap did not simply allow {acted_on} requests")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="short rounds: under a minute")
+    parser.add_argument("--rounds", type=int, default=5, help="the least of so many counts")
+    parser.add_argument("--seconds", type=int, default=3, help="how long a round takes")
+    parser.add_argument("--only", nargs="+", choices=BODIES, default=list(BODIES), metavar="BODY")
+    parser.add_argument("--preset", default="default", help="the policies to measure with")
+    parser.add_argument("--soak", type=int, default=0, metavar="N", help="is memory flat over N?")
+    parser.add_argument("--profile", nargs="+", choices=BODIES, metavar="BODY", help="cProfile")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found there too")
+    options = parser.parse_args()
+    if len(rig.cores()) < 2:
+        print("one core: load and proxy share it, latencies say little", file=sys.stderr)
+    if (busy := os.getloadavg()[0]) > BUSY:
+        print(f"the machine is busy (load {busy:.1f}): every figure is too high", file=sys.stderr)
+    with tempfile.TemporaryDirectory(prefix="looptrap-bench-") as folder:
+        try:
+            measure(options, Path(folder))
+        except (MissingPartError, PartFailedError) as error:
+            sys.exit(str(error))
+
+
+def _progress(text: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

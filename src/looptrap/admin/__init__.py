@@ -1,0 +1,5 @@
+"""For operators: health, metrics, releases.
+
+api       the admin listener
+metrics   what Prometheus scrapes
+"""

@@ -1,0 +1,122 @@
+"""The admin listener: health, metrics and releases."""
+
+from __future__ import annotations
+
+from hmac import compare_digest
+from typing import Any
+
+import msgspec
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from looptrap.admin.metrics import exposition
+from looptrap.config.kind import Address
+from looptrap.detect.fingerprint import key_of
+from looptrap.errors import ConfigError, Problem
+from looptrap.gateway.app import App
+from looptrap.gateway.auth import is_loopback
+
+OPEN_PATHS = ("/livez", "/readyz")
+"""Asked by orchestrators, which have no token; they tell nothing but health."""
+
+
+class Admin:
+    """Serves operators of one gateway."""
+
+    def __init__(self, app: App, address: Address, token: str = "") -> None:
+        if not token and not is_loopback(address.host):
+            raise ConfigError(
+                [
+                    Problem(
+                        "gateway.admin",
+                        f"{address.host} can be reached by others: name a variable with a token"
+                        " in admin_token_env, or listen on 127.0.0.1",
+                    )
+                ]
+            )
+        self._app = app
+        self._address = address
+        self._token = token
+        self._runner: web.AppRunner | None = None
+
+    async def start(self) -> tuple[str, int]:
+        """Listen; return the address, with the port found for 0."""
+        application = web.Application(middlewares=[self._guard], client_max_size=1 << 20)
+        application.add_routes(
+            [
+                web.get("/livez", self._livez),
+                web.get("/readyz", self._readyz),
+                web.get("/metrics", self._metrics),
+                web.post("/api/v1/release", self._release),
+            ]
+        )
+        self._runner = web.AppRunner(application, access_log=None)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, self._address.host, self._address.port)
+        try:
+            await site.start()
+        except OSError as error:
+            await self._runner.cleanup()
+            why = (error.strerror or str(error)).lower()
+            raise ConfigError(
+                [Problem("gateway.admin", f"cannot listen at {self._address}: {why}")]
+            ) from None
+        host, port = self._runner.addresses[0][:2]
+        return host, port
+
+    async def stop(self) -> None:
+        """Close the listener."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Let in who has the token, and no page of another site that was pointed at us."""
+        if request.path in OPEN_PATHS:
+            return await handler(request)
+        if self._token:
+            given = request.headers.get("Authorization", "").removeprefix("Bearer ")
+            # Bytes that are no text arrive as surrogates, which have an encoding only this way.
+            if not compare_digest(given.encode(errors="surrogateescape"), self._token.encode()):
+                return _error(401, "missing_token", "Send Authorization: Bearer <admin token>.")
+        elif not is_loopback(_host(request)):
+            return _error(403, "foreign_host", "Use 127.0.0.1 or localhost to reach this address.")
+        return await handler(request)
+
+    async def _livez(self, _request: web.Request) -> web.Response:
+        return web.json_response({"status": "alive"})
+
+    async def _readyz(self, _request: web.Request) -> web.Response:
+        if self._app.server.draining:
+            return web.json_response({"status": "stopping"}, status=503)
+        return web.json_response({"status": "ready"})
+
+    async def _metrics(self, _request: web.Request) -> web.Response:
+        body = exposition(self._app)
+        kind = "text/plain; version=0.0.4; charset=utf-8"
+        return web.Response(body=body, headers={"Content-Type": kind})
+
+    async def _release(self, request: web.Request) -> web.Response:
+        if request.content_type != "application/json":
+            # A page of another site cannot send this type without asking first.
+            return _error(415, "not_json", "Send application/json.")
+        try:
+            wanted = msgspec.json.decode(await request.read(), type=_Release)
+            key = key_of(wanted.fingerprint)
+        except (msgspec.MsgspecError, ValueError) as error:
+            return _error(400, "bad_request", f'Send {{"fingerprint": "1-…"}}: {error}.')
+        return web.json_response({"released": self._app.store.release(key)})
+
+
+class _Release(msgspec.Struct, forbid_unknown_fields=True):
+    fingerprint: str
+
+
+def _host(request: web.Request) -> str:
+    host, _, port = request.host.rpartition(":")
+    return host if port.isdigit() and host else request.host
+
+
+def _error(status: int, code: str, message: str) -> web.Response:
+    body: dict[str, Any] = {"error": {"code": code, "message": message}}
+    return web.json_response(body, status=status)

@@ -1,0 +1,36 @@
+"""What `looptrap serve` says when it has started."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from looptrap import __version__
+from looptrap.cli import sentence
+from looptrap.config import Config
+from looptrap.config.kind import Address
+
+
+def banner(
+    config: Config,
+    listening: Sequence[tuple[str, int]],
+    admin: tuple[str, int],
+    asks_for_keys: bool,
+) -> str:
+    """Return what is protected, by what, and where to point clients."""
+    scheme = "https" if config.gateway.tls_cert else "http"
+    url = f"{scheme}://{Address(*listening[0])}"
+    lines = [f"Looptrap {__version__} guards {url}", ""]
+    lines += [
+        f"  OpenAI clients     OPENAI_BASE_URL={url}/v1",
+        f"  Anthropic clients  ANTHROPIC_BASE_URL={url}",
+        f"  Gemini clients     http_options={{'base_url': '{url}'}}",
+        f"  Operators          http://{Address(*admin)}/metrics",
+        "",
+    ]
+    where = config.gateway.upstream or "OpenAI, Anthropic and Gemini, by the path"
+    lines.append(f"Forwards to {where}.")
+    lines.append("Asks for gateway keys." if asks_for_keys else "Callers use their own keys.")
+    lines.append(f"Policies{f' of preset {config.preset}' if config.preset else ''}:")
+    for policy in config.policies:
+        lines += [f"  {sentence.of_rule(rule)}" for rule in policy.rules]
+    return "\n".join(lines)

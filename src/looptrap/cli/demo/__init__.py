@@ -1,0 +1,40 @@
+"""`looptrap demo`: a stuck agent, once without and once with Looptrap, on this machine alone.
+
+agent     the agent that goes in circles
+act       one run of it: in front of a fake provider, with the gateway between or without
+price     what its tokens would have cost
+wording   what a person is told
+screen    where: in plain lines, or in a live picture
+"""
+
+from __future__ import annotations
+
+import click
+
+MOST_CALLS = 1000
+"""So many still end within the seconds that a demo may take."""
+
+
+@click.command(short_help="Watch a stuck agent being caught.")
+@click.option(
+    "--calls",
+    metavar="N",
+    type=click.IntRange(1, MOST_CALLS),
+    default=60,
+    show_default=True,
+    help="How long the loop runs where nothing stops it.",
+)
+@click.option("--plain", is_flag=True, help="Plain lines, as in a pipe: no colour, no waiting.")
+def demo(calls: int, plain: bool) -> None:
+    """Watch a stuck agent being caught, and what that saves.
+
+    Starts a fake provider and a gateway on free local ports; nothing leaves this machine.
+    """
+    import asyncio
+
+    import uvloop
+
+    from looptrap.cli.demo.screen import choose_screen, play
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(play(calls, choose_screen(plain)))

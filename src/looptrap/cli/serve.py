@@ -1,0 +1,87 @@
+"""`looptrap serve`: run the gateway until told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from looptrap.cli.failure import fail
+from looptrap.errors import ConfigError
+
+if TYPE_CHECKING:
+    from looptrap.config import Config
+
+log = logging.getLogger("looptrap")
+
+
+@click.command(short_help="Run the gateway.")
+@click.option("--config", "file", metavar="FILE", type=click.Path(), help="TOML, or a bundle.")
+@click.option("--listen", metavar="ADDRESS", help="Where clients connect.  [127.0.0.1:4100]")
+@click.option("--admin", metavar="ADDRESS", help="Health and metrics.  [127.0.0.1:4101]")
+@click.option("--upstream", metavar="URL", help="Send everything to one place.")
+@click.option("--store", metavar="STORE", help="Who counts.  [memory]")
+@click.option("--preset", metavar="NAME", help="Start from this preset.")
+@click.option("--state", metavar="FILE", help="Digest secret and keys.  [looptrap.state]")
+@click.option("--access-log", metavar="FORM", help="off, text or json.  [off]")
+@click.option("--allow-anonymous", is_flag=True, default=None, help="Serve others without keys.")
+def serve(file: str | None, **flags: Any) -> None:
+    """Run the gateway until SIGTERM or Ctrl-C; SIGHUP reads the configuration again."""
+    from looptrap.config import load
+
+    def read() -> Config:
+        return load(file, env=os.environ, flags=flags)
+
+    logging.basicConfig(format="%(levelname)s %(message)s", level=logging.INFO)
+    try:
+        config = read()
+        for warning in config.warnings:
+            click.echo(f"warning: {warning}", err=True)
+        import uvloop
+
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_run(config, read))
+    except ConfigError as error:
+        fail(error, place=file or "")
+
+
+async def _run(config: Config, read: Any) -> None:
+    from looptrap.admin.api import Admin
+    from looptrap.cli.banner import banner
+    from looptrap.gateway.app import App
+    from looptrap.gateway.runtime import token_of
+
+    token = token_of(config.gateway.admin_token_env, "admin", os.environ)
+    app = App(config, os.environ)
+    admin = Admin(app, config.gateway.admin, token)
+    listening = await app.start()
+    try:
+        admin_at = await admin.start()
+        stopped = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stopped.set)
+        loop.add_signal_handler(signal.SIGHUP, lambda: _reload(app, read))
+        # Last: whoever has seen it may send signals.
+        click.echo(banner(config, listening, admin_at, app.ring.has_keys), err=True)
+        await stopped.wait()
+        log.info("stopping: calls in flight have %g s to finish", config.gateway.grace)
+    finally:
+        await app.stop()
+        await admin.stop()
+
+
+def _reload(app: Any, read: Any) -> None:
+    """Go on under the file as it is now; one with mistakes changes nothing."""
+    try:
+        waiting = app.reload(read())
+    except ConfigError as error:
+        log.error("the configuration has mistakes, the old one stays:\n%s", error)
+        return
+    log.info("the configuration was read again")
+    for name in waiting:
+        log.warning("gateway.%s: changed, takes effect at the next start", name)

@@ -1,0 +1,189 @@
+"""Settings of the gateway: where it listens, where it forwards to, what it accepts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, get_args
+
+from looptrap.config.kind import Address, BaseUrl, Listen, Size
+from looptrap.errors import Problem
+from looptrap.policy.policy import Selector
+from looptrap.policy.setting.policy import SELECTOR
+from looptrap.schema import Choice, Field, Flag, Number, Table, Text
+
+MEGABYTE = 1 << 20
+LISTEN = Address("127.0.0.1", 4100)
+ADMIN = Address("127.0.0.1", 4101)
+
+AccessLogForm = Literal["off", "text", "json"]
+Credential = Literal["bearer", "x-api-key", "api-key", "x-goog-api-key"]
+"""Where a provider wants its key."""
+
+NAME = Text(form="a name, not empty")
+FILE = Text(form="the path of a file")
+VARIABLE = Text(form="the name of an environment variable", pattern=r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def _seconds(high: float = 86_400) -> Number:
+    return Number(low=0, above=True, high=high, unit="seconds")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderSettings:
+    """A place that answers calls."""
+
+    name: str
+    base_url: str
+    api_key_env: str | None = None
+    credential: Credential = "bearer"
+
+
+WELL_KNOWN = {
+    "openai": ProviderSettings(
+        name="openai", base_url="https://api.openai.com/v1", api_key_env="OPENAI_API_KEY"
+    ),
+    "anthropic": ProviderSettings(
+        name="anthropic",
+        base_url="https://api.anthropic.com",
+        api_key_env="ANTHROPIC_API_KEY",
+        credential="x-api-key",
+    ),
+    "gemini": ProviderSettings(
+        name="gemini",
+        base_url="https://generativelanguage.googleapis.com",
+        api_key_env="GEMINI_API_KEY",
+        credential="x-goog-api-key",
+    ),
+}
+"""Providers that need no configuration; one of the same name in a file takes its place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteSettings:
+    """Which calls go to which provider."""
+
+    provider: str
+    select: Selector = field(default_factory=Selector)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewaySettings:
+    """Where the gateway listens, where it forwards to, what it accepts."""
+
+    listen: Address = LISTEN
+    admin: Address = ADMIN
+    upstream: str | None = None
+    allow_anonymous: bool = False
+    state: str = "looptrap.state"
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    upstream_ca: str | None = None
+    relay_compressed: bool = False
+    access_log: AccessLogForm = "off"
+    decision_status: int | None = None
+    decision_token_env: str | None = None
+    admin_token_env: str | None = None
+    max_body: int = 32 * MEGABYTE
+    max_buffered: int = 512 * MEGABYTE
+    max_head: int = 32 << 10
+    max_headers: int = 128
+    max_target: int = 8 << 10
+    max_connections: int = 10_000
+    head_timeout: float = 15.0
+    body_timeout: float = 30.0
+    keepalive_timeout: float = 75.0
+    write_timeout: float = 60.0
+    connect_timeout: float = 10.0
+    first_byte_timeout: float = 600.0
+    idle_timeout: float = 300.0
+    grace: float = 30.0
+
+
+_DEFAULTS = {one.name: one.default for one in fields(GatewaySettings)}
+
+
+def _field(name: str, kind: Any, doc: str) -> Field:
+    return Field(name=name, kind=kind, doc=doc, default=_DEFAULTS[name])
+
+
+def _mistakes(given: Mapping[str, Any]) -> Iterator[Problem]:
+    for one, other in (("tls_cert", "tls_key"), ("tls_key", "tls_cert")):
+        if given.get(one) and not given.get(other):
+            yield Problem("", f"has {one} without {other}, needs both")
+
+
+PROVIDER: Table[ProviderSettings] = Table(
+    build=ProviderSettings,
+    fields=[
+        Field(name="name", kind=NAME, required=True, doc="what routes call it"),
+        Field(name="base_url", kind=BaseUrl(), required=True, doc="where it answers"),
+        Field(
+            name="api_key_env",
+            kind=VARIABLE,
+            doc="the variable with the key sent for callers who use a gateway key; without it"
+            " the caller's own key passes through",
+        ),
+        Field(
+            name="credential",
+            kind=Choice(get_args(Credential)),
+            default="bearer",
+            doc="where the provider wants that key",
+        ),
+    ],
+)
+
+ROUTE: Table[RouteSettings] = Table(
+    build=RouteSettings,
+    fields=[
+        Field(
+            name="select",
+            kind=SELECTOR,
+            default=Selector(),
+            doc="which calls it binds; without it, all",
+        ),
+        Field(name="provider", kind=NAME, required=True, doc="the provider they go to"),
+    ],
+)
+
+GATEWAY: Table[GatewaySettings] = Table(
+    build=GatewaySettings,
+    check=_mistakes,
+    fields=[
+        _field("listen", Listen(), "where clients connect"),
+        _field("admin", Listen(), "where health, metrics and releases are served"),
+        _field("upstream", BaseUrl(), "one place for everything, whatever the path"),
+        _field("allow_anonymous", Flag(), "serve callers without a gateway key beyond loopback"),
+        _field("state", FILE, "the file with the digest secret and the gateway keys"),
+        _field("tls_cert", FILE, "the certificate chain to listen with, PEM"),
+        _field("tls_key", FILE, "its private key, PEM"),
+        _field("upstream_ca", FILE, "further authorities to trust upstream, PEM"),
+        _field("relay_compressed", Flag(), "let providers compress: usage is then not read"),
+        _field("access_log", Choice(get_args(AccessLogForm)), "one line a request on stdout"),
+        _field(
+            "decision_status",
+            Choice([401, 403]),
+            "the status of refusals under /looptrap/decision, where a proxy knows few",
+        ),
+        _field("decision_token_env", VARIABLE, "the variable with the token decisions need"),
+        _field("admin_token_env", VARIABLE, "the variable with the token the admin address needs"),
+        _field("max_body", Size(1 << 10, 1 << 30), "the largest request body"),
+        _field("max_buffered", Size(1 << 20, 1 << 40), "request bytes held for all together"),
+        _field("max_head", Size(1 << 10, 1 << 20), "the largest request head"),
+        _field("max_headers", Number(low=8, high=10_000, whole=True), "the most headers"),
+        _field("max_target", Size(256, 1 << 20), "the longest URL"),
+        _field(
+            "max_connections",
+            Number(low=1, high=1_000_000, whole=True),
+            "clients connected at once",
+        ),
+        _field("head_timeout", _seconds(), "for a request's head to arrive"),
+        _field("body_timeout", _seconds(), "between two pieces of a request's body"),
+        _field("keepalive_timeout", _seconds(), "for the next request of a connection"),
+        _field("write_timeout", _seconds(), "for a client to read on"),
+        _field("connect_timeout", _seconds(), "for a connection to a provider"),
+        _field("first_byte_timeout", _seconds(), "for a provider's answer to begin"),
+        _field("idle_timeout", _seconds(), "between two pieces of a provider's answer"),
+        _field("grace", _seconds(3_600), "for calls in flight when the gateway is told to stop"),
+    ],
+)

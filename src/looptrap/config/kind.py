@@ -1,0 +1,91 @@
+"""Kinds of values that only a gateway's settings have: sizes, addresses, base URLs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from looptrap.errors import Problem
+from looptrap.schema.kind import INVALID, refuse
+from looptrap.wire.origin import Origin
+
+_UNITS = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
+_SIZE = re.compile(r"(\d{1,12})\s*(B|KB|MB|GB)?", re.IGNORECASE)
+_ADDRESS = re.compile(r"(?:\[([0-9a-fA-F:.%]+)\]|([^\[\]:\s/]+)):(\d{1,5})")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Address:
+    """A host and a port to listen at."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """A number of bytes, plain or with a unit."""
+
+    low: int
+    high: int
+
+    def read(self, value: object, place: str, problems: list[Problem]) -> Any:
+        found = None
+        if isinstance(value, int) and not isinstance(value, bool):
+            found = value
+        elif isinstance(value, str) and (match := _SIZE.fullmatch(value.strip())):
+            found = int(match[1]) * _UNITS[(match[2] or "").upper()]
+        if found is None or not self.low <= found <= self.high:
+            return refuse(self, value, place, problems)
+        return found
+
+    def plain(self, value: Any) -> Any:
+        for unit in ("GB", "MB", "KB"):
+            if value and value % _UNITS[unit] == 0:
+                return f"{value // _UNITS[unit]}{unit}"
+        return value
+
+    def words(self) -> str:
+        return f'a size such as "32MB", {self.plain(self.low)} to {self.plain(self.high)}'
+
+
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """An address to listen at; the host is a name or an IP address, IPv6 in brackets."""
+
+    def read(self, value: object, place: str, problems: list[Problem]) -> Any:
+        match = _ADDRESS.fullmatch(value) if isinstance(value, str) else None
+        if match is None or int(match[3]) > 65_535:
+            return refuse(self, value, place, problems)
+        return Address(match[1] or match[2], int(match[3]))
+
+    def plain(self, value: Any) -> Any:
+        return str(value)
+
+    def words(self) -> str:
+        return 'an address such as "127.0.0.1:4100" or "[::1]:4100"'
+
+
+@dataclass(frozen=True, slots=True)
+class BaseUrl:
+    """An http or https URL under which a provider answers."""
+
+    def read(self, value: object, place: str, problems: list[Problem]) -> Any:
+        if not isinstance(value, str):
+            return refuse(self, value, place, problems)
+        try:
+            Origin.of(value)
+        except ValueError as error:
+            problems.append(Problem(place, f"{error}; must be {self.words()}"))
+            return INVALID
+        return value
+
+    def plain(self, value: Any) -> Any:
+        return value
+
+    def words(self) -> str:
+        return 'a base URL such as "https://api.openai.com/v1"'

@@ -1,0 +1,127 @@
+"""Decision mode: another proxy asks whether a request may pass, and forwards it itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from hmac import compare_digest
+
+from looptrap.call.model import Call, Dialect, Request
+from looptrap.call.read import dialect_of, read
+from looptrap.gateway.answer import Answer
+from looptrap.gateway.auth import Denied, Identity, is_loopback
+from looptrap.gateway.encoding import decoded
+from looptrap.gateway.refuse import failure, refusal
+from looptrap.gateway.runtime import Runtime
+from looptrap.guard import Ticket
+from looptrap.policy.header import headers_of
+from looptrap.wire.exchange import Exchange
+
+DECISION_PATH = b"/looptrap/decision"
+TOKEN_HEADER = b"x-looptrap-decision-token"
+
+BODILESS = frozenset(("GET", "HEAD", "DELETE", "OPTIONS"))
+
+is_decision = re.compile(rb"%b(?:[/?]|\Z)" % DECISION_PATH).match
+"""Say whether a target asks for a decision."""
+
+Judge = Callable[[Call], Ticket]
+
+
+def decide(exchange: Exchange, runtime: Runtime, judge: Judge, request_id: str) -> Answer:
+    """Return 200 when the request asked about may pass, else its refusal; nothing is forwarded.
+
+    The request asked about is named by what follows /looptrap/decision in the path (Envoy), or by
+    X-Original-Method and X-Original-URI (nginx); X-Real-IP says whence it came. Rules that need a
+    body that was not sent along abstain.
+    """
+    sent = dict(exchange.headers)
+    target = _target(exchange, sent)
+    dialect = dialect_of(target.partition(b"?")[0].decode("latin-1"))
+    if not _may_ask(exchange, runtime, sent):
+        message = f"Decisions need the header {TOKEN_HEADER.decode()} with this gateway's token."
+        return _denied(runtime, dialect, 401, "invalid_decision_token", message, request_id)
+    # Anew, as this is about the request that the proxy holds: its query, and who sent it.
+    peer = sent.get(b"x-real-ip", b"").decode("latin-1") or exchange.peer
+    identity = runtime.authenticator.identify(exchange.headers, target, peer)
+    if isinstance(identity, Denied):
+        status, code = identity.status, identity.code
+        return _denied(runtime, dialect, status, code, identity.message, request_id)
+    method = (sent.get(b"x-original-method") or exchange.method).decode("latin-1")
+    call = read(_request(exchange, identity, runtime, method, target.decode("latin-1"), peer))
+    ticket = judge(call)
+    verdict = ticket.verdict
+    runtime.guard.settle(ticket)
+    if not verdict.action.refuses:
+        headers = [*headers_of(verdict, ticket.shadow), (b"X-Request-Id", request_id.encode())]
+        return Answer(200, headers, b"")
+    answer = refusal(
+        call,
+        verdict,
+        shadow=ticket.shadow,
+        request_id=request_id,
+        block_status=runtime.block_status,
+    )
+    return _known_to_proxies(answer, runtime)
+
+
+def _target(exchange: Exchange, sent: dict[bytes, bytes]) -> bytes:
+    """Return the target of the request that the proxy holds.
+
+    The path wins: proxies that use it may pass a client's own X-Original-URI on.
+    """
+    rest = exchange.target[len(DECISION_PATH) :]
+    if rest.startswith(b"/"):
+        return rest
+    return sent.get(b"x-original-uri") or b"/" + rest
+
+
+def _lacks_body(exchange: Exchange, method: str) -> bool:
+    """Say whether the body stayed with the proxy; only a length of 0 says that there is none."""
+    if exchange.body or method in BODILESS:
+        return False
+    return (b"x-original-content-length", b"0") not in exchange.headers
+
+
+def _may_ask(exchange: Exchange, runtime: Runtime, sent: dict[bytes, bytes]) -> bool:
+    if runtime.decision_token:
+        return compare_digest(sent.get(TOKEN_HEADER, b""), runtime.decision_token)
+    return is_loopback(exchange.peer)
+
+
+def _request(
+    exchange: Exchange,
+    identity: Identity,
+    runtime: Runtime,
+    method: str,
+    target: str,
+    peer: str,
+) -> Request:
+    inbound = runtime.inbound.read(exchange.headers, identity.drop)
+    path, _, query = target.partition("?")
+    return Request(
+        method,
+        path,
+        query,
+        exchange.headers,
+        decoded(exchange.body, inbound.encoding, runtime.max_decoded),
+        identity.caller,
+        identity.project,
+        inbound.session,
+        peer,
+        is_retry=inbound.is_retry,
+        lacks_body=_lacks_body(exchange, method),
+    )
+
+
+def _denied(
+    runtime: Runtime, dialect: Dialect, status: int, code: str, message: str, request_id: str
+) -> Answer:
+    answer = failure(dialect, status=status, code=code, message=message, request_id=request_id)
+    return _known_to_proxies(answer, runtime)
+
+
+def _known_to_proxies(answer: Answer, runtime: Runtime) -> Answer:
+    """Return the answer under the one status that the asking proxy knows, if it knows just one."""
+    headers = [*answer.headers, (b"X-Looptrap-Status", b"%d" % answer.status)]
+    return Answer(runtime.decision_status or answer.status, headers, answer.body)

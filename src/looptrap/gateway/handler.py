@@ -1,0 +1,279 @@
+"""The gateway's handler: from a request on the wire to a verdict, and to the provider or back."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from itertools import count
+from secrets import token_hex
+from typing import assert_never
+
+from msgspec.structs import replace
+
+from looptrap.call.model import Call, Outcome, Request
+from looptrap.call.read import dialect_of, read
+from looptrap.gateway.answer import Answer
+from looptrap.gateway.auth import Denied, Identity, without_key
+from looptrap.gateway.decision import decide, is_decision
+from looptrap.gateway.encoding import decoded
+from looptrap.gateway.inbound import Inbound
+from looptrap.gateway.nudge import nudged
+from looptrap.gateway.refuse import failure, refusal
+from looptrap.gateway.relay import Relay
+from looptrap.gateway.runtime import Runtime
+from looptrap.gateway.stop import final_message
+from looptrap.guard import Ticket
+from looptrap.policy.action import Action
+from looptrap.policy.decide import is_nudge_due
+from looptrap.policy.header import Headers
+from looptrap.policy.verdict import ALLOWED
+from looptrap.wire.exchange import Exchange
+from looptrap.wire.pools import Pools
+
+MOST_SLEEPERS = 256
+"""Throttled calls that are held back at once; one more is refused."""
+
+Settled = Callable[[Relay, Outcome], None]
+
+
+class Gateway:
+    """Judges every request, forwards what is allowed, and answers the rest itself."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        pools: Pools,
+        *,
+        on_settled: Settled | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.runtime = runtime
+        """What the configuration says; a reload puts another in its place."""
+        self._pools = pools
+        self._on_settled = on_settled
+        self._clock = clock
+        self._sleepers: set[Relay] = set()
+        self._id_prefix = token_hex(6).encode()
+        self._ids = count(1)
+
+    # What the wire tells
+
+    def on_head(self, exchange: Exchange) -> None:
+        """Find out who is calling; whoever may not call is told before sending a body."""
+        authenticator = self.runtime.authenticator
+        identity = authenticator.identify(exchange.headers, exchange.target, exchange.peer)
+        if isinstance(identity, Denied) and not is_decision(exchange.target):
+            self._deny(exchange, identity)
+        else:
+            exchange.state = identity
+
+    def on_request(self, exchange: Exchange) -> None:
+        """Judge a call and act on the verdict."""
+        if is_decision(exchange.target):
+            self._decide(exchange)
+            return
+        identity: Identity = exchange.state
+        inbound = self.runtime.inbound.read(exchange.headers, identity.drop)
+        call = self._read(exchange, identity, inbound)
+        ticket = self._judge(call)
+        relay = exchange.state = Relay(self, exchange, identity, inbound, call, ticket)
+        if ticket.verdict is ALLOWED:
+            self._forward(relay)
+        else:
+            self._act(relay)
+
+    def on_disconnect(self, exchange: Exchange) -> None:
+        """Stop working for a client that is gone."""
+        relay = exchange.state
+        if isinstance(relay, Relay):
+            self._sleepers.discard(relay)
+            relay.cancel()
+
+    # Judging
+
+    def _read(self, exchange: Exchange, identity: Identity, inbound: Inbound) -> Call:
+        path, _, query = exchange.target.partition(b"?")
+        body = exchange.body
+        if inbound.encoding:
+            body = decoded(body, inbound.encoding, self.runtime.max_decoded)
+        return read(
+            Request(
+                exchange.method.decode("latin-1"),
+                path.decode("latin-1"),
+                query.decode("latin-1"),
+                exchange.headers,
+                body,
+                identity.caller,
+                identity.project,
+                inbound.session,
+                exchange.peer,
+                is_retry=inbound.is_retry,
+            )
+        )
+
+    def _judge(self, call: Call) -> Ticket:
+        guard, now = self.runtime.guard, self._clock()
+        plan = guard.plan(call, now)
+        ticket = guard.judge(plan, guard.store.hit(plan.hits, now, retry=call.request.is_retry))
+        if ticket.trips:
+            guard.store.trip(ticket.trips, now)
+        return ticket
+
+    # Acting
+
+    def _act(self, relay: Relay) -> None:
+        action = relay.ticket.verdict.action
+        match action:
+            case Action.ALLOW | Action.WARN:
+                self._forward(relay)
+            case Action.THROTTLE:
+                self._hold_back(relay)
+            case Action.NUDGE:
+                verdict = relay.ticket.verdict
+                due = is_nudge_due(verdict)
+                self._forward(relay, nudged(relay.call, verdict) if due else None)
+            case Action.STOP:
+                self._refuse(relay, self._final_message(relay))
+            case Action.BLOCK:
+                self._refuse(relay)
+            case _:
+                assert_never(action)
+
+    def _forward(self, relay: Relay, body: bytes | None = None) -> None:
+        """Send a call to its provider, as it came but for what is ours."""
+        exchange = relay.exchange
+        provider = self.runtime.routes.choose(relay.call)
+        if provider is None:
+            self._fail(relay, 404, "unknown_route", _unrouted(relay.call.request.path))
+            return
+        fields = relay.inbound.forwarded
+        path, _, query = exchange.target.partition(b"?")
+        identity = relay.identity
+        if identity.key_name:
+            query = without_key(query) if identity.drop_query else query
+            if not identity.has_credential:
+                if provider.key_field is None:
+                    self._fail(relay, 401, "missing_provider_key", _keyless(provider.name))
+                    return
+                fields = [*fields, provider.key_field]
+        relay.provider = provider.name
+        relay.flight = exchange.source = self._pools.pool(provider.origin).send(
+            exchange.method,
+            provider.target(path, query),
+            b"".join([b"%b: %b\r\n" % field for field in fields]),
+            exchange.body if body is None else body,
+            relay,
+        )
+
+    def _hold_back(self, relay: Relay) -> None:
+        """Forward a throttled call after its delay; when too many wait already, refuse it."""
+        if len(self._sleepers) >= MOST_SLEEPERS:
+            self._refuse(relay)
+            return
+        delay = relay.ticket.verdict.delay
+        self._sleepers.add(relay)
+        relay.sleeper = asyncio.get_running_loop().call_later(delay, self._wake, relay)
+
+    def _wake(self, relay: Relay) -> None:
+        self._sleepers.discard(relay)
+        relay.sleeper = None
+        self._forward(relay)
+
+    def wake_all(self) -> None:
+        """Forward every call that is held back: the gateway is about to stop."""
+        for relay in list(self._sleepers):
+            if relay.sleeper is not None:
+                relay.sleeper.cancel()
+            self._wake(relay)
+
+    def _final_message(self, relay: Relay) -> Answer | None:
+        return final_message(
+            relay.call,
+            relay.ticket.verdict,
+            shadow=relay.ticket.shadow,
+            request_id=self.id_of(relay).decode("latin-1"),
+            now=self._clock(),
+        )
+
+    def _refuse(self, relay: Relay, answer: Answer | None = None) -> None:
+        """Answer here: with the final message given, else with a refusal."""
+        ticket = relay.ticket
+        if answer is None:
+            answer = refusal(
+                relay.call,
+                ticket.verdict,
+                shadow=ticket.shadow,
+                request_id=self.id_of(relay).decode("latin-1"),
+                block_status=self.runtime.block_status,
+            )
+            # What could not be stopped or held back was blocked: so say log and metrics.
+            ticket.verdict = replace(ticket.verdict, action=Action.BLOCK)
+        relay.status = answer.status
+        relay.exchange.answer(answer.status, answer.headers, answer.body)
+        self.settle(relay, None)
+
+    def _fail(self, relay: Relay, status: int, code: str, message: str) -> None:
+        relay.fail(status, code, message)
+        self.settle(relay, None)
+
+    def _deny(self, exchange: Exchange, denied: Denied) -> None:
+        headers, body = self.refuse(exchange, denied.status, denied.code, denied.message)
+        exchange.answer(denied.status, headers, body)
+
+    def refuse(
+        self, exchange: Exchange | None, status: int, code: str, message: str
+    ) -> tuple[Headers, bytes]:
+        """Return headers and body for what never became a call: the wire's refusals and ours."""
+        path = exchange.target.partition(b"?")[0].decode("latin-1") if exchange is not None else ""
+        answer = failure(
+            dialect_of(path),
+            status=status,
+            code=code,
+            message=message,
+            request_id=self._id_for(exchange),
+            retry_after=1 if status == 503 else None,
+        )
+        return answer.headers, answer.body
+
+    def _decide(self, exchange: Exchange) -> None:
+        answer = decide(exchange, self.runtime, self._judge, self._id_for(exchange))
+        exchange.answer(answer.status, answer.headers, answer.body)
+
+    # After the answer
+
+    def settle(self, relay: Relay, outcome: Outcome | None) -> None:
+        """Record what became of a call; None when it never went upstream."""
+        self.runtime.guard.settle(relay.ticket, outcome)
+        if self._on_settled is not None:
+            self._on_settled(relay, outcome or Outcome(relay.status))
+
+    def id_of(self, relay: Relay) -> bytes:
+        """Return the id of a request: the client's own, or one made when it is first needed."""
+        if not relay.request_id:
+            relay.request_id = self._new_id()
+        return relay.request_id
+
+    def _id_for(self, exchange: Exchange | None) -> str:
+        """Return the id of what never becomes a relay: the client's own, or a new one."""
+        sent = dict(exchange.headers) if exchange is not None else {}
+        return (sent.get(b"x-request-id") or self._new_id()).decode("latin-1")
+
+    def _new_id(self) -> bytes:
+        # Unique without asking for randomness each time.
+        return b"lt-%b-%x" % (self._id_prefix, next(self._ids))
+
+
+def _unrouted(path: str) -> str:
+    shown = path if len(path) <= 80 else f"{path[:80]}…"
+    return (
+        f"No provider answers {shown}. Point clients at /v1 (OpenAI), at the root (Anthropic,"
+        " Gemini), or set --upstream."
+    )
+
+
+def _keyless(provider: str) -> str:
+    return (
+        f"The gateway has no key for {provider}: set the provider's api_key_env, or send your own"
+        " key beside the gateway's in X-Looptrap-Key."
+    )

@@ -1,0 +1,149 @@
+"""One call on its way through the gateway: forwarded, relayed byte for byte, settled."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from looptrap.call.model import Call, Outcome
+from looptrap.gateway.auth import Identity
+from looptrap.gateway.inbound import Inbound
+from looptrap.gateway.refuse import failure
+from looptrap.gateway.usage import UsageReader
+from looptrap.guard import Ticket
+from looptrap.policy.header import headers_of
+from looptrap.wire.exchange import Exchange
+from looptrap.wire.fields import end_to_end
+from looptrap.wire.flight import Flight, UpstreamError
+
+if TYPE_CHECKING:
+    from looptrap.gateway.handler import Gateway
+
+_STATUS = {
+    "connect_timeout": 504,
+    "first_byte_timeout": 504,
+    "idle_timeout": 504,
+    "busy": 503,
+}
+"""What a client is told when the provider does not answer; 502 for everything else."""
+
+
+class Relay:
+    """Carries one call to its provider and the answer back; the wire's sink for that answer."""
+
+    __slots__ = (
+        "_gateway",
+        "_usage",
+        "call",
+        "exchange",
+        "flight",
+        "identity",
+        "inbound",
+        "provider",
+        "request_id",
+        "sleeper",
+        "status",
+        "ticket",
+    )
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        exchange: Exchange,
+        identity: Identity,
+        inbound: Inbound,
+        call: Call,
+        ticket: Ticket,
+    ) -> None:
+        self._gateway = gateway
+        self._usage: UsageReader | None = None
+        self.exchange = exchange
+        self.identity = identity
+        self.inbound = inbound
+        self.call = call
+        self.ticket = ticket
+        self.request_id = inbound.request_id
+        self.provider = ""
+        self.status = 0
+        self.flight: Flight | None = None
+        self.sleeper: asyncio.TimerHandle | None = None
+
+    # What the provider sends
+
+    def on_head(
+        self,
+        status: int,
+        reason: bytes,
+        headers: list[tuple[bytes, bytes]],
+        length: int | None,
+        has_body: bool,  # noqa: ARG002 - the exchange knows by itself which answers have none
+    ) -> None:
+        """Pass the head on, with the verdict beside the provider's own headers."""
+        self.status = status
+        passed = end_to_end(headers)
+        passed += headers_of(self.ticket.verdict, self.ticket.shadow)
+        if not any(name.lower() == b"x-request-id" for name, _ in passed):
+            passed.append((b"X-Request-Id", self._gateway.id_of(self)))
+        if self.call.generates and status < 400:
+            self._usage = UsageReader(self.call.dialect, self.call.stream)
+        self.exchange.begin(status, reason, passed, length)
+
+    def on_data(self, chunk: bytes) -> None:
+        """Pass body bytes on as they come."""
+        if self._usage is not None:
+            self._usage.feed(chunk)
+        self.exchange.write(chunk)
+
+    def flush(self) -> None:
+        """Send what one segment brought."""
+        self.exchange.flush()
+
+    def on_end(self) -> None:
+        """End the answer, then look at what passed."""
+        self.flight = None
+        self.exchange.finish()
+        self._settle(cut_off=False)
+
+    def on_error(self, error: UpstreamError) -> None:
+        """Say why there is no answer; one that has begun is cut."""
+        self.flight = None
+        if self.exchange.started:
+            self.exchange.abort()
+        else:
+            status = _STATUS.get(error.kind, 502)
+            self.fail(status, f"upstream_{error.kind}", f"The provider did not answer: {error}.")
+        self._settle(cut_off=True)
+
+    # What the gateway asks for
+
+    def fail(self, status: int, code: str, message: str) -> None:
+        """Answer with a failure of the gateway's own, in the client's dialect."""
+        answer = failure(
+            self.call.dialect,
+            status=status,
+            code=code,
+            message=message,
+            request_id=self._gateway.id_of(self).decode("latin-1"),
+            retry_after=1 if status == 503 else None,
+        )
+        self.status = status
+        self.exchange.answer(answer.status, answer.headers, answer.body)
+
+    def cancel(self) -> None:
+        """Drop everything: the client is gone."""
+        if self.sleeper is not None:
+            self.sleeper.cancel()
+            self.sleeper = None
+            self._gateway.settle(self, None)
+        if self.flight is not None:
+            self.flight.cancel()
+            self.flight = None
+            self._settle(cut_off=True)
+
+    def _settle(self, *, cut_off: bool) -> None:
+        usage = self._usage.finish() if self._usage is not None else None
+        if usage is None:
+            outcome = Outcome(self.status, cut_off=cut_off)
+        else:
+            outcome = Outcome(self.status, usage.input_tokens, usage.output_tokens, cut_off)
+        self._gateway.settle(self, outcome)

@@ -1,0 +1,74 @@
+"""Splices: insertions into JSON that leave every other byte as it was sent.
+
+Nothing is decoded but the outline. Each step is checked against the bytes, so whatever was not
+understood (a key that stands there twice, most of all) makes no splice instead of a wrong one.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from looptrap.call.content import UNREADABLE
+
+_OPENING = re.compile(rb"[ \t\n\r]*\{")
+_KEY = re.compile(rb'[ \t\n\r]*"(?:[^"\\]|\\.)*"[ \t\n\r]*:[ \t\n\r]*', re.DOTALL)
+_NEXT = re.compile(rb"[ \t\n\r]*,")
+_CLOSING = re.compile(rb"[ \t\n\r]*\}[ \t\n\r]*")
+
+_decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_decode_array = msgspec.json.Decoder(list[msgspec.Raw]).decode
+
+
+def field(body: bytes, name: str) -> slice | None:
+    """Return where the value of a field of a JSON object stands."""
+    start = _OPENING.match(body)
+    if start is None:
+        return None
+    try:
+        fields = _decode_object(body)
+    except UNREADABLE:
+        return None
+    at, found = start.end(), None
+    for number, (key, raw) in enumerate(fields.items()):
+        if number:
+            comma = _NEXT.match(body, at)
+            if comma is None:
+                return None
+            at = comma.end()
+        before, value = _KEY.match(body, at), bytes(raw)
+        if before is None or not body.startswith(value, before.end()):
+            return None
+        at = before.end() + len(value)
+        if key == name:
+            found = slice(before.end(), at)
+    return found if _CLOSING.fullmatch(body, at) else None
+
+
+def last(body: bytes, array: slice) -> slice | None:
+    """Return where the last element of an array stands; None when it has none."""
+    try:
+        elements = _decode_array(memoryview(body)[array])
+    except UNREADABLE:
+        return None
+    if not elements:
+        return None
+    element = bytes(elements[-1])
+    # Nothing but space stands between its last byte and the bracket.
+    end = body.rfind(element[-1:], array.start, array.stop - 1) + 1
+    start = end - len(element)
+    return slice(start, end) if body[start:end] == element else None
+
+
+def append(body: bytes, array: slice, element: bytes) -> bytes | None:
+    """Return the body with one more element at the end of an array that has some."""
+    before = last(body, array)
+    if before is None:
+        return None
+    return body[: before.stop] + b"," + element + body[before.stop :]
+
+
+def wrap(body: bytes, value: slice, before: bytes, after: bytes) -> bytes:
+    """Return the body with something before and after a value."""
+    return body[: value.start] + before + body[value] + after + body[value.stop :]

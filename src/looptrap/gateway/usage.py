@@ -1,0 +1,250 @@
+"""Read from an answer's passing bytes what it used, and whether it failed half-way.
+
+While the answer passes, chunks are only kept: those of its beginning and of its end, where
+providers put their counts. Reading them waits until the client has its answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from looptrap.call.model import Dialect
+
+HEAD = 4 * 1024
+TAIL = 8 * 1024
+"""How many bytes of an answer's two ends are read; those in between say nothing of usage."""
+
+
+class Usage(msgspec.Struct, frozen=True, gc=False):
+    """Tokens used, counted alike for all dialects."""
+
+    input_tokens: int
+    """All of the input, whether cached or not."""
+    output_tokens: int
+    """All of the output, thoughts included."""
+    cached_tokens: int = 0
+    """The part of the input that was read from the provider's cache."""
+    reasoning_tokens: int = 0
+    """The part of the output that was thought and not said."""
+    cache_write_tokens: int = 0
+    """The part of the input that was written to the provider's cache."""
+
+
+class UsageReader:
+    """Keeps both ends of one answer; `finish` reads them once the answer is over."""
+
+    __slots__ = ("_dialect", "_head", "_newest", "_older", "_room", "_stream", "error")
+
+    def __init__(self, dialect: Dialect, stream: bool) -> None:
+        self._dialect = dialect
+        self._stream = stream
+        self._head: list[bytes] = []
+        self._older: list[bytes] = []
+        self._newest: list[bytes] = []
+        self._room = HEAD
+        self.error = ""
+        """The type of an error inside the answer, such as `overloaded_error`; set by `finish`."""
+
+    def feed(self, chunk: bytes) -> None:
+        """Take note of the next chunk; neither copies nor looks into it."""
+        self._newest.append(chunk)
+        self._room -= len(chunk)
+        if self._room < 0:
+            self._turn()
+
+    def finish(self) -> Usage | None:
+        """Return what the provider counted last; None where it did not, or where that was cut."""
+        head, tail = self._ends()
+        beginning = head or tail
+        first = beginning[:16].lstrip()[:1]
+        is_events = self._stream and first not in (b"{", b"[")
+        top = _IN_ARRAY if first == b"[" else _TOP
+        inner = _IN_RESPONSE if is_events and self._dialect == "openai_responses" else top
+        self.error = _error(tail, is_events, (top, inner)) if b"error" in tail else ""
+        match self._dialect:
+            case "openai_chat" | "openai_completions" | "openai_embeddings":
+                return _usage(_last(b'"usage"', tail, is_events, top), _from_chat)
+            case "openai_responses":
+                return _usage(_last(b'"usage"', tail, is_events, inner), _from_responses)
+            case "anthropic":
+                started = _last(b'"usage"', beginning, True, _IN_MESSAGE) if is_events else None
+                return _usage(_last(b'"usage"', tail, is_events, top), _from_anthropic, started)
+            case "gemini":
+                return _usage(_last(b'"usageMetadata"', tail, is_events, top), _from_gemini)
+            case "mcp" | "http":
+                return None
+
+    def _turn(self) -> None:
+        """Begin a new list: of the full ones, the first and the last are kept."""
+        if self._head:
+            self._older = self._newest
+        else:
+            self._head = self._newest
+        self._newest = []
+        self._room = TAIL
+
+    def _ends(self) -> tuple[bytes, bytes]:
+        """Return the beginning and the end; an answer that fits into both is all end.
+
+        What is read depends on the bytes alone, not on how they came in chunks.
+        """
+        head = b"".join(self._head)
+        rest = b"".join(self._older + self._newest)
+        if len(head) + len(rest) <= HEAD + TAIL:
+            return b"", head + rest
+        return head[:HEAD], rest[-TAIL:] if len(rest) >= TAIL else (head + rest)[-TAIL:]
+
+
+# Finding the counts
+
+
+class _Place(NamedTuple):
+    """Where in a JSON text a field belongs: what opens before it, and the way to it."""
+
+    opening: bytes
+    way: tuple[str | int, ...]
+
+
+_TOP = _Place(b"{", ())
+_IN_RESPONSE = _Place(b'{"response":{', ("response",))
+_IN_MESSAGE = _Place(b'{"message":{', ("message",))
+_IN_ARRAY = _Place(b"[{", (0,))
+
+_VALUE = re.compile(rb"\s*:\s*+(?!null)")
+_ERROR_EVENT = re.compile(rb"event: ?error\r?\ndata:(.*)")
+
+
+def _last(key: bytes, text: bytes, is_events: bool, place: _Place) -> Any:
+    """Return the last value under `key` at `place` that is not null.
+
+    The text may have lost its beginning. What comes after a key closes all that is open there: so
+    the rest, by being whole with the place's opening before it, tells that the key belongs there.
+    """
+    for start in _keys(key, text):
+        stop = text.find(b"\n", start) if is_events else len(text)
+        found = _decode(place.opening + text[start : stop if stop >= 0 else None])
+        if found is not None:
+            for step in place.way:
+                found = found[step]
+            return found[key[1:-1].decode()]
+        if stop < 0:
+            return None  # cut off in its last event: what came before is no longer true
+    return None
+
+
+def _keys(key: bytes, text: bytes) -> Iterator[int]:
+    """Yield where `key` (in quotes) is one with a value, the last first: providers count upwards.
+
+    A quote inside a JSON string is escaped, so that nothing a model says looks like a key.
+    """
+    end = len(text)
+    while (end := text.rfind(key, 0, end)) > 0:
+        if text[end - 1] in b"{, \t\r\n" and _VALUE.match(text, end + len(key)):
+            yield end
+
+
+def _error(text: bytes, is_events: bool, places: Iterable[_Place]) -> str:
+    """Return the type of the last error that was reported, if one was."""
+    for place in places:
+        error = _last(b'"error"', text, is_events, place)
+        if isinstance(error, dict):
+            return str(error.get("type") or error.get("status") or error.get("code") or "error")
+        if error:
+            return "error"
+    # Responses has one event that is itself the error.
+    start = text.rfind(b"event: error") if is_events else -1
+    if start >= 0 and (event := _ERROR_EVENT.match(text, start)):
+        found = _decode(event[1])
+        return str((isinstance(found, dict) and found.get("code")) or "error")
+    return ""
+
+
+def _decode(text: bytes) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+
+
+# Counting alike
+
+
+def _usage(
+    counts: Any, read: Callable[[dict[str, Any]], Usage], earlier: Any = None
+) -> Usage | None:
+    """Read counts over `earlier` ones; no number is better than one from a shape not known."""
+    if not isinstance(counts, dict):
+        return None
+    known = earlier if isinstance(earlier, dict) else {}
+    given = {name: count for name, count in counts.items() if count is not None}
+    try:
+        return read(known | given)
+    except (LookupError, AttributeError, ValueError):
+        return None
+
+
+def _must(counts: dict[str, Any], name: str) -> int:
+    """Return a count; without it the others mean nothing."""
+    return _valid(counts[name])
+
+
+def _may(counts: dict[str, Any], name: str, detail: str = "") -> int:
+    """Return a count, or the detail of one; 0 where the provider does not give it."""
+    value = counts.get(name)
+    if detail and value is not None:
+        value = value.get(detail)
+    return 0 if value is None else _valid(value)
+
+
+def _valid(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r} is not a count")
+    return value
+
+
+def _from_chat(counts: dict[str, Any]) -> Usage:
+    return Usage(
+        _must(counts, "prompt_tokens"),
+        _may(counts, "completion_tokens"),
+        _may(counts, "prompt_tokens_details", "cached_tokens"),
+        _may(counts, "completion_tokens_details", "reasoning_tokens"),
+        _may(counts, "prompt_tokens_details", "cache_write_tokens"),
+    )
+
+
+def _from_responses(counts: dict[str, Any]) -> Usage:
+    return Usage(
+        _must(counts, "input_tokens"),
+        _must(counts, "output_tokens"),
+        _may(counts, "input_tokens_details", "cached_tokens"),
+        _may(counts, "output_tokens_details", "reasoning_tokens"),
+        _may(counts, "input_tokens_details", "cache_write_tokens"),
+    )
+
+
+def _from_anthropic(counts: dict[str, Any]) -> Usage:
+    # Anthropic counts what concerns the cache apart from the rest of the input.
+    read = _may(counts, "cache_read_input_tokens")
+    written = _may(counts, "cache_creation_input_tokens")
+    return Usage(
+        _must(counts, "input_tokens") + read + written,
+        _must(counts, "output_tokens"),
+        read,
+        _may(counts, "output_tokens_details", "thinking_tokens"),
+        written,
+    )
+
+
+def _from_gemini(counts: dict[str, Any]) -> Usage:
+    # Google counts thoughts apart from what the candidates say.
+    thought = _may(counts, "thoughtsTokenCount")
+    return Usage(
+        _must(counts, "promptTokenCount") + _may(counts, "toolUsePromptTokenCount"),
+        _may(counts, "candidatesTokenCount") + thought,
+        _may(counts, "cachedContentTokenCount"),
+        thought,
+    )

@@ -1,0 +1,45 @@
+"""What a person or a model is told: names and counts from the evidence, nothing of the prompt."""
+
+from __future__ import annotations
+
+from looptrap.policy.action import Action
+from looptrap.policy.verdict import Verdict
+
+NUDGE_MARK = "[looptrap]"
+"""The first line of every nudge, by which one is told from what a user wrote."""
+
+
+def repeated(verdict: Verdict) -> str:
+    """Return what repeats, and how often."""
+    seen = "; ".join(evidence.what for evidence in verdict.evidence)
+    return seen or f"the same happened {verdict.count} times"
+
+
+def refused(verdict: Verdict) -> str:
+    """Return why a call is refused; also where a milder verdict had to become a refusal."""
+    if verdict.action is Action.BLOCK:
+        return verdict.message
+    return (
+        f"Blocked: {repeated(verdict)}."
+        " Sending it again will not change the answer: change the approach, or stop."
+    )
+
+
+def ended(verdict: Verdict) -> str:
+    """Return the last words of a run that is ended here."""
+    return (
+        f"Looptrap ended this run because it was going in circles: {repeated(verdict)}."
+        " The model was not asked again. Before starting over, change the approach:"
+        " other arguments, another tool, or a smaller task."
+    )
+
+
+def nudge(verdict: Verdict) -> str:
+    """Return what a model that goes in circles is told."""
+    return (
+        f"{NUDGE_MARK}\n"
+        f"You are going in circles: {repeated(verdict)}."
+        " Doing the same once more will bring the same result."
+        " Try a different strategy: other arguments, another tool, or answer with what you have,"
+        " saying what is missing."
+    )

@@ -1,0 +1,73 @@
+"""Legacy Completions, Embeddings and the list of models, as OpenAI writes them."""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+from looptrap.testing.openai_chat import usage
+from looptrap.testing.said import BYTES_PER_TOKEN, CREATED, Said, event
+
+MODELS = ("gpt-5.3-codex", "claude-opus-4-7", "gemini-3.1-pro")
+_VECTOR = (0.25, -0.5, 0.125, 1.0)
+
+
+def whole(said: Said) -> dict[str, Any]:
+    """Return a completion in one piece."""
+    return {**_envelope(said, said.text, "stop"), "usage": usage(said.tokens)}
+
+
+def stream(said: Said, body: dict[str, Any]) -> Iterator[bytes]:
+    """Return a completion event by event; usage only where the request asked for it."""
+    for word in said.words():
+        yield event(_envelope(said, word, None))
+    yield event(_envelope(said, "", "stop"))
+    if (body.get("stream_options") or {}).get("include_usage") is True:
+        yield event({**_envelope(said, "", None), "choices": [], "usage": usage(said.tokens)})
+    yield b"data: [DONE]\n\n"
+
+
+def embeddings(model: str, body: dict[str, Any]) -> dict[str, Any]:
+    """Return a vector for each input."""
+    given = body.get("input")
+    inputs = given if isinstance(given, list) and given else [given]
+    size = sum(len(str(text)) for text in inputs)
+    tokens = max(1, size // BYTES_PER_TOKEN)
+    vector = _packed() if body.get("encoding_format") == "base64" else list(_VECTOR)
+    return {
+        "object": "list",
+        "data": [
+            {"object": "embedding", "index": index, "embedding": vector}
+            for index in range(len(inputs))
+        ],
+        "model": model,
+        "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
+    }
+
+
+def models() -> dict[str, Any]:
+    """Return the list of models."""
+    return {"object": "list", "data": [model(name) for name in MODELS]}
+
+
+def model(name: str) -> dict[str, Any]:
+    """Return one entry of that list."""
+    return {"id": name, "object": "model", "created": CREATED, "owned_by": "looptrap"}
+
+
+def _packed() -> str:
+    """Return the vector as the SDK asks for it: little-endian floats in base64."""
+    return base64.b64encode(struct.pack(f"<{len(_VECTOR)}f", *_VECTOR)).decode()
+
+
+def _envelope(said: Said, text: str, reason: str | None) -> dict[str, Any]:
+    choice = {"text": text, "index": 0, "logprobs": None, "finish_reason": reason}
+    return {
+        "id": f"cmpl-{said.number}",
+        "object": "text_completion",
+        "created": CREATED,
+        "model": said.model,
+        "choices": [choice],
+    }

@@ -1,0 +1,136 @@
+"""Request bodies that arrive in pieces: sized or chunked, read strictly and never past a limit."""
+
+from __future__ import annotations
+
+import re
+
+from looptrap.wire.limits import ServerLimits
+from looptrap.wire.refusal import Refused, malformed
+
+_CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,16})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?", re.DOTALL)
+_TRAILER_LINE = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*", re.DOTALL)
+_MAX_CHUNK_LINE = 256
+
+
+def too_large(limit: int) -> Refused:
+    """Return the refusal of a body that exceeds `limit` bytes."""
+    return Refused(413, "request_too_large", f"The request body is larger than {limit} bytes.")
+
+
+class SizedBody:
+    """A body of exactly `length` bytes."""
+
+    __slots__ = ("_missing", "_pieces", "size")
+
+    def __init__(self, length: int) -> None:
+        self._missing = length
+        self._pieces: list[bytes] = []
+        self.size = 0
+
+    def feed(self, data: bytes, at: int) -> int | None:
+        """Take what belongs to the body; return how many bytes follow it, None if more is due."""
+        left = len(data) - at - self._missing
+        piece = data[at : at + self._missing]
+        self._pieces.append(piece)
+        self.size += len(piece)
+        self._missing -= len(piece)
+        return left if left >= 0 else None
+
+    def content(self) -> bytes:
+        """Return the whole body."""
+        return b"".join(self._pieces)
+
+
+class ChunkedBody:
+    """A chunked body; extensions and trailers are checked and dropped."""
+
+    __slots__ = ("_content", "_limits", "_missing", "_partial", "_trailer_bytes")
+
+    def __init__(self, limits: ServerLimits) -> None:
+        self._limits = limits
+        # One growing buffer: a list of one-byte chunks would cost many times what was sent.
+        self._content = bytearray()
+        self._partial = b""
+        self._missing = 0  # bytes of the current chunk, with the line end behind its data
+        self._trailer_bytes = -1  # -1: the last chunk has not come yet
+
+    @property
+    def size(self) -> int:
+        """Bytes held so far."""
+        return len(self._content) + len(self._partial)
+
+    def feed(self, data: bytes, at: int) -> int | None:
+        """Take what belongs to the body; return how many bytes follow it, None if more is due."""
+        if self._partial:
+            data = self._partial + data[at:]
+            at = 0
+            self._partial = b""
+        end = len(data)
+        while True:
+            if self._missing:
+                at = self._take_data(data, at)
+                if self._missing:
+                    self._partial = data[at:]
+                    return None
+            line_end = data.find(b"\n", at)
+            if line_end < 0:
+                self._hold_line(data[at:end])
+                return None
+            line = data[at:line_end]
+            at = line_end + 1
+            if line[-1:] != b"\r":
+                raise malformed("a line of the chunked body ends without CR")
+            if self._trailer_bytes < 0:
+                self._start_chunk(line[:-1])
+            elif len(line) == 1:
+                return end - at
+            else:
+                self._drop_trailer(line)
+
+    def _take_data(self, data: bytes, at: int) -> int:
+        """Copy the current chunk's data from `at` on; return where the rest starts."""
+        content = min(self._missing - 2, len(data) - at)
+        if content > 0:
+            self._content += memoryview(data)[at : at + content]
+            self._missing -= content
+            at += content
+        if self._missing == 2 and len(data) > at:
+            line_end = data[at : at + 2]
+            if not b"\r\n".startswith(line_end):
+                raise malformed("the data of a chunk does not end where its size says")
+            if len(line_end) == 2:
+                self._missing = 0
+                at += 2
+        return at
+
+    def _start_chunk(self, line: bytes) -> None:
+        match = _CHUNK_LINE.fullmatch(line) if len(line) <= _MAX_CHUNK_LINE else None
+        if match is None:
+            raise malformed("invalid chunk size")
+        size = int(match[1], 16)
+        if size == 0:
+            self._trailer_bytes = 0
+        elif len(self._content) + size > self._limits.max_body:
+            raise too_large(self._limits.max_body)
+        else:
+            self._missing = size + 2
+
+    def _drop_trailer(self, line: bytes) -> None:
+        self._trailer_bytes += len(line)
+        if self._trailer_bytes > self._limits.max_head:
+            raise Refused(431, "headers_too_large", "The trailers of the body are too large.")
+        if _TRAILER_LINE.fullmatch(line[:-1]) is None:
+            raise malformed("invalid trailer")
+
+    def _hold_line(self, line: bytes) -> None:
+        """Keep the start of a line whose end has not come yet."""
+        if self._trailer_bytes < 0:
+            if len(line) > _MAX_CHUNK_LINE + 1:
+                raise malformed("invalid chunk size")
+        elif self._trailer_bytes + len(line) > self._limits.max_head:
+            raise Refused(431, "headers_too_large", "The trailers of the body are too large.")
+        self._partial = line
+
+    def content(self) -> bytes:
+        """Return the whole body."""
+        return bytes(self._content)

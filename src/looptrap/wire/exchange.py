@@ -1,0 +1,208 @@
+"""One request and its one answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from looptrap.wire.fields import Field, encode_head
+
+if TYPE_CHECKING:
+    from looptrap.wire.refusal import Refused
+    from looptrap.wire.server_connection import ServerConnection
+
+_CLOSE = (b"Connection: close",)
+_KEEP_ALIVE = (b"Connection: keep-alive",)
+
+
+class Handler(Protocol):
+    """Answers requests; every call is synchronous, on the loop.
+
+    An exchange that the server itself refuses after `on_head` (its body is too large, malformed or
+    too slow) hears nothing more.
+    """
+
+    def on_head(self, exchange: Exchange) -> None:
+        """The headers are here, the body may not be; answering now ends the exchange."""
+
+    def on_request(self, exchange: Exchange) -> None:
+        """The whole request is here; must lead to exactly one answer, now or later."""
+
+    def on_disconnect(self, exchange: Exchange) -> None:
+        """The client went away before its answer was complete."""
+
+
+class Pausable(Protocol):
+    """What an answer is relayed from; paused while the client reads slowly."""
+
+    def pause(self) -> None:
+        """Bring no more for now."""
+
+    def resume(self) -> None:
+        """Go on."""
+
+
+class Exchange:
+    """One request and its one answer; calls after the client went away do nothing."""
+
+    __slots__ = (
+        "_chunked",
+        "_connection",
+        "_held",
+        "_missing",
+        "_silent",
+        "awaits_continue",
+        "body",
+        "headers",
+        "keep_alive",
+        "method",
+        "source",
+        "started",
+        "state",
+        "target",
+        "version",
+    )
+
+    method: bytes
+    target: bytes
+    version: Literal["1.0", "1.1"]
+    headers: list[Field]
+    """Names lower-cased; order and duplicates as sent."""
+    keep_alive: bool
+    awaits_continue: bool
+    source: Pausable | None
+
+    # Set by `begin` only: most answers are complete ones and never need them.
+    _held: list[bytes]
+    _chunked: bool
+    _missing: int | None
+    _silent: bool
+
+    def __init__(self, connection: ServerConnection) -> None:
+        self._connection = connection
+        self.body = b""
+        self.started = False
+        self.source = None
+        self.state: Any = None
+
+    @property
+    def peer(self) -> str:
+        """The client's address, without its port."""
+        return self._connection.peer
+
+    @property
+    def secure(self) -> bool:
+        """Did the request come over TLS?"""
+        return self._connection.secure
+
+    def answer(
+        self, status: int, headers: Sequence[Field], body: bytes = b"", *, close: bool = False
+    ) -> None:
+        """Send one complete answer."""
+        if self.started:
+            raise RuntimeError("this exchange has been answered")
+        connection = self._connection
+        if close or connection.incoming is not None or connection.server.draining:
+            self.keep_alive = False
+        if status == 204 or status == 304:
+            body = b""
+            head = encode_head(status, None, headers, *self._persistence())
+        else:
+            length = b"Content-Length: %d" % len(body)
+            head = encode_head(status, None, headers, length, *self._persistence())
+            if self.method == b"HEAD":
+                body = b""
+        self.started = True
+        if connection.exchange is self:
+            connection.transport.write(head + body)
+            connection.release(self.keep_alive)
+
+    def begin(
+        self, status: int, reason: bytes, headers: Sequence[Field], length: int | None
+    ) -> None:
+        """Start an answer of `length` bytes, or of a length not known yet (None).
+
+        `headers` must be end-to-end ones. Nothing is sent before `flush` or `finish`.
+        """
+        if self.started:
+            raise RuntimeError("this exchange has been answered")
+        silent = self.method == b"HEAD" or status == 204 or status == 304
+        chunked = length is None and not silent and self.version == "1.1"
+        connection = self._connection
+        if connection.incoming is not None or connection.server.draining:
+            self.keep_alive = False
+        elif length is None and not silent and not chunked:
+            self.keep_alive = False  # the close is what will end it
+        own = self._persistence()
+        if chunked:
+            own = (b"Transfer-Encoding: chunked", *own)
+        elif length is not None and status != 204:
+            own = (b"Content-Length: %d" % length, *own)
+        self._held = [encode_head(status, reason, headers, *own)]
+        self._silent = silent
+        self._chunked = chunked
+        self._missing = None if silent else length
+        self.started = True
+
+    def write(self, chunk: bytes) -> None:
+        """Add to the answer's body; sent by `flush`."""
+        if not chunk or self._silent or self._connection.exchange is not self:
+            return
+        if self._chunked:
+            self._held += (b"%x\r\n" % len(chunk), chunk, b"\r\n")
+            return
+        if self._missing is not None:
+            self._missing -= len(chunk)
+            if self._missing < 0:
+                self.abort()
+                return
+        self._held.append(chunk)
+
+    def flush(self) -> None:
+        """Send everything held, in one write."""
+        held = self._held
+        if held and self._connection.exchange is self:
+            self._held = []
+            self._connection.transport.write(held[0] if len(held) == 1 else b"".join(held))
+
+    def finish(self) -> None:
+        """End the answer; one that is shorter than announced is cut instead."""
+        connection = self._connection
+        if connection.exchange is not self:
+            return
+        if self._missing:
+            self.abort()
+            return
+        if self._chunked:
+            self._held.append(b"0\r\n\r\n")
+        self.flush()
+        # A shutdown that began after the head was written still ends the connection here.
+        connection.release(self.keep_alive and not connection.server.draining)
+
+    def abort(self) -> None:
+        """End the connection so that the answer is seen as truncated, never as complete."""
+        connection = self._connection
+        if connection.exchange is not self:
+            return
+        if self.started and (self._chunked or self._missing):
+            # Its framing shows that the end is missing: what there is may still be read.
+            self.flush()
+            connection.release(keep_alive=False)
+            return
+        self.started = True
+        connection.exchange = None  # the handler knows: this is no disconnect
+        connection.cut()
+
+    def fail(self, refused: Refused) -> None:
+        """Answer with the server's own refusal, or cut an answer that has begun."""
+        if self._connection.exchange is self:
+            if self.started:
+                self.abort()
+            else:
+                self._connection.refuse(refused)
+
+    def _persistence(self) -> tuple[bytes, ...]:
+        """Return what says whether the connection outlives this answer, where that must be said."""
+        if self.keep_alive:
+            return () if self.version == "1.1" else _KEEP_ALIVE
+        return _CLOSE

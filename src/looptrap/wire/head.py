@@ -1,0 +1,199 @@
+"""The head of a request, read strictly and line by line.
+
+Clients send the same lines over and over (all but Content-Length, as a rule), so what a line says
+is remembered: a known one costs a look-up, which is cheaper than any parser's callback.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from looptrap.wire.fields import tokens
+from looptrap.wire.refusal import Refused, malformed
+
+if TYPE_CHECKING:
+    from looptrap.wire.exchange import Exchange
+    from looptrap.wire.fields import Field
+    from looptrap.wire.limits import ServerLimits
+
+T = TypeVar("T")
+
+HEAD_END = b"\r\n\r\n"
+CHUNKED = -1
+"""In place of a body length: the body says itself where it ends."""
+
+_REMEMBERED_LINES = 1024
+_MEMORABLE = 4096  # lines of larger heads are not remembered, which bounds what is
+_REQUEST_LINE = re.compile(rb"([A-Z][A-Z_-]*) ([\x21\x22\x24-\x7e]+) HTTP/1\.([01])")
+_OTHER_VERSION = re.compile(rb"[A-Z][A-Z_-]* [\x21-\x7e]+ HTTP/(?!1\.[01])[0-9]\.[0-9]")
+_FIELD = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([\t\x20-\x7e\x80-\xff]*)")
+# Host is a name, an IPv4 address or a bracketed IPv6 one, with an optional port; it may be empty.
+_HOST = re.compile(rb"(?:[A-Za-z0-9._~%!$&'()*+;=-]*|\[[0-9A-Fa-f:.]+\])(?::[0-9]*)?")
+_LENGTH = re.compile(rb"[0-9]{1,18}")
+_ABSOLUTE = re.compile(rb"https?://([^/?#]*)(/[^#]*|\?[^#]*|)", re.IGNORECASE)
+_FORBIDDEN = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|(?<!\r)\n|\r(?!\n|\Z)")
+_EMPTY_LINES = re.compile(rb"(?:\r\n)*")
+_SINGLE = (b"host", b"content-length", b"transfer-encoding", b"expect")
+
+
+def parse_head(head: bytes, exchange: Exchange, limits: ServerLimits) -> int:
+    """Fill `exchange` from a head without its end; return the body's length, or CHUNKED."""
+    lines = head.split(b"\r\n", limits.max_headers + 1)
+    if len(lines) > limits.max_headers + 1:
+        check_partial(head)
+        raise Refused(431, "too_many_headers", f"More than {limits.max_headers} request headers.")
+    first = lines.pop(0)
+    if len(head) <= _MEMORABLE:
+        method, target, modern = _request_lines[first]
+        headers = list(map(_recall_field, lines))
+    else:
+        method, target, modern = _parse_request_line(first)
+        headers = list(map(_parse_field, lines))
+    if len(target) > limits.max_target:
+        raise _target_too_long(limits)
+    fields = dict(headers)
+    if len(fields) != len(headers):
+        _join_repeated(headers, fields)
+    find = fields.get
+    host = find(b"host")
+    if host is None and modern:
+        raise malformed("no Host header")
+    if target[0] != 0x2F:
+        target = _origin_form(method, target, host)
+    exchange.method = method
+    exchange.target = target
+    exchange.version = "1.1" if modern else "1.0"
+    exchange.headers = headers
+    connection = find(b"connection")
+    exchange.keep_alive = modern if connection is None else _persists(connection, modern)
+    expect = find(b"expect")
+    exchange.awaits_continue = expect is not None and _awaits_continue(expect, modern)
+    length = find(b"content-length")
+    if b"transfer-encoding" in fields:
+        return _coded(fields[b"transfer-encoding"], length, modern)
+    return 0 if length is None else int(length)
+
+
+def check_partial(data: bytes, checked: int = 0) -> None:
+    """Refuse the start of a head (`checked` bytes of it anew) that cannot become a good one."""
+    # Once more from the last byte on: a CR there was neither good nor bad yet.
+    if _FORBIDDEN.search(data, max(0, checked - 1)) is not None:
+        raise malformed("control bytes or bare line ends in the head")
+
+
+def skip_empty_lines(data: bytes, at: int) -> int:
+    """Return where the empty lines end that some clients send after a body."""
+    match = _EMPTY_LINES.match(data, at)
+    assert match is not None  # it matches the empty string, too
+    at = match.end()
+    if data[at : at + 2].startswith((b"\r", b"\n")) and data[at:] != b"\r":
+        raise malformed("a bare line end before the request line")
+    return at
+
+
+def too_long(data: bytes, limits: ServerLimits) -> Refused:
+    """Return the refusal of a head that has not ended within `max_head` bytes."""
+    check_partial(data[: limits.max_head])
+    if not 0 <= data.find(b"\r\n", 0, limits.max_head) <= limits.max_target:
+        return _target_too_long(limits)
+    return Refused(
+        431, "headers_too_large", f"The request headers are larger than {limits.max_head} bytes."
+    )
+
+
+def _parse_request_line(line: bytes) -> tuple[bytes, bytes, bool]:
+    """Return method, target and whether this is HTTP/1.1, not 1.0."""
+    match = _REQUEST_LINE.fullmatch(line)
+    if match is None:
+        if _OTHER_VERSION.fullmatch(line) is None:
+            raise malformed("the request line is not 'METHOD target HTTP/1.1'")
+        raise Refused(505, "version_not_supported", "Only HTTP/1.1 and HTTP/1.0 are spoken here.")
+    if match[1] == b"CONNECT":
+        raise Refused(501, "method_not_supported", "CONNECT is not supported: this is no tunnel.")
+    return match[1], match[2], match[3] == b"1"
+
+
+def _parse_field(line: bytes) -> Field:
+    """Return lower-cased name and value of a header line."""
+    match = _FIELD.fullmatch(line)
+    if match is None:
+        raise malformed("invalid header line")
+    name, value = match[1].lower(), match[2].rstrip(b" \t")
+    if name == b"host" and _HOST.fullmatch(value) is None:
+        raise malformed("invalid Host header")
+    if name == b"content-length" and _LENGTH.fullmatch(value) is None:
+        raise malformed("invalid Content-Length header")
+    return name, value
+
+
+class _Remembered(dict[bytes, T]):
+    """What lines say: parsed when they are new, looked up (all in C) when they are not."""
+
+    def __init__(self, parse: Callable[[bytes], T]) -> None:
+        self._parse = parse
+
+    def __missing__(self, line: bytes) -> T:
+        meaning = self._parse(line)
+        if len(self) >= _REMEMBERED_LINES:
+            self.clear()
+        self[line] = meaning
+        return meaning
+
+
+_request_lines = _Remembered(_parse_request_line)
+_recall_field = _Remembered(_parse_field).__getitem__
+
+
+def _target_too_long(limits: ServerLimits) -> Refused:
+    return Refused(414, "url_too_long", f"The URL is longer than {limits.max_target} bytes.")
+
+
+def _join_repeated(headers: list[Field], fields: dict[bytes, bytes]) -> None:
+    """Refuse repeats of headers that must be single; make one list of repeated Connections."""
+    names = [name for name, _ in headers]
+    for name in _SINGLE:
+        if names.count(name) > 1:
+            raise malformed(f"more than one {name.decode()} header")
+    if b"connection" in fields:
+        values = [value for name, value in headers if name == b"connection"]
+        fields[b"connection"] = b",".join(values)
+
+
+def _origin_form(method: bytes, target: bytes, host: bytes | None) -> bytes:
+    """Return path and query of an absolute target for this very host, and `*` for OPTIONS."""
+    if target == b"*" and method == b"OPTIONS":
+        return target
+    match = _ABSOLUTE.fullmatch(target)
+    if match is None:
+        raise malformed("the target is neither a path nor a URL")
+    if host is None or match[1].lower() != host.lower():
+        raise malformed("the target names another host than the Host header")
+    path = match[2]
+    return path if path.startswith(b"/") else b"/" + path
+
+
+def _persists(connection: bytes, modern: bool) -> bool:
+    if connection == b"keep-alive":  # what most clients say, if anything
+        return True
+    listed = tokens(connection)
+    if b"close" in listed:
+        return False
+    return modern or b"keep-alive" in listed
+
+
+def _awaits_continue(expect: bytes, modern: bool) -> bool:
+    if expect.lower() != b"100-continue":
+        raise Refused(417, "expectation_failed", "Only 'Expect: 100-continue' is understood.")
+    return modern
+
+
+def _coded(coding: bytes, length: bytes | None, modern: bool) -> int:
+    if not modern:
+        raise malformed("Transfer-Encoding in an HTTP/1.0 request")
+    if length is not None:
+        raise malformed("both Transfer-Encoding and Content-Length")
+    if coding.lower() != b"chunked":
+        raise malformed("a Transfer-Encoding other than 'chunked'")
+    return CHUNKED

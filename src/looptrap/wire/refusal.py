@@ -1,0 +1,54 @@
+"""The server's own answers: what it refuses, and in which words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from looptrap.wire.exchange import Exchange
+    from looptrap.wire.fields import Field
+
+Refuse = Callable[["Exchange | None", int, str, str], tuple[list["Field"], bytes]]
+"""(exchange if its head was read, status, code, message) → headers and body of the answer."""
+
+
+class Refused(Exception):  # noqa: N818 - the expected end of a bad request, not a fault of ours
+    """This request is not served; the connection ends with this answer."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+
+
+def malformed(what: str) -> Refused:
+    """Return the refusal of a request that breaks the rules of HTTP/1.1."""
+    return Refused(400, "malformed_request", f"Malformed HTTP request: {what}.")
+
+
+def json_refusal(
+    exchange: Exchange | None,  # noqa: ARG001 - the shape of `Refuse`
+    status: int,
+    code: str,
+    message: str,
+) -> tuple[list[Field], bytes]:
+    """Answer in the error shape that OpenAI's clients read."""
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    error = {"message": message, "type": kind, "param": None, "code": code}
+    headers = [(b"Content-Type", b"application/json")]
+    if status == 503:
+        headers.append((b"Retry-After", b"1"))
+    return headers, json.dumps({"error": error}).encode()
+
+
+def timed_out(part: str, seconds: float) -> Refused:
+    """Return the refusal of a request whose head or body came too slowly."""
+    return Refused(408, "request_timeout", f"The request's {part} was awaited for {seconds:g} s.")
+
+
+def overloaded(why: str) -> Refused:
+    """Return the refusal of what is welcome at a quieter time."""
+    return Refused(503, "overloaded", f"{why} Try again later.")

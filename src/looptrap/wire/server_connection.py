@@ -1,0 +1,299 @@
+"""One accepted connection: requests in, one at a time; answers out, in order."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from looptrap.wire.body import ChunkedBody, SizedBody, too_large
+from looptrap.wire.ending import Ending
+from looptrap.wire.exchange import Exchange
+from looptrap.wire.fields import encode_head
+from looptrap.wire.head import (
+    CHUNKED,
+    HEAD_END,
+    check_partial,
+    parse_head,
+    skip_empty_lines,
+    too_long,
+)
+from looptrap.wire.refusal import Refused, overloaded, timed_out
+
+if TYPE_CHECKING:
+    from looptrap.wire.server import Server
+
+MAX_HELD = 64 * 1024
+"""Bytes taken in while a request is unanswered; with more, the socket is no longer read."""
+_FULL = "The server holds too many request bytes already."
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+class ServerConnection(Ending):
+    """Reads one request, waits for its answer, reads the next.
+
+    `exchange` is the request being read or answered, `incoming` its body while that is incomplete,
+    `_held` what has arrived but cannot be read yet.
+    """
+
+    __slots__ = ("_counted", "_held", "admitted", "exchange", "incoming", "peer", "secure")
+
+    def __init__(self, server: Server, secure: bool) -> None:
+        super().__init__(server)
+        self.secure = secure
+        self.peer = ""
+        self.admitted = False
+        self.exchange: Exchange | None = None
+        self.incoming: SizedBody | ChunkedBody | None = None
+        self._held = b""
+        self._counted = 0  # bytes of the current body, as counted in `server.buffered_bytes`
+
+    # What the transport tells
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Start; whether there is room is for the server to say."""
+        self.transport = transport  # type: ignore[assignment]
+        peername = transport.get_extra_info("peername")
+        self.peer = peername[0] if peername else ""
+        self.deadline = self.server.clock() + self.server.limits.keepalive_timeout
+        self.server.welcome(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Read requests, or keep the bytes until the current one is answered."""
+        if self._ended:
+            self._drain(len(data))
+        elif self._writing_paused or (self.exchange is not None and self.incoming is None):
+            self._hold(self._held + data)
+            if len(self._held) > MAX_HELD:
+                self._pause_reading()
+        else:
+            self._read(data)
+
+    def eof_received(self) -> None:
+        """Take the end of the client's side for its departure, so that work for it can stop."""
+        if self.exchange is not None:
+            self.cut()
+
+    def pause_writing(self) -> None:
+        """The client reads slowly: hold back whoever brings its answer."""
+        self._watch_writing()
+        if self.exchange is not None and self.exchange.source is not None:
+            self.exchange.source.pause()
+
+    def resume_writing(self) -> None:
+        """The client has caught up: let the answer, or the next request, go on."""
+        self._writing_paused = False
+        if self._ended:
+            return
+        self.deadline = self.server.clock() + self.server.limits.keepalive_timeout
+        exchange = self.exchange
+        if exchange is None or self.incoming is not None:
+            self._read_held()
+        if exchange is not None and exchange.source is not None:
+            exchange.source.resume()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
+        """Forget everything; tell the handler when an answer was still due."""
+        self._depart()
+        self.server.forget(self)
+
+    # What exchanges and the server ask for
+
+    def release(self, keep_alive: bool) -> None:
+        """Take the current answer as complete; go on with the next request, or end."""
+        server = self.server
+        self.exchange = None
+        if self._counted:
+            server.buffered_bytes -= self._counted
+            self._counted = 0
+        if not keep_alive:
+            self._end()
+            return
+        # The sweep's clock is exact enough here, and costs no call.
+        self.deadline = server.now + server.limits.keepalive_timeout
+        if self._held and not self._writing_paused:
+            self._read_held()
+
+    def refuse(self, refused: Refused) -> None:
+        """Answer with the server's own refusal, and end."""
+        exchange = self.exchange
+        if exchange is not None and exchange.started:
+            self.cut()
+            return
+        self.exchange = None
+        self.server.count_refusal(refused.status)
+        make = self.server.make_refusal
+        headers, body = make(exchange, refused.status, refused.code, refused.message)
+        own = (b"Content-Length: %d" % len(body), b"Connection: close")
+        head = encode_head(refused.status, None, headers, *own)
+        silent = exchange is not None and exchange.method == b"HEAD"
+        self.transport.write(head if silent else head + body)
+        self._clear()
+        self._linger()
+
+    def close_if_idle(self) -> None:
+        """End unless some part of a request is here or an answer is under way."""
+        if self.exchange is None and not self._held and not self._ended:
+            self._end()
+
+    def cut(self) -> None:
+        """End at once; whatever was under way is over."""
+        self._reset()
+        self._depart()
+
+    def expire(self, now: float) -> None:
+        """Act on the deadline that has passed; a request waiting for its answer has none."""
+        limits = self.server.limits
+        if self._writing_paused:
+            if not self._has_read_since(now):
+                self.cut()
+        elif self._ended:
+            self.transport.abort()
+        elif self.incoming is not None:
+            self.refuse(timed_out("body", limits.body_timeout))
+        elif self.exchange is None:
+            if self._held.strip(b"\r"):
+                self.refuse(timed_out("head", limits.head_timeout))
+            else:
+                self._end()
+
+    # Reading
+
+    def _read(self, data: bytes) -> None:
+        """Take one request after the other out of `data` until one has to wait for its answer."""
+        seen = len(self._held)
+        if seen:
+            data = self._held + data
+            self._hold(b"")
+        at, size = 0, len(data)
+        try:
+            while at < size:
+                if self.incoming is None:
+                    at = self._read_head(data, at, seen)
+                else:
+                    at = self._read_body(data, at)
+                seen = 0
+                if self._ended:
+                    return
+                if self._writing_paused or (self.exchange is not None and self.incoming is None):
+                    if at < size:
+                        self._hold(data[at:])
+                    return
+        except Refused as refused:
+            self.refuse(refused)
+
+    def _read_held(self) -> None:
+        if self._held:
+            data = self._held
+            self._hold(b"")
+            self._read(data)
+        if len(self._held) <= MAX_HELD and not self._ended:
+            self._resume_reading()
+
+    def _read_head(self, data: bytes, at: int, seen: int) -> int:
+        """Read one head, and the body where it is all here; return where they end."""
+        if data[at] == 0x0D:
+            at = skip_empty_lines(data, at)
+            seen = 0
+        server = self.server
+        limits = server.limits
+        head_end = data.find(HEAD_END, at + seen - 3 if seen > 3 else at)
+        end = head_end + 4
+        if head_end < 0 or end - at > limits.max_head:
+            return self._await_head(data, at, seen)
+        exchange = Exchange(self)
+        length = parse_head(data[at:head_end], exchange, limits)
+        self.exchange = exchange
+        server.requests += 1
+        if length:
+            if length > limits.max_body:
+                raise too_large(limits.max_body)
+            if server.buffered_bytes + length > limits.max_buffered:
+                raise overloaded(_FULL)
+            if length == CHUNKED or end + length > len(data):
+                self._await_body(exchange, length, len(data) > end)
+                return end
+            exchange.body = data[end : end + length]
+            end += length
+            server.buffered_bytes += length
+            self._counted = length
+        handler = server.handler
+        try:
+            handler.on_head(exchange)
+            if not exchange.started:
+                handler.on_request(exchange)
+        except Exception as error:  # noqa: BLE001 - a handler's fault must not end the server
+            server.fail(exchange, error)
+        return end
+
+    def _await_head(self, data: bytes, at: int, seen: int) -> int:
+        """Keep the start of a head until the rest comes."""
+        limits = self.server.limits
+        part = data[at:]
+        if len(part) > limits.max_head:
+            raise too_long(part, limits)
+        check_partial(part, seen)
+        if part and not seen:
+            self.deadline = self.server.clock() + limits.head_timeout
+        self._hold(part)
+        return len(data)
+
+    def _await_body(self, exchange: Exchange, length: int, has_begun: bool) -> None:
+        """Let the handler see the head; unless it answers, wait for the body."""
+        self.incoming = ChunkedBody(self.server.limits) if length < 0 else SizedBody(length)
+        self.deadline = self.server.clock() + self.server.limits.body_timeout
+        try:
+            self.server.handler.on_head(exchange)
+        except Exception as error:  # noqa: BLE001 - a handler's fault must not end the server
+            self.server.fail(exchange, error)
+        if exchange.awaits_continue and not has_begun and not exchange.started and not self._ended:
+            self.transport.write(_CONTINUE)
+
+    def _read_body(self, data: bytes, at: int) -> int:
+        """Read more of a body; deliver the request when that is all; return where it ends."""
+        incoming, exchange, server = self.incoming, self.exchange, self.server
+        assert incoming is not None
+        assert exchange is not None
+        left = incoming.feed(data, at)
+        server.buffered_bytes += incoming.size - self._counted
+        self._counted = incoming.size
+        if left is None:
+            if server.buffered_bytes > server.limits.max_buffered:
+                raise overloaded(_FULL)
+            self.deadline = server.clock() + server.limits.body_timeout
+            return len(data)
+        self.incoming = None
+        exchange.body = incoming.content()
+        if not exchange.started:
+            try:
+                server.handler.on_request(exchange)
+            except Exception as error:  # noqa: BLE001 - a handler's fault must not end the server
+                server.fail(exchange, error)
+        return len(data) - left
+
+    def _hold(self, data: bytes) -> None:
+        self.server.buffered_bytes += len(data) - len(self._held)
+        self._held = data
+
+    # Ending
+
+    def _end(self) -> None:
+        """End the connection; with more still coming, so that the last answer can be read."""
+        if self.incoming is not None or self._held:
+            self._clear()
+            self._linger()
+        else:
+            self._close()
+
+    def _depart(self) -> None:
+        exchange, self.exchange = self.exchange, None
+        self._clear()
+        if exchange is not None:
+            self.server.lose(exchange)
+
+    def _clear(self) -> None:
+        """Read no more requests, and hold nothing of one."""
+        self._ended = True
+        self.incoming = None
+        self._hold(b"")
+        self.server.buffered_bytes -= self._counted
+        self._counted = 0

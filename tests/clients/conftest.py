@@ -1,0 +1,86 @@
+"""A real gateway on a real socket, on a thread of its own, in front of a fake provider."""
+
+import asyncio
+import threading
+from contextlib import contextmanager
+
+import pytest
+import uvloop
+
+from looptrap.config import load
+from looptrap.gateway.app import App
+from looptrap.testing import FakeProvider, Signal
+
+
+class RunningGateway:
+    """A gateway that serves in the background."""
+
+    def __init__(self, app: App, host: str, port: int, loop: asyncio.AbstractEventLoop) -> None:
+        self.app = app
+        self.url = f"http://{host}:{port}"
+        self.loop = loop
+
+
+@contextmanager
+def running_gateway(config):
+    """Serve a configuration on its own thread until the block ends."""
+    ready, over = Signal(), Signal()
+    found, failures = [], []
+
+    async def serve():
+        try:
+            app = App(config, {})
+            [(host, port)] = await app.start()
+            found.append(RunningGateway(app, host, port, asyncio.get_running_loop()))
+            ready.set()
+            await over.wait(timeout=None)
+            await app.stop()
+        except BaseException as error:
+            failures.append(error)
+            raise
+        finally:
+            ready.set()
+
+    def work():
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(serve())
+
+    thread = threading.Thread(target=work, name="gateway", daemon=True)
+    thread.start()
+    try:
+        ready.wait_blocking()
+        assert not failures, failures
+        yield found[0]
+    finally:
+        over.set()
+        thread.join()
+
+
+@pytest.fixture
+def provider():
+    with FakeProvider.running() as provider:
+        yield provider
+
+
+@pytest.fixture
+def serve(tmp_path, provider):
+    """Start a gateway in front of the provider, with the TOML given."""
+    stack = []
+
+    def start(toml: str = "", **flags) -> RunningGateway:
+        file = tmp_path / "looptrap.toml"
+        file.write_text(toml)
+        flags = {"listen": "127.0.0.1:0", "upstream": provider.url, **flags}
+        config = load(file, env={}, flags={**flags, "state": str(tmp_path / "state")})
+        context = running_gateway(config)
+        stack.append(context)
+        return context.__enter__()
+
+    yield start
+    for context in reversed(stack):
+        context.__exit__(None, None, None)
+
+
+@pytest.fixture
+def gateway(serve):
+    return serve()

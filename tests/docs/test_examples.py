@@ -1,0 +1,65 @@
+"""The examples run as they are, against the gateway as it is installed."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.docs.serving import served
+
+from looptrap.testing import FakeProvider
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
+REFUSED = "refused by identical-conversation after 6 equal calls"
+
+
+def run(example: Path, **env: str) -> list[str]:
+    """Run an example and return its lines."""
+    result = subprocess.run(
+        [sys.executable, "-W", "error", example],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, **env},
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+    return result.stdout.splitlines()
+
+
+@pytest.fixture(scope="module")
+def provider():
+    with FakeProvider.running() as provider:
+        yield provider
+
+
+@pytest.fixture(scope="module")
+def gateway(provider, tmp_path_factory):
+    with served(provider.url, tmp_path_factory.mktemp("gateway")) as url:
+        yield url
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_the_sixth_equal_call_of_an_example_is_refused(example, provider, gateway):
+    before = provider.calls
+    *answered, last = run(
+        example,
+        OPENAI_BASE_URL=f"{gateway}/v1",
+        OPENAI_API_KEY="sk-test",
+        ANTHROPIC_BASE_URL=gateway,
+        ANTHROPIC_API_KEY="sk-ant-test",
+    )
+    assert [line.partition(":")[0] for line in answered] == [f"call {n}" for n in range(1, 6)]
+    assert last == f"call 6: {REFUSED}"
+    in_process = example.stem == "in_process"
+    assert provider.calls - before == (0 if in_process else 5)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_is_read_at_a_glance(example):
+    assert len(example.read_text("utf-8").splitlines()) <= 40
+
+
+def test_there_is_an_example_for_every_way_in():
+    assert {path.stem for path in EXAMPLES} >= {"openai_loop", "anthropic_loop", "in_process"}

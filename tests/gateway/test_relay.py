@@ -1,0 +1,181 @@
+"""Answers on their way back: every byte as the provider sent it, when it sent it, and no later."""
+
+import asyncio
+import socket
+
+import msgspec
+import pytest
+from tests.gateway.serving import CHAT, JSON, chat, request
+from tests.wire.fake_client import until
+
+from looptrap.testing import Gate, Reply
+
+STREAM = chat(stream=True)
+TICKS = [b'data: {"choices":[{"delta":{"content":"%d"}}]}\n\n' % i for i in range(3)]
+DIALECTS = [
+    pytest.param(CHAT, lambda body: body["error"]["code"], id="openai"),
+    pytest.param("/v1/messages", lambda b: b["error"]["details"]["error_code"], id="anthropic"),
+    pytest.param(
+        "/v1beta/models/g:generateContent",
+        lambda body: body["error"]["details"][0]["reason"].lower(),
+        id="gemini",
+    ),
+]
+
+
+async def test_a_chunk_reaches_the_client_before_the_next_is_sent(serve):
+    gates = [Gate(), Gate()]
+    here = await serve(script=[Reply.sse(TICKS[0], gates[0], TICKS[1], gates[1], TICKS[2])])
+    client = await here.connect()
+    await client.send(request(headers=JSON, body=STREAM))
+    status, headers = await client.head()
+    assert status == 200
+    assert headers[b"content-type"].startswith(b"text/event-stream")
+    assert headers[b"x-looptrap-verdict"] == b"allow"
+    chunks = client.chunks()
+    assert await anext(chunks) == TICKS[0]
+    for gate, tick in zip(gates, TICKS[1:], strict=True):
+        assert gate.reached.is_set, "the provider waits: it has sent no more than the client has"
+        gate.open()
+        assert await anext(chunks) == tick
+    assert [chunk async for chunk in chunks] == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b"".join(TICKS) + b"data: [DONE]\n\n", id="a stream"),
+        pytest.param(b": comment\r\n\r\nevent: x\rdata:\xff\xfe\x00 \n", id="no stream one expects"),
+        pytest.param(bytes(range(256)) * 400, id="any bytes"),
+        pytest.param(b"", id="nothing"),
+    ],
+)
+async def test_every_byte_of_a_stream_arrives_unchanged(serve, body):
+    pieces = [body[at : at + 97] for at in range(0, len(body), 97)]
+    here = await serve(script=[Reply.sse(*pieces)])
+    answer = await here.ask(headers=JSON, body=STREAM)
+    assert answer.body == body
+
+
+async def test_status_reason_and_headers_of_the_provider_pass(serve):
+    raw = (
+        b"HTTP/1.1 418 Short And Stout\r\nX-One: a\r\nx-ONE: b\r\nConnection: close, X-Hop\r\n"
+        b"X-Hop: gone\r\nKeep-Alive: timeout=5\r\nX-Request-Id: theirs\r\nContent-Length: 3\r\n\r\ntea"
+    )
+    here = await serve(script=[Reply.raw(raw)])
+    client = await here.connect()
+    await client.send(request(headers=JSON, body=chat()))
+    head = await client.reader.readuntil(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 418 Short And Stout\r\nX-One: a\r\nx-ONE: b\r\n")
+    assert head.count(b"theirs") == 1
+    assert head.lower().count(b"x-request-id") == 1
+    assert b"gone" not in head
+    assert b"timeout=5" not in head
+    assert await client.reader.readexactly(3) == b"tea"
+
+
+async def test_a_client_that_leaves_mid_stream_ends_the_providers_work(serve):
+    gate = Gate()
+    here = await serve(script=[Reply.sse(TICKS[0], gate, TICKS[1])])
+    client = await here.connect()
+    await client.send(request(headers=JSON, body=STREAM))
+    await client.head()
+    assert await anext(client.chunks()) == TICKS[0]
+    client.close()
+    await gate.abandoned.wait()
+    assert here.provider.disconnects == 1
+    await until(lambda: here.app.tally.statuses[200] == 1)
+
+
+async def test_a_client_that_leaves_before_the_answer_ends_the_providers_work(serve):
+    gate = Gate()
+    here = await serve(script=[Reply.pause(gate)])
+    client = await here.connect()
+    await client.send(request(headers=JSON, body=chat()))
+    await gate.reached.wait()
+    client.close()
+    await gate.abandoned.wait()
+    await until(lambda: here.app.tally.statuses[0] == 1)
+
+
+@pytest.mark.parametrize(
+    ("reply", "body"),
+    [
+        pytest.param(Reply.drop(Reply.sse(*TICKS), after_chunks=2), STREAM, id="a stream"),
+        pytest.param(Reply.drop(after_bytes=20), chat(), id="an answer of known length"),
+    ],
+)
+async def test_an_answer_that_breaks_off_is_seen_as_truncated(serve, reply, body):
+    here = await serve(script=[reply])
+    client = await here.connect()
+    await client.send(request(headers=JSON, body=body))
+    status, headers = await client.head()
+    assert status == 200
+    rest = await client.rest()
+    if b"content-length" in headers:
+        assert 0 < len(rest) < int(headers[b"content-length"])
+    else:
+        assert TICKS[1] in rest
+        assert not rest.endswith(b"0\r\n\r\n")
+
+
+@pytest.mark.parametrize(("target", "code_of"), DIALECTS)
+async def test_a_provider_that_dies_before_a_byte_is_a_502_in_the_dialect(serve, target, code_of):
+    here = await serve(script=lambda _: Reply.drop())
+    answer = await here.ask(target=target, headers=JSON, body=chat(max_tokens=1, contents=[]))
+    assert answer.status == 502
+    assert code_of(msgspec.json.decode(answer.body)) == "upstream_reset"
+
+
+@pytest.mark.parametrize(("target", "code_of"), DIALECTS)
+async def test_a_provider_that_hangs_is_a_504_in_the_dialect(serve, target, code_of):
+    here = await serve("[gateway]\nfirst_byte_timeout = 0.05", script=lambda _: Reply.hang())
+    answer = await here.ask(target=target, headers=JSON, body=chat(max_tokens=1, contents=[]))
+    assert answer.status == 504
+    assert code_of(msgspec.json.decode(answer.body)) == "upstream_first_byte_timeout"
+    await until(lambda: here.provider.disconnects == 1)
+
+
+async def test_a_stream_that_falls_silent_is_cut(serve):
+    reply = Reply.hang(Reply.sse(*TICKS), after_chunks=1)
+    here = await serve("[gateway]\nidle_timeout = 0.05", script=[reply])
+    client = await here.connect()
+    await client.send(request(headers=JSON, body=STREAM))
+    await client.head()
+    rest = await client.rest()
+    assert TICKS[0] in rest
+    assert not rest.endswith(b"0\r\n\r\n")
+
+
+async def test_a_slow_reader_gets_everything_and_the_gateway_holds_little(serve):
+    size = 20 << 20
+    body = bytes(range(256)) * (size // 256)
+    here = await serve(script=[Reply.status(200, body)])
+    loop = asyncio.get_running_loop()
+    with socket.socket() as slow:
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        slow.setblocking(False)
+        await loop.sock_connect(slow, (here.host, here.port))
+        await loop.sock_sendall(slow, request(headers=JSON, body=chat()))
+        (connection,) = await _connections(here)
+        await until(lambda: connection._writing_paused)
+        received, most = bytearray(), 0
+        while len(received) < size:
+            async with asyncio.timeout(5):
+                received += await loop.sock_recv(slow, 1 << 18)
+            most = max(most, connection.transport.get_write_buffer_size())
+    assert received[received.index(b"\r\n\r\n") + 4 :] == body[: len(received)]
+    assert most < 1 << 20
+
+
+async def _connections(here):
+    await until(lambda: here.app.server._open)
+    return here.app.server._open
+
+
+async def test_usage_is_read_from_a_stream_as_it_passes(serve):
+    here = await serve()
+    body = chat(stream=True, stream_options={"include_usage": True})
+    await here.ask(headers=JSON, body=body)
+    await until(lambda: here.app.tally.output_tokens > 0)
+    assert here.app.tally.input_tokens > 0

@@ -1,0 +1,145 @@
+"""Routes: the path, the model and the headers of a call say which provider gets it, and where."""
+
+import msgspec
+import pytest
+from tests.gateway.serving import CHAT, JSON, chat
+
+from looptrap.call.model import Request
+from looptrap.call.read import read
+from looptrap.config import load
+from looptrap.gateway.route import Provider, routes_of
+
+OPENAI = ("openai", "https", "api.openai.com")
+ANTHROPIC = ("anthropic", "https", "api.anthropic.com")
+GEMINI = ("gemini", "https", "generativelanguage.googleapis.com")
+
+
+def call_of(path, method="POST", headers=(), body=b"{}"):
+    return read(Request(method=method, path=path, query="", headers=list(headers), body=body))
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "expected"),
+    [
+        ("POST", "/v1/chat/completions", [], OPENAI),
+        ("POST", "/v1/completions", [], OPENAI),
+        ("POST", "/v1/responses", [], OPENAI),
+        ("GET", "/v1/responses/resp_1", [], OPENAI),
+        ("POST", "/v1/embeddings", [], OPENAI),
+        ("GET", "/v1/models", [], OPENAI),
+        ("GET", "/v1/models/ft:gpt-4.1:acme::7p4lURel", [], OPENAI),
+        ("DELETE", "/v1/models/ft:gpt-4.1:acme::7p4lURel", [], OPENAI),
+        ("POST", "/v1/audio/speech", [], OPENAI),
+        ("POST", "/v1/anything/new", [], OPENAI),
+        ("POST", "/v1/messages", [], ANTHROPIC),
+        ("POST", "/v1/messages/count_tokens", [], ANTHROPIC),
+        ("POST", "/v1/messages/batches", [], ANTHROPIC),
+        ("GET", "/v1/models", [(b"anthropic-version", b"2023-06-01")], ANTHROPIC),
+        ("POST", "/v1beta/models/gemini-3.1-pro:generateContent", [], GEMINI),
+        ("POST", "/v1beta/models/gemini-3.1-pro:streamGenerateContent", [], GEMINI),
+        ("GET", "/v1beta/models", [], GEMINI),
+        ("POST", "/v1/models/gemini-3.1-pro:generateContent", [], GEMINI),
+        ("POST", "/v1/models/gemini-3.1-pro:countTokens", [], GEMINI),
+        ("POST", "/upload/v1beta/files", [], GEMINI),
+    ],
+)
+def test_without_configuration_the_path_names_the_provider(method, path, headers, expected):
+    provider = routes_of(load(env={}), {}).choose(call_of(path, method, headers))
+    assert (provider.name, provider.origin.scheme, provider.origin.host) == expected
+
+
+@pytest.mark.parametrize("path", ["/", "/v2/chat", "/chat/completions", "/v1", "/favicon.ico"])
+def test_no_provider_is_made_up_for_an_unknown_path(path):
+    assert routes_of(load(env={}), {}).choose(call_of(path)) is None
+
+
+@pytest.mark.parametrize(
+    ("base", "path", "query", "expected"),
+    [
+        pytest.param("http://h", "/v1/x", "", "/v1/x", id="a bare host"),
+        pytest.param("http://h/", "/v1/x", "", "/v1/x", id="a closing slash"),
+        pytest.param("http://h/v1", "/v1/x", "", "/v1/x", id="v1 is not doubled"),
+        pytest.param("http://h/v1/", "/v1/x", "", "/v1/x", id="v1 with a slash is not doubled"),
+        pytest.param("http://h/v1", "/v1", "", "/v1", id="v1 alone"),
+        pytest.param("http://h/v1", "/v1beta/x", "", "/v1/v1beta/x", id="v1beta is not v1"),
+        pytest.param("http://h/v1", "/v10/x", "", "/v1/v10/x", id="v10 is not v1"),
+        pytest.param("http://h/api/v1", "/v1/x", "", "/api/v1/x", id="a prefix before v1"),
+        pytest.param("http://h/api/v1", "/api/v1/x", "", "/api/v1/x", id="the whole prefix sent"),
+        pytest.param("http://h/a/b", "/v1/x", "", "/a/b/v1/x", id="nothing shared"),
+        pytest.param("http://h/v1", "/", "", "/v1/", id="the root"),
+        pytest.param("http://h", "/v1/x", "a=1&b=%20", "/v1/x?a=1&b=%20", id="the query as sent"),
+    ],
+)
+def test_what_base_and_path_share_is_not_doubled(base, path, query, expected):
+    target = Provider("p", base).target(path.encode(), query.encode())
+    assert target.decode() == expected
+
+
+@pytest.mark.parametrize("base", ["", "/v1", "/api/v1", "/api/v1/"])
+async def test_one_upstream_gets_everything_under_its_base(serve, base):
+    here = await serve(upstream="{url}" + base)
+    for method, target in [("POST", CHAT), ("GET", "/v1/models?limit=5"), ("POST", "/v1/messages")]:
+        assert (await here.ask(method, target, JSON, chat())).status == 200
+    prefix = base.rstrip("/").removesuffix("/v1")
+    assert [one.target for one in here.provider.requests] == [
+        f"{prefix}{CHAT}",
+        f"{prefix}/v1/models?limit=5",
+        f"{prefix}/v1/messages",
+    ]
+
+
+ROUTED = """
+[[providers]]
+name = "local"
+base_url = "{url}/local/v1"
+
+[[providers]]
+name = "canary"
+base_url = "{url}/canary"
+
+[[providers]]
+name = "openai"
+base_url = "{url}/openai/v1"
+
+[[routes]]
+select = { headers = { x-canary = "*" } }
+provider = "canary"
+
+[[routes]]
+select = { models = ["llama-*", "qwen?"] }
+provider = "local"
+"""
+
+
+@pytest.mark.parametrize(
+    ("model", "headers", "expected"),
+    [
+        pytest.param("llama-4", {}, f"/local{CHAT}", id="by model, wild"),
+        pytest.param("qwen3", {}, f"/local{CHAT}", id="by model, one letter"),
+        pytest.param("gpt-5.3", {}, f"/openai{CHAT}", id="a well-known provider moved"),
+        pytest.param("llama-4", {"X-Canary": "yes"}, f"/canary{CHAT}", id="the first route wins"),
+    ],
+)
+async def test_routes_choose_by_model_and_header(serve, model, headers, expected):
+    here = await serve(ROUTED, upstream=None)
+    body = msgspec.json.encode({"model": model, "messages": [{"role": "user", "content": "hi"}]})
+    assert (await here.ask(headers=JSON | headers, body=body)).status == 200
+    (received,) = here.provider.requests
+    assert received.target == expected
+    assert received.body == body
+
+
+async def test_own_routes_come_before_the_one_upstream(serve):
+    here = await serve(ROUTED, upstream="http://127.0.0.1:9")
+    await here.ask(headers=JSON | {"X-Canary": "1"}, body=chat())
+    assert here.provider.requests[0].target == f"/canary{CHAT}"
+
+
+async def test_an_unknown_path_is_a_404_in_words(serve):
+    here = await serve(upstream=None)
+    answer = await here.ask("GET", "/v2/surprise?secret=1")
+    assert answer.status == 404
+    error = msgspec.json.decode(answer.body)["error"]
+    assert error["code"] == "unknown_route"
+    assert error["message"].startswith("No provider answers /v2/surprise. Point clients at /v1")
+    assert "secret" not in answer.body.decode()
