@@ -143,13 +143,22 @@ def nginx(folder: Path, provider_port: int) -> Iterator[Proxy]:
 
 @contextmanager
 def looptrap(
-    folder: Path, provider_port: int, *, preset: str = "default", profile: Path | None = None
+    folder: Path,
+    provider_port: int,
+    *,
+    preset: str = "default",
+    profile: Path | None = None,
+    max_fingerprints: int | None = None,
 ) -> Iterator[Proxy]:
     """Run the gateway as its users do; under cProfile when there is a file to write to."""
     port, admin = free_port(), free_port()
     command = [str(Path(sys.executable).with_name("looptrap")), "serve", "--preset", preset]
     command += ["--listen", f"127.0.0.1:{port}", "--admin", f"127.0.0.1:{admin}"]
     command += ["--upstream", f"http://127.0.0.1:{provider_port}"]
+    if max_fingerprints is not None:
+        file = folder / "looptrap.toml"
+        file.write_text(f"max_fingerprints = {max_fingerprints}\n")
+        command += ["--config", str(file)]
     if profile is not None:
         command = [sys.executable, "-m", "cProfile", "-o", str(profile), *command]
     with _running(command, folder, PROXY_CORE) as process:

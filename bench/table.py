@@ -95,7 +95,10 @@ def render(
         aim = _met(idle[name] <= AIMED_RSS, f"≤ {AIMED_RSS / MB:.0f} idle") if name == OURS else ""
         lines.append(f"{name:<22}{idle[name] / MB:>8.1f}{loaded[name] / MB:>8.1f}  {aim}".rstrip())
     if legs:
-        lines += ["", "memory of Looptrap over a soak with small bodies"]
+        lines += [
+            "",
+            "memory of Looptrap over a soak with small bodies, the store full from the first leg on",
+        ]
         lines += [f"{sent:>12,} requests {size / MB:>8.1f} MB" for sent, size in legs]
         lines.append(_met(_is_flat(legs), f"second half grows by at most {FLAT - 1:.0%}"))
     return "\n".join(lines)

@@ -102,8 +102,8 @@ class Guard:
         self._switches = tuple(Switch(switch) for switch in kill_switches)
         self._session_headers = tuple(name.lower().encode() for name in session_headers)
         self._lock = Lock()
-        self.store = store or MemoryStore()
-        self.tally = tally or Tally()
+        self.store = MemoryStore() if store is None else store
+        self.tally = Tally() if tally is None else tally
 
     @classmethod
     def from_preset(cls, name: str = "default", **settings: Any) -> Guard:

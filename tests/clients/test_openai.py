@@ -196,9 +196,11 @@ def test_the_status_of_a_block_can_be_chosen(serve, provider, status):
 
 def test_a_provider_that_cannot_be_reached_is_a_502_the_sdk_understands(serve):
     gateway = serve(upstream="http://127.0.0.1:9")
-    with openai.OpenAI(base_url=f"{gateway.url}/v1", api_key="k", max_retries=0) as client:
-        with pytest.raises(openai.InternalServerError) as caught:
-            ask(client)
+    with (
+        openai.OpenAI(base_url=f"{gateway.url}/v1", api_key="k", max_retries=0) as client,
+        pytest.raises(openai.InternalServerError) as caught,
+    ):
+        ask(client)
     assert caught.value.status_code == 502
     assert caught.value.code == "upstream_connect"
 

@@ -1,12 +1,11 @@
 """The examples run as they are, against the gateway as it is installed."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from tests.docs.serving import served
+from tests.docs.serving import clean_environment, served
 
 from looptrap.testing import FakeProvider
 
@@ -22,7 +21,7 @@ def run(example: Path, **env: str) -> list[str]:
         text=True,
         timeout=60,
         check=False,
-        env={**os.environ, **env},
+        env={**clean_environment(), **env},
     )
     assert (result.returncode, result.stderr) == (0, "")
     return result.stdout.splitlines()

@@ -1,4 +1,4 @@
-"""The command line: `looptrap check` and `looptrap presets`.
+"""The command line: one module a command.
 
 Commands import what they need when they run, so that `--help` and `--version` answer at once.
 """

@@ -1,1 +1,10 @@
-"""Is it going in circles? Pure: no I/O, no clock, no randomness."""
+"""Is it going in circles? Pure: no I/O, no clock, no randomness.
+
+scope         what must be the same for two calls to count as one more hit
+canonical     one spelling for what is the same; mask: without what is volatile
+fingerprint   keyed digests of who sends what, under which rule's name
+window        the seconds in which hits count
+trajectory    the rounds inside one request's history
+signals       ways of going in circles that show there, one module each
+evidence      what was seen, in names and counts
+"""

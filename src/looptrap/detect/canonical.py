@@ -20,7 +20,7 @@ _ONE_SPACE_LOWER = bytes(
 
 def join(texts: Iterable[str]) -> bytes:
     """Join texts so that no two lists of as many texts ever give the same bytes."""
-    return SEPARATOR.join([text.encode("utf-8", "surrogatepass") for text in texts])
+    return SEPARATOR.join([text.encode() if text.isascii() else _encoded(text) for text in texts])
 
 
 def normalise(texts: Iterable[str]) -> bytes:
@@ -29,13 +29,20 @@ def normalise(texts: Iterable[str]) -> bytes:
     All are cleaned in one go, and ASCII without runs of spaces, which most prompts are, makes no
     object a word: a quarter of the cost of splitting and joining each.
     """
-    joined = SEPARATOR.join([_prepared(text) for text in texts]).translate(_ONE_SPACE_LOWER)
+    joined = SEPARATOR.join(
+        [
+            text.strip().encode() if text.isascii() and len(text) <= LONG_TEXT else _folded(text)
+            for text in texts
+        ]
+    ).translate(_ONE_SPACE_LOWER)
     return b" ".join(joined.split()) if b"  " in joined else joined
 
 
-def _prepared(text: str) -> bytes:
+def _folded(text: str) -> bytes:
     if len(text) > LONG_TEXT:
-        return blake2b(text.encode("utf-8", "surrogatepass")).hexdigest().encode()
-    if text.isascii():
-        return text.strip().encode()
-    return " ".join(text.split()).casefold().encode("utf-8", "surrogatepass")
+        return blake2b(_encoded(text)).hexdigest().encode()
+    return _encoded(" ".join(text.split()).casefold())
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")

@@ -19,6 +19,9 @@ from looptrap.detect.mask import mask
 
 Content = Callable[[Call], bytes | None]
 
+_MARKS = {role: role for role in ("system", "user", "assistant", "tool")}
+"""Roles as they are; any other is told from the marks here by how it begins."""
+
 _sorted_json = msgspec.json.Encoder(order="sorted")
 
 
@@ -38,16 +41,13 @@ def conversation(tail: int, with_tools: bool, masked: bool) -> Content:
             return None
         texts = [call.model, call.chain]
         for message in messages:
-            if with_tools:
-                texts.append(message.role)
-            texts.append(message.text)
-            # How many texts follow comes first: nothing a client writes can shift them.
+            mark = _MARKS.get(message.role) or f"?{message.role}" if with_tools else ""
             if message.calls or message.results:
                 more = _tools(message) if with_tools else [one.text for one in message.results]
-                texts.append(str(len(more)))
-                texts += more
+                # How many texts follow comes first: nothing a client writes can shift them.
+                texts += (f"{len(more)} {mark}", message.text, *more)
             else:
-                texts.append("")
+                texts += (mark, message.text)
         return normalise([_masked(text) for text in texts] if masked else texts)
 
     return content

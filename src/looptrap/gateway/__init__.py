@@ -1,9 +1,21 @@
 """The gateway: judges what passes through, and answers what must not.
 
-answer    Answer: what the gateway sends of its own
-wording   what clients and models are told, in one place
-refuse    refusal, failure: errors in the shape of each dialect
-stop      final_message: the last message of a run, one module a dialect
-nudge     nudged: one message spliced in at the end of a body
-splice    insertion into JSON that leaves every other byte as it was sent
+app          App: a configuration becomes a running gateway; everything meets here
+runtime      Runtime: what the configuration means to a request; a reload makes another
+handler      Gateway: from a request on the wire to a verdict, and to the provider or back
+inbound      what a request's headers say, and which of them go on
+auth         who is calling; keys and state: the gateway's own keys and the file they rest in
+encoding     encoded bodies, decoded for judging only
+route        which provider a call goes to, and under which path
+relay        Relay: one call on its way through
+usage        UsageReader: tokens, read from an answer's passing bytes
+decision     another proxy asks, and forwards by itself
+access_log   one line a request
+
+answer       Answer: what the gateway sends of its own
+wording      what clients and models are told, in one place
+refuse       refusal, failure: errors in the shape of each dialect
+stop         final_message: the last message of a run, one module a dialect
+nudge        nudged: one message spliced in at the end of a body
+splice       insertion into JSON that leaves every other byte as it was sent
 """

@@ -66,9 +66,11 @@ def append(body: bytes, array: slice, element: bytes) -> bytes | None:
     before = last(body, array)
     if before is None:
         return None
-    return body[: before.stop] + b"," + element + body[before.stop :]
+    sent = memoryview(body)
+    return b"".join((sent[: before.stop], b",", element, sent[before.stop :]))
 
 
 def wrap(body: bytes, value: slice, before: bytes, after: bytes) -> bytes:
     """Return the body with something before and after a value."""
-    return body[: value.start] + before + body[value] + after + body[value.stop :]
+    sent = memoryview(body)
+    return b"".join((sent[: value.start], before, sent[value], after, sent[value.stop :]))

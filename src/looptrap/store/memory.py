@@ -161,6 +161,7 @@ class MemoryStore:
         self.max_fingerprints = max_fingerprints
         self.evicted = 0
         """Keys dropped before their time because the store was full."""
+        self._room = max_fingerprints
         self._all: list[_Shelf[Any]] = []
         self._shelves: dict[Window, _Shelf[Any]] = {}
         self._retries: dict[Window, _Shelf[Any]] = {}
@@ -189,7 +190,7 @@ class MemoryStore:
                 continue
             count = shelf.hit(key, now)
             if count == 1:
-                self._make_room()
+                self._take_room()
             counts.append(Count(count))
         return counts
 
@@ -203,11 +204,11 @@ class MemoryStore:
             else:
                 cooldown.until = max(cooldown.until, until)
             self._cooldowns.move_to_end(trip.key)
+            self._take_room()
         for key, cooldown in list(islice(self._cooldowns.items(), EXPIRY_BATCH)):
             if cooldown.until > now:
                 break
             del self._cooldowns[key]
-        self._make_room()
 
     def release(self, key: bytes) -> bool:
         """Forget everything about a key; say whether anything was known."""
@@ -224,9 +225,17 @@ class MemoryStore:
     def _is_spared(self, hit: Hit, now: float) -> bool:
         window = Window(hit.window.seconds, WindowKind.FIXED)
         retries = self._retries.get(window) or self._open(self._retries, window)
-        spared = retries.hit(hit.key, now) <= RETRY_ALLOWANCE
-        self._make_room()
-        return spared
+        count = retries.hit(hit.key, now)
+        if count == 1:
+            self._take_room()
+        return count <= RETRY_ALLOWANCE
+
+    def _take_room(self) -> None:
+        """Note one key more; keys are only counted when there may be too many."""
+        self._room -= 1
+        if self._room < 0:
+            self._make_room()
+            self._room = self.max_fingerprints - len(self)
 
     def _make_room(self) -> None:
         """Evict what was touched longest ago while there are too many keys."""

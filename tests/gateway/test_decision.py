@@ -1,0 +1,317 @@
+"""Decision mode: a proxy asks, Looptrap says yes or no, and nothing is forwarded by us."""
+
+import asyncio
+import signal
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from socket import socket
+
+import msgspec
+import pytest
+from tests.gateway.serving import CHAT, JSON, chat, request
+from tests.wire.fake_client import Client, feed
+
+from looptrap.errors import ConfigError
+from looptrap.testing import Reply
+
+ASK = "/looptrap/decision"
+SHIPPED = Path(__file__).parents[2] / "deploy" / "nginx" / "looptrap.conf"
+
+FAIRVISOR = 'preset = "fairvisor"'
+READS = """
+[[policies]]
+name = "reads"
+select = { methods = ["GET", "POST", "DELETE"] }
+  [[policies.rules]]
+  name = "same-request"
+  watch = "request"
+  threshold = 4
+  retry_after = 60
+"""
+
+
+async def statuses(here, times=4, **asked):
+    return [(await here.ask(**asked)).status for _ in range(times)]
+
+
+def original(method, uri, **more):
+    return {"X-Original-Method": method, "X-Original-URI": uri, **more}
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param(
+            {"method": "GET", "target": ASK, "headers": original("DELETE", "/jobs/7?now=1")},
+            id="nginx: named in headers",
+        ),
+        pytest.param(
+            {"method": "DELETE", "target": f"{ASK}/jobs/7?now=1"}, id="envoy: in the path"
+        ),
+        pytest.param(
+            {"target": f"{ASK}/jobs", "body": b'{"a":1}', "headers": JSON}, id="with its body"
+        ),
+        pytest.param(
+            {
+                "method": "GET",
+                "target": ASK,
+                "headers": original("POST", "/jobs", **{"X-Original-Content-Length": "0"}),
+            },
+            id="a POST that has no body",
+        ),
+    ],
+)
+async def test_the_fourth_equal_request_is_refused_and_none_is_forwarded(serve, asked):
+    here = await serve(FAIRVISOR)
+    assert await statuses(here, 3, **asked) == [200, 200, 200]
+    refused = await here.ask(**asked)
+    assert refused.status == 429
+    assert refused.headers[b"x-looptrap-status"] == b"429"
+    assert refused.headers[b"x-looptrap-verdict"] == b"block"
+    assert refused.headers[b"x-looptrap-rule"] == b"loop-detection"
+    assert refused.headers[b"x-should-retry"] == b"false"
+    assert refused.headers[b"retry-after"] == b"60"
+    assert msgspec.json.decode(refused.body)["detail"]["error"] == "recursive_loop_detected"
+    assert here.provider.requests == []
+    assert here.app.tally.verdicts == {"allow": 3, "block": 1}
+    assert not here.app.tally.statuses, "what the proxy forwards is not ours to count"
+
+
+async def test_both_ways_of_asking_mean_the_same_request(serve):
+    here = await serve(FAIRVISOR)
+    nginx = {"method": "GET", "target": ASK, "headers": original("DELETE", "/jobs/7")}
+    envoy = {"method": "DELETE", "target": f"{ASK}/jobs/7"}
+    answers = [(await here.ask(**asked)).status for asked in (nginx, envoy, nginx, envoy)]
+    assert answers == [200, 200, 200, 429]
+
+
+async def test_a_path_cannot_be_replaced_by_a_header_of_the_client(serve):
+    here = await serve(FAIRVISOR)
+    for number in range(4):
+        headers = {"X-Original-URI": f"/other/{number}"}
+        answer = await here.ask("DELETE", f"{ASK}/jobs/7", headers)
+    assert answer.status == 429
+
+
+@pytest.mark.parametrize("toml", ["", FAIRVISOR], ids=["conversations", "requests"])
+async def test_rules_that_need_a_body_abstain_without_it(serve, toml):
+    here = await serve(toml)
+    asked = {"method": "GET", "target": ASK, "headers": original("POST", CHAT)}
+    assert await statuses(here, 8, **asked) == [200] * 8
+
+
+async def test_conversations_are_judged_when_the_body_comes_along(serve):
+    here = await serve()
+    asked = {"target": f"{ASK}{CHAT}", "headers": JSON, "body": chat()}
+    assert await statuses(here, 6, **asked) == [200] * 5 + [429]
+
+
+async def test_one_status_for_proxies_that_know_few(serve):
+    here = await serve(f"{FAIRVISOR}\n[gateway]\ndecision_status = 403")
+    asked = {"method": "DELETE", "target": f"{ASK}/jobs/7"}
+    assert await statuses(here, 4, **asked) == [200, 200, 200, 403]
+    assert (await here.ask(**asked)).headers[b"x-looptrap-status"] == b"429"
+
+
+async def test_allowed_answers_say_so(serve):
+    here = await serve()
+    answer = await here.ask("GET", ASK, original("GET", "/x", **{"X-Request-Id": "mine"}))
+    assert (answer.status, answer.body) == (200, b"")
+    assert answer.headers[b"x-looptrap-verdict"] == b"allow"
+    assert answer.headers[b"x-request-id"] == b"mine"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        pytest.param(lambda i: {"X-Real-IP": f"192.0.2.{i}"}, id="by address"),
+        pytest.param(lambda i: {"X-Api-Key": f"k{i}"}, id="by credential"),
+    ],
+)
+async def test_callers_behind_one_proxy_are_told_apart(serve, headers):
+    toml = READS.replace('watch = "request"', 'watch = "request"\n  by = ["caller"]')
+    here = await serve(toml)
+    for number in range(8):
+        answer = await here.ask("GET", ASK, original("GET", "/jobs") | headers(number % 4))
+        assert answer.status == 200
+    again = {"method": "GET", "target": ASK, "headers": original("GET", "/jobs") | headers(1)}
+    assert await statuses(here, 2, **again) == [200, 429]
+
+
+async def test_a_gateway_key_is_asked_for_here_too(serve):
+    here = await serve("[gateway]\ndecision_status = 403")
+    key = here.add_key()
+    denied = await here.ask("GET", ASK, original("GET", "/v1/messages"))
+    assert denied.status == 403
+    assert denied.headers[b"x-looptrap-status"] == b"401"
+    for headers, uri in (({"X-Looptrap-Key": key}, "/x"), ({}, f"/x?key={key}")):
+        assert (await here.ask("GET", ASK, original("GET", uri, **headers))).status == 200
+
+
+async def test_a_path_that_only_begins_alike_is_no_question(serve):
+    here = await serve(upstream=None)
+    assert (await here.ask("GET", f"{ASK}s")).status == 404
+
+
+TOKEN = "[gateway]\ndecision_token_env = 'DECISION_TOKEN'"
+
+
+@pytest.mark.parametrize(
+    ("toml", "headers", "status"),
+    [
+        pytest.param("", {}, 401, id="no token is set: loopback only"),
+        pytest.param(TOKEN, {}, 401, id="none sent"),
+        pytest.param(TOKEN, {"X-Looptrap-Decision-Token": "wrong"}, 401, id="a wrong one"),
+        pytest.param(TOKEN, {"X-Looptrap-Decision-Token": "t0ken"}, 200, id="the right one"),
+    ],
+)
+async def test_beyond_loopback_a_token_is_needed(serve, toml, headers, status):
+    here = await serve(toml, env={"DECISION_TOKEN": "t0ken"})
+    asked = request("GET", ASK, original("GET", "/x") | headers)
+    transport, _, _ = feed([asked], here.app.gateway)  # comes from 192.0.2.7
+    assert transport.sent.startswith(b"HTTP/1.1 %d " % status)
+
+
+async def test_a_token_that_is_set_is_needed_on_loopback_too(serve):
+    here = await serve(TOKEN, env={"DECISION_TOKEN": "t0ken"})
+    assert (await here.ask("GET", ASK)).status == 401
+    assert (await here.ask("GET", ASK, {"X-Looptrap-Decision-Token": "t0ken"})).status == 200
+
+
+async def test_a_token_variable_that_is_empty_is_a_mistake(serve):
+    with pytest.raises(ConfigError, match="decision_token_env: the variable DECISION_TOKEN is not"):
+        await serve(TOKEN, env={})
+
+
+# With a real nginx and the configuration as it is shipped
+
+MAIN = """
+error_log stderr;
+pid nginx.pid;
+events {{}}
+http {{
+    access_log off;
+    client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi;
+    uwsgi_temp_path uwsgi; scgi_temp_path scgi;
+    include {shipped};
+}}
+"""
+
+
+class Nginx:
+    """A running nginx; `ask` is a client of it."""
+
+    def __init__(self, port):
+        self.port = port
+
+    async def ask(self, method="GET", target="/", headers=None, body=b""):
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        with closing(writer):
+            writer.write(request(method, target, headers, body))
+            return await Client(reader, writer).answer(method.encode())
+
+
+@asynccontextmanager
+async def running_nginx(program, folder, looptrap, protected):
+    """Run nginx with the shipped file, its three addresses replaced."""
+    with socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    shipped = SHIPPED.read_text()
+    addresses = {"127.0.0.1:4100": looptrap, "127.0.0.1:9000": protected, "127.0.0.1:8080": port}
+    for address, replacement in addresses.items():
+        assert shipped.count(address) == 1
+        shipped = shipped.replace(address, f"127.0.0.1:{replacement}")
+    (folder / "looptrap.conf").write_text(shipped)
+    (folder / "nginx.conf").write_text(MAIN.format(shipped=folder / "looptrap.conf"))
+    once = "daemon off; master_process off;"
+    process = await asyncio.create_subprocess_exec(
+        program, "-p", str(folder), "-c", "nginx.conf", "-e", "stderr", "-g", once
+    )
+    try:
+        async with asyncio.timeout(5):
+            while not await _accepts(port):
+                assert process.returncode is None
+                await asyncio.sleep(0.01)
+        yield Nginx(port)
+    finally:
+        if process.returncode is None:
+            process.send_signal(signal.SIGTERM)
+        await asyncio.wait_for(process.wait(), 5)
+
+
+async def _accepts(port):
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        return False
+    writer.close()
+    return True
+
+
+def port_of(url):
+    return int(url.rpartition(":")[2])
+
+
+@pytest.fixture
+async def nginx(serve, needs, tmp_path):
+    program = needs("nginx", "nginx-light")
+    toml = f"{READS}\n[gateway]\ndecision_status = 403"
+    here = await serve(toml, script=lambda _: Reply.status(200, {"ok": True}))
+    async with running_nginx(program, tmp_path, here.port, port_of(here.provider.url)) as nginx:
+        nginx.here = here
+        yield nginx
+
+
+@pytest.mark.parametrize(
+    ("method", "target"),
+    [("GET", "/jobs/7?now=1"), ("DELETE", "/jobs/7"), ("POST", "/jobs/7/start")],
+)
+async def test_nginx_forwards_what_is_allowed_and_refuses_with_the_real_status(
+    nginx, method, target
+):
+    provider = nginx.here.provider
+    for _ in range(3):
+        answer = await nginx.ask(method, target)
+        assert answer.status == 200
+        assert answer.headers[b"x-looptrap-verdict"] == b"allow"
+    refused = await nginx.ask(method, target)
+    assert refused.status == 429
+    assert refused.headers[b"retry-after"] == b"60"
+    assert refused.headers[b"x-should-retry"] == b"false"
+    assert refused.headers[b"x-looptrap-verdict"] == b"block"
+    assert refused.headers[b"x-looptrap-reason"] == b"loop_detected"
+    assert refused.headers[b"x-looptrap-rule"] == b"same-request"
+    assert refused.headers[b"x-looptrap-count"] == b"4"
+    assert refused.headers[b"content-type"] == b"application/json"
+    error = msgspec.json.decode(refused.body)["error"]
+    assert (error["type"], error["code"]) == ("loop_detected", "recursive_loop_detected")
+    assert [(one.method, one.target) for one in provider.requests] == [(method, target)] * 3
+
+
+async def test_nginx_forwards_bodies_that_it_does_not_show(nginx):
+    for number in range(6):
+        answer = await nginx.ask("POST", CHAT, JSON, chat(f"question {number}"))
+        assert answer.status == 200
+    assert nginx.here.provider.requests[-1].body == chat("question 5")
+
+
+async def test_nginx_passes_a_refusal_of_the_provider_as_it_is(nginx):
+    nginx.here.provider._script = lambda _: Reply.status(403, {"error": "theirs"})
+    answer = await nginx.ask("GET", "/forbidden")
+    assert (answer.status, answer.body) == (403, b'{"error":"theirs"}')
+
+
+async def test_a_missing_gateway_key_is_a_401_through_nginx(nginx):
+    key = nginx.here.add_key()
+    denied = await nginx.ask("GET", "/x")
+    assert denied.status == 401
+    assert msgspec.json.decode(denied.body)["error"]["code"] == "not_admitted"
+    assert (await nginx.ask("GET", "/x", {"X-Looptrap-Key": key})).status == 200
+    assert "x-looptrap-key" not in nginx.here.provider.requests[-1].headers
+
+
+async def test_without_looptrap_nginx_lets_requests_pass(nginx):
+    await nginx.here.app.stop()
+    for _ in range(5):
+        assert (await nginx.ask("GET", "/jobs/7")).status == 200
