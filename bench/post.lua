@@ -1,6 +1,6 @@
 -- wrk -s post.lua URL -- BODY_FILE RUN MARK [Name=Value ...]
 -- Every request has a body unlike any other, made by a number in place of MARK, and comes from one
--- of 100 callers. RUN keeps the numbers of two runs apart.
+-- of 100 callers, unless an Authorization is given. RUN keeps the numbers of two runs apart.
 
 local CALLERS = 100
 local before, after, head, number
@@ -21,10 +21,14 @@ function init(args)
     "X-Stainless-Retry-Count: 0",
     "Content-Length: " .. (#before + 16 + #after),
   }
+  local caller = "Authorization: Bearer sk-caller-"
   for at = 4, #args do
     lines[#lines + 1] = args[at]:gsub("=", ": ", 1)
+    if args[at]:find("^Authorization=") then
+      caller = "X-Caller: "
+    end
   end
-  head = table.concat(lines, "\r\n") .. "\r\nAuthorization: Bearer sk-caller-"
+  head = table.concat(lines, "\r\n") .. "\r\n" .. caller
 end
 
 function request()

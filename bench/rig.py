@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from secrets import token_urlsafe
 from string import Template
 from typing import NamedTuple
 from urllib.request import urlopen
@@ -177,9 +178,11 @@ def litellm(folder: Path, provider_port: int) -> Iterator[Proxy]:
     file = folder / "litellm.json"  # JSON is YAML
     file.write_text(json.dumps({"model_list": [{"model_name": "*", "litellm_params": model}]}))
     arguments = [command, "--host", "127.0.0.1", "--port", str(port), "--config", str(file)]
-    with _running(arguments, folder, PROXY_CORE, env={"LITELLM_LOG": "ERROR"}) as process:
+    key = f"sk-{token_urlsafe(32)}"  # it does not start without one
+    env = {"LITELLM_LOG": "ERROR", "LITELLM_MASTER_KEY": key}
+    with _running(arguments, folder, PROXY_CORE, env=env) as process:
         _await_port(process, port)
-        yield Proxy("litellm", port, process)
+        yield Proxy("litellm", port, process, (f"Authorization=Bearer {key}",))
 
 
 @contextmanager

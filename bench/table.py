@@ -48,8 +48,10 @@ class Row:
 
     @property
     def errors(self) -> int:
-        """Answers and connections that failed; any makes the row invalid."""
-        return sum(one.load.refused + one.load.broken for one in self.rounds)
+        """Requests that failed, and rounds without any; either makes the row invalid."""
+        return sum(
+            one.load.refused + one.load.broken + (not one.load.requests) for one in self.rounds
+        )
 
     @property
     def best(self) -> Round:
@@ -97,7 +99,7 @@ def render(
     if legs:
         lines += [
             "",
-            "memory of Looptrap over a soak with small bodies, the store full from the first leg on",
+            "memory of Looptrap over a soak with small bodies, its store full from the start",
         ]
         lines += [f"{sent:>12,} requests {size / MB:>8.1f} MB" for sent, size in legs]
         lines.append(_met(_is_flat(legs), f"second half grows by at most {FLAT - 1:.0%}"))
@@ -137,7 +139,7 @@ def as_json(
 def _line(row: Row, nginx: Row | None) -> str:
     start = f"{row.body:<14}{row.connections:>6}  {row.proxy:<10}"
     if row.errors:
-        return f"{start}  INVALID: {row.errors} failed or refused requests"
+        return f"{start}  INVALID: {row.errors} failed requests, or rounds without any"
     line = f"{start}{row.rate:>8.0f}{row.p50:>9}{row.p99:>9}"
     if row.proxy == "direct":
         return line

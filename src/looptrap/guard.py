@@ -12,7 +12,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from threading import Lock
 from typing import Any
 
@@ -30,7 +30,7 @@ from looptrap.policy.decide import action_for, counted, verdict_of
 from looptrap.policy.policy import KillSwitch, Policy, Project
 from looptrap.policy.switch import Switch
 from looptrap.policy.verdict import ALLOWED, Verdict
-from looptrap.policy.watch import Binding, Watch
+from looptrap.policy.watch import Binding, Reading, Watch
 from looptrap.store.memory import MemoryStore
 from looptrap.store.model import Count, Hit, Trip
 
@@ -115,30 +115,23 @@ class Guard:
         for switch in self._switches:
             if switch.kills(call, now):
                 return Plan(call, [], [], killed=switch.verdict)
-        request = call.request
         bindings = self._bindings
-        if request.project and self._by_project:
-            bindings = self._by_project.get(request.project, bindings)
-        hits: list[Hit] = []
-        watches: list[Watch] = []
-        seen: list[tuple[Watch, Evidence]] = []
-        trajectory = None
+        if self._by_project and call.request.project:
+            bindings = self._by_project.get(call.request.project, bindings)
+        plan = Plan(call, [], [])
         for binding in bindings:
             if binding.selects is not None and not binding.selects(call):
                 continue
-            for content_of, counting in binding.counting:
+            for content_of, watches in binding.counting:
                 content = content_of(call)
                 if content is not None:
-                    for watch in counting:
-                        hits.append(Hit(watch.fingerprint.key(call, content), watch.rule.window))
-                        watches.append(watch)
-            for reading in binding.reading:
-                if trajectory is None:
-                    trajectory = Trajectory(call)
-                evidence = reading.signal(trajectory)
-                if evidence is not None and evidence.count >= reading.ladder.first:
-                    seen.append((reading, evidence))
-        return Plan(call, hits, watches, seen)
+                    for watch in watches:
+                        key = watch.fingerprint.key(call, content)
+                        plan.hits.append(Hit(key, watch.rule.window))
+                        plan.watches.append(watch)
+            if binding.reading:
+                plan.seen = [*plan.seen, *_seen(binding.reading, call)]
+        return plan
 
     def judge(self, plan: Plan, counts: Sequence[Count]) -> Ticket:
         """Return the severest verdict; on a tie the first rule's."""
@@ -236,6 +229,15 @@ def is_retry(headers: Iterable[tuple[bytes, bytes]]) -> bool:
     """Say whether an SDK marks the call as its own transport retry."""
     count = dict(headers).get(b"x-stainless-retry-count", b"")
     return count.isdigit() and int(count) > 0
+
+
+def _seen(watches: Iterable[Reading], call: Call) -> Iterator[tuple[Watch, Evidence]]:
+    """Yield what the history shows that is worth a verdict."""
+    trajectory = Trajectory(call)
+    for watch in watches:
+        evidence = watch.signal(trajectory)
+        if evidence is not None and evidence.count >= watch.ladder.first:
+            yield watch, evidence
 
 
 def _judge_count(ticket: Ticket, watch: Watch, key: bytes, count: Count) -> None:

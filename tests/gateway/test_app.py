@@ -344,9 +344,15 @@ async def test_a_log_that_nobody_reads_harms_no_call(serve, monkeypatch):
             raise BrokenPipeError
 
     here = await serve(access_log="text")
+    unhandled = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: unhandled.append(context))
     monkeypatch.setattr(sys, "stdout", Broken())
     client = await here.connect()
-    for text in ("a", "b"):
-        await client.send(request(headers=JSON, body=chat(text)))
-        assert (await client.answer()).status == 200
+    statuses = []
+    for _ in range(6):
+        await client.send(request(headers=JSON, body=chat()))
+        statuses.append((await client.answer()).status)
+    assert statuses == [200] * 5 + [429]
     assert here.app.server.handler_errors == 0
+    assert unhandled == []

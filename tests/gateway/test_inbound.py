@@ -81,6 +81,12 @@ def test_what_carried_a_gateway_key_is_dropped(reader):
     assert forwarded == [IDENTITY, (b"x-api-key", b"sk")]
 
 
+def test_a_header_that_names_the_session_and_carried_a_gateway_key_is_dropped_too():
+    reader = InboundReader(["X-Api-Key"], relay_compressed=True)
+    inbound = reader.read([(b"x-api-key", b"lt-1")], frozenset([b"x-api-key"]))
+    assert inbound.forwarded == []
+
+
 @pytest.mark.parametrize(
     ("value", "is_retry"), [(b"0", False), (b"1", True), (b"2", True), (b"", False), (b"x", False)]
 )

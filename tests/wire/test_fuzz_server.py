@@ -106,4 +106,5 @@ def test_a_head_that_is_accepted_means_the_same_to_llhttp(raw):
         return  # llhttp knows a list of methods; here every method in capitals will do
     assert parser.get_method() == request.method
     assert opinion.target.endswith(request.target)
-    assert opinion.headers == list(request.headers)
+    told = [field for field in opinion.headers if field[0] != b"content-length"]
+    assert told == list(request.headers)

@@ -28,7 +28,9 @@ KEPT = [(b"Content-Type", b"text/event-stream"), (b"X-Request-Id", b"1"), (b"set
 )
 def test_only_end_to_end_headers_pass(dropped):
     first, *others = KEPT
-    assert end_to_end([first, *dropped, *others]) == KEPT
+    kept, names = end_to_end([first, *dropped, *others])
+    assert kept == KEPT
+    assert len(names) == len(dropped) + len(others) + 1
 
 
 def test_a_list_is_read_without_case_and_white_space():

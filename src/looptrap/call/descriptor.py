@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from difflib import get_close_matches
+from operator import attrgetter
 from urllib.parse import unquote_plus
 
 from looptrap.call.model import Call
@@ -12,12 +13,12 @@ from looptrap.errors import ConfigError
 Descriptor = Callable[[Call], str]
 
 PLAIN: dict[str, Descriptor] = {
-    "caller": lambda call: call.request.caller,
-    "project": lambda call: call.request.project,
-    "session": lambda call: call.request.session,
-    "user": lambda call: call.user,
-    "model": lambda call: call.model,
-    "ip:address": lambda call: call.request.address,
+    "caller": attrgetter("request.caller"),
+    "project": attrgetter("request.project"),
+    "session": attrgetter("request.session"),
+    "user": attrgetter("user"),
+    "model": attrgetter("model"),
+    "ip:address": attrgetter("request.address"),
 }
 
 

@@ -80,23 +80,22 @@ def dialect_of(path: str) -> Dialect:
 
 def _fit(ending: Ending, request: Request) -> Call | None:
     """Return the call if the body has a shape that one of the ending's readers reads."""
-    try:
-        return _try(ending, request, request.body)
-    except UNREADABLE:
-        pass
-    try:
-        return _try(ending, request, mend(request.body))
-    except UNREADABLE:
-        return None
-
-
-def _try(ending: Ending, request: Request, body: bytes) -> Call | None:
+    body, is_mended = request.body, False
     for reader in ending.readers:
         try:
             call = reader(request, body)
         except msgspec.ValidationError:
             continue
+        except UNREADABLE:
+            if is_mended:
+                return None
+            try:
+                body, is_mended = mend(body), True
+                call = reader(request, body)
+            except UNREADABLE:
+                continue
         call.generates = ending.generates
-        call.stream = call.stream or ending.streams
+        if ending.streams:
+            call.stream = True
         return call
     return None

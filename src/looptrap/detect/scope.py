@@ -98,7 +98,9 @@ def tool(masked: bool) -> Content:
         if call.dialect != "mcp":
             return None
         called = [text for message in call.tail(1) for text in _tools(message)]
-        return normalise(map(_masked, called) if masked else called) if called else None
+        if not called:
+            return None
+        return normalise([_masked(text) for text in called] if masked else called)
 
     return content
 

@@ -86,6 +86,11 @@ class Authenticator:
         self._generation = ring.generation
         self._remembered: dict[tuple[Field, ...] | str, Identity] = {}
 
+    @property
+    def generation(self) -> int:
+        """Changes with the keys: what was concluded from them before is void."""
+        return self._ring.generation
+
     def identify(self, headers: Iterable[Field], target: bytes, peer: str) -> Identity | Denied:
         """Return who sent a request with these headers (lower-case names) from that address."""
         presented = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from hmac import compare_digest
 
@@ -11,19 +10,16 @@ from looptrap.call.read import dialect_of, read
 from looptrap.gateway.answer import Answer
 from looptrap.gateway.auth import Denied, Identity, is_loopback
 from looptrap.gateway.encoding import decoded
+from looptrap.gateway.envelope import DECISION_PATH
 from looptrap.gateway.refuse import failure, refusal
 from looptrap.gateway.runtime import Runtime
 from looptrap.guard import Ticket
 from looptrap.policy.header import headers_of
 from looptrap.wire.exchange import Exchange
 
-DECISION_PATH = b"/looptrap/decision"
 TOKEN_HEADER = b"x-looptrap-decision-token"
 
 BODILESS = frozenset(("GET", "HEAD", "DELETE", "OPTIONS"))
-
-is_decision = re.compile(rb"%b(?:[/?]|\Z)" % DECISION_PATH).match
-"""Say whether a target asks for a decision."""
 
 Judge = Callable[[Call], Ticket]
 

@@ -11,13 +11,13 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from looptrap.call.model import Call, Outcome, Request
+from looptrap.call.model import NO_CLAIMS, Call, Outcome, Request
 from looptrap.call.read import dialect_of, read
 from looptrap.gateway.answer import Answer
-from looptrap.gateway.auth import Denied, Identity, without_key
-from looptrap.gateway.decision import decide, is_decision
+from looptrap.gateway.auth import Denied
+from looptrap.gateway.decision import decide
 from looptrap.gateway.encoding import decoded
-from looptrap.gateway.inbound import Inbound
+from looptrap.gateway.envelope import Envelope
 from looptrap.gateway.nudge import nudged
 from looptrap.gateway.refuse import failure, refusal
 from looptrap.gateway.relay import Relay
@@ -61,23 +61,19 @@ class Gateway:
 
     def on_head(self, exchange: Exchange) -> None:
         """Find out who is calling; whoever may not call is told before sending a body."""
-        authenticator = self.runtime.authenticator
-        identity = authenticator.identify(exchange.headers, exchange.target, exchange.peer)
-        if isinstance(identity, Denied) and not is_decision(exchange.target):
-            self._deny(exchange, identity)
-        else:
-            exchange.state = identity
+        envelope = exchange.state = self.runtime.envelopes.open(exchange)
+        if envelope.denied is not None and not envelope.asks_for_decision:
+            self._deny(exchange, envelope.denied)
 
     def on_request(self, exchange: Exchange) -> None:
         """Judge a call and act on the verdict."""
-        if is_decision(exchange.target):
+        envelope: Envelope = exchange.state
+        if envelope.asks_for_decision:
             self._decide(exchange)
             return
-        identity: Identity = exchange.state
-        inbound = self.runtime.inbound.read(exchange.headers, identity.drop)
-        call = self._read(exchange, identity, inbound)
+        call = self._read(exchange, envelope)
         ticket = self._judge(call)
-        relay = exchange.state = Relay(self, exchange, identity, inbound, call, ticket)
+        relay = exchange.state = Relay(self, exchange, envelope, call, ticket)
         if ticket.verdict is ALLOWED:
             self._forward(relay)
         else:
@@ -92,23 +88,24 @@ class Gateway:
 
     # Judging
 
-    def _read(self, exchange: Exchange, identity: Identity, inbound: Inbound) -> Call:
-        path, _, query = exchange.target.partition(b"?")
+    def _read(self, exchange: Exchange, envelope: Envelope) -> Call:
+        identity = envelope.identity
         body = exchange.body
-        if inbound.encoding:
-            body = decoded(body, inbound.encoding, self.runtime.max_decoded)
+        if envelope.encoding:
+            body = decoded(body, envelope.encoding, self.runtime.max_decoded)
         return read(
             Request(
-                exchange.method.decode("latin-1"),
-                path.decode("latin-1"),
-                query.decode("latin-1"),
+                envelope.method,
+                envelope.path,
+                envelope.query,
                 exchange.headers,
                 body,
                 identity.caller,
                 identity.project,
-                inbound.session,
+                envelope.session,
                 exchange.peer,
-                is_retry=inbound.is_retry,
+                NO_CLAIMS,
+                envelope.is_retry,
             )
         )
 
@@ -147,21 +144,18 @@ class Gateway:
         if provider is None:
             self._fail(relay, 404, "unknown_route", _unrouted(relay.call.request.path))
             return
-        fields = relay.inbound.forwarded
-        path, _, query = exchange.target.partition(b"?")
-        identity = relay.identity
-        if identity.key_name:
-            query = without_key(query) if identity.drop_query else query
-            if not identity.has_credential:
-                if provider.key_field is None:
-                    self._fail(relay, 401, "missing_provider_key", _keyless(provider.name))
-                    return
-                fields = [*fields, provider.key_field]
+        envelope = relay.envelope
+        fields = envelope.fields
+        if envelope.identity.key_name and not envelope.identity.has_credential:
+            if provider.key_field is None:
+                self._fail(relay, 401, "missing_provider_key", _keyless(provider.name))
+                return
+            fields += provider.key_field
         relay.provider = provider.name
-        relay.flight = exchange.source = self._pools.pool(provider.origin).send(
+        relay.flight = exchange.source = provider.pool(self._pools).send(
             exchange.method,
-            provider.target(path, query),
-            b"".join([b"%b: %b\r\n" % field for field in fields]),
+            provider.target(envelope.target),
+            fields,
             exchange.body if body is None else body,
             relay,
         )

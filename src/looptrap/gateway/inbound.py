@@ -70,7 +70,7 @@ class InboundReader:
                 value = field[1]
                 if noted.setdefault(name, value) is not value and name == b"connection":
                     noted[name] += b"," + value
-                if fate == _KEEP_AND_NOTE:
+                if fate == _KEEP_AND_NOTE and name not in drop:
                     forwarded.append(field)
         inbound = Inbound(forwarded)
         if noted:

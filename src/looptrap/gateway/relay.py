@@ -6,8 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from looptrap.call.model import Call, Outcome
-from looptrap.gateway.auth import Identity
-from looptrap.gateway.inbound import Inbound
+from looptrap.gateway.envelope import Envelope
 from looptrap.gateway.refuse import failure
 from looptrap.gateway.usage import UsageReader
 from looptrap.guard import Ticket
@@ -35,10 +34,9 @@ class Relay:
         "_gateway",
         "_usage",
         "call",
+        "envelope",
         "exchange",
         "flight",
-        "identity",
-        "inbound",
         "provider",
         "request_id",
         "sleeper",
@@ -50,19 +48,17 @@ class Relay:
         self,
         gateway: Gateway,
         exchange: Exchange,
-        identity: Identity,
-        inbound: Inbound,
+        envelope: Envelope,
         call: Call,
         ticket: Ticket,
     ) -> None:
         self._gateway = gateway
         self._usage: UsageReader | None = None
         self.exchange = exchange
-        self.identity = identity
-        self.inbound = inbound
+        self.envelope = envelope
         self.call = call
         self.ticket = ticket
-        self.request_id = inbound.request_id
+        self.request_id = envelope.request_id
         self.provider = ""
         self.status = 0
         self.flight: Flight | None = None
@@ -80,9 +76,9 @@ class Relay:
     ) -> None:
         """Pass the head on, with the verdict beside the provider's own headers."""
         self.status = status
-        passed = end_to_end(headers)
+        passed, names = end_to_end(headers)
         passed += headers_of(self.ticket.verdict, self.ticket.shadow)
-        if not any(name.lower() == b"x-request-id" for name, _ in passed):
+        if b"x-request-id" not in names:
             passed.append((b"X-Request-Id", self._gateway.id_of(self)))
         if self.call.generates and status < 400:
             self._usage = UsageReader(self.call.dialect, self.call.stream)
@@ -141,6 +137,8 @@ class Relay:
             self._settle(cut_off=True)
 
     def _settle(self, *, cut_off: bool) -> None:
+        # Exchange, relay and flight name each other: let go, or only the collector frees them.
+        self.exchange.state = self.exchange.source = None
         usage = self._usage.finish() if self._usage is not None else None
         if usage is None:
             outcome = Outcome(self.status, cut_off=cut_off)

@@ -10,12 +10,15 @@ from looptrap.config.gateway import WELL_KNOWN, Credential, ProviderSettings
 from looptrap.policy.policy import Selector
 from looptrap.policy.select import Selects, selects
 from looptrap.wire.origin import Origin
+from looptrap.wire.pool import Pool
+from looptrap.wire.pools import Pools
+from looptrap.wire.remembered import Remembered
 
 
 class Provider:
     """A place that answers calls."""
 
-    __slots__ = ("_base_path", "_overlaps", "key_field", "name", "origin")
+    __slots__ = ("_base_path", "_overlaps", "_pool", "_targets", "key_field", "name", "origin")
 
     def __init__(
         self, name: str, base_url: str, *, key: str = "", credential: Credential = "bearer"
@@ -26,17 +29,28 @@ class Provider:
         self._overlaps = _suffixes(self._base_path)
         value = f"Bearer {key}" if credential == "bearer" else key
         header = "authorization" if credential == "bearer" else credential
-        self.key_field = (header.encode(), value.encode()) if key else None
+        self.key_field = f"{header}: {value}\r\n".encode() if key else None
         """The header that carries the provider's key, where the operator has one."""
+        self._targets = Remembered(self._join)
+        self._pool: Pool | None = None
 
-    def target(self, path: bytes, query: bytes) -> bytes:
+    def pool(self, pools: Pools) -> Pool:
+        """Return the connections to this provider."""
+        if self._pool is None:
+            self._pool = pools.pool(self.origin)
+        return self._pool
+
+    def target(self, asked: bytes) -> bytes:
         """Return the request target at the provider; what base and path share is not doubled."""
+        return self._targets[asked]
+
+    def _join(self, asked: bytes) -> bytes:
+        path, mark, query = asked.partition(b"?")
         for overlap in self._overlaps:
             if path.startswith(overlap) and path[len(overlap) : len(overlap) + 1] in (b"/", b""):
                 path = path[len(overlap) :]
                 break
-        target = (self._base_path + path) or b"/"
-        return b"%b?%b" % (target, query) if query else target
+        return ((self._base_path + path) or b"/") + mark + query
 
 
 def _suffixes(base_path: bytes) -> tuple[bytes, ...]:

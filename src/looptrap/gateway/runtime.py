@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from looptrap.config import Config
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.auth import Authenticator, projects_by_key
+from looptrap.gateway.envelope import Envelopes
 from looptrap.gateway.inbound import InboundReader
 from looptrap.gateway.keys import KeyRing
 from looptrap.gateway.route import routes_of
@@ -44,6 +45,7 @@ class Runtime:
         self.inbound = InboundReader(
             config.session_headers, relay_compressed=gateway.relay_compressed
         )
+        self.envelopes = Envelopes(self.authenticator, self.inbound)
         self.block_status = config.block_status
         self.max_decoded = gateway.max_body
         self.decision_status = gateway.decision_status

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
@@ -59,6 +59,8 @@ class UsageReader:
     def finish(self) -> Usage | None:
         """Return what the provider counted last; None where it did not, or where that was cut."""
         head, tail = self._ends()
+        if not head and not self._stream and (usage := _in_whole(self._dialect, tail)) is not None:
+            return usage
         beginning = head or tail
         first = beginning[:16].lstrip()[:1]
         is_events = self._stream and first not in (b"{", b"[")
@@ -67,14 +69,14 @@ class UsageReader:
         self.error = _error(tail, is_events, (top, inner)) if b"error" in tail else ""
         match self._dialect:
             case "openai_chat" | "openai_completions" | "openai_embeddings":
-                return _usage(_last(b'"usage"', tail, is_events, top), _from_chat)
+                return _usage(_last(b'"usage"', tail, is_events, top), _Chat)
             case "openai_responses":
-                return _usage(_last(b'"usage"', tail, is_events, inner), _from_responses)
+                return _usage(_last(b'"usage"', tail, is_events, inner), _Responses)
             case "anthropic":
                 started = _last(b'"usage"', beginning, True, _IN_MESSAGE) if is_events else None
-                return _usage(_last(b'"usage"', tail, is_events, top), _from_anthropic, started)
+                return _usage(_last(b'"usage"', tail, is_events, top), _Anthropic, started)
             case "gemini":
-                return _usage(_last(b'"usageMetadata"', tail, is_events, top), _from_gemini)
+                return _usage(_last(b'"usageMetadata"', tail, is_events, top), _Gemini)
             case "mcp" | "http":
                 return None
 
@@ -92,8 +94,11 @@ class UsageReader:
 
         What is read depends on the bytes alone, not on how they came in chunks.
         """
+        newest = self._newest
+        if not self._head:
+            return b"", newest[0] if len(newest) == 1 else b"".join(newest)
         head = b"".join(self._head)
-        rest = b"".join(self._older + self._newest)
+        rest = b"".join(self._older + newest)
         if len(head) + len(rest) <= HEAD + TAIL:
             return b"", head + rest
         return head[:HEAD], rest[-TAIL:] if len(rest) >= TAIL else (head + rest)[-TAIL:]
@@ -172,79 +177,139 @@ def _decode(text: bytes) -> Any:
 
 # Counting alike
 
+Count = Annotated[int, msgspec.Meta(ge=0)]
 
-def _usage(
-    counts: Any, read: Callable[[dict[str, Any]], Usage], earlier: Any = None
-) -> Usage | None:
+
+class _Details(msgspec.Struct, gc=False):
+    cached_tokens: Count | None = None
+    cache_write_tokens: Count | None = None
+    reasoning_tokens: Count | None = None
+    thinking_tokens: Count | None = None
+
+
+_NO_DETAILS = _Details()
+
+
+class _Chat(msgspec.Struct, gc=False):
+    prompt_tokens: Count
+    completion_tokens: Count | None = None
+    prompt_tokens_details: _Details | None = None
+    completion_tokens_details: _Details | None = None
+
+    def usage(self) -> Usage:
+        asked = self.prompt_tokens_details or _NO_DETAILS
+        said = self.completion_tokens_details or _NO_DETAILS
+        return Usage(
+            self.prompt_tokens,
+            self.completion_tokens or 0,
+            asked.cached_tokens or 0,
+            said.reasoning_tokens or 0,
+            asked.cache_write_tokens or 0,
+        )
+
+
+class _Responses(msgspec.Struct, gc=False):
+    input_tokens: Count
+    output_tokens: Count
+    input_tokens_details: _Details | None = None
+    output_tokens_details: _Details | None = None
+
+    def usage(self) -> Usage:
+        asked = self.input_tokens_details or _NO_DETAILS
+        said = self.output_tokens_details or _NO_DETAILS
+        return Usage(
+            self.input_tokens,
+            self.output_tokens,
+            asked.cached_tokens or 0,
+            said.reasoning_tokens or 0,
+            asked.cache_write_tokens or 0,
+        )
+
+
+class _Anthropic(msgspec.Struct, gc=False):
+    input_tokens: Count
+    output_tokens: Count
+    cache_read_input_tokens: Count | None = None
+    cache_creation_input_tokens: Count | None = None
+    output_tokens_details: _Details | None = None
+
+    def usage(self) -> Usage:
+        # Anthropic counts what concerns the cache apart from the rest of the input.
+        read = self.cache_read_input_tokens or 0
+        written = self.cache_creation_input_tokens or 0
+        thought = (self.output_tokens_details or _NO_DETAILS).thinking_tokens or 0
+        return Usage(self.input_tokens + read + written, self.output_tokens, read, thought, written)
+
+
+class _Gemini(msgspec.Struct, gc=False, rename="camel"):
+    prompt_token_count: Count
+    tool_use_prompt_token_count: Count | None = None
+    candidates_token_count: Count | None = None
+    thoughts_token_count: Count | None = None
+    cached_content_token_count: Count | None = None
+
+    def usage(self) -> Usage:
+        # Google counts thoughts apart from what the candidates say.
+        thought = self.thoughts_token_count or 0
+        return Usage(
+            self.prompt_token_count + (self.tool_use_prompt_token_count or 0),
+            (self.candidates_token_count or 0) + thought,
+            self.cached_content_token_count or 0,
+            thought,
+        )
+
+
+Counts = _Chat | _Responses | _Anthropic | _Gemini
+
+
+def _usage(counts: Any, shape: type[Counts], earlier: Any = None) -> Usage | None:
     """Read counts over `earlier` ones; no number is better than one from a shape not known."""
     if not isinstance(counts, dict):
         return None
     known = earlier if isinstance(earlier, dict) else {}
     given = {name: count for name, count in counts.items() if count is not None}
     try:
-        return read(known | given)
-    except (LookupError, AttributeError, ValueError):
+        return msgspec.convert(known | given, shape).usage()
+    except msgspec.ValidationError:
         return None
 
 
-def _must(counts: dict[str, Any], name: str) -> int:
-    """Return a count; without it the others mean nothing."""
-    return _valid(counts[name])
+# Most answers are one small JSON object: read in one go, they need no searching.
 
 
-def _may(counts: dict[str, Any], name: str, detail: str = "") -> int:
-    """Return a count, or the detail of one; 0 where the provider does not give it."""
-    value = counts.get(name)
-    if detail and value is not None:
-        value = value.get(detail)
-    return 0 if value is None else _valid(value)
+class _ChatAnswer(msgspec.Struct, gc=False):
+    usage: _Chat
 
 
-def _valid(value: Any) -> int:
-    if type(value) is not int or value < 0:
-        raise ValueError(f"{value!r} is not a count")
-    return value
+class _ResponsesAnswer(msgspec.Struct, gc=False):
+    usage: _Responses
 
 
-def _from_chat(counts: dict[str, Any]) -> Usage:
-    return Usage(
-        _must(counts, "prompt_tokens"),
-        _may(counts, "completion_tokens"),
-        _may(counts, "prompt_tokens_details", "cached_tokens"),
-        _may(counts, "completion_tokens_details", "reasoning_tokens"),
-        _may(counts, "prompt_tokens_details", "cache_write_tokens"),
-    )
+class _AnthropicAnswer(msgspec.Struct, gc=False):
+    usage: _Anthropic
 
 
-def _from_responses(counts: dict[str, Any]) -> Usage:
-    return Usage(
-        _must(counts, "input_tokens"),
-        _must(counts, "output_tokens"),
-        _may(counts, "input_tokens_details", "cached_tokens"),
-        _may(counts, "output_tokens_details", "reasoning_tokens"),
-        _may(counts, "input_tokens_details", "cache_write_tokens"),
-    )
+class _GeminiAnswer(msgspec.Struct, gc=False):
+    usage: _Gemini = msgspec.field(name="usageMetadata")
 
 
-def _from_anthropic(counts: dict[str, Any]) -> Usage:
-    # Anthropic counts what concerns the cache apart from the rest of the input.
-    read = _may(counts, "cache_read_input_tokens")
-    written = _may(counts, "cache_creation_input_tokens")
-    return Usage(
-        _must(counts, "input_tokens") + read + written,
-        _must(counts, "output_tokens"),
-        read,
-        _may(counts, "output_tokens_details", "thinking_tokens"),
-        written,
-    )
+_WHOLE: dict[Dialect, Callable[[bytes], Any]] = {
+    "openai_chat": msgspec.json.Decoder(_ChatAnswer).decode,
+    "openai_completions": msgspec.json.Decoder(_ChatAnswer).decode,
+    "openai_embeddings": msgspec.json.Decoder(_ChatAnswer).decode,
+    "openai_responses": msgspec.json.Decoder(_ResponsesAnswer).decode,
+    "anthropic": msgspec.json.Decoder(_AnthropicAnswer).decode,
+    "gemini": msgspec.json.Decoder(_GeminiAnswer).decode,
+}
 
 
-def _from_gemini(counts: dict[str, Any]) -> Usage:
-    # Google counts thoughts apart from what the candidates say.
-    thought = _may(counts, "thoughtsTokenCount")
-    return Usage(
-        _must(counts, "promptTokenCount") + _may(counts, "toolUsePromptTokenCount"),
-        _may(counts, "candidatesTokenCount") + thought,
-        _may(counts, "cachedContentTokenCount"),
-        thought,
-    )
+def _in_whole(dialect: Dialect, text: bytes) -> Usage | None:
+    """Return the counts of an answer that is one JSON object; None where it is not, or unlike."""
+    decode = _WHOLE.get(dialect)
+    if decode is None or b'"error"' in text:
+        return None
+    try:
+        usage: Usage = decode(text).usage.usage()
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    return usage

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +29,7 @@ class Received:
 
     @classmethod
     def of(
-        cls, method: bytes, target: bytes, fields: list[tuple[bytes, bytes]], body: bytes
+        cls, method: bytes, target: bytes, fields: Sequence[tuple[bytes, bytes]], body: bytes
     ) -> Received:
         """Take in a request as the wire delivers it."""
         headers: dict[str, str] = {}

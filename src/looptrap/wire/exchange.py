@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from looptrap.wire.fields import Field, encode_head
 
 if TYPE_CHECKING:
+    from looptrap.wire.head import Head
     from looptrap.wire.refusal import Refused
     from looptrap.wire.server_connection import ServerConnection
 
@@ -51,8 +52,8 @@ class Exchange:
         "_held",
         "_missing",
         "_silent",
-        "awaits_continue",
         "body",
+        "head",
         "headers",
         "keep_alive",
         "method",
@@ -60,16 +61,8 @@ class Exchange:
         "started",
         "state",
         "target",
-        "version",
     )
 
-    method: bytes
-    target: bytes
-    version: Literal["1.0", "1.1"]
-    headers: list[Field]
-    """Names lower-cased; order and duplicates as sent."""
-    keep_alive: bool
-    awaits_continue: bool
     source: Pausable | None
 
     # Set by `begin` only: most answers are complete ones and never need them.
@@ -78,8 +71,15 @@ class Exchange:
     _missing: int | None
     _silent: bool
 
-    def __init__(self, connection: ServerConnection) -> None:
+    def __init__(self, connection: ServerConnection, head: Head) -> None:
         self._connection = connection
+        self.head = head
+        """Equal heads, their Content-Length aside, are mostly the very same object."""
+        self.method = head.method
+        self.target = head.target
+        self.headers = head.headers
+        """Names lower-cased; order and duplicates as sent; without Content-Length."""
+        self.keep_alive = head.keep_alive
         self.body = b""
         self.started = False
         self.source = None
@@ -89,6 +89,11 @@ class Exchange:
     def peer(self) -> str:
         """The client's address, without its port."""
         return self._connection.peer
+
+    @property
+    def version(self) -> str:
+        """The version of HTTP that the client speaks: 1.0 or 1.1."""
+        return self.head.version
 
     @property
     def secure(self) -> bool:
@@ -127,7 +132,7 @@ class Exchange:
         if self.started:
             raise RuntimeError("this exchange has been answered")
         silent = self.method == b"HEAD" or status == 204 or status == 304
-        chunked = length is None and not silent and self.version == "1.1"
+        chunked = length is None and not silent and self.head.version == "1.1"
         connection = self._connection
         if connection.incoming is not None or connection.server.draining:
             self.keep_alive = False
@@ -204,5 +209,5 @@ class Exchange:
     def _persistence(self) -> tuple[bytes, ...]:
         """Return what says whether the connection outlives this answer, where that must be said."""
         if self.keep_alive:
-            return () if self.version == "1.1" else _KEEP_ALIVE
+            return () if self.head.version == "1.1" else _KEEP_ALIVE
         return _CLOSE

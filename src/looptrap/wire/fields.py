@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from http import HTTPStatus
+
+from looptrap.wire.remembered import Remembered
 
 Field = tuple[bytes, bytes]
 
@@ -30,19 +32,26 @@ _join_lines = b"\r\n".join
 _join_field = b": ".join
 
 
-def end_to_end(headers: Iterable[Field]) -> list[Field]:
-    """Return `headers` less hop-by-hop ones, those named in Connection, and Content-Length."""
-    kept = []
-    listed: set[bytes] = set()
-    for field in headers:
-        name = field[0].lower()
-        if name not in _OURS:
-            kept.append(field)
-        elif name == b"connection":
-            listed |= tokens(field[1])
-    if listed - {b"close", b"keep-alive"}:
-        return [field for field in kept if field[0].lower() not in listed]
-    return kept
+_lowered = Remembered(bytes.lower, longest=64)
+
+
+def end_to_end(headers: Sequence[Field]) -> tuple[list[Field], list[bytes]]:
+    """Return `headers` less hop-by-hop ones, those named in Connection, and Content-Length.
+
+    Beside them the names of all that were there, in lower case.
+    """
+    names = [_lowered[name] for name, _ in headers]
+    if _OURS.isdisjoint(names):
+        return list(headers), names
+    kept = [field for field, name in zip(headers, names, strict=True) if name not in _OURS]
+    if b"connection" in names:
+        listed: set[bytes] = set()
+        for (_, value), name in zip(headers, names, strict=True):
+            if name == b"connection":
+                listed |= tokens(value)
+        if listed - {b"close", b"keep-alive"}:
+            return [field for field in kept if _lowered[field[0]] not in listed], names
+    return kept, names
 
 
 def tokens(value: bytes) -> set[bytes]:

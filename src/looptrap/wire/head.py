@@ -1,30 +1,28 @@
 """The head of a request, read strictly and line by line.
 
-Clients send the same lines over and over (all but Content-Length, as a rule), so what a line says
-is remembered: a known one costs a look-up, which is cheaper than any parser's callback.
+Clients send the same head over and over, all but its Content-Length, so what one says is
+remembered: a known one costs a look-up, which is cheaper than any parser's callbacks.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
 
 from looptrap.wire.fields import tokens
 from looptrap.wire.refusal import Refused, malformed
+from looptrap.wire.remembered import Remembered
 
 if TYPE_CHECKING:
-    from looptrap.wire.exchange import Exchange
     from looptrap.wire.fields import Field
     from looptrap.wire.limits import ServerLimits
-
-T = TypeVar("T")
 
 HEAD_END = b"\r\n\r\n"
 CHUNKED = -1
 """In place of a body length: the body says itself where it ends."""
 
-_REMEMBERED_LINES = 1024
+_REMEMBERED_HEADS = 1024
 _MEMORABLE = 4096  # lines of larger heads are not remembered, which bounds what is
 _REQUEST_LINE = re.compile(rb"([A-Z][A-Z_-]*) ([\x21\x22\x24-\x7e]+) HTTP/1\.([01])")
 _OTHER_VERSION = re.compile(rb"[A-Z][A-Z_-]* [\x21-\x7e]+ HTTP/(?!1\.[01])[0-9]\.[0-9]")
@@ -38,21 +36,91 @@ _EMPTY_LINES = re.compile(rb"(?:\r\n)*")
 _SINGLE = (b"host", b"content-length", b"transfer-encoding", b"expect")
 
 
-def parse_head(head: bytes, exchange: Exchange, limits: ServerLimits) -> int:
-    """Fill `exchange` from a head without its end; return the body's length, or CHUNKED."""
-    lines = head.split(b"\r\n", limits.max_headers + 1)
+class Head:
+    """What the head of a request says, but for the length of its body. Not to be changed."""
+
+    __slots__ = (
+        "awaits_continue",
+        "headers",
+        "is_chunked",
+        "keep_alive",
+        "method",
+        "target",
+        "version",
+    )
+
+    method: bytes
+    target: bytes
+    version: Literal["1.0", "1.1"]
+    headers: Sequence[Field]
+    """Names lower-cased; order and duplicates as sent; without Content-Length."""
+    keep_alive: bool
+    awaits_continue: bool
+    is_chunked: bool
+
+
+class HeadReader:
+    """Reads heads strictly; one that differs from an earlier one in its length only, at once."""
+
+    def __init__(self, limits: ServerLimits) -> None:
+        self._limits = limits
+        self._remembered: dict[bytes, Head] = {}
+
+    def read(self, data: bytes) -> tuple[Head, int]:
+        """Return what a head (without its end) says, and the body's length, or CHUNKED.
+
+        Equal heads, Content-Length aside, give the very same object.
+        """
+        rest, length = _cut_length(data)
+        head = self._remembered.get(rest)
+        if head is not None:
+            if not head.is_chunked:
+                return head, length
+            if length == 0 and rest is data:
+                return head, CHUNKED
+        return self._read_new(data, rest)
+
+    def _read_new(self, data: bytes, rest: bytes) -> tuple[Head, int]:
+        head, length = _parse(data, self._limits)
+        # Under `rest` only what says nothing of a length itself, in whatever spelling.
+        is_plain = (rest is data) == (length is None)
+        if is_plain and len(rest) <= _MEMORABLE:
+            if len(self._remembered) >= _REMEMBERED_HEADS:
+                self._remembered.clear()
+            self._remembered[rest] = head
+        if head.is_chunked:
+            return head, CHUNKED
+        return head, 0 if length is None else int(length)
+
+
+def _cut_length(data: bytes) -> tuple[bytes, int]:
+    """Return a head less its (first) Content-Length line, where that is written as usual."""
+    start = data.find(b"\r\nContent-Length: ")
+    if start < 0:
+        start = data.find(b"\r\ncontent-length: ")
+        if start < 0:
+            return data, 0
+    end = data.find(b"\r\n", start + 18)
+    if end < 0:
+        end = len(data)
+    value = data[start + 18 : end]
+    if not value.isdigit() or len(value) > 18:
+        return data, 0
+    return data[:start] + data[end:], int(value)
+
+
+def _parse(data: bytes, limits: ServerLimits) -> tuple[Head, bytes | None]:
+    """Return what a head says, and its Content-Length."""
+    lines = data.split(b"\r\n", limits.max_headers + 1)
     if len(lines) > limits.max_headers + 1:
-        check_partial(head)
+        check_partial(data)
         raise Refused(431, "too_many_headers", f"More than {limits.max_headers} request headers.")
-    first = lines.pop(0)
-    if len(head) <= _MEMORABLE:
-        method, target, modern = _request_lines[first]
-        headers = list(map(_recall_field, lines))
-    else:
-        method, target, modern = _parse_request_line(first)
-        headers = list(map(_parse_field, lines))
-    if len(target) > limits.max_target:
+    head = Head()
+    head.method, head.target, modern = _parse_request_line(lines.pop(0))
+    if len(head.target) > limits.max_target:
         raise _target_too_long(limits)
+    # The lines of memorable heads are remembered each: a new head has mostly known ones.
+    headers = list(map(_recall_field if len(data) <= _MEMORABLE else _parse_field, lines))
     fields = dict(headers)
     if len(fields) != len(headers):
         _join_repeated(headers, fields)
@@ -60,20 +128,18 @@ def parse_head(head: bytes, exchange: Exchange, limits: ServerLimits) -> int:
     host = find(b"host")
     if host is None and modern:
         raise malformed("no Host header")
-    if target[0] != 0x2F:
-        target = _origin_form(method, target, host)
-    exchange.method = method
-    exchange.target = target
-    exchange.version = "1.1" if modern else "1.0"
-    exchange.headers = headers
+    if head.target[0] != 0x2F:
+        head.target = _origin_form(head.method, head.target, host)
+    head.version = "1.1" if modern else "1.0"
+    head.headers = [field for field in headers if field[0] != b"content-length"]
     connection = find(b"connection")
-    exchange.keep_alive = modern if connection is None else _persists(connection, modern)
+    head.keep_alive = modern if connection is None else _persists(connection, modern)
     expect = find(b"expect")
-    exchange.awaits_continue = expect is not None and _awaits_continue(expect, modern)
+    head.awaits_continue = expect is not None and _awaits_continue(expect, modern)
     length = find(b"content-length")
-    if b"transfer-encoding" in fields:
-        return _coded(fields[b"transfer-encoding"], length, modern)
-    return 0 if length is None else int(length)
+    coding = find(b"transfer-encoding")
+    head.is_chunked = coding is not None and _is_chunked(coding, length, modern)
+    return head, length
 
 
 def check_partial(data: bytes, checked: int = 0) -> None:
@@ -128,22 +194,7 @@ def _parse_field(line: bytes) -> Field:
     return name, value
 
 
-class _Remembered(dict[bytes, T]):
-    """What lines say: parsed when they are new, looked up (all in C) when they are not."""
-
-    def __init__(self, parse: Callable[[bytes], T]) -> None:
-        self._parse = parse
-
-    def __missing__(self, line: bytes) -> T:
-        meaning = self._parse(line)
-        if len(self) >= _REMEMBERED_LINES:
-            self.clear()
-        self[line] = meaning
-        return meaning
-
-
-_request_lines = _Remembered(_parse_request_line)
-_recall_field = _Remembered(_parse_field).__getitem__
+_recall_field = Remembered(_parse_field).__getitem__
 
 
 def _target_too_long(limits: ServerLimits) -> Refused:
@@ -189,11 +240,11 @@ def _awaits_continue(expect: bytes, modern: bool) -> bool:
     return modern
 
 
-def _coded(coding: bytes, length: bytes | None, modern: bool) -> int:
+def _is_chunked(coding: bytes, length: bytes | None, modern: bool) -> bool:
     if not modern:
         raise malformed("Transfer-Encoding in an HTTP/1.0 request")
     if length is not None:
         raise malformed("both Transfer-Encoding and Content-Length")
     if coding.lower() != b"chunked":
         raise malformed("a Transfer-Encoding other than 'chunked'")
-    return CHUNKED
+    return True

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from ssl import SSLContext
 
 from looptrap.wire.exchange import Exchange, Handler
+from looptrap.wire.head import HeadReader
 from looptrap.wire.limits import ServerLimits
 from looptrap.wire.refusal import Refuse, Refused, json_refusal, overloaded
 from looptrap.wire.server_connection import ServerConnection
@@ -32,6 +33,7 @@ class Server:
     ) -> None:
         self.handler = handler
         self.limits = limits or ServerLimits()
+        self.heads = HeadReader(self.limits)
         self.make_refusal = refuse
         self.clock = clock
         self.now = clock()  # as of the last sweep

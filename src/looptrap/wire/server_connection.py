@@ -13,7 +13,6 @@ from looptrap.wire.head import (
     CHUNKED,
     HEAD_END,
     check_partial,
-    parse_head,
     skip_empty_lines,
     too_long,
 )
@@ -200,9 +199,8 @@ class ServerConnection(Ending):
         end = head_end + 4
         if head_end < 0 or end - at > limits.max_head:
             return self._await_head(data, at, seen)
-        exchange = Exchange(self)
-        length = parse_head(data[at:head_end], exchange, limits)
-        self.exchange = exchange
+        head, length = server.heads.read(data[at:head_end])
+        self.exchange = exchange = Exchange(self, head)
         server.requests += 1
         if length:
             if length > limits.max_body:
@@ -245,7 +243,12 @@ class ServerConnection(Ending):
             self.server.handler.on_head(exchange)
         except Exception as error:  # noqa: BLE001 - a handler's fault must not end the server
             self.server.fail(exchange, error)
-        if exchange.awaits_continue and not has_begun and not exchange.started and not self._ended:
+        if (
+            exchange.head.awaits_continue
+            and not has_begun
+            and not exchange.started
+            and not self._ended
+        ):
             self.transport.write(_CONTINUE)
 
     def _read_body(self, data: bytes, at: int) -> int:

@@ -1,0 +1,97 @@
+"""Envelopes: all that follows from a request's head, and none of its body.
+
+Clients send the same head over and over, and the wire gives equal ones as the same object. What was
+found out about one is remembered, so that most requests pay one look-up for who calls, what is
+forwarded and where to.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from looptrap.gateway.auth import Authenticator, Denied, Identity, without_key
+from looptrap.gateway.inbound import InboundReader
+from looptrap.wire.exchange import Exchange
+from looptrap.wire.head import Head
+
+DECISION_PATH = b"/looptrap/decision"
+
+is_decision = re.compile(rb"%b(?:[/?]|\Z)" % DECISION_PATH).match
+"""Say whether a target asks for a decision."""
+
+_REMEMBERED = 1024
+
+
+class Envelope(msgspec.Struct, frozen=True, gc=False):
+    """What the head of a request says."""
+
+    identity: Identity
+    denied: Denied | None
+    """Why nothing but a decision is to be had for it."""
+    asks_for_decision: bool
+    method: str
+    path: str
+    query: str
+    target: bytes
+    """As it is forwarded: without a gateway key."""
+    fields: bytes
+    """The header block to forward, without Host and framing."""
+    session: str
+    request_id: bytes
+    is_retry: bool
+    encoding: bytes
+
+
+class Envelopes:
+    """Opens the envelopes of requests; made anew with the configuration."""
+
+    def __init__(self, authenticator: Authenticator, inbound: InboundReader) -> None:
+        self._authenticator = authenticator
+        self._inbound = inbound
+        self._remembered: dict[tuple[Head, str], Envelope] = {}
+        self._generation = authenticator.generation
+
+    def open(self, exchange: Exchange) -> Envelope:
+        """Return what the head of a request says."""
+        if self._generation != self._authenticator.generation:
+            self._generation = self._authenticator.generation
+            self._remembered.clear()
+        key = (exchange.head, exchange.peer)
+        envelope = self._remembered.get(key)
+        if envelope is None:
+            envelope = self._open(exchange)
+            if len(self._remembered) >= _REMEMBERED:
+                self._remembered.clear()
+            self._remembered[key] = envelope
+        return envelope
+
+    def _open(self, exchange: Exchange) -> Envelope:
+        headers, target = exchange.headers, exchange.target
+        identity = self._authenticator.identify(headers, target, exchange.peer)
+        denied = None
+        if isinstance(identity, Denied):
+            denied, identity = identity, NOBODY
+        inbound = self._inbound.read(headers, identity.drop)
+        path, mark, query = target.partition(b"?")
+        if identity.drop_query:
+            kept = without_key(query)
+            target = path + mark + kept if kept else path
+        return Envelope(
+            identity,
+            denied,
+            is_decision(exchange.target) is not None,
+            exchange.method.decode("latin-1"),
+            path.decode("latin-1"),
+            query.decode("latin-1"),
+            target,
+            b"".join([b"%b: %b\r\n" % field for field in inbound.forwarded]),
+            inbound.session,
+            inbound.request_id,
+            inbound.is_retry,
+            inbound.encoding,
+        )
+
+
+NOBODY = Identity(caller="")
