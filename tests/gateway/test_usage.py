@@ -13,7 +13,9 @@ from google import genai
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looptrap.gateway.usage import HEAD, TAIL, Usage, UsageReader
+from looptrap.gateway import tokens
+from looptrap.gateway.tokens import Usage
+from looptrap.gateway.usage import HEAD, TAIL, UsageReader
 from looptrap.testing import FakeProvider, Reply, Tokens
 
 TOKENS = Tokens(input=1200, output=340, cached=1000, reasoning=40)
@@ -26,7 +28,11 @@ def read(dialect, answer, *, stream=False, size=None):
     size = size or max(1, len(answer))
     for start in range(0, len(answer), size):
         reader.feed(answer[start : start + size])
-    return reader.finish(), reader.error
+    usage = reader.finish()
+    if not stream and len(answer) <= HEAD + TAIL and not reader.error:
+        # Read in one go, an answer that is all there says the same.
+        assert tokens.usage_of(dialect, answer) == usage
+    return usage, reader.error
 
 
 def usage_of(dialect, answer, **options):

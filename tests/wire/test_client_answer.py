@@ -89,14 +89,35 @@ async def test_tells_the_head_as_sent():
     async with upstream(answering(SIZED)) as fake, pool_of(fake) as pool:
         answer = await get(pool).complete()
         assert answer.reason == b"OK"
-        assert answer.headers == [(b"Content-Length", b"5"), (b"X-A", b"1"), (b"x-a", b"2")]
+        assert answer.headers == [(b"X-A", b"1"), (b"x-a", b"2")]
         assert answer.length == 5
 
 
 async def test_trailers_are_dropped():
     async with upstream(answering(TRAILERS)) as fake, pool_of(fake) as pool:
         answer = await get(pool).complete()
-        assert answer.headers == [(b"Transfer-Encoding", b"Chunked")]
+        assert answer.headers == []
+
+
+@pytest.mark.parametrize(
+    "dropped",
+    [
+        pytest.param([], id="nothing to drop"),
+        pytest.param([b"Connection: keep-alive", b"Keep-Alive: timeout=5"], id="persistence"),
+        pytest.param([b"connection: Keep-Alive, X-Hop", b"x-hop: 1"], id="named in Connection"),
+        pytest.param(
+            [b"X-Hop: 1", b"Connection: keep-alive", b"Connection: \tx-HOP ,"],
+            id="named in a second Connection, further down",
+        ),
+        pytest.param([b"Proxy-Authenticate: Basic", b"Trailer: T", b"TE: x"], id="the rest"),
+    ],
+)
+async def test_only_headers_that_go_on_are_told(dropped):
+    kept = [b"Content-Type: text/event-stream", b"X-Request-Id: 1", b"set-cookie: a=b"]
+    lines = [b"HTTP/1.1 200 OK", kept[0], *dropped, *kept[1:], b"Content-Length: 0", b"\r\n"]
+    async with upstream(answering(b"\r\n".join(lines))) as fake, pool_of(fake) as pool:
+        answer = await get(pool).complete()
+        assert [b": ".join(field) for field in answer.headers] == kept
 
 
 async def test_flushes_after_each_segment_but_the_last():

@@ -8,7 +8,7 @@ auth         who is calling; keys and state: the gateway's own keys and the file
 encoding     encoded bodies, decoded for judging only
 route        which provider a call goes to, and under which path
 relay        Relay: one call on its way through
-usage        UsageReader: tokens, read from an answer's passing bytes
+usage        UsageReader: tokens, read from an answer's passing bytes; tokens: how dialects count
 decision     another proxy asks, and forwards by itself
 access_log   one line a request
 

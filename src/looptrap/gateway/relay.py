@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from looptrap.call.model import Call, Outcome
 from looptrap.gateway.envelope import Envelope
 from looptrap.gateway.refuse import failure
+from looptrap.gateway.tokens import Usage, usage_of
 from looptrap.gateway.usage import UsageReader
 from looptrap.guard import Ticket
 from looptrap.policy.header import headers_of
 from looptrap.wire.exchange import Exchange
-from looptrap.wire.fields import end_to_end
 from looptrap.wire.flight import Flight, UpstreamError
 
 if TYPE_CHECKING:
@@ -32,7 +32,9 @@ class Relay:
 
     __slots__ = (
         "_gateway",
+        "_length",
         "_usage",
+        "_whole",
         "call",
         "envelope",
         "exchange",
@@ -53,6 +55,8 @@ class Relay:
         ticket: Ticket,
     ) -> None:
         self._gateway = gateway
+        self._length: int | None = -1  # of an answer that says what it used
+        self._whole = b""
         self._usage: UsageReader | None = None
         self.exchange = exchange
         self.envelope = envelope
@@ -76,17 +80,21 @@ class Relay:
     ) -> None:
         """Pass the head on, with the verdict beside the provider's own headers."""
         self.status = status
-        passed, names = end_to_end(headers)
-        passed += headers_of(self.ticket.verdict, self.ticket.shadow)
-        if b"x-request-id" not in names:
-            passed.append((b"X-Request-Id", self._gateway.id_of(self)))
+        headers += headers_of(self.ticket.verdict, self.ticket.shadow)
+        if not _names_request(headers):
+            headers.append((b"X-Request-Id", self._gateway.id_of(self)))
         if self.call.generates and status < 400:
-            self._usage = UsageReader(self.call.dialect, self.call.stream)
-        self.exchange.begin(status, reason, passed, length)
+            self._length = length
+        self.exchange.begin(status, reason, headers, length)
 
     def on_data(self, chunk: bytes) -> None:
         """Pass body bytes on as they come."""
         if self._usage is not None:
+            self._usage.feed(chunk)
+        elif self._length == len(chunk):
+            self._whole = chunk
+        elif self._length != -1:
+            self._usage = UsageReader(self.call.dialect, self.call.stream)
             self._usage.feed(chunk)
         self.exchange.write(chunk)
 
@@ -139,9 +147,26 @@ class Relay:
     def _settle(self, *, cut_off: bool) -> None:
         # Exchange, relay and flight name each other: let go, or only the collector frees them.
         self.exchange.state = self.exchange.source = None
-        usage = self._usage.finish() if self._usage is not None else None
+        usage = self._used()
         if usage is None:
             outcome = Outcome(self.status, cut_off=cut_off)
         else:
             outcome = Outcome(self.status, usage.input_tokens, usage.output_tokens, cut_off)
         self._gateway.settle(self, outcome)
+
+    def _used(self) -> Usage | None:
+        """Return what the provider says the answer used; most answers are one small object."""
+        if self._whole:
+            usage = usage_of(self.call.dialect, self._whole)
+            if usage is not None:
+                return usage
+            self._usage = UsageReader(self.call.dialect, self.call.stream)
+            self._usage.feed(self._whole)
+        return self._usage.finish() if self._usage is not None else None
+
+
+def _names_request(headers: list[tuple[bytes, bytes]]) -> bool:
+    for name, _ in headers:  # noqa: SIM110 - a generator would cost more than the loop
+        if len(name) == 12 and name.lower() == b"x-request-id":
+            return True
+    return False

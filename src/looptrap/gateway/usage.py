@@ -7,31 +7,17 @@ providers put their counts. Reading them waits until the client has its answer.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from typing import Annotated, Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 import msgspec
 
 from looptrap.call.model import Dialect
+from looptrap.gateway.tokens import Anthropic, Chat, Gemini, Responses, Usage, counted
 
 HEAD = 4 * 1024
 TAIL = 8 * 1024
 """How many bytes of an answer's two ends are read; those in between say nothing of usage."""
-
-
-class Usage(msgspec.Struct, frozen=True, gc=False):
-    """Tokens used, counted alike for all dialects."""
-
-    input_tokens: int
-    """All of the input, whether cached or not."""
-    output_tokens: int
-    """All of the output, thoughts included."""
-    cached_tokens: int = 0
-    """The part of the input that was read from the provider's cache."""
-    reasoning_tokens: int = 0
-    """The part of the output that was thought and not said."""
-    cache_write_tokens: int = 0
-    """The part of the input that was written to the provider's cache."""
 
 
 class UsageReader:
@@ -59,8 +45,6 @@ class UsageReader:
     def finish(self) -> Usage | None:
         """Return what the provider counted last; None where it did not, or where that was cut."""
         head, tail = self._ends()
-        if not head and not self._stream and (usage := _in_whole(self._dialect, tail)) is not None:
-            return usage
         beginning = head or tail
         first = beginning[:16].lstrip()[:1]
         is_events = self._stream and first not in (b"{", b"[")
@@ -69,14 +53,14 @@ class UsageReader:
         self.error = _error(tail, is_events, (top, inner)) if b"error" in tail else ""
         match self._dialect:
             case "openai_chat" | "openai_completions" | "openai_embeddings":
-                return _usage(_last(b'"usage"', tail, is_events, top), _Chat)
+                return counted(_last(b'"usage"', tail, is_events, top), Chat)
             case "openai_responses":
-                return _usage(_last(b'"usage"', tail, is_events, inner), _Responses)
+                return counted(_last(b'"usage"', tail, is_events, inner), Responses)
             case "anthropic":
                 started = _last(b'"usage"', beginning, True, _IN_MESSAGE) if is_events else None
-                return _usage(_last(b'"usage"', tail, is_events, top), _Anthropic, started)
+                return counted(_last(b'"usage"', tail, is_events, top), Anthropic, started)
             case "gemini":
-                return _usage(_last(b'"usageMetadata"', tail, is_events, top), _Gemini)
+                return counted(_last(b'"usageMetadata"', tail, is_events, top), Gemini)
             case "mcp" | "http":
                 return None
 
@@ -173,143 +157,3 @@ def _decode(text: bytes) -> Any:
         return msgspec.json.decode(text)
     except (msgspec.MsgspecError, RecursionError):
         return None
-
-
-# Counting alike
-
-Count = Annotated[int, msgspec.Meta(ge=0)]
-
-
-class _Details(msgspec.Struct, gc=False):
-    cached_tokens: Count | None = None
-    cache_write_tokens: Count | None = None
-    reasoning_tokens: Count | None = None
-    thinking_tokens: Count | None = None
-
-
-_NO_DETAILS = _Details()
-
-
-class _Chat(msgspec.Struct, gc=False):
-    prompt_tokens: Count
-    completion_tokens: Count | None = None
-    prompt_tokens_details: _Details | None = None
-    completion_tokens_details: _Details | None = None
-
-    def usage(self) -> Usage:
-        asked = self.prompt_tokens_details or _NO_DETAILS
-        said = self.completion_tokens_details or _NO_DETAILS
-        return Usage(
-            self.prompt_tokens,
-            self.completion_tokens or 0,
-            asked.cached_tokens or 0,
-            said.reasoning_tokens or 0,
-            asked.cache_write_tokens or 0,
-        )
-
-
-class _Responses(msgspec.Struct, gc=False):
-    input_tokens: Count
-    output_tokens: Count
-    input_tokens_details: _Details | None = None
-    output_tokens_details: _Details | None = None
-
-    def usage(self) -> Usage:
-        asked = self.input_tokens_details or _NO_DETAILS
-        said = self.output_tokens_details or _NO_DETAILS
-        return Usage(
-            self.input_tokens,
-            self.output_tokens,
-            asked.cached_tokens or 0,
-            said.reasoning_tokens or 0,
-            asked.cache_write_tokens or 0,
-        )
-
-
-class _Anthropic(msgspec.Struct, gc=False):
-    input_tokens: Count
-    output_tokens: Count
-    cache_read_input_tokens: Count | None = None
-    cache_creation_input_tokens: Count | None = None
-    output_tokens_details: _Details | None = None
-
-    def usage(self) -> Usage:
-        # Anthropic counts what concerns the cache apart from the rest of the input.
-        read = self.cache_read_input_tokens or 0
-        written = self.cache_creation_input_tokens or 0
-        thought = (self.output_tokens_details or _NO_DETAILS).thinking_tokens or 0
-        return Usage(self.input_tokens + read + written, self.output_tokens, read, thought, written)
-
-
-class _Gemini(msgspec.Struct, gc=False, rename="camel"):
-    prompt_token_count: Count
-    tool_use_prompt_token_count: Count | None = None
-    candidates_token_count: Count | None = None
-    thoughts_token_count: Count | None = None
-    cached_content_token_count: Count | None = None
-
-    def usage(self) -> Usage:
-        # Google counts thoughts apart from what the candidates say.
-        thought = self.thoughts_token_count or 0
-        return Usage(
-            self.prompt_token_count + (self.tool_use_prompt_token_count or 0),
-            (self.candidates_token_count or 0) + thought,
-            self.cached_content_token_count or 0,
-            thought,
-        )
-
-
-Counts = _Chat | _Responses | _Anthropic | _Gemini
-
-
-def _usage(counts: Any, shape: type[Counts], earlier: Any = None) -> Usage | None:
-    """Read counts over `earlier` ones; no number is better than one from a shape not known."""
-    if not isinstance(counts, dict):
-        return None
-    known = earlier if isinstance(earlier, dict) else {}
-    given = {name: count for name, count in counts.items() if count is not None}
-    try:
-        return msgspec.convert(known | given, shape).usage()
-    except msgspec.ValidationError:
-        return None
-
-
-# Most answers are one small JSON object: read in one go, they need no searching.
-
-
-class _ChatAnswer(msgspec.Struct, gc=False):
-    usage: _Chat
-
-
-class _ResponsesAnswer(msgspec.Struct, gc=False):
-    usage: _Responses
-
-
-class _AnthropicAnswer(msgspec.Struct, gc=False):
-    usage: _Anthropic
-
-
-class _GeminiAnswer(msgspec.Struct, gc=False):
-    usage: _Gemini = msgspec.field(name="usageMetadata")
-
-
-_WHOLE: dict[Dialect, Callable[[bytes], Any]] = {
-    "openai_chat": msgspec.json.Decoder(_ChatAnswer).decode,
-    "openai_completions": msgspec.json.Decoder(_ChatAnswer).decode,
-    "openai_embeddings": msgspec.json.Decoder(_ChatAnswer).decode,
-    "openai_responses": msgspec.json.Decoder(_ResponsesAnswer).decode,
-    "anthropic": msgspec.json.Decoder(_AnthropicAnswer).decode,
-    "gemini": msgspec.json.Decoder(_GeminiAnswer).decode,
-}
-
-
-def _in_whole(dialect: Dialect, text: bytes) -> Usage | None:
-    """Return the counts of an answer that is one JSON object; None where it is not, or unlike."""
-    decode = _WHOLE.get(dialect)
-    if decode is None or b'"error"' in text:
-        return None
-    try:
-        usage: Usage = decode(text).usage.usage()
-    except (msgspec.MsgspecError, RecursionError):
-        return None
-    return usage

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import httptools
 
+from looptrap.wire.fields import CODING, CONNECTION, LENGTH, Field, fates, tokens
 from looptrap.wire.flight import Failure, Flight, Sink, UpstreamError
 
 if TYPE_CHECKING:
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 ONE_WRITE = 65_536
 """Up to this size a body is joined to its head; above, joining costs more than a second buffer."""
+
+
+_PERSISTENCE = {b"close", b"keep-alive"}
 
 
 class AnswerError(Exception):
@@ -28,6 +32,7 @@ class Connection(asyncio.Protocol):
         "_chunked",
         "_done",
         "_fed",
+        "_framing",
         "_headers",
         "_keep_alive",
         "_last",
@@ -57,7 +62,8 @@ class Connection(asyncio.Protocol):
         self._max_head_bytes = pool.limits.max_head_bytes
         self._parser = httptools.HttpResponseParser(self)
         self._sink: Sink | None = None
-        self._headers: list[tuple[bytes, bytes]] = []
+        self._headers: list[Field] = []
+        self._framing: list[tuple[int, bytes]] = []
         self._reason = b""
         self.flight: Flight | None = None
         self.used = False
@@ -185,13 +191,19 @@ class Connection(asyncio.Protocol):
         if self._done:
             self._surplus = True
         self._headers = []
+        self._framing = []
         self._reason = b""
 
     def on_status(self, reason: bytes) -> None:
         self._reason += reason
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._started:  # trailers are dropped
+        if self._started:
+            return  # trailers are dropped
+        fate = fates[name]
+        if fate:
+            self._framing.append((fate, value))
+        else:
             self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
@@ -202,19 +214,22 @@ class Connection(asyncio.Protocol):
             return
         if flight is None or sink is None or self._done:
             return
-        headers = self._headers
+        headers, framing = self._headers, self._framing
         length, chunked = None, False
-        for name, value in headers:
-            size = len(name)
-            if size == 14 and name.lower() == b"content-length":
+        for fate, value in framing:
+            if fate == LENGTH:
                 length = int(value)
-            elif size == 17 and name.lower() == b"transfer-encoding":
+            elif fate == CODING:
                 # Anything beside chunked would reach the sink still encoded, and unlabelled.
                 if chunked or value.lower() != b"chunked":
                     raise AnswerError(f"Transfer-Encoding is {value!r}, must be chunked")
                 chunked = True
-        if len(headers) > self._max_headers or self._undelivered > self._max_head_bytes:
-            self._check_size(headers)
+            elif fate == CONNECTION and (listed := tokens(value) - _PERSISTENCE):
+                headers = [field for field in headers if field[0].lower() not in listed]
+        if len(headers) + len(framing) > self._max_headers or (
+            self._undelivered > self._max_head_bytes
+        ):
+            self._check_size()
         has_body = status != 204 and status != 304 and not flight.is_head
         self._started = self._fed = True
         self._last = b""
@@ -241,11 +256,13 @@ class Connection(asyncio.Protocol):
 
     # ends
 
-    def _check_size(self, headers: list[tuple[bytes, bytes]]) -> None:
-        if len(headers) > self._max_headers:
-            raise AnswerError(f"{len(headers)} header fields, more than {self._max_headers}")
+    def _check_size(self) -> None:
+        count = len(self._headers) + len(self._framing)
+        if count > self._max_headers:
+            raise AnswerError(f"{count} header fields, more than {self._max_headers}")
         # The segments so far may hold body bytes too: the head itself decides.
-        if sum(len(name) + len(value) + 4 for name, value in headers) > self._max_head_bytes:
+        size = sum(len(name) + len(value) + 4 for name, value in self._headers)
+        if size + sum(len(value) for _, value in self._framing) > self._max_head_bytes:
             raise AnswerError(self._oversized())
 
     def _oversized(self) -> str:

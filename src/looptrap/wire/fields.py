@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from http import HTTPStatus
 
 from looptrap.wire.remembered import Remembered
@@ -22,7 +22,6 @@ HOP_BY_HOP = frozenset(
         b"upgrade",
     )
 )
-_OURS = HOP_BY_HOP | {b"content-length"}
 
 _STATUS_LINES = {
     status.value: b"HTTP/1.1 %d %b" % (status.value, status.phrase.encode("ascii"))
@@ -32,26 +31,23 @@ _join_lines = b"\r\n".join
 _join_field = b": ".join
 
 
-_lowered = Remembered(bytes.lower, longest=64)
+LENGTH, CODING, CONNECTION, HOP = range(1, 5)
+"""Fates of fields that end at a proxy: those that frame the message, name others, or neither."""
 
 
-def end_to_end(headers: Sequence[Field]) -> tuple[list[Field], list[bytes]]:
-    """Return `headers` less hop-by-hop ones, those named in Connection, and Content-Length.
+def _fate(name: bytes) -> int:
+    lowered = name.lower()
+    if lowered == b"content-length":
+        return LENGTH
+    if lowered == b"transfer-encoding":
+        return CODING
+    if lowered == b"connection":
+        return CONNECTION
+    return HOP if lowered in HOP_BY_HOP else 0
 
-    Beside them the names of all that were there, in lower case.
-    """
-    names = [_lowered[name] for name, _ in headers]
-    if _OURS.isdisjoint(names):
-        return list(headers), names
-    kept = [field for field, name in zip(headers, names, strict=True) if name not in _OURS]
-    if b"connection" in names:
-        listed: set[bytes] = set()
-        for (_, value), name in zip(headers, names, strict=True):
-            if name == b"connection":
-                listed |= tokens(value)
-        if listed - {b"close", b"keep-alive"}:
-            return [field for field in kept if _lowered[field[0]] not in listed], names
-    return kept, names
+
+fates = Remembered(_fate, longest=64)
+"""What becomes of a field by its name; 0 for those that go on."""
 
 
 def tokens(value: bytes) -> set[bytes]:

@@ -41,7 +41,10 @@ class Sink(Protocol):
         length: int | None,
         has_body: bool,
     ) -> None:
-        """Take the final head as sent; `has_body` is false where HTTP forbids a body."""
+        """Take the final head; `has_body` is false where HTTP forbids a body.
+
+        Of the headers only those that go on: not hop-by-hop ones, nor Content-Length.
+        """
 
     def on_data(self, chunk: bytes) -> None:
         """Take body bytes with their transfer framing removed."""
