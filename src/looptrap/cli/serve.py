@@ -28,6 +28,7 @@ log = logging.getLogger("looptrap")
 @click.option("--preset", metavar="NAME", help="Start from this preset.")
 @click.option("--state", metavar="FILE", help="Digest secret and keys.  [looptrap.state]")
 @click.option("--access-log", metavar="FORM", help="off, text or json.  [off]")
+@click.option("--workers", metavar="N", help="Processes that serve together.  [1]")
 @click.option("--allow-anonymous", is_flag=True, default=None, help="Serve others without keys.")
 def serve(file: str | None, **flags: Any) -> None:
     """Run the gateway until SIGTERM or Ctrl-C; SIGHUP reads the configuration again."""

@@ -11,8 +11,11 @@ from looptrap.errors import Problem
 from looptrap.policy.policy import Selector
 from looptrap.policy.setting.policy import SELECTOR
 from looptrap.schema import Choice, Field, Flag, Number, Table, Text
+from looptrap.wire.flight import UpstreamLimits
+from looptrap.wire.limits import ServerLimits
 
-MEGABYTE = 1 << 20
+_IN, _OUT = ServerLimits(), UpstreamLimits()
+
 LISTEN = Address("127.0.0.1", 4100)
 ADMIN = Address("127.0.0.1", 4101)
 
@@ -84,19 +87,20 @@ class GatewaySettings:
     decision_status: int | None = None
     decision_token_env: str | None = None
     admin_token_env: str | None = None
-    max_body: int = 32 * MEGABYTE
-    max_buffered: int = 512 * MEGABYTE
-    max_head: int = 32 << 10
-    max_headers: int = 128
-    max_target: int = 8 << 10
-    max_connections: int = 10_000
-    head_timeout: float = 15.0
-    body_timeout: float = 30.0
-    keepalive_timeout: float = 75.0
-    write_timeout: float = 60.0
-    connect_timeout: float = 10.0
-    first_byte_timeout: float = 600.0
-    idle_timeout: float = 300.0
+    workers: int = 1
+    max_body: int = _IN.max_body
+    max_buffered: int = _IN.max_buffered
+    max_head: int = _IN.max_head
+    max_headers: int = _IN.max_headers
+    max_target: int = _IN.max_target
+    max_connections: int = _IN.max_connections
+    head_timeout: float = _IN.head_timeout
+    body_timeout: float = _IN.body_timeout
+    keepalive_timeout: float = _IN.keepalive_timeout
+    write_timeout: float = _IN.write_timeout
+    connect_timeout: float = _OUT.connect_timeout
+    first_byte_timeout: float = _OUT.first_byte_timeout
+    idle_timeout: float = _OUT.idle_timeout
     grace: float = 30.0
 
 
@@ -167,6 +171,11 @@ GATEWAY: Table[GatewaySettings] = Table(
         ),
         _field("decision_token_env", VARIABLE, "the variable with the token decisions need"),
         _field("admin_token_env", VARIABLE, "the variable with the token the admin address needs"),
+        _field(
+            "workers",
+            Number(low=1, high=256, whole=True),
+            "processes that serve together; more than one needs a store that they share",
+        ),
         _field("max_body", Size(1 << 10, 1 << 30), "the largest request body"),
         _field("max_buffered", Size(1 << 20, 1 << 40), "request bytes held for all together"),
         _field("max_head", Size(1 << 10, 1 << 20), "the largest request head"),

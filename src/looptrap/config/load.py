@@ -153,6 +153,12 @@ def _guard(config: Config, values: Mapping[str, Any]) -> Config:
 
 def _mismatches(config: Config) -> Iterator[Problem]:
     """Find settings that are right by themselves and do not go together."""
+    if config.gateway.workers > 1 and config.store == "memory":
+        yield Problem(
+            "gateway.workers",
+            f'is {config.gateway.workers}, must be 1 with store = "memory"'
+            " (it counts inside one process, and every worker would count apart)",
+        )
     known = [*(provider.name for provider in config.providers), *WELL_KNOWN]
     for i, route in enumerate(config.routes):
         if route.provider not in known:
