@@ -29,6 +29,7 @@ lint: $(DEV_STAMP)  ## Style and types only
 
 bench: $(DEV_STAMP)  ## Measure what Looptrap costs; ratios of things measured in one run
 	$(BIN)/python -m bench.core
+	$(BIN)/python -m bench.gateway $(ARGS)
 
 docs: $(DEV_STAMP)  ## Build the documentation into site/
 	$(BIN)/zensical build --clean
