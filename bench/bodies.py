@@ -14,6 +14,9 @@ UNIQUE = "@@ID@@"
 """Stands in the last message of every body; replace it to make a call unlike any other."""
 
 
+TOOLS = ["bash", "read_file", "search"]
+
+
 class Author:
     """Writes text that looks like work."""
 
@@ -24,8 +27,12 @@ class Author:
         words = [self._random.choice(WORDS) for _ in range(size // 4 + 8)]
         return " ".join(words)[:size]
 
+    def about(self, size: int) -> int:
+        """Return a size between half and one and a half: no two results are equally long."""
+        return round(size * self._random.uniform(0.5, 1.5))
+
     def tool(self) -> str:
-        return self._random.choice(["bash", "read_file", "search"])
+        return self._random.choice(TOOLS)
 
 
 def small() -> dict[str, Any]:
@@ -58,7 +65,8 @@ def large(messages: int = 60, size: int = 58_000) -> dict[str, Any]:
             case _:
                 history.append(_tool_result(turn - 1, author.text(each)))
     history.append({"role": "user", "content": f"{UNIQUE} {author.text(400)}"})
-    return {"model": "gpt-4o-mini", "messages": history, "tools": _tools(author, 8)}
+    names = ["search_docs", *(f"tool_{number}" for number in range(7))]
+    return {"model": "gpt-4o-mini", "messages": history, "tools": _tools(author, names)}
 
 
 def agent(rounds: int = 40, size: int = 57_000) -> dict[str, Any]:
@@ -72,9 +80,9 @@ def agent(rounds: int = 40, size: int = 57_000) -> dict[str, Any]:
     for turn in range(rounds):
         call = _tool_call(turn, author.tool(), {"command": author.text(60), "n": turn})
         history.append({**call, "content": author.text(80)})
-        history.append(_tool_result(turn, author.text(each)))
+        history.append(_tool_result(turn, author.text(author.about(each))))
     history[-1]["content"] = f"{UNIQUE} {history[-1]['content']}"
-    return {"model": "gpt-4o-mini", "messages": history, "tools": _tools(author, 3)}
+    return {"model": "gpt-4o-mini", "messages": history, "tools": _tools(author, TOOLS)}
 
 
 def encoded(body: dict[str, Any]) -> bytes:
@@ -100,17 +108,17 @@ def _tool_result(turn: int, text: str) -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": f"call_{turn}", "content": text}
 
 
-def _tools(author: Author, count: int) -> list[dict[str, Any]]:
+def _tools(author: Author, names: list[str]) -> list[dict[str, Any]]:
     properties = {"query": {"type": "string"}, "limit": {"type": "integer"}}
     parameters = {"type": "object", "properties": properties, "required": ["query"]}
     return [
         {
             "type": "function",
             "function": {
-                "name": f"tool_{number}",
+                "name": name,
                 "description": author.text(200),
                 "parameters": parameters,
             },
         }
-        for number in range(count)
+        for name in names
     ]

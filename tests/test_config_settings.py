@@ -205,7 +205,9 @@ def test_what_is_not_written_is_as_the_rule_itself_has_it():
         pytest.param(
             {"watch": "conversations"},
             'watch: is the text "conversations", must be "conversation", "request", "session",'
-            ' "tool", "repeat" or "turn_budget", did you mean conversation?',
+            ' "tool", "repeat", "cycle", "same_error", "failing", "near_repeat", "mutating_repeat",'
+            ' "stagnation", "unknown_tool", "monologue" or "turn_budget", did you mean'
+            " conversation?",
             id="a misspelt scope",
         ),
         pytest.param({"window": 0}, "window: is 0, must be more than 0", id="no window"),
@@ -234,7 +236,8 @@ def test_what_is_not_written_is_as_the_rule_itself_has_it():
         ),
         pytest.param(
             {"rounds": 3},
-            'rounds: means nothing to watch = "conversation", only to repeat',
+            'rounds: means nothing to watch = "conversation", only to repeat, cycle, same_error,'
+            " failing, near_repeat, mutating_repeat, stagnation, unknown_tool and monologue",
             id="rounds across requests",
         ),
         pytest.param(

@@ -271,6 +271,60 @@ class TestTcc:
         assert actions(Guard.from_preset("tcc"), [0], run) == ["allow"]
 
 
+class TestHistory:
+    """A refused history is refused for its cooldown; then one call passes as a probe."""
+
+    def guard(self):
+        return Guard.from_preset("default")
+
+    def same(self, rounds):
+        return tool_run(['{"cmd":"ls"}'] * rounds)
+
+    def test_five_equal_rounds_are_refused(self):
+        guard = self.guard()
+        assert actions(guard, [0], self.same(3)) == ["allow"]
+        assert actions(guard, [1], self.same(4)) == ["warn"]
+        error = refusal(guard, 2, self.same(5))
+        assert (error.rule, error.hit_count, error.cooldown_seconds) == ("no-progress", 5, 30)
+        assert error.fingerprint.startswith("1h-")
+
+    def test_after_the_cooldown_one_call_passes_and_no_more(self):
+        guard = self.guard()
+        done = actions(guard, [0, 29, 31, 32, 61, 63], self.same(5))
+        assert done == ["refused", "refused", "warn", "refused", "refused", "warn"]
+
+    def test_after_the_probe_another_repeat_is_refused_at_once(self):
+        guard = self.guard()
+        assert actions(guard, [0, 31], self.same(5)) == ["refused", "warn"]
+        assert actions(guard, [32], self.same(6)) == ["refused"]
+
+    def test_after_the_probe_a_changed_approach_passes(self):
+        guard = self.guard()
+        assert actions(guard, [0, 31], self.same(5)) == ["refused", "warn"]
+        changed = tool_run(['{"cmd":"ls"}'] * 5 + ['{"cmd":"cat"}'], ["same"] * 5 + ["new"])
+        assert actions(guard, [32], changed) == ["allow"]
+
+    def test_a_release_pardons_that_evidence(self):
+        guard = self.guard()
+        error = refusal(guard, 0, self.same(5))
+        assert guard.release(error.fingerprint, now=T + 1)
+        assert actions(guard, [2], self.same(5)) == ["warn"]
+        assert actions(guard, [3], self.same(6)) == ["refused"]
+
+    def test_other_callers_are_not_held_to_it(self):
+        guard = self.guard()
+        actions(guard, [0], self.same(5), caller="one")
+        assert refusal(guard, 1, self.same(5), caller="two").cooldown_seconds == 30
+
+    def test_a_history_that_the_provider_keeps_says_nothing(self):
+        guard = self.guard()
+        for turn in range(8):
+            call = {"type": "function_call", "call_id": "c", "name": "ls", "arguments": "{}"}
+            output = {"type": "function_call_output", "call_id": "c", "output": "same"}
+            asked = {"model": "m", "input": [call, output] * 6, "previous_response_id": f"r{turn}"}
+            assert actions(guard, [turn], asked) == ["allow"]
+
+
 def read_and_admit(guard, time, path="/v1/chat/completions", query="", method="POST", **identity):
     body = b'{"model":"m","messages":[{"role":"user","content":"hi"}]}' if method == "POST" else b""
     request = Request(method=method, path=path, query=query, body=body, **identity)

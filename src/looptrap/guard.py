@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -23,6 +23,7 @@ from looptrap.call.model import Call, Outcome
 from looptrap.detect.evidence import Evidence
 from looptrap.detect.fingerprint import key_of
 from looptrap.detect.trajectory import Trajectory
+from looptrap.detect.window import Window, WindowKind
 from looptrap.errors import LoopDetectedError
 from looptrap.policy import preset
 from looptrap.policy.action import Action
@@ -37,14 +38,26 @@ from looptrap.store.model import Count, Hit, Trip
 SESSION_HEADERS = ("x-looptrap-session", "x-session-id", "x-zelyx-session-id")
 
 
+HISTORY_WINDOW = Window(3_600.0, WindowKind.REFRESHED)
+"""How long it is remembered that a history was refused."""
+
+
+class Seen(NamedTuple):
+    """What a watch read from the history, and the key under which a refusal is remembered."""
+
+    watch: Watch
+    evidence: Evidence
+    key: bytes
+
+
 class Plan(msgspec.Struct, gc=False):
     """What to ask the store about a call, and what its history shows already."""
 
     call: Call
     hits: list[Hit]
     watches: list[Watch]
-    """Whose hits they are, in the same order."""
-    seen: Sequence[tuple[Watch, Evidence]] = ()
+    """Whose hits they are, in the same order; those of `seen` that would refuse come after."""
+    seen: Sequence[Seen] = ()
     killed: Verdict | None = None
 
 
@@ -131,6 +144,9 @@ class Guard:
                         plan.watches.append(watch)
             if binding.reading:
                 plan.seen = [*plan.seen, *_seen(binding.reading, call)]
+        for seen in plan.seen:
+            if seen.watch.ladder.at(seen.evidence.count).refuses:
+                plan.hits.append(Hit(seen.key, HISTORY_WINDOW))
         return plan
 
     def judge(self, plan: Plan, counts: Sequence[Count]) -> Ticket:
@@ -139,14 +155,12 @@ class Guard:
         if plan.killed is not None:
             ticket.verdict = plan.killed
             return ticket
-        for index, count in enumerate(counts):
-            watch = plan.watches[index]
+        remembered = iter(counts)
+        for watch, hit, count in zip(plan.watches, plan.hits, remembered, strict=False):
             if count.hits >= watch.ladder.first or count.cooldown_left > 0:
-                _judge_count(ticket, watch, plan.hits[index].key, count)
-        for watch, evidence in plan.seen:
-            key = watch.fingerprint.key(plan.call, evidence.signal.encode())
-            action = watch.ladder.at(evidence.count)
-            _weigh(ticket, watch, verdict_of(watch, action, key, evidence))
+                _judge_count(ticket, watch, hit.key, count)
+        for seen in plan.seen:
+            _judge_history(ticket, seen, remembered)
         return ticket
 
     def settle(self, ticket: Ticket, outcome: Outcome | None = None) -> None:
@@ -210,10 +224,16 @@ class Guard:
             )
         return ticket
 
-    def release(self, fingerprint: str) -> bool:
-        """Forget a fingerprint, so that its next call passes; say whether it was known."""
+    def release(self, fingerprint: str, now: float | None = None) -> bool:
+        """Let the next call of a fingerprint pass; say whether it was known."""
+        key, is_history = key_of(fingerprint)
         with self._lock:
-            return self.store.release(key_of(fingerprint))
+            known = self.store.release(key)
+            if known and is_history:
+                # As if it had been refused and waited out: the next one is the probe.
+                now = time.time() if now is None else now
+                self.store.hit([Hit(key, HISTORY_WINDOW)], now)
+        return known
 
 
 def session_of(headers: Iterable[tuple[bytes, bytes]], names: Sequence[bytes]) -> str:
@@ -231,13 +251,38 @@ def is_retry(headers: Iterable[tuple[bytes, bytes]]) -> bool:
     return count.isdigit() and int(count) > 0
 
 
-def _seen(watches: Iterable[Reading], call: Call) -> Iterator[tuple[Watch, Evidence]]:
-    """Yield what the history shows that is worth a verdict."""
+def _seen(watches: Iterable[Reading], call: Call) -> Iterator[Seen]:
+    """Yield what the history shows that is worth a verdict; one kept elsewhere shows nothing."""
+    if call.chain or (call.peek is not None and call.raws and call.peek(call.raws[-1]) == "user"):
+        return
     trajectory = Trajectory(call)
+    if not trajectory.latest(1):
+        return
     for watch in watches:
         evidence = watch.signal(trajectory)
         if evidence is not None and evidence.count >= watch.ladder.first:
-            yield watch, evidence
+            content = trajectory.mark([evidence.signal, str(evidence.count)])
+            yield Seen(watch, evidence, watch.fingerprint.key(call, content))
+
+
+def _judge_history(ticket: Ticket, seen: Seen, remembered: Iterator[Count]) -> None:
+    """Refuse a history, remember it, and let one call pass as a probe when the cooldown is over.
+
+    So the model gets a turn to change its approach; if it repeats itself, that is another history.
+    """
+    watch, evidence, key = seen
+    rule, left = watch.rule, 0.0
+    action = watch.ladder.at(evidence.count)
+    if action.refuses:
+        count = next(remembered)
+        left = count.cooldown_left
+        is_probe = left <= 0 and count.hits > 0 and count.hits % 2 == 0
+        if is_probe:
+            action = Action.WARN
+        elif left <= 0 and rule.cooldown > 0:
+            left = rule.cooldown
+            ticket.trips = [*ticket.trips, Trip(key, left, count.hits)]
+    _weigh(ticket, watch, verdict_of(watch, action, key, evidence, left))
 
 
 def _judge_count(ticket: Ticket, watch: Watch, key: bytes, count: Count) -> None:

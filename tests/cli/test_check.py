@@ -65,16 +65,23 @@ def test_says_in_a_sentence_what_the_default_does(check):
     result = check("")
     assert result.exit_code == 0
     assert result.stderr == ""
-    assert result.stdout == (
-        "Policies of preset default\n"
-        "  default: binds every call\n"
+    lines = result.stdout.splitlines()
+    assert lines[:5] == [
+        "Policies of preset default",
+        "  default: binds every call",
         "    identical-conversation: the 6th equal conversation within 60 s is blocked for 30 s,"
-        " counted by caller, model, session and user\n"
-        "Otherwise\n"
-        "  A loop is refused with HTTP status 429.\n"
-        "  A session is named by X-Looptrap-Session, X-Session-Id or X-Zelyx-Session-Id.\n"
-        "  At most 1,000,000 fingerprints are remembered.\n"
-    )
+        " counted by caller, model, session and user",
+        "    no-progress: the 4th equal round within the latest 12 rounds passes with a warning and"
+        " the 5th is blocked for 30 s",
+        "    cycle: the 3rd equal block of rounds in a row within the latest 24 rounds is blocked"
+        " for 30 s",
+    ]
+    assert lines[-4:] == [
+        "Otherwise",
+        "  A loop is refused with HTTP status 429.",
+        "  A session is named by X-Looptrap-Session, X-Session-Id or X-Zelyx-Session-Id.",
+        "  At most 1,000,000 fingerprints are remembered.",
+    ]
 
 
 def test_says_what_everything_else_does(check):

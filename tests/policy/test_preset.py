@@ -33,6 +33,12 @@ def with_action(rule: Rule, action: Action, **settings) -> Rule:
     return replace(rule, ladder=Ladder({action: rule.ladder.first}), **settings)
 
 
+def history(name, watch, **thresholds):
+    """A rule of the default preset that reads the history inside a request."""
+    ladder = Ladder({Action(action): count for action, count in thresholds.items()})
+    return Rule(name=name, watch=watch, ladder=ladder, cooldown=30.0)
+
+
 @pytest.mark.parametrize(
     ("name", "policy"),
     [
@@ -49,6 +55,15 @@ def with_action(rule: Rule, action: Action, **settings) -> Rule:
                         ladder=Ladder({Action.BLOCK: 6}),
                         cooldown=30.0,
                     ),
+                    history("no-progress", "repeat", warn=4, block=5),
+                    history("cycle", "cycle", block=3),
+                    history("append-loop", "mutating_repeat", warn=4, block=5),
+                    history("same-error", "same_error", warn=5, block=7),
+                    history("only-failures", "failing", warn=8, block=13),
+                    history("near-repeat", "near_repeat", warn=5, block=6),
+                    history("stagnation", "stagnation", warn=6, block=8),
+                    history("unknown-tool", "unknown_tool", warn=3, block=5),
+                    history("monologue", "monologue", warn=3, block=5),
                 ),
             ),
         ),

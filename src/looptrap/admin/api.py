@@ -11,7 +11,6 @@ from aiohttp.typedefs import Handler
 
 from looptrap.admin.metrics import exposition
 from looptrap.config.kind import Address
-from looptrap.detect.fingerprint import key_of
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.app import App
 from looptrap.gateway.auth import is_loopback
@@ -102,10 +101,10 @@ class Admin:
             return _error(415, "not_json", "Send application/json.")
         try:
             wanted = msgspec.json.decode(await request.read(), type=_Release)
-            key = key_of(wanted.fingerprint)
+            released = self._app.gateway.runtime.guard.release(wanted.fingerprint)
         except (msgspec.MsgspecError, ValueError) as error:
             return _error(400, "bad_request", f'Send {{"fingerprint": "1-…"}}: {error}.')
-        return web.json_response({"released": self._app.store.release(key)})
+        return web.json_response({"released": released})
 
 
 class _Release(msgspec.Struct, forbid_unknown_fields=True):

@@ -6,6 +6,7 @@ Canonical means that key order and spacing are gone: equal values give equal tex
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 from urllib.parse import unquote
@@ -132,7 +133,19 @@ def model_in_path(path: str) -> str:
 
 
 def tool_names(offered: msgspec.Raw) -> tuple[str, ...]:
-    """Return the names of the tools offered; a built-in tool's kind, where it has no name."""
+    """Return the names of the tools offered; a built-in tool's kind, where it has no name.
+
+    An agent offers the same tools over and over: what was read is remembered.
+    """
+    text = bytes(offered)
+    return _known_names(text) if len(text) <= _MEMORABLE else _known_names.__wrapped__(text)
+
+
+_MEMORABLE = 16_384
+
+
+@lru_cache(maxsize=128)
+def _known_names(offered: bytes) -> tuple[str, ...]:
     try:
         tools = decode(offered)
     except UNREADABLE:

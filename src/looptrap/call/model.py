@@ -128,6 +128,8 @@ class Call(msgspec.Struct, gc=False, eq=False):
     """The messages, undecoded."""
     read: Callable[[msgspec.Raw], Message] | None = None
     """Reads one of `raws`; never raises."""
+    peek: Callable[[msgspec.Raw], str] | None = None
+    """Reads only the role of one of `raws`, where that is cheaper; never raises."""
     scattered: bool = False
     """Whether one turn of the assistant may lie scattered over several of `raws`."""
     read_tools: Callable[[], tuple[str, ...]] | None = None

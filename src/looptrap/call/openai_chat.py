@@ -56,6 +56,11 @@ class _Message(msgspec.Struct, gc=False):
     refusal: str | None = None
 
 
+class _Role(msgspec.Struct, gc=False):
+    role: str
+
+
+_decode_role = msgspec.json.Decoder(_Role).decode
 _decode_body = msgspec.json.Decoder(_Body).decode
 _decode_message = msgspec.json.Decoder(_Message).decode
 
@@ -72,8 +77,18 @@ def read(request: Request, body: bytes) -> Call:
         user=identity(sent.user),
         raws=sent.messages,
         read=read_message,
+        peek=read_role,
         read_tools=None if offered is ABSENT else partial(tool_names, offered),
     )
+
+
+def read_role(raw: msgspec.Raw) -> str:
+    """Read only who speaks."""
+    try:
+        role = _decode_role(raw).role
+    except UNREADABLE:
+        return ""
+    return ROLES.get(role, role)
 
 
 def read_message(raw: msgspec.Raw) -> Message:

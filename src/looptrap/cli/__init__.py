@@ -12,6 +12,7 @@ from looptrap.cli.check import check
 from looptrap.cli.demo import demo
 from looptrap.cli.keys import keys
 from looptrap.cli.presets import presets
+from looptrap.cli.replay import replay
 from looptrap.cli.serve import serve
 
 
@@ -25,4 +26,5 @@ main.add_command(check)
 main.add_command(demo)
 main.add_command(keys)
 main.add_command(presets)
+main.add_command(replay)
 main.add_command(serve)

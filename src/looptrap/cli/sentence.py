@@ -15,6 +15,14 @@ WATCHED = {
     "session": "call of a session",
     "tool": "equal tool call",
     "repeat": "equal round",
+    "cycle": "equal block of rounds in a row",
+    "same_error": "failure of the same kind",
+    "failing": "failure in a row",
+    "near_repeat": "failing or fruitless call of almost the same kind",
+    "mutating_repeat": "equal call in a row with almost the same result",
+    "stagnation": "result that had come before",
+    "unknown_tool": "call in a row to a tool that is not offered",
+    "monologue": "equal text in a row",
     "turn_budget": "tool call of a turn",
 }
 """What a rule counts, by what it watches."""
@@ -87,10 +95,8 @@ def of_rest(config: Config) -> list[str]:
 
 
 def _span(rule: Rule) -> str:
-    if rule.watch == "repeat":
-        return f" within the latest {rule.rounds} rounds"
-    if rule.watch == "turn_budget":
-        return ""
+    if rule.watch in SIGNALS:
+        return f" within the latest {rule.looks_at} rounds" if rule.looks_at else ""
     seconds = f"{shown(rule.window.seconds)} s"
     match rule.window.kind:
         case WindowKind.ROLLING:

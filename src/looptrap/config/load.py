@@ -49,7 +49,6 @@ def load(
         warnings=(
             *config.warnings,
             *_misspelt(env),
-            *_unreachable(config),
             *_unverified(config),
             *_expired(config, now),
         ),
@@ -174,18 +173,6 @@ def _mismatches(config: Config) -> Iterator[Problem]:
             except ConfigError as error:
                 for problem in error.problems:
                     yield Problem(f"projects[{i}]", f"policy {policy.name}: {problem}")
-
-
-def _unreachable(config: Config) -> Iterator[str]:
-    """Find thresholds of projects that lie above what a rule looks at."""
-    for i, project in enumerate(config.projects):
-        for policy in config.policies:
-            for rule in policy.rules:
-                if rule.watch == "repeat" and (project.threshold or 0) > rule.rounds:
-                    yield (
-                        f"projects[{i}].threshold: {project.threshold} is never reached by rule"
-                        f" {rule.name}, which looks at {rule.rounds} rounds"
-                    )
 
 
 def _misspelt(env: Mapping[str, str]) -> Iterator[str]:

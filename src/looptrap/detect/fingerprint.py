@@ -13,17 +13,17 @@ VERSION = 1
 """Raised whenever equal calls get other digests than before."""
 
 
-def text_of(key: bytes) -> str:
+def text_of(key: bytes, is_history: bool = False) -> str:
     """Return a store key as people see it: in refusals, logs and releases."""
-    return f"{VERSION}-{key.hex()}"
+    return f"{VERSION}{'h' if is_history else ''}-{key.hex()}"
 
 
-def key_of(fingerprint: str) -> bytes:
-    """Return the store key that a fingerprint names; the inverse of `text_of`."""
+def key_of(fingerprint: str) -> tuple[bytes, bool]:
+    """Return the store key that a fingerprint names, and whether that of a history."""
     version, _, digest = fingerprint.partition("-")
-    if version != str(VERSION) or len(digest) != 32:
+    if version not in (f"{VERSION}", f"{VERSION}h") or len(digest) != 32:
         raise ValueError(f"{fingerprint!r} is not a fingerprint of version {VERSION}")
-    return bytes.fromhex(digest)
+    return bytes.fromhex(digest), version.endswith("h")
 
 
 class Fingerprint:

@@ -65,9 +65,9 @@ class Ladder:
                 taken = action
         return taken
 
-    def threshold(self, action: Action) -> int:
-        """Return the count from which on an action of this ladder is taken."""
-        return dict(self.steps)[action]
+    def reached(self, count: int) -> int:
+        """Return the highest threshold that a count has reached; the lowest where it has none."""
+        return max((n for _, n in self.steps if n <= count), default=self.first)
 
     def refusal(self) -> Action | None:
         """Return the mildest refusing action, if the ladder has one."""

@@ -7,7 +7,7 @@ from looptrap.detect.fingerprint import text_of
 from looptrap.policy.action import Action
 from looptrap.policy.policy import KillSwitch
 from looptrap.policy.verdict import Verdict
-from looptrap.policy.watch import Watch
+from looptrap.policy.watch import Reading, Watch
 
 DELAY_A_HIT = 0.1
 LONGEST_DELAY = 30.0
@@ -50,8 +50,8 @@ def verdict_of(
         rule=rule.name,
         message=f"{_DONE[action]}: {evidence.what}.{_advice(action, cooldown_left)}",
         count=count,
-        threshold=watch.ladder.threshold(action),
-        fingerprint=text_of(key),
+        threshold=watch.ladder.reached(count),
+        fingerprint=text_of(key, isinstance(watch, Reading)),
         cooldown_left=cooldown_left,
         retry_after=rule.retry_after,
         delay=min(count * DELAY_A_HIT, LONGEST_DELAY) if action is Action.THROTTLE else 0.0,

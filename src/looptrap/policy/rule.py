@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from looptrap.detect import signals
 from looptrap.detect.window import HIT_LIMIT, Window
 from looptrap.errors import ConfigError
 from looptrap.policy.action import Action, Ladder
@@ -12,7 +13,7 @@ from looptrap.policy.action import Action, Ladder
 SCOPES = ("conversation", "request", "session", "tool")
 """What a rule can count across requests."""
 
-SIGNALS = ("repeat", "turn_budget")
+SIGNALS = tuple(signals.SIGNALS)
 """What a rule can read from the history inside one request."""
 
 Parts = Literal["all", "content", "calls"]
@@ -34,8 +35,8 @@ class Rule:
     tail: int = 3
     parts: Parts = "all"
     """What is compared: everything, texts only, or (of a history) calls without their results."""
-    rounds: int = 12
-    """How many of the latest rounds a history signal looks at."""
+    rounds: int | None = None
+    """How many of the latest rounds a history signal looks at; None: as many as it mostly needs."""
     window: Window = field(default_factory=Window)
     cooldown: float = 0.0
     extend: bool = False
@@ -51,6 +52,11 @@ class Rule:
                 f" watch sessions (calls without one are counted {UNNAMED_FACTOR} times as far)"
             )
 
+    @property
+    def looks_at(self) -> int:
+        """How many of the latest rounds are looked at; 0 where that has no bound."""
+        return self.rounds or signals.ROUNDS.get(self.watch, 0)
+
     def override(
         self,
         *,
@@ -59,10 +65,13 @@ class Rule:
         window: float | None = None,
         cooldown: float | None = None,
     ) -> Rule:
-        """Return the rule with a project's own values in place of its own."""
+        """Return the rule with a project's own values in place of its own.
+
+        A threshold is for what is counted across requests: each signal counts in its own way.
+        """
         return replace(
             self,
-            ladder=self.ladder.override(threshold, action),
+            ladder=self.ladder.override(threshold if self.watch in SCOPES else None, action),
             window=self.window if window is None else Window(window, self.window.kind),
             cooldown=self.cooldown if cooldown is None else cooldown,
         )

@@ -91,7 +91,7 @@ def _watches(policy: Policy, rule: Rule, secret: bytes) -> Sequence[Watch]:
         ]
     own = fingerprint(rule.name, rule.by)
     if rule.watch in SIGNALS:
-        signal = SIGNALS[rule.watch](rule.rounds, rule.parts != "calls")
+        signal = SIGNALS[rule.watch](rule.looks_at, rule.parts != "calls")
         return [Reading(policy, rule, own, signal)]
     return [Counting(policy, rule, own, _content(policy, rule))]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from looptrap.detect.canonical import normalise
 from looptrap.detect.evidence import Evidence
-from looptrap.detect.mask import mask
+from looptrap.detect.poll import PATIENCE
+from looptrap.detect.signals.wording import tools
 from looptrap.detect.trajectory import Round, Trajectory
 
 
@@ -19,31 +19,26 @@ class Repeat:
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how often the latest round has happened; None when it was the first time."""
-        rounds = trajectory.latest(self._rounds)
-        if not rounds or not rounds[0].calls:
+        first = trajectory.latest(1)
+        if not first or not first[0].calls or trajectory.asks_anew:
             return None
-        latest = self._essence(rounds[0])
-        equal = [age for age, one in enumerate(rounds) if self._essence(one) == latest]
-        if len(equal) < 2:
+        rounds = trajectory.since_change(self._rounds)
+        equal = [age for age, one in enumerate(rounds) if self._is_equal(one, rounds[0])]
+        count = len(equal)
+        if count > 1 and rounds[0].is_poll:
+            # Unchanged polling is honest for longer: looked at further back, it weighs less.
+            rounds = trajectory.since_change(self._rounds * PATIENCE)
+            equal = [age for age, one in enumerate(rounds) if self._is_equal(one, rounds[0])]
+            count = len(equal) // PATIENCE
+        if count < 2:
             return None
-        names = " + ".join(sorted({call.name for call in rounds[0].calls}))
         same = "the same arguments and result" if self._with_results else "the same arguments"
         return Evidence(
             signal="repeat",
-            what=f"{names} with {same}, {len(equal)} times in {len(rounds)} rounds",
-            count=len(equal),
+            what=f"{tools(rounds[0])} with {same}, {len(equal)} times in {len(rounds)} rounds",
+            count=count,
             ago=equal[-1],
         )
 
-    def _essence(self, one: Round) -> frozenset[tuple[str, str, bytes]]:
-        """Return what counts of a round; parallel twins are one, their order is none."""
-        return frozenset(
-            (
-                call.name,
-                call.arguments,
-                normalise([mask(result.text)])
-                if result is not None and self._with_results
-                else b"",
-            )
-            for call, result in zip(one.calls, one.results, strict=True)
-        )
+    def _is_equal(self, one: Round, latest: Round) -> bool:
+        return one.repeats(latest) if self._with_results else one.asked == latest.asked

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from looptrap.detect.signals import ROUNDS
 from looptrap.detect.window import Window, WindowKind
 from looptrap.errors import ConfigError, Problem
 from looptrap.policy.action import Action, Ladder
@@ -24,13 +25,11 @@ ONLY = {
     "similarity": ("conversation", "request", "tool"),
     "tail": ("conversation",),
     "parts": ("conversation", "repeat"),
-    "rounds": ("repeat",),
+    "rounds": tuple(ROUNDS),
     "window": SCOPES,
     "window_kind": SCOPES,
 }
 """Settings that mean something only to rules that watch one of these."""
-
-ROUNDS = 12
 
 PARTS = {"conversation": ("all", "content"), "repeat": ("all", "calls")}
 
@@ -51,17 +50,16 @@ def _rule_mistakes(given: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem("", f"has {single} and thresholds, needs one or the other")
     elif "threshold" not in given and "thresholds" not in given:
         yield Problem("", "has neither threshold nor thresholds, needs one of them")
-    if watch == "repeat":
-        yield from _unreachable(given)
+    if watch is not None and watch in ROUNDS:
+        yield from _unreachable(given, given.get("rounds") or ROUNDS[watch])
 
 
-def _unreachable(given: Mapping[str, Any]) -> Iterator[Problem]:
-    rounds = given.get("rounds", ROUNDS)
+def _unreachable(given: Mapping[str, Any], rounds: int) -> Iterator[Problem]:
     steps = {"threshold": given.get("threshold")} | {
         f"thresholds.{action}": count for action, count in (given.get("thresholds") or {}).items()
     }
     for place, count in steps.items():
-        if rounds and count and count > rounds:
+        if count and count > rounds:
             yield Problem(
                 place, f"is {count}, must be {rounds} or less (no more rounds are looked at)"
             )
@@ -137,9 +135,9 @@ RULE = Table(
         Field(
             name="rounds",
             kind=Number(low=2, high=40, whole=True),
-            default=ROUNDS,
             get=_if_meant("rounds", lambda rule: rule.rounds),
-            doc="how many of the latest rounds are looked at; `repeat` only",
+            doc="how many of the latest rounds a history signal looks at; without it, as many as it"
+            " mostly needs",
         ),
         Field(
             name="window",

@@ -1,0 +1,252 @@
+"""What detection catches and what it spares, on runs that people have read and labelled.
+
+python -m bench.quality RUNS.jsonl[.gz] [--preset default | --config FILE] [--json] [--misses]
+
+A run is blocked when it was refused, and warned of when anything was done, a refusal included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from multiprocessing import Pool, cpu_count
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from looptrap.call.model import Message
+from looptrap.config import load
+from looptrap.errors import CallError, ConfigError
+from looptrap.policy.policy import Policy
+from looptrap.replay.file import lines
+from looptrap.replay.play import enforced, play
+from looptrap.replay.result import First, Result
+from looptrap.replay.run import Judged, Run, read_run
+from looptrap.replay.score import Case, Score
+
+OURS = "looptrap"
+EQUAL_CALLS = "3 equal calls in a row"
+EQUAL_TAILS = "last 3 messages 5 times"
+
+
+class Measured(msgspec.Struct, frozen=True):
+    """One run: what we found, and how each detector does on it."""
+
+    id: str
+    judged: Judged | None
+    result: Result
+    cases: dict[str, Case]
+
+
+def measure(policies: Sequence[Policy], line: tuple[int, bytes]) -> Measured | str:
+    """Play one run; return in words what is wrong with a line that is none."""
+    number, text = line
+    try:
+        run = read_run(text, f"line {number}")
+    except CallError as error:
+        return f"line {number}: {error}"
+    result = play(run, policies)
+    firsts = {
+        OURS: result.first,
+        EQUAL_CALLS: First(block=equal_calls(run)),
+        EQUAL_TAILS: First(block=equal_tails(run)),
+    }
+    cases = {name: Case.of(run, first) for name, first in firsts.items()}
+    return Measured(run.id, run.judged, result, cases)
+
+
+def equal_calls(run: Run, times: int = 3) -> int | None:
+    """Return the first request after so many turns in a row with the same tool calls."""
+    latest: list[frozenset[tuple[str, str]]] = []
+    for index, end in enumerate(run.ends):
+        if len(latest) >= times and latest[-1] and len(set(latest[-times:])) == 1:
+            return index
+        if end < len(run.messages):
+            calls = run.messages[end].calls
+            latest.append(frozenset((call.name, call.arguments) for call in calls))
+    return None
+
+
+def equal_tails(run: Run, tail: int = 3, times: int = 5) -> int | None:
+    """Return the first request whose last messages are seen for the so-manieth time."""
+    seen: dict[tuple[object, ...], int] = {}
+    for index, end in enumerate(run.ends):
+        key = tuple(map(_said, run.messages[max(0, end - tail) : end]))
+        seen[key] = seen.get(key, 0) + 1
+        if seen[key] >= times:
+            return index
+    return None
+
+
+def _said(message: Message) -> tuple[object, ...]:
+    """Return a message without the ids that differ each time."""
+    return (
+        message.role,
+        message.text,
+        tuple((call.name, call.arguments) for call in message.calls),
+        tuple(result.text for result in message.results),
+    )
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    for line in lines(path):
+        yield line.number, line.text or b""
+
+
+def measure_all(path: Path, policies: Sequence[Policy]) -> Iterator[Measured]:
+    """Yield every run measured, in the order of the file, on all cores."""
+    with Pool(cpu_count()) as pool:
+        for found in pool.imap(partial(measure, policies), read_lines(path), chunksize=4):
+            if isinstance(found, str):
+                print(f"skipped: {found}", file=sys.stderr)
+            else:
+                yield found
+
+
+HEADINGS = (
+    "block recall", "warn recall", "false blocks", "false warns", "hard blocked", "hard warned",
+    "unjudged blocked", "calls", "waste saved",
+)  # fmt: skip
+
+
+def row(score: Score) -> list[str]:
+    calls, spared = score.calls_until_caught, score.share_spared
+    return [
+        _share(score.loops.refused, score.loops.runs),
+        _share(score.loops.flagged, score.loops.runs),
+        f"{score.honest.refused}/{score.honest.runs}",
+        f"{score.honest.flagged}/{score.honest.runs}",
+        f"{score.hard.refused}/{score.hard.runs}",
+        f"{score.hard.flagged}/{score.hard.runs}",
+        _share(score.unjudged.refused, score.unjudged.runs),
+        "–" if calls is None else f"{calls:g}",
+        "–" if spared is None else f"{spared:.0%}",
+    ]
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part}/{whole} {part / whole:.3f}" if whole else "–"
+
+
+def print_table(first: str, rows: Mapping[str, Score]) -> None:
+    table = [[first, *HEADINGS], *([name, *row(score)] for name, score in rows.items())]
+    widths = [max(len(line[i]) for line in table) for i in range(len(table[0]))]
+    for line in table:
+        cells = [cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True)]
+        print("  ".join([line[0].ljust(widths[0]), *cells]))
+
+
+def scores_by_kind(runs: Iterable[Measured]) -> dict[str, Score]:
+    kinds: dict[str, list[Case]] = {}
+    for one in runs:
+        if one.judged is not None and one.judged.label:
+            kinds.setdefault(f"{one.judged.label} {one.judged.kind or '?'}", []).append(
+                one.cases[OURS]
+            )
+    return {kind: Score.of(kinds[kind]) for kind in sorted(kinds)}
+
+
+def print_misses(runs: Sequence[Measured]) -> None:
+    """List the loops that were not blocked, and everything else that was blocked or warned of."""
+    for heading, chosen in (
+        ("loops not blocked", [r for r in runs if _is(r, "loop") and not r.cases[OURS].is_refused]),
+        ("ok, blocked", [r for r in runs if _is(r, "ok") and r.cases[OURS].is_refused]),
+        ("unjudged, blocked", [r for r in runs if _is(r, "") and r.cases[OURS].is_refused]),
+        ("ok, warned", [r for r in runs if _is(r, "ok") and _is_only_flagged(r)]),
+    ):
+        print(f"\n{heading}: {len(chosen)}")
+        for one in chosen:
+            print(f"  {one.id}  {_story(one)}")
+
+
+def _is(one: Measured, label: str) -> bool:
+    return (one.judged.label if one.judged is not None else "") == label
+
+
+def _is_only_flagged(one: Measured) -> bool:
+    return one.cases[OURS].is_flagged and not one.cases[OURS].is_refused
+
+
+def _story(one: Measured) -> str:
+    judged, result = one.judged, one.result
+    said = f"{judged.kind or '?'} from {judged.first_loop_step}" if judged is not None else "–"
+    first = result.first
+    at = ", ".join(f"{name} at {turn}" for name, turn in _reached(first)) or "nothing"
+    why = "; ".join(evidence.what for evidence in result.evidence)
+    return f"[{said}, {result.calls} calls] {at}  {result.rule or ''} {result.signal or ''}: {why}"
+
+
+def _reached(first: First) -> list[tuple[str, int]]:
+    return [
+        (name, turn) for name, turn in msgspec.structs.asdict(first).items() if turn is not None
+    ]
+
+
+def as_json(rows: Mapping[str, Score]) -> dict[str, Any]:
+    return {
+        name: {
+            "block_recall": score.recall,
+            "warn_recall": score.flag_recall,
+            "precision": score.precision,
+            "calls_until_caught": score.calls_until_caught,
+            "waste_saved": score.share_spared,
+            **{
+                group: msgspec.structs.asdict(getattr(score, group))
+                for group in ("loops", "honest", "hard", "unjudged")
+            },
+        }
+        for name, score in rows.items()
+    }
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.quality",
+        description="Measure detection on labelled runs, beside two simple detectors.",
+    )
+    parser.add_argument("runs", type=Path, help="JSONL, plain or gzip, some lines with `judged`")
+    parser.add_argument("--preset", help="the policies to measure  [default]")
+    parser.add_argument("--config", help="a configuration file, in place of a preset")
+    parser.add_argument("--json", action="store_true", help="print the figures as one JSON object")
+    parser.add_argument("--misses", action="store_true", help="list what was decided wrongly")
+    given = parser.parse_args()
+    if not given.runs.is_file():
+        parser.error(
+            f"{given.runs}: there is no such file; labelled runs do not ship with Looptrap"
+        )
+    return given
+
+
+def main() -> None:
+    given = options()
+    try:
+        policies = enforced(load(given.config, flags={"preset": given.preset}).policies)
+    except ConfigError as error:
+        sys.exit(str(error))
+    started = time.perf_counter()
+    try:
+        runs = list(measure_all(given.runs, policies))
+    except OSError as error:
+        sys.exit(f"{given.runs}: {error}")
+    detectors = {
+        name: Score.of(one.cases[name] for one in runs) for name in (OURS, EQUAL_CALLS, EQUAL_TAILS)
+    }
+    kinds = scores_by_kind(runs)
+    if given.json:
+        print(json.dumps({"detectors": as_json(detectors), "kinds": as_json(kinds)}, indent=2))
+        return
+    print_table("detector", detectors)
+    print()
+    print_table("kind", kinds)
+    if given.misses:
+        print_misses(runs)
+    print(f"\n{len(runs)} runs in {time.perf_counter() - started:.1f} s", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

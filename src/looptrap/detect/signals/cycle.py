@@ -1,0 +1,57 @@
+"""`cycle`: a block of several rounds comes again and again, with equal calls and results."""
+
+from __future__ import annotations
+
+from looptrap.detect.evidence import Evidence
+from looptrap.detect.signals.wording import tools
+from looptrap.detect.trajectory import Round, Trajectory
+
+SHORTEST, LONGEST = 2, 8
+"""How many rounds a block has; one round that comes again is a `repeat`."""
+
+
+class Cycle:
+    """Counts how often the latest block has come, one time right after the other."""
+
+    __slots__ = ("_rounds",)
+
+    def __init__(self, rounds: int, with_results: bool) -> None:  # noqa: ARG002 - results count
+        self._rounds = rounds
+
+    def __call__(self, trajectory: Trajectory) -> Evidence | None:
+        """Return the block that came most often; None when none came twice."""
+        if trajectory.asks_anew:
+            return None
+        recent = trajectory.latest(LONGEST + 1)
+        if not any(one.asked == recent[0].asked for one in recent[1:]):
+            return None
+        rounds = trajectory.latest(self._rounds)
+        best, length = 1, 0
+        for size in range(SHORTEST, min(LONGEST, len(rounds) // 2) + 1):
+            times = _times(rounds, size)
+            if times > best:
+                best, length = times, size
+        if best < 2:
+            return None
+        names = " → ".join(tools(one) for one in reversed(rounds[:length]))
+        return Evidence(
+            signal="cycle",
+            what=f"{names}, with equal arguments and results, {best} times in a row",
+            count=best,
+            ago=best * length - 1,
+        )
+
+
+def _times(rounds: list[Round], size: int) -> int:
+    """Return how often the latest `size` rounds stand one after the other."""
+    if not all(one.calls for one in rounds[:size]):
+        return 1
+    if all(one.asked == rounds[0].asked for one in rounds[1:size]):
+        return 1  # one call over and over
+    times = 1
+    while (times + 1) * size <= len(rounds):
+        block = rounds[times * size : (times + 1) * size]
+        if not all(one.repeats(two) for one, two in zip(block, rounds, strict=False)):
+            break
+        times += 1
+    return times

@@ -1,0 +1,10 @@
+"""How evidence names what it saw: by tools and counts only."""
+
+from __future__ import annotations
+
+from looptrap.detect.trajectory import Round
+
+
+def tools(one: Round) -> str:
+    """Return the names of the tools of a round."""
+    return " + ".join(sorted(one.names))

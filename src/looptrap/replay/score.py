@@ -1,0 +1,161 @@
+"""How well verdicts agree with what people who read the runs say of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+import msgspec
+
+from looptrap.policy.action import Action
+from looptrap.replay.result import First
+from looptrap.replay.run import Judged, Run
+
+
+class Case(msgspec.Struct, frozen=True, gc=False):
+    """A run's label, if it has one, beside what was first done about it and when."""
+
+    first: First
+    judged: Judged | None = None
+    wasted: int = 0
+    """Bytes of the prompts that a loop cost after it had begun."""
+    spared: int = 0
+    """Those of them that a refusal would have spared."""
+
+    @classmethod
+    def of(cls, run: Run, first: First) -> Case:
+        """Weigh what a run wasted against what its first refusal would have spared."""
+        judged, refused = run.judged, first.refusal()
+        if judged is None or judged.label != "loop" or judged.first_loop_step is None:
+            return cls(first, judged)
+        wasted = spared = 0
+        for turn in range(max(judged.first_loop_step + 1, 0), len(run.turns)):
+            size = run.prompt_bytes(turn)
+            wasted += size
+            if refused is not None and turn >= refused:
+                spared += size
+        return cls(first, judged, wasted, spared)
+
+    @property
+    def label(self) -> str:
+        """Return `loop`, `ok`, or nothing."""
+        return self.judged.label if self.judged is not None else ""
+
+    @property
+    def is_labelled(self) -> bool:
+        return self.label in ("loop", "ok")
+
+    @property
+    def is_refused(self) -> bool:
+        return self.first.refusal() is not None
+
+    @property
+    def is_flagged(self) -> bool:
+        """Whether anything was done at all, be it a warning."""
+        return self.first.at_least(Action.WARN) is not None
+
+
+class Group(msgspec.Struct, gc=False):
+    """Runs of one label: how many, how many flagged, and of those how many refused."""
+
+    runs: int = 0
+    flagged: int = 0
+    refused: int = 0
+
+    def add(self, case: Case) -> None:
+        """Count a run."""
+        self.runs += 1
+        self.flagged += case.is_flagged
+        self.refused += case.is_refused
+
+
+class Score(msgspec.Struct):
+    """Counts over any number of runs, in the same memory."""
+
+    loops: Group = msgspec.field(default_factory=Group)
+    honest: Group = msgspec.field(default_factory=Group)
+    """Runs labelled `ok`."""
+    hard: Group = msgspec.field(default_factory=Group)
+    """Those of them that look like loops."""
+    unjudged: Group = msgspec.field(default_factory=Group)
+    wasted: int = 0
+    spared: int = 0
+    delays: Counter[int] = msgspec.field(default_factory=Counter)
+    """How many loops were refused so many calls after they had begun."""
+
+    @classmethod
+    def of(cls, cases: Iterable[Case]) -> Score:
+        """Return the score over these cases."""
+        score = cls()
+        for case in cases:
+            score.add(case)
+        return score
+
+    def add(self, case: Case) -> None:
+        """Count a run."""
+        match case.label:
+            case "loop":
+                self.loops.add(case)
+                self._add_waste(case)
+            case "ok":
+                self.honest.add(case)
+                if case.judged is not None and case.judged.hard_negative:
+                    self.hard.add(case)
+            case _:
+                self.unjudged.add(case)
+
+    def _add_waste(self, case: Case) -> None:
+        self.wasted += case.wasted
+        self.spared += case.spared
+        refused = case.first.refusal()
+        began = case.judged.first_loop_step if case.judged is not None else None
+        if refused is not None and began is not None:
+            self.delays[refused - began] += 1
+
+    @property
+    def has_labels(self) -> bool:
+        return bool(self.loops.runs or self.honest.runs)
+
+    @property
+    def recall(self) -> float | None:
+        """The share of loops refused."""
+        return share(self.loops.refused, self.loops.runs)
+
+    @property
+    def flag_recall(self) -> float | None:
+        """The share of loops flagged."""
+        return share(self.loops.flagged, self.loops.runs)
+
+    @property
+    def precision(self) -> float | None:
+        """The share of loops among the labelled runs refused."""
+        return share(self.loops.refused, self.loops.refused + self.honest.refused)
+
+    @property
+    def share_spared(self) -> float | None:
+        """The share of the wasted prompt bytes that refusals would have spared."""
+        return share(self.spared, self.wasted)
+
+    @property
+    def calls_until_caught(self) -> float | None:
+        """The median, over the loops refused, of the calls since they began."""
+        total = self.delays.total()
+        if not total:
+            return None
+        ordered = sorted(self.delays.items())
+        low, high = _at(ordered, (total - 1) // 2), _at(ordered, total // 2)
+        return (low + high) / 2
+
+
+def share(part: int, whole: int) -> float | None:
+    """Return a part of a whole; None of nothing."""
+    return part / whole if whole else None
+
+
+def _at(ordered: Iterable[tuple[int, int]], place: int) -> int:
+    """Return the value at a place among values that are given with how often they occur."""
+    for value, times in ordered:
+        if place < times:
+            return value
+        place -= times
+    raise IndexError(place)

@@ -1,0 +1,188 @@
+"""What a tool's result says: that it failed, that there was nothing, or something."""
+
+from time import process_time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from looptrap.detect.failure import failure_of, is_fruitless
+
+LONG_FILE = "\n".join(
+    f"def read_{n}(path):\n    raise ValueError(f'error in {{path}}, cannot read {n}')"
+    if n == 20
+    else f"def read_{n}(path):\n    return open(path).read({n})"
+    for n in range(40)
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("bash: frobnicate: command not found", id="shell: no such command"),
+        pytest.param("ls: cannot access 'x': No such file or directory", id="shell: no such file"),
+        pytest.param("rm: /etc/hosts: Permission denied", id="shell: denied"),
+        pytest.param("curl: (28) Operation timed out after 5001 ms", id="shell: timed out"),
+        pytest.param("fatal: not a git repository", id="git: fatal"),
+        pytest.param(
+            'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n'
+            "    main()\nKeyError: 'total'",
+            id="traceback",
+        ),
+        pytest.param(
+            "Traceback (most recent call last):\n"
+            + '  File "a.py", line 3, in main\n    main()\n' * 60
+            + "RecursionError: maximum recursion depth exceeded",
+            id="long traceback",
+        ),
+        pytest.param(
+            "collected 200 items\n" + "tests/test_a.py .......... ok\n" * 60 + "ValueError: no",
+            id="the exception in the last line of a long output",
+        ),
+        pytest.param('{"error": "quota used up"}', id="JSON error"),
+        pytest.param('{"error": {"code": 404, "message": "no order"}}', id="JSON error object"),
+        pytest.param("<returncode>1</returncode>\n<output>\nkilled\n</output>", id="return code"),
+        pytest.param("Exit code: 2\nusage: tool [-h]", id="exit code"),
+        pytest.param("done\n[exit status 127]", id="exit status at the end"),
+        pytest.param("compiled\n" * 500 + "exit code 2", id="exit code after a long output"),
+        pytest.param("Error: old text not found in total.py", id="a failed edit"),
+        pytest.param("429 Too Many Requests: invalid until later", id="refused for now"),
+    ],
+)
+def test_is_a_failure(text):
+    assert failure_of(text)
+    assert len(failure_of(text)) <= 300
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("", id="empty success"),
+        pytest.param("ok", id="ok"),
+        pytest.param("12 passed in 0.21s", id="tests that pass"),
+        pytest.param("exit code: 0\nerror handling tested", id="exit code 0 and the word error"),
+        pytest.param(
+            "<returncode>0</returncode>\n<output>\nerror.log\nfailed.txt\n</output>",
+            id="return code 0 and the word error",
+        ),
+        pytest.param(LONG_FILE, id="a long file that contains the word error"),
+        pytest.param("value = 1\n" * 100 + "error\n" + "value = 2\n" * 100, id="amid a long text"),
+        pytest.param("mirrors, terrors and failsafes", id="words that merely contain it"),
+        pytest.param('{"items": [1, 2], "next": null}', id="JSON data"),
+    ],
+)
+def test_is_no_failure(text):
+    assert failure_of(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        pytest.param("", "failed", id="nothing said"),
+        pytest.param(" \n\t\n", "failed", id="only white space"),
+        pytest.param("Not  today", "not today", id="in words of its own"),
+    ],
+)
+def test_the_dialects_flag_makes_it_a_failure(text, form):
+    assert failure_of(text) is None
+    assert failure_of(text, is_error=True) == form
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param("error in line 12", "error in line 340", id="line numbers"),
+        pytest.param("10:02:11 error: no route", "23:59:01 error: no route", id="times"),
+        pytest.param("failed after 0.21s", "failed after 13.5s", id="durations"),
+        pytest.param("Error: got 4, want 3", "Error: got 17, want 3", id="plain numbers"),
+        pytest.param("error at 0x7ffe12", "error at 0x55d0aa", id="addresses"),
+        pytest.param("ERROR:  not found", "error: not found\n", id="case and white space"),
+        pytest.param(
+            "error: x\n" + "a\n" * 400, "error: x\n" + "b\n" * 420, id="what a long output holds"
+        ),
+    ],
+)
+def test_the_same_failure_has_one_form(one, other):
+    # What surrounds a long output's error is content: only its head and tail are looked at.
+    assert failure_of(one) == failure_of(other) is not None
+
+
+def test_different_failures_have_different_forms():
+    assert failure_of("Error: no such table") != failure_of("Error: disk is full")
+
+
+@given(first=st.integers(0, 10**12), second=st.integers(0, 10**12))
+def test_numbers_do_not_change_a_failures_form(first, second):
+    assert failure_of(f"error: {first} items left") == failure_of(f"error: {second} items left")
+
+
+@given(text=st.text(max_size=2000), is_error=st.booleans())
+def test_any_text_is_read(text, is_error):
+    failure = failure_of(text, is_error)
+    assert failure is None or len(failure) <= 300
+    assert failure is not None or not is_error or "code" in text.lower() or "status" in text.lower()
+    assert is_fruitless(text) in (True, False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("", id="empty"),
+        pytest.param(" \n", id="white space"),
+        pytest.param("[]", id="an empty list"),
+        pytest.param("{}", id="an empty object"),
+        pytest.param("no matches found", id="no matches found"),
+        pytest.param("No results found for 'frobnicate'.", id="no results for"),
+        pytest.param("0 matches", id="0 matches"),
+        pytest.param("Found 0 results in 12 files", id="found 0 results"),
+        pytest.param("nothing found", id="nothing found"),
+        pytest.param(
+            "Your command ran successfully and did not produce any output.",
+            id="no output, in words",
+        ),
+    ],
+)
+def test_is_fruitless_and_no_failure(text):
+    assert is_fruitless(text)
+    assert failure_of(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("ok", id="ok"),
+        pytest.param("7", id="a number"),
+        pytest.param("a.txt", id="a listing"),
+        pytest.param("10 results", id="10 results"),
+        pytest.param("no problem at all", id="a sentence with no"),
+        pytest.param("no matches\n" + "but a page of text\n" * 60, id="a long text that says so"),
+    ],
+)
+def test_is_not_fruitless(text):
+    assert not is_fruitless(text)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        pytest.param("e", id="one letter"),
+        pytest.param("error ", id="the word"),
+        pytest.param("\n", id="empty lines"),
+        pytest.param("exit code ", id="exit codes without a number"),
+        pytest.param("returncode=", id="return codes without a number"),
+        pytest.param("A.B.", id="dotted names"),
+        pytest.param("can't not does not ", id="half words"),
+        pytest.param("0", id="digits"),
+        pytest.param("12:", id="almost times"),
+        pytest.param("deadbeef-", id="almost ids"),
+        pytest.param("no ", id="no and no"),
+    ],
+)
+@pytest.mark.parametrize("is_error", [False, True])
+def test_a_hostile_result_costs_no_more_than_its_ends(unit, is_error):
+    text = unit * (4_000_000 // len(unit))
+    begun = process_time()
+    failure_of(text, is_error)
+    is_fruitless(text)
+    # Quadratic work on this much would take hours: the bound is generous on purpose.
+    assert process_time() - begun < 2
