@@ -253,10 +253,8 @@ def is_retry(headers: Iterable[tuple[bytes, bytes]]) -> bool:
 
 def _seen(watches: Iterable[Reading], call: Call) -> Iterator[Seen]:
     """Yield what the history shows that is worth a verdict; one kept elsewhere shows nothing."""
-    if call.chain or (call.peek is not None and call.raws and call.peek(call.raws[-1]) == "user"):
-        return
     trajectory = Trajectory(call)
-    if not trajectory.latest(1):
+    if call.chain or not trajectory.latest(1):
         return
     for watch in watches:
         evidence = watch.signal(trajectory)

@@ -54,6 +54,9 @@ def test_a_round_is_what_was_said_called_and_brought_back(write):
         pytest.param([], 0, id="nothing done yet"),
         pytest.param([LS, Person("And now?")], 0, id="a person has just spoken"),
         pytest.param([LS, LS, Person("And now?"), CAT], 1, id="only what came after"),
+        pytest.param([LS, Person("continue"), CAT], 2, id="an injected 'continue' is no person"),
+        pytest.param([LS, Person("Please continue."), CAT], 2, id="however it is written"),
+        pytest.param([LS, Person("Continue with the docs"), CAT], 1, id="a task is a person's"),
         pytest.param([LS, says("Hm."), CAT], 3, id="what the assistant says is a round too"),
     ],
 )

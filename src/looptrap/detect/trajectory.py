@@ -23,6 +23,14 @@ ALIKE = 85.0
 """Per cent from which on two texts are almost the same."""
 
 
+PROMPT = 40
+_INJECTED = re.compile(
+    r"\W*(?:please\s+)?(?:continue|go on|go ahead|proceed|keep going|carry on|next(?: step)?"
+    r"|resume)(?:\s+please)?\W*",
+    re.IGNORECASE,
+)
+"""What loops around a model say to keep it going."""
+
 LOOKED_THROUGH = 40
 """In so many of the latest messages a call is looked for before they are read."""
 
@@ -223,7 +231,7 @@ def _backwards(call: Call) -> Iterator[Round]:
     for message in call.backwards():
         if message.results:
             answers.append(message)
-        if _is_person(message):
+        if begins_turn(message):
             return
         if message.role == "assistant":
             yield Round(message, answers)
@@ -239,7 +247,7 @@ def _peeking(raws: Sequence[Raw], peek: Callable[[Raw], str], read: Reader) -> I
         elif role == "assistant":
             yield Round(raw, answers, read)
             answers = []
-        elif role == "user":
+        elif role == "user" and (memoryview(raw).nbytes > 4 * PROMPT or begins_turn(read(raw))):
             return
 
 
@@ -248,5 +256,8 @@ def _take(results: dict[str, list[ToolResult]], call: ToolCall) -> ToolResult | 
     return waiting.pop() if waiting else None
 
 
-def _is_person(message: Message) -> bool:
-    return message.role == "user" and not message.results
+def begins_turn(message: Message) -> bool:
+    """Say whether a person speaks; a harness that merely says "continue" is none."""
+    if message.role != "user" or message.results:
+        return False
+    return len(message.text) > PROMPT or _INJECTED.fullmatch(message.text) is None

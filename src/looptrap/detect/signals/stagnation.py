@@ -27,6 +27,9 @@ class Stagnation:
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how many results were not new; None while there are few rounds, or new results."""
+        first = trajectory.latest(1)
+        if not first or _is_plain_success(first[0], trajectory):
+            return None
         recent = trajectory.latest(RECENT + 1)
         if len(recent) <= RECENT or not any(_is_seen(recent[0], one) for one in recent[1:]):
             return None
@@ -40,6 +43,11 @@ class Stagnation:
             count=count,
             ago=len(rounds) - 1,
         )
+
+
+def _is_plain_success(latest: Round, trajectory: Trajectory) -> bool:
+    """Say whether something new was asked, and worked: then nothing stagnates, and most is so."""
+    return latest.failure is None and not latest.is_fruitless and trajectory.asks_anew
 
 
 def _stale(rounds: list[Round]) -> int:
