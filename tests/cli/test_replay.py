@@ -19,6 +19,7 @@ name = "test"
   [[policies.rules]]
   name = "same-end"
   watch = "conversation"
+  parts = "content"
   tail = 2
   thresholds = { warn = 2, block = 3 }
 """

@@ -216,3 +216,25 @@ async def test_the_async_client_too(gateway, provider):
                 model="gpt-5.3", messages=[{"role": "user", "content": "x"}]
             )
     assert provider.calls == 5
+
+
+def run_agent(client, calls):
+    """Ask for a tool, give it the same answer each time, and note every call that was made."""
+    messages = [{"role": "user", "content": "Where is order 5?"}]
+    tools = [{"type": "function", "function": {"name": "find_order", "parameters": {}}}]
+    while len(calls) < 50:
+        answer = client.chat.completions.create(model="m", messages=messages, tools=tools)
+        said = answer.choices[0].message
+        calls.append(said.tool_calls[0].id)
+        messages.append(said.model_dump(exclude_none=True))
+        messages.append({"role": "tool", "tool_call_id": calls[-1], "content": "in Rome"})
+
+
+def test_an_agent_that_repeats_itself_is_stopped_by_its_own_history(client, provider):
+    provider._script = [Reply.tool_call("find_order", {"number": 5})]
+    calls = []
+    with pytest.raises(openai.RateLimitError) as caught:
+        run_agent(client, calls)
+    assert len(calls) == provider.calls == 5
+    assert caught.value.response.headers["x-looptrap-rule"] == "no-progress"
+    assert caught.value.code == "recursive_loop_detected"

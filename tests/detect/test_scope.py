@@ -82,6 +82,11 @@ def test_the_same_conversation(one, other):
             chat(assistant(), result("a")), chat(assistant(), result("b")), id="the result"
         ),
         pytest.param(
+            chat(user("x"), assistant(), result("running"), assistant(), result("running")),
+            chat(user("x"), *[assistant(), result("running")] * 3),
+            id="a longer history behind the same results: polling",
+        ),
+        pytest.param(
             chat(user("x"), assistant(text="a"), result("b")),
             chat(user("x"), assistant(text="b"), result("a")),
             id="which text is whose",

@@ -58,6 +58,11 @@ def policies(seconds: float = 3600, tail: int = 2, **thresholds: int) -> tuple[P
     """One rule that counts equal ends of conversations."""
     ladder = Ladder({Action(name): count for name, count in thresholds.items()})
     rule = Rule(
-        name="same-end", watch="conversation", tail=tail, ladder=ladder, window=Window(seconds)
+        name="same-end",
+        watch="conversation",
+        parts="content",
+        tail=tail,
+        ladder=ladder,
+        window=Window(seconds),
     )
     return (Policy(name="test", rules=(rule,)),)

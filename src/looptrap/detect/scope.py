@@ -30,7 +30,8 @@ def conversation(tail: int, with_tools: bool, masked: bool) -> Content:
     """The retry of the same prompt: the model and the last `tail` messages.
 
     Without tools only the texts count; ids of tool calls never do. A chain id stands for the
-    history that the provider keeps.
+    history that the provider keeps. Where tools have just answered, the length of the history
+    counts too: polling sees the same last messages again and again, and is no retry.
     """
 
     def content(call: Call) -> bytes | None:
@@ -40,6 +41,9 @@ def conversation(tail: int, with_tools: bool, masked: bool) -> Content:
         if not messages:
             return None
         texts = [call.model, call.chain]
+        if with_tools and messages[-1].results:
+            # In the midst of a run a longer history is no retry: the signals judge that one.
+            texts.append(f"after {len(call.raws)}")
         for message in messages:
             mark = _MARKS.get(message.role) or f"?{message.role}" if with_tools else ""
             if message.calls or message.results:
