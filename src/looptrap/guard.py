@@ -22,7 +22,7 @@ from looptrap.call.body import read_body
 from looptrap.call.model import Call, Outcome
 from looptrap.detect.evidence import Evidence
 from looptrap.detect.fingerprint import key_of
-from looptrap.detect.trajectory import Trajectory
+from looptrap.detect.trajectory import Trajectory, is_fresh
 from looptrap.detect.window import Window, WindowKind
 from looptrap.errors import LoopDetectedError
 from looptrap.policy import preset
@@ -36,7 +36,6 @@ from looptrap.store.memory import MemoryStore
 from looptrap.store.model import Count, Hit, Trip
 
 SESSION_HEADERS = ("x-looptrap-session", "x-session-id", "x-zelyx-session-id")
-
 
 HISTORY_WINDOW = Window(3_600.0, WindowKind.REFRESHED)
 """How long it is remembered that a history was refused."""
@@ -142,7 +141,7 @@ class Guard:
                         key = watch.fingerprint.key(call, content)
                         plan.hits.append(Hit(key, watch.rule.window))
                         plan.watches.append(watch)
-            if binding.reading:
+            if binding.reading and not is_fresh(call):
                 plan.seen = [*plan.seen, *_seen(binding.reading, call)]
         for seen in plan.seen:
             if seen.watch.ladder.at(seen.evidence.count).refuses:

@@ -222,6 +222,14 @@ class Trajectory:
         return join([*with_texts, *(text for pair in asked for text in pair)])
 
 
+def is_fresh(call: Call) -> bool:
+    """Say, at next to no cost, that a person has just spoken; False where it takes more to know."""
+    if call.peek is None or not call.raws:
+        return False
+    last = call.raws[-1]
+    return memoryview(last).nbytes > 4 * PROMPT and call.peek(last) == "user"
+
+
 def _backwards(call: Call) -> Iterator[Round]:
     """Yield the rounds from the latest back; answers of tools stay unread where that is cheaper."""
     if call.peek is not None and call.read is not None:
