@@ -154,12 +154,14 @@ class Guard:
         if plan.killed is not None:
             ticket.verdict = plan.killed
             return ticket
-        remembered = iter(counts)
-        for watch, hit, count in zip(plan.watches, plan.hits, remembered, strict=False):
+        for index, watch in enumerate(plan.watches):
+            count = counts[index]
             if count.hits >= watch.ladder.first or count.cooldown_left > 0:
-                _judge_count(ticket, watch, hit.key, count)
-        for seen in plan.seen:
-            _judge_history(ticket, seen, remembered)
+                _judge_count(ticket, watch, plan.hits[index].key, count)
+        if plan.seen:
+            remembered = iter(counts[len(plan.watches) :])
+            for seen in plan.seen:
+                _judge_history(ticket, seen, remembered)
         return ticket
 
     def settle(self, ticket: Ticket, outcome: Outcome | None = None) -> None:
