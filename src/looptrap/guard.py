@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from looptrap.call.body import read_body
+from looptrap.call.header import SESSION_HEADERS, is_retry, session_of
 from looptrap.call.model import Call, Outcome
 from looptrap.detect.evidence import Evidence
 from looptrap.detect.fingerprint import key_of
@@ -34,8 +35,6 @@ from looptrap.policy.verdict import ALLOWED, Verdict
 from looptrap.policy.watch import Binding, Reading, Watch
 from looptrap.store.memory import MemoryStore
 from looptrap.store.model import Count, Hit, Trip
-
-SESSION_HEADERS = ("x-looptrap-session", "x-session-id", "x-zelyx-session-id")
 
 HISTORY_WINDOW = Window(3_600.0, WindowKind.REFRESHED)
 """How long it is remembered that a history was refused."""
@@ -203,13 +202,13 @@ class Guard:
         `request` is what an SDK is about to send (`{"model": …, "messages": […]}`) in any dialect.
         The ticket says what was decided; a `throttle` verdict's `delay` is the caller's to wait.
         """
-        fields = [(k.lower().encode(), v.encode()) for k, v in (headers or {}).items()]
+        sent = {name.lower().encode(): text.encode() for name, text in (headers or {}).items()}
         call = read_body(request, path)
-        call.request.headers = fields
+        call.request.headers = list(sent.items())
         call.request.caller = caller
         call.request.project = project
-        call.request.session = session or session_of(fields, self._session_headers)
-        call.request.is_retry = is_retry(fields)
+        call.request.session = session or session_of(sent, self._session_headers)
+        call.request.is_retry = is_retry(sent)
         ticket = self.admit(call, time.time() if now is None else now)
         with self._lock:
             self.settle(ticket)
@@ -235,21 +234,6 @@ class Guard:
                 now = time.time() if now is None else now
                 self.store.hit([Hit(key, HISTORY_WINDOW)], now)
         return known
-
-
-def session_of(headers: Iterable[tuple[bytes, bytes]], names: Sequence[bytes]) -> str:
-    """Return the session id that a client sent, by the first of `names` it used."""
-    sent = dict(headers)
-    for name in names:
-        if name in sent:
-            return sent[name].decode("latin-1")
-    return ""
-
-
-def is_retry(headers: Iterable[tuple[bytes, bytes]]) -> bool:
-    """Say whether an SDK marks the call as its own transport retry."""
-    count = dict(headers).get(b"x-stainless-retry-count", b"")
-    return count.isdigit() and int(count) > 0
 
 
 def _seen(watches: Iterable[Reading], call: Call) -> Iterator[Seen]:

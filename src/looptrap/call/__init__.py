@@ -3,6 +3,7 @@
 model                Request, Call, Message, ToolCall, ToolResult, Outcome
 read                 read(request): the table of path endings and who reads them
 body                 read_body(body): the same for calls inside a process, told by shape
+header               what clients say in headers: the session, a retry
 descriptor           descriptor(name): what tells one call from another (caller, model, header:…)
 content              canonical JSON, flattened text, broken messages: what all dialects read alike
 openai_chat          Chat Completions

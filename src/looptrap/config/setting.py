@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from looptrap.call.header import SESSION_HEADERS
 from looptrap.config.gateway import (
     GATEWAY,
     PROVIDER,
@@ -59,7 +60,7 @@ CONFIG: Table[Config] = Table(
         Field(
             name="session_headers",
             kind=Listing(Text(form="the name of a header", pattern=TOKEN), "header names"),
-            default=("X-Looptrap-Session", "X-Session-Id", "X-Zelyx-Session-Id"),
+            default=SESSION_HEADERS,
             doc="where a client may name its session; of several, the first in this list counts",
         ),
         Field(

@@ -6,11 +6,11 @@ from collections.abc import Container, Iterable, Sequence
 
 import msgspec
 
+from looptrap.call.header import RETRY_COUNT, is_retry, session_of
 from looptrap.wire.fields import HOP_BY_HOP, tokens
 
 Field = tuple[bytes, bytes]
 
-RETRY_COUNT = b"x-stainless-retry-count"
 NOT_FORWARDED = HOP_BY_HOP | {b"host", b"content-length", b"expect"}
 OUR_PREFIX = b"x-looptrap-"
 
@@ -84,14 +84,10 @@ class InboundReader:
         return fate
 
     def _note(self, inbound: Inbound, noted: dict[bytes, bytes]) -> None:
-        for name in self._sessions:
-            if name in noted:
-                inbound.session = noted[name].decode("latin-1")
-                break
+        inbound.session = session_of(noted, self._sessions)
         inbound.request_id = noted.get(b"x-request-id", b"")
         inbound.encoding = noted.get(b"content-encoding", b"").lower()
-        retry = noted.get(RETRY_COUNT, b"0")
-        inbound.is_retry = retry != b"0" and retry.isdigit()
+        inbound.is_retry = is_retry(noted)
         listed = tokens(noted.get(b"connection", b"")) - {b"", b"close", b"keep-alive"}
         if listed:
             kept = [one for one in inbound.forwarded if one[0] not in listed]

@@ -1,0 +1,25 @@
+"""Headers by which clients say something about a call: its session, and whether it is a retry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+SESSION_HEADERS = ("X-Looptrap-Session", "X-Session-Id", "X-Zelyx-Session-Id")
+"""Where a client may name its session, unless the operator says otherwise."""
+
+RETRY_COUNT = b"x-stainless-retry-count"
+"""How often OpenAI's and Anthropic's SDKs have tried before, by their own account."""
+
+
+def session_of(sent: Mapping[bytes, bytes], names: Iterable[bytes]) -> str:
+    """Return the session that a client named, by the first of `names` (lower-case) it used."""
+    for name in names:
+        if name in sent:
+            return sent[name].decode("latin-1")
+    return ""
+
+
+def is_retry(sent: Mapping[bytes, bytes]) -> bool:
+    """Say whether an SDK marks the call as its own transport retry."""
+    count = sent.get(RETRY_COUNT, b"")
+    return count.isdigit() and int(count) > 0
