@@ -44,7 +44,7 @@ $(VENV)/.made:
 	touch $@
 
 $(RUN_STAMP): pyproject.toml | $(VENV)/.made
-	$(BIN)/python -m pip install --quiet --editable '.[redis]'
+	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
 
 $(DEV_STAMP): pyproject.toml | $(VENV)/.made

@@ -1,6 +1,9 @@
 """What the gateway costs: Looptrap beside a plain nginx, and beside no proxy at all.
 
 python -m bench.gateway [--quick] [--only BODY ...] [--soak N] [--profile BODY] [--json FILE]
+python -m bench.gateway [--quick] --store | --instances N
+
+The second form measures what it costs to count together, in a Valkey that it starts itself.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from bench import rig, table
+from bench import rig, shared, table
 from bench.bodies import UNIQUE, agent, encoded, large, small
 from bench.rig import Load, MissingPartError, PartFailedError, Proxy
 from bench.table import Round, Row
@@ -50,7 +53,7 @@ class Bench:
         """Load a proxy for one round."""
         file = self._folder / f"{body}.json"
         if not file.exists():
-            file.write_bytes(encoded(BODIES[body]()))
+            file.write_bytes(encoded({**BODIES, **shared.BODIES}[body]()))
         return rig.load(
             proxy,
             file,
@@ -118,6 +121,21 @@ def profile(bench: Bench, folder: Path, provider: Proxy, preset: str, body: str)
     pstats.Stats(str(file)).sort_stats("tottime").print_stats(25)
 
 
+def count_together(
+    bench: Bench, folder: Path, provider: Proxy, options: argparse.Namespace, rounds: int
+) -> None:
+    """Print what a shared store costs a gateway, and what several gateways on one do."""
+    if options.store:
+        loads = [(body, number) for number in (CONNECTIONS, 1) for body in shared.BODIES]
+        for line in shared.compare(folder / "store", provider, bench.round, loads, rounds):
+            print(line)
+    if options.instances:
+        for line in shared.together(
+            folder / "instances", provider, bench.round, options.instances, rounds
+        ):
+            print(line)
+
+
 @contextmanager
 def started(folder: Path, provider: Proxy, preset: str) -> Iterator[list[Proxy]]:
     """Start every proxy that is installed; say which are not."""
@@ -139,6 +157,9 @@ def measure(options: argparse.Namespace, folder: Path) -> None:
         if options.profile:
             for body in options.profile:
                 profile(bench, folder, provider, options.preset, body)
+            return
+        if options.store or options.instances:
+            count_together(bench, folder, provider, options, rounds)
             return
         with started(folder, provider, options.preset) as proxies:
             idle = {proxy.name: proxy.rss() for proxy in proxies}
@@ -163,6 +184,8 @@ def main() -> None:
     parser.add_argument("--preset", default="default", help="the policies to measure with")
     parser.add_argument("--soak", type=int, default=0, metavar="N", help="is memory flat over N?")
     parser.add_argument("--profile", nargs="+", choices=BODIES, metavar="BODY", help="cProfile")
+    parser.add_argument("--store", action="store_true", help="beside a Valkey, and a cluster of it")
+    parser.add_argument("--instances", type=int, default=0, metavar="N", help="N on one Valkey")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found there too")
     options = parser.parse_args()
     if len(rig.cores()) < 2:

@@ -18,6 +18,7 @@ LAYERS = [
     {"config"},
     {"gateway", "replay", "client", "testing"},
     {"admin"},
+    {"supervisor"},
     {"cli"},
 ]
 """Lowest first: a module imports from its own room and from layers below, never up or across."""

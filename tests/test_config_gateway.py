@@ -46,7 +46,7 @@ def test_addresses(tmp_path, text, address):
         ('gateway.max_body = "32 pounds"', "gateway.max_body: is the text"),
         ('gateway.max_body = "1TB"', "gateway.max_body: is the text"),
         ("gateway.max_body = 10", "gateway.max_body: is 10, must be a size"),
-        ("gateway.workers = 2", 'gateway.workers: is 2, must be 1 with store = "memory"'),
+        ("gateway.workers = 0", "gateway.workers: is 0, must be 1 or more"),
         ('gateway.tls_cert = "c.pem"', "gateway: has tls_cert without tls_key, needs both"),
         ("gateway.idle_timeout = 0", "gateway.idle_timeout: is 0, must be more than 0"),
         ("gateway.lisen = 1", "gateway.lisen: is not a setting, did you mean listen?"),

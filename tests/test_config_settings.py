@@ -206,7 +206,7 @@ def test_what_is_not_written_is_as_the_rule_itself_has_it():
             {"watch": "conversations"},
             'watch: is the text "conversations", must be "conversation", "request", "session",'
             ' "tool", "repeat", "cycle", "same_error", "failing", "near_repeat", "mutating_repeat",'
-            ' "stagnation", "unknown_tool", "monologue" or "turn_budget", did you mean'
+            ' "stagnation", "unknown_tool", "monologue", "turn_budget" or "chant", did you mean'
             " conversation?",
             id="a misspelt scope",
         ),
@@ -249,6 +249,16 @@ def test_what_is_not_written_is_as_the_rule_itself_has_it():
             {"watch": "repeat", "threshold": 5, "rounds": 4},
             "threshold: is 5, must be 4 or less (no more rounds are looked at)",
             id="more repeats than rounds",
+        ),
+        pytest.param(
+            {"watch": "chant", "action": "nudge"},
+            'action: nudge means nothing to watch = "chant"',
+            id="too late for an answer",
+        ),
+        pytest.param(
+            {"watch": "tool", "similarity": "near"},
+            'similarity: is "near", which means nothing to watch = "tool"',
+            id="near what",
         ),
         pytest.param(
             {"watch": "repeat", "threshold": ..., "thresholds": {"warn": 3, "block": 13}},
@@ -384,3 +394,23 @@ LADDERS = st.fixed_dictionaries(
 def test_what_is_read_and_written_back_reads_the_same(rule):
     built = read(CONFIG, {"policies": [{"name": "p", "rules": [rule]}]})
     assert read(CONFIG, CONFIG.plain(built)) == built
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"thresholds": {"warn": 3}, "exempt": True}, "tools.poll: is exempt and has thresholds,"),
+        ({"thresholds": {"warn": 5, "block": 3}}, "tools.poll.thresholds: warn = 5 and block = 3:"),
+        ({"threshold": 3}, "tools.poll.threshold: is not a setting, did you mean thresholds?"),
+    ],
+)
+def test_says_what_is_wrong_with_a_tool(settings, expected):
+    assert mistakes({"tools": {"poll": settings}})[0].startswith(expected)
+
+
+def test_tools_are_read_and_written_back():
+    tools = {"poll": {"thresholds": {"warn": 20, "block": 60}, "exempt": False}}
+    made = read(CONFIG, {"tools": tools})
+    assert made.tools["poll"].ladder == Ladder({Action.WARN: 20, Action.BLOCK: 60})
+    assert CONFIG.plain(made)["tools"] == tools
+    assert ("tools.poll.exempt", False, "default") in list(made.effective())

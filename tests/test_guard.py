@@ -12,6 +12,7 @@ from looptrap.call.read import read
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.policy import KillSwitch, Policy, Project, Selector
 from looptrap.policy.rule import Rule
+from looptrap.policy.tool import ToolRule
 
 T = 1_800_000_000.0
 
@@ -546,3 +547,98 @@ def test_one_more_call_never_softens_the_verdict(hits, more):
     guard = Guard([policy(rule(thresholds=ladder, cooldown=5))])
     taken = [read_and_admit(guard, n / 10).verdict.action.severity for n in range(hits + more)]
     assert taken == sorted(taken)
+
+
+def run(rounds, tool="check_disk", result="full"):
+    """Return a request whose history is one call over and over."""
+    messages = [{"role": "user", "content": "Free some space on the disk, please."}]
+    for n in range(rounds):
+        called = {"id": f"c{n}", "type": "function", "function": {"name": tool, "arguments": "{}"}}
+        messages.append({"role": "assistant", "content": None, "tool_calls": [called]})
+        messages.append({"role": "tool", "tool_call_id": f"c{n}", "content": result})
+    return {"model": "m", "messages": messages}
+
+
+class TestProgress:
+    """The application says that it got on: histories begin anew, and nothing else does."""
+
+    NO_PROGRESS = rule("stuck", watch="repeat", thresholds={Action.BLOCK: 3}, cooldown=30)
+
+    def guard(self, *rules):
+        return Guard([policy(*(rules or (self.NO_PROGRESS,)))])
+
+    def ask(self, guard, rounds, token="", time=0.0, **options):
+        headers = {"X-Looptrap-Progress": token} if token else {}
+        return actions(guard, [time], run(rounds), headers=headers, **options)[0]
+
+    def test_a_new_word_begins_the_history_anew(self):
+        guard = self.guard()
+        assert self.ask(guard, 3) == "refused"
+        assert self.ask(guard, 4, "step 2") == "allow"
+
+    def test_from_then_on_rounds_count_again(self):
+        guard = self.guard()
+        done = [self.ask(guard, 5 + n, "step 2", time=n) for n in range(4)]
+        assert done == ["allow", "allow", "allow", "refused"]
+
+    def test_at_most_twenty_times_a_session(self):
+        guard = self.guard()
+        done = [self.ask(guard, 5 + n, f"step {n}", time=n) for n in range(24)]
+        assert done == ["allow"] * 20 + ["refused"] * 4
+
+    def test_sessions_and_callers_have_words_of_their_own(self):
+        guard = self.guard()
+        for n in range(25):
+            self.ask(guard, 5, f"step {n}", caller="one", session="a")
+        assert self.ask(guard, 5, "mine", caller="one", session="b") == "allow"
+        assert self.ask(guard, 5, "mine", caller="two", session="a") == "allow"
+        assert self.ask(guard, 5, "mine", caller="one", session="a") == "refused"
+
+    def test_equal_requests_are_counted_all_the_same(self):
+        guard = self.guard(rule("equal", thresholds={Action.BLOCK: 3}, cooldown=30))
+        done = [self.ask(guard, 1, f"step {n}") for n in range(4)]
+        assert done == ["allow"] * 2 + ["refused"] * 2
+
+
+class TestTools:
+    """What the operator knows of a tool goes before what the rules say."""
+
+    RULES = (
+        rule("stuck", watch="repeat", thresholds={Action.WARN: 3, Action.BLOCK: 5}),
+        rule("failing", watch="same_error", thresholds={Action.BLOCK: 5}),
+    )
+
+    def guard(self, **tools):
+        return Guard([policy(*self.RULES)], tools=tools)
+
+    @pytest.mark.parametrize(
+        ("rounds", "expected"), [(19, "allow"), (20, "warn"), (59, "warn"), (60, "refused")]
+    )
+    @pytest.mark.parametrize("tool", ["check_disk", "poll_job"])
+    def test_thresholds_of_its_own_counted_in_full(self, tool, rounds, expected):
+        ladder = Ladder({Action.WARN: 20, Action.BLOCK: 60})
+        guard = self.guard(**{tool: ToolRule(ladder=ladder)})
+        assert actions(guard, [0], run(rounds, tool)) == [expected]
+
+    def test_they_hold_for_every_history_rule(self):
+        guard = self.guard(check_disk=ToolRule(ladder=Ladder({Action.BLOCK: 9})))
+        failing = run(8, result="Error: no such device")
+        assert actions(guard, [0], failing) == ["allow"]
+        assert actions(guard, [0], run(9, result="Error: no such device")) == ["refused"]
+
+    def test_other_tools_keep_the_rules_thresholds(self):
+        guard = self.guard(poll_job=ToolRule(exempt=True))
+        assert actions(guard, [0], run(5)) == ["refused"]
+
+    def test_an_exempt_tool_is_never_a_loop(self):
+        guard = self.guard(check_disk=ToolRule(exempt=True))
+        assert actions(guard, [0], run(50)) == ["allow"]
+
+    def test_exempt_rounds_between_hide_no_loop(self):
+        guard = self.guard(wait=ToolRule(exempt=True))
+        loop, wait = run(5)["messages"], run(1, "wait", "ok")["messages"][1:]
+        mixed = loop[:1]
+        for start in range(1, len(loop), 2):
+            mixed += wait + loop[start : start + 2]
+        assert actions(guard, [0], {"model": "m", "messages": mixed}) == ["refused"]
+        assert actions(guard, [1], {"model": "m", "messages": mixed + wait}) == ["allow"]

@@ -1,32 +1,17 @@
 """The admin listener: health for orchestrators, releases for operators, nothing for strangers."""
 
 import asyncio
-from contextlib import asynccontextmanager, closing
+from contextlib import closing
 
-import aiohttp
 import msgspec
 import pytest
-from tests.gateway.serving import JSON, chat, serving
+from tests.admin.operating import operating
+from tests.gateway.serving import JSON, chat
 from tests.wire.fake_client import Client
 
 from looptrap.admin.api import Admin
 from looptrap.config.kind import Address
 from looptrap.errors import ConfigError
-
-LOOPBACK = Address("127.0.0.1", 0)
-
-
-@asynccontextmanager
-async def operating(folder, token=""):
-    """A gateway with its admin listener, and a client of that."""
-    async with serving(folder) as here:
-        admin = Admin(here.app, LOOPBACK, token)
-        host, port = await admin.start()
-        try:
-            async with aiohttp.ClientSession(f"http://{host}:{port}") as operator:
-                yield here, operator
-        finally:
-            await admin.stop()
 
 
 @pytest.fixture
@@ -37,7 +22,7 @@ async def running(tmp_path):
 
 @pytest.fixture
 async def guarded(tmp_path):
-    async with operating(tmp_path, "t0ken") as (_, operator):
+    async with operating(tmp_path, token="t0ken") as (_, operator):
         yield operator
 
 

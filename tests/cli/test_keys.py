@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests.store.serving import free_port, server
 
 from looptrap.cli import main
 from looptrap.config.gateway import GatewaySettings
@@ -149,3 +150,80 @@ def test_the_installed_command_keeps_keys_in_the_working_folder(tmp_path):
     again = run("revoke", "ci")
     assert again.returncode == 2
     assert "Traceback" not in again.stderr
+
+
+@pytest.fixture(scope="module")
+def valkey():
+    with server() as one:
+        yield one
+
+
+class TestInASharedStore:
+    @pytest.fixture
+    def shared(self, valkey):
+        def run(*arguments, **options):
+            return CliRunner().invoke(main, ["keys", *arguments, "--store", valkey.url], **options)
+
+        yield run
+        valkey.client().flushall()
+
+    def test_a_key_is_added_listed_and_revoked(self, shared, valkey):
+        result = shared("add", "ci", "--project", "research")
+        text = added(result)
+        assert f"Key ci is kept in the store {valkey.url} as a digest" in result.stderr
+        assert [one["name"] for one in json.loads(shared("list", "--json").stdout)] == ["ci"]
+        assert "research" in shared("list").stdout
+        assert shared("revoke", "ci").stdout == f"Key ci ({text[3:11]}) is revoked.\n"
+        assert "revoked" in shared("list").stdout
+        assert added(shared("add", "ci")) != text
+
+    @pytest.mark.parametrize(
+        ("arguments", "says"),
+        [
+            (["add", "ci"], 'there is a key named "ci" already: revoke it first'),
+            (["add", "no spaces"], 'NAME: is the text "no spaces", must be a name of'),
+            (["add", "x", "--project", "a b"], 'project: is the text "a b", must be a name of'),
+            (["revoke", "cli"], 'there is no key named "cli", did you mean ci?'),
+            (["list", "--state", "x"], "--state and --store: give one or the other"),
+        ],
+        ids=["duplicate", "bad name", "bad project", "unknown", "two places"],
+    )
+    def test_mistakes_are_one_line_and_exit_2(self, shared, arguments, says):
+        shared("add", "ci")
+        result = shared(*arguments)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert result.stderr.startswith(says)
+        assert result.stderr.count("\n") == 1
+
+    def test_an_empty_store_says_what_to_do(self, shared):
+        result = shared("list")
+        assert (result.exit_code, result.stdout) == (0, "")
+        assert "looptrap keys add NAME" in result.stderr
+
+    def test_the_gateways_variable_names_it_too_and_a_named_file_wins(self, keys, valkey):
+        env = {"LOOPTRAP_STORE": valkey.url}
+        CliRunner().invoke(main, ["keys", "add", "there"], env=env)
+        listed = CliRunner().invoke(main, ["keys", "list", "--json"], env=env)
+        assert [one["name"] for one in json.loads(listed.stdout)] == ["there"]
+        state = ["--state", str(keys.file.path)]
+        CliRunner().invoke(main, ["keys", "add", "here", *state], env=env)
+        assert [key.name for key in keys.file.read().keys] == ["here"]
+        valkey.client().flushall()
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("http://x", "--store: the store's URL begins with 'http://'"),
+        ("redis://:s3cret@127.0.0.1:{}", "the store redis://:***@127.0.0.1:{}: cannot connect"),
+    ],
+    ids=["no store's URL", "nobody there"],
+)
+def test_a_store_that_cannot_be_reached_is_one_line(url, says):
+    port = free_port()
+    url, says = url.format(port), says.format(port)
+    result = CliRunner().invoke(main, ["keys", "add", "ci", "--store", url])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(says)
+    assert result.stderr.count("\n") == 1
+    assert "s3cret" not in result.stderr

@@ -9,7 +9,10 @@ import pytest
 from click.testing import CliRunner, Result
 from tests.replay.recorded import honest, line, stuck
 
+from looptrap.call.body import read_body
 from looptrap.cli import main
+from looptrap.gateway.capture.line import Lines
+from looptrap.policy.verdict import ALLOWED
 
 ROOT = Path(__file__).parents[2]
 CONFIG = """
@@ -68,6 +71,28 @@ def test_json_is_one_object_a_run_in_input_order_and_nothing_else(replay):
         "saved_usd": None,
     }
     assert [one["verdict"] for one in found] == ["block", "allow", "warn"]
+
+
+def test_a_capture_is_replayed_run_by_run(replay):
+    lines = Lines("digests", b"secret")
+    asked = [
+        read_body({"model": "m", "messages": stuck(rounds)}, caller=name)
+        for rounds in range(5)
+        for name in ("a", "b")
+    ]
+    captured = [lines.line(one, ALLOWED, 1000.0).strip() for one in asked]
+    result = replay([*captured[:9], b'{"looptrap": 9}'], options=("--json",))
+    assert result.exit_code == 0
+    found = [json.loads(one) for one in result.stdout.splitlines()]
+    assert [(one["calls"], one["first"]["warn"], one["verdict"]) for one in found] == [
+        (5, 2, "block"),
+        (4, 2, "block"),
+    ]
+    assert list(found[0]) == [
+        "id", "calls", "verdict", "first", "rule", "signal", "evidence", "saved_calls",
+        "saved_tokens", "saved_usd",
+    ]  # fmt: skip
+    assert "0.jsonl:10: is not a run" in result.stderr
 
 
 def test_lines_that_are_not_runs_are_named_with_their_number(replay):

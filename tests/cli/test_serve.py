@@ -5,15 +5,14 @@ import json
 import re
 import signal
 import ssl
-import sys
-from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
+from contextlib import AsyncExitStack
 from socket import socket
 
 import aiohttp
 import openai
 import pytest
 from click.testing import CliRunner
+from tests.cli.serving import PATIENCE, run
 from tests.gateway.serving import JSON, chat, request
 from tests.wire.fake_client import Client
 from tests.wire.fake_upstream import Authority
@@ -21,9 +20,6 @@ from tests.wire.fake_upstream import Authority
 from looptrap import __version__
 from looptrap.cli import main
 from looptrap.testing import FakeProvider, Gate, Reply
-
-LOOPTRAP = Path(sys.executable).with_name("looptrap")
-PATIENCE = 10.0
 
 RULE = """
 [[policies]]
@@ -33,62 +29,6 @@ name = "p"
   watch = "conversation"
   threshold = {threshold}
 """
-
-
-class Process:
-    """A gateway of its own; everything it said on standard error so far is in `said`."""
-
-    def __init__(self, process):
-        self._process = process
-        self.said = ""
-        self.url = ""
-
-    async def hears(self, pattern):
-        """Wait until it has said something like that; return the match."""
-        async with asyncio.timeout(PATIENCE):
-            while (match := re.search(pattern, self.said)) is None:
-                line = await self._process.stderr.readline()
-                assert line, f"it ended, saying:\n{self.said}"
-                self.said += line.decode()
-        return match
-
-    async def ask(self, body, **options):
-        host, port = self.url.rpartition("//")[2].rsplit(":")
-        reader, writer = await asyncio.open_connection(host, int(port), **options)
-        writer.write(request(headers=JSON, body=body))
-        try:
-            return await Client(reader, writer).answer()
-        finally:
-            writer.close()
-
-    def send(self, number):
-        self._process.send_signal(number)
-
-    async def ended(self):
-        """Wait for its end; return the exit status and what it wrote on standard output."""
-        out, rest = await asyncio.wait_for(self._process.communicate(), PATIENCE)
-        self.said += rest.decode()
-        return self._process.returncode, out.decode()
-
-
-@asynccontextmanager
-async def run(folder, *arguments):
-    """Run the command in an empty folder; it is ended with the block."""
-    process = await asyncio.create_subprocess_exec(
-        LOOPTRAP,
-        "serve",
-        *map(str, arguments),
-        cwd=folder,
-        env={"PATH": "/usr/bin:/bin"},
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    try:
-        yield Process(process)
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.communicate()
 
 
 @pytest.fixture
@@ -138,6 +78,7 @@ async def test_the_banner_says_where_to_point_clients_and_what_is_protected(serv
         (["--config", "gone.toml"], r"gone\.toml: "),
         (["--state", "/nowhere/state"], r"/nowhere/state: "),
         (["--listen", "0.0.0.0:0"], r"gateway\.listen: 0\.0\.0\.0 .*looptrap keys add"),
+        (["--capture", "/dev/null/x"], r"gateway\.capture_dir: /dev/null/x: cannot write there"),
         (["--admin", "0.0.0.0:0"], r"gateway\.admin: 0\.0\.0\.0 .*admin_token_env"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
@@ -243,6 +184,20 @@ async def test_sigterm_lets_an_answer_in_flight_finish(serve, provider):
     assert (await gateway.ended())[0] == 0
 
 
+async def test_a_second_signal_ends_it_at_once(serve, provider):
+    gate = Gate()
+    provider._script = [Reply.pause(gate)]
+    gateway = await serve()
+    asking = asyncio.ensure_future(gateway.ask(chat()))
+    await gate.reached.wait()
+    gateway.send(signal.SIGTERM)
+    await gateway.hears("stopping")
+    gateway.send(signal.SIGINT)
+    assert (await gateway.ended())[0] == 128 + signal.SIGINT
+    with pytest.raises((OSError, EOFError)):
+        await asking
+
+
 async def test_the_listener_speaks_tls(serve, tmp_path):
     authority = Authority.make(tmp_path)
     authority.server("127.0.0.1")
@@ -262,6 +217,34 @@ async def test_the_listener_speaks_tls(serve, tmp_path):
             model="gpt-5.3", messages=[{"role": "user", "content": "hi"}]
         )
     assert said.choices[0].message.content
+
+
+@pytest.mark.parametrize("form", ["digests", "content"])
+async def test_calls_are_captured_on_request_and_can_be_replayed(serve, tmp_path, form):
+    settings = tmp_path / "looptrap.toml"
+    settings.write_text('capture = "content"' if form == "content" else "")
+    gateway = await serve("--config", settings, "--capture", tmp_path / "calls")
+    assert f"Capturing {form} to {tmp_path / 'calls'}.\n" in gateway.said
+    verdicts = [dict((await gateway.ask(chat("secret"))).headers) for _ in range(6)]
+    gateway.send(signal.SIGTERM)
+    await gateway.ended()
+    assert [sent[b"x-looptrap-verdict"] for sent in verdicts] == [b"allow"] * 5 + [b"block"]
+    (file,) = (tmp_path / "calls").iterdir()
+    assert (b"secret" in file.read_bytes()) is (form == "content")
+    replayed = CliRunner().invoke(main, ["replay", str(file), "--json"])
+    found = json.loads(replayed.stdout)
+    assert (found["calls"], found["first"]["block"]) == (6, 5)
+    assert found["rule"] == "identical-conversation"
+
+
+async def test_another_capture_is_for_the_next_start(serve, tmp_path):
+    settings = tmp_path / "looptrap.toml"
+    settings.write_text("")
+    gateway = await serve("--config", settings, "--capture", tmp_path / "calls")
+    settings.write_text('capture = "content"\n[gateway]\ncapture_limit = "2GB"')
+    gateway.send(signal.SIGHUP)
+    await gateway.hears(r"gateway\.capture_limit: changed, takes effect at the next start")
+    await gateway.hears(r"capture: changed, takes effect at the next start")
 
 
 @pytest.mark.parametrize("form", ["text", "json"])

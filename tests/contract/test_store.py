@@ -3,18 +3,36 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.store.driving import Driven
+from tests.store.serving import KINDS, cluster, server
 
 from looptrap.detect.window import Window, WindowKind
 from looptrap.store.memory import MemoryStore
-from looptrap.store.model import Hit, Trip
+from looptrap.store.model import MARKS, Hit, Trip
 
 T = 1_800_000_000.0
 ROLLING, FIXED, REFRESHED = (Window(60, kind) for kind in WindowKind)
 
 
-@pytest.fixture(params=["memory"])
-def store(request):
-    return MemoryStore()
+@pytest.fixture(scope="module", params=["memory", *KINDS, "cluster"])
+def place(request):
+    """Where a store counts: here, or in these servers."""
+    if request.param == "memory":
+        yield None
+        return
+    with cluster() if request.param == "cluster" else server(request.param) as one:
+        yield one
+
+
+@pytest.fixture
+def store(place):
+    if place is None:
+        yield MemoryStore()
+        return
+    driven = Driven(place.url)
+    yield driven
+    driven.close()
+    place.empty()
 
 
 def counts(store, times, window=ROLLING, key=b"k", **options):
@@ -137,3 +155,43 @@ def test_other_keys_never_change_a_count(hits, kind):
         (count,) = together.hit([Hit(key, Window(60, kind))], now)
         if key == b"a":
             assert alone.hit([Hit(key, Window(60, kind))], now)[0] == count
+
+
+def recall(store, mark, time=0.0, key=b"k", window=ROLLING):
+    """Leave a mark and return what else was remembered."""
+    return store.hit([Hit(key, window, mark)], T + time)[0].marks
+
+
+def test_marks_are_remembered_under_their_key_the_longest_unseen_first(store):
+    assert recall(store, b"one") == ()
+    assert recall(store, b"two", 1) == (b"one",)
+    assert recall(store, b"one", 2) == (b"two",)
+    assert recall(store, b"three", 3) == (b"two", b"one")
+    assert recall(store, b"one", 4, key=b"other") == ()
+
+
+def test_marks_are_forgotten_when_nobody_left_one_for_a_window(store):
+    recall(store, b"one")
+    assert recall(store, b"two", 59) == (b"one",)
+    assert recall(store, b"three", 118) == (b"one", b"two")
+    assert recall(store, b"four", 178) == ()
+
+
+def test_only_so_many_marks_are_remembered(store):
+    marks = [b"%d" % n for n in range(MARKS + 5)]
+    for mark in marks:
+        recall(store, mark)
+    assert recall(store, b"new") == tuple(marks[5:])
+
+
+def test_marks_neither_count_nor_are_counted(store):
+    assert counts(store, [0, 1]) == [1, 2]
+    (count,) = store.hit([Hit(b"k", ROLLING, b"mark")], T + 2)
+    assert (count.hits, count.cooldown_left) == (0, 0)
+    assert counts(store, [3]) == [3]
+
+
+def test_releasing_a_key_forgets_its_marks(store):
+    recall(store, b"one")
+    assert store.release(b"k")
+    assert recall(store, b"two", 1) == ()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looptrap.detect.failure import failure_of, is_fruitless
+from looptrap.detect.failure import failure_of, is_check, is_fine, is_fruitless, is_tally
 
 LONG_FILE = "\n".join(
     f"def read_{n}(path):\n    raise ValueError(f'error in {{path}}, cannot read {n}')"
@@ -47,6 +47,19 @@ LONG_FILE = "\n".join(
         pytest.param("compiled\n" * 500 + "exit code 2", id="exit code after a long output"),
         pytest.param("Error: old text not found in total.py", id="a failed edit"),
         pytest.param("429 Too Many Requests: invalid until later", id="refused for now"),
+        pytest.param('{"success": false, "reason": "card"}', id="JSON success: false"),
+        pytest.param('{"status": "error", "data": null}', id="JSON status"),
+        pytest.param("request ended with status code 500", id="status code"),
+        pytest.param("HTTP/1.1 503", id="status line"),
+        pytest.param("npm ERR! code ELIFECYCLE", id="npm"),
+        pytest.param("Process exited with code 3\nbye", id="exited with code"),
+        pytest.param('{"output": "usage: x", "exit_code": 2}', id="JSON exit code"),
+        pytest.param("java.lang.IllegalStateException: closed", id="a Java exception"),
+        pytest.param("main.c:3: error: 'x' undeclared", id="a compiler"),
+        pytest.param("No replacement was performed, old_str did not appear verbatim", id="editor"),
+        pytest.param("File has not been read yet. Read it first.", id="another editor"),
+        pytest.param("Fehler: Datei nicht gefunden", id="German"),
+        pytest.param("错误：服务不可用", id="Chinese"),
     ],
 )
 def test_is_a_failure(text):
@@ -69,6 +82,14 @@ def test_is_a_failure(text):
         pytest.param("value = 1\n" * 100 + "error\n" + "value = 2\n" * 100, id="amid a long text"),
         pytest.param("mirrors, terrors and failsafes", id="words that merely contain it"),
         pytest.param('{"items": [1, 2], "next": null}', id="JSON data"),
+        pytest.param('{"ok": true, "error": null, "errors": []}', id="JSON without an error"),
+        pytest.param("Build succeeded. 0 Warning(s), 0 errors", id="0 errors"),
+        pytest.param("Finished without any errors", id="without errors"),
+        pytest.param("src/ErrorPage.java\nsrc/errors/fail.txt\nFooException.java", id="names"),
+        pytest.param(
+            "     1→class NotFound:\n     2→    'cannot be found'", id="a numbered listing"
+        ),
+        pytest.param("a.py:3:    raise ValueError('must be')", id="a search in source"),
     ],
 )
 def test_is_no_failure(text):
@@ -107,6 +128,41 @@ def test_the_same_failure_has_one_form(one, other):
     assert failure_of(one) == failure_of(other) is not None
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param("3 failed, 9 passed", "2 failed, 10 passed", id="tests"),
+        pytest.param("Found 14 errors in 2 files", "Found 12 errors in 2 files", id="a checker"),
+        pytest.param("Tests run: 9, Failures: 2", "Tests run: 9, Failures: 1", id="numbers last"),
+    ],
+)
+def test_fewer_failures_are_another_failure(one, other):
+    forms = [failure_of(text, is_error=True) for text in (one, other)]
+    assert forms[0] != forms[1]
+    assert all(map(is_tally, forms))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("42 passed in 1.2s", True, id="tests"),
+        pytest.param("All checks passed!", True, id="a linter"),
+        pytest.param("Build succeeded.", True, id="a build"),
+        pytest.param('{"thing": 4}', False, id="some output"),
+        pytest.param("bypassed", False, id="a word inside another"),
+    ],
+)
+def test_some_results_tell_that_all_is_well(text, expected):
+    assert is_fine(text) is expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"), [("tsc --noEmit", True), ("npm run lint", True), ("python a.py", False)]
+)
+def test_a_check_may_keep_quiet(asked, expected):
+    assert is_check(asked) is expected
+
+
 def test_different_failures_have_different_forms():
     assert failure_of("Error: no such table") != failure_of("Error: disk is full")
 
@@ -136,6 +192,11 @@ def test_any_text_is_read(text, is_error):
         pytest.param("0 matches", id="0 matches"),
         pytest.param("Found 0 results in 12 files", id="found 0 results"),
         pytest.param("nothing found", id="nothing found"),
+        pytest.param("No files found", id="no files found"),
+        pytest.param('{"results": [], "total": 0}', id="JSON without results"),
+        pytest.param("<returncode>0</returncode>\n<output>\n</output>", id="nothing in tags"),
+        pytest.param("<returncode>1</returncode>\n<output>\n</output>", id="and exit status 1"),
+        pytest.param("\n[The command completed with exit code 0.]", id="nothing but a footer"),
         pytest.param(
             "Your command ran successfully and did not produce any output.",
             id="no output, in words",
@@ -155,6 +216,9 @@ def test_is_fruitless_and_no_failure(text):
         pytest.param("a.txt", id="a listing"),
         pytest.param("10 results", id="10 results"),
         pytest.param("no problem at all", id="a sentence with no"),
+        pytest.param("[1, 2]", id="a list"),
+        pytest.param("[image_url 3f2a90c1d2e4b586]", id="an image"),
+        pytest.param("<returncode>0</returncode>\n<output>\n7\n</output>", id="a number in tags"),
         pytest.param("no matches\n" + "but a page of text\n" * 60, id="a long text that says so"),
     ],
 )

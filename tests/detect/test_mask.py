@@ -15,6 +15,8 @@ from looptrap.detect.mask import mask
         pytest.param("lines 3-9", "lines 4-10", id="lines"),
         pytest.param("PID: 77 died", "pid: 1234 died", id="pid"),
         pytest.param("request id: 99", "request id: 100", id="request id"),
+        pytest.param('{"attempt":3,"ok":false}', '{"attempt":4,"ok":false}', id="in JSON"),
+        pytest.param('{"attempt": "3"}', '{"attempt": "12"}', id="in JSON, as text"),
         pytest.param("step 3/10", "step 4/10", id="step"),
         pytest.param(
             "job 123e4567-e89b-12d3-a456-426614174000",

@@ -33,9 +33,9 @@ def chat(*messages, **more):
     )
 
 
-ALL = scope.conversation(3, True, False)
-CONTENT = scope.conversation(3, False, False)
-MASKED = scope.conversation(3, True, True)
+ALL = scope.conversation(3, True, "exact")
+CONTENT = scope.conversation(3, False, "exact")
+MASKED = scope.conversation(3, True, "masked")
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,13 @@ from tests.detect.runs import (
     openai,
     says,
     together,
+    trajectory,
 )
 
 from looptrap.call.model import Request
 from looptrap.call.read import read
-from looptrap.detect.signals import ROUNDS, SIGNALS
+from looptrap.detect.nudge import NUDGE_MARK
+from looptrap.detect.signals import ROUNDS, SIGNALS, Look
 from looptrap.detect.trajectory import Trajectory
 
 WORDS = "parser lexer token grammar syntax visitor walker emitter linker loader buffer".split()
@@ -157,6 +159,16 @@ def test_cycle(write, steps, expected):
             1,
             id="another error",
         ),
+        case(
+            [bash(f"run {word}", f"KeyError: '{word}'") for word in WORDS],
+            1,
+            id="an error that names something else",
+        ),
+        case(
+            [bash(f"sed -i {n} && test", f"{9 - n} failed, {n} passed") for n in range(8)],
+            1,
+            id="ever fewer failures",
+        ),
     ],
 )
 def test_same_error(write, steps, expected):
@@ -173,8 +185,23 @@ def test_same_error_sees_what_anthropic_flags():
 @pytest.mark.parametrize(
     ("steps", "expected"),
     [
-        case([bash("a", "fatal: x"), bash("b", NO_FILE)] * 2, 4, id="each in another way"),
-        case([bash("a", "fatal: x")] * 3 + [LS, bash("b", NO_FILE)], 1, id="since one went well"),
+        case([bash("a", "fatal: x"), bash("b", NO_FILE)] * 2, 3, id="in turn: one less than all"),
+        case(
+            [bash(word, f"{word}Error: {word[::-1]}") for word in WORDS],
+            1,
+            id="a new failure of a new call gets on",
+        ),
+        case(
+            [bash("make", f"{word}Error: {word[::-1]}") for word in WORDS],
+            11,
+            id="the same call that fails in ever other ways",
+        ),
+        case(
+            [bash("make", f"{9 - n} failed, {n} passed") for n in range(9)],
+            1,
+            id="ever fewer failures get on",
+        ),
+        case([bash("a", "fatal: x")] * 3 + [LS, bash("b", NO_FILE)], 0, id="since one went well"),
         case([bash("a", "fatal: x")] * 3 + [LS], 0, id="the latest went well"),
         case([bash("a", "fatal: x")] * 30, 16, id="no more than it looks at"),
         case([bash(word, "") for word in WORDS], 0, id="empty success is no failure"),
@@ -252,6 +279,34 @@ def test_near_repeat(write, steps, expected):
             id="polling that changes",
         ),
         case([append(1), append(2), Person("Again"), append(3)], 0, id="a user's message resets"),
+        case(
+            [Use("create_ticket", {"title": "x"}, f'{{"id": "T-{n}"}}') for n in range(100, 105)],
+            5,
+            id="the same thing created again",
+        ),
+        case(
+            [
+                Use("put", {"text": "import os"}, "import os\n" * n + "x = 1\n" * 40)
+                for n in range(1, 6)
+            ],
+            5,
+            id="a short line that piles up",
+        ),
+        case(
+            [
+                Use(
+                    "click", {"element": "Next page", "ref": "e9"}, "Next page\n" * 30 + f"item {n}"
+                )
+                for n in range(6)
+            ],
+            0,
+            id="the same click leads on",
+        ),
+        case(
+            [Use("python", {"code": "fit()\nlog.to_csv('a')"}, f"loss {n}" * 9) for n in range(6)],
+            0,
+            id="a script that trains on",
+        ),
     ],
 )
 def test_mutating_repeat(write, steps, expected):
@@ -288,6 +343,48 @@ def test_mutating_repeat(write, steps, expected):
             [*[bash(f"find / -name {n}", "") for n in range(24)], Person("Try /etc"), LS],
             False,
             id="a user's message resets",
+        ),
+        case(
+            [step for n in range(12) for step in (edit(f"x{n}" * n, "Saved."), bash("tsc", ""))],
+            False,
+            id="a check that keeps quiet after each edit",
+        ),
+        case(
+            [
+                step
+                for n in range(12)
+                for step in (edit(f"x{n}" * n, "Saved."), bash("make", "Build succeeded."))
+            ],
+            False,
+            id="a build that goes well after each edit",
+        ),
+        case(
+            [
+                step
+                for n in range(12)
+                for step in (edit(f"x{n}" * n, "Saved."), bash("mypy", f"Found {40 - n} errors"))
+            ],
+            False,
+            id="ever fewer errors after each edit",
+        ),
+        case(
+            [
+                step
+                for n in range(10)
+                for step in (
+                    bash(f"cat {n}", chr(97 + n) * 9),
+                    edit(f"x{n}" * n, "Saved."),
+                    bash("git diff", f"+{n}"),
+                    bash("make", "error: no rule"),
+                )
+            ],
+            True,
+            id="a call that fails the same way, every fourth round",
+        ),
+        case(
+            [Use("python", {"code": f"x{n} = " + "y" * 400}, "") for n in range(24)],
+            False,
+            id="long scripts without a word are no search",
         ),
     ],
 )
@@ -332,6 +429,36 @@ def test_monologue(write, steps, expected):
         case([Use("browse", {}, "?"), LS, Use("browse", {}, "?")], ["bash"], 1, id="in a row"),
         case([together(LS, Use("browse", {}, "?"))] * 3, ["bash"], 0, id="along with one that is"),
         case([Use("browse", {}, "?")] * 3 + [says("Hm.")], ["bash"], 0, id="then only words"),
+        case(
+            [Use("browse", {"n": n}, "Error: unknown tool 'browse'") for n in range(3)],
+            [],
+            3,
+            id="the results say so",
+        ),
+        case(
+            [Use("browse", {"n": n}, "Tool browse does not exist.") for n in range(3)],
+            ["browse"],
+            3,
+            id="the results say so of one that is offered",
+        ),
+        case(
+            [Use("calc", {"q": n}, "Action 'calc' don't exist, use one of: x") for n in range(3)],
+            [],
+            3,
+            id="an action that does not exist",
+        ),
+        case(
+            [Use("calc", {"q": n}, "tried to call unavailable tool 'calc'") for n in range(3)],
+            [],
+            3,
+            id="a tool that is unavailable",
+        ),
+        case(
+            [Use("sql", {"q": n}, "ERROR: function area(int) does not exist") for n in range(3)],
+            [],
+            0,
+            id="a function of the program is not the tool",
+        ),
     ],
 )
 def test_unknown_tool(write, steps, tools, expected):
@@ -356,7 +483,7 @@ def test_results_are_matched_to_their_calls_whatever_their_order():
     body = openai([together(LS, CAT)] * 2)
     body["messages"][-1], body["messages"][-2] = body["messages"][-2], body["messages"][-1]
     call = read(Request(path="/v1/chat/completions", body=json.dumps(body).encode()))
-    assert SIGNALS["repeat"](12, True)(Trajectory(call)).count == 2
+    assert SIGNALS["repeat"](Look(12))(Trajectory(call)).count == 2
 
 
 def test_two_gemini_calls_of_one_name_keep_their_own_results():
@@ -373,7 +500,7 @@ def test_two_gemini_calls_of_one_name_keep_their_own_results():
         contents.append({"role": "user", "parts": results})
     body = json.dumps({"contents": contents}).encode()
     path = "/v1beta/models/gemini-3:generateContent"
-    found = SIGNALS["repeat"](12, True)(Trajectory(read(Request(path=path, body=body))))
+    found = SIGNALS["repeat"](Look(12))(Trajectory(read(Request(path=path, body=body))))
     assert found.count == 2
 
 
@@ -448,7 +575,7 @@ def test_the_order_of_the_results_of_one_round_does_not_matter(run, data):
     body["messages"][-size:] = data.draw(st.permutations(body["messages"][-size:]))
     swapped = Request(path="/v1/chat/completions", body=json.dumps(body).encode())
     for signal, looks_at in ROUNDS.items():
-        watch = SIGNALS[signal](looks_at, True)
+        watch = SIGNALS[signal](Look(looks_at))
         assert watch(Trajectory(read(swapped))) == watch(Trajectory(read(call)))
 
 
@@ -487,3 +614,88 @@ def test_evidence_counts_no_more_than_it_looked_at_and_knows_since_when(write, r
             assert 1 <= found.count <= ROUNDS[signal]
             assert 0 <= found.ago < len(steps)
             assert 0 < found.confidence <= 1
+
+
+@in_both_dialects
+def test_the_same_call_that_fails_in_ever_other_ways_is_the_same_error(write):
+    steps = [bash("deploy", f"Error: {word} {word[::-1]} is missing") for word in WORDS[:6]]
+    assert count("same_error", write, steps) == 6
+    others = [bash(f"try {word}", step.result) for word, step in zip(WORDS, steps, strict=False)]
+    assert count("same_error", write, others) < 3
+
+
+@in_both_dialects
+@pytest.mark.parametrize(
+    "step",
+    [
+        case(Use("fetch", {"url": "a"}, "HTTP 429 Too Many Requests"), id="told to come again"),
+        case(Use("press_key", {"key": "PageDown"}, "ok"), id="one more step"),
+        case(Use("write_stdin", {"chars": ""}, ""), id="nothing new to read"),
+    ],
+)
+def test_what_is_rightly_done_again_is_for_repeat_to_say_and_weighs_less(write, step):
+    assert count("repeat", write, [step] * 4) < 2
+    assert count("repeat", write, [step] * 40) >= 5
+    assert count("same_error", write, [step] * 12) == 0
+    assert count("near_repeat", write, [step] * 12) == 0
+
+
+@in_both_dialects
+def test_a_failure_that_speaks_of_what_runs_is_no_poll(write):
+    assert count("repeat", write, [bash("deploy", "Error while running deploy")] * 5) == 5
+
+
+@in_both_dialects
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        case(
+            [
+                step
+                for n in range(6)
+                for step in (Use("press_key", {"key": "Down"}, "ok"), bash("screen", f"row {n}"))
+            ],
+            0,
+            id="what else was asked is answered anew",
+        ),
+        case([LS, CAT] * 4, 4, id="what else was asked is answered as before"),
+    ],
+)
+def test_another_answer_is_progress_for_all(write, steps, expected):
+    assert count("repeat", write, steps) == expected
+
+
+@in_both_dialects
+@pytest.mark.parametrize(
+    "wait",
+    [case(Use("wait", {"seconds": 5}, "ok"), id="tool"), case(bash("sleep 5", ""), id="shell")],
+)
+def test_asking_and_waiting_in_turn_is_polling(write, wait):
+    steps = [bash("gh run view 7", "queued"), wait]
+    assert count("cycle", write, steps * 3) < 2
+    assert 2 <= count("cycle", write, steps * 11) < 3
+    assert count("cycle", write, steps * 12) == 3
+    assert count("stagnation", write, steps * 12) < 6
+
+
+@in_both_dialects
+def test_our_own_nudge_neither_resets_nor_makes_a_result_another(write):
+    nudge = f"{NUDGE_MARK}\nYou are going in circles: ls, 3 times."
+    assert count("repeat", write, [LS, LS, Person(nudge), LS]) == 3
+    assert count("repeat", write, [LS, bash("ls", f"a.txt\n{nudge}")]) == 2
+
+
+@in_both_dialects
+def test_a_far_budget_is_counted_exactly_where_it_is_reached(write):
+    look = Look(0, first=200)
+    steps = [bash(f"echo {n}", f"{n}") for n in range(210)]
+    assert SIGNALS["turn_budget"](look)(trajectory(write, steps)).count == 210
+    assert SIGNALS["turn_budget"](look)(trajectory(write, steps[:40])) is None
+
+
+@in_both_dialects
+@pytest.mark.parametrize("signal", sorted(SIGNALS))
+def test_no_signal_is_surer_than_sure(write, signal):
+    for steps in ([LS] * 12, [LS, CAT] * 6, [bash("x", NO_FILE)] * 9, [GOODBYE] * 5):
+        found = evidence(signal, write, steps)
+        assert found is None or 0 < found.confidence <= 1

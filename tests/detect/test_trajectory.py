@@ -5,6 +5,7 @@ import json
 import pytest
 from tests.detect.runs import (
     DIALECTS,
+    PATHS,
     Person,
     Use,
     anthropic,
@@ -17,7 +18,8 @@ from tests.detect.runs import (
 
 from looptrap.call.model import Request
 from looptrap.call.read import read
-from looptrap.detect.trajectory import COMPARED, Trajectory, alike
+from looptrap.detect.likeness import alike
+from looptrap.detect.trajectory import COMPARED, Trajectory
 
 LS, CAT = bash("ls", "a.txt"), bash("cat a.txt", "hello")
 
@@ -152,3 +154,45 @@ def test_a_user_message_that_brings_results_is_no_person():
 def test_alike(one, other, expected):
     assert alike(one, other) is expected
     assert alike(other, one) is expected
+
+
+def test_images_are_told_apart_in_both_dialects():
+    def image(data):
+        source = {"type": "base64", "media_type": "image/png", "data": data}
+        return [{"type": "image", "source": source}]
+
+    for write, path in PATHS.items():
+        body = write([Use("screenshot", {}, "?")] * 3)
+        results = body["messages"][2::2]
+        for message, data in zip(results, ("AAAA", "BBBB", "BBBB"), strict=True):
+            if write is anthropic:
+                message["content"][0]["content"] = image(data)
+            else:
+                message["content"] = image(data)
+        sent = json.dumps(body).encode()
+        last, same, other = Trajectory(read(Request(path=path, body=sent))).latest(3)
+        assert last.repeats(same)
+        assert not last.repeats(other)
+        assert not last.is_fruitless
+
+
+@in_both_dialects
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        pytest.param([LS, CAT, LS], 3, id="nothing changed"),
+        pytest.param([LS, bash("touch b", ""), LS], 1, id="a change"),
+        pytest.param([bash("touch b", ""), bash("touch b", ""), LS], 3, id="the same change again"),
+        pytest.param(
+            [LS, bash("touch b", "touch: Permission denied"), LS], 3, id="one that failed"
+        ),
+        pytest.param([CAT, LS, bash("cat a.txt", "bye"), LS], 1, id="another answer than before"),
+        pytest.param([CAT, LS, CAT, LS], 4, id="the same answer as before"),
+        pytest.param(
+            [CAT, bash("cat a.txt", "bye"), CAT, LS], 2, id="an answer that had come before"
+        ),
+        pytest.param([bash("ls", "b"), LS, LS], 3, id="another answer to the latest call itself"),
+    ],
+)
+def test_what_changed_something_new_is_progress(write, steps, expected):
+    assert len(trajectory(write, steps).since_change(9)) == expected

@@ -246,3 +246,36 @@ def test_keys_stay_required_when_the_last_one_is_revoked_or_taken_out(file):
     assert ring.has_keys
     ring.replace(())
     assert ring.has_keys
+
+
+class TestKeysOfASharedStore:
+    def test_count_beside_those_of_the_file(self, file, tmp_path):
+        shared = StateFile(tmp_path / "shared")
+        texts = [add(file, "ci"), add(shared, "ci")]
+        ring = KeyRing(file)
+        ring.share(shared.read().keys)
+        assert [ring.find(text).name for text in texts] == ["ci", "ci"]
+        ring.refresh()
+        ring.replace(())
+        assert [ring.find(text) is not None for text in texts] == [False, True]
+        ring.share(())
+        assert ring.find(texts[1]) is None
+        assert ring.has_keys
+
+    def test_revoked_in_one_place_are_revoked(self, file):
+        text = add(file, "ci")
+        before = file.read().keys
+        keys.revoke(file, "ci", now=NOW)
+        after = file.read().keys
+        for own, shared in ((before, after), (after, before)):
+            ring = KeyRing()
+            ring.replace(own)
+            ring.share(shared)
+            assert ring.find(text).revoked == NOW
+
+    def test_can_be_required_before_they_are_known(self):
+        ring = KeyRing()
+        before = ring.generation
+        ring.require()
+        assert ring.has_keys
+        assert ring.generation > before

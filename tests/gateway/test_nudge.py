@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from looptrap.call.model import Request
 from looptrap.call.read import read
 from looptrap.detect.evidence import Evidence
-from looptrap.gateway.nudge import LARGEST_BODY, NUDGE_MARK, nudged
+from looptrap.detect.nudge import NUDGE_MARK
+from looptrap.gateway.nudge import LARGEST_BODY, nudged
 from looptrap.policy.action import Action
 from looptrap.policy.verdict import Verdict
 

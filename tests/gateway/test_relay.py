@@ -5,9 +5,13 @@ import socket
 
 import msgspec
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from tests.gateway.serving import CHAT, JSON, chat, request
+from tests.gateway.streams import events
 from tests.wire.fake_client import until
 
+from looptrap.policy.action import Action
 from looptrap.testing import Gate, Reply
 
 STREAM = chat(stream=True)
@@ -183,3 +187,125 @@ async def test_usage_is_read_from_a_stream_as_it_passes(serve):
     await here.ask(headers=JSON, body=body)
     await until(lambda: here.app.tally.output_tokens > 0)
     assert here.app.tally.input_tokens > 0
+
+
+CHANT = """
+[[policies]]
+name = "p"
+  [[policies.rules]]
+  name = "chanting"
+  watch = "chant"
+  threshold = 6
+  action = "{action}"
+"""
+FOREVER = "I am sorry, I cannot find that file. Let me try once more. " * 300
+SAID = events("chat", FOREVER)
+CHANTED = b"".join(SAID)
+HONEST = b"".join(events("chat", " ".join(f"word {n}" for n in range(300))))
+
+
+def cut_up(data, size):
+    return [data[at : at + size] for at in range(0, len(data), size)]
+
+
+@pytest.mark.parametrize("size", [61, 183, 4096, 10**6])
+async def test_a_chant_is_stopped_and_ends_like_any_other_answer(serve, size):
+    script = [Reply.sse(*cut_up(CHANTED, size)), Reply.text()]
+    here = await serve(CHANT.format(action="stop"), script=script)
+    client = await here.connect()
+    await client.send(request(headers=JSON, body=STREAM))
+    answer = await client.answer(b"POST")
+    sent, comment, end = answer.body.partition(b": looptrap stop chant\n\n")
+    assert comment
+    assert CHANTED.startswith(sent)
+    assert sent.endswith(b"}\n\n")
+    assert end.endswith(b"data: [DONE]\n\n")
+    assert len(sent) < len(CHANTED) / 2 or size > len(CHANTED)
+    # The connection is as good as after any other answer.
+    await client.send(request(headers=JSON, body=chat("And now?")))
+    assert (await client.answer(b"POST")).status == 200
+
+
+async def test_the_provider_of_a_chant_is_hung_up_on_and_the_call_settled_once(serve):
+    # The provider waits in mid-stream, where only a hang-up can end its work.
+    gate = Gate()
+    here = await serve(CHANT.format(action="block"), script=[Reply.sse(*SAID[:2_000], gate)])
+    settled = []
+    here.app.gateway._on_settled = lambda relay, outcome: settled.append(outcome)
+    answer = await here.ask(headers=JSON, body=STREAM)
+    assert b'"code":"recursive_loop_detected"' in answer.body
+    assert answer.body.endswith(b"data: [DONE]\n\n")
+    await until(lambda: here.provider.disconnects == 1)
+    await until(lambda: settled)
+    (outcome,) = settled
+    assert outcome.cut_off
+    assert outcome.status == 200
+    assert 400 < outcome.output_tokens < len(FOREVER) // 4
+    assert here.app.tally.rules["p", "chanting", Action.BLOCK] == 1
+    (pool,) = here.app.pools._pools.values()
+    assert pool.in_flight == 0
+
+
+async def test_what_is_milder_than_a_stop_is_counted_and_the_stream_passes(serve):
+    here = await serve(CHANT.format(action="warn"), script=[Reply.sse(CHANTED)])
+    answer = await here.ask(headers=JSON, body=STREAM)
+    assert answer.body == CHANTED
+    await until(lambda: here.app.tally.rules["p", "chanting", Action.WARN] == 1)
+
+
+async def test_a_chant_in_shadow_passes(serve):
+    shadow = CHANT.format(action="block").replace('name = "p"', 'name = "p"\nmode = "shadow"')
+    here = await serve(shadow, script=[Reply.sse(CHANTED)])
+    answer = await here.ask(headers=JSON, body=STREAM)
+    assert answer.body == CHANTED
+    await until(lambda: here.app.tally.shadow_rules["p", "chanting", Action.BLOCK] == 1)
+
+
+@settings(
+    max_examples=15,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(sizes=st.lists(st.integers(30, 9_000), min_size=1, max_size=20))
+async def test_a_stream_that_is_heard_passes_byte_for_byte(serve, sizes):
+    pieces, at = [], 0
+    while at < len(HONEST):
+        size = sizes[len(pieces) % len(sizes)]
+        pieces.append(HONEST[at : at + size])
+        at += size
+    here = await serve(CHANT.format(action="block"), script=[Reply.sse(*pieces)])
+    assert (await here.ask(headers=JSON, body=STREAM)).body == HONEST
+
+
+async def test_a_stream_that_told_its_length_is_left_alone(serve):
+    reply = Reply.status(200, CHANTED, {"Content-Type": "text/event-stream"})
+    here = await serve(CHANT.format(action="block"), script=[reply])
+    answer = await here.ask(headers=JSON, body=STREAM)
+    assert answer.body == CHANTED
+    await until(lambda: here.app.tally.rules["p", "chanting", Action.BLOCK] == 1)
+
+
+async def test_an_encoded_stream_is_not_heard(serve):
+    raw = (
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: br\r\n"
+        b"Connection: close\r\n\r\n" + CHANTED
+    )
+    here = await serve(CHANT.format(action="block"), script=[Reply.raw(raw)])
+    answer = await here.ask(headers=JSON, body=STREAM)
+    assert answer.body == CHANTED
+
+
+async def test_a_chant_in_one_piece_is_counted(serve):
+    here = await serve(CHANT.format(action="block"), script=[Reply.text(FOREVER)])
+    answer = await here.ask(headers=JSON, body=chat())
+    said = msgspec.json.decode(answer.body)["choices"][0]
+    assert said["message"]["content"] == FOREVER
+    await until(lambda: here.app.tally.rules["p", "chanting", Action.BLOCK] == 1)
+
+
+async def test_the_close_ends_a_cut_stream_of_http_1_0(serve):
+    here = await serve(CHANT.format(action="stop"), script=[Reply.sse(CHANTED)])
+    client = await here.connect()
+    sent = request(headers=JSON, body=STREAM).replace(b"HTTP/1.1", b"HTTP/1.0", 1)
+    await client.send(sent)
+    await client.head()
+    assert (await client.rest()).endswith(b"data: [DONE]\n\n")

@@ -50,6 +50,7 @@ def history(name, watch, **thresholds):
                     Rule(
                         name="identical-conversation",
                         watch="conversation",
+                        similarity="near",
                         by=("caller", "model", "session", "user"),
                         window=Window(60.0, WindowKind.ROLLING),
                         ladder=Ladder({Action.BLOCK: 6}),
@@ -64,6 +65,12 @@ def history(name, watch, **thresholds):
                     history("stagnation", "stagnation", warn=6, block=8),
                     history("unknown-tool", "unknown_tool", warn=3, block=5),
                     history("monologue", "monologue", warn=3, block=5),
+                    history("turn-budget", "turn_budget", warn=150, block=200),
+                    Rule(
+                        name="chant",
+                        watch="chant",
+                        ladder=Ladder({Action.WARN: 4, Action.STOP: 6}),
+                    ),
                 ),
             ),
         ),

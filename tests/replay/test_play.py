@@ -20,6 +20,7 @@ from looptrap.policy import preset
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.policy import Policy, Selector
 from looptrap.policy.rule import Rule
+from looptrap.policy.tool import ToolRule
 from looptrap.replay.play import BYTES_A_TOKEN, enforced, first_flags, play
 from looptrap.replay.result import First
 from looptrap.replay.run import read_run
@@ -172,3 +173,29 @@ def test_whatever_a_run_holds_can_be_played(messages, times):
     assert result.calls == len(run.turns)
     for turn in msgspec.structs.astuple(result.first):
         assert turn is None or 0 <= turn <= result.calls
+
+
+CHANTED = {"role": "assistant", "content": "Let me look at that file once more. " * 200}
+
+
+@pytest.mark.parametrize("rounds", [0, 3])
+def test_names_the_answer_that_would_have_been_cut(rounds):
+    # Also the last one, after which no request follows.
+    result = result_of([*honest(rounds), CHANTED], preset.load("default"))
+    assert (result.first.stop, result.signal) == (rounds, "chant")
+    followed = [*honest(rounds), CHANTED, {"role": "user", "content": "Stop that, please."}]
+    assert result_of(followed, preset.load("default")).first.stop == rounds
+
+
+def test_hears_a_chant_that_the_model_got_out_of():
+    text = CHANTED["content"] + "At last, here is something else altogether. " + "x" * 3_000
+    result = result_of([ASKED, {"role": "assistant", "content": text}], preset.load("default"))
+    assert result.first.stop == 0
+
+
+def test_what_is_known_of_a_tool_counts():
+    run = read_run(line(stuck(12)), "x")
+    assert play(run, preset.load("default")).verdict is Action.BLOCK
+    patient = {"read_file": ToolRule(ladder=Ladder({Action.WARN: 10}))}
+    result = play(run, preset.load("default"), patient)
+    assert (result.verdict, result.first) == (Action.WARN, First(warn=10))

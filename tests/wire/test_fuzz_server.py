@@ -71,6 +71,7 @@ def cut(raw, cuts):
 @settings(max_examples=500)
 @given(raw=st.one_of(mutated(), st.binary(max_size=200)), cuts=st.lists(st.integers(0, 3000)))
 @example(raw=b"\r\n\r\n\r", cuts=[1, 2])
+@example(raw=b"GET / HTTP/1.5\r\nhello\r\n\n1\r\nHost: x\r\n\r\n", cuts=[])
 @example(raw=SEEDS[0] + b"\n" + SEEDS[0], cuts=[len(SEEDS[0]) + 1])
 def test_cuts_never_change_the_outcome(raw, cuts):
     assert run(cut(raw, cuts)) == run([raw]) == run([bytes([byte]) for byte in raw])

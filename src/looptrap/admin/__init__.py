@@ -1,5 +1,10 @@
-"""For operators: health, metrics, releases.
+"""For operators: health, metrics, releases, and what is set at run time.
 
 api       the admin listener
+kill      kill switches
+project   settings of projects
+answer    JSON in and out
 metrics   what Prometheus scrapes
+front     the admin listener of several workers
+total     what these count, as one
 """

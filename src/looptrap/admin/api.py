@@ -1,15 +1,18 @@
-"""The admin listener: health, metrics and releases."""
+"""The admin listener: who is let in, health, metrics and releases."""
 
 from __future__ import annotations
 
+import time
 from hmac import compare_digest
-from typing import Any
 
 import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
+from looptrap.admin.answer import body_of, error
+from looptrap.admin.kill import KillSwitchApi
 from looptrap.admin.metrics import exposition
+from looptrap.admin.project import ProjectApi
 from looptrap.config.kind import Address
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.app import App
@@ -47,6 +50,8 @@ class Admin:
                 web.get("/readyz", self._readyz),
                 web.get("/metrics", self._metrics),
                 web.post("/api/v1/release", self._release),
+                *KillSwitchApi(self._app).routes(),
+                *ProjectApi(self._app).routes(),
             ]
         )
         self._runner = web.AppRunner(application, access_log=None)
@@ -77,9 +82,9 @@ class Admin:
             given = request.headers.get("Authorization", "").removeprefix("Bearer ")
             # Bytes that are no text arrive as surrogates, which have an encoding only this way.
             if not compare_digest(given.encode(errors="surrogateescape"), self._token.encode()):
-                return _error(401, "missing_token", "Send Authorization: Bearer <admin token>.")
+                return error(401, "missing_token", "Send Authorization: Bearer <admin token>.")
         elif not is_loopback(_host(request)):
-            return _error(403, "foreign_host", "Use 127.0.0.1 or localhost to reach this address.")
+            return error(403, "foreign_host", "Use 127.0.0.1 or localhost to reach this address.")
         return await handler(request)
 
     async def _livez(self, _request: web.Request) -> web.Response:
@@ -88,7 +93,8 @@ class Admin:
     async def _readyz(self, _request: web.Request) -> web.Response:
         if self._app.server.draining:
             return web.json_response({"status": "stopping"}, status=503)
-        return web.json_response({"status": "ready"})
+        is_degraded = self._app.gateway.judge.is_degraded
+        return web.json_response({"status": "degraded" if is_degraded else "ready"})
 
     async def _metrics(self, _request: web.Request) -> web.Response:
         body = exposition(self._app)
@@ -96,14 +102,12 @@ class Admin:
         return web.Response(body=body, headers={"Content-Type": kind})
 
     async def _release(self, request: web.Request) -> web.Response:
-        if request.content_type != "application/json":
-            # A page of another site cannot send this type without asking first.
-            return _error(415, "not_json", "Send application/json.")
+        body = await body_of(request)
         try:
-            wanted = msgspec.json.decode(await request.read(), type=_Release)
-            released = self._app.gateway.runtime.guard.release(wanted.fingerprint)
-        except (msgspec.MsgspecError, ValueError) as error:
-            return _error(400, "bad_request", f'Send {{"fingerprint": "1-…"}}: {error}.')
+            wanted = msgspec.json.decode(body, type=_Release)
+            released = await self._app.gateway.judge.release(wanted.fingerprint, time.time())
+        except (msgspec.MsgspecError, ValueError) as why:
+            return error(400, "bad_request", f'Send {{"fingerprint": "1-…"}}: {why}.')
         return web.json_response({"released": released})
 
 
@@ -114,8 +118,3 @@ class _Release(msgspec.Struct, forbid_unknown_fields=True):
 def _host(request: web.Request) -> str:
     host, _, port = request.host.rpartition(":")
     return host if port.isdigit() and host else request.host
-
-
-def _error(status: int, code: str, message: str) -> web.Response:
-    body: dict[str, Any] = {"error": {"code": code, "message": message}}
-    return web.json_response(body, status=status)

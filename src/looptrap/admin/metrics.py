@@ -9,6 +9,15 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from looptrap.gateway.app import App
+from looptrap.store.memory import MemoryStore
+from looptrap.store.redis import RedisStore
+
+SHARED = {
+    "errors": "Failures of the shared store.",
+    "asked": "Calls that the shared store was asked about.",
+    "batches": "Commands in which it was asked.",
+}
+"""Counters of a shared store."""
 
 
 class GatewayCollector(Collector):
@@ -23,6 +32,7 @@ class GatewayCollector(Collector):
         yield from self._upstream()
         yield from self._wire()
         yield from self._store()
+        yield self._capture()
 
     def _verdicts(self) -> Iterator[Metric]:
         tally = self._app.tally
@@ -101,14 +111,37 @@ class GatewayCollector(Collector):
 
     def _store(self) -> Iterator[Metric]:
         store = self._app.store
+        local = store if isinstance(store, MemoryStore) else None
+        shared = store if isinstance(store, RedisStore) else None
         yield GaugeMetricFamily(
-            "looptrap_store_fingerprints", "Fingerprints tracked.", value=len(store)
+            "looptrap_store_fingerprints",
+            "Fingerprints tracked in this process.",
+            value=len(local) if local is not None else 0,
         )
         yield CounterMetricFamily(
             "looptrap_store_evictions",
             "Fingerprints dropped before their time because the store was full.",
-            value=store.evicted,
+            value=local.evicted if local is not None else 0,
         )
+        yield GaugeMetricFamily(
+            "looptrap_store_degraded",
+            "Whether the shared store is away, and this instance counts alone.",
+            value=int(shared is not None and shared.is_degraded),
+        )
+        for name, help_text in SHARED.items():
+            value = getattr(shared, name) if shared is not None else 0
+            yield CounterMetricFamily(f"looptrap_store_{name}", help_text, value=value)
+
+    def _capture(self) -> Metric:
+        capture = self._app.capture
+        calls = CounterMetricFamily(
+            "looptrap_captured_calls",
+            "Calls to be captured: written, without room to wait, or failed to be written.",
+            labels=["outcome"],
+        )
+        for outcome in ("written", "overflowed", "failed"):
+            calls.add_metric([outcome], getattr(capture, outcome) if capture is not None else 0)
+        return calls
 
 
 def exposition(app: App) -> bytes:

@@ -4,6 +4,7 @@ model                Request, Call, Message, ToolCall, ToolResult, Outcome
 read                 read(request): the table of path endings and who reads them
 body                 read_body(body): the same for calls inside a process, told by shape
 header               what clients say in headers: the session, a retry
+captured             calls as lines of a capture, and the calls that such lines were
 descriptor           descriptor(name): what tells one call from another (caller, model, header:…)
 content              canonical JSON, flattened text, broken messages: what all dialects read alike
 openai_chat          Chat Completions

@@ -1,4 +1,4 @@
-"""Headers by which clients say something about a call: its session, and whether it is a retry."""
+"""Headers by which clients say something about a call: its session, a retry, that they got on."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ SESSION_HEADERS = ("X-Looptrap-Session", "X-Session-Id", "X-Zelyx-Session-Id")
 
 RETRY_COUNT = b"x-stainless-retry-count"
 """How often OpenAI's and Anthropic's SDKs have tried before, by their own account."""
+
+PROGRESS = b"x-looptrap-progress"
+"""By another value in it an application says that it got on, whatever the history looks like."""
 
 
 def session_of(sent: Mapping[bytes, bytes], names: Iterable[bytes]) -> str:

@@ -46,6 +46,8 @@ class Request(msgspec.Struct, gc=False):
     """Verified JWT claims; empty unless somebody verified them."""
     is_retry: bool = False
     """A transport retry of the client's SDK, not a new decision of the agent."""
+    progress: str = ""
+    """The application's word that it got on: while it is another, what came before is over."""
     lacks_body: bool = False
     """There may be a body, but whoever asks about the request did not send it along."""
 
@@ -135,6 +137,7 @@ class Call(msgspec.Struct, gc=False, eq=False):
     read_tools: Callable[[], tuple[str, ...]] | None = None
     """Reads the names of the tools offered; never raises."""
     _messages: list[Message] | None = None
+    _tail: list[Message] | None = None
     _tools: tuple[str, ...] | None = None
 
     def tail(self, count: int) -> list[Message]:
@@ -143,9 +146,14 @@ class Call(msgspec.Struct, gc=False, eq=False):
             return []
         if self._messages is not None:
             return self._messages[-count:]
+        known = self._tail
+        if known is not None and len(known) >= count:
+            return known[-count:]
         if self.scattered:
-            return list(islice(self.backwards(), count))[::-1]
-        return list(map(self.read, self.raws[-count:]))
+            self._tail = list(islice(self.backwards(), count))[::-1]
+        else:
+            self._tail = list(map(self.read, self.raws[-count:]))
+        return self._tail
 
     def backwards(self) -> Iterator[Message]:
         """Yield the messages from the last to the first, decoding each as it comes."""

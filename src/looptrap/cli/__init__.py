@@ -11,6 +11,7 @@ from looptrap import __version__
 from looptrap.cli.check import check
 from looptrap.cli.demo import demo
 from looptrap.cli.keys import keys
+from looptrap.cli.kill import kill, unkill
 from looptrap.cli.presets import presets
 from looptrap.cli.replay import replay
 from looptrap.cli.serve import serve
@@ -25,6 +26,8 @@ def main() -> None:
 main.add_command(check)
 main.add_command(demo)
 main.add_command(keys)
+main.add_command(kill)
 main.add_command(presets)
 main.add_command(replay)
 main.add_command(serve)
+main.add_command(unkill)

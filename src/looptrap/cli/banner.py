@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from looptrap import __version__
 from looptrap.cli import sentence
 from looptrap.config import Config
-from looptrap.config.kind import Address
+from looptrap.config.kind import MEMORY, Address, StorePlace
 
 
 def banner(
@@ -30,7 +30,21 @@ def banner(
     where = config.gateway.upstream or "OpenAI, Anthropic and Gemini, by the path"
     lines.append(f"Forwards to {where}.")
     lines.append("Asks for gateway keys." if asks_for_keys else "Callers use their own keys.")
+    lines += _counting(config)
+    if config.capture != "off":
+        lines.append(f"Capturing {config.capture} to {config.gateway.capture_dir}.")
     lines.append(f"Policies{f' of preset {config.preset}' if config.preset else ''}:")
     for policy in config.policies:
         lines += [f"  {sentence.of_rule(rule)}" for rule in policy.rules]
     return "\n".join(lines)
+
+
+def _counting(config: Config) -> Iterator[str]:
+    """Yield who counts together, and where; a process that counts alone needs no line."""
+    workers = config.gateway.workers
+    if config.store != MEMORY:
+        who = f"{workers} workers count" if workers > 1 else "Counts"
+        place = StorePlace().plain(config.store)
+        yield f"{who} in {place}, with all other instances that do."
+    elif workers > 1:
+        yield f"{workers} workers count together, in a Valkey that ends with them."

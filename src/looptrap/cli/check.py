@@ -60,6 +60,7 @@ def _print_summary(config: Config) -> None:
         click.echo("  No rule is in effect: nothing is detected.")
     for heading, sentences in (
         ("Projects", [sentence.of_project(project) for project in config.projects]),
+        ("Tools", [sentence.of_tool(*one) for one in config.tools.items()]),
         ("Kill switches", [sentence.of_kill_switch(one) for one in config.kill_switches]),
         ("Otherwise", sentence.of_rest(config)),
     ):

@@ -13,14 +13,24 @@ from looptrap.cli.failure import fail
 from looptrap.errors import ConfigError
 
 if TYPE_CHECKING:
-    from looptrap.gateway.state import Key, StateFile
+    from looptrap.cli.key_place import Place
+    from looptrap.gateway.state import Key
+
+_FLAG = click.core.ParameterSource.COMMANDLINE
 
 HEADINGS = ("NAME", "ID", "PROJECT", "CREATED (UTC)", "STATUS")
 
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-def _state(command: Callable[..., None]) -> Callable[..., None]:
+def _place(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the flags that say where the keys are."""
+    command = click.option(
+        "--store",
+        metavar="URL",
+        envvar="LOOPTRAP_STORE",
+        help="The store that gateways share; keys are there, and not in a file.",
+    )(command)
     return click.option(
         "--state",
         metavar="FILE",
@@ -41,56 +51,51 @@ def keys() -> None:
 @keys.command()
 @click.argument("name")
 @click.option("--project", metavar="NAME", default="", help="The project its callers belong to.")
-@_state
+@_place
 @_as_json
-def add(name: str, project: str, state: str | None, as_json: bool) -> None:
+def add(name: str, project: str, state: str | None, store: str | None, as_json: bool) -> None:
     """Make a key called NAME and print it: it is shown this once, only its digest is kept."""
-    from looptrap.gateway import keys as gateway_keys
-
-    file = _file(state)
     try:
-        key, text = gateway_keys.add(file, name, project=project, now=datetime.now(UTC))
+        place = _keys_in(state, store)
+        key, text = place.add(name, project, datetime.now(UTC))
     except ConfigError as error:
         fail(error)
     if as_json:
         click.echo(json.dumps({"key": text, **_plain(key)}))
         return
     # The key alone on standard output, for scripts; the words beside it.
-    click.echo(f"Key {name} is kept in {file.path} as a digest. Copy it now:", err=True)
+    click.echo(f"Key {name} is kept in {place} as a digest. Copy it now:", err=True)
     click.echo(text)
 
 
 @keys.command("list")
-@_state
+@_place
 @_as_json
-def list_(state: str | None, as_json: bool) -> None:
+def list_(state: str | None, store: str | None, as_json: bool) -> None:
     """List the keys, the revoked ones too."""
-    file = _file(state)
     try:
-        found = file.read()
+        place = _keys_in(state, store)
+        kept = place.kept()
     except ConfigError as error:
         fail(error)
-    if (warning := file.exposure()) is not None:
+    if (warning := place.warning()) is not None:
         click.echo(f"warning: {warning}", err=True)
-    kept = found.keys if found is not None else ()
     if as_json:
         click.echo(json.dumps([_plain(key) for key in kept], indent=2))
     elif kept:
         _print_table([HEADINGS, *map(_row, kept)])
     else:
-        click.echo(f"No keys in {file.path}: make one with `looptrap keys add NAME`.", err=True)
+        click.echo(f"No keys in {place}: make one with `looptrap keys add NAME`.", err=True)
 
 
 @keys.command()
 @click.argument("name")
-@_state
+@_place
 @_as_json
-def revoke(name: str, state: str | None, as_json: bool) -> None:
+def revoke(name: str, state: str | None, store: str | None, as_json: bool) -> None:
     """Refuse the key called NAME from now on."""
-    from looptrap.gateway import keys as gateway_keys
-
     try:
-        key = gateway_keys.revoke(_file(state), name, now=datetime.now(UTC))
+        key = _keys_in(state, store).revoke(name, datetime.now(UTC))
     except ConfigError as error:
         fail(error)
     if as_json:
@@ -99,11 +104,16 @@ def revoke(name: str, state: str | None, as_json: bool) -> None:
         click.echo(f"Key {name} ({key.id}) is revoked.")
 
 
-def _file(path: str | None) -> StateFile:
-    from looptrap.config.gateway import GatewaySettings
-    from looptrap.gateway.state import StateFile
+def _keys_in(state: str | None, store: str | None) -> Place:
+    """Return where the keys are: a file that is named wins over the variable of the store."""
+    from looptrap.cli.key_place import in_file, in_store
+    from looptrap.config.kind import MEMORY
 
-    return StateFile(path or GatewaySettings().state)
+    if state is not None or store in (None, MEMORY):
+        if click.get_current_context().get_parameter_source("store") is _FLAG and state is not None:
+            raise ConfigError("--state and --store: give one or the other")
+        return in_file(state)
+    return in_store(store or "")
 
 
 def _plain(key: Key) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def replay(
     as_json: bool,
     html: IO[str] | None,
 ) -> None:
-    """Judge the runs in FILE (JSONL, plain or gzip), call by call, as the gateway would have.
+    """Judge the runs or captured calls in FILE (JSONL, plain or gzip) as the gateway would have.
 
     Exit status 1 when no run could be read, or a file not to its end.
     """
@@ -63,7 +63,12 @@ def replay(
         fail(error, place=config or "")
     for warning in loaded.warnings:
         click.echo(f"warning: {warning}", err=True)
-    replaying = Replay(loaded.policies, sweeps=not as_json or html is not None)
+    replaying = Replay(
+        loaded.policies,
+        tools=loaded.tools,
+        projects=loaded.projects,
+        sweeps=not as_json or html is not None,
+    )
     _replay_all(replaying, [Path(name) for name in files], as_json)
     summary = replaying.summary
     if html is not None:
@@ -93,6 +98,9 @@ def _replay_all(replaying: Replay, paths: list[Path], as_json: bool) -> None:
                 if as_json and step.result is not None:
                     click.echo(msgspec.json.encode(step.result))
                 progress.update(task, completed=step.position)
+        for result in replaying.finish():
+            if as_json:
+                click.echo(msgspec.json.encode(result))
 
 
 def _steps(replaying: Replay, path: Path, console: Console) -> Iterator[Step]:
@@ -101,7 +109,7 @@ def _steps(replaying: Replay, path: Path, console: Console) -> Iterator[Step]:
     for step in replaying.file(path):
         if step.number is None:
             _say(console, f"{path}: cannot be read on: {step.problem}")
-        elif step.result is None:
+        elif step.problem:
             unnamed += 1
             if unnamed <= MOST_NAMED:
                 _say(console, f"{path}:{step.number}: is not a run: {step.problem}")

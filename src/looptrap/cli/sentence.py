@@ -6,7 +6,8 @@ from looptrap.config import Config
 from looptrap.detect.window import WindowKind
 from looptrap.policy.action import Action
 from looptrap.policy.policy import KillSwitch, Policy, Project, Selector
-from looptrap.policy.rule import SIGNALS, UNNAMED_FACTOR, Rule
+from looptrap.policy.rule import ANSWERS, SCOPES, UNNAMED_FACTOR, Rule
+from looptrap.policy.tool import ToolRule
 from looptrap.schema.wording import escaped, listed, quoted, shown
 
 WATCHED = {
@@ -21,9 +22,10 @@ WATCHED = {
     "near_repeat": "failing or fruitless call of almost the same kind",
     "mutating_repeat": "equal call in a row with almost the same result",
     "stagnation": "result that had come before",
-    "unknown_tool": "call in a row to a tool that is not offered",
+    "unknown_tool": "call in a row to a tool that is not there",
     "monologue": "equal text in a row",
     "turn_budget": "tool call of a turn",
+    "chant": "repetition in a row within an answer",
 }
 """What a rule counts, by what it watches."""
 
@@ -35,6 +37,13 @@ DONE = {
     Action.BLOCK: "is blocked",
 }
 """What happens to a call, by action."""
+
+HEARD = {
+    Action.WARN: "is noted",
+    Action.STOP: "ends a streamed answer as if it were complete",
+    Action.BLOCK: "ends a streamed answer with an error",
+}
+"""What happens to an answer, by action."""
 
 
 def ordinal(count: int) -> str:
@@ -55,9 +64,10 @@ def of_rule(rule: Rule) -> str:
     """Say what happens under a rule, at which count."""
     if not rule.enabled:
         return f"{rule.name}: is off"
+    done = HEARD if rule.watch in ANSWERS else DONE
     steps = [
-        f"the {ordinal(count)}{f' {WATCHED[rule.watch]}{_span(rule)}' if i == 0 else ''}"
-        f" {DONE[action]}{_cooldown(rule) if action.refuses else ''}"
+        f"the {ordinal(count)}{f' {_watched(rule)}{_span(rule)}' if i == 0 else ''}"
+        f" {done[action]}{_cooldown(rule) if action.refuses else ''}"
         for i, (action, count) in enumerate(rule.ladder.steps)
     ]
     return f"{rule.name}: {listed(steps, 'and')}{_counted(rule)}"
@@ -94,8 +104,24 @@ def of_rest(config: Config) -> list[str]:
     ]
 
 
+def of_tool(name: str, tool: ToolRule) -> str:
+    """Say what is different for a tool in histories."""
+    if tool.exempt:
+        return f"{escaped(name)}: its rounds are left out"
+    if tool.ladder is None:
+        return f"{escaped(name)}: as every other"
+    steps = [f"the {ordinal(count)} {DONE[action]}" for action, count in tool.ladder.steps]
+    return f"{escaped(name)}: where a rule counts its calls, {listed(steps, 'and')}"
+
+
+def _watched(rule: Rule) -> str:
+    if rule.similarity == "near":
+        return f"{WATCHED[rule.watch]} or the same prompt with words before it"
+    return WATCHED[rule.watch]
+
+
 def _span(rule: Rule) -> str:
-    if rule.watch in SIGNALS:
+    if rule.watch not in SCOPES:
         return f" within the latest {rule.looks_at} rounds" if rule.looks_at else ""
     seconds = f"{shown(rule.window.seconds)} s"
     match rule.window.kind:
@@ -108,7 +134,7 @@ def _span(rule: Rule) -> str:
 
 
 def _counted(rule: Rule) -> str:
-    if rule.watch in SIGNALS:
+    if rule.watch not in SCOPES:
         return ""
     by = f", counted by {listed([escaped(name) for name in rule.by], 'and')}"
     if rule.watch != "session":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import signal
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -28,6 +28,12 @@ log = logging.getLogger("looptrap")
 @click.option("--preset", metavar="NAME", help="Start from this preset.")
 @click.option("--state", metavar="FILE", help="Digest secret and keys.  [looptrap.state]")
 @click.option("--access-log", metavar="FORM", help="off, text or json.  [off]")
+@click.option(
+    "--capture",
+    "capture_dir",
+    metavar="DIR",
+    help="Write judged calls there, for replay: digests, unless capture says content.",
+)
 @click.option("--workers", metavar="N", help="Processes that serve together.  [1]")
 @click.option("--allow-anonymous", is_flag=True, default=None, help="Serve others without keys.")
 def serve(file: str | None, **flags: Any) -> None:
@@ -44,45 +50,43 @@ def serve(file: str | None, **flags: Any) -> None:
             click.echo(f"warning: {warning}", err=True)
         import uvloop
 
+        serve = _serve_alone if config.gateway.workers == 1 else _serve_together
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_run(config, read))
+            runner.run(serve(config, read))
     except ConfigError as error:
         fail(error, place=file or "")
 
 
-async def _run(config: Config, read: Any) -> None:
+async def _serve_together(config: Config, read: Callable[[], Config]) -> None:
+    from looptrap.cli.together import serve_together
+
+    await serve_together(config, read)
+
+
+async def _serve_alone(config: Config, read: Callable[[], Config]) -> None:
     from looptrap.admin.api import Admin
     from looptrap.cli.banner import banner
+    from looptrap.cli.orders import Orders, read_again, tell
     from looptrap.gateway.app import App
     from looptrap.gateway.runtime import token_of
 
     token = token_of(config.gateway.admin_token_env, "admin", os.environ)
     app = App(config, os.environ)
     admin = Admin(app, config.gateway.admin, token)
+
+    def reload() -> None:
+        waiting = read_again(app, read)
+        if waiting is not None:
+            tell(waiting)
+
     listening = await app.start()
     try:
         admin_at = await admin.start()
-        stopped = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stopped.set)
-        loop.add_signal_handler(signal.SIGHUP, lambda: _reload(app, read))
+        orders = Orders(on_reload=reload)
         # Last: whoever has seen it may send signals.
         click.echo(banner(config, listening, admin_at, app.ring.has_keys), err=True)
-        await stopped.wait()
-        log.info("stopping: calls in flight have %g s to finish", config.gateway.grace)
+        await orders.stopped.wait()
+        log.info("stopping: calls in flight have %g s to finish", app.config.gateway.grace)
     finally:
         await app.stop()
         await admin.stop()
-
-
-def _reload(app: Any, read: Any) -> None:
-    """Go on under the file as it is now; one with mistakes changes nothing."""
-    try:
-        waiting = app.reload(read())
-    except ConfigError as error:
-        log.error("the configuration has mistakes, the old one stays:\n%s", error)
-        return
-    log.info("the configuration was read again")
-    for name in waiting:
-        log.warning("gateway.%s: changed, takes effect at the next start", name)

@@ -25,6 +25,7 @@ Credential = Literal["bearer", "x-api-key", "api-key", "x-goog-api-key"]
 
 NAME = Text(form="a name, not empty")
 FILE = Text(form="the path of a file")
+FOLDER = Text(form="the path of a folder")
 VARIABLE = Text(form="the name of an environment variable", pattern=r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -84,6 +85,8 @@ class GatewaySettings:
     upstream_ca: str | None = None
     relay_compressed: bool = False
     access_log: AccessLogForm = "off"
+    capture_dir: str | None = None
+    capture_limit: int = 1 << 30
     decision_status: int | None = None
     decision_token_env: str | None = None
     admin_token_env: str | None = None
@@ -164,6 +167,12 @@ GATEWAY: Table[GatewaySettings] = Table(
         _field("upstream_ca", FILE, "further authorities to trust upstream, PEM"),
         _field("relay_compressed", Flag(), "let providers compress: usage is then not read"),
         _field("access_log", Choice(get_args(AccessLogForm)), "one line a request on stdout"),
+        _field("capture_dir", FOLDER, "where judged calls are captured to be replayed"),
+        _field(
+            "capture_limit",
+            Size(1 << 20, 1 << 40),
+            "what all captures there may take; beyond it, the oldest go",
+        ),
         _field(
             "decision_status",
             Choice([401, 403]),

@@ -8,7 +8,11 @@ from typing import Any
 
 from looptrap.errors import Problem
 from looptrap.schema.kind import INVALID, refuse
+from looptrap.store.redis.address import addresses_of
 from looptrap.wire.origin import Origin
+
+MEMORY = "memory"
+"""The store inside one process."""
 
 _UNITS = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 _SIZE = re.compile(r"(\d{1,12})\s*(B|KB|MB|GB)?", re.IGNORECASE)
@@ -68,6 +72,31 @@ class Listen:
 
     def words(self) -> str:
         return 'an address such as "127.0.0.1:4100" or "[::1]:4100"'
+
+
+@dataclass(frozen=True, slots=True)
+class StorePlace:
+    """`memory`, or the URL of a store that instances share; its password is shown to nobody."""
+
+    def read(self, value: object, place: str, problems: list[Problem]) -> Any:
+        if value == MEMORY:
+            return value
+        if not isinstance(value, str):
+            return refuse(self, value, place, problems)
+        try:
+            addresses_of(value)
+        except ValueError as error:
+            problems.append(Problem(place, f"{error}; must be {self.words()}"))
+            return INVALID
+        return value
+
+    def plain(self, value: Any) -> Any:
+        entry, at, rest = value.partition("@")
+        scheme, mark, user = entry.partition("://")
+        return f"{scheme}{mark}{user.partition(':')[0]}:***@{rest}" if at else value
+
+    def words(self) -> str:
+        return '"memory" or a URL such as "redis://127.0.0.1:6379"'
 
 
 @dataclass(frozen=True, slots=True)

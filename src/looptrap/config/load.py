@@ -14,7 +14,7 @@ from looptrap.config.setting import CONFIG, GATEWAY_SCALARS, SCALARS, Config, fl
 from looptrap.errors import ConfigError, Problem
 from looptrap.policy import fairvisor, preset
 from looptrap.schema import INVALID, Kind, from_text, leaves, read
-from looptrap.schema.wording import escaped, found, suggestion
+from looptrap.schema.wording import escaped, found, quoted, suggestion
 
 
 def load(
@@ -39,7 +39,7 @@ def load(
     guarded = _values(loop_guard.VARIABLES, env, problems)
     if problems:
         raise ConfigError(problems)
-    config = _overlaid(config, above)
+    config = _capturing(_overlaid(config, above))
     config = _without_preset(config, above) if has_policies else _with_preset(config)
     config = _guard(config, guarded)
     if mismatches := list(_mismatches(config)):
@@ -124,6 +124,19 @@ def _overlaid(config: Config, above: Mapping[str, tuple[Any, str]]) -> Config:
     return replace(config, **own, gateway=gateway, origins={**config.origins, **origins})
 
 
+def _capturing(config: Config) -> Config:
+    """Return the configuration with captures where they have a place; an `off` in words stays.
+
+    A flag is a word too, and a later one.
+    """
+    if config.capture != "off" or config.gateway.capture_dir is None:
+        return config
+    where = config.origins["gateway.capture_dir"]
+    if "capture" in config.origins and not where.startswith("--"):
+        return config
+    return replace(config, capture="digests", origins={**config.origins, "capture": where})
+
+
 def _with_preset(config: Config) -> Config:
     name = config.preset or preset.DEFAULT
     given = dict.fromkeys(_given(preset.table(name)), f"preset {name}")
@@ -152,11 +165,11 @@ def _guard(config: Config, values: Mapping[str, Any]) -> Config:
 
 def _mismatches(config: Config) -> Iterator[Problem]:
     """Find settings that are right by themselves and do not go together."""
-    if config.gateway.workers > 1 and config.store == "memory":
+    if config.capture != "off" and config.gateway.capture_dir is None:
         yield Problem(
-            "gateway.workers",
-            f'is {config.gateway.workers}, must be 1 with store = "memory"'
-            " (it counts inside one process, and every worker would count apart)",
+            "capture",
+            f"is {quoted(config.capture)} and has no folder to write to: set gateway.capture_dir"
+            " (LOOPTRAP_CAPTURE_DIR, or --capture of serve)",
         )
     known = [*(provider.name for provider in config.providers), *WELL_KNOWN]
     for i, route in enumerate(config.routes):
@@ -167,12 +180,8 @@ def _mismatches(config: Config) -> Iterator[Problem]:
                 f"is {found(route.provider)}, must be the name of a provider{hint}",
             )
     for i, project in enumerate(config.projects):
-        for policy in config.policies:
-            try:
-                project.adapt(policy)
-            except ConfigError as error:
-                for problem in error.problems:
-                    yield Problem(f"projects[{i}]", f"policy {policy.name}: {problem}")
+        for misfit in project.misfits(config.policies):
+            yield Problem(f"projects[{i}]", misfit)
 
 
 def _misspelt(env: Mapping[str, str]) -> Iterator[str]:

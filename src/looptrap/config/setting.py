@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args
 
 from looptrap.call.header import SESSION_HEADERS
 from looptrap.config.gateway import (
@@ -15,11 +15,15 @@ from looptrap.config.gateway import (
     ProviderSettings,
     RouteSettings,
 )
+from looptrap.config.kind import MEMORY, StorePlace
 from looptrap.policy import preset
 from looptrap.policy.policy import KillSwitch, Policy, Project
 from looptrap.policy.setting.kind import TOKEN
-from looptrap.policy.setting.policy import KILL_SWITCH, PROJECT
-from looptrap.schema import Choice, Field, Listing, Number, Table, Text, leaves
+from looptrap.policy.setting.policy import KILL_SWITCH, PROJECT, TOOL
+from looptrap.policy.tool import ToolRule
+from looptrap.schema import Choice, Field, Listing, Mapped, Number, Table, Text, leaves
+
+CaptureForm = Literal["off", "digests", "content"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,9 +35,13 @@ class Config:
     policies: tuple[Policy, ...] = ()
     projects: tuple[Project, ...] = ()
     kill_switches: tuple[KillSwitch, ...] = ()
+    tools: Mapping[str, ToolRule] = field(default_factory=dict)
     session_headers: tuple[str, ...] = ()
+    capture: CaptureForm = "off"
     block_status: int = 429
-    store: str = "memory"
+    store: str = MEMORY
+    store_timeout: float = 0.05
+    on_store_error: Literal["allow", "block"] = "allow"
     max_fingerprints: int = 1_000_000
     gateway: GatewaySettings = field(default_factory=GatewaySettings)
     providers: tuple[ProviderSettings, ...] = ()
@@ -64,6 +72,13 @@ CONFIG: Table[Config] = Table(
             doc="where a client may name its session; of several, the first in this list counts",
         ),
         Field(
+            name="capture",
+            kind=Choice(get_args(CaptureForm)),
+            default="off",
+            doc="what is written down of judged calls: nothing, digests of all texts, or all as it"
+            " was sent; with a `gateway.capture_dir` and nothing said here, digests",
+        ),
+        Field(
             name="block_status",
             kind=Choice([400, 403, 422, 429]),
             default=429,
@@ -71,15 +86,29 @@ CONFIG: Table[Config] = Table(
         ),
         Field(
             name="store",
-            kind=Choice(["memory"]),
-            default="memory",
-            doc="who counts: `memory` counts inside this process",
+            kind=StorePlace(),
+            default=MEMORY,
+            doc="who counts: `memory` inside this process; a Redis or Valkey (`redis://`,"
+            " `rediss://`, `unix://`, `redis+cluster://`) for all instances together",
+        ),
+        Field(
+            name="store_timeout",
+            kind=Number(low=0.001, high=10, unit="seconds"),
+            default=0.05,
+            doc="how long a shared store may take to answer before this instance counts alone",
+        ),
+        Field(
+            name="on_store_error",
+            kind=Choice(["allow", "block"]),
+            default="allow",
+            doc="what is done about calls while a shared store is away: `allow` judges them by what"
+            " this instance counts alone, `block` refuses them with 503",
         ),
         Field(
             name="max_fingerprints",
             kind=Number(low=1_000, high=100_000_000, whole=True),
             default=1_000_000,
-            doc="how many fingerprints the memory store tracks; beyond it, the oldest go",
+            doc="how many fingerprints are tracked inside this process; beyond it, the oldest go",
         ),
         preset.POLICIES,
         Field(
@@ -93,6 +122,12 @@ CONFIG: Table[Config] = Table(
             kind=Listing(KILL_SWITCH, "tables"),
             default=(),
             doc="calls that are refused whatever they do",
+        ),
+        Field(
+            name="tools",
+            kind=Mapped(Text(form="the name of a tool"), TOOL, "tools and what is known of them"),
+            default={},
+            doc="tools with thresholds of their own for what is read from histories",
         ),
         Field(
             name="gateway",
@@ -115,7 +150,7 @@ CONFIG: Table[Config] = Table(
     ],
 )
 
-SCALARS = [one for one in CONFIG.fields if not isinstance(one.kind, Listing | Table)]
+SCALARS = [one for one in CONFIG.fields if not isinstance(one.kind, Listing | Mapped | Table)]
 """Settings that an environment variable or a flag can give as well …"""
 
 GATEWAY_SCALARS = list(GATEWAY.fields)

@@ -7,4 +7,5 @@ window        the seconds in which hits count
 trajectory    the rounds inside one request's history
 signals       ways of going in circles that show there, one module each
 evidence      what was seen, in names and counts
+stand_in      messages of which nothing is left but what the signals ask
 """

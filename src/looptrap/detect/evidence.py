@@ -16,3 +16,4 @@ class Evidence(msgspec.Struct, frozen=True, gc=False):
     ago: int = 0
     """So many rounds ago it began; 0 for what is counted across requests."""
     confidence: float = 1.0
+    """From 0 to 1: equal calls with equal results are sure, what is merely alike is less so."""

@@ -16,29 +16,63 @@ LINE = 300
 """Longer lines are content, whatever they speak of."""
 
 _FAILS = re.compile(
-    r"\berrors?\b|error(?::|$)|exception|traceback|\bfail(?:ed|ure|s)?\b|\bfatal\b"
-    r"|\bdenied\b|\brefused\b"
-    r"|\binvalid\b|unrecogni[sz]ed|not found|no such|\bcannot\b|can't|could not|couldn't"
-    r"|unable to|timed out|time-?out|unexpected|\bundefined\b|\bmissing\b|\bpanic\b|mismatch"
-    r"|not (?:defined|allowed|permitted|supported|valid|recogni[sz]ed|exist)|does not|doesn't"
-    r"|must be"
+    # words of their own: not in the name of a file, a folder or a function
+    r"(?<![\w./\\-])(?:errors?|exception|fail(?:ed|ure|s)?|fatal|denied|refused|invalid|undefined"
+    r"|missing|panic|err!)(?![\w/\\-]|\.\w|\s?=)"
+    r"|[a-z](?:error|exception)(?=:|$|\s)|error(?=:)|exception(?=:)|traceback"
+    r"|unrecogni[sz]ed|not found|no such|\bcannot\b|can't|could not|couldn't"
+    r"|unable to|timed out|time-?out|unexpected|mismatch|aborted"
+    r"|not (?:an? )?(?:defined|allowed|permitted|supported|valid|recogni[sz]ed|exist|available"
+    r"|unique|been read)|does not|doesn't|don't exist|did not (?:appear|match|contain|exist|find)"
+    r"|must be|no replacement|no changes (?:to|were) ma"
+    r"|\"(?:success|ok)\": ?false|http[/\d. ]{1,6}[45]\d\d\b|status(?: code)?\W{1,3}[45]\d\d\b"
+    r"|\b(?:fehler|erreur|errore|fallo)\b|nicht gefunden|introuvable|no se (?:pudo|encontr)"
+    r"|ошибка|错误|失败|エラー|오류"
 )
 """Looked for in lower case: twice as fast as a pattern that does not mind the case."""
-_SOURCE = re.compile(
-    r"\s*(?:\d+[:\t|]\s*)?(?:class|def|import|from|raise|return|except|catch|throw|public|private"
-    r"|protected|static|const|let|var|func|fn|struct|enum|//|#|/?\*|<!--|@)"
+_DENIES = re.compile(
+    r"\b(?:no|0|without(?: any)?) (?:\w+ )?(?:errors?|failures?|failed|exceptions?)\b"
+    r"|\b(?:errors?|failures?|failed|exception)\"?\s?[:=]\s?(?:null|none|false|0|\[\]|\{\}|\"\")"
+    r"(?=\s*(?:[,;.)}\]]|$))"
 )
-"""How a line of source begins: it may speak of errors as much as it likes."""
+"""That there was no error is no error."""
+_SOURCE = re.compile(
+    r"\s*(?:(?:[\w./-]{1,200}:)?\d+[:\t|]\s*)?(?:class|def|import|from|raise|return|except|catch"
+    r"|throw|public|private|protected|static|const|let|var|func|fn|struct|enum|//|#|/?\*|<!--|@)"
+    r"|\s*\d+(?:\t|→| ?\|)"
+)
+"""How a line of source or of a listing begins: it may speak of errors as much as it likes."""
 
-_EXIT = re.compile(r"(?:returncode|exit[ _]?(?:code|status))\W{0,4}(-?\d{1,5})")
+_EXIT = re.compile(
+    r"(?:return ?code|exit(?:ed)?[ _]?(?:with )?(?:code|status)?)\W{0,4}(-?\d{1,5})\b"
+)
 _NAMED = re.compile(r"\s*[\w.]*(?:error|exception)\b")
 _NOTHING = re.compile(
-    r"did not produce any output|\bno (?:output|results?|matches|hits|rows|data)\b"
-    r"|\b0 (?:results?|matches|hits|rows)\b|\bnothing (?:found|to)\b",
+    r"did not produce any output|without (?:any )?output"
+    r"|\bno (?:output|results?|match(?:es|ing)?|hits|rows|data|files?|documents?|records?|items?)\b"
+    r"|\b0 (?:results?|matches|hits|rows|files)\b|\bnothing (?:found|to)\b|not find any"
+    r'|^\{"\w+": ?\[\]',
     re.IGNORECASE,
 )
-_DIGITS = re.compile(r"\d+")
 _MARKUP = re.compile(r"<[^<>]{0,40}>|[\W\d_]+")
+_FRAME = re.compile(
+    r"<?(?:[Rr]eturn ?code|[Ee]xit(?:ed)?[ _]?(?:with )?(?:code|status)?)\W{0,4}-?\d{1,5}"
+    r"|<[^<>\n]{0,40}>|\[[A-Z][^\[\]\n]*\]"
+)
+"""What harnesses put around an output."""
+_TALLY = re.compile(
+    r"\b\d+ (?:tests? )?(?:failed|fail|failures?|failing|errors?|passed|problems?|warnings?)\b"
+    r"|\b(?:failures|errors|failed|passed|tests run): ?\d+"
+)
+_FINE = re.compile(
+    r"\b(?:pass(?:ed|es)?|success(?:ful|fully)?|succeeded|ok|clean|up[ -]to[ -]date|no issues"
+    r"|(?:no|0) (?:\w+ )?(?:errors?|problems?|warnings?|failures?))\b"
+)
+_CHECKS = re.compile(
+    r"test|lint|check|build|compil|valid|format|\b(?:tsc|mypy|ruff|vet|make|javac|gcc)\b",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(rf"({_TALLY.pattern})|\d+")
 WORDLESS = 24
 """So many letters beside the exit status are still no message."""
 
@@ -46,12 +80,12 @@ WORDLESS = 24
 def failure_of(text: str, is_error: bool = False) -> str | None:
     """Return what went wrong, in a form that the same failure always has; None if nothing did.
 
-    An exit status decides where there is one. Numbers and volatile tokens are left out.
+    An exit status decides where there is one. Volatile tokens are left out, and so are numbers, but
+    for those that count what fails: fewer is another failure.
     """
-    ends = text if len(text) <= HEAD + TAIL else f"{text[:HEAD]}\n{text[-TAIL:]}"
-    lowered = ends.lower()
+    lowered = _ends(text)
     # Looking for two words is cheap; the pattern that takes them apart is not.
-    status = _EXIT.search(lowered) if "exit" in lowered or "returncode" in lowered else None
+    status = _EXIT.search(lowered) if "exit" in lowered or "return" in lowered else None
     if status is not None:
         if status[1] == "0":
             return None
@@ -62,17 +96,26 @@ def failure_of(text: str, is_error: bool = False) -> str | None:
         return "failed" if is_error else None
     is_short = len(text) <= SHORT
     outer = lines if is_short else [*lines[:3], *lines[-3:]]
-    told = [
-        line
-        for line in outer
-        if len(line) <= LINE and _FAILS.search(line) and _SOURCE.match(line) is None
-    ]
+    told = [line for line in outer if _tells(line)]
     if not is_error and not (
         told and (is_short or told[0] in lines[:3] or _NAMED.match(lines[-1]) is not None)
     ):
         return None
     said = " ".join((told or [line[:LINE] for line in lines[-2:]])[:3])
-    return _DIGITS.sub("#", " ".join(mask(said).split()))[:300]
+    return _NUMBER.sub(lambda number: number[1] or "#", " ".join(mask(said).split()))[:300]
+
+
+def _tells(line: str) -> bool:
+    """Say whether a line tells of a failure."""
+    if len(line) > LINE or _FAILS.search(line) is None or _SOURCE.match(line) is not None:
+        return False
+    without = _DENIES.sub("", line)
+    return len(without) == len(line) or _FAILS.search(without) is not None
+
+
+def is_tally(failure: str) -> bool:
+    """Say whether a failure is the report of a run that counts what went well and what did not."""
+    return _TALLY.search(failure) is not None
 
 
 def is_fruitless(text: str) -> bool:
@@ -80,4 +123,23 @@ def is_fruitless(text: str) -> bool:
     bare = text.strip()
     if len(bare) < 3 and not bare.isalnum():  # "ok" is an answer, "[]" is none
         return True
-    return len(bare) <= SHORT and _NOTHING.search(bare[:160]) is not None
+    if len(bare) > SHORT:
+        return False
+    return _NOTHING.search(bare[:160]) is not None or not any(
+        map(str.isalnum, _FRAME.sub("", bare))
+    )
+
+
+def is_fine(text: str) -> bool:
+    """Say whether a result that is no failure tells that a check or a build went well."""
+    return _FINE.search(_ends(text)) is not None
+
+
+def is_check(asked: str) -> bool:
+    """Say whether what was asked is a check, which keeps quiet as long as all is well."""
+    return _CHECKS.search(asked[:LINE]) is not None
+
+
+def _ends(text: str) -> str:
+    """Return the beginning and the end of a text, in lower case."""
+    return (text if len(text) <= HEAD + TAIL else f"{text[:HEAD]}\n{text[-TAIL:]}").lower()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from hashlib import blake2b
 
 from looptrap.call.descriptor import descriptor
@@ -34,17 +35,37 @@ class Fingerprint:
     def __init__(self, secret: bytes, name: Sequence[str], by: Sequence[str]) -> None:
         self._named = blake2b(
             join(name),
-            digest_size=16,
+            digest_size=14,
             key=secret[:64],
             person=b"looptrap-%d" % VERSION,
         )
         self._by = tuple(descriptor(one) if one != "project" else _payer for one in _scoped(by))
 
     def key(self, call: Call, content: bytes) -> bytes:
-        """Return the key under which a store counts calls equal to this one."""
-        keyed = self._named.copy()
-        keyed.update(b"\xfe%b\xfe%b" % (join([by(call) for by in self._by]), content))
-        return keyed.digest()
+        """Return the key under which a store counts calls equal to this one.
+
+        It begins with two bytes that all keys of a call share: a store that is spread over several
+        places keeps them together, and finds a key's place by the key alone.
+        """
+        return self.keys(call, (content,))[0]
+
+    def keys(self, call: Call, contents: Sequence[bytes]) -> list[bytes]:
+        """Return the keys of several contents of a call."""
+        request = call.request
+        place = _place(request.project or request.caller)
+        who = b"\xfe%b\xfe" % join([by(call) for by in self._by])
+        keys = []
+        for content in contents:
+            keyed = self._named.copy()
+            keyed.update(who + content)
+            keys.append(place + keyed.digest())
+        return keys
+
+
+# The bound keeps callers that come and go from filling the memory.
+@lru_cache(maxsize=4096)
+def _place(payer: str) -> bytes:
+    return blake2b(payer.encode("utf-8", "surrogatepass"), digest_size=2).digest()
 
 
 def _scoped(by: Sequence[str]) -> Sequence[str]:

@@ -15,10 +15,12 @@ _COUNTERS = (
 )
 
 # Each pattern is linear: bounded look-aheads, no repetition inside a repetition. The order is
-# that of the alternatives: a uuid is not hex, a time stamp is not a duration.
+# that of the alternatives: a uuid is not hex, a time stamp is not a duration, and the digest that
+# stands for an image is neither: another image is another content.
 _VOLATILE = re.compile(
     rf"""
-      (?P<uuid> \b [0-9a-f]{{8}} (?: -[0-9a-f]{{4}} ){{3}} -[0-9a-f]{{12}} \b )
+      (?P<part> \[ \w{{1,40}} \  [0-9a-f]{{16}} \] )
+    | (?P<uuid> \b [0-9a-f]{{8}} (?: -[0-9a-f]{{4}} ){{3}} -[0-9a-f]{{12}} \b )
     | (?P<hex>  \b 0x[0-9a-f]+ \b
               | \b (?= \d{{0,64}} [a-f] ) [0-9a-f]{{8,}} \b )
     | (?P<time> \b \d{{4}} [-/] \d\d [-/] \d\d
@@ -27,7 +29,7 @@ _VOLATILE = re.compile(
               | \b \d\d? : \d\d (?: : \d\d (?: [.,]\d+ )? )? (?: \ ?[ap]m )? \b )
     | (?P<duration> \b \d+ (?: \.\d+ )? \ ? (?: {_UNITS} ) \b )
     | (?P<counter> \b (?: {_COUNTERS} ) s? (?: [\ _-]? (?: id|number|no ) \b )? \.?
-                   [\ _]? [:=\#(\[]{{0,2}} \ ? \d+ (?: \ ? (?: /|of|- ) \ ? \d+ )? \b )
+                   ["']? [\ _]? [:=\#(\[]{{0,2}} \ ? ["']? \d+ (?: \ ? (?: /|of|- ) \ ? \d+ )? \b )
     """,
     re.VERBOSE | re.IGNORECASE,
 )
@@ -43,4 +45,4 @@ def mask(text: str) -> str:
 
 
 def _kind(match: re.Match[str]) -> str:
-    return f"<{match.lastgroup}>"
+    return match[0] if match.lastgroup == "part" else f"<{match.lastgroup}>"

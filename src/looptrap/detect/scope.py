@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from hashlib import blake2b
+from typing import Literal
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -16,6 +17,11 @@ import msgspec
 from looptrap.call.model import Call, Message
 from looptrap.detect.canonical import LONG_TEXT, join, normalise
 from looptrap.detect.mask import mask
+from looptrap.detect.near import without_noise
+
+Similarity = Literal["exact", "masked", "near"]
+"""What two texts that count as the same may differ in: nothing; volatile tokens; what a retry
+changes by itself, and then one may contain the other."""
 
 Content = Callable[[Call], bytes | None]
 
@@ -26,7 +32,7 @@ _sorted_json = msgspec.json.Encoder(order="sorted")
 
 
 @cache
-def conversation(tail: int, with_tools: bool, masked: bool) -> Content:
+def conversation(tail: int, with_tools: bool, similarity: Similarity) -> Content:
     """The retry of the same prompt: the model and the last `tail` messages.
 
     Without tools only the texts count; ids of tool calls never do. A chain id stands for the
@@ -52,7 +58,9 @@ def conversation(tail: int, with_tools: bool, masked: bool) -> Content:
                 texts += (f"{len(more)} {mark}", message.text, *more)
             else:
                 texts += (mark, message.text)
-        return normalise([_masked(text) for text in texts] if masked else texts)
+        if similarity == "masked":
+            return normalise(list(map(_masked, texts)))
+        return normalise(texts) if similarity == "exact" else without_noise(normalise(texts))
 
     return content
 

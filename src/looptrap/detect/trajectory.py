@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from sys import maxsize
 
 from msgspec import Raw
-from rapidfuzz import fuzz
 
-from looptrap.call.model import Call, Message, ToolCall, ToolResult
-from looptrap.detect.canonical import join, normalise
-from looptrap.detect.change import alters
-from looptrap.detect.failure import failure_of, is_fruitless
+from looptrap.call.model import Call, Message
+from looptrap.detect.canonical import join
 from looptrap.detect.lazy import lazy
-from looptrap.detect.mask import mask
-from looptrap.detect.poll import is_poll
+from looptrap.detect.nudge import NUDGE_MARK
+from looptrap.detect.round import COMPARED, Reader, Round
 
-COMPARED = 4096
-"""Results are compared by so many of their first characters, and by their length."""
-
-ALIKE = 85.0
-"""Per cent from which on two texts are almost the same."""
-
+__all__ = ["COMPARED", "Round", "Trajectory", "begins_turn", "is_fresh"]
 
 PROMPT = 40
 _INJECTED = re.compile(
@@ -40,140 +34,26 @@ SHORTEST, LONGEST = 4, 24
 _PLAIN = re.compile(r"[A-Za-z0-9 _.:=,-]+")
 """What JSON writes as it is, however often it is wrapped."""
 
-Reader = Callable[[Raw], Message]
-
-
-class Round:
-    """One assistant turn with its tool calls, and what came back; looked into as needed."""
-
-    def __init__(
-        self, said: Message | Raw, answers: Sequence[Message | Raw], read: Reader | None = None
-    ) -> None:
-        self._said = said
-        self._answers = answers
-        """What tools answered, the latest first; like `said`, read with `read` where still raw."""
-        self._read = read
-
-    @lazy
-    def said(self) -> Message:
-        """What the assistant said, and asked for."""
-        return self._message(self._said)
-
-    @lazy
-    def text(self) -> str:
-        """The words."""
-        return self.said.text
-
-    @lazy
-    def calls(self) -> tuple[ToolCall, ...]:
-        """The tool calls."""
-        return self.said.calls
-
-    @lazy
-    def size(self) -> int:
-        """How much came back, about: of what is still raw, without reading it."""
-        if self._read is None:
-            return len(self.result)
-        return sum(memoryview(raw).nbytes for raw in self._answers if isinstance(raw, Raw))
-
-    @lazy
-    def results(self) -> tuple[ToolResult | None, ...]:
-        """In the order of the calls; None where no result has come."""
-        found: dict[str, list[ToolResult]] = {}
-        for message in map(self._message, self._answers):
-            for result in reversed(message.results):
-                found.setdefault(result.call_id or result.name, []).append(result)
-        return tuple(_take(found, one) for one in self.calls)
-
-    def _message(self, one: Message | Raw) -> Message:
-        if isinstance(one, Message):
-            return one
-        assert self._read is not None  # nothing is left raw without it
-        return self._read(one)
-
-    @lazy
-    def asked(self) -> frozenset[tuple[str, str]]:
-        """What was asked for: names and arguments; parallel twins are one, their order is none."""
-        return frozenset((call.name, call.arguments) for call in self.calls)
-
-    @lazy
-    def names(self) -> frozenset[str]:
-        """The tools that were called."""
-        return frozenset(call.name for call in self.calls)
-
-    @lazy
-    def arguments(self) -> str:
-        """All arguments, as far as they are compared for likeness."""
-        return " ".join(sorted(call.arguments for call in self.calls))[:COMPARED]
-
-    @lazy
-    def result(self) -> str:
-        """All results, in the order of what was asked."""
-        pairs = zip(self.calls, self.results, strict=True)
-        told = sorted((call.name, call.arguments, one.text) for call, one in pairs if one)
-        return told[0][2] if len(told) == 1 else "\n".join(dict.fromkeys(t for _, _, t in told))
-
-    @lazy
-    def essence(self) -> bytes:
-        """What of the results counts: case, white space and volatile tokens do not."""
-        return normalise([mask(self.result[:COMPARED])])
-
-    @lazy
-    def failure(self) -> str | None:
-        """What went wrong, if it did."""
-        if not self.calls:
-            return None
-        return failure_of(
-            self.result, any(one is not None and one.is_error for one in self.results)
-        )
-
-    @lazy
-    def is_fruitless(self) -> bool:
-        """Whether it neither failed nor brought anything."""
-        return bool(self.calls) and self.failure is None and is_fruitless(self.result)
-
-    @lazy
-    def lands(self) -> bool:
-        """Whether a call of it changed something, as far as its own result tells."""
-        return any(
-            alters(call.name, call.arguments)
-            and one is not None
-            and failure_of(one.text, one.is_error) is None
-            for call, one in zip(self.calls, self.results, strict=True)
-        )
-
-    @lazy
-    def is_poll(self) -> bool:
-        """Whether it asked for the state of something that goes on by itself."""
-        return is_poll(self.names, self.result)
-
-    def has_result_of(self, other: Round) -> bool:
-        """Say whether the results are the same, volatile tokens aside."""
-        one, two = self.result, other.result
-        if one == two:
-            return True
-        # Volatile tokens change a length by little: mostly this saves masking both.
-        if abs(len(one) - len(two)) > 16 + len(one) // 16:
-            return False
-        return self.essence == other.essence
-
-    def repeats(self, other: Round) -> bool:
-        """Say whether the same was asked, with the same result."""
-        return self.asked == other.asked and self.has_result_of(other)
-
-
-def alike(one: str, other: str, percent: float = ALIKE) -> bool:
-    """Say whether two texts are almost the same."""
-    return one == other or fuzz.ratio(one, other, score_cutoff=percent) > 0
+_NUDGE = NUDGE_MARK.encode()
+NUDGE = 4_000
+"""No nudge takes more bytes."""
 
 
 class Trajectory:
     """The rounds since the last user message, read from the latest back, as far as needed."""
 
-    def __init__(self, call: Call) -> None:
+    def __init__(
+        self, call: Call, most: int = maxsize, exempt: frozenset[str] = frozenset()
+    ) -> None:
+        """Read at most the latest `most` rounds, and none that call only `exempt` tools.
+
+        When the latest round is such a one, there is nothing to read now.
+        """
         self._call = call
-        self._unread = _backwards(call)
+        self._unread: Iterator[Round] = islice(_backwards(call), most)
         self._rounds: list[Round] = []
+        if exempt:
+            self._unread = _without(exempt, self._unread)
 
     @lazy
     def asks_anew(self) -> bool:
@@ -189,6 +69,11 @@ class Trajectory:
         if len(needle) < SHORTEST:
             return False
         return b"".join(self._call.raws[-LOOKED_THROUGH:]).count(needle) < 2
+
+    @property
+    def length(self) -> int:
+        """How many messages the whole history has."""
+        return len(self._call.raws)
 
     @property
     def tools(self) -> tuple[str, ...]:
@@ -207,12 +92,16 @@ class Trajectory:
     def since_change(self, most: int) -> list[Round]:
         """Return up to `most` rounds, the latest first, as far back as nothing new has changed.
 
-        What changed something that had not been done before is progress: what came earlier does
-        not count. The latest round itself is always there.
+        What changed something that had not been done before is progress, and so is another answer
+        to what had been asked before: what came earlier does not count. The latest round itself is
+        always there.
         """
         rounds = self.latest(most)
         for age, one in enumerate(rounds[1:], 1):
-            if one.lands and all(one.asked != other.asked for other in rounds if other is not one):
+            if one.asked == rounds[0].asked:
+                continue
+            twins = [other for other in rounds if other is not one and other.asked == one.asked]
+            if one.lands if not twins else _is_news(one, rounds[age + 1 :]):
                 return rounds[:age]
         return rounds
 
@@ -222,12 +111,22 @@ class Trajectory:
         return join([*with_texts, *(text for pair in asked for text in pair)])
 
 
+def _is_news(one: Round, before: list[Round]) -> bool:
+    """Say whether something had been asked before, and its answer had never come."""
+    twins = [other for other in before if other.asked == one.asked]
+    return bool(twins) and not any(one.has_result_of(other) for other in twins)
+
+
 def is_fresh(call: Call) -> bool:
-    """Say, at next to no cost, that a person has just spoken; False where it takes more to know."""
-    if call.peek is None or not call.raws:
-        return False
-    last = call.raws[-1]
-    return memoryview(last).nbytes > 4 * PROMPT and call.peek(last) == "user"
+    """Say whether a person has just spoken: then there is nothing to read yet."""
+    last = call.tail(1)
+    return bool(last) and begins_turn(last[0])
+
+
+def _is_long(raw: Raw) -> bool:
+    """Say whether a message is longer than what a harness or a nudge of ours says."""
+    size = memoryview(raw).nbytes
+    return size > NUDGE or (size > 4 * PROMPT and _NUDGE not in bytes(raw))
 
 
 def _backwards(call: Call) -> Iterator[Round]:
@@ -246,6 +145,15 @@ def _backwards(call: Call) -> Iterator[Round]:
             answers = []
 
 
+def _without(exempt: frozenset[str], rounds: Iterator[Round]) -> Iterator[Round]:
+    """Yield the rounds that call other tools too; nothing while the latest one does not."""
+    for age, one in enumerate(rounds):
+        if not one.calls or not one.names <= exempt:
+            yield one
+        elif not age:
+            return
+
+
 def _peeking(raws: Sequence[Raw], peek: Callable[[Raw], str], read: Reader) -> Iterator[Round]:
     answers: list[Raw] = []
     for raw in reversed(raws):
@@ -255,17 +163,12 @@ def _peeking(raws: Sequence[Raw], peek: Callable[[Raw], str], read: Reader) -> I
         elif role == "assistant":
             yield Round(raw, answers, read)
             answers = []
-        elif role == "user" and (memoryview(raw).nbytes > 4 * PROMPT or begins_turn(read(raw))):
+        elif role == "user" and (_is_long(raw) or begins_turn(read(raw))):
             return
 
 
-def _take(results: dict[str, list[ToolResult]], call: ToolCall) -> ToolResult | None:
-    waiting = results.get(call.id or call.name)
-    return waiting.pop() if waiting else None
-
-
 def begins_turn(message: Message) -> bool:
-    """Say whether a person speaks; a harness that merely says "continue" is none."""
-    if message.role != "user" or message.results:
+    """Say whether a person speaks; a harness that says "continue" is none, and neither are we."""
+    if message.role != "user" or message.results or message.text.startswith(NUDGE_MARK):
         return False
     return len(message.text) > PROMPT or _INJECTED.fullmatch(message.text) is None

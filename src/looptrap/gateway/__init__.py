@@ -3,14 +3,18 @@
 app          App: a configuration becomes a running gateway; everything meets here
 runtime      Runtime: what the configuration means to a request; a reload makes another
 handler      Gateway: from a request on the wire to a verdict, and to the provider or back
+judge        Judge: asks the store, at once or later, and lets the guard judge
+agreement    what instances agree on: digest key, kill switches, project settings, gateway keys
 inbound      what a request's headers say, and which of them go on
 auth         who is calling; keys and state: the gateway's own keys and the file they rest in
 encoding     encoded bodies, decoded for judging only
 route        which provider a call goes to, and under which path
 relay        Relay: one call on its way through
+hearing      what a passing answer says, one module a dialect; cut: how its stream is ended
 usage        UsageReader: tokens, read from an answer's passing bytes; tokens: how dialects count
 decision     another proxy asks, and forwards by itself
 access_log   one line a request
+capture      Capture: judged calls, written down to be replayed
 
 answer       Answer: what the gateway sends of its own
 wording      what clients and models are told, in one place

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 import ssl
 import sys
 import time
@@ -14,15 +15,20 @@ from pathlib import Path
 
 from looptrap.config import Config
 from looptrap.config.gateway import GatewaySettings
+from looptrap.config.kind import MEMORY
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.access_log import AccessLog
-from looptrap.gateway.auth import check_exposure
+from looptrap.gateway.agreement import Agreed, Agreement, remembered_keys
+from looptrap.gateway.auth import check_exposure, is_loopback
+from looptrap.gateway.capture import Capture
 from looptrap.gateway.handler import Gateway
+from looptrap.gateway.judge import Judge
 from looptrap.gateway.keys import KeyRing
 from looptrap.gateway.runtime import Runtime
-from looptrap.gateway.state import StateFile, digest_secret
+from looptrap.gateway.state import StateFile, digest_secret, given_secret
 from looptrap.guard import Tally
 from looptrap.store.memory import MemoryStore
+from looptrap.store.redis import RedisStore
 from looptrap.wire.flight import UpstreamLimits
 from looptrap.wire.limits import ServerLimits
 from looptrap.wire.pools import Pools
@@ -32,6 +38,9 @@ RELOADED = frozenset(
     ("upstream", "relay_compressed", "decision_status", "decision_token_env", "grace")
 )
 """Settings of the gateway that a reload can change."""
+
+KEPT = ("store", "store_timeout", "on_store_error", "max_fingerprints", "capture")
+"""Settings beside those of the gateway that a reload cannot change."""
 
 KEYS_INTERVAL = 1.0
 """Seconds between two looks at the state file."""
@@ -54,34 +63,51 @@ class App:
         self._env = env
         self._clock = clock
         self._state = StateFile(gateway.state)
-        self._secret = digest_secret(self._state, env)
+        self.store = self._new_store()
+        self._secret = self._first_secret()
         self.ring = KeyRing(self._state)
-        check_exposure(
-            gateway.listen.host,
-            has_keys=self.ring.has_keys,
-            allow_anonymous=gateway.allow_anonymous,
-        )
-        self.store = MemoryStore(config.max_fingerprints)
+        self._agreement = self._new_agreement()
+        remembered = remembered_keys(config) if isinstance(self.store, RedisStore) else None
+        self.agreed = Agreed(self._agreement, self.ring, clock, remembered=remembered)
+        if isinstance(self.store, MemoryStore):
+            self._check_exposure()
         self.tally = Tally()
         self.pools = Pools(_upstream_limits(gateway), environ=env, ca_file=_authorities(gateway))
+        self.capture = self._new_capture()
         self.gateway = Gateway(
-            self._runtime(config), self.pools, on_settled=self._access_log(), clock=clock
+            self._runtime(config),
+            self.pools,
+            Judge(self.store, fails_closed=config.on_store_error == "block"),
+            on_settled=self._access_log(),
+            capture=self.capture,
+            clock=clock,
         )
         self.server = Server(
             self.gateway, _server_limits(gateway), refuse=self.gateway.refuse, on_error=_report
         )
         self._keys_timer: asyncio.TimerHandle | None = None
 
-    async def start(self) -> list[tuple[str, int]]:
-        """Listen; return the addresses, with the port found for 0."""
+    async def start(self, *, reuse_port: bool = False) -> list[tuple[str, int]]:
+        """Listen, with others at the same port if need be; return the addresses and ports found."""
         settings = self.config.gateway
         tls = _tls(settings)
+        if self.capture is not None:
+            self.capture.start()
+        if isinstance(self.store, RedisStore):
+            await self.store.start()
+            await self._agreement.start()
         try:
-            bound = await self.server.listen(settings.listen.host, settings.listen.port, ssl=tls)
+            self._check_exposure()
+            host, port = settings.listen.host, settings.listen.port
+            bound = await self.server.listen(host, port, ssl=tls, reuse_port=reuse_port)
         except OSError as error:
+            await self.stop()
             raise ConfigError(
                 [Problem("gateway.listen", f"cannot listen at {settings.listen}: {_why(error)}")]
             ) from None
+        except ConfigError:
+            await self.stop()
+            raise
         if warning := self._state.exposure():
             log.warning("%s", warning)
         self._look_at_keys()
@@ -94,6 +120,11 @@ class App:
         self.gateway.wake_all()
         await self.server.close(self.config.gateway.grace)
         await self.pools.close()
+        await self._agreement.stop()
+        if isinstance(self.store, RedisStore):
+            await self.store.stop()
+        if self.capture is not None:
+            await asyncio.to_thread(self.capture.stop)
 
     def reload(self, config: Config) -> list[str]:
         """Go on under another configuration; counts, cooldowns and connections stay.
@@ -107,17 +138,79 @@ class App:
 
     def _runtime(self, config: Config) -> Runtime:
         return Runtime(
-            config,
+            self.agreed.over(config),
             env=self._env,
             secret=self._secret,
             ring=self.ring,
-            store=self.store,
             tally=self.tally,
         )
+
+    def _new_store(self) -> MemoryStore | RedisStore:
+        config = self.config
+        if config.store == MEMORY:
+            return MemoryStore(config.max_fingerprints)
+        return RedisStore(
+            config.store,
+            timeout=config.store_timeout,
+            max_fingerprints=config.max_fingerprints,
+            clock=self._clock,
+        )
+
+    def _first_secret(self) -> bytes:
+        """Return the secret to begin with; with a shared store, until that is heard."""
+        if isinstance(self.store, RedisStore):
+            return given_secret(self._env) or secrets.token_bytes(32)
+        return digest_secret(self._state, self._env)
+
+    def _new_agreement(self) -> Agreement:
+        return Agreement(
+            self.store if isinstance(self.store, RedisStore) else None,
+            secret=self._secret if given_secret(self._env) is None else None,
+            on_secret=self._adopt,
+            on_change=self._follow,
+        )
+
+    def _check_exposure(self) -> None:
+        """Refuse to serve just anybody; whether a store that is away has keys is not known."""
+        settings = self.config.gateway
+        is_known = isinstance(self.store, MemoryStore) or self._agreement.is_heard
+        may_be_open = settings.allow_anonymous or is_loopback(settings.listen.host)
+        if not is_known and not may_be_open:
+            log.warning("the store has not said which keys there are: everybody is asked for one")
+            self.ring.require()
+        check_exposure(
+            settings.listen.host,
+            has_keys=self.ring.has_keys,
+            allow_anonymous=settings.allow_anonymous,
+        )
+
+    def _follow(self) -> None:
+        """Take up what was changed at run time, here or on another instance."""
+        if self.agreed.follow():
+            self.gateway.runtime = self._runtime(self.config)
+
+    def _adopt(self, secret: bytes) -> None:
+        """Make digests as the other instances do."""
+        self._secret = secret
+        self.gateway.runtime = self._runtime(self.config)
+        if self.capture is not None:
+            self.capture.rekey(secret)
 
     def _access_log(self) -> AccessLog | None:
         form = self.config.gateway.access_log
         return AccessLog(form, _print, self._clock) if form != "off" else None
+
+    def _new_capture(self) -> Capture | None:
+        form, settings = self.config.capture, self.config.gateway
+        if form == "off" or settings.capture_dir is None:
+            return None
+        return Capture(
+            form,
+            settings.capture_dir,
+            limit=settings.capture_limit,
+            secret=self._secret,
+            clock=self._clock,
+        )
 
     def _look_at_keys(self) -> None:
         self._keys_timer = asyncio.get_running_loop().call_later(KEYS_INTERVAL, self._look_at_keys)

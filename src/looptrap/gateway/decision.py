@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from hmac import compare_digest
 
 from looptrap.call.model import Call, Dialect, Request
@@ -21,11 +20,9 @@ TOKEN_HEADER = b"x-looptrap-decision-token"
 
 BODILESS = frozenset(("GET", "HEAD", "DELETE", "OPTIONS"))
 
-Judge = Callable[[Call], Ticket]
 
-
-def decide(exchange: Exchange, runtime: Runtime, judge: Judge, request_id: str) -> Answer:
-    """Return 200 when the request asked about may pass, else its refusal; nothing is forwarded.
+def asked_about(exchange: Exchange, runtime: Runtime, request_id: str) -> Call | Answer:
+    """Return the call that another proxy asks about; or the answer, where it may not ask.
 
     The request asked about is named by what follows /looptrap/decision in the path (Envoy), or by
     X-Original-Method and X-Original-URI (nginx); X-Real-IP says whence it came. Rules that need a
@@ -44,15 +41,18 @@ def decide(exchange: Exchange, runtime: Runtime, judge: Judge, request_id: str) 
         status, code = identity.status, identity.code
         return _denied(runtime, dialect, status, code, identity.message, request_id)
     method = (sent.get(b"x-original-method") or exchange.method).decode("latin-1")
-    call = read(_request(exchange, identity, runtime, method, target.decode("latin-1"), peer))
-    ticket = judge(call)
+    return read(_request(exchange, identity, runtime, method, target.decode("latin-1"), peer))
+
+
+def decision(ticket: Ticket, runtime: Runtime, request_id: str) -> Answer:
+    """Return 200 when the call may pass, else its refusal; nothing is forwarded."""
     verdict = ticket.verdict
     runtime.guard.settle(ticket)
     if not verdict.action.refuses:
         headers = [*headers_of(verdict, ticket.shadow), (b"X-Request-Id", request_id.encode())]
         return Answer(200, headers, b"")
     answer = refusal(
-        call,
+        ticket.call,
         verdict,
         shadow=ticket.shadow,
         request_id=request_id,
@@ -106,6 +106,7 @@ def _request(
         inbound.session,
         peer,
         is_retry=inbound.is_retry,
+        progress=inbound.progress,
         lacks_body=_lacks_body(exchange, method),
     )
 

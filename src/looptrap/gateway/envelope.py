@@ -42,6 +42,7 @@ class Envelope(msgspec.Struct, frozen=True, gc=False):
     request_id: bytes
     is_retry: bool
     encoding: bytes
+    progress: str
 
 
 class Envelopes:
@@ -91,6 +92,7 @@ class Envelopes:
             inbound.request_id,
             inbound.is_retry,
             inbound.encoding,
+            inbound.progress,
         )
 
 

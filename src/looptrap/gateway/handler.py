@@ -15,9 +15,11 @@ from looptrap.call.model import NO_CLAIMS, Call, Outcome, Request
 from looptrap.call.read import dialect_of, read
 from looptrap.gateway.answer import Answer
 from looptrap.gateway.auth import Denied
-from looptrap.gateway.decision import decide
+from looptrap.gateway.capture import Capture
+from looptrap.gateway.decision import asked_about, decision
 from looptrap.gateway.encoding import decoded
 from looptrap.gateway.envelope import Envelope
+from looptrap.gateway.judge import Judge
 from looptrap.gateway.nudge import nudged
 from looptrap.gateway.refuse import failure, refusal
 from looptrap.gateway.relay import Relay
@@ -35,6 +37,7 @@ MOST_SLEEPERS = 256
 """Throttled calls that are held back at once; one more is refused."""
 
 Settled = Callable[[Relay, Outcome], None]
+Judged = Callable[[Exchange, Ticket], None]
 
 
 class Gateway:
@@ -44,14 +47,18 @@ class Gateway:
         self,
         runtime: Runtime,
         pools: Pools,
+        judge: Judge,
         *,
         on_settled: Settled | None = None,
+        capture: Capture | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.runtime = runtime
         """What the configuration says; a reload puts another in its place."""
         self._pools = pools
+        self.judge = judge
         self._on_settled = on_settled
+        self._capture = capture
         self._clock = clock
         self._sleepers: set[Relay] = set()
         self._id_prefix = token_hex(6).encode()
@@ -71,13 +78,7 @@ class Gateway:
         if envelope.asks_for_decision:
             self._decide(exchange)
             return
-        call = self._read(exchange, envelope)
-        ticket = self._judge(call)
-        relay = exchange.state = Relay(self, exchange, envelope, call, ticket)
-        if ticket.verdict is ALLOWED:
-            self._forward(relay)
-        else:
-            self._act(relay)
+        self._judge(exchange, self._read(exchange, envelope), self._relay)
 
     def on_disconnect(self, exchange: Exchange) -> None:
         """Stop working for a client that is gone."""
@@ -106,16 +107,37 @@ class Gateway:
                 exchange.peer,
                 NO_CLAIMS,
                 envelope.is_retry,
+                envelope.progress,
             )
         )
 
-    def _judge(self, call: Call) -> Ticket:
+    def _judge(self, exchange: Exchange, call: Call, then: Judged) -> None:
+        """Judge a call, and go on with its exchange when that is done: mostly at once."""
         guard, now = self.runtime.guard, self._clock()
-        plan = guard.plan(call, now)
-        ticket = guard.judge(plan, guard.store.hit(plan.hits, now, retry=call.request.is_retry))
-        if ticket.trips:
-            guard.store.trip(ticket.trips, now)
-        return ticket
+        if self.judge.is_shared:
+            self.judge.later(guard, call, now, lambda one: self._go_on(exchange, one, now, then))
+            return
+        ticket = self.judge.at_once(guard, call, now)
+        if self._capture is not None:
+            self._capture.add(call, ticket.verdict, now)
+        then(exchange, ticket)
+
+    def _go_on(self, exchange: Exchange, ticket: Ticket, now: float, then: Judged) -> None:
+        """Go on with what waited for the store, if its client still waits too."""
+        if self._capture is not None:
+            self._capture.add(ticket.call, ticket.verdict, now)
+        if exchange.is_open:
+            exchange.attempt(lambda: then(exchange, ticket))
+        else:
+            self.runtime.guard.settle(ticket)
+
+    def _relay(self, exchange: Exchange, ticket: Ticket) -> None:
+        relay = Relay(self, exchange, exchange.state, ticket.call, ticket)
+        exchange.state = relay
+        if ticket.verdict is ALLOWED:
+            self._forward(relay)
+        else:
+            self._act(relay)
 
     # Acting
 
@@ -231,7 +253,14 @@ class Gateway:
         return answer.headers, answer.body
 
     def _decide(self, exchange: Exchange) -> None:
-        answer = decide(exchange, self.runtime, self._judge, self._id_for(exchange))
+        asked = asked_about(exchange, self.runtime, self._id_for(exchange))
+        if isinstance(asked, Answer):
+            exchange.answer(asked.status, asked.headers, asked.body)
+        else:
+            self._judge(exchange, asked, self._tell)
+
+    def _tell(self, exchange: Exchange, ticket: Ticket) -> None:
+        answer = decision(ticket, self.runtime, self._id_for(exchange))
         exchange.answer(answer.status, answer.headers, answer.body)
 
     # After the answer

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Sequence
 
 import msgspec
 
-from looptrap.call.header import RETRY_COUNT, is_retry, session_of
+from looptrap.call.header import PROGRESS, RETRY_COUNT, is_retry, session_of
 from looptrap.wire.fields import HOP_BY_HOP, tokens
 
 Field = tuple[bytes, bytes]
@@ -29,6 +29,7 @@ class Inbound(msgspec.Struct, gc=False):
     is_retry: bool = False
     encoding: bytes = b""
     """The body's content encoding; empty when it is none."""
+    progress: str = ""
 
 
 class InboundReader:
@@ -43,6 +44,7 @@ class InboundReader:
             b"x-request-id": _KEEP_AND_NOTE,
             b"content-encoding": _KEEP_AND_NOTE,
             RETRY_COUNT: _KEEP_AND_NOTE,
+            PROGRESS: _NOTE,
         }
         for name in self._sessions:
             if name.startswith(OUR_PREFIX):
@@ -88,6 +90,7 @@ class InboundReader:
         inbound.request_id = noted.get(b"x-request-id", b"")
         inbound.encoding = noted.get(b"content-encoding", b"").lower()
         inbound.is_retry = is_retry(noted)
+        inbound.progress = noted.get(PROGRESS, b"").decode("latin-1")
         listed = tokens(noted.get(b"connection", b"")) - {b"", b"close", b"keep-alive"}
         if listed:
             kept = [one for one in inbound.forwarded if one[0] not in listed]

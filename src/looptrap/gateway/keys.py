@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from hashlib import blake2b
 from hmac import compare_digest
@@ -22,27 +22,14 @@ PREFIX = b"lt-"
 
 def add(file: StateFile, name: str, *, project: str = "", now: datetime) -> tuple[Key, str]:
     """Make a key of that name and keep it in the file; return it with its text, shown only here."""
-    _check_name("NAME", name)
+    check_name("NAME", name)
     if project:
-        _check_name("project", project)
-    secret = secrets.token_urlsafe(32)
+        check_name("project", project)
     made: list[tuple[Key, str]] = []
 
     def change(state: State) -> State:
-        if any(key.name == name and key.revoked is None for key in state.keys):
-            raise ConfigError(f"there is a key named {quoted(name)} already: revoke it first")
-        taken = {key.id for key in state.keys}
-        key_id = next(one for one in iter(lambda: secrets.token_hex(4), "") if one not in taken)
-        text = f"lt-{key_id}-{secret}"
-        key = Key(
-            name=name,
-            id=key_id,
-            digest=_digest(text.encode()).hex(),
-            project=project,
-            created=now,
-        )
-        made.append((key, text))
-        return msgspec.structs.replace(state, keys=(*state.keys, key))
+        made.append(new_key(name, state.keys, project=project, now=now))
+        return msgspec.structs.replace(state, keys=(*state.keys, made[-1][0]))
 
     file.update(change)
     return made[-1]
@@ -50,29 +37,42 @@ def add(file: StateFile, name: str, *, project: str = "", now: datetime) -> tupl
 
 def revoke(file: StateFile, name: str, *, now: datetime) -> Key:
     """Refuse that key from now on; it stays in the file, so that its holder is told why."""
-    _check_name("NAME", name)
+    check_name("NAME", name)
     if file.read() is None:
         raise ConfigError(f"there is no key named {quoted(name)}: {file.path} does not exist")
+    revoked: list[Key] = []
 
     def change(state: State) -> State:
-        live = [key for key in state.keys if key.revoked is None]
-        if all(key.name != name for key in live):
-            raise _not_live(name, state.keys)
-        return msgspec.structs.replace(
-            state,
-            keys=tuple(
-                msgspec.structs.replace(key, revoked=now)
-                if key.name == name and key.revoked is None
-                else key
-                for key in state.keys
-            ),
-        )
+        keys, one = with_one_revoked(state.keys, name, now)
+        revoked.append(one)
+        return msgspec.structs.replace(state, keys=keys)
 
-    return [key for key in file.update(change).keys if key.name == name][-1]
+    file.update(change)
+    return revoked[-1]
+
+
+def new_key(name: str, keys: Sequence[Key], *, project: str, now: datetime) -> tuple[Key, str]:
+    """Make a key beside others, and its text; its name must be free among those in force."""
+    if any(key.name == name and key.revoked is None for key in keys):
+        raise ConfigError(f"there is a key named {quoted(name)} already: revoke it first")
+    taken = {key.id for key in keys}
+    key_id = next(one for one in iter(lambda: secrets.token_hex(4), "") if one not in taken)
+    text = f"lt-{key_id}-{secrets.token_urlsafe(32)}"
+    digest = _digest(text.encode()).hex()
+    return Key(name=name, id=key_id, digest=digest, project=project, created=now), text
+
+
+def with_one_revoked(keys: Sequence[Key], name: str, now: datetime) -> tuple[tuple[Key, ...], Key]:
+    """Return the keys with the one of that name revoked, and that one."""
+    place = next((i for i, key in enumerate(keys) if key.name == name and not key.revoked), None)
+    if place is None:
+        raise _not_live(name, keys)
+    revoked = msgspec.structs.replace(keys[place], revoked=now)
+    return (*keys[:place], revoked, *keys[place + 1 :]), revoked
 
 
 class KeyRing:
-    """The keys a gateway knows, looked up by id; follows its file when told to `refresh`.
+    """The keys a gateway knows, looked up by id: those of its file and those of a shared store.
 
     Once a key was there, keys stay required: revoking the last one, or losing the file, must not
     open the gateway to everybody.
@@ -80,6 +80,8 @@ class KeyRing:
 
     def __init__(self, file: StateFile | None = None) -> None:
         self._file = file
+        self._own: tuple[Key, ...] = ()
+        self._shared: tuple[Key, ...] = ()
         self._by_id: dict[bytes, tuple[bytes, Key]] = {}
         self._stamp, state = file.read_stamped() if file is not None else (None, None)
         self.generation = 0
@@ -103,8 +105,25 @@ class KeyRing:
         return True
 
     def replace(self, keys: Iterable[Key]) -> None:
-        """Know these keys and no others."""
-        self._by_id = {key.id.encode(): (bytes.fromhex(key.digest), key) for key in keys}
+        """Know these keys and, beside the shared ones, no others."""
+        self._own = tuple(keys)
+        self._sort()
+
+    def share(self, keys: Iterable[Key]) -> None:
+        """Know these keys of a shared store beside those of the file."""
+        self._shared = tuple(keys)
+        self._sort()
+
+    def require(self) -> None:
+        """Ask everybody for a key, also while none is known."""
+        self.has_keys = True
+        self.generation += 1
+
+    def _sort(self) -> None:
+        self._by_id = {}
+        # The revoked last: what is revoked in one place is revoked.
+        for key in sorted((*self._own, *self._shared), key=lambda key: key.revoked is not None):
+            self._by_id[key.id.encode()] = bytes.fromhex(key.digest), key
         self.has_keys = self.has_keys or bool(self._by_id)
         self.generation += 1
 
@@ -124,7 +143,8 @@ def _digest(text: bytes) -> bytes:
     return blake2b(text, digest_size=32, person=b"looptrap-key").digest()
 
 
-def _check_name(place: str, name: str) -> None:
+def check_name(place: str, name: str) -> None:
+    """Refuse what is no name of a key or project."""
     if name.startswith("lt-"):
         # Perhaps a key pasted by mistake: not repeated.
         raise ConfigError([Problem(place, "begins with lt-, as only keys themselves do")])

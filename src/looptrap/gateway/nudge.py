@@ -13,10 +13,7 @@ from looptrap.call.model import Call, Dialect, Request
 from looptrap.gateway import wording
 from looptrap.gateway.answer import encode
 from looptrap.gateway.splice import append, field, last, wrap
-from looptrap.gateway.wording import NUDGE_MARK
 from looptrap.policy.verdict import Verdict
-
-__all__ = ["NUDGE_MARK", "nudged"]
 
 LARGEST_BODY = 2 * 1024 * 1024
 """A splice reads the body once more; above this that would hold up everybody else."""

@@ -17,10 +17,14 @@ from looptrap.policy.verdict import Reason, Verdict
 
 __all__ = ["Answer", "failure", "refusal"]
 
-CODES: dict[Reason, str] = {"loop_detected": "recursive_loop_detected", "killed": "killed"}
+CODES: dict[Reason, str] = {
+    "loop_detected": "recursive_loop_detected",
+    "killed": "killed",
+    "store_unavailable": "store_unavailable",
+}
 """The `code` under which clients know each reason for a refusal."""
 
-STATUSES: dict[Reason, int] = {"killed": 403}
+STATUSES: dict[Reason, int] = {"killed": 403, "store_unavailable": 503}
 """Reasons with a status of their own; the others have the configured one."""
 
 ANTHROPIC_TYPES = {

@@ -12,7 +12,6 @@ from looptrap.gateway.inbound import InboundReader
 from looptrap.gateway.keys import KeyRing
 from looptrap.gateway.route import routes_of
 from looptrap.guard import Guard, Tally
-from looptrap.store.memory import MemoryStore
 
 
 class Runtime:
@@ -25,7 +24,6 @@ class Runtime:
         env: Mapping[str, str],
         secret: bytes,
         ring: KeyRing,
-        store: MemoryStore,
         tally: Tally,
     ) -> None:
         gateway = config.gateway
@@ -34,8 +32,8 @@ class Runtime:
             config.policies,
             projects=config.projects,
             kill_switches=config.kill_switches,
+            tools=config.tools,
             secret=secret,
-            store=store,
             tally=tally,
         )
         self.routes = routes_of(config, env)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+from looptrap.detect.nudge import NUDGE_MARK
 from looptrap.policy.action import Action
 from looptrap.policy.verdict import Verdict
-
-NUDGE_MARK = "[looptrap]"
-"""The first line of every nudge, by which one is told from what a user wrote."""
 
 
 def repeated(verdict: Verdict) -> str:

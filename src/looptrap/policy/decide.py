@@ -6,6 +6,7 @@ from looptrap.detect.evidence import Evidence
 from looptrap.detect.fingerprint import text_of
 from looptrap.policy.action import Action
 from looptrap.policy.policy import KillSwitch
+from looptrap.policy.rule import Rule
 from looptrap.policy.verdict import Verdict
 from looptrap.policy.watch import Reading, Watch
 
@@ -19,6 +20,7 @@ _WHAT = {
     "request": "identical request",
     "session": "call of one session",
     "tool": "identical tool call",
+    "similar_prompt": "the same prompt with other words around it",
 }
 _DONE = {
     Action.WARN: "Warning",
@@ -65,12 +67,12 @@ def is_nudge_due(verdict: Verdict) -> bool:
     return verdict.action is Action.NUDGE and (verdict.count - verdict.threshold) % NUDGE_EVERY == 0
 
 
-def counted(watch: Watch, hits: int) -> Evidence:
-    """Return the evidence of a count."""
-    what = _WHAT[watch.rule.watch]
+def counted(rule: Rule, hits: int, signal: str = "") -> Evidence:
+    """Return the evidence of a count; `signal` says what was counted where the rule does not."""
+    signal = signal or rule.watch
     return Evidence(
-        signal=watch.rule.watch,
-        what=f"{what} sent {hits} times in {watch.rule.window.seconds:g} seconds",
+        signal=signal,
+        what=f"{_WHAT[signal]} sent {hits} times in {rule.window.seconds:g} seconds",
         count=hits,
     )
 

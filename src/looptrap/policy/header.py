@@ -9,6 +9,9 @@ from looptrap.policy.verdict import ALLOWED, Verdict
 
 LONGEST_RETRY_AFTER = 60
 
+PASSING = frozenset(("store_unavailable",))
+"""Reasons that pass by themselves: the same call may be sent again."""
+
 Headers = list[tuple[bytes, bytes]]
 
 _ALLOW: Headers = [(b"X-Looptrap-Verdict", b"allow")]
@@ -46,8 +49,8 @@ def retry_after(verdict: Verdict) -> int | None:
 
 
 def refusal_headers(verdict: Verdict) -> Headers:
-    """Return the headers that keep SDKs from sending a refused call again."""
-    headers = [(b"x-should-retry", b"false")]
+    """Return the headers that keep SDKs from sending a refused call again, or say when to."""
+    headers = [(b"x-should-retry", b"false")] if verdict.reason not in PASSING else []
     seconds = retry_after(verdict)
     if seconds is not None:
         headers.insert(0, (b"Retry-After", b"%d" % seconds))

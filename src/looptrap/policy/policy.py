@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 
+from looptrap.errors import ConfigError
 from looptrap.policy.action import Action
 from looptrap.policy.rule import Rule
 
@@ -70,6 +72,15 @@ class Project:
                 for rule in policy.rules
             ),
         )
+
+    def misfits(self, policies: Iterable[Policy]) -> Iterator[str]:
+        """Say, a sentence each, which policies cannot be adapted to this project."""
+        for policy in policies:
+            try:
+                self.adapt(policy)
+            except ConfigError as error:
+                for problem in error.problems:
+                    yield f"policy {policy.name}: {problem}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from looptrap.detect import signals
+from looptrap.detect.scope import Similarity
 from looptrap.detect.window import HIT_LIMIT, Window
 from looptrap.errors import ConfigError
 from looptrap.policy.action import Action, Ladder
@@ -16,8 +17,10 @@ SCOPES = ("conversation", "request", "session", "tool")
 SIGNALS = tuple(signals.SIGNALS)
 """What a rule can read from the history inside one request."""
 
+ANSWERS = tuple(signals.ANSWERS)
+"""What a rule can hear in the answer."""
+
 Parts = Literal["all", "content", "calls"]
-Similarity = Literal["exact", "masked"]
 
 UNNAMED_FACTOR = 10
 """Calls without a session id share a fingerprint; their thresholds are this much higher."""

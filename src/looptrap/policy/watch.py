@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from looptrap.detect import scope
 from looptrap.detect.fingerprint import Fingerprint
+from looptrap.detect.poll import PATIENCE
 from looptrap.detect.scope import Content
-from looptrap.detect.signals import SIGNALS, Signal
+from looptrap.detect.signals import ANSWERS, SIGNALS, AnswerSignal, Look, Signal
 from looptrap.policy.action import Ladder
 from looptrap.policy.policy import Policy
 from looptrap.policy.rule import UNNAMED_FACTOR, Rule
 from looptrap.policy.select import Selects, selects
+from looptrap.policy.tool import ToolRule
 
 
 class Watch:
@@ -32,7 +34,7 @@ class Watch:
 class Counting(Watch):
     """A rule that counts equal calls across requests."""
 
-    __slots__ = ("content",)
+    __slots__ = ("content", "is_near")
 
     def __init__(
         self,
@@ -44,28 +46,49 @@ class Counting(Watch):
     ) -> None:
         super().__init__(policy, rule, fingerprint, ladder)
         self.content = content
+        self.is_near = rule.similarity == "near"
 
 
 class Reading(Watch):
     """A rule that reads the history inside one request."""
 
+    __slots__ = ("by_tool", "signal")
+
+    def __init__(
+        self,
+        policy: Policy,
+        rule: Rule,
+        fingerprint: Fingerprint,
+        signal: Signal,
+        ladder: Ladder | None = None,
+        by_tool: Mapping[str, Reading] | None = None,
+    ) -> None:
+        super().__init__(policy, rule, fingerprint, ladder)
+        self.signal = signal
+        self.by_tool = by_tool or {}
+        """The same rule with the thresholds of a tool."""
+
+
+class Listening(Watch):
+    """A rule that listens to the answer."""
+
     __slots__ = ("signal",)
 
     def __init__(
-        self, policy: Policy, rule: Rule, fingerprint: Fingerprint, signal: Signal
+        self, policy: Policy, rule: Rule, fingerprint: Fingerprint, signal: AnswerSignal
     ) -> None:
         super().__init__(policy, rule, fingerprint)
         self.signal = signal
 
 
 class Binding:
-    """A policy made ready: whom it binds, what its rules count, and what they read."""
+    """A policy made ready: whom it binds, what its rules count, read and listen to."""
 
-    __slots__ = ("counting", "reading", "selects")
+    __slots__ = ("counting", "listening", "reading", "selects")
 
-    def __init__(self, policy: Policy, secret: bytes) -> None:
+    def __init__(self, policy: Policy, secret: bytes, tools: Mapping[str, ToolRule]) -> None:
         rules = [rule for rule in policy.rules if rule.enabled]
-        watches = [watch for rule in rules for watch in _watches(policy, rule, secret)]
+        watches = [watch for rule in rules for watch in _watches(policy, rule, secret, tools)]
         self.selects: Selects | None = selects(policy.select)
         by_content: dict[Content, list[Counting]] = {}
         for watch in watches:
@@ -73,9 +96,12 @@ class Binding:
                 by_content.setdefault(watch.content, []).append(watch)
         self.counting = tuple(by_content.items())
         self.reading = tuple(watch for watch in watches if isinstance(watch, Reading))
+        self.listening = tuple(watch for watch in watches if isinstance(watch, Listening))
 
 
-def _watches(policy: Policy, rule: Rule, secret: bytes) -> Sequence[Watch]:
+def _watches(
+    policy: Policy, rule: Rule, secret: bytes, tools: Mapping[str, ToolRule]
+) -> Sequence[Watch]:
     def fingerprint(name: str, by: Sequence[str]) -> Fingerprint:
         # Shadow counts live under a name of their own: they never touch what is enforced.
         return Fingerprint(secret, (policy.mode, policy.name, name), by)
@@ -91,16 +117,34 @@ def _watches(policy: Policy, rule: Rule, secret: bytes) -> Sequence[Watch]:
         ]
     own = fingerprint(rule.name, rule.by)
     if rule.watch in SIGNALS:
-        signal = SIGNALS[rule.watch](rule.looks_at, rule.parts != "calls")
-        return [Reading(policy, rule, own, signal)]
+        by_tool = {
+            name: Reading(policy, rule, own, _signal(rule, tool.ladder, own=True), tool.ladder)
+            for name, tool in tools.items()
+            if tool.ladder is not None
+        }
+        return [Reading(policy, rule, own, _signal(rule, rule.ladder), by_tool=by_tool)]
+    if rule.watch in ANSWERS:
+        return [Listening(policy, rule, own, ANSWERS[rule.watch]())]
     return [Counting(policy, rule, own, _content(policy, rule))]
+
+
+def _signal(rule: Rule, ladder: Ladder, *, own: bool = False) -> Signal:
+    """Return a rule's signal, made for a ladder; a tool's own needs no patience, but goes far."""
+    return SIGNALS[rule.watch](
+        Look(
+            rounds=max(rule.looks_at, ladder.last) if own else rule.looks_at,
+            with_results=rule.parts != "calls",
+            patience=1 if own else PATIENCE,
+            first=ladder.first,
+        )
+    )
 
 
 def _content(policy: Policy, rule: Rule) -> Content:
     masked = rule.similarity == "masked"
     match rule.watch:
         case "conversation":
-            return scope.conversation(rule.tail, rule.parts == "all", masked)
+            return scope.conversation(rule.tail, rule.parts == "all", rule.similarity)
         case "request":
             with_reads = not {"GET", "HEAD"}.isdisjoint(policy.select.methods)
             return scope.request(with_reads, masked)

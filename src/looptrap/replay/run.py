@@ -73,7 +73,8 @@ class Run:
 
     def request(self, end: int) -> Call:
         """Return the request that carried the first `end` messages."""
-        return msgspec.structs.replace(self.whole, raws=self.whole.raws[:end], _messages=None)
+        raws = self.whole.raws[:end]
+        return msgspec.structs.replace(self.whole, raws=raws, _messages=None, _tail=None)
 
     def prompt_bytes(self, turn: int) -> int:
         """Return the bytes of the messages that the request for that turn carried."""

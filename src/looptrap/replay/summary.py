@@ -37,10 +37,10 @@ class Summary:
         self._flagged: list[tuple[int, int, int, Result]] = []
         self._order = count(0, -1)  # of two alike the earlier stays, and results are never compared
 
-    def add(self, run: Run, result: Result) -> None:
-        """Count a run."""
-        case = Case.of(run, result.first)
-        if self.sweep is not None and case.is_labelled:
+    def add(self, result: Result, run: Run | None = None) -> None:
+        """Count a run; without it, one that nobody can have labelled."""
+        case = Case(result.first) if run is None else Case.of(run, result.first)
+        if self.sweep is not None and run is not None and case.is_labelled:
             self.sweep.add(run, case)
         self.runs += 1
         self.calls += result.calls

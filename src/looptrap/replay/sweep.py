@@ -9,7 +9,7 @@ from looptrap.detect.window import HIT_LIMIT
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.policy import Policy
 from looptrap.policy.rule import UNNAMED_FACTOR, Rule
-from looptrap.replay.play import first_flags
+from looptrap.replay.play import Tools, first_flags
 from looptrap.replay.run import Run
 from looptrap.replay.score import Case, Score
 
@@ -22,7 +22,8 @@ LOWEST = 2
 class Sweep:
     """Scores of the same policies with all thresholds times each factor."""
 
-    def __init__(self, policies: Sequence[Policy]) -> None:
+    def __init__(self, policies: Sequence[Policy], tools: Tools | None = None) -> None:
+        self._tools = tools
         self.scores = {factor: Score() for factor in FACTORS}
         self._policies = {factor: scaled(policies, factor) for factor in FACTORS if factor != 1.0}
 
@@ -30,7 +31,10 @@ class Sweep:
         """Play a labelled run under each factor; under 1 it has been played already."""
         for factor, score in self.scores.items():
             policies = self._policies.get(factor)
-            score.add(unscaled if policies is None else Case.of(run, first_flags(run, policies)))
+            if policies is None:
+                score.add(unscaled)
+            else:
+                score.add(Case.of(run, first_flags(run, policies, self._tools)))
 
 
 def scaled(policies: Iterable[Policy], factor: float) -> tuple[Policy, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from looptrap.errors import ConfigError, Problem
-from looptrap.schema.kind import INVALID, Kind, Listing, refuse, within
+from looptrap.schema.kind import INVALID, Kind, Listing, Mapped, refuse, within
 from looptrap.schema.wording import inside, listed, suggestion
 
 T = TypeVar("T")
@@ -92,7 +92,7 @@ class Entry:
     """One setting as a reference page lists it."""
 
     place: str
-    """Where it stands; `[]` after the name of a list of tables."""
+    """Where it stands; `[]` after the name of a list of tables, `*` for a name of the user's."""
     field: Field
 
 
@@ -105,6 +105,8 @@ def entries(table: Table[Any], place: str = "") -> Iterator[Entry]:
             yield from entries(each.kind, here)
         elif isinstance(each.kind, Listing) and isinstance(each.kind.of, Table):
             yield from entries(each.kind.of, f"{here}[]")
+        elif isinstance(each.kind, Mapped) and isinstance(each.kind.values, Table):
+            yield from entries(each.kind.values, f"{here}.*")
 
 
 def leaves(
@@ -120,5 +122,8 @@ def leaves(
         elif isinstance(each.kind, Listing) and isinstance(each.kind.of, Table):
             for i, one in enumerate(item):
                 yield from leaves(each.kind.of, one, f"{here}[{i}]")
+        elif isinstance(each.kind, Mapped) and isinstance(each.kind.values, Table):
+            for key, one in item.items():
+                yield from leaves(each.kind.values, one, inside(here, key))
         else:
             yield here, item

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from looptrap.detect.window import HIT_LIMIT, Window, WindowKind
-from looptrap.store.model import RETRY_ALLOWANCE, Count, Hit, Trip
+from looptrap.store.model import MARKS, RETRY_ALLOWANCE, Count, Hit, Trip
 
 MAX_FINGERPRINTS = 1_000_000
 
@@ -30,14 +30,6 @@ class _Shelf(ABC, Generic[Seen]):
         self.seconds = seconds
         self.entries: OrderedDict[bytes, Seen] = OrderedDict()
         self._look_again = 0.0  # no key expires before
-
-    @abstractmethod
-    def hit(self, key: bytes, now: float) -> int:
-        """Record a hit and return the hits in its window."""
-
-    @abstractmethod
-    def peek(self, key: bytes, now: float) -> int:
-        """Return the hits in its window, recording none."""
 
     @abstractmethod
     def since(self, seen: Seen) -> float:
@@ -64,7 +56,21 @@ class _Shelf(ABC, Generic[Seen]):
             del self.entries[key]
 
 
-class _Rolling(_Shelf["float | array[float]"]):
+class _Counts(_Shelf[Seen]):
+    """Keys that are counted."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def hit(self, key: bytes, now: float) -> int:
+        """Record a hit and return the hits in its window."""
+
+    @abstractmethod
+    def peek(self, key: bytes, now: float) -> int:
+        """Return the hits in its window, recording none."""
+
+
+class _Rolling(_Counts["float | array[float]"]):
     """Times of the hits: one float, which is what most keys ever have, or an array."""
 
     __slots__ = ()
@@ -100,7 +106,7 @@ class _Rolling(_Shelf["float | array[float]"]):
         return seen[-1] if isinstance(seen, array) else seen
 
 
-class _Fixed(_Shelf["tuple[float, int]"]):
+class _Fixed(_Counts["tuple[float, int]"]):
     """The window's start and its hits; it ends `seconds` after the first of them."""
 
     __slots__ = ()
@@ -137,7 +143,31 @@ class _Refreshed(_Fixed):
         return count
 
 
-_SHELVES: dict[WindowKind, type[_Shelf[Any]]] = {
+class _Marks(_Shelf["tuple[float, dict[bytes, None]]"]):
+    """The latest hit and what is remembered under the key, in the order it was last seen."""
+
+    __slots__ = ()
+
+    def recall(self, key: bytes, mark: bytes, now: float) -> tuple[bytes, ...]:
+        """Return the marks under a key, and remember one more."""
+        if now >= self._look_again:
+            self.expire(now)
+        seen = self.entries.get(key)
+        marks = {} if seen is None or seen[0] <= now - self.seconds else seen[1]
+        marks.pop(mark, None)
+        others = tuple(marks)
+        if len(others) == MARKS:
+            del marks[others[0]]
+        marks[mark] = None
+        self.entries[key] = (now, marks)
+        self.entries.move_to_end(key)
+        return others
+
+    def since(self, seen: tuple[float, dict[bytes, None]]) -> float:
+        return seen[0]
+
+
+_COUNTS: dict[WindowKind, type[_Counts[Any]]] = {
     WindowKind.ROLLING: _Rolling,
     WindowKind.FIXED: _Fixed,
     WindowKind.REFRESHED: _Refreshed,
@@ -163,8 +193,9 @@ class MemoryStore:
         """Keys dropped before their time because the store was full."""
         self._room = max_fingerprints
         self._all: list[_Shelf[Any]] = []
-        self._shelves: dict[Window, _Shelf[Any]] = {}
-        self._retries: dict[Window, _Shelf[Any]] = {}
+        self._counts: dict[Window, _Counts[Any]] = {}
+        self._retries: dict[Window, _Counts[Any]] = {}
+        self._marks: dict[float, _Marks] = {}
         self._cooldowns: OrderedDict[bytes, _Cooldown] = OrderedDict()
 
     def __len__(self) -> int:
@@ -179,12 +210,15 @@ class MemoryStore:
         counts = []
         for hit in hits:
             key = hit.key
+            if hit.mark:
+                counts.append(Count(0, marks=self._recall(hit, now)))
+                continue
             cooldown = self._cooldowns.get(key)
             if cooldown is not None and cooldown.until > now:
                 cooldown.hits += 1
                 counts.append(Count(cooldown.hits, cooldown.until - now))
                 continue
-            shelf = self._shelves.get(hit.window) or self._open(self._shelves, hit.window)
+            shelf = self._counts.get(hit.window) or self._open(self._counts, hit.window)
             if retry and self._is_spared(hit, now):
                 counts.append(Count(shelf.peek(key, now)))
                 continue
@@ -217,10 +251,21 @@ class MemoryStore:
             known = shelf.entries.pop(key, None) is not None or known
         return known
 
-    def _open(self, shelves: dict[Window, _Shelf[Any]], window: Window) -> _Shelf[Any]:
-        shelf = shelves[window] = _SHELVES[window.kind](window.seconds)
+    def _open(self, shelves: dict[Window, _Counts[Any]], window: Window) -> _Counts[Any]:
+        shelf = shelves[window] = _COUNTS[window.kind](window.seconds)
         self._all.append(shelf)
         return shelf
+
+    def _recall(self, hit: Hit, now: float) -> tuple[bytes, ...]:
+        shelf = self._marks.get(hit.window.seconds)
+        if shelf is None:
+            shelf = self._marks[hit.window.seconds] = _Marks(hit.window.seconds)
+            self._all.append(shelf)
+        known = len(shelf.entries)
+        others = shelf.recall(hit.key, hit.mark, now)
+        if len(shelf.entries) > known:
+            self._take_room()
+        return others
 
     def _is_spared(self, hit: Hit, now: float) -> bool:
         window = Window(hit.window.seconds, WindowKind.FIXED)

@@ -13,11 +13,19 @@ RETRY_ALLOWANCE = 2
 """So many transport retries a fingerprint and window are not hits."""
 
 
+MARKS = 20
+"""So many marks are remembered under a key; the one that was not seen for longest goes first."""
+
+
 class Hit(msgspec.Struct, frozen=True, gc=False):
     """One occurrence to record."""
 
     key: bytes
+    """Keys that begin with the same two bytes may be asked for together, in one place."""
     window: Window
+    mark: bytes = b""
+    """Where given, this is remembered under the key, for the window's seconds after its latest
+    hit, and nothing is counted: neither hits nor retries."""
 
 
 class Count(msgspec.Struct, frozen=True, gc=False):
@@ -26,6 +34,8 @@ class Count(msgspec.Struct, frozen=True, gc=False):
     hits: int
     """Hits in the window; in a cooldown: those that tripped it plus the refusals since."""
     cooldown_left: float = 0.0
+    marks: tuple[bytes, ...] = ()
+    """What else is remembered under the key, the longest unseen first; only of a marked hit."""
 
 
 class Trip(msgspec.Struct, frozen=True, gc=False):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from looptrap.wire.fields import Field, encode_head
@@ -89,6 +89,11 @@ class Exchange:
     def peer(self) -> str:
         """The client's address, without its port."""
         return self._connection.peer
+
+    @property
+    def is_open(self) -> bool:
+        """Does the client still wait for this answer, or for the rest of it?"""
+        return self._connection.exchange is self
 
     @property
     def version(self) -> str:
@@ -197,6 +202,16 @@ class Exchange:
         self.started = True
         connection.exchange = None  # the handler knows: this is no disconnect
         connection.cut()
+
+    def attempt(self, act: Callable[[], None]) -> None:
+        """Do something for this exchange later than on a call of the handler.
+
+        What it raises is answered for as if the handler had raised it.
+        """
+        try:
+            act()
+        except Exception as error:  # noqa: BLE001 - nor may it harm whoever calls back
+            self._connection.server.fail(self, error)
 
     def fail(self, refused: Refused) -> None:
         """Answer with the server's own refusal, or cut an answer that has begun."""

@@ -111,9 +111,9 @@ def _cut_length(data: bytes) -> tuple[bytes, int]:
 
 def _parse(data: bytes, limits: ServerLimits) -> tuple[Head, bytes | None]:
     """Return what a head says, and its Content-Length."""
+    check_partial(data)  # first, as when it comes in pieces
     lines = data.split(b"\r\n", limits.max_headers + 1)
     if len(lines) > limits.max_headers + 1:
-        check_partial(data)
         raise Refused(431, "too_many_headers", f"More than {limits.max_headers} request headers.")
     head = Head()
     head.method, head.target, modern = _parse_request_line(lines.pop(0))

@@ -7,28 +7,33 @@ failing           one failure after the other
 near_repeat       almost the same call, which still fails or brings nothing
 mutating_repeat   the same call in a row, while its result merely grows or shifts
 stagnation        mostly results that had come before
-unknown_tool      calls to tools that are not offered
+unknown_tool      calls to tools that are not there
 monologue         the same said again, with nothing done
 turn_budget       more tool calls than a turn should need
+
+And one that shows in the answer:
+
+chant             an answer that repeats itself
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from looptrap.detect.signals.chant import Chant
 from looptrap.detect.signals.cycle import Cycle
 from looptrap.detect.signals.failing import Failing
-from looptrap.detect.signals.model import Signal
+from looptrap.detect.signals.model import AnswerSignal, Look, Signal
 from looptrap.detect.signals.monologue import Monologue
 from looptrap.detect.signals.mutating_repeat import MutatingRepeat
 from looptrap.detect.signals.near_repeat import NearRepeat
 from looptrap.detect.signals.repeat import Repeat
 from looptrap.detect.signals.same_error import SameError
 from looptrap.detect.signals.stagnation import Stagnation
-from looptrap.detect.signals.turn_budget import turn_budget
+from looptrap.detect.signals.turn_budget import TurnBudget
 from looptrap.detect.signals.unknown_tool import UnknownTool
 
-SIGNALS: Mapping[str, Callable[[int, bool], Signal]] = {
+SIGNALS: Mapping[str, Callable[[Look], Signal]] = {
     "repeat": Repeat,
     "cycle": Cycle,
     "same_error": SameError,
@@ -38,9 +43,12 @@ SIGNALS: Mapping[str, Callable[[int, bool], Signal]] = {
     "stagnation": Stagnation,
     "unknown_tool": UnknownTool,
     "monologue": Monologue,
-    "turn_budget": lambda _rounds, _with_results: turn_budget,
+    "turn_budget": TurnBudget,
 }
-"""Each is made from the rounds it may look at, and whether results are compared too."""
+"""What is read from the history inside one request; each is told how to look."""
+
+ANSWERS: Mapping[str, Callable[[], AnswerSignal]] = {"chant": Chant}
+"""What is heard in an answer."""
 
 ROUNDS: Mapping[str, int] = {
     "repeat": 12,
@@ -49,11 +57,11 @@ ROUNDS: Mapping[str, int] = {
     "failing": 16,
     "near_repeat": 8,
     "mutating_repeat": 10,
-    "stagnation": 20,
+    "stagnation": 22,
     "unknown_tool": 8,
     "monologue": 8,
 }
 """How many of the latest rounds each looks at, unless a rule says otherwise; a turn's budget has
 no such bound."""
 
-__all__ = ["ROUNDS", "SIGNALS", "Signal"]
+__all__ = ["ANSWERS", "ROUNDS", "SIGNALS", "AnswerSignal", "Look", "Signal"]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from looptrap.detect.evidence import Evidence
+from looptrap.detect.round import Round
+from looptrap.detect.signals.model import Look
 from looptrap.detect.signals.wording import tools
-from looptrap.detect.trajectory import Round, Trajectory
+from looptrap.detect.trajectory import Trajectory
 
 SHORTEST, LONGEST = 2, 8
 """How many rounds a block has; one round that comes again is a `repeat`."""
@@ -13,10 +15,11 @@ SHORTEST, LONGEST = 2, 8
 class Cycle:
     """Counts how often the latest block has come, one time right after the other."""
 
-    __slots__ = ("_rounds",)
+    __slots__ = ("_patience", "_rounds")
 
-    def __init__(self, rounds: int, with_results: bool) -> None:  # noqa: ARG002 - results count
-        self._rounds = rounds
+    def __init__(self, look: Look) -> None:
+        self._rounds = look.rounds
+        self._patience = look.patience
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return the block that came most often; None when none came twice."""
@@ -26,20 +29,32 @@ class Cycle:
         if not any(one.asked == recent[0].asked for one in recent[1:]):
             return None
         rounds = trajectory.latest(self._rounds)
-        best, length = 1, 0
-        for size in range(SHORTEST, min(LONGEST, len(rounds) // 2) + 1):
-            times = _times(rounds, size)
-            if times > best:
-                best, length = times, size
+        best, length = _best(rounds)
         if best < 2:
             return None
+        count = best
+        if any(one.is_poll for one in rounds[:length]):
+            # Asking and waiting in turn is polling too, and honest for longer.
+            rounds = trajectory.latest(length * self._rounds)
+            best = _times(rounds, length)
+            count = max(best // self._patience, 1)
         names = " → ".join(tools(one) for one in reversed(rounds[:length]))
         return Evidence(
             signal="cycle",
             what=f"{names}, with equal arguments and results, {best} times in a row",
-            count=best,
+            count=count,
             ago=best * length - 1,
         )
+
+
+def _best(rounds: list[Round]) -> tuple[int, int]:
+    """Return how often the block came that came most often, and how many rounds it has."""
+    best, length = 1, 0
+    for size in range(SHORTEST, min(LONGEST, len(rounds) // 2) + 1):
+        times = _times(rounds, size)
+        if times > best:
+            best, length = times, size
+    return best, length
 
 
 def _times(rounds: list[Round], size: int) -> int:

@@ -1,33 +1,49 @@
-"""`failing`: one round after the other fails, each perhaps in another way."""
+"""`failing`: one round after the other fails, in ways that are not new."""
 
 from __future__ import annotations
 
+from looptrap.detect.canonical import normalise
 from looptrap.detect.evidence import Evidence
+from looptrap.detect.signals.model import Look
+from looptrap.detect.signals.same_error import SAME
 from looptrap.detect.signals.wording import tools
 from looptrap.detect.trajectory import Trajectory
 
 
 class Failing:
-    """Counts the failures since anything last went well, among the last `rounds`."""
+    """Counts the failures since anything last went well, among the last `rounds`.
 
-    __slots__ = ("_rounds",)
+    A new failure of a new call is left out: who meets one error after the other gets on.
+    """
 
-    def __init__(self, rounds: int, with_results: bool) -> None:  # noqa: ARG002 - all is in them
-        self._rounds = rounds
+    __slots__ = ("_first", "_rounds")
+
+    def __init__(self, look: Look) -> None:
+        self._rounds = look.rounds
+        self._first = look.first
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how many rounds in a row have failed; None when the latest went well."""
-        count = 0
-        while count < self._rounds:
-            rounds = trajectory.latest(count + 1)
-            if len(rounds) <= count or rounds[count].failure is None:
+        length = 0
+        while length < self._rounds:
+            rounds = trajectory.latest(length + 1)
+            if len(rounds) <= length or rounds[length].failure is None:
                 break
-            count += 1
-        if not count:
+            length += 1
+        if not length or length < self._first:
             return None
+        failed = trajectory.latest(length)
+        calls = [normalise([one.arguments]) for one in failed]
+        known = sum(
+            (calls[age] in calls[age + 1 :] and not one.is_report)
+            or any(one.fails_like(other, SAME) for other in failed[age + 1 :])
+            for age, one in enumerate(failed)
+        )
         return Evidence(
             signal="failing",
-            what=f"{count} failures in a row, {tools(trajectory.latest(1)[0])} the latest",
-            count=count,
-            ago=count - 1,
+            what=f"{length} failures in a row, {known} of them known,"
+            f" {tools(failed[0])} the latest",
+            count=known + 1,
+            ago=length - 1,
+            confidence=0.7,  # it may yet find a way
         )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from looptrap.detect.evidence import Evidence
-from looptrap.detect.trajectory import COMPARED, Trajectory, alike
+from looptrap.detect.likeness import ALIKE, LIKENED, alike
+from looptrap.detect.signals.model import Look
+from looptrap.detect.trajectory import Trajectory
 
 
 class Monologue:
@@ -11,8 +13,8 @@ class Monologue:
 
     __slots__ = ("_rounds",)
 
-    def __init__(self, rounds: int, with_results: bool) -> None:  # noqa: ARG002 - there are none
-        self._rounds = rounds
+    def __init__(self, look: Look) -> None:
+        self._rounds = look.rounds
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how often it was said in a row; None when something was done, or said once."""
@@ -21,7 +23,7 @@ class Monologue:
         rounds = trajectory.latest(self._rounds)
         count = 0
         for one in rounds:
-            if one.calls or not alike(one.text[:COMPARED], rounds[0].text[:COMPARED]):
+            if one.calls or not alike(one.text[:LIKENED], rounds[0].text[:LIKENED]):
                 break
             count += 1
         if count < 2:
@@ -31,4 +33,5 @@ class Monologue:
             what=f"almost the same {len(rounds[0].text)} characters said {count} times in a row",
             count=count,
             ago=count - 1,
+            confidence=1.0 if rounds[0].text == rounds[1].text else ALIKE / 100,
         )

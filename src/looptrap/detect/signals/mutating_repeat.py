@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 
 from looptrap.detect.evidence import Evidence
+from looptrap.detect.likeness import ALIKE, LIKENED, alike
+from looptrap.detect.round import Round
+from looptrap.detect.signals.model import Look
 from looptrap.detect.signals.wording import tools
-from looptrap.detect.trajectory import COMPARED, Round, Trajectory, alike
+from looptrap.detect.trajectory import Trajectory
 
 SHORTEST = 8
 """Words shorter than this may stand in a result by chance."""
-
-MANY = 5
-"""Arguments of so many pieces are content, not the name of something to read."""
 
 _LINES = re.compile(r'\\[ntr"]|["\n]')
 """Where a line of an argument ends, in JSON as it is written."""
@@ -23,8 +23,8 @@ class MutatingRepeat:
 
     __slots__ = ("_rounds",)
 
-    def __init__(self, rounds: int, with_results: bool) -> None:  # noqa: ARG002 - all is in them
-        self._rounds = rounds
+    def __init__(self, look: Look) -> None:
+        self._rounds = look.rounds
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how often in a row; None when the latest call is a new one."""
@@ -34,12 +34,12 @@ class MutatingRepeat:
         if len(rounds) < 2 or not rounds[0].calls or rounds[0].asked != rounds[1].asked:
             return None
         latest = rounds[0]
-        result = latest.result[:COMPARED]
-        if latest.is_poll or not _piles_up(latest):
+        result = latest.result[:LIKENED]
+        if latest.is_poll or not (latest.adds or _piles_up(latest, rounds[1])):
             return None
         count = 1
         for one in trajectory.latest(self._rounds)[1:]:
-            if one.asked != latest.asked or not alike(one.result[:COMPARED], result):
+            if one.asked != latest.asked or not alike(one.result[:LIKENED], result):
                 break
             count += 1
         if count < 2:
@@ -50,16 +50,18 @@ class MutatingRepeat:
             " each result almost that of the call before",
             count=count,
             ago=count - 1,
+            confidence=ALIKE / 100,
         )
 
 
-def _piles_up(one: Round) -> bool:
-    """Say whether a call writes: its own words stand in its result, several lines or several times.
+def _piles_up(one: Round, before: Round) -> bool:
+    """Say whether a call writes: its own words stand in its result, once more than before.
 
-    That tells a write that adds the same again from a read whose subject changes by itself.
+    That tells a write that adds the same again from a read whose subject changes by itself. Nobody
+    reads by several lines: there it is enough that they stand there.
     """
-    lines = [line.strip() for line in _LINES.split(one.arguments)]
-    words = max(lines, key=len)
+    words = max((line.strip() for line in _LINES.split(one.arguments)), key=len)
     if len(words) < SHORTEST:
         return False
-    return one.result.count(words) > (1 if sum(map(bool, lines)) < MANY else 0)
+    times = one.result.count(words)
+    return times > (0 if "\\n" in one.arguments else before.result.count(words))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from looptrap.detect.evidence import Evidence
+from looptrap.detect.likeness import alike
 from looptrap.detect.mask import mask
+from looptrap.detect.round import Round
+from looptrap.detect.signals.model import Look
 from looptrap.detect.signals.wording import tools
-from looptrap.detect.trajectory import Round, Trajectory, alike
+from looptrap.detect.trajectory import Trajectory
 
-VARIANT = 80.0
+VARIANT = 85.0
 """Per cent from which on a failing call, and its failure, is a variant of another."""
 
 NOISE = 95.0
@@ -20,8 +23,8 @@ class NearRepeat:
 
     __slots__ = ("_rounds",)
 
-    def __init__(self, rounds: int, with_results: bool) -> None:  # noqa: ARG002 - all is in them
-        self._rounds = rounds
+    def __init__(self, look: Look) -> None:
+        self._rounds = look.rounds
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how often it was tried; None when the latest round brought something."""
@@ -29,8 +32,11 @@ class NearRepeat:
         if not first or (first[0].failure is None and not first[0].is_fruitless):
             return None
         latest = first[0]
+        if latest.is_put_off or (latest.is_poll and latest.failure is None):
+            return None  # that is for `repeat` to say
         rounds = trajectory.since_change(self._rounds)
-        near = [age for age, one in enumerate(rounds) if _is_near(one, latest)]
+        masked = mask(latest.arguments) if latest.failure is None else ""
+        near = [age for age, one in enumerate(rounds) if _is_near(one, latest, masked)]
         how = "failed" if latest.failure is not None else "brought nothing"
         return Evidence(
             signal="near_repeat",
@@ -38,16 +44,13 @@ class NearRepeat:
             f" in {len(rounds)} rounds",
             count=len(near),
             ago=near[-1],
+            confidence=0.9 * len(near) / len(rounds),
         )
 
 
-def _is_near(one: Round, latest: Round) -> bool:
+def _is_near(one: Round, latest: Round, masked: str) -> bool:
     if one.names != latest.names:
         return False
     if latest.failure is not None:
-        return (
-            one.failure is not None
-            and alike(one.failure, latest.failure, VARIANT)
-            and alike(one.arguments, latest.arguments, VARIANT)
-        )
-    return one.is_fruitless and alike(mask(one.arguments), mask(latest.arguments), NOISE)
+        return one.fails_like(latest, VARIANT) and alike(one.arguments, latest.arguments, VARIANT)
+    return one.is_fruitless and alike(mask(one.arguments), masked, NOISE)

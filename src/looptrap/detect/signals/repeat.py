@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from looptrap.detect.evidence import Evidence
-from looptrap.detect.poll import PATIENCE
+from looptrap.detect.round import Round
+from looptrap.detect.signals.model import Look
 from looptrap.detect.signals.wording import tools
-from looptrap.detect.trajectory import Round, Trajectory
+from looptrap.detect.trajectory import Trajectory
 
 
 class Repeat:
     """Counts the rounds that equal the latest one among the last `rounds`."""
 
-    __slots__ = ("_rounds", "_with_results")
+    __slots__ = ("_patience", "_rounds", "_with_results")
 
-    def __init__(self, rounds: int, with_results: bool) -> None:
-        self._rounds = rounds
-        self._with_results = with_results
+    def __init__(self, look: Look) -> None:
+        self._rounds = look.rounds
+        self._with_results = look.with_results
+        self._patience = look.patience
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how often the latest round has happened; None when it was the first time."""
@@ -25,11 +27,11 @@ class Repeat:
         rounds = trajectory.since_change(self._rounds)
         equal = [age for age, one in enumerate(rounds) if self._is_equal(one, rounds[0])]
         count = len(equal)
-        if count > 1 and rounds[0].is_poll:
+        if count > 1 and (rounds[0].is_poll or rounds[0].is_step):
             # Unchanged polling is honest for longer: looked at further back, it weighs less.
-            rounds = trajectory.since_change(self._rounds * PATIENCE)
+            rounds = trajectory.since_change(self._rounds * self._patience)
             equal = [age for age, one in enumerate(rounds) if self._is_equal(one, rounds[0])]
-            count = len(equal) // PATIENCE
+            count = len(equal) // self._patience
         if count < 2:
             return None
         same = "the same arguments and result" if self._with_results else "the same arguments"
@@ -38,6 +40,7 @@ class Repeat:
             what=f"{tools(rounds[0])} with {same}, {len(equal)} times in {len(rounds)} rounds",
             count=count,
             ago=equal[-1],
+            confidence=1.0 if self._with_results else 0.6,
         )
 
     def _is_equal(self, one: Round, latest: Round) -> bool:

@@ -1,39 +1,44 @@
-"""`same_error`: the same failure comes back in most of the latest rounds, whatever was asked."""
+"""`same_error`: the same failure in most of the latest rounds, or the same call failing anew."""
 
 from __future__ import annotations
 
 from looptrap.detect.evidence import Evidence
+from looptrap.detect.signals.model import Look
 from looptrap.detect.signals.wording import tools
-from looptrap.detect.trajectory import Trajectory, alike
+from looptrap.detect.trajectory import Trajectory
 
 SAME = 80.0
 """Per cent from which on two failures are the same: they echo parts of what was asked."""
 
 
 class SameError:
-    """Counts the rounds that failed like the latest one among the last `rounds`."""
+    """Counts the rounds that failed like the latest one, or were the same call, and failed."""
 
     __slots__ = ("_rounds",)
 
-    def __init__(self, rounds: int, with_results: bool) -> None:  # noqa: ARG002 - all is in them
-        self._rounds = rounds
+    def __init__(self, look: Look) -> None:
+        self._rounds = look.rounds
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
-        """Return how often the latest failure has come; None when the latest round went well."""
+        """Return how often the latest failure has come; None when the latest round went well.
+
+        Who is told to come again, and does, is polling: that is for `repeat` to say.
+        """
         latest = trajectory.latest(1)
-        if not latest or latest[0].failure is None:
+        if not latest or latest[0].failure is None or latest[0].is_put_off:
             return None
-        failure = latest[0].failure
         rounds = trajectory.since_change(self._rounds)
         equal = [
             age
             for age, one in enumerate(rounds)
-            if one.failure is not None and alike(one.failure, failure, SAME)
+            if one.fails_like(latest[0], SAME)
+            or (one.failure is not None and one.asked == latest[0].asked)
         ]
         return Evidence(
             signal="same_error",
-            what=f"{tools(latest[0])} failed the same way {len(equal)} times"
+            what=f"{tools(latest[0])} failed the same way, or asked the same, {len(equal)} times"
             f" in {len(rounds)} rounds",
             count=len(equal),
             ago=equal[-1],
+            confidence=len(equal) / len(rounds),
         )

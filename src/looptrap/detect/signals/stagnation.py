@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
-from looptrap.detect.canonical import normalise
 from looptrap.detect.evidence import Evidence
-from looptrap.detect.trajectory import COMPARED, Round, Trajectory
+from looptrap.detect.round import Round
+from looptrap.detect.signals.model import Look
+from looptrap.detect.signals.wording import tools
+from looptrap.detect.trajectory import Trajectory
 
 RECENT = 6
 """The latest result must stand among so many before it: else something new is going on."""
 
-END = 8
-
-SLACK = 24
+SLACK = 64
 """By how many bytes the same result may differ in size: numbers and ids grow."""
 
-_DIGITS = bytes(0x23 if 0x30 <= byte <= 0x39 else byte for byte in range(256))
+FAR = 40
+"""In so many rounds the same call that fails the same way is counted: each try takes several."""
+
+FEW = 20
+"""With fewer rounds it is too early to say so."""
+
+QUESTION = 300
+"""A longer call that is answered by nothing is a script or a thought, and no search."""
 
 
 class Stagnation:
     """Counts the results among the last `rounds` that had come before in these rounds."""
 
-    __slots__ = ("_rounds",)
+    __slots__ = ("_patience", "_rounds")
 
-    def __init__(self, rounds: int, with_results: bool) -> None:  # noqa: ARG002 - all is in them
-        self._rounds = rounds
+    def __init__(self, look: Look) -> None:
+        self._rounds = look.rounds
+        self._patience = look.patience
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how many results were not new; None while there are few rounds, or new results."""
@@ -34,14 +42,19 @@ class Stagnation:
         if len(recent) <= RECENT or not any(_is_seen(recent[0], one) for one in recent[1:]):
             return None
         rounds = trajectory.latest(self._rounds)
-        if len(rounds) < self._rounds:
+        if len(rounds) < min(FEW, self._rounds):
             return None
-        count = _stale(rounds)
+        count, tries = _stale(rounds, self._patience), _tries(trajectory)
+        what = f"{count} of the latest {len(rounds)} results had come before"
+        if tries > count + 1:
+            count = min(tries - 1, len(rounds))
+            what = f"{tools(first[0])} failed the same way {tries} times, whatever came between"
         return Evidence(
             signal="stagnation",
-            what=f"{count} of the latest {len(rounds)} results had come before",
+            what=what,
             count=count,
             ago=len(rounds) - 1,
+            confidence=count / len(rounds),
         )
 
 
@@ -50,37 +63,44 @@ def _is_plain_success(latest: Round, trajectory: Trajectory) -> bool:
     return latest.failure is None and not latest.is_fruitless and trajectory.asks_anew
 
 
-def _stale(rounds: list[Round]) -> int:
+def _stale(rounds: list[Round], patience: int) -> int:
     """Return how many rounds brought what had come before, and were no batch work.
 
     Equal results for new arguments are a batch, unless they say that it failed. Where they say that
-    there is nothing it may be a search that is stuck, or a sweep: that weighs half.
+    there is nothing it may be a search that is stuck, or a sweep: that weighs half. Polls weigh
+    little, and a check that still finds nothing wrong after a change weighs nothing.
     """
     weight = 0.0
-    results: set[bytes] = set()
-    asked: set[frozenset[tuple[str, str]]] = set()
+    has_landed = False
+    asked: dict[object, list[Round]] = {}
+    dull: dict[object, list[Round]] = {}
     for one in reversed(rounds):
-        gist = _gist(one.result)
-        if gist in results:
-            if one.asked in asked or one.failure is not None:
-                weight += 1
-            elif one.is_fruitless and not one.lands:
-                weight += 0.5
-        results.add(gist)
-        asked.add(one.asked)
+        twins = asked.setdefault(one.asked, [])
+        likes = dull.setdefault(one.failure, []) if one.failure or one.is_fruitless else []
+        if any(map(one.has_result_of, twins if one.failure is None else likes)):
+            if not (has_landed and one.is_fine):
+                weight += 1 / patience if one.is_poll or one.is_step else 1
+        elif _is_search(one) and any(map(one.has_result_of, likes)):
+            weight += 0.5
+        has_landed = one.lands
+        twins.append(one)
+        likes.append(one)
     return int(weight)
 
 
+def _tries(trajectory: Trajectory) -> int:
+    """Return how often the latest call failed as it did now, whatever was changed in between."""
+    latest, *before = trajectory.latest(FAR)
+    if latest.failure is None or latest.is_poll or trajectory.asks_anew:
+        return 0
+    return 1 + sum(map(latest.repeats, before))
+
+
 def _is_seen(latest: Round, one: Round) -> bool:
-    # Results that differ in size or at both ends are not the same: mostly that is known soon.
-    if abs(latest.size - one.size) > SLACK:
-        return False
-    new, old = latest.result, one.result
-    if new[:END] != old[:END] and new[-END:] != old[-END:]:
-        return False
-    return _gist(new) == _gist(old)
+    # Results of other sizes are not the same: mostly that is known without reading them.
+    return abs(latest.size - one.size) <= SLACK + latest.size // 8 and latest.has_result_of(one)
 
 
-def _gist(result: str) -> bytes:
-    """Return what a result comes down to: numbers do not count."""
-    return normalise([result[:COMPARED]]).translate(_DIGITS)
+def _is_search(one: Round) -> bool:
+    """Say whether it looked for something, and there was nothing."""
+    return one.is_fruitless and not one.lands and len(one.arguments) <= QUESTION

@@ -5,18 +5,34 @@ from __future__ import annotations
 from sys import maxsize
 
 from looptrap.detect.evidence import Evidence
+from looptrap.detect.signals.model import Look
 from looptrap.detect.trajectory import Trajectory
 
+READ = 40
+"""In so many of the latest rounds calls are counted; each round before them counts as one."""
 
-def turn_budget(trajectory: Trajectory) -> Evidence | None:
-    """Return how many tool calls were made since a person last spoke; None before the first."""
-    rounds = trajectory.latest(maxsize)
-    count = sum(len(one.calls) for one in rounds)
-    if not count:
-        return None
-    return Evidence(
-        signal="turn_budget",
-        what=f"{count} tool calls in {len(rounds)} rounds since the last user message",
-        count=count,
-        ago=len(rounds) - 1,
-    )
+
+class TurnBudget:
+    """Counts the tool calls since a person last spoke."""
+
+    __slots__ = ("_first",)
+
+    def __init__(self, look: Look) -> None:
+        self._first = look.first
+
+    def __call__(self, trajectory: Trajectory) -> Evidence | None:
+        """Return how many; None before the first, and while there surely are far fewer."""
+        # Calls and their results are messages: where there are few, nothing needs to be read.
+        if self._first > READ and trajectory.length < self._first:
+            return None
+        rounds = trajectory.latest(maxsize)
+        count = sum(len(one.calls) for one in rounds[:READ]) + len(rounds[READ:])
+        if not count:
+            return None
+        return Evidence(
+            signal="turn_budget",
+            what=f"{count} tool calls in {len(rounds)} rounds since the last user message",
+            count=count,
+            ago=len(rounds) - 1,
+            confidence=0.5,
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from looptrap.detect.trajectory import Round
+from looptrap.detect.round import Round
 
 
 def tools(one: Round) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from looptrap.errors import Problem
+from looptrap.policy.action import Action
 from looptrap.policy.policy import KillSwitch, Policy, Project, Selector
 from looptrap.policy.setting.kind import (
     ACTIONS,
@@ -19,8 +20,9 @@ from looptrap.policy.setting.kind import (
     TOKEN,
     WINDOW,
 )
-from looptrap.policy.setting.rule import RULE
-from looptrap.schema import Choice, Field, Listing, Mapped, Moment, Table, Text
+from looptrap.policy.setting.rule import RULE, THRESHOLDS, ladder_of
+from looptrap.policy.tool import ToolRule
+from looptrap.schema import Choice, Field, Flag, Listing, Mapped, Moment, Table, Text
 
 
 def _path_mistakes(given: Mapping[str, Any]) -> Iterator[Problem]:
@@ -145,5 +147,35 @@ KILL_SWITCH = Table(
         Field(name="expires", kind=Moment(), doc="when it ends; without it, never"),
         Field(name="path_exact", kind=PATH, doc="only on this path"),
         Field(name="path_prefix", kind=PATH, doc="only on paths that begin so"),
+    ],
+)
+
+
+def _tool(*, thresholds: Mapping[Action, int] | None, exempt: bool) -> ToolRule:
+    return ToolRule(ladder=ladder_of(thresholds) if thresholds else None, exempt=exempt)
+
+
+def _tool_mistakes(given: Mapping[str, Any]) -> Iterator[Problem]:
+    if given.get("exempt") and "thresholds" in given:
+        yield Problem("", "is exempt and has thresholds, needs one or the other")
+
+
+TOOL = Table(
+    check=_tool_mistakes,
+    build=_tool,
+    fields=[
+        Field(
+            name="thresholds",
+            kind=THRESHOLDS,
+            get=lambda tool: tool.ladder and tool.ladder.steps,
+            doc="in place of those of every history rule, where the latest round calls nothing but"
+            " this tool; polling is counted in full",
+        ),
+        Field(
+            name="exempt",
+            kind=Flag(),
+            default=False,
+            doc="leave rounds that call nothing but exempt tools out of the history",
+        ),
     ],
 )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, get_args
 
+from looptrap.detect.scope import Similarity
 from looptrap.detect.signals import ROUNDS
 from looptrap.detect.window import Window, WindowKind
 from looptrap.errors import ConfigError, Problem
 from looptrap.policy.action import Action, Ladder
-from looptrap.policy.rule import SCOPES, SIGNALS, Rule
+from looptrap.policy.rule import ANSWERS, SCOPES, SIGNALS, Rule
 from looptrap.policy.setting.kind import (
     ACTIONS,
     COOLDOWN,
@@ -28,6 +29,9 @@ ONLY = {
     "rounds": tuple(ROUNDS),
     "window": SCOPES,
     "window_kind": SCOPES,
+    "cooldown": (*SCOPES, *SIGNALS),
+    "extend": (*SCOPES, *SIGNALS),
+    "retry_after": (*SCOPES, *SIGNALS),
 }
 """Settings that mean something only to rules that watch one of these."""
 
@@ -45,6 +49,10 @@ def _rule_mistakes(given: Mapping[str, Any]) -> Iterator[Problem]:
     if parts and watch in PARTS and parts not in PARTS[watch]:
         allowed = listed([f'"{part}"' for part in PARTS[watch]], "or")
         yield Problem("parts", f'is "{parts}", must be {allowed} with watch = "{watch}"')
+    if given.get("similarity") == "near" and watch != "conversation":
+        yield Problem("similarity", f'is "near", which means nothing to watch = "{watch}"')
+    if watch in ANSWERS:
+        yield from _beyond_answers(given)
     if "thresholds" in given and ("threshold" in given or "action" in given):
         single = listed([name for name in ("threshold", "action") if name in given], "and")
         yield Problem("", f"has {single} and thresholds, needs one or the other")
@@ -52,6 +60,16 @@ def _rule_mistakes(given: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem("", "has neither threshold nor thresholds, needs one of them")
     if watch is not None and watch in ROUNDS:
         yield from _unreachable(given, given.get("rounds") or ROUNDS[watch])
+
+
+def _beyond_answers(given: Mapping[str, Any]) -> Iterator[Problem]:
+    """Find actions that come too late for an answer that is on its way."""
+    steps = {"action": given.get("action")} | {
+        f"thresholds.{action.value}": action for action in given.get("thresholds") or ()
+    }
+    for place, action in steps.items():
+        if action in (Action.THROTTLE, Action.NUDGE):
+            yield Problem(place, f'{action.value} means nothing to watch = "{given["watch"]}"')
 
 
 def _unreachable(given: Mapping[str, Any], rounds: int) -> Iterator[Problem]:
@@ -77,11 +95,15 @@ def _rule(
     if thresholds is None:
         assert threshold is not None  # _rule_mistakes has seen to it
         thresholds = {action: threshold}
+    return Rule(ladder=ladder_of(thresholds), window=Window(window, window_kind), **settings)
+
+
+def ladder_of(thresholds: Mapping[Action, int]) -> Ladder:
+    """Return the ladder that a setting `thresholds` stands for; raise ConfigError in its name."""
     try:
-        ladder = Ladder(thresholds)
+        return Ladder(thresholds)
     except ConfigError as error:
         raise ConfigError([Problem("thresholds", p.message) for p in error.problems]) from None
-    return Rule(ladder=ladder, window=Window(window, window_kind), **settings)
 
 
 def _if_meant(name: str, get: Callable[[Rule], Any]) -> Callable[[Rule], Any]:
@@ -93,6 +115,8 @@ def _nothing(_built: object) -> None:
     """Leave a setting out when the rule is written back: `thresholds` says it all."""
 
 
+THRESHOLDS = Mapped(ACTIONS, THRESHOLD, "actions and thresholds", least=1)
+
 RULE = Table(
     check=_rule_mistakes,
     build=_rule,
@@ -100,9 +124,10 @@ RULE = Table(
         Field(name="name", kind=NAME, required=True, doc="what verdicts and incidents call it"),
         Field(
             name="watch",
-            kind=Choice([*SCOPES, *SIGNALS]),
+            kind=Choice([*SCOPES, *SIGNALS, *ANSWERS]),
             required=True,
-            doc="what must happen again, counted across requests or read from one's history",
+            doc="what must happen again: counted across requests, read from one's history, or heard"
+            " in the answer",
         ),
         Field(
             name="by",
@@ -112,10 +137,11 @@ RULE = Table(
         ),
         Field(
             name="similarity",
-            kind=Choice(["exact", "masked"]),
+            kind=Choice(get_args(Similarity)),
             default="exact",
             get=_if_meant("similarity", lambda rule: rule.similarity),
-            doc="`masked` ignores ids, times and named counters when it compares",
+            doc="`masked` ignores ids, times and named counters; `near` (`conversation`) what a"
+            " retry changes by itself, and takes a prompt that contains an earlier one for it",
         ),
         Field(
             name="tail",
@@ -169,7 +195,7 @@ RULE = Table(
         ),
         Field(
             name="thresholds",
-            kind=Mapped(ACTIONS, THRESHOLD, "actions and thresholds", least=1),
+            kind=THRESHOLDS,
             get=lambda rule: rule.ladder.steps,
             doc="several actions, each from a hit of its own; the severer, the later",
         ),
@@ -177,17 +203,20 @@ RULE = Table(
             name="cooldown",
             kind=COOLDOWN,
             default=0.0,
+            get=_if_meant("cooldown", lambda rule: rule.cooldown),
             doc="how long the same is refused once it was refused, even when the window is empty",
         ),
         Field(
             name="extend",
             kind=Flag(),
             default=False,
+            get=_if_meant("extend", lambda rule: rule.extend),
             doc="whether a refusal during the cooldown starts it anew",
         ),
         Field(
             name="retry_after",
             kind=COOLDOWN,
+            get=_if_meant("retry_after", lambda rule: rule.retry_after),
             doc="what `Retry-After` says; without it, the cooldown left, at most 60",
         ),
         Field(name="enabled", kind=Flag(), default=True, doc="false switches the rule off"),

@@ -1,0 +1,60 @@
+"""How the admin listener reads and answers: JSON, and mistakes in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from looptrap.errors import ConfigError
+
+AWAY = "The store that instances share cannot be reached. Nothing has been changed."
+
+
+class BadRequest(web.HTTPError):
+    """What was sent is not JSON; raised where a body is read, and answered as it stands."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        self.status_code = status
+        text = _json({"error": {"code": code, "message": message}}).decode()
+        super().__init__(text=text, content_type="application/json")
+
+
+def answer(value: Any, status: int = 200, **headers: str) -> web.Response:
+    """Return a value as JSON."""
+    return web.Response(
+        body=_json(value), status=status, content_type="application/json", headers=headers
+    )
+
+
+def error(status: int, code: str, message: str, **more: Any) -> web.Response:
+    """Return why something was not done."""
+    return answer({"error": {"code": code, "message": message, **more}}, status)
+
+
+def mistakes(found: ConfigError) -> web.Response:
+    """Return every mistake in what was sent."""
+    problems = [{"place": one.place, "message": one.message} for one in found.problems]
+    message = "; ".join(map(str, found.problems))
+    return error(400, "bad_request", message, problems=problems)
+
+
+async def body_of(request: web.Request) -> bytes:
+    """Return the body of a request that says it is JSON."""
+    if request.content_type != "application/json":
+        # A page of another site cannot send this type without asking first.
+        raise BadRequest(415, "not_json", "Send application/json.")
+    return await request.read()
+
+
+async def sent(request: web.Request) -> Any:
+    """Return the JSON that was sent."""
+    try:
+        return msgspec.json.decode(await body_of(request))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise BadRequest(400, "bad_request", "Send JSON: this cannot be read.") from None
+
+
+def _json(value: Any) -> bytes:
+    return msgspec.json.encode(value)

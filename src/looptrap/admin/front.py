@@ -1,0 +1,176 @@
+"""The admin listener of several workers: one address, whoever of them is asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import aiohttp
+from aiohttp import web
+from aiohttp.typedefs import Handler
+from multidict import CIMultiDict
+from yarl import URL
+
+from looptrap.admin.answer import error
+from looptrap.admin.api import Admin
+from looptrap.admin.total import Totals
+from looptrap.config.kind import Address
+from looptrap.gateway.app import App
+
+ANSWERED_HERE = ("/livez", "/readyz", "/metrics")
+"""All else is asked of one worker, which answers for all: what they know is in the store."""
+
+PATIENCE = aiohttp.ClientTimeout(total=2.0)
+"""For a worker to say how it is."""
+
+CONNECTING = aiohttp.ClientTimeout(total=None, sock_connect=2.0)
+"""For a worker to take a question; its answer may be a stream without end."""
+
+HOP_BY_HOP = ("Connection", "Keep-Alive", "Transfer-Encoding", "Upgrade", "TE", "Trailer")
+OURS = ("Host", "Authorization", "Content-Length")
+"""Of a question: who asks has been checked, and the worker has a token of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A worker that serves: its process, and where and with which token it tells of itself."""
+
+    pid: int
+    address: tuple[str, int]
+    token: str
+
+    def url(self, path: str) -> URL:
+        """Return where a path, as it was sent, is at this worker."""
+        return URL(f"http://{Address(*self.address)}{path}", encoded=True)
+
+    @property
+    def bearer(self) -> dict[str, str]:
+        """The header that opens its door."""
+        return {"Authorization": f"Bearer {self.token}"}
+
+
+class Workers(Protocol):
+    """What an operator may ask about a crew."""
+
+    @property
+    def size(self) -> int:
+        """How many workers there should be."""
+        ...
+
+    @property
+    def restarts(self) -> int:
+        """How many ended and were replaced."""
+        ...
+
+    is_complete: bool
+    """Whether all have been up."""
+    is_stopping: bool
+
+    def members(self) -> Sequence[Member]:
+        """Return the workers that serve."""
+        ...
+
+
+class Front(Admin):
+    """Serves operators of several workers as Admin does those of one; lets in the same."""
+
+    def __init__(self, app: App, workers: Workers, address: Address, token: str = "") -> None:
+        super().__init__(app, address, token)
+        self._workers = workers
+        self._totals = Totals()
+        self._client: aiohttp.ClientSession | None = None
+
+    async def start(self) -> tuple[str, int]:
+        """Listen; return the address, with the port found for 0."""
+        self._client = aiohttp.ClientSession(auto_decompress=False)
+        return await super().start()
+
+    async def stop(self) -> None:
+        """Close the listener."""
+        await super().stop()
+        if self._client is not None:
+            await self._client.close()
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        is_ours = request.path in ANSWERED_HERE
+        return await super()._guard(request, handler if is_ours else self._pass_on)
+
+    async def _readyz(self, _request: web.Request) -> web.Response:
+        if self._workers.is_stopping:
+            return web.json_response({"status": "stopping"}, status=503)
+        answers = list((await self._ask_all("/readyz")).values())
+        if not answers or not self._workers.is_complete:
+            return web.json_response({"status": "starting"}, status=503)
+        is_ready = [b'"ready"' in answer for answer in answers].count(True) == self._workers.size
+        return web.json_response({"status": "ready" if is_ready else "degraded"})
+
+    async def _metrics(self, _request: web.Request) -> web.Response:
+        for pid, answer in (await self._ask_all("/metrics")).items():
+            self._totals.take(pid, answer.decode())
+        members = [member.pid for member in self._workers.members()]
+        self._totals.retire_all_but(members)
+        body = self._totals.exposition(workers=len(members), restarts=self._workers.restarts)
+        kind = "text/plain; version=0.0.4; charset=utf-8"
+        return web.Response(body=body, headers={"Content-Type": kind})
+
+    async def _ask_all(self, path: str) -> dict[int, bytes]:
+        """Return what workers answer, by their process; one that has nothing to say is left out."""
+        members = self._workers.members()
+        answers = await asyncio.gather(*(self._ask(member, path) for member in members))
+        return {
+            member.pid: answer
+            for member, answer in zip(members, answers, strict=True)
+            if answer is not None
+        }
+
+    async def _ask(self, member: Member, path: str) -> bytes | None:
+        assert self._client is not None  # made with the listener
+        url = member.url(path)
+        try:
+            async with self._client.get(url, headers=member.bearer, timeout=PATIENCE) as answer:
+                return await answer.read() if answer.status == 200 else None
+        except (aiohttp.ClientError, OSError, TimeoutError):
+            return None
+
+    async def _pass_on(self, request: web.Request) -> web.StreamResponse:
+        """Have one worker answer, in its own words; another where that one cannot be reached."""
+        assert self._client is not None  # made with the listener
+        body = await request.read()
+        headers = _without(request.headers, *HOP_BY_HOP, *OURS)
+        for member in self._workers.members():
+            try:
+                answer = await self._client.request(
+                    request.method,
+                    member.url(request.raw_path),
+                    data=body or None,
+                    headers=[*headers, *member.bearer.items()],
+                    skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
+                    allow_redirects=False,
+                    timeout=CONNECTING,
+                )
+            except aiohttp.ClientConnectorError:
+                continue
+            except (aiohttp.ClientError, OSError):
+                # It may have done what it was asked: nobody else is.
+                return error(502, "worker_lost", "The worker asked has ended. Ask again.")
+            async with answer:
+                return await _relay(request, answer)
+        return error(503, "no_worker", "No worker is up. Ask again in a moment.")
+
+
+async def _relay(request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:
+    headers = CIMultiDict(_without(answer.headers, *HOP_BY_HOP))
+    relayed = web.StreamResponse(status=answer.status, reason=answer.reason, headers=headers)
+    await relayed.prepare(request)
+    async for chunk in answer.content.iter_any():
+        await relayed.write(chunk)
+    await relayed.write_eof()
+    return relayed
+
+
+def _without(headers: Mapping[str, str], *names: str) -> list[tuple[str, str]]:
+    left_out = {name.lower() for name in names}
+    return [(name, value) for name, value in headers.items() if name.lower() not in left_out]

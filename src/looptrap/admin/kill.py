@@ -1,0 +1,70 @@
+"""Kill switches for operators: listed, set and ended while the gateway runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from looptrap.admin.answer import answer, error, mistakes, sent
+from looptrap.errors import ConfigError
+from looptrap.gateway.agreement.kill import SetSwitch
+from looptrap.gateway.app import App
+from looptrap.policy.policy import KillSwitch
+from looptrap.policy.setting.policy import KILL_SWITCH
+
+PATH = "/api/v1/kill-switches"
+
+
+class KillSwitchApi:
+    """Answers under `/api/v1/kill-switches`."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    def routes(self) -> list[web.RouteDef]:
+        """Return what is answered, and how."""
+        return [
+            web.get(PATH, self._list),
+            web.post(PATH, self._set),
+            web.delete(PATH + "/{id}", self._end),
+        ]
+
+    async def _list(self, _request: web.Request) -> web.Response:
+        of_file = [
+            {"origin": "file", "id": None, **KILL_SWITCH.plain(one)}
+            for one in self._app.config.kill_switches
+        ]
+        set_here = [_plain(one) for one in self._app.agreed.kill_switches.in_force()]
+        return answer({"kill_switches": [*of_file, *set_here]})
+
+    async def _set(self, request: web.Request) -> web.Response:
+        given = await sent(request)
+        try:
+            one, is_shared = await self._app.agreed.kill_switches.add(given)
+        except ConfigError as found:
+            return mistakes(found)
+        told: dict[str, Any] = {**_plain(one), "pending": not is_shared}
+        if warnings := _warnings(one.switch):
+            told["warnings"] = warnings
+        return answer(told, 201, Location=f"{PATH}/{one.id}")
+
+    async def _end(self, request: web.Request) -> web.Response:
+        is_shared = await self._app.agreed.kill_switches.drop(request.match_info["id"])
+        if is_shared is None:
+            message = "No kill switch of this id was set at run time; the file's end with the file."
+            return error(404, "not_found", message)
+        return answer({"ended": True, "pending": not is_shared})
+
+
+def _plain(one: SetSwitch) -> dict[str, Any]:
+    plain = KILL_SWITCH.plain(one.switch)
+    return {"origin": "run_time", "id": one.id, "created": one.created, **plain}
+
+
+def _warnings(switch: KillSwitch) -> list[str]:
+    return [
+        f"match: {name}: unverified claims read as empty"
+        for name, _ in switch.match
+        if name.startswith("jwt:")
+    ]

@@ -1,0 +1,62 @@
+"""Likeness: are two texts the same but for noise, or almost the same?"""
+
+from __future__ import annotations
+
+from itertools import islice, starmap
+
+from rapidfuzz import fuzz
+from rapidfuzz.distance import Postfix, Prefix
+
+from looptrap.detect.canonical import normalise
+from looptrap.detect.mask import mask
+
+LIKENED = 4096
+"""Texts are likened by so many of their first characters: it takes long."""
+
+ALIKE = 85.0
+"""Per cent from which on two texts are almost the same."""
+
+MOST = 60.0
+"""Per cent of their words that two short texts must share to say almost the same."""
+
+LINES = 40
+"""Of two texts no more lines that differ are compared."""
+
+SHARED = 64
+"""So much around a difference is looked at with it: what is volatile shows by its surroundings."""
+
+
+def alike(one: str, other: str, percent: float = ALIKE) -> bool:
+    """Say whether two texts are almost the same."""
+    return one == other or fuzz.ratio(one, other, score_cutoff=percent) > 0
+
+
+def have_words_in_common(one: str, other: str) -> bool:
+    """Say whether most words are the same: `KeyError: 'a'` is not `KeyError: 'b'`."""
+    return fuzz.ratio(one.split(), other.split(), score_cutoff=MOST) > 0
+
+
+def differ_in_noise(one: str, other: str) -> bool:
+    """Say whether two texts are the same but for case, white space and volatile tokens."""
+    ones, others = one.splitlines(), other.splitlines()
+    if len(ones) != len(others):
+        return len(one) <= LIKENED and _gist(one) == _gist(other)
+    pairs = (pair for pair in zip(ones, others, strict=True) if pair[0] != pair[1])
+    # To look at all of a long log with a time in each line would take too long.
+    return all(_gist(a) == _gist(b) for a, b in starmap(_apart, islice(pairs, LINES)))
+
+
+def _apart(one: str, other: str) -> tuple[str, str]:
+    """Return where two lines differ, with a little of what they share around it."""
+    start = max(0, Prefix.similarity(one, other) - SHARED)
+    end = max(0, Postfix.similarity(one[start:], other[start:]) - SHARED)
+    return _ends(one[start : len(one) - end]), _ends(other[start : len(other) - end])
+
+
+def _ends(text: str) -> str:
+    """Return a text; of a long one its beginning and its end."""
+    return text if len(text) <= LIKENED else f"{text[: LIKENED // 2]} {text[-LIKENED // 2 :]}"
+
+
+def _gist(text: str) -> bytes:
+    return normalise([mask(text)])

@@ -1,0 +1,165 @@
+"""Near: prompts that are their predecessor once more, with a few words around it.
+
+`"That wasn't valid JSON. Try again: " + prompt` changes every time, so no exact fingerprint sees
+the most classic loop of all. A prompt is *contained* in a later one when the later one ends with
+all of it. Both share their end, so a store is asked what else had that end: it remembers a mark for
+each prompt, its length and its fingerprint, which is enough to tell for certain.
+
+One template over different data is not contained, however much of it is the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+from looptrap.detect.canonical import SEPARATOR
+
+END = 32
+"""Prompts whose last bytes, so many, are the same are compared; a shorter one stands in others by
+chance."""
+
+AROUND = 400
+"""More than this before a prompt is content, not the way of asking once more."""
+
+_LENGTH = 4
+
+_PROMPTS = (b"user" + SEPARATOR, SEPARATOR + SEPARATOR)
+"""What stands before the last text of a content when a user wrote it, or nobody says who did."""
+
+_STAMP = rb"\d{4}-\d\d-\d\d[t ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?(?:z|utc|[+-]\d\d:?\d\d))?"
+_CLOCK = rb"\d\d?:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?[ap]m)?"
+_COUNTER = re.compile(
+    rb"s?[ _]?(?:no\.?|number|count)?[\"']?[ :=#(\[]{0,3}[\"']?"
+    rb"((?=[0-9a-f-]{0,36}\d)[0-9a-f-]{1,36}\b(?: ?(?:/|of) ?\d+)?)"
+)
+_TIME = re.compile(rb"[\"']?[ :=(\[]{0,3}[\"']?(%b|%b)" % (_STAMP, _CLOCK))
+_DATED = re.compile(rb"[\[(]?%b[\])]?[ :-]*" % _STAMP)
+"""A prompt that begins with when it was asked."""
+
+_LABELS = (
+    (b"attempt", _COUNTER),
+    (b"retry", _COUNTER),
+    (b"nonce", _COUNTER),
+    (b"request id", _COUNTER),
+    (b"request_id", _COUNTER),
+    (b"timestamp", _TIME),
+    (b"time:", _TIME),
+    (b"time is", _TIME),
+)
+"""What names a thing that a retry changes by itself, and what must follow there."""
+
+_DIGITS = b"0123456789"
+
+_NOISY = 160
+"""In so many bytes at either end of a prompt, and before it, what a retry changes is looked for."""
+
+_LAST, _FAR = 16, 2_048
+"""What repeats itself at an end is found by its last bytes, so far back."""
+
+
+def without_noise(content: bytes) -> bytes:
+    """Return a normalised content without what a retry changes by itself.
+
+    Counters of attempts, ids of requests and the time of asking go. Whatever else is a number, a
+    date or an id may be what the prompt is about, and stays. What repeats itself at the very end
+    is said once: prompts that grow there otherwise are transcripts, and documents being written.
+    """
+    content = _once(content)
+    start = content.rfind(SEPARATOR) + 1
+    if not content.endswith(_PROMPTS, 0, start):
+        return content
+    before, after = max(start - _NOISY, 0), start + _NOISY
+    first, last = content[before:after], content[after:][-_NOISY:]
+    cleaned_first, cleaned_last = _cleaned(first, start - before), _cleaned(last)
+    if cleaned_first is first and cleaned_last is last:
+        return content
+    middle = content[after : len(content) - len(last)]
+    return b"".join((content[:before], cleaned_first, middle, cleaned_last))
+
+
+def _cleaned(content: bytes, begins: int = -1) -> bytes:
+    """Return a piece without noise; the prompt begins there, if it does."""
+    if len(content.translate(None, _DIGITS)) == len(content):
+        return content
+    noise: list[tuple[int, int]] = []
+    # Finding a word is far cheaper than a pattern that tries all of them at every letter.
+    for label, follows in _LABELS:
+        at = content.find(label)
+        while at >= 0:
+            at += len(label)
+            if found := follows.match(content, at):
+                noise.append(found.span(1))
+            at = content.find(label, at)
+    if begins >= 0 and (found := _DATED.match(content, begins)):
+        noise.append(found.span())
+    return _cut(content, noise) if noise else content
+
+
+def _once(content: bytes) -> bytes:
+    """Return a content whose end, where it repeats itself, stands there once."""
+    length = len(content)
+    while length >= 2 * _LAST:
+        at = content.rfind(content[length - _LAST : length], max(length - _FAR, 0), length - 1)
+        unit = length - _LAST - at
+        if at < 0 or 2 * unit > length:
+            break
+        if content[length - 2 * unit : length - unit] != content[length - unit : length]:
+            break
+        length -= unit
+    return content[:length]
+
+
+def _cut(content: bytes, spans: list[tuple[int, int]]) -> bytes:
+    kept, end = [], 0
+    for start, stop in sorted(spans):
+        if start >= end:
+            kept.append(content[end:start])
+            end = stop
+    return b"".join([*kept, content[end:]])
+
+
+def end(content: bytes) -> bytes | None:
+    """Return what stands for all prompts with the same end as this one.
+
+    The prompt is the last text of a content. None where there is none, or it is too short to be
+    told from others.
+    """
+    start = content.rfind(SEPARATOR) + 1
+    if len(content) - start < END or not content.endswith(_PROMPTS, 0, start):
+        return None
+    return b"%b\xfe%b" % (content[:start], content[-END:])
+
+
+def mark(content: bytes, key: bytes) -> bytes:
+    """Return what a store is to remember of a prompt: its length and its fingerprint."""
+    return (len(content) - content.rfind(SEPARATOR) - 1).to_bytes(_LENGTH) + key
+
+
+def contained(
+    content: bytes, marks: Iterable[bytes], key_of: Callable[[bytes], bytes]
+) -> bytes | None:
+    """Return the mark of the shortest prompt that this one merely asks once more."""
+    start = content.rfind(SEPARATOR) + 1
+    before, prompt = content[:start], content[start:]
+    for one in sorted(marks):
+        around = len(prompt) - int.from_bytes(one[:_LENGTH])
+        if around <= 0:
+            break
+        if len(_unit(prompt[:around])) <= AROUND and key_of(before + prompt[around:]) == key_in(
+            one
+        ):
+            return one
+    return None
+
+
+def key_in(one: bytes) -> bytes:
+    """Return the fingerprint in a mark."""
+    return one[_LENGTH:]
+
+
+def _unit(text: bytes) -> bytes:
+    """Return the shortest text of which this one is a repetition."""
+    spaced = text.strip() + b" "
+    period = (spaced + spaced).find(spaced, 1)
+    return spaced[:period]

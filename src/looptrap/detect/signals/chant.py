@@ -1,0 +1,162 @@
+"""`chant`: one answer whose end says the same over and over."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from unicodedata import category
+
+from looptrap.detect.evidence import Evidence
+
+STRETCH = 8_192
+"""How many characters of an answer's end are looked at."""
+
+REPEATED = 1_600
+"""So many characters, white space aside, must be repetition: some 400 tokens. Refrains, and what a
+person asked to have written down a few dozen times, stay below."""
+
+LONGEST = 1_000
+"""The longest unit that is looked for."""
+
+NEEDLE = 24
+"""Characters at the end that must have come before: in most answers they have not."""
+
+COLUMN = 16
+"""Lines up to this long are values, each the answer to something else: labels, for instance."""
+
+_FENCE = re.compile(r"^[ \t>]*(`{3,}|~{3,})(.*)", re.MULTILINE)
+_BLOCK = re.compile(r"^[ \t>]*(`{3,}|~{3,}).*?^[ \t>]*\1[`~]*[ \t]*$", re.MULTILINE | re.DOTALL)
+_ATTEMPT = re.compile(r"\b(attempt|try|retry|iteration|round|take)(\W{0,2})\d+", re.IGNORECASE)
+_NO_DIGITS = dict.fromkeys(map(ord, "0123456789"))
+
+_STRUCTURE = re.compile(
+    r"""
+      \s*\| | [^|]*\|[^|]*\|           # a row of a table
+    | .*\t.*\t | [^,]*,\S[^,]*,\S      # tabs or commas between values
+    | (?:\ \ |\t)\s*+(?![-*+•]|\d)     # set in: code, traces
+    | \s*(?:[\[{}\]<$]|```|~~~)        # JSON, markup, prompts, fences
+    | .*"\s*:                          # a field of JSON
+    | .*[;{}]\s*\Z                     # code that is not set in
+    | \W{0,2}\d{1,4}[-:/.]\d\d         # a log's time
+    | \W?[A-Z][a-z]{2}\ +\d+\ \d\d:    # the same, as syslog has it
+    | \W?(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|info|warn|error)\b[\]:\ ]
+    | [!-~]{17,}\s*\Z                  # one long word: a link, a key, encoded bytes
+    """,
+    re.VERBOSE,
+)
+
+
+class Chant:
+    """Counts how often the end of an answer repeats one unit."""
+
+    __slots__ = ()
+
+    def __call__(self, text: str) -> Evidence | None:
+        """Return how often it was said in a row; None for what repeats itself by its nature."""
+        text = stretch(text)
+        found = _repetition(text)
+        if found is None or open_fence(text):
+            return None
+        unit, count = found
+        if not _is_worded(unit) or _is_structure(text, 2 * len(unit)):
+            return None
+        return Evidence(
+            signal="chant",
+            what=f"the same {len(unit)} characters said {count} times in a row",
+            count=count,
+        )
+
+
+def stretch(text: str) -> str:
+    """Return the end of a text, with the code fence that is open where it begins."""
+    at = len(text) - STRETCH
+    if at <= 0:
+        return text
+    while at and text[at - 1] in "`~":
+        at -= 1
+    fence = open_fence(text[:at])
+    return f"{fence}\n{text[at:]}" if fence else text[at:]
+
+
+def open_fence(text: str) -> str:
+    """Return the fence of the code block that a text ends in; empty outside of one."""
+    opened = ""
+    if "```" in text or "~~~" in text:
+        for fence, after in _FENCE.findall(text):
+            if not opened:
+                opened = fence
+            elif fence.startswith(opened) and not after.strip():
+                opened = ""
+    return opened
+
+
+def _repetition(text: str) -> tuple[str, int] | None:
+    """Return the unit that a text ends in, and how often in a row; attempts may be numbered."""
+    # What the end says must have been said shortly before: a small part of the text tells.
+    ending = _squeezed(text[-2 * LONGEST :])
+    if _has_echo(ending):
+        found = _repeated(_squeezed(text))
+        if found is not None:
+            return found
+    if _has_echo(ending.translate(_NO_DIGITS)) and _ATTEMPT.search(text):
+        return _repeated(_squeezed(_ATTEMPT.sub(r"\1\2#", text)))
+    return None
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split()).lower()
+
+
+def _has_echo(text: str) -> bool:
+    return text.rfind(text[-NEEDLE:], 0, len(text) - 1) >= 0
+
+
+def _repeated(text: str) -> tuple[str, int] | None:
+    """Return the shortest unit of which the last `REPEATED` characters consist, and its count."""
+    if len(text) < REPEATED:
+        return None
+    latest = text[-REPEATED:]
+    for period in _periods(latest):
+        if latest[period:] == latest[:-period]:
+            return text[-period:], _run(text, period) // period
+    return None
+
+
+def _periods(text: str) -> Iterator[int]:
+    """Yield how far back the end of a text stands again, the nearest first."""
+    last = len(text) - NEEDLE
+    at, needle = last, text[last:]
+    while (at := text.rfind(needle, last - LONGEST, at + NEEDLE - 1)) >= 0:
+        yield last - at
+
+
+def _run(text: str, period: int) -> int:
+    """Return how many characters at the end are one repetition; at least `REPEATED` are."""
+    known, size = REPEATED, len(text)
+    while known < size:
+        middle = (known + size + 1) // 2
+        if text[-middle + period :] == text[-middle:-period]:
+            known = middle
+        else:
+            size = middle - 1
+    return known
+
+
+def _is_worded(unit: str) -> bool:
+    """Say whether a unit is made of words, not of dots, rules, numbers or one letter."""
+    letters = [char for char in unit if category(char)[0] in "LM"]
+    return 2 * len(letters) >= len(unit) and len(set(letters)) > 1
+
+
+def _is_structure(text: str, size: int) -> bool:
+    """Say whether the last lines, with `size` characters, are mostly rows, logs, code or values."""
+    said = structure = 0
+    text = _BLOCK.sub(lambda block: block[0].replace("\n", "\n\t"), text)
+    for line in reversed(text.splitlines()):
+        length = len("".join(line.split()))
+        said += length
+        if length <= COLUMN or _STRUCTURE.match(line):
+            structure += length
+        if said >= size:
+            break
+    return 2 * structure >= said

@@ -1,0 +1,15 @@
+"""What instances agree on while they run; without a shared store, what was set on this one.
+
+agreed      Agreed: all of it, and what it makes of a configuration
+agreement   Agreement: entries by name, the same on all instances, and the key of all digests
+ledger      the entries as the shared store keeps them; ledger.lua changes one
+kill        kill switches set at run time
+project     settings of projects set at run time
+key         gateway keys in the shared store
+"""
+
+from looptrap.gateway.agreement.agreed import Agreed, remembered_keys
+from looptrap.gateway.agreement.agreement import Agreement
+from looptrap.gateway.agreement.ledger import Ledger
+
+__all__ = ["Agreed", "Agreement", "Ledger", "remembered_keys"]

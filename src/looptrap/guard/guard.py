@@ -1,0 +1,205 @@
+"""Guard: plans, judges and settles calls; pure but for its tally and, in `check`, its clock."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from sys import maxsize
+from threading import Lock
+from typing import Any
+
+from looptrap.call.body import read_body
+from looptrap.call.header import PROGRESS, SESSION_HEADERS, is_retry, session_of
+from looptrap.call.model import Call, Outcome
+from looptrap.detect.fingerprint import Fingerprint, key_of
+from looptrap.detect.trajectory import is_fresh
+from looptrap.errors import LoopDetectedError
+from looptrap.guard import judge, plan
+from looptrap.guard.model import Plan, Tally, Ticket
+from looptrap.policy import preset
+from looptrap.policy.policy import KillSwitch, Policy, Project
+from looptrap.policy.switch import Switch
+from looptrap.policy.tool import ToolRule
+from looptrap.policy.verdict import ALLOWED, Verdict
+from looptrap.policy.watch import Binding, Reading
+from looptrap.store.memory import MemoryStore
+from looptrap.store.model import Count, Hit
+
+
+class Guard:
+    """Judges calls by policies; pure but for its tally and, in `check`, clock and store."""
+
+    def __init__(
+        self,
+        policies: Iterable[Policy],
+        *,
+        projects: Iterable[Project] = (),
+        kill_switches: Iterable[KillSwitch] = (),
+        tools: Mapping[str, ToolRule] | None = None,
+        secret: bytes | None = None,
+        store: MemoryStore | None = None,
+        tally: Tally | None = None,
+        session_headers: Iterable[str] = SESSION_HEADERS,
+    ) -> None:
+        policies = tuple(policies)
+        key = secret or secrets.token_bytes(32)
+        self._tools = tools or {}
+        self._bindings = tuple(Binding(policy, key, self._tools) for policy in policies)
+        self._by_project = {
+            project.name: tuple(
+                Binding(adapted, key, self._tools)
+                for policy in policies
+                if (adapted := project.adapt(policy)) is not None
+            )
+            for project in projects
+        }
+        self._switches = tuple(Switch(switch) for switch in kill_switches)
+        self._progress = Fingerprint(key, ("progress",), ("caller", "session"))
+        self._session_headers = tuple(name.lower().encode() for name in session_headers)
+        self._lock = Lock()
+        self.store = MemoryStore() if store is None else store
+        self.tally = Tally() if tally is None else tally
+
+    @classmethod
+    def from_preset(cls, name: str = "default", **settings: Any) -> Guard:
+        """Make a guard from a preset: `default`, `aisg`, `fairvisor`, `zelyx`, `tcc`, …"""
+        return cls(preset.load(name), **settings)
+
+    def plan(self, call: Call, now: float) -> Plan:
+        """Return what to count for a call, and what its history shows."""
+        for switch in self._switches:
+            if switch.kills(call, now):
+                return Plan(call, [], [], killed=switch.verdict)
+        bindings = self._bindings
+        if self._by_project and call.request.project:
+            bindings = self._by_project.get(call.request.project, bindings)
+        planned = Plan(call, [], [])
+        reading: Sequence[Reading] = ()
+        for binding in bindings:
+            if binding.selects is not None and not binding.selects(call):
+                continue
+            for content_of, watches in binding.counting:
+                content = content_of(call)
+                if content is not None:
+                    for watch in watches:
+                        plan.count(planned, watch, content)
+            reading = [*reading, *binding.reading] if reading else binding.reading
+            if binding.listening and call.generates:
+                planned.listening = [*planned.listening, *binding.listening]
+        if reading and not is_fresh(call):
+            if call.request.progress:
+                plan.await_progress(planned, reading, self._progress)
+            else:
+                plan.read(planned, reading, self._tools, maxsize)
+        if planned.recalls:
+            plan.recall(planned)
+        return planned
+
+    def follow(self, planned: Plan, counts: Sequence[Count]) -> Sequence[Hit]:
+        """Return what the counts of a plan make worth asking once more: mostly nothing.
+
+        Whoever asks appends the counts of these hits to the ones given, and judges them all.
+        """
+        known = len(planned.hits)
+        for place, one in enumerate(planned.recalls, planned.recalled):
+            if marks := counts[place].marks:
+                plan.predecessor(planned, one, marks)
+        if planned.progress >= 0:
+            most = plan.rounds_since_progress(planned, counts, maxsize)
+            plan.read(planned, planned.reading, self._tools, most)
+        return planned.hits[known:]
+
+    def judge(self, planned: Plan, counts: Sequence[Count]) -> Ticket:
+        """Return the severest verdict; on a tie the first rule's."""
+        ticket = Ticket(planned.call, listening=planned.listening)
+        if planned.killed is not None:
+            ticket.verdict = planned.killed
+        else:
+            judge.judge(ticket, planned, counts)
+        return ticket
+
+    def hear(self, ticket: Ticket, text: str) -> Verdict | None:
+        """Judge what an answer has said so far, or its latest stretch, by the rules that listen.
+
+        Returns what is severer than all that was heard of it before, and notes it on the ticket.
+        """
+        return judge.hear(ticket, text)
+
+    def settle(self, ticket: Ticket, outcome: Outcome | None = None) -> None:
+        """Record what was decided and, where it went upstream, what became of it."""
+        tally = self.tally
+        verdict, shadow, heard = ticket.verdict, ticket.shadow, ticket.heard
+        tally.verdicts[verdict.action] += 1
+        if verdict is not ALLOWED:
+            tally.rules[verdict.policy, verdict.rule, verdict.action] += 1
+        if heard is not None:
+            tally.rules[heard.policy, heard.rule, heard.action] += 1
+        if shadow is not None:
+            tally.shadow_rules[shadow.policy, shadow.rule, shadow.action] += 1
+        if outcome is not None:
+            tally.statuses[outcome.status] += 1
+            tally.input_tokens += outcome.input_tokens
+            tally.output_tokens += outcome.output_tokens
+
+    def admit(self, call: Call, now: float) -> Ticket:
+        """Plan, count and judge in one go, with this guard's own store. Thread-safe."""
+        planned, retry = self.plan(call, now), call.request.is_retry
+        with self._lock:
+            counts = self.store.hit(planned.hits, now, retry=retry)
+            if planned.follows and (more := self.follow(planned, counts)):
+                counts += self.store.hit(more, now, retry=retry)
+            ticket = self.judge(planned, counts)
+            if ticket.trips:
+                self.store.trip(ticket.trips, now)
+        return ticket
+
+    def check(
+        self,
+        request: Mapping[str, Any] | bytes,
+        *,
+        caller: str = "",
+        project: str = "",
+        session: str = "",
+        path: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        now: float | None = None,
+    ) -> Ticket:
+        """Admit a call about to be made; raise `LoopDetectedError` when it must not be.
+
+        `request` is what an SDK is about to send (`{"model": …, "messages": […]}`) in any dialect.
+        The ticket says what was decided; a `throttle` verdict's `delay` is the caller's to wait.
+        """
+        sent = {name.lower().encode(): text.encode() for name, text in (headers or {}).items()}
+        call = read_body(request, path)
+        call.request.headers = list(sent.items())
+        call.request.caller = caller
+        call.request.project = project
+        call.request.session = session or session_of(sent, self._session_headers)
+        call.request.is_retry = is_retry(sent)
+        call.request.progress = sent.get(PROGRESS, b"").decode("latin-1")
+        ticket = self.admit(call, time.time() if now is None else now)
+        with self._lock:
+            self.settle(ticket)
+        verdict = ticket.verdict
+        if verdict.action.refuses:
+            raise LoopDetectedError(
+                verdict.message,
+                hit_count=verdict.count,
+                cooldown_seconds=verdict.cooldown_left,
+                fingerprint=verdict.fingerprint,
+                rule=verdict.rule,
+                evidence=verdict.evidence,
+            )
+        return ticket
+
+    def release(self, fingerprint: str, now: float | None = None) -> bool:
+        """Let the next call of a fingerprint pass; say whether it was known."""
+        key, is_history = key_of(fingerprint)
+        with self._lock:
+            known = self.store.release(key)
+            if known and is_history:
+                # As if it had been refused and waited out: the next one is the probe.
+                now = time.time() if now is None else now
+                self.store.hit([Hit(key, plan.HISTORY_WINDOW)], now)
+        return known

@@ -1,0 +1,90 @@
+"""What a guard hands out: plans before counting, tickets after judging, and its tally."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from looptrap.call.model import Call
+from looptrap.detect.evidence import Evidence
+from looptrap.policy.action import Action
+from looptrap.policy.verdict import ALLOWED, Verdict
+from looptrap.policy.watch import Counting, Listening, Reading, Watch
+from looptrap.store.model import Hit, Trip
+
+
+class Seen(NamedTuple):
+    """What a watch read from the history, and the key under which a refusal is remembered."""
+
+    watch: Reading
+    evidence: Evidence
+    key: bytes
+    place: int
+    """Where in the plan's hits the key stands; -1 for what would not be refused."""
+
+
+class Recall(NamedTuple):
+    """A prompt whose predecessors are asked for."""
+
+    watch: Counting
+    content: bytes
+    asked: Hit
+
+
+class Plan(msgspec.Struct, gc=False):
+    """What to ask the store about a call, and what its history shows already."""
+
+    call: Call
+    hits: list[Hit]
+    watches: list[Watch]
+    """Whose hits the first of them are, in the same order."""
+    seen: Sequence[Seen] = ()
+    recalls: Sequence[Recall] = ()
+    recalled: int = -1
+    """Where in the hits those that ask for predecessors begin."""
+    followed: Sequence[tuple[Watch, int]] = ()
+    """Watches for which an earlier prompt counts too, and where its hit stands."""
+    reading: Sequence[Reading] = ()
+    """What waits to read the history until it is known how much of it counts."""
+    progress: int = -1
+    """Where the two hits of the application's word that it got on stand; -1 without one."""
+    listening: Sequence[Listening] = ()
+    killed: Verdict | None = None
+
+    @property
+    def follows(self) -> bool:
+        """Whether the counts may be worth asking once more."""
+        return bool(self.recalls) or self.progress >= 0
+
+
+class Ticket(msgspec.Struct, gc=False):
+    """An admitted or refused call, to be settled when its outcome is known."""
+
+    call: Call
+    verdict: Verdict = ALLOWED
+    shadow: Verdict | None = None
+    """What policies in shadow mode would have done, where that is more than nothing."""
+    trips: Sequence[Trip] = ()
+    """Cooldowns that this verdict starts."""
+    listening: Sequence[Listening] = ()
+    """The rules that listen to the answer."""
+    heard: Verdict | None = None
+    """The severest that they said."""
+
+
+class Tally:
+    """Plain counters: what was decided and what became of it."""
+
+    __slots__ = ("input_tokens", "output_tokens", "rules", "shadow_rules", "statuses", "verdicts")
+
+    def __init__(self) -> None:
+        self.verdicts: Counter[Action] = Counter()
+        self.rules: Counter[tuple[str, str, Action]] = Counter()
+        """By policy, rule and action; what was simply allowed is not here."""
+        self.shadow_rules: Counter[tuple[str, str, Action]] = Counter()
+        self.statuses: Counter[int] = Counter()
+        self.input_tokens = 0
+        self.output_tokens = 0

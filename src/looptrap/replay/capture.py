@@ -1,0 +1,137 @@
+"""Captured calls, played as they came: one guard, their own callers, sessions and times."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from looptrap.call.captured import HISTORIES, History, Line, Recent, call_of
+from looptrap.call.content import UNREADABLE
+from looptrap.detect.stand_in import read_stand_in, size_of
+from looptrap.errors import CallError
+from looptrap.guard import Guard
+from looptrap.policy.policy import Policy, Project
+from looptrap.replay.play import Course, Tools, guard_of
+from looptrap.replay.result import Result
+
+is_captured = re.compile(rb'\s*\{\s*"looptrap"\s*:').match
+"""Say whether a line is a captured call."""
+
+_decode = msgspec.json.Decoder(Line).decode
+
+
+class CapturedRun:
+    """One run of a capture: its latest messages, and what was decided about its calls so far."""
+
+    __slots__ = (
+        "_course",
+        "_saved_bytes",
+        "_saved_calls",
+        "_sizes",
+        "id",
+        "is_over",
+        "raws",
+        "tools",
+    )
+
+    def __init__(self, name: str) -> None:
+        self.id = name
+        self.raws: list[msgspec.Raw] = []
+        self.tools: tuple[str, ...] = ()
+        self.is_over = False
+        self._sizes: list[int] = []
+        self._course = Course()
+        self._saved_calls = self._saved_bytes = 0
+
+    def take(self, line: Line) -> None:
+        """Take the messages and tools of the run's next line."""
+        if line.kept > len(self.raws):
+            raise CallError(f"leans on {line.kept} messages of a line that is not there")
+        is_sent = line.form == "content"
+        # Copied: a message must not keep its whole line in memory.
+        self.raws[line.kept :] = [raw.copy() for raw in line.messages]
+        self._sizes[line.kept :] = [
+            memoryview(raw).nbytes if is_sent else size_of(raw) for raw in line.messages
+        ]
+        if line.tools is not None:
+            self.tools = line.tools
+
+    def play(self, line: Line, guard: Guard, now: float) -> None:
+        """Judge the call of the line that was just taken."""
+        history = HISTORIES[line.dialect]
+        if line.form == "digests":
+            history = History(read_stand_in, scattered=history.scattered)
+        verdict = guard.admit(call_of(line, self.raws, self.tools, history), now).verdict
+        self._course.add(verdict)
+        if self._course.worst.action.refuses:
+            self._saved_calls += 1
+            self._saved_bytes += sum(self._sizes)
+
+    def end(self) -> None:
+        """Let go of the messages: nothing more of this run will come."""
+        self.is_over = True
+        self.raws, self._sizes = [], []
+
+    def result(self) -> Result:
+        """Return what became of the run."""
+        return self._course.result(
+            self.id,
+            calls=self._course.calls,
+            saved_calls=self._saved_calls,
+            saved_bytes=self._saved_bytes,
+        )
+
+
+class CapturePlayer:
+    """Plays the lines of captures in the order they come; runs are told in that of their first."""
+
+    def __init__(
+        self,
+        policies: Sequence[Policy],
+        tools: Tools | None = None,
+        projects: Sequence[Project] = (),
+    ) -> None:
+        self._guard = guard_of(policies, tools, projects)
+        self._now = 0.0
+        self._open: Recent[CapturedRun] = Recent(CapturedRun.end)
+        self._untold: deque[CapturedRun] = deque()
+
+    def play(self, text: bytes) -> None:
+        """Judge one captured call; raises CallError for what is none."""
+        line = _read(text)
+        run = self._open.find(line.run, line.t)
+        is_new = run is None
+        if run is None:
+            run = CapturedRun(line.run)
+        run.take(line)
+        if is_new:
+            self._untold.append(run)
+        self._now = max(self._now, line.t)  # several processes may have written at once
+        run.play(line, self._guard, self._now)
+        size = sum(memoryview(raw).nbytes for raw in run.raws)
+        self._open.keep(line.run, line.t, size, run)
+
+    def ended(self) -> Iterator[Result]:
+        """Yield the runs that are over, up to the first that is not."""
+        while self._untold and self._untold[0].is_over:
+            yield self._untold.popleft().result()
+
+    def finish(self) -> Iterator[Result]:
+        """End all runs, and yield them."""
+        self._open.clear()
+        return self.ended()
+
+
+def _read(text: bytes) -> Line:
+    try:
+        line = _decode(text)
+    except UNREADABLE as error:
+        raise CallError(str(error)) from error
+    if line.dialect not in HISTORIES:
+        raise CallError(f"is of dialect {line.dialect}, which is not captured")
+    if line.kept < 0:
+        raise CallError(f"leans on {line.kept} messages")
+    return line

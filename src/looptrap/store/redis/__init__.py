@@ -1,0 +1,20 @@
+"""A store that instances share: Redis, Valkey, or a cluster of either.
+
+store           what a gateway holds
+ask             hits, cooldowns and releases, and who gets the answer
+batch           the asks of one turn of the loop, as one command
+operation       what the script is told, and what it replies
+record.lua      the script: it counts, inside the server
+node            one server: batches to it, and the memory that counts while it is away
+alarm           when an answer is overdue
+cluster         which server has which slot
+configuration   what instances agree on: settings, and the key of all digests
+connection      commands out, replies in
+address         the URL
+terms           time-outs and bounds
+trouble         errors, counted and told
+"""
+
+from looptrap.store.redis.store import RedisStore
+
+__all__ = ["RedisStore"]

@@ -1,0 +1,128 @@
+"""Where a store is and how to get in, read from its URL."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+
+DEFAULT_PORT = 6379
+MAX_DB = 1_000_000
+
+SCHEMES = {
+    "redis": {"db"},
+    "rediss": {"db", "ca"},
+    "unix": {"db"},
+    "redis+cluster": set(),
+    "rediss+cluster": {"ca"},
+}
+"""The schemes of a store's URL, and the options that each takes after a question mark."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """One server. Its text is fit for logs: it never holds the password."""
+
+    host: str = ""
+    port: int = DEFAULT_PORT
+    path: str = ""
+    """Of a Unix socket; then there is no host."""
+    db: int = 0
+    user: str = ""
+    password: str = field(default="", repr=False)
+    is_tls: bool = False
+    ca: str = ""
+    """A file of certificates to trust instead of the system's."""
+
+    def __str__(self) -> str:
+        if self.path:
+            return f"unix://{self.path}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'rediss' if self.is_tls else 'redis'}://{host}:{self.port}"
+
+    def at(self, host: str, port: int) -> Address:
+        """Return another server that is entered in the same way."""
+        return replace(self, host=host, port=port)
+
+
+def addresses_of(url: str) -> tuple[list[Address], bool]:
+    """Read a store's URL: its servers, and whether they are a cluster's.
+
+    No message repeats the URL, which may hold a password.
+    """
+    if not url.isprintable() or " " in url:
+        raise ValueError("the store's URL has spaces or control characters")
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise ValueError(f"the store's URL cannot be read: {error}") from None
+    if parts.scheme not in SCHEMES:
+        raise ValueError(
+            f"the store's URL begins with {parts.scheme + '://'!r}, must be one of"
+            f" {', '.join(f'{scheme}://' for scheme in SCHEMES)}"
+        )
+    if parts.fragment:
+        raise ValueError("the store's URL has a '#': write %23 where a password holds one")
+    options = _options(parts)
+    user, password, place = _entry(parts)
+    is_cluster = parts.scheme.endswith("+cluster")
+    address = Address(
+        user=user,
+        password=password,
+        db=_db(parts, options),
+        is_tls=parts.scheme.startswith("rediss"),
+        ca=options.get("ca", ""),
+    )
+    if parts.scheme == "unix":
+        if place or not parts.path:
+            raise ValueError("a unix:// URL needs three slashes and a path: unix:///run/redis.sock")
+        return [replace(address, path=unquote(parts.path))], False
+    places = place.split(",")
+    if len(places) > 1 and not is_cluster:
+        raise ValueError(f"{parts.scheme}:// takes one server; several need redis+cluster://")
+    return [address.at(*_host_and_port(one)) for one in places], is_cluster
+
+
+def _options(parts: SplitResult) -> dict[str, str]:
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    for name, value in options.items():
+        allowed = SCHEMES[parts.scheme]
+        if name not in allowed:
+            known = " and ".join(f"?{one}=" for one in sorted(allowed)) or "no option"
+            raise ValueError(f"?{name}= is no option of {parts.scheme}://, which takes {known}")
+        if not value:
+            raise ValueError(f"?{name}= of the store's URL is empty")
+    return options
+
+
+def _entry(parts: SplitResult) -> tuple[str, str, str]:
+    """Return user name, password and the rest of the authority."""
+    entry, at, place = parts.netloc.rpartition("@")
+    user, colon, password = entry.partition(":")
+    if at and not (colon and password):
+        raise ValueError("the store's URL has an '@' but no password before it: user:password@")
+    return unquote(user), unquote(password), place
+
+
+def _db(parts: SplitResult, options: dict[str, str]) -> int:
+    inside = "" if parts.scheme == "unix" else parts.path.strip("/")
+    if inside and "db" not in SCHEMES[parts.scheme]:
+        raise ValueError("a cluster has one database only: nothing may follow its servers")
+    if inside and "db" in options:
+        raise ValueError("the store's URL names a database twice: in its path and as ?db=")
+    text = inside or options.get("db", "0")
+    if not (text.isascii() and text.isdigit() and int(text) <= MAX_DB):
+        raise ValueError(f"database {text!r} of the store's URL is not a number from 0 on")
+    return int(text)
+
+
+def _host_and_port(place: str) -> tuple[str, int]:
+    try:
+        parts = urlsplit(f"//{place}")
+        host, port = parts.hostname or "", parts.port
+    except ValueError as error:
+        raise ValueError(f"{place!r} is not a server of the form host:port: {error}") from None
+    if not host:
+        raise ValueError(f"{place!r} is not a server of the form host:port: no host")
+    if port == 0:
+        raise ValueError(f"{place!r} is not a server of the form host:port: port is 0")
+    return host, DEFAULT_PORT if port is None else port

@@ -1,0 +1,117 @@
+"""What is asked of a store: hits, cooldowns, a release; and who gets the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from looptrap.store.memory import MemoryStore
+from looptrap.store.model import Count, Hit, Trip
+from looptrap.store.redis.operation import (
+    RELEASE,
+    counting,
+    counts_of,
+    marking,
+    record_of,
+    tripping,
+)
+
+Then = Callable[[Sequence[Count], bool], None]
+"""Gets the counts, and whether they are only this instance's own, the store having failed."""
+
+
+class Ask(Protocol):
+    """Something to do; it is answered once, by a server or from this process's memory."""
+
+    def write(self, records: list[bytes], operations: list[bytes]) -> None:
+        """Add the keys' records, and what to do with each."""
+        ...
+
+    def answer(self, replies: Sequence[Any]) -> None:
+        """Take the server's replies, one for each operation."""
+        ...
+
+    def answer_locally(self, memory: MemoryStore, now: float, /) -> None:
+        """Do with the memory what the server could not be got to do."""
+        ...
+
+
+class Hits:
+    """All hits of one call."""
+
+    __slots__ = ("hits", "retry", "then")
+
+    def __init__(self, hits: Sequence[Hit], retry: bool, then: Then) -> None:
+        self.hits = hits
+        self.retry = retry
+        self.then = then
+
+    @property
+    def keys(self) -> Sequence[bytes]:
+        """What it is about."""
+        return [hit.key for hit in self.hits]
+
+    def write(self, records: list[bytes], operations: list[bytes]) -> None:
+        for hit in self.hits:
+            records.append(record_of(hit.key))
+            operations.append(marking(hit) if hit.mark else counting(hit.window, self.retry))
+
+    def answer(self, replies: Sequence[Any]) -> None:
+        self.then(counts_of(replies), False)
+
+    def answer_locally(self, memory: MemoryStore, now: float) -> None:
+        self.then(memory.hit(self.hits, now, retry=self.retry), True)
+
+
+class Trips:
+    """Cooldowns that start; nobody waits for them."""
+
+    __slots__ = ("trips",)
+
+    def __init__(self, trips: Sequence[Trip]) -> None:
+        self.trips = trips
+
+    @property
+    def keys(self) -> Sequence[bytes]:
+        """What it is about."""
+        return [trip.key for trip in self.trips]
+
+    def write(self, records: list[bytes], operations: list[bytes]) -> None:
+        for trip in self.trips:
+            records.append(record_of(trip.key))
+            operations.append(tripping(trip))
+
+    def answer(self, replies: Sequence[Any]) -> None:
+        pass
+
+    def answer_locally(self, memory: MemoryStore, now: float) -> None:
+        memory.trip(self.trips, now)
+
+
+class Release:
+    """A key to forget."""
+
+    __slots__ = ("key", "then")
+
+    def __init__(self, key: bytes, then: Callable[[bool], None]) -> None:
+        self.key = key
+        self.then = then
+
+    @property
+    def keys(self) -> Sequence[bytes]:
+        """What it is about."""
+        return [self.key]
+
+    def write(self, records: list[bytes], operations: list[bytes]) -> None:
+        records.append(record_of(self.key))
+        operations.append(RELEASE)
+
+    def answer(self, replies: Sequence[Any]) -> None:
+        self.then(replies[0] == 1)
+
+    def answer_locally(self, memory: MemoryStore, _now: float) -> None:
+        self.then(memory.release(self.key))
+
+
+Question = Hits | Trips | Release
+"""What a gateway may ask."""

@@ -1,0 +1,152 @@
+"""What instances agree on, beside counts: settings, and the key of all digests."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from binascii import crc_hqx
+from collections.abc import Callable
+from importlib.resources import files
+from typing import Any, Protocol
+
+from looptrap.store.redis.address import Address
+from looptrap.store.redis.connection import Argument, Connection, connect
+from looptrap.store.redis.operation import SLOTS
+
+SETTINGS = b"lt:cfg:settings"
+SECRET = b"lt:cfg:secret"
+NEWS = b"lt:cfg:news"
+"""The channel on which the name of a changed setting is told."""
+
+log = logging.getLogger("looptrap")
+
+SECRET_BYTES = 32
+POLL_EVERY = 1.0
+
+SCRIPT = files("looptrap.store.redis").joinpath("configure.lua").read_bytes()
+
+
+class Server(Protocol):
+    """One server, or a cluster."""
+
+    @property
+    def address(self) -> Address:
+        """Return the address of a server on which news can be heard."""
+        ...
+
+    async def call(self, slot: int, /, *command: Argument) -> Any:
+        """Send one command about a key of this slot, and return its reply."""
+        ...
+
+
+class Configuration:
+    """Settings that have no end: they live under `lt:cfg:` until somebody changes them."""
+
+    def __init__(self, server: Server, poll_every: float = POLL_EVERY) -> None:
+        self._server = server
+        self._poll_every = poll_every
+        self._watched: list[Callable[[], None]] = []
+        self._watching: asyncio.Task[None] | None = None
+        self._news = asyncio.Event()
+        self._heard: Connection | None = None
+
+    async def secret(self, offered: bytes | None = None) -> bytes:
+        """Return the key of all digests: where there is none, the one offered, or a new one."""
+        made = secrets.token_bytes(SECRET_BYTES) if offered is None else offered
+        await self.command(b"SET", SECRET, made, b"NX")
+        secret: bytes = await self.command(b"GET", SECRET)
+        return secret
+
+    async def get(self, name: str) -> bytes | None:
+        """Return the value of a setting, or None where nobody has set it."""
+        value: bytes | None = await self.command(b"HGET", SETTINGS, name)
+        return value
+
+    async def set(self, name: str, value: bytes | None) -> None:
+        """Set a setting, or drop it, and tell all instances."""
+        values = () if value is None else (value,)
+        await self.command(b"EVAL", SETTINGS, NEWS, name, *values, script=SCRIPT)
+
+    def on_change(self, then: Callable[[], None]) -> None:
+        """Call this when watching has begun, and within a second of every change, whoever made it.
+
+        So nothing is missed by an instance that starts while another changes something.
+        """
+        self._watched.append(then)
+        if self._watching is None:
+            self._watching = asyncio.get_running_loop().create_task(self._watch())
+
+    async def stop(self) -> None:
+        """Watch no longer."""
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.gather(self._watching, return_exceptions=True)
+
+    async def command(self, name: bytes, key: bytes, *more: Argument, script: bytes = b"") -> Any:
+        """Send a command about a key of the configuration, and return its reply."""
+        scripted = (script, 1) if script else ()
+        slot = crc_hqx(key, 0) % SLOTS
+        return await self._server.call(slot, name, *scripted, key, *more)
+
+    # Watching
+
+    async def _watch(self) -> None:
+        changes = None
+        try:
+            while True:
+                await self._listen()
+                latest = await self._changes()
+                if latest is not None and latest != changes:
+                    changes = latest
+                    self._tell()
+                await self._wait()
+        finally:
+            if self._heard is not None:
+                self._heard.close()
+
+    def _tell(self) -> None:
+        for then in self._watched:
+            # One that fails must not make the others, or the next change, go unheard.
+            try:
+                then()
+            except Exception:
+                log.exception("a change of settings could not be followed")
+
+    async def _changes(self) -> bytes | None:
+        """Return how many changes there have been; None while the store does not say."""
+        try:
+            return await self.command(b"HGET", SETTINGS, b"") or b"0"
+        except OSError:
+            return None
+
+    async def _wait(self) -> None:
+        """Wait for news; polling is the net for those that get lost."""
+        try:
+            async with asyncio.timeout(self._poll_every):
+                await self._news.wait()
+        except TimeoutError:
+            pass
+        self._news.clear()
+
+    async def _listen(self) -> None:
+        """Subscribe, unless that is done; where it cannot be, there is the net."""
+        if self._heard is not None:
+            return
+        try:
+            async with asyncio.timeout(self._poll_every):
+                heard = await connect(self._server.address, self._deaf, self._told)
+                try:
+                    await heard.call(b"SUBSCRIBE", NEWS)
+                except BaseException:
+                    heard.close()
+                    raise
+        except OSError:
+            return
+        self._heard = heard
+
+    def _deaf(self, _reason: str) -> None:
+        self._heard = None
+
+    def _told(self, _message: Any) -> None:
+        self._news.set()

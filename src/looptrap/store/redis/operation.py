@@ -1,0 +1,101 @@
+"""What a store asks of its server, as the script reads it, and what the script replies.
+
+    r f e + seconds              a hit in a rolling, fixed or refreshed window
+    R F E + seconds              the same, of a transport retry
+    m     + seconds + mark       a mark to remember
+    c     + seconds + hits       a cooldown
+    x                            forget the key
+
+All parts of a request's record are in one place: its keys share the tag in braces.
+"""
+
+from __future__ import annotations
+
+from binascii import crc_hqx, hexlify
+from collections.abc import Sequence
+from functools import lru_cache
+from hashlib import sha1
+from importlib.resources import files
+from struct import Struct
+from typing import Any
+
+from looptrap.detect.window import HIT_LIMIT, Window, WindowKind
+from looptrap.store.model import MARKS, RETRY_ALLOWANCE, Count, Hit, Trip
+
+SLACK = 10
+"""Seconds for which a key outlives what it says, so that clocks may differ."""
+
+MANY = 64
+"""From more hits than this on, those of a rolling window are kept in a list."""
+
+SLOTS = 16_384
+"""So many parts is the key space of a cluster cut into."""
+
+RELEASE = b"x"
+
+_LETTERS = {WindowKind.ROLLING: b"r", WindowKind.FIXED: b"f", WindowKind.REFRESHED: b"e"}
+_SECONDS = Struct("<d")
+_COOLDOWN = Struct("<dI")
+_FEW = tuple(Count(hits) for hits in range(64))
+
+SCRIPT = (
+    f"local HIT_LIMIT, RETRY_ALLOWANCE = {HIT_LIMIT}, {RETRY_ALLOWANCE}\n"
+    f"local MARKS, MANY, SLACK = {MARKS}, {MANY}, {SLACK}\n"
+    + files("looptrap.store.redis").joinpath("record.lua").read_text("utf-8")
+).encode()
+
+DIGEST = sha1(SCRIPT, usedforsecurity=False).hexdigest().encode()
+"""By which a server knows the script once it has seen it."""
+
+
+def record_of(key: bytes) -> bytes:
+    """Return the name of the key's record: a tag of its first two bytes, then the others."""
+    return b"lt:{%b}:%b" % (hexlify(key[:2]), key[2:])
+
+
+def slot_of(key: bytes) -> int:
+    """Return the part of a cluster's key space in which the key's record is."""
+    return crc_hqx(hexlify(key[:2]), 0) % SLOTS
+
+
+def place_in(first: int, last: int) -> bytes:
+    """Return a key whose slot is one of these, or nothing where no key has such a slot."""
+    places = (number.to_bytes(2, "big") for number in range(65_536))
+    return next((place for place in places if first <= slot_of(place) <= last), b"")
+
+
+def time_of(now: float | None) -> bytes:
+    """Return a time for the script; none is the server's own."""
+    return b"" if now is None else _SECONDS.pack(now)
+
+
+@lru_cache(maxsize=1024)
+def counting(window: Window, retry: bool) -> bytes:
+    """Return the operation that counts a hit in a window."""
+    letter = _LETTERS[window.kind]
+    return (letter.upper() if retry else letter) + _SECONDS.pack(window.seconds)
+
+
+def marking(hit: Hit) -> bytes:
+    """Return the operation that remembers a mark."""
+    return b"m" + _SECONDS.pack(hit.window.seconds) + hit.mark
+
+
+def tripping(trip: Trip) -> bytes:
+    """Return the operation that starts a cooldown."""
+    return b"c" + _COOLDOWN.pack(trip.seconds, trip.hits)
+
+
+def counts_of(replies: Sequence[Any]) -> list[Count]:
+    """Read replies to hits: a number, what is left of a cooldown, or other marks."""
+    return [
+        (_FEW[reply] if reply < 64 else Count(reply)) if type(reply) is int else _count_of(reply)
+        for reply in replies
+    ]
+
+
+def _count_of(reply: bytes | list[bytes]) -> Count:
+    if isinstance(reply, bytes):
+        left, hits = _COOLDOWN.unpack(reply)
+        return Count(hits, left)
+    return Count(0, marks=tuple(reply))

@@ -1,0 +1,105 @@
+"""A store that instances share: one count, whoever of them is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+
+from looptrap.store.memory import MAX_FINGERPRINTS
+from looptrap.store.model import Hit, Trip
+from looptrap.store.redis.address import addresses_of
+from looptrap.store.redis.ask import Hits, Release, Then, Trips
+from looptrap.store.redis.cluster import Cluster
+from looptrap.store.redis.configuration import Configuration
+from looptrap.store.redis.node import Node
+from looptrap.store.redis.terms import Terms
+from looptrap.store.redis.trouble import Trouble
+
+TIMEOUT = 0.05
+PROBE_EVERY = 1.0
+
+
+class RedisStore:
+    """Counts in a Redis or Valkey, and in this process while that cannot be reached.
+
+    A batch that gets no answer in time may have been counted by the server nevertheless.
+    """
+
+    configuration: Configuration
+    """What instances agree on; there once the store has been started."""
+    _server: Node | Cluster
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout: float = TIMEOUT,
+        max_fingerprints: int = MAX_FINGERPRINTS,
+        probe_every: float = PROBE_EVERY,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._addresses, self._is_cluster = addresses_of(url)
+        self._trouble = Trouble(time.monotonic)
+        self._terms = Terms(
+            timeout=timeout,
+            probe_every=probe_every,
+            max_fingerprints=max_fingerprints,
+            clock=clock,
+            trouble=self._trouble,
+        )
+        self.asked = 0
+        """Calls whose hits were to be counted."""
+
+    async def start(self) -> None:
+        """Connect; a store that cannot be reached is looked after until it can."""
+        if self._is_cluster:
+            self._server = Cluster(self._addresses, self._terms)
+        else:
+            self._server = Node(self._addresses[0], self._terms)
+        self.configuration = Configuration(self._server)
+        await self._server.start()
+
+    async def stop(self) -> None:
+        """Close all connections; whoever still waits gets local counts."""
+        await self.configuration.stop()
+        await self._server.stop()
+
+    def ask(self, hits: Sequence[Hit], now: float | None, *, retry: bool, then: Then) -> None:
+        """Record all hits of one call; `then` gets their counts, once, in order.
+
+        Its second argument says that the counts are local, the store being away; only then may it
+        be called before this returns. Without `now` the server's clock decides.
+        """
+        self.asked += 1
+        self._server.take(Hits(hits, retry, then), now)
+
+    def trip(self, trips: Sequence[Trip], now: float | None) -> None:
+        """Refuse these keys until their cooldown ends; the later deadline wins."""
+        self._server.take(Trips(trips), now)
+
+    async def release(self, key: bytes) -> bool:
+        """Forget everything about a key; say whether anything was known."""
+        known: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+        def then(is_known: bool) -> None:
+            if not known.done():
+                known.set_result(is_known)
+
+        self._server.take(Release(key, then), None)
+        return await known
+
+    @property
+    def is_degraded(self) -> bool:
+        """Whether a server is away, and what it would count is counted here."""
+        return self._server.is_degraded
+
+    @property
+    def errors(self) -> int:
+        """How often a server could not be reached, or could not do what it was asked."""
+        return self._trouble.errors
+
+    @property
+    def batches(self) -> int:
+        """Commands in which hits, cooldowns and releases were sent."""
+        return self._server.batches

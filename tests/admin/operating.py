@@ -1,0 +1,30 @@
+"""A gateway with its admin listener, and a client of that."""
+
+from contextlib import asynccontextmanager
+
+import aiohttp
+from tests.gateway.serving import serving
+
+from looptrap.admin.api import Admin
+from looptrap.config.kind import Address
+
+
+@asynccontextmanager
+async def operating(folder, toml="", *, token="", **options):
+    """Serve a configuration and its operators."""
+    async with serving(folder, toml, **options) as here:
+        admin = Admin(here.app, Address("127.0.0.1", 0), token)
+        host, port = await admin.start()
+        try:
+            async with aiohttp.ClientSession(f"http://{host}:{port}") as operator:
+                yield here, operator
+        finally:
+            await admin.stop()
+
+
+async def told(operator, method, path, *, status=200, **sent):
+    """Send a request, see that it has this status, and return what it was answered."""
+    async with operator.request(method, path, **sent) as answer:
+        content = await answer.json()
+        assert answer.status == status, content
+        return content

@@ -1,0 +1,61 @@
+"""What several workers count, as one."""
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from looptrap.admin.total import Totals
+
+TEXT = """\
+# HELP looptrap_requests_total Requests.
+# TYPE looptrap_requests_total counter
+looptrap_requests_total{{verdict="allow"}} {requests}
+# HELP looptrap_connections Clients.
+# TYPE looptrap_connections gauge
+looptrap_connections {connections}
+"""
+
+
+def told(requests, connections=0):
+    return TEXT.format(requests=requests, connections=connections)
+
+
+def sums(totals, workers=0, restarts=0):
+    text = totals.exposition(workers=workers, restarts=restarts).decode()
+    families = {one.name: one for one in text_string_to_metric_families(text)}
+    assert families["looptrap_requests"].type == "counter"
+    assert families["looptrap_requests"].documentation == "Requests."
+    return {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in families.values()
+        for sample in family.samples
+    }
+
+
+def test_counters_and_gauges_are_summed_over_workers():
+    totals = Totals()
+    totals.take(1, told(3.0, 2))
+    totals.take(2, told(4.0, 5))
+    assert sums(totals, workers=2, restarts=7) == {
+        ("looptrap_requests_total", "allow"): 7,
+        ("looptrap_connections",): 7,
+        ("looptrap_workers",): 2,
+        ("looptrap_worker_restarts_total",): 7,
+    }
+
+
+def test_a_worker_that_is_asked_again_counts_once():
+    totals = Totals()
+    totals.take(1, told(3.0))
+    totals.take(1, told(5.0))
+    assert sums(totals)["looptrap_requests_total", "allow"] == 5
+
+
+def test_no_counter_goes_back_when_a_worker_ends_and_no_gauge_stays():
+    totals = Totals()
+    totals.take(1, told(3.0, 2))
+    totals.take(2, told(4.0, 5))
+    totals.retire_all_but([2])
+    totals.take(3, told(1.0, 1))
+    totals.retire_all_but([2, 3])
+    found = sums(totals)
+    assert found["looptrap_requests_total", "allow"] == 8
+    assert found["looptrap_connections",] == 6

@@ -1,0 +1,62 @@
+"""The files that people deploy from, read as strictly as their readers do."""
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+import yaml
+
+from looptrap.cli.serve import serve
+from looptrap.config import load
+
+ROOT = Path(__file__).parents[2]
+COMPOSE = ROOT / "deploy" / "compose"
+KUBERNETES = ROOT / "deploy" / "kubernetes"
+DOCKERFILE = ROOT / "Dockerfile"
+NOW = datetime(2026, 11, 1, tzinfo=UTC)
+
+
+class Strict(yaml.SafeLoader):
+    """YAML in which no key stands twice: most readers silently take the last."""
+
+    def construct_mapping(self, node, deep=False):
+        keys = [key.value for key, _ in node.value]
+        assert len(keys) == len(set(keys)), f"a key stands twice: {keys}, {node.start_mark}"
+        return super().construct_mapping(node, deep)
+
+
+def documents(path):
+    """Return all documents in a file."""
+    return list(yaml.load_all(path.read_text("utf-8"), Strict))
+
+
+def manifests():
+    """Return everything for Kubernetes by kind and name."""
+    found = [one for path in sorted(KUBERNETES.glob("*.yaml")) for one in documents(path)]
+    named = {(one["kind"], one["metadata"]["name"]): one for one in found}
+    assert len(named) == len(found), "a name stands twice"
+    return named
+
+
+def compose():
+    """Return the services of the compose file by name."""
+    (content,) = documents(COMPOSE / "compose.yaml")
+    return content["services"]
+
+
+def environment(container, secret):
+    """Return a container's variables; every secret has this value."""
+    env = {}
+    for one in container.get("env", []):
+        value = one.get("value", secret)
+        # As Kubernetes does: a variable is known to those that stand after it.
+        env[one["name"]] = re.sub(r"\$\((\w+)\)", lambda name: env[name[1]], value)
+    return env
+
+
+def configured(arguments, files, env):
+    """Return the configuration of `looptrap` with these arguments, files and variables."""
+    command, *flags = arguments
+    assert command == "serve"
+    given = serve.make_context("serve", list(flags)).params
+    return load(files[given.pop("file")], env=env, flags=given, now=NOW)

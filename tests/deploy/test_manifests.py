@@ -1,0 +1,250 @@
+"""The Kubernetes manifests agree with themselves, with the gateway and with the page about them."""
+
+import re
+
+import pytest
+from tests.deploy.files import KUBERNETES, ROOT, configured, documents, environment, manifests
+
+from looptrap import __version__
+from looptrap.admin.api import OPEN_PATHS, Admin
+from looptrap.gateway.app import App
+from looptrap.gateway.auth import check_exposure
+from looptrap.gateway.runtime import token_of
+from looptrap.store.redis.address import addresses_of
+
+SECRET = "0123456789abcdef" * 4
+ALL = manifests()
+WORKLOADS = {
+    name: one for (kind, name), one in ALL.items() if kind in ("Deployment", "StatefulSet", "Job")
+}
+GATEWAY = ALL["Deployment", "looptrap"]["spec"]["template"]["spec"]
+VALKEY = ALL["StatefulSet", "valkey"]["spec"]["template"]["spec"]
+GIB = {"Mi": 1 << 20, "Gi": 1 << 30, "mb": 1 << 20}
+
+
+def containers():
+    return [
+        pytest.param(one["spec"]["template"]["spec"], container, id=f"{name}/{container['name']}")
+        for name, one in WORKLOADS.items()
+        for container in one["spec"]["template"]["spec"]["containers"]
+    ]
+
+
+def labels(workload):
+    return workload["spec"]["template"]["metadata"]["labels"]
+
+
+def picked(selector):
+    """Return the workloads whose pods a selector binds."""
+    return [name for name, one in WORKLOADS.items() if selector.items() <= labels(one).items()]
+
+
+def ports(pod):
+    return {port["name"]: port["containerPort"] for port in pod["containers"][0]["ports"]}
+
+
+def size(text):
+    number, unit = re.fullmatch(r"(\d+)(Mi|Gi|mb)", text).groups()
+    return int(number) * GIB[unit]
+
+
+@pytest.fixture(scope="module")
+def gateway_env():
+    return environment(GATEWAY["containers"][0], SECRET)
+
+
+@pytest.fixture(scope="module")
+def config(gateway_env, tmp_path_factory):
+    """Return the configuration in effect inside a gateway's pod."""
+    container = GATEWAY["containers"][0]
+    mount = next(one for one in container["volumeMounts"] if one["name"] == "config")
+    files = {}
+    for name, text in ALL["ConfigMap", "looptrap"]["data"].items():
+        path = tmp_path_factory.mktemp("config") / name
+        path.write_text(text, "utf-8")
+        files[f"{mount['mountPath']}/{name}"] = path
+    return configured(container["args"], files, gateway_env)
+
+
+def test_there_is_what_a_deployment_needs():
+    kinds = {kind for kind, _ in ALL}
+    assert kinds == {
+        "ConfigMap", "Deployment", "HorizontalPodAutoscaler", "Job", "NetworkPolicy",
+        "PodDisruptionBudget", "Service", "StatefulSet",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("path", sorted(KUBERNETES.glob("*.yaml")), ids=lambda path: path.name)
+def test_every_document_says_what_it_is(path):
+    for one in documents(path):
+        assert re.fullmatch(r"(?:[a-z0-9.]+/)?v\d", one["apiVersion"])
+        assert re.fullmatch(r"[a-z][a-z0-9-]*", one["metadata"]["name"])
+
+
+def test_the_gateway_takes_its_configuration_without_a_word(config):
+    assert config.warnings == ()
+    assert config.on_store_error == "allow"
+
+
+async def test_the_gateway_would_start_with_it(config, gateway_env, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    token = token_of(config.gateway.admin_token_env, "admin", gateway_env)
+    assert token == SECRET
+    Admin(App(config, gateway_env), config.gateway.admin, token)
+    listen, may_be_open = config.gateway.listen.host, config.gateway.allow_anonymous
+    check_exposure(listen, has_keys=False, allow_anonymous=may_be_open)
+
+
+def test_ports_are_those_that_the_gateway_listens_at(config):
+    gateway = config.gateway
+    assert ports(GATEWAY) == {"http": gateway.listen.port, "admin": gateway.admin.port}
+    assert {gateway.listen.host, gateway.admin.host} == {"0.0.0.0"}
+
+
+@pytest.mark.parametrize(
+    ("probe", "path"), [("readinessProbe", "/readyz"), ("livenessProbe", "/livez")]
+)
+def test_probes_ask_what_needs_no_token(probe, path):
+    asked = GATEWAY["containers"][0][probe]["httpGet"]
+    assert asked == {"path": path, "port": "admin"}
+    assert path in OPEN_PATHS
+
+
+def test_the_service_does_not_show_the_admin_port():
+    (port,) = ALL["Service", "looptrap"]["spec"]["ports"]
+    assert port["targetPort"] == "http"
+
+
+def test_a_stopping_pod_has_time_for_its_calls(config):
+    (sleep, seconds) = GATEWAY["containers"][0]["lifecycle"]["preStop"]["exec"]["command"]
+    assert sleep == "sleep"
+    assert GATEWAY["terminationGracePeriodSeconds"] > int(seconds) + config.gateway.grace
+
+
+def test_the_store_is_pods_of_the_cluster(config):
+    addresses, is_cluster = addresses_of(config.store)
+    stateful = ALL["StatefulSet", "valkey"]["spec"]
+    pods = {f"valkey-{n}.{stateful['serviceName']}" for n in range(stateful["replicas"])}
+    assert is_cluster
+    assert {address.password for address in addresses} == {SECRET}
+    assert {address.port for address in addresses} == {ports(VALKEY)["valkey"]}
+    assert {address.host for address in addresses} < pods
+
+
+def test_the_cluster_has_a_headless_service_that_names_unready_pods():
+    service = ALL["Service", ALL["StatefulSet", "valkey"]["spec"]["serviceName"]]["spec"]
+    assert service["clusterIP"] == "None"
+    assert service["publishNotReadyAddresses"] is True
+
+
+def test_the_scripts_count_as_many_pods_as_there_are():
+    everyone = " ".join(map(str, range(ALL["StatefulSet", "valkey"]["spec"]["replicas"])))
+    scripts = ALL["ConfigMap", "valkey"]["data"]
+    for name in ("start.sh", "create.sh"):
+        assert f"for peer in {everyone}; do" in scripts[name]
+
+
+@pytest.mark.parametrize("name", ["looptrap", "valkey"])
+def test_selectors_bind_the_pods_they_mean(name):
+    workload = WORKLOADS[name]["spec"]
+    assert picked(workload["selector"]["matchLabels"]) == [name]
+    assert picked(ALL["Service", name]["spec"]["selector"]) == [name]
+    assert picked(ALL["PodDisruptionBudget", name]["spec"]["selector"]["matchLabels"]) == [name]
+    for port in ALL["Service", name]["spec"]["ports"]:
+        assert port["targetPort"] in ports(workload["template"]["spec"])
+
+
+def test_only_gateways_and_the_cluster_itself_reach_valkey():
+    policy = ALL["NetworkPolicy", "valkey"]["spec"]
+    assert picked(policy["podSelector"]["matchLabels"]) == ["valkey"]
+    allowed = {
+        port["port"]: {
+            name for one in rule["from"] for name in picked(one["podSelector"]["matchLabels"])
+        }
+        for rule in policy["ingress"]
+        for port in rule["ports"]
+    }
+    assert allowed["bus"] == {"valkey"}
+    callers = [
+        name
+        for rule in policy["ingress"]
+        for one in rule["from"]
+        for name in picked(one["podSelector"]["matchLabels"])
+    ]
+    assert sorted(callers) == ["looptrap", "valkey", "valkey-create"]
+
+
+def test_the_autoscaler_keeps_two_and_scales_what_exists():
+    scaler = ALL["HorizontalPodAutoscaler", "looptrap"]["spec"]
+    target = scaler["scaleTargetRef"]
+    assert (target["kind"], target["name"]) in ALL
+    assert scaler["minReplicas"] >= 2
+    assert "replicas" not in ALL["Deployment", "looptrap"]["spec"]
+    assert [one["resource"]["name"] for one in scaler["metrics"]] == ["cpu"]
+
+
+@pytest.mark.parametrize(("pod", "container"), containers())
+def test_no_container_may_do_more_than_it_must(pod, container):
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["runAsUser"] > 0
+    assert pod["automountServiceAccountToken"] is False
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+@pytest.mark.parametrize(("pod", "container"), containers())
+def test_every_container_says_what_it_needs(pod, container):
+    resources = container["resources"]
+    assert set(resources["requests"]) == {"cpu", "memory"}
+    assert size(resources["limits"]["memory"]) >= size(resources["requests"]["memory"])
+
+
+@pytest.mark.parametrize(("pod", "container"), containers())
+def test_every_image_has_a_version(pod, container):
+    name, _, version = container["image"].partition(":")
+    assert re.match(r"\d+\.\d+\.\d+", version)
+    if name == "looptrap":
+        assert version == __version__
+
+
+@pytest.mark.parametrize(("pod", "container"), containers())
+def test_what_is_mounted_exists(pod, container):
+    claims = ALL["StatefulSet", "valkey"]["spec"]["volumeClaimTemplates"]
+    volumes = {one["name"]: one for one in pod["volumes"]}
+    known = {*volumes, *(one["metadata"]["name"] for one in claims)}
+    assert {mount["name"] for mount in container["volumeMounts"]} <= known
+    for volume in volumes.values():
+        if "configMap" in volume:
+            assert ("ConfigMap", volume["configMap"]["name"]) in ALL
+
+
+def test_the_page_makes_every_secret_that_is_asked_for():
+    page = (ROOT / "docs" / "scale.md").read_text("utf-8")
+    made = {
+        (name, key)
+        for name, rest in re.findall(r"create secret generic (\S+)((?:.*\\\n)*.*)", page)
+        for key in re.findall(r"--from-literal=([a-z-]+)=", rest)
+    }
+    asked = {
+        (reference["name"], reference["key"])
+        for workload in WORKLOADS.values()
+        for container in workload["spec"]["template"]["spec"]["containers"]
+        for one in container.get("env", [])
+        if (reference := one.get("valueFrom", {}).get("secretKeyRef"))
+    }
+    assert made == asked
+
+
+def test_a_full_shard_fits_into_its_pod():
+    conf = dict(
+        line.split(maxsplit=1)
+        for line in ALL["ConfigMap", "valkey"]["data"]["valkey.conf"].splitlines()
+        if line and not line.startswith("#")
+    )
+    limit = size(VALKEY["containers"][0]["resources"]["limits"]["memory"])
+    assert size(conf["maxmemory"]) <= 0.8 * limit
+    # Counts may go before their time; what has no end, such as the digest key, may not.
+    assert conf["maxmemory-policy"] == "volatile-ttl"

@@ -1,0 +1,128 @@
+"""Prompts that are their predecessor once more, and those that only look like it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from looptrap import Guard, LoopDetectedError
+from looptrap.detect.near import without_noise
+
+T = 1_800_000_000.0
+PROMPT = "Return the invoice below as JSON with the fields date, total and currency: Oslo, 12 kr"
+TEMPLATE = "You sort customer feedback into praise, complaint or question. Feedback: "
+case = pytest.param
+
+
+def ask(prompt, system="You are terse."):
+    """Return a request with a prompt and no history."""
+    messages = [{"role": "system", "content": system}, {"role": "user", "content": prompt}]
+    return {"model": "m", "messages": messages}
+
+
+def refusal(guard, requests):
+    """Send requests one a second; return how many passed and why the next one did not."""
+    for sent, request in enumerate(requests):
+        try:
+            guard.check(request, now=T + sent)
+        except LoopDetectedError as error:
+            return sent, error
+    return len(requests), None
+
+
+def passes(prompts):
+    """Return how many prompts pass in a row."""
+    return refusal(Guard.from_preset("default"), list(map(ask, prompts)))[0]
+
+
+def growing(prompt, before="", after="", times=8):
+    return [before * n + prompt + after * n for n in range(times)]
+
+
+@pytest.mark.parametrize(
+    "prompts",
+    [
+        case(growing(PROMPT, before="That wasn't valid JSON. Try again: "), id="words before it"),
+        case(growing(PROMPT, before="Das war kein gültiges JSON. "), id="words beyond ASCII"),
+        case(
+            [PROMPT, *(f"The field {name} is missing. {PROMPT}" for name in "abcdefg")],
+            id="other words before it each time",
+        ),
+        case([f"{PROMPT} (attempt {n} of 9)" for n in range(1, 9)], id="a counter of attempts"),
+        case(
+            [f"Request id: 4f3a{n}b1c-9d2e. {PROMPT}" for n in range(8)], id="the id of a request"
+        ),
+        case([f"[2026-11-15 10:00:0{n}] {PROMPT}" for n in range(8)], id="the time of asking"),
+        case([f"{PROMPT} Current time: 10:00:0{n}" for n in range(8)], id="the time, by name"),
+    ],
+)
+def test_the_same_prompt_once_more_is_refused_the_sixth_time(prompts):
+    assert passes(prompts) == 5
+
+
+def test_words_that_repeat_themselves_after_a_prompt_are_refused_one_later():
+    assert passes(growing(PROMPT, after=" Answer with JSON only!", times=9)) == 6
+
+
+def test_a_changing_time_in_the_system_prompt_hides_nothing():
+    requests = [ask(PROMPT, f"You are terse. Current time: 10:00:0{n}") for n in range(8)]
+    assert refusal(Guard.from_preset("default"), requests)[0] == 5
+
+
+@pytest.mark.parametrize(
+    "prompts",
+    [
+        case([f"{TEMPLATE}{row * 3}" for row in "abcdefghijklmnop"], id="a template, data last"),
+        case([f"{row * 3} -- {TEMPLATE}" for row in "abcdefghijklmnop"], id="data first"),
+        case(
+            [TEMPLATE * 40 + f"row {n}. Answer in one word." for n in range(20)],
+            id="a large shared prompt, data in the middle",
+        ),
+        case([f"Look up order 4f3a9b1c-0000-4000-8000-{n:012d}" for n in range(20)], id="ids"),
+        case(
+            [f"Summarise the sales of 2026-11-{n:02d}, please." for n in range(1, 20)], id="dates"
+        ),
+        case([f"What happened in line {n} of the log file?" for n in range(20)], id="lines"),
+        case([f"Describe pump {n} of the northern station." for n in range(20)], id="numbers"),
+        case(
+            [f"{PROMPT}\n{'Thought, action, observation. ' * n}{n}" for n in range(20)],
+            id="a transcript that grows",
+        ),
+        case([PROMPT + "and so on, a document being typed"[:n] for n in range(20)], id="typing"),
+        case([word + "hello" for word in "abcdefghijkl"], id="too short to tell"),
+        case(
+            [("An example of how to do it well. " * 20) + f"{n} " + PROMPT for n in range(20)],
+            id="much other content before the same question",
+        ),
+    ],
+)
+def test_what_is_merely_alike_passes(prompts):
+    assert passes(prompts) == len(prompts)
+
+
+def test_another_system_prompt_is_another_prompt():
+    prompts = growing(PROMPT, before="Try again: ")
+    requests = [ask(prompt, f"Persona {n}") for n, prompt in enumerate(prompts)]
+    assert refusal(Guard.from_preset("default"), requests) == (8, None)
+
+
+def test_a_refused_prompt_stays_refused_while_words_are_added_and_can_be_released():
+    guard = Guard.from_preset("default")
+    requests = [ask(prompt) for prompt in growing(PROMPT, before="Try again: ", times=12)]
+    sent, error = refusal(guard, requests)
+    assert (sent, error.evidence[0].signal) == (5, "similar_prompt")
+    with pytest.raises(LoopDetectedError):
+        guard.check(requests[8], now=T + 20)
+    assert guard.release(error.fingerprint)
+    guard.check(requests[9], now=T + 21)
+
+
+@given(prompts=st.lists(st.text(min_size=0, max_size=60), max_size=5), times=st.integers(1, 5))
+def test_no_prompt_passes_less_often_than_it_is_allowed_to(prompts, times):
+    # Whatever else was asked: fewer than six requests are never refused.
+    assert passes((prompts * times)[:5]) == len((prompts * times)[:5])
+
+
+@given(text=st.text(alphabet="abc 123:-\xff", max_size=80).map(lambda t: t.encode("latin-1")))
+def test_cleaning_twice_changes_nothing(text):
+    once = without_noise(text)
+    assert without_noise(once) == once

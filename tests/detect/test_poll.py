@@ -1,0 +1,67 @@
+"""What is asked again and again with good reason: states, delays and single steps."""
+
+import pytest
+
+from looptrap.detect.poll import is_poll, is_put_off, is_step
+
+case = pytest.param
+
+
+def polls(name="bash", arguments="{}", result="x"):
+    return is_poll(frozenset([name]), arguments, result)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        case({"name": "get_task"}, id="by its name"),
+        case({"name": "TodoRead"}, id="what is left to do"),
+        case({"result": "queued"}, id="by its answer"),
+        case({"arguments": '{"command":"sleep 5; cat a"}'}, id="by a pause"),
+        case({"arguments": '{"command":"kubectl get pods"}'}, id="by a command"),
+        case({"arguments": '{"chars":"","session":1}'}, id="by typing nothing"),
+    ],
+)
+def test_polling(asked):
+    assert polls(**asked)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        case({}, id="anything"),
+        case({"name": "TodoWrite"}, id="a note that is written"),
+        case({"result": "running\n" * 200}, id="a long text that speaks of it"),
+        case({"arguments": '{"command":"ls"}'}, id="another command"),
+    ],
+)
+def test_no_polling(asked):
+    assert not polls(**asked)
+
+
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        case("HTTP 429 Too Many Requests", True, id="too many requests"),
+        case('{"error": "rate_limit", "retry-after": 7}', True, id="as JSON"),
+        case("Service unavailable, try again later", True, id="in words"),
+        case("Text not found, please fix it and try again.", False, id="something is to be mended"),
+        case("rate limit\n" * 100, False, id="a text about it"),
+    ],
+)
+def test_being_put_off(result, expected):
+    assert is_put_off(result) is expected
+
+
+@pytest.mark.parametrize(
+    ("name", "result", "expected"),
+    [
+        case("browser_press_key", "Pressed PageDown.", True, id="a key and a nod"),
+        case("moveForward", "ok", True, id="a step"),
+        case("scroll_down", "text of the page " * 10, False, id="a page that comes back"),
+        case("click", "[image 3f2a90c1d2e4b586]", False, id="a screen that comes back"),
+        case("get_monkey", "ok", False, id="a verb inside a word"),
+    ],
+)
+def test_one_more_step(name, result, expected):
+    assert is_step(frozenset([name]), result) is expected

@@ -1,0 +1,58 @@
+"""A shared store driven like the memory store: each method returns when it is done."""
+
+import asyncio
+import time
+
+from looptrap.detect.window import Window
+from looptrap.store.model import Hit
+from looptrap.store.redis import RedisStore
+
+WINDOW = Window(60)
+PATIENCE = 20.0
+"""Seconds that anything may take before a test gives it up."""
+
+
+async def ask(store, hits, now=None, *, retry=False):
+    """Ask a store; return the counts, and whether they are this instance's own."""
+    answered = asyncio.get_running_loop().create_future()
+    store.ask(hits, now, retry=retry, then=lambda *answer: answered.set_result(answer))
+    async with asyncio.timeout(PATIENCE):
+        return await answered
+
+
+async def hit(store, key, now=None):
+    """Hit one key; return its hits, and whether they are this instance's own."""
+    [count], is_local = await ask(store, [Hit(key, WINDOW)], now)
+    return count.hits, is_local
+
+
+async def eventually(is_so):
+    """Look again and again until something is so, while everything else goes on."""
+    end = time.monotonic() + PATIENCE
+    while not is_so():
+        assert time.monotonic() < end, f"still not so after {PATIENCE} s"
+        await asyncio.sleep(0.002)
+
+
+class Driven:
+    """A store and the loop it runs on."""
+
+    def __init__(self, url, **options):
+        self.runner = asyncio.Runner()
+        self.store = RedisStore(url, **{"timeout": 10, **options})
+        self.runner.run(self.store.start())
+
+    def hit(self, hits, now, *, retry=False):
+        counts, is_local = self.runner.run(ask(self.store, hits, now, retry=retry))
+        assert not is_local
+        return counts
+
+    def trip(self, trips, now):
+        self.store.trip(trips, now)
+
+    def release(self, key):
+        return self.runner.run(self.store.release(key))
+
+    def close(self):
+        self.runner.run(self.store.stop())
+        self.runner.close()

@@ -1,0 +1,89 @@
+"""URLs of stores: what they mean, and what is said about those that mean nothing."""
+
+import pytest
+
+from looptrap.store.redis.address import Address, addresses_of
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("redis://cache", Address(host="cache")),
+        ("redis://cache:7000/3", Address(host="cache", port=7000, db=3)),
+        ("redis://cache/?db=3", Address(host="cache", db=3)),
+        ("redis://:pw@[::1]:7000", Address(host="::1", port=7000, password="pw")),
+        ("redis://me:p%40w%2F@cache", Address(host="cache", user="me", password="p@w/")),
+        ("rediss://cache?ca=/etc/ca.pem", Address(host="cache", is_tls=True, ca="/etc/ca.pem")),
+        ("unix:///run/a%20b.sock?db=2", Address(path="/run/a b.sock", db=2)),
+        ("unix://me:pw@/run/s", Address(path="/run/s", user="me", password="pw")),
+    ],
+)
+def test_one_server(url, expected):
+    assert addresses_of(url) == ([expected], False)
+
+
+@pytest.mark.parametrize("scheme", ["redis+cluster", "rediss+cluster"])
+def test_servers_of_a_cluster_are_entered_alike(scheme):
+    addresses, is_cluster = addresses_of(f"{scheme}://me:pw@a:7000,b,[::1]:7002")
+    assert is_cluster
+    assert [(one.host, one.port) for one in addresses] == [("a", 7000), ("b", 6379), ("::1", 7002)]
+    assert {(one.user, one.password, one.is_tls) for one in addresses} == {
+        ("me", "pw", scheme.startswith("rediss"))
+    }
+
+
+@pytest.mark.parametrize(
+    ("url", "wrong"),
+    [
+        ("memcached://h", "begins with 'memcached://', must be one of redis://, rediss://"),
+        ("cache:6379", "begins with 'cache://'"),
+        ("redis://", "no host"),
+        ("redis://h:0", "port is 0"),
+        ("redis://h:port", "'h:port' is not a server of the form host:port"),
+        ("redis://h:99999", "'h:99999' is not a server of the form host:port"),
+        ("redis://h/first", "database 'first'"),
+        ("redis://h/-1", "database '-1'"),
+        ("redis://h/1?db=2", "names a database twice"),
+        ("redis://h?ca=/x", "?ca= is no option of redis://, which takes ?db="),
+        ("redis://h?db=", "?db= of the store's URL is empty"),
+        ("redis://me@h", "no password before it"),
+        ("redis://:pw#x@h", "write %23"),
+        ("redis://a,b", "several need redis+cluster://"),
+        ("redis+cluster://a/1", "a cluster has one database only"),
+        ("redis+cluster://a?db=1", "takes no option"),
+        ("redis+cluster://a,,b", "no host"),
+        ("unix://run/s", "needs three slashes"),
+        ("unix://", "needs three slashes"),
+        ("redis://h\n", "control characters"),
+        ("redis://[::1", "cannot be read"),
+    ],
+)
+def test_says_what_is_wrong(url, wrong):
+    with pytest.raises(ValueError) as raised:
+        addresses_of(url)
+    assert wrong in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["redis://me:s3cret@h:port", "redis://me:s3cret@h/x", "x://me:s3cret@h", "redis://:s3cret@[::1",
+     "redis://:s3cret @h", "redis://me:s3cret@h?no=1", "unix://me:s3cret@h/s"],
+)  # fmt: skip
+def test_no_mistake_tells_the_password(url):
+    with pytest.raises(ValueError) as raised:
+        addresses_of(url)
+    assert "s3cret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "text"),
+    [
+        ("redis://me:s3cret@h:7000/2", "redis://h:7000"),
+        ("rediss://:s3cret@[::1]", "rediss://[::1]:6379"),
+        ("unix://:s3cret@/run/s", "unix:///run/s"),
+    ],
+)
+def test_an_address_is_fit_for_logs(url, text):
+    [address], _ = addresses_of(url)
+    assert str(address) == text
+    assert "s3cret" not in repr(address)

@@ -1,0 +1,93 @@
+"""Children: replaced when they end, given up when they cannot start, ended when told."""
+
+import asyncio
+import sys
+
+import pytest
+
+from looptrap.errors import ConfigError
+from looptrap.supervisor import pace
+from looptrap.supervisor.child import MOST_TRIES, Child
+
+PATIENCE = 10.0
+
+ENDS = "raise SystemExit(3)"
+WAITS = "import time; time.sleep(60)"
+DEAF = "import signal, time; signal.signal(15, signal.SIG_IGN); print(); time.sleep(60)"
+
+
+class Program(Child):
+    """A child that runs some Python and is up when it has said a line, if it says one."""
+
+    name = "program"
+
+    def __init__(self, code, **options):
+        super().__init__(**options)
+        self.code = code
+
+    async def _spawn(self):
+        flags = ("-I", "-S", "-u", "-c", self.code)
+        pipe = asyncio.subprocess.PIPE
+        return await asyncio.create_subprocess_exec(sys.executable, *flags, stdout=pipe)
+
+    async def _attend(self):
+        if await self._process.stdout.readline():
+            self._is_up()
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch):
+    monkeypatch.setattr(pace, "FIRST", 0.0)
+
+
+async def test_what_never_comes_up_is_given_up_in_words():
+    ends = []
+    child = Program(ENDS, on_end=lambda: ends.append(1))
+    child.start()
+    with pytest.raises(ConfigError, match=rf"program \d+ ended with status 3, {MOST_TRIES} times"):
+        await asyncio.wait_for(child.first_up, PATIENCE)
+    assert len(ends) >= MOST_TRIES - 1
+    await child.stop(PATIENCE)
+
+
+async def test_what_cannot_be_run_at_all_is_given_up_in_words(monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    child = Program(ENDS)
+    child.start()
+    with pytest.raises(ConfigError, match="program cannot be started: no such file"):
+        await asyncio.wait_for(child.first_up, PATIENCE)
+    await child.stop(PATIENCE)
+
+
+async def test_what_was_up_is_replaced_as_often_as_it_ends():
+    ended, enough = [], asyncio.Event()
+
+    def end():
+        ended.append(child.up.is_set())
+        if len(ended) > MOST_TRIES + 1:
+            enough.set()
+
+    child = Program("print('up')", on_end=end)
+    child.start()
+    await asyncio.wait_for(enough.wait(), PATIENCE)
+    assert child.futile <= 1
+    assert child.restarts >= len(ended) > MOST_TRIES
+    assert not any(ended)
+    await child.stop(PATIENCE)
+
+
+async def test_a_child_that_was_told_to_stop_is_not_replaced(caplog):
+    child = Program(f"print('up'); {WAITS}")
+    child.start()
+    await asyncio.wait_for(child.first_up, PATIENCE)
+    await child.stop(PATIENCE)
+    assert (child.pid, child.restarts, caplog.messages) == (None, 0, [])
+
+
+async def test_a_child_that_does_not_listen_is_killed(caplog):
+    child = Program(DEAF)
+    child.start()
+    await asyncio.wait_for(child.first_up, PATIENCE)
+    await child.stop(0.05)
+    assert child.pid is None
+    assert "did not stop in time and was killed" in caplog.text
