@@ -13,6 +13,7 @@ from looptrap.call.model import Call, Message
 from looptrap.detect.canonical import join
 from looptrap.detect.lazy import lazy
 from looptrap.detect.nudge import NUDGE_MARK
+from looptrap.detect.observation import as_call, as_result, is_observation, may_be_observation
 from looptrap.detect.round import COMPARED, Reader, Round
 
 __all__ = ["COMPARED", "Round", "Trajectory", "begins_turn", "is_fresh"]
@@ -140,8 +141,10 @@ def _backwards(call: Call) -> Iterator[Round]:
             answers.append(message)
         if begins_turn(message):
             return
+        if message.role == "user" and is_observation(message.text):
+            answers.append(as_result(message))
         if message.role == "assistant":
-            yield Round(message, answers)
+            yield Round(_said(message, answers), answers)
             answers = []
 
 
@@ -155,20 +158,34 @@ def _without(exempt: frozenset[str], rounds: Iterator[Round]) -> Iterator[Round]
 
 
 def _peeking(raws: Sequence[Raw], peek: Callable[[Raw], str], read: Reader) -> Iterator[Round]:
-    answers: list[Raw] = []
+    answers: list[Raw | Message] = []
     for raw in reversed(raws):
         role = peek(raw)
         if role == "tool":
             answers.append(raw)
         elif role == "assistant":
-            yield Round(raw, answers, read)
+            is_read = bool(answers) and isinstance(answers[0], Message)
+            yield Round(_said(read(raw), answers) if is_read else raw, answers, read)
             answers = []
-        elif role == "user" and (_is_long(raw) or begins_turn(read(raw))):
-            return
+        elif role == "user":
+            if _is_long(raw) and not may_be_observation(memoryview(raw)):
+                return
+            message = read(raw)
+            if begins_turn(message):
+                return
+            if is_observation(message.text):
+                answers.append(as_result(message))
+
+
+def _said(message: Message, answers: Sequence[Message | Raw]) -> Message:
+    """Return what the assistant said; where it was answered in text, that was a call."""
+    return as_call(message) if answers and not message.calls else message
 
 
 def begins_turn(message: Message) -> bool:
-    """Say whether a person speaks; a harness that says "continue" is none, and neither are we."""
+    """Say whether a person speaks; a harness that says "continue", or what came out, is none."""
     if message.role != "user" or message.results or message.text.startswith(NUDGE_MARK):
         return False
-    return len(message.text) > PROMPT or _INJECTED.fullmatch(message.text) is None
+    if len(message.text) <= PROMPT and _INJECTED.fullmatch(message.text) is not None:
+        return False
+    return not is_observation(message.text)

@@ -16,7 +16,7 @@ PR_SET_PDEATHSIG = 1
 
 def become(parent: int, command: list[str]) -> None:
     """Replace this process by the command, which the kernel kills when the parent has ended."""
-    if sys.platform == "none":
+    if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() == parent:  # otherwise it ended before the kernel knew
         os.execv(command[0], command)

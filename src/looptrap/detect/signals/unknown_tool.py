@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from looptrap.detect.evidence import Evidence
+from looptrap.detect.observation import IN_TEXT
 from looptrap.detect.round import Round
 from looptrap.detect.signals.model import Look
 from looptrap.detect.signals.wording import tools
@@ -53,7 +54,7 @@ class UnknownTool:
 def _is_lost(one: Round, offered: frozenset[str]) -> bool:
     if not one.calls:
         return False
-    if offered and not one.names & offered:
+    if offered and IN_TEXT not in one.names and not one.names & offered:
         return True
     return all(
         result is not None

@@ -1,0 +1,66 @@
+"""Agents that call tools in plain text: the model writes an action, its harness answers as a user.
+
+Such an answer says by how it begins, or ends, that no person wrote it. What the model wrote before
+it is then a call like any other, and the answer its result.
+"""
+
+from __future__ import annotations
+
+import re
+
+from looptrap.call.model import Message, ToolCall, ToolResult
+
+IN_TEXT = "(in text)"
+"""The name of the tool where none is called by name."""
+
+LOOKED_AT = 240
+
+_BEGINS = re.compile(
+    r"""\W{0,3}(?:
+      observation s?\b
+    | execution\ (?:result|output)s?\b
+    | (?:command|tool|code|function|script|terminal)\ (?:output|result|response)s?\b
+    | (?:output|results?)\ of\ (?:the\ )?(?:tool|command|action|function|code)\b
+    | returncode> | output>
+    | tool_(?:result|response|output)\b
+    | call\ id:
+    | \w+(?:\ for\ [^\]\n]{0,160})?\]\ result:
+    )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_ENDS = re.compile(r"(?:bash-?|shell|root@\S{1,40})[\d.]*[#$]\s*\Z")
+"""A shell that waits for the next command."""
+
+_RAW = re.compile(
+    rb"observation|execution (?:result|output)|(?:output|result|response)s?[ :\\]|returncode>"
+    rb"|output>|tool_(?:result|response|output)|call id:|\] result:|[#$]\s*\W{0,4}\Z",
+    re.IGNORECASE,
+)
+_FENCED = re.compile(r"```[^\n`]*\n(.*?)```", re.DOTALL)
+_ACTION = re.compile(r"^\W{0,3}action\b.*", re.IGNORECASE | re.MULTILINE | re.DOTALL)
+
+
+def may_be_observation(raw: memoryview) -> bool:
+    """Say, without reading a message, whether it is worth reading to know."""
+    return _RAW.search(bytes(raw[:LOOKED_AT]) + bytes(raw[-40:])) is not None
+
+
+def is_observation(text: str) -> bool:
+    """Say whether a user's message is what a harness answers to an action in text."""
+    return _BEGINS.match(text) is not None or _ENDS.search(text[-60:]) is not None
+
+
+def as_call(said: Message) -> Message:
+    """Return what the assistant wrote as a call: the action alone, where it can be told."""
+    blocks = _FENCED.findall(said.text)
+    if blocks:
+        action = "\n".join(blocks)
+    else:
+        found = _ACTION.search(said.text)
+        action = found[0] if found else said.text
+    return Message("assistant", said.text, (ToolCall("", IN_TEXT, action.strip()),))
+
+
+def as_result(observed: Message) -> Message:
+    """Return what the harness answered as the result of that call."""
+    return Message("tool", "", (), (ToolResult("", observed.text, name=IN_TEXT),))
