@@ -43,11 +43,19 @@ def small() -> dict[str, Any]:
         "messages": [
             {"role": "system", "content": author.text(330)},
             {"role": "user", "content": author.text(280)},
-            {"role": "user", "content": f"{UNIQUE} {author.text(180)}"},
+            {"role": "user", "content": f"{author.text(180)} {UNIQUE}"},
         ],
         "temperature": 0.2,
         "max_tokens": 256,
     }
+
+
+def alike() -> dict[str, Any]:
+    """As `small`, but all end alike, as a template over different data does."""
+    body = small()
+    words = body["messages"][-1]["content"].removesuffix(UNIQUE).strip()
+    body["messages"][-1]["content"] = f"{UNIQUE} {words}"
+    return body
 
 
 def large(messages: int = 60, size: int = 58_000) -> dict[str, Any]:
@@ -64,7 +72,7 @@ def large(messages: int = 60, size: int = 58_000) -> dict[str, Any]:
                 history.append(_tool_call(turn, "search_docs", asked))
             case _:
                 history.append(_tool_result(turn - 1, author.text(each)))
-    history.append({"role": "user", "content": f"{UNIQUE} {author.text(400)}"})
+    history.append({"role": "user", "content": f"{author.text(400)} {UNIQUE}"})
     names = ["search_docs", *(f"tool_{number}" for number in range(7))]
     return {"model": "gpt-4o-mini", "messages": history, "tools": _tools(author, names)}
 
@@ -92,6 +100,7 @@ def encoded(body: dict[str, Any]) -> bytes:
 
 BODIES = {
     "small": lambda: encoded(small()),
+    "alike": lambda: encoded(alike()),
     "large": lambda: encoded(large()),
     "agent": lambda: encoded(agent()),
     "1 MB": lambda: encoded(large(400, 1_000_000)),

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from urllib.request import urlopen
 
 from bench import rig, valkey
-from bench.bodies import UNIQUE, encoded, small
+from bench.bodies import alike, encoded, small
 from bench.rig import PartFailedError, Proxy
 from bench.table import Round
 from bench.valkey import Valkey
@@ -33,15 +33,7 @@ LoadRound = Callable[[Proxy, str, int], Round]
 """Load a proxy with a body over so many connections, and see what that cost it."""
 
 
-def own_end() -> dict[str, Any]:
-    """As `small`, but what makes it unlike any other stands at the very end of the prompt."""
-    body = small()
-    words = body["messages"][-1]["content"].removeprefix(UNIQUE).strip()
-    body["messages"][-1]["content"] = f"{words} {UNIQUE}"
-    return body
-
-
-BODIES: dict[str, Callable[[], dict[str, Any]]] = {"small": small, "own_end": own_end}
+BODIES: dict[str, Callable[[], dict[str, Any]]] = {"alike": alike, "small": small}
 """Prompts that end alike, of which a store remembers the latest; and ones that do not."""
 
 
@@ -172,7 +164,7 @@ def _footprint(proxy: Proxy, server: Valkey | None, load: LoadRound) -> Iterator
     """Tell what calls leave behind in a server that has seen nothing else."""
     assert server is not None
     memory, keys = server.memory(), server.keys()
-    requests = load(proxy, "own_end", MANY).load.requests
+    requests = load(proxy, "small", MANY).load.requests
     memory, keys = server.memory() - memory, server.keys() - keys
     yield (
         f"memory: {memory / keys:.0f} bytes a key, {keys / requests:.2f} keys and"
@@ -212,7 +204,7 @@ def together(
 def _rate(proxies: Sequence[Proxy], load: LoadRound) -> tuple[float, float]:
     """Load all at once over many connections; return requests a second, and CPU µs a request."""
     with ThreadPoolExecutor(len(proxies)) as pool:
-        rounds = list(pool.map(lambda proxy: load(proxy, "own_end", MANY // len(proxies)), proxies))
+        rounds = list(pool.map(lambda proxy: load(proxy, "small", MANY // len(proxies)), proxies))
     requests = sum(one.load.requests for one in rounds)
     seconds = max(one.load.seconds for one in rounds)
     cpu = sum(one.user + one.system for one in rounds)

@@ -44,9 +44,19 @@ def growing(prompt, before="", after="", times=8):
         case(growing(PROMPT, before="That wasn't valid JSON. Try again: "), id="words before it"),
         case(growing(PROMPT, before="Das war kein gültiges JSON. "), id="words beyond ASCII"),
         case(
-            [PROMPT, *(f"The field {name} is missing. {PROMPT}" for name in "abcdefg")],
+            [PROMPT, PROMPT, *(f"The field {name} is missing. {PROMPT}" for name in "abcdef")],
             id="other words before it each time",
         ),
+    ],
+)
+def test_a_prompt_that_contains_an_earlier_one_counts_from_the_second_on(prompts):
+    # Only from the second prompt with the same end on is it asked what prompts contain.
+    assert passes(prompts) in (5, 6)
+
+
+@pytest.mark.parametrize(
+    "prompts",
+    [
         case([f"{PROMPT} (attempt {n} of 9)" for n in range(1, 9)], id="a counter of attempts"),
         case(
             [f"Request id: 4f3a{n}b1c-9d2e. {PROMPT}" for n in range(8)], id="the id of a request"
@@ -109,7 +119,7 @@ def test_a_refused_prompt_stays_refused_while_words_are_added_and_can_be_release
     guard = Guard.from_preset("default")
     requests = [ask(prompt) for prompt in growing(PROMPT, before="Try again: ", times=12)]
     sent, error = refusal(guard, requests)
-    assert (sent, error.evidence[0].signal) == (5, "similar_prompt")
+    assert (sent, error.evidence[0].signal) == (6, "similar_prompt")
     with pytest.raises(LoopDetectedError):
         guard.check(requests[8], now=T + 20)
     assert guard.release(error.fingerprint)

@@ -108,9 +108,10 @@ async def test_what_is_released_on_one_instance_is_released_on_all(instances):
 async def test_a_prompt_that_grows_is_one_prompt_on_all_instances(instances):
     gateways = await instances(2)
     prompt = "Return the invoice below as JSON with the fields date, total and currency: 12 kr"
-    bodies = [chat("That was not valid JSON. Try again: " * n + prompt) for n in range(7)]
+    bodies = [chat("That was not valid JSON. Try again: " * n + prompt) for n in range(9)]
     answers = [await gateways[n % 2].ask(headers=JSON, body=body) for n, body in enumerate(bodies)]
-    assert [answer.status for answer in answers] == [200] * 5 + [429] * 2
+    # The first of them passes both instances unmarked: nothing with that end had come before.
+    assert [answer.status for answer in answers] == [200] * 7 + [429] * 2
 
 
 async def test_a_refused_history_is_probed_once_by_all_instances_together(instances):

@@ -28,6 +28,13 @@ _BEGINS = re.compile(
     )""",
     re.IGNORECASE | re.VERBOSE,
 )
+_MARKS = " \n\t*#<[("
+_FIRST = (
+    *("observation", "execution", "command", "tool", "code", "function", "script", "terminal"),
+    *("output", "result", "returncode", "call id"),
+)
+"""How such a beginning begins."""
+
 _ENDS = re.compile(r"(?:bash-?|shell|root@\S{1,40})[\d.]*[#$]\s*\Z")
 """A shell that waits for the next command."""
 
@@ -47,7 +54,11 @@ def may_be_observation(raw: memoryview) -> bool:
 
 def is_observation(text: str) -> bool:
     """Say whether a user's message is what a harness answers to an action in text."""
-    return _BEGINS.match(text) is not None or _ENDS.search(text[-60:]) is not None
+    # Most messages are a person's, and this alone says so.
+    start = text[:24].lstrip(_MARKS).lower()
+    if (start.startswith(_FIRST) or text[:1] == "[") and _BEGINS.match(text) is not None:
+        return True
+    return text[-3:].rstrip()[-1:] in ("#", "$") and _ENDS.search(text[-60:]) is not None
 
 
 def as_call(said: Message) -> Message:

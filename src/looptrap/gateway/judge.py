@@ -29,19 +29,16 @@ class Judge:
     """Asks the store about calls, and judges them when it has answered."""
 
     def __init__(self, store: MemoryStore | RedisStore, *, fails_closed: bool = False) -> None:
-        self.store = store
-        self._shared = store if isinstance(store, RedisStore) else None
         self._fails_closed = fails_closed
+        self._shared = store if isinstance(store, RedisStore) else None
+        self._memory = store if isinstance(store, MemoryStore) else MemoryStore()
+        self.is_shared = self._shared is not None
+        """Whether instances count together, so that judging takes a while."""
 
     @property
     def is_degraded(self) -> bool:
         """Whether a shared store is away, and what it would count is counted here."""
         return self._shared is not None and self._shared.is_degraded
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether instances count together, so that judging takes a while."""
-        return self._shared is not None
 
     def at_once(self, guard: Guard, call: Call, now: float) -> Ticket:
         """Judge a call by what is counted here."""
@@ -78,11 +75,6 @@ class Judge:
         if known and is_history:
             self._shared.ask(probe, None, retry=False, then=lambda _counts, _is_local: None)
         return known
-
-    @property
-    def _memory(self) -> MemoryStore:
-        assert isinstance(self.store, MemoryStore)
-        return self.store
 
 
 class _Shared:

@@ -93,7 +93,8 @@ class Relay:
             headers.append((b"X-Request-Id", self._gateway.id_of(self)))
         if self.call.generates and status < 400:
             self._length = length
-            if self.ticket.listening and not _is_short_or_encoded(length, headers):
+            is_short = length is not None and length < REPEATED
+            if not is_short and self.ticket.listening and not _is_encoded(headers):
                 self._hearing = hearing_of(self.call.dialect, self.call.stream)
         self.exchange.begin(status, reason, headers, length)
 
@@ -227,9 +228,7 @@ class Relay:
         return self._usage.finish() if self._usage is not None else None
 
 
-def _is_short_or_encoded(length: int | None, headers: list[tuple[bytes, bytes]]) -> bool:
-    if length is not None and length < REPEATED:
-        return True
+def _is_encoded(headers: list[tuple[bytes, bytes]]) -> bool:
     return any(len(name) == 16 and name.lower() == b"content-encoding" for name, _ in headers)
 
 

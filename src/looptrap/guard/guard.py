@@ -1,4 +1,5 @@
-"""Guard: plans, judges and settles calls; pure but for its tally and, in `check`, its clock."""
+"""Guard: plans, judges and settles calls; pure but for its tally, the ends of prompts it has seen
+and, in `check`, its clock."""
 
 from __future__ import annotations
 
@@ -12,11 +13,13 @@ from typing import Any
 from looptrap.call.body import read_body
 from looptrap.call.header import PROGRESS, SESSION_HEADERS, is_retry, session_of
 from looptrap.call.model import Call, Outcome
+from looptrap.detect import near
 from looptrap.detect.fingerprint import Fingerprint, key_of
 from looptrap.detect.trajectory import is_fresh
 from looptrap.errors import LoopDetectedError
 from looptrap.guard import judge, plan
 from looptrap.guard.model import Plan, Tally, Ticket
+from looptrap.guard.recent import Recent
 from looptrap.policy import preset
 from looptrap.policy.policy import KillSwitch, Policy, Project
 from looptrap.policy.switch import Switch
@@ -57,6 +60,7 @@ class Guard:
         self._switches = tuple(Switch(switch) for switch in kill_switches)
         self._progress = Fingerprint(key, ("progress",), ("caller", "session"))
         self._session_headers = tuple(name.lower().encode() for name in session_headers)
+        self._ends = Recent()
         self._lock = Lock()
         self.store = MemoryStore() if store is None else store
         self.tally = Tally() if tally is None else tally
@@ -83,17 +87,22 @@ class Guard:
                 content = content_of(call)
                 if content is not None:
                     for watch in watches:
-                        plan.count(planned, watch, content)
-            reading = [*reading, *binding.reading] if reading else binding.reading
+                        # Most prompts end like no other: nobody needs to ask what they contain.
+                        if watch.is_near and self._ends.has_seen(content[-near.END :], now):
+                            plan.count_near(planned, watch, content)
+                        else:
+                            plan.count(planned, watch, content)
+            reading = (*reading, *binding.reading) if reading else binding.reading
             if binding.listening and call.generates:
-                planned.listening = [*planned.listening, *binding.listening]
+                listening = planned.listening
+                planned.listening = (
+                    (*listening, *binding.listening) if listening else binding.listening
+                )
         if reading and not is_fresh(call):
             if call.request.progress:
                 plan.await_progress(planned, reading, self._progress)
             else:
                 plan.read(planned, reading, self._tools, maxsize)
-        if planned.recalls:
-            plan.recall(planned)
         return planned
 
     def follow(self, planned: Plan, counts: Sequence[Count]) -> Sequence[Hit]:
@@ -102,8 +111,8 @@ class Guard:
         Whoever asks appends the counts of these hits to the ones given, and judges them all.
         """
         known = len(planned.hits)
-        for place, one in enumerate(planned.recalls, planned.recalled):
-            if marks := counts[place].marks:
+        for one in planned.recalls:
+            if marks := counts[one.place].marks:
                 plan.predecessor(planned, one, marks)
         if planned.progress >= 0:
             most = plan.rounds_since_progress(planned, counts, maxsize)
@@ -112,7 +121,8 @@ class Guard:
 
     def judge(self, planned: Plan, counts: Sequence[Count]) -> Ticket:
         """Return the severest verdict; on a tie the first rule's."""
-        ticket = Ticket(planned.call, listening=planned.listening)
+        ticket = Ticket(planned.call)
+        ticket.listening = planned.listening
         if planned.killed is not None:
             ticket.verdict = planned.killed
         else:

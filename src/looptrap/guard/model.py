@@ -31,7 +31,8 @@ class Recall(NamedTuple):
 
     watch: Counting
     content: bytes
-    asked: Hit
+    place: int
+    """Where in the plan's hits the one stands that asks what had the same end."""
 
 
 class Plan(msgspec.Struct, gc=False):
@@ -43,8 +44,6 @@ class Plan(msgspec.Struct, gc=False):
     """Whose hits the first of them are, in the same order."""
     seen: Sequence[Seen] = ()
     recalls: Sequence[Recall] = ()
-    recalled: int = -1
-    """Where in the hits those that ask for predecessors begin."""
     followed: Sequence[tuple[Watch, int]] = ()
     """Watches for which an earlier prompt counts too, and where its hit stands."""
     reading: Sequence[Reading] = ()

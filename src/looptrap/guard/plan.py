@@ -23,22 +23,22 @@ MOST_PROGRESS = 20
 
 def count(plan: Plan, watch: Counting, content: bytes) -> None:
     """Plan to count a call for one watch."""
-    window = watch.rule.window
+    key = watch.fingerprint.key(plan.call, content)
+    plan.hits.append(Hit(key, watch.rule.window))
     plan.watches.append(watch)
-    end = near.end(content) if watch.is_near else None
+
+
+def count_near(plan: Plan, watch: Counting, content: bytes) -> None:
+    """Plan to count a call, and to ask for the predecessors of its prompt."""
+    end, window = near.end(content), watch.rule.window
     if end is None:
-        plan.hits.append(Hit(watch.fingerprint.key(plan.call, content), window))
+        count(plan, watch, content)
         return
     key, end_key = watch.fingerprint.keys(plan.call, (content, end))
-    plan.hits.append(Hit(key, window))
-    recall = Recall(watch, content, Hit(end_key, window, near.mark(content, key)))
-    plan.recalls = [*plan.recalls, recall]
-
-
-def recall(plan: Plan) -> None:
-    """Plan to ask for the predecessors of its prompts; comes after all that is counted."""
-    plan.recalled = len(plan.hits)
-    plan.hits += [one.asked for one in plan.recalls]
+    mark = near.mark(content, key)
+    plan.hits += (Hit(key, window), Hit(end_key, window, mark))
+    plan.watches += (watch, watch)  # whose second hit counts nothing, and so is never judged
+    plan.recalls = (*plan.recalls, Recall(watch, content, len(plan.hits) - 1))
 
 
 def read(plan: Plan, watches: Sequence[Reading], tools: Mapping[str, ToolRule], most: int) -> None:
@@ -80,13 +80,16 @@ def rounds_since_progress(plan: Plan, counts: Sequence[Count], limit: int) -> in
 
 def predecessor(plan: Plan, one: Recall, marks: Sequence[bytes]) -> None:
     """Plan to count the call as one more of a prompt that it contains, if there is one."""
-    key_of = one.watch.fingerprint.key
-    found = near.contained(one.content, marks, lambda other: key_of(plan.call, other))
+    watch, content, place = one
+    asked = plan.hits[place]
+    if min(marks) >= asked.mark[: near.LENGTH]:
+        return  # none is shorter
+    key_of = watch.fingerprint.key
+    found = near.contained(content, marks, lambda other: key_of(plan.call, other))
     if found is not None:
-        plan.followed = [*plan.followed, (one.watch, len(plan.hits))]
-        window = one.asked.window
+        plan.followed = [*plan.followed, (watch, len(plan.hits))]
         # Where it is remembered it is seen once more: so it outlasts those that contain it.
-        plan.hits += [Hit(near.key_in(found), window), Hit(one.asked.key, window, found)]
+        plan.hits += [Hit(near.key_in(found), asked.window), Hit(asked.key, asked.window, found)]
 
 
 def _seen(

@@ -261,9 +261,8 @@ class MemoryStore:
         if shelf is None:
             shelf = self._marks[hit.window.seconds] = _Marks(hit.window.seconds)
             self._all.append(shelf)
-        known = len(shelf.entries)
         others = shelf.recall(hit.key, hit.mark, now)
-        if len(shelf.entries) > known:
+        if not others:
             self._take_room()
         return others
 
