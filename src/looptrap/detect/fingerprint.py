@@ -47,19 +47,9 @@ class Fingerprint:
         It begins with two bytes that all keys of a call share: a store that is spread over several
         places keeps them together, and finds a key's place by the key alone.
         """
-        return self.keys(call, (content,))[0]
-
-    def keys(self, call: Call, contents: Sequence[bytes]) -> list[bytes]:
-        """Return the keys of several contents of a call."""
-        request = call.request
-        place = _place(request.project or request.caller)
-        who = b"\xfe%b\xfe" % join([by(call) for by in self._by])
-        keys = []
-        for content in contents:
-            keyed = self._named.copy()
-            keyed.update(who + content)
-            keys.append(place + keyed.digest())
-        return keys
+        keyed = self._named.copy()
+        keyed.update(b"\xfe%b\xfe%b" % (join([by(call) for by in self._by]), content))
+        return _place(call.request.project or call.request.caller) + keyed.digest()
 
 
 # The bound keeps callers that come and go from filling the memory.

@@ -79,9 +79,9 @@ def without_noise(content: bytes) -> bytes:
     if digits.find(b"0") < 0:
         return content
     after = start + _NOISY
-    noise = _noise(content, digits, max(start - _NOISY, 0), after)
-    if len(content) > after:
-        noise += _noise(content, digits, max(len(content) - _NOISY, after), len(content))
+    noise = _noise(content, digits, start - _NOISY if start > _NOISY else 0, after)
+    if (length := len(content)) > after:
+        noise += _noise(content, digits, max(length - _NOISY, after), length)
     if content[start : start + 1] in _OPENINGS and (found := _DATED.match(content, start)):
         noise.append(found.span())
     return _cut(content, noise) if noise else content

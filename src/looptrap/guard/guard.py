@@ -125,8 +125,17 @@ class Guard:
         ticket.listening = planned.listening
         if planned.killed is not None:
             ticket.verdict = planned.killed
-        else:
-            judge.judge(ticket, planned, counts)
+            return ticket
+        for index, watch in enumerate(planned.watches):
+            count = counts[index]
+            if count.hits >= watch.ladder.first or count.cooldown_left > 0:
+                judge.judge_count(ticket, watch, planned.hits[index].key, count)
+        for watch, place in planned.followed:
+            judge.judge_count(
+                ticket, watch, planned.hits[place].key, counts[place], "similar_prompt"
+            )
+        for seen in planned.seen:
+            judge.judge_history(ticket, seen, counts)
         return ticket
 
     def hear(self, ticket: Ticket, text: str) -> Verdict | None:

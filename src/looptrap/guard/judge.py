@@ -4,30 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from looptrap.detect.evidence import Evidence
-from looptrap.guard.model import Plan, Seen, Ticket
+from looptrap.guard.model import Seen, Ticket
 from looptrap.policy.action import Action
 from looptrap.policy.decide import action_for, counted, verdict_of
 from looptrap.policy.verdict import Verdict
 from looptrap.policy.watch import Watch
 from looptrap.store.model import Count, Trip
-
-
-def judge(ticket: Ticket, plan: Plan, counts: Sequence[Count]) -> None:
-    """Give a ticket the severest verdict; on a tie the first rule's."""
-    for index, watch in enumerate(plan.watches):
-        count = counts[index]
-        if count.hits >= watch.ladder.first or count.cooldown_left > 0:
-            _judge_count(
-                ticket, watch, plan.hits[index].key, count, counted(watch.rule, count.hits)
-            )
-    for watch, place in plan.followed:
-        count = counts[place]
-        if count.hits >= watch.ladder.first or count.cooldown_left > 0:
-            evidence = counted(watch.rule, count.hits, "similar_prompt")
-            _judge_count(ticket, watch, plan.hits[place].key, count, evidence)
-    for seen in plan.seen:
-        _judge_history(ticket, seen, counts)
 
 
 def hear(ticket: Ticket, text: str) -> Verdict | None:
@@ -46,7 +28,7 @@ def hear(ticket: Ticket, text: str) -> Verdict | None:
     return ticket.heard if ticket.heard is not before else None
 
 
-def _judge_history(ticket: Ticket, seen: Seen, counts: Sequence[Count]) -> None:
+def judge_history(ticket: Ticket, seen: Seen, counts: Sequence[Count]) -> None:
     """Refuse a history, remember it, and let one call pass as a probe when the cooldown is over.
 
     So the model gets a turn to change its approach; if it repeats itself, that is another history.
@@ -66,17 +48,17 @@ def _judge_history(ticket: Ticket, seen: Seen, counts: Sequence[Count]) -> None:
     _weigh(ticket, watch, verdict_of(watch, action, key, evidence, left))
 
 
-def _judge_count(
-    ticket: Ticket, watch: Watch, key: bytes, count: Count, evidence: Evidence
-) -> None:
+def judge_count(ticket: Ticket, watch: Watch, key: bytes, count: Count, signal: str = "") -> None:
+    """Judge how often something was counted; `signal` says what, where the rule does not."""
     rule = watch.rule
     left = count.cooldown_left
     action = action_for(watch, count.hits, left)
     if action is Action.ALLOW:
-        return  # a cooldown from before the rule was made milder
+        return  # too few, or a cooldown from before the rule was made milder
     if action.refuses and rule.cooldown > 0 and (left <= 0 or rule.extend):
         left = rule.cooldown
         ticket.trips = [*ticket.trips, Trip(key, left, count.hits)]
+    evidence = counted(rule, count.hits, signal)
     _weigh(ticket, watch, verdict_of(watch, action, key, evidence, left))
 
 

@@ -52,11 +52,8 @@ class Plan(msgspec.Struct, gc=False):
     """Where the two hits of the application's word that it got on stand; -1 without one."""
     listening: Sequence[Listening] = ()
     killed: Verdict | None = None
-
-    @property
-    def follows(self) -> bool:
-        """Whether the counts may be worth asking once more."""
-        return bool(self.recalls) or self.progress >= 0
+    follows: bool = False
+    """Whether the counts may be worth asking once more."""
 
 
 class Ticket(msgspec.Struct, gc=False):

@@ -34,11 +34,12 @@ def count_near(plan: Plan, watch: Counting, content: bytes) -> None:
     if end is None:
         count(plan, watch, content)
         return
-    key, end_key = watch.fingerprint.keys(plan.call, (content, end))
+    key, end_key = (watch.fingerprint.key(plan.call, one) for one in (content, end))
     mark = near.mark(content, key)
     plan.hits += (Hit(key, window), Hit(end_key, window, mark))
     plan.watches += (watch, watch)  # whose second hit counts nothing, and so is never judged
     plan.recalls = (*plan.recalls, Recall(watch, content, len(plan.hits) - 1))
+    plan.follows = True
 
 
 def read(plan: Plan, watches: Sequence[Reading], tools: Mapping[str, ToolRule], most: int) -> None:
@@ -60,6 +61,7 @@ def await_progress(plan: Plan, watches: Sequence[Reading], fingerprint: Fingerpr
     session = b"" if call.request.session else b"".join(call.raws[:2])
     plan.reading = watches
     plan.progress = len(plan.hits)
+    plan.follows = True
     plan.hits += [
         Hit(fingerprint.key(call, b"%b\xfe%b" % (session, token)), HISTORY_WINDOW),
         Hit(fingerprint.key(call, session), HISTORY_WINDOW, fingerprint.key(call, token)),
