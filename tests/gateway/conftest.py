@@ -5,6 +5,7 @@ from contextlib import AsyncExitStack
 import pytest
 import uvloop
 from tests.gateway.serving import serving
+from tests.store.serving import server
 
 
 def pytest_asyncio_loop_factories():
@@ -19,5 +20,28 @@ async def serve(tmp_path):
 
         async def start(toml="", **options):
             return await stack.enter_async_context(serving(tmp_path, toml, **options))
+
+        yield start
+
+
+@pytest.fixture
+def valkey():
+    with server() as one:
+        yield one
+
+
+@pytest.fixture
+async def instances(tmp_path, valkey):
+    """Start gateways, each in a folder of its own, that share nothing but the store's URL."""
+    async with AsyncExitStack() as stack:
+
+        async def start(count=2, toml="", **options):
+            started = []
+            for number in range(count):
+                folder = tmp_path / f"{number}-{len(list(tmp_path.iterdir()))}"
+                folder.mkdir()
+                here = serving(folder, toml, **{"store": valkey.url, **options})
+                started.append(await stack.enter_async_context(here))
+            return started
 
         yield start

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import msgspec
+from tests.store.serving import PATIENCE
 from tests.wire.fake_client import Client
 
 from looptrap.config import load
@@ -83,3 +84,15 @@ async def serving(folder, toml="", *, script=(), env=None, **flags):
             for client in here.clients:
                 client.close()
             await app.stop()
+
+
+async def until(is_so):
+    """Look again and again until something is so, while everything else goes on."""
+    async with asyncio.timeout(PATIENCE):
+        while not (await value if asyncio.iscoroutine(value := is_so()) else value):
+            await asyncio.sleep(0.005)
+
+
+def is_degraded(here):
+    """Say whether a gateway counts alone because its store is away."""
+    return here.app.gateway.judge.is_degraded

@@ -2,15 +2,14 @@
 
 import asyncio
 import json
-from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.gateway.serving import CHAT, JSON, chat, request, serving
-from tests.store.serving import PATIENCE, Server, free_port
+from tests.gateway.serving import CHAT, JSON, chat, is_degraded, request, serving, until
+from tests.store.serving import free_port
 
 from looptrap.errors import ConfigError
 from looptrap.gateway.agreement import Ledger, key, kill, project
@@ -31,36 +30,9 @@ name = "p"
 
 
 @pytest.fixture
-def valkey():
-    server = Server().start()
-    try:
-        yield server
-    finally:
-        server.close()
-
-
-@pytest.fixture
-async def instances(tmp_path, valkey):
-    """Start gateways, each in a folder of its own, that share nothing but the store's URL."""
-    async with AsyncExitStack() as stack:
-
-        async def start(count=2, toml=RULE, **options):
-            started = []
-            for number in range(count):
-                folder = tmp_path / f"{number}-{len(list(tmp_path.iterdir()))}"
-                folder.mkdir()
-                here = serving(folder, toml, **{"store": valkey.url, **options})
-                started.append(await stack.enter_async_context(here))
-            return started
-
-        yield start
-
-
-async def until(is_so):
-    """Look again and again until something is so, while everything else goes on."""
-    async with asyncio.timeout(PATIENCE):
-        while not (await value if asyncio.iscoroutine(value := is_so()) else value):
-            await asyncio.sleep(0.005)
+def instances(instances):
+    """Start gateways that share a store, with one rule unless told otherwise."""
+    return lambda count=2, toml=RULE, **options: instances(count, toml, **options)
 
 
 async def ask(here, headers=AS_RED, text=None):
@@ -81,10 +53,6 @@ def projects(here):
 
 def ids(here):
     return [one.id for one in kills(here).in_force()]
-
-
-def is_degraded(here):
-    return here.app.gateway.judge.is_degraded
 
 
 async def is_refused(here):

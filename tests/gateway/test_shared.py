@@ -2,12 +2,15 @@
 
 import asyncio
 import signal
-from contextlib import AsyncExitStack
 
 import msgspec
 import pytest
-from tests.gateway.serving import JSON, chat, serving
-from tests.store.serving import PATIENCE, Server
+from aiohttp import ClientSession
+from tests.gateway.serving import JSON, chat, is_degraded, until
+from tests.store.serving import PATIENCE
+
+from looptrap.admin.api import Admin
+from looptrap.config.kind import Address
 
 SAME = chat("Return the invoice as JSON, and nothing but the JSON of the invoice")
 RULES = """
@@ -30,48 +33,12 @@ name = "p"
 """
 
 
-@pytest.fixture
-def valkey():
-    server = Server(port=0).start()
-    try:
-        yield server
-    finally:
-        server.close()
-
-
-@pytest.fixture
-async def instances(tmp_path, valkey):
-    """Start gateways, each in a folder of its own, that share nothing but the store's URL."""
-    async with AsyncExitStack() as stack:
-
-        async def start(count=2, toml="", **options):
-            started = []
-            for number in range(count):
-                folder = tmp_path / f"{number}-{len(list(tmp_path.iterdir()))}"
-                folder.mkdir()
-                here = serving(folder, toml, store=valkey.url, **options)
-                started.append(await stack.enter_async_context(here))
-            return started
-
-        yield start
-
-
 async def statuses(gateways, times, body=SAME, headers=JSON):
     """Ask the gateways in turn; return the statuses."""
     answers = [
         await gateways[n % len(gateways)].ask(headers=headers, body=body) for n in range(times)
     ]
     return [answer.status for answer in answers]
-
-
-async def until(is_so):
-    async with asyncio.timeout(PATIENCE):
-        while not is_so():
-            await asyncio.sleep(0.01)
-
-
-def is_degraded(gateway):
-    return gateway.app.gateway.judge.is_degraded
 
 
 async def test_a_loop_spread_over_instances_is_one_loop(instances):
@@ -200,3 +167,24 @@ async def test_a_client_that_left_while_the_store_was_asked_is_not_forwarded(ins
     valkey.send(signal.SIGCONT)
     await until(lambda: one.app.tally.verdicts.total() == 2)
     assert len(one.provider.requests) == 1
+
+
+async def test_operators_are_told_that_the_store_is_away(instances, valkey):
+    (one,) = await instances(1, RULES)
+    admin = Admin(one.app, Address("127.0.0.1", 0))
+    host, port = await admin.start()
+
+    async def told(path):
+        async with ClientSession() as session, session.get(f"http://{host}:{port}{path}") as answer:
+            return answer.status, await answer.text()
+
+    try:
+        assert await told("/readyz") == (200, '{"status": "ready"}')
+        valkey.kill()
+        await statuses([one], 1)
+        assert await told("/readyz") == (200, '{"status": "degraded"}')
+        _, metrics = await told("/metrics")
+        assert "looptrap_store_degraded 1.0" in metrics
+        assert "looptrap_store_errors_total 1.0" in metrics
+    finally:
+        await admin.stop()

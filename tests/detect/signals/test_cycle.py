@@ -1,0 +1,38 @@
+"""A few rounds that come round and round."""
+
+import pytest
+from tests.detect.runs import Person, bash, count, says, together
+from tests.detect.signals.steps import CAT, LS, WORDS, case, in_both_dialects
+
+PWD = bash("pwd", "/src")
+
+
+@in_both_dialects
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        case([LS, CAT] * 3, 3, id="two rounds, three times"),
+        case([LS, CAT, PWD] * 4, 4, id="three rounds, four times"),
+        case([bash(word, word) for word in WORDS[:8]] * 3, 3, id="eight rounds, three times"),
+        case([bash(word, word) for word in WORDS[:9]] * 2, 0, id="nine rounds are too many"),
+        case([PWD, *[LS, CAT] * 3], 3, id="after something else"),
+        case([*[LS, CAT] * 3, PWD], 0, id="then something new"),
+        case([LS, CAT, LS], 0, id="not yet twice"),
+        case([LS] * 8, 0, id="one call over and over is a repeat"),
+        case(
+            [step for n in range(4) for step in (LS, bash("make", f"{n} done"))],
+            0,
+            id="one result changes",
+        ),
+        case(
+            [step for n in range(4) for step in (LS, bash("make", f"done in {n}s"))],
+            4,
+            id="only a duration changes",
+        ),
+        case([LS, CAT, Person("Again"), LS, CAT], 0, id="a user's message resets"),
+        case([says("Hm."), LS] * 4, 0, id="talk between"),
+        case([together(LS, PWD), CAT, together(PWD, LS), CAT], 2, id="order of parallel calls"),
+    ],
+)
+def test_cycle(write, steps, expected):
+    assert count("cycle", write, steps) == expected

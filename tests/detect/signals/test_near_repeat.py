@@ -1,0 +1,52 @@
+"""Almost the same call that brings the same nothing."""
+
+import pytest
+from tests.detect.runs import Person, Use, bash, count
+from tests.detect.signals.steps import LS, WORDS, case, edit, in_both_dialects
+
+
+@in_both_dialects
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        case([edit("return sum(xs)" + " " * n) for n in range(6)], 6, id="variants that fail"),
+        case(
+            [
+                edit("return sum(xs)" + " " * n, f"Error: {WORDS[n]} cannot be {WORDS[-n]}")
+                for n in range(6)
+            ],
+            1,
+            id="each time with another error",
+        ),
+        case(
+            [Use("search", {"query": "frobnicate", "attempt": n}, "no results") for n in range(6)],
+            6,
+            id="a counter around what brings nothing",
+        ),
+        case(
+            [edit("return sum(xs)"), LS, edit("return sum(xs) "), LS, edit(" return sum(xs)")],
+            3,
+            id="others between",
+        ),
+        case([edit("return sum(xs)")] * 4 + [edit("return sum(xs)", "ok")], 0, id="then it works"),
+        case(
+            [bash(f"grep -rn {word} src/{word[::-1]}", "no matches found") for word in WORDS],
+            1,
+            id="a sweep of different searches",
+        ),
+        case([bash(f"cat {word}.txt", "some text") for word in WORDS], 0, id="what brings results"),
+        case(
+            [edit("return sum(xs)"), bash("echo " + "y" * 80, "error")],
+            1,
+            id="another tool that fails",
+        ),
+        case(
+            [Use(tool, {"path": "total.py"}, "fatal: x") for tool in ("edit", "patch", "edit")],
+            2,
+            id="the same arguments for another tool",
+        ),
+        case([edit("return sum(xs)")] * 3 + [Person("Try b.py"), LS], 0, id="a user resets"),
+    ],
+)
+def test_near_repeat(write, steps, expected):
+    assert count("near_repeat", write, steps) == expected

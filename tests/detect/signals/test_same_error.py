@@ -1,0 +1,57 @@
+"""The same error, whatever is tried."""
+
+import pytest
+from tests.detect.runs import Person, Use, anthropic, bash, count, openai
+from tests.detect.signals.steps import LS, NO_FILE, WORDS, case, in_both_dialects
+
+
+@in_both_dialects
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        case([bash(f"cat {word}", NO_FILE) for word in WORDS[:6]], 6, id="whatever the arguments"),
+        case([bash(word, f"error: line {n}") for n, word in enumerate(WORDS[:4])], 4, id="numbers"),
+        case(
+            [bash(word, f"bash: {word}: command not found") for word in WORDS[:5]],
+            5,
+            id="errors that echo what was asked",
+        ),
+        case([bash("cat a", NO_FILE), LS] * 3 + [bash("cat b", NO_FILE)], 4, id="in most rounds"),
+        case([bash("cat a", NO_FILE)] * 4 + [LS], 0, id="the latest went well"),
+        case([bash(word, "") for word in WORDS], 0, id="empty success is no error"),
+        case([bash(word, "no matches found") for word in WORDS], 0, id="no matches is no error"),
+        case([bash(f"cat {word}", NO_FILE) for word in WORDS], 8, id="no more than it looks at"),
+        case([bash("cat a", NO_FILE)] * 3 + [Person("Go on"), LS], 0, id="a user's message resets"),
+        case(
+            [bash("a", NO_FILE)] * 3 + [bash("b", "Traceback\nKeyError: 'total'")],
+            1,
+            id="another error",
+        ),
+        case(
+            [bash(f"run {word}", f"KeyError: '{word}'") for word in WORDS],
+            1,
+            id="an error that names something else",
+        ),
+        case(
+            [bash(f"sed -i {n} && test", f"{9 - n} failed, {n} passed") for n in range(8)],
+            1,
+            id="ever fewer failures",
+        ),
+    ],
+)
+def test_same_error(write, steps, expected):
+    assert count("same_error", write, steps) == expected
+
+
+def test_same_error_sees_what_anthropic_flags():
+    steps = [Use("bash", {"n": n}, "Not today", is_error=True) for n in range(4)]
+    assert count("same_error", anthropic, steps) == 4
+    assert count("same_error", openai, steps) == 0
+
+
+@in_both_dialects
+def test_the_same_call_that_fails_in_ever_other_ways_is_the_same_error(write):
+    steps = [bash("deploy", f"Error: {word} {word[::-1]} is missing") for word in WORDS[:6]]
+    assert count("same_error", write, steps) == 6
+    others = [bash(f"try {word}", step.result) for word, step in zip(WORDS, steps, strict=False)]
+    assert count("same_error", write, others) < 3
