@@ -97,6 +97,10 @@ def test_a_changing_time_in_the_system_prompt_hides_nothing():
             [f"{PROMPT}\n{'Thought, action, observation. ' * n}{n}" for n in range(20)],
             id="a transcript that grows",
         ),
+        case(
+            [f"How often is there a ha in what follows: {'ha ' * n}" for n in range(20, 40)],
+            id="counting what repeats itself",
+        ),
         case([PROMPT + "and so on, a document being typed"[:n] for n in range(20)], id="typing"),
         case([word + "hello" for word in "abcdefghijkl"], id="too short to tell"),
         case(

@@ -60,7 +60,10 @@ _NOISY = 160
 """In so many bytes at either end of a prompt, and before it, what a retry changes is looked for."""
 
 _LAST, _FAR = 16, 2_048
-"""What repeats itself at an end is found by its last bytes, so far back."""
+"""What repeats itself at an end is found by its last bytes, so far back …"""
+
+_PHRASE = 10
+"""… and has at least so many: shorter things that repeat themselves may be what is asked about."""
 
 
 def without_noise(content: bytes) -> bytes:
@@ -110,7 +113,7 @@ def _once(content: bytes) -> bytes:
     while length >= 2 * _LAST:
         at = content.rfind(content[length - _LAST : length], max(length - _FAR, 0), length - 1)
         unit = length - _LAST - at
-        if at < 0 or 2 * unit > length:
+        if at < 0 or unit < _PHRASE or 2 * unit > length:
             break
         if content[length - 2 * unit : length - unit] != content[length - unit : length]:
             break
