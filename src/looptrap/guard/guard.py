@@ -80,6 +80,7 @@ class Guard:
             bindings = self._by_project.get(call.request.project, bindings)
         planned = Plan(call, [], [])
         reading: Sequence[Reading] = ()
+        fresh: bool | None = None  # whether a person has just spoken, where that was asked
         for binding in bindings:
             if binding.selects is not None and not binding.selects(call):
                 continue
@@ -87,18 +88,20 @@ class Guard:
                 content = content_of(call)
                 if content is not None:
                     for watch in watches:
-                        # Most prompts end like no other: nobody needs to ask what they contain.
-                        if watch.is_near and self._ends.has_seen(content[-near.END :], now):
-                            plan.count_near(planned, watch, content)
-                        else:
-                            plan.count(planned, watch, content)
+                        if watch.is_near:
+                            fresh = is_fresh(call) if fresh is None else fresh
+                            # Most prompts end like no other: then nobody needs to ask more.
+                            if fresh and self._ends.has_seen(content[-near.END :], now):
+                                plan.count_near(planned, watch, content)
+                                continue
+                        plan.count(planned, watch, content)
             reading = (*reading, *binding.reading) if reading else binding.reading
             if binding.listening and call.generates:
                 listening = planned.listening
                 planned.listening = (
                     (*listening, *binding.listening) if listening else binding.listening
                 )
-        if reading and not is_fresh(call):
+        if reading and not (is_fresh(call) if fresh is None else fresh):
             if call.request.progress:
                 plan.await_progress(planned, reading, self._progress)
             else:

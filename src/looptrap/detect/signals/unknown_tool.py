@@ -56,6 +56,8 @@ def _is_lost(one: Round, offered: frozenset[str]) -> bool:
         return False
     if offered and IN_TEXT not in one.names and not one.names & offered:
         return True
+    if len(one.result) > SHORT * len(one.calls):
+        return False
     return all(
         result is not None
         and len(result.text) <= SHORT
