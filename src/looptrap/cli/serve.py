@@ -68,6 +68,7 @@ async def _serve_alone(config: Config, read: Callable[[], Config]) -> None:
     from looptrap.cli.banner import banner
     from looptrap.cli.orders import Orders, read_again, tell
     from looptrap.gateway.app import App
+    from looptrap.gateway.garbage import spare
     from looptrap.gateway.runtime import token_of
 
     token = token_of(config.gateway.admin_token_env, "admin", os.environ)
@@ -82,6 +83,7 @@ async def _serve_alone(config: Config, read: Callable[[], Config]) -> None:
     listening = await app.start()
     try:
         admin_at = await admin.start()
+        spare()
         orders = Orders(on_reload=reload)
         # Last: whoever has seen it may send signals.
         click.echo(banner(config, listening, admin_at, app.ring.has_keys), err=True)

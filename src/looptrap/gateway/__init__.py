@@ -1,6 +1,7 @@
 """The gateway: judges what passes through, and answers what must not.
 
 app          App: a configuration becomes a running gateway; everything meets here
+garbage      spare: the collector looks seldom, once all is up
 runtime      Runtime: what the configuration means to a request; a reload makes another
 handler      Gateway: from a request on the wire to a verdict, and to the provider or back
 judge        Judge: asks the store, at once or later, and lets the guard judge

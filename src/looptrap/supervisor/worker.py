@@ -17,6 +17,7 @@ from looptrap.config import Config
 from looptrap.config.kind import Address
 from looptrap.errors import ConfigError
 from looptrap.gateway.app import App
+from looptrap.gateway.garbage import spare
 from looptrap.supervisor.channel import Channel, Failed, Order, Reloaded, Up
 
 INSIDE = Address("127.0.0.1", 0)
@@ -45,7 +46,9 @@ async def _run(end: socket.socket) -> int:
         app = App(order.config, os.environ)
         admin = Admin(app, INSIDE, order.token)
         await app.start(reuse_port=True)
-        channel.send(Up(await admin.start(), app.ring.has_keys))
+        inside = await admin.start()
+        spare()
+        channel.send(Up(inside, app.ring.has_keys))
     except ConfigError as error:
         channel.send(Failed(tuple(error.problems)))
         await channel.close()
