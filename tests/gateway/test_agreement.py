@@ -154,7 +154,7 @@ class TestKillSwitches:
         with valkey.client() as client:
             client.hset(SETTINGS, "kill:1", '{"match": {"caller": "cred:5f0c2a9be4d17786"}}')
             client.hincrby(SETTINGS, "", 1)
-        await until(lambda: one.app._agreement.ignored == 1)
+        await until(lambda: one.app.ignored == 1)
         assert "kill:1" in caplog.text
         assert "5f0c2a9b" not in caplog.text
 
@@ -263,10 +263,10 @@ async def test_what_cannot_be_used_is_ignored_counted_and_told_once(
         client.hset(SETTINGS, mapping=dict.fromkeys(names, value))
         client.hset(SETTINGS, mapping={"unknown:x": value, b"\xff": value})
         client.hincrby(SETTINGS, "", 1)
-        await until(lambda: one.app._agreement.ignored == 3)
+        await until(lambda: one.app.ignored == 3)
         client.hincrby(SETTINGS, "", 1)
         await one.app._agreement.refresh()
-    assert one.app._agreement.ignored == 3
+    assert one.app.ignored == 3
     assert [caplog.text.count(f'"{name}"') for name in names] == [1, 1, 1]
     assert await is_refused(one)
     assert not one.app.ring.has_keys
@@ -283,7 +283,7 @@ async def test_a_store_that_somebody_spoilt_stops_nobody(instances, valkey, name
         client.set(name, value)
         one, other = await instances()
         assert await is_let_in(one)
-        assert one.app._agreement.ignored == 1
+        assert one.app.ignored == 1
         await kills(one).add(RED)
         assert await is_refused(one)
         client.delete(name)

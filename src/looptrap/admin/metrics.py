@@ -131,6 +131,11 @@ class GatewayCollector(Collector):
         for name, help_text in SHARED.items():
             value = getattr(shared, name) if shared is not None else 0
             yield CounterMetricFamily(f"looptrap_store_{name}", help_text, value=value)
+        yield CounterMetricFamily(
+            "looptrap_store_ignored",
+            "Entries that instances share and that could not be used.",
+            value=self._app.ignored,
+        )
 
     def _capture(self) -> Metric:
         capture = self._app.capture

@@ -30,17 +30,20 @@ _PROMPTS = (b"user" + SEPARATOR, SEPARATOR + SEPARATOR)
 _STAMP = rb"\d{4}-\d\d-\d\d[t ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?(?:z|utc|[+-]\d\d:?\d\d))?"
 _CLOCK = rb"\d\d?:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?[ap]m)?"
 _COUNTER = re.compile(
-    rb"[ _]?(?:no\.?|number|count)?[\"']?[ :=#(\[]{0,3}[\"']?"
+    rb"[ :=#(\[\"'._]{0,4}"
     rb"((?=[0-9a-f-]{0,36}\d)[0-9a-f-]{1,36}\b(?: ?(?:/|of) ?\d+)?)"
 )
-_TIME = re.compile(rb"[\"']?[ :=(\[]{0,3}[\"']?(%b|%b)" % (_STAMP, _CLOCK))
+_TIME = re.compile(rb"[ :=#(\[\"'._]{0,4}(%b|%b)" % (_STAMP, _CLOCK))
 _DATED = re.compile(rb"[\[(]?%b[\])]?[ :-]*" % _STAMP)
 """A prompt that begins with when it was asked."""
 
 _LABELS = {
     b"attempt": _COUNTER,
     b"attempts": _COUNTER,
+    b"attempt no": _COUNTER,
+    b"attempt number": _COUNTER,
     b"retry": _COUNTER,
+    b"retry count": _COUNTER,
     b"nonce": _COUNTER,
     b"request id": _COUNTER,
     b"request_id": _COUNTER,
@@ -51,7 +54,7 @@ _LABELS = {
 """What names a thing that a retry changes by itself, and what must follow there."""
 
 _NAMES = tuple(_LABELS)
-_BETWEEN = b" :=#([\"'_"
+_BETWEEN = b" :=#([\"'._"
 _HEX = b"0123456789abcdef-"
 _OPENINGS = frozenset(bytes([byte]) for byte in b"0123456789[(")
 _DIGITS = bytes(0x30 if byte in b"0123456789" else 0x2E for byte in range(256))

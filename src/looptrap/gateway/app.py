@@ -162,6 +162,11 @@ class App:
             return given_secret(self._env) or secrets.token_bytes(32)
         return digest_secret(self._state, self._env)
 
+    @property
+    def ignored(self) -> int:
+        """How many entries that instances share could not be used."""
+        return self._agreement.ignored
+
     def _new_agreement(self) -> Agreement:
         return Agreement(
             self.store if isinstance(self.store, RedisStore) else None,

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from looptrap.call.model import Call
-from looptrap.detect.fingerprint import key_of
 from looptrap.guard import Guard, Plan, Ticket
-from looptrap.guard.plan import HISTORY_WINDOW
+from looptrap.guard.plan import release
 from looptrap.policy.action import Action
 from looptrap.policy.verdict import Verdict
 from looptrap.store.memory import MemoryStore
@@ -42,15 +41,7 @@ class Judge:
 
     def at_once(self, guard: Guard, call: Call, now: float) -> Ticket:
         """Judge a call by what is counted here."""
-        plan, store = guard.plan(call, now), self._memory
-        retry = call.request.is_retry
-        counts = store.hit(plan.hits, now, retry=retry)
-        if plan.follows and (more := guard.follow(plan, counts)):
-            counts += store.hit(more, now, retry=retry)
-        ticket = guard.judge(plan, counts)
-        if ticket.trips:
-            store.trip(ticket.trips, now)
-        return ticket
+        return guard.decide(call, now, self._memory)
 
     def later(self, guard: Guard, call: Call, now: float, then: Then) -> None:
         """Judge a call by what all instances count; `then` gets its ticket, once."""
@@ -63,17 +54,15 @@ class Judge:
 
     async def release(self, fingerprint: str, now: float) -> bool:
         """Let the next call of a fingerprint pass, on all instances; say whether it was known."""
-        key, is_history = key_of(fingerprint)
-        # As if a history had been refused and waited out: the next one is the probe.
-        probe = [Hit(key, HISTORY_WINDOW)]
+        key, after = release(fingerprint)
         if self._shared is None:
             known = self._memory.release(key)
-            if known and is_history:
-                self._memory.hit(probe, now)
+            if known:
+                self._memory.hit(after, now)
             return known
         known = await self._shared.release(key)
-        if known and is_history:
-            self._shared.ask(probe, None, retry=False, then=lambda _counts, _is_local: None)
+        if known and after:
+            self._shared.ask(after, None, retry=False, then=lambda _counts, _is_local: None)
         return known
 
 

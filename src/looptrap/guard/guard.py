@@ -14,7 +14,7 @@ from looptrap.call.body import read_body
 from looptrap.call.header import PROGRESS, SESSION_HEADERS, is_retry, session_of
 from looptrap.call.model import Call, Outcome
 from looptrap.detect import near
-from looptrap.detect.fingerprint import Fingerprint, key_of
+from looptrap.detect.fingerprint import Fingerprint
 from looptrap.detect.trajectory import is_fresh
 from looptrap.errors import LoopDetectedError
 from looptrap.guard import judge, plan
@@ -166,14 +166,18 @@ class Guard:
 
     def admit(self, call: Call, now: float) -> Ticket:
         """Plan, count and judge in one go, with this guard's own store. Thread-safe."""
-        planned, retry = self.plan(call, now), call.request.is_retry
         with self._lock:
-            counts = self.store.hit(planned.hits, now, retry=retry)
-            if planned.follows and (more := self.follow(planned, counts)):
-                counts += self.store.hit(more, now, retry=retry)
-            ticket = self.judge(planned, counts)
-            if ticket.trips:
-                self.store.trip(ticket.trips, now)
+            return self.decide(call, now, self.store)
+
+    def decide(self, call: Call, now: float, store: MemoryStore) -> Ticket:
+        """Plan, count and judge in one go, with a store that answers at once."""
+        planned, retry = self.plan(call, now), call.request.is_retry
+        counts = store.hit(planned.hits, now, retry=retry)
+        if planned.follows and (more := self.follow(planned, counts)):
+            counts += store.hit(more, now, retry=retry)
+        ticket = self.judge(planned, counts)
+        if ticket.trips:
+            store.trip(ticket.trips, now)
         return ticket
 
     def check(
@@ -217,11 +221,9 @@ class Guard:
 
     def release(self, fingerprint: str, now: float | None = None) -> bool:
         """Let the next call of a fingerprint pass; say whether it was known."""
-        key, is_history = key_of(fingerprint)
+        key, after = plan.release(fingerprint)
         with self._lock:
             known = self.store.release(key)
-            if known and is_history:
-                # As if it had been refused and waited out: the next one is the probe.
-                now = time.time() if now is None else now
-                self.store.hit([Hit(key, plan.HISTORY_WINDOW)], now)
+            if known:
+                self.store.hit(after, time.time() if now is None else now)
         return known

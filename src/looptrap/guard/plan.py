@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from looptrap.call.model import Call
 from looptrap.detect import near
-from looptrap.detect.fingerprint import Fingerprint
+from looptrap.detect.fingerprint import Fingerprint, key_of
 from looptrap.detect.trajectory import Trajectory
 from looptrap.detect.window import Window, WindowKind
 from looptrap.guard.model import Plan, Recall, Seen
@@ -52,6 +52,15 @@ def read(plan: Plan, watches: Sequence[Reading], tools: Mapping[str, ToolRule], 
             plan.hits.append(Hit(key, HISTORY_WINDOW))
         found.append(Seen(watch, evidence, key, place))
     plan.seen = found
+
+
+def release(fingerprint: str) -> tuple[bytes, Sequence[Hit]]:
+    """Return the key that a fingerprint names, and what to hit once that is forgotten.
+
+    A history is then as if it had been refused and waited out: the next one is the probe.
+    """
+    key, is_history = key_of(fingerprint)
+    return key, [Hit(key, HISTORY_WINDOW)] if is_history else []
 
 
 def await_progress(plan: Plan, watches: Sequence[Reading], fingerprint: Fingerprint) -> None:

@@ -47,7 +47,7 @@ class Trip(msgspec.Struct, frozen=True, gc=False):
 
 
 class Store(Protocol):
-    """Counts hits, remembers cooldowns. A store that answers later has the same methods."""
+    """Counts hits, remembers cooldowns; one that is shared answers later, but no otherwise."""
 
     def hit(self, hits: Sequence[Hit], now: float, *, retry: bool = False) -> Sequence[Count]:
         """Record all hits of one call and return their counts, in order.
