@@ -3,7 +3,10 @@
 LooptrapError
 ├── ConfigError          the configuration cannot be used; lists every mistake at once
 ├── CallError            a call handed to the library cannot be read
-└── LoopDetectedError    the call was refused: the agent is going in circles
+├── LoopDetectedError    the call was refused: the agent is going in circles
+├── AllProvidersFailed   every link of a chain failed or was skipped; says why, link by link
+├── GiveUp               a turn ended early; its marker lets an orchestrator requeue it
+└── IdempotencyError     a mutating call cannot be made, or repeated, safely
 """
 
 from __future__ import annotations
@@ -60,3 +63,28 @@ class LoopDetectedError(LooptrapError):
         self.fingerprint = fingerprint
         self.rule = rule
         self.evidence = tuple(evidence)
+
+
+class AllProvidersFailed(LooptrapError):  # noqa: N818 - an outcome, named as people say it
+    """Every link of a chain failed or was skipped; `reasons` has each link's name and failure."""
+
+    def __init__(
+        self, reasons: Sequence[tuple[str, Any]], *, retry_after: float | None = None
+    ) -> None:
+        self.reasons = tuple(reasons)
+        self.retry_after = retry_after
+        """The seconds after which asking again may help; None where nobody said."""
+        told = "; ".join(f"{link}: {failure}" for link, failure in self.reasons)
+        super().__init__(f"all providers failed: {told}")
+
+
+class GiveUp(LooptrapError):  # noqa: N818 - what a turn does, not a fault
+    """A turn ended early; `marker` is serialisable and says where, why and what was spent."""
+
+    def __init__(self, marker: Any) -> None:
+        super().__init__(f"gave up: {marker}")
+        self.marker = marker
+
+
+class IdempotencyError(LooptrapError):
+    """A mutating call cannot be made, or repeated, safely."""

@@ -1,0 +1,87 @@
+"""The policy as tenacity's strategies: `retry`, `wait` and `stop`.
+
+    policy = RetryPolicy()
+
+    @tenacity.retry(
+        retry=retry_if_worth(policy),
+        wait=wait_policy(policy),
+        stop=stop_policy(policy),
+        reraise=True,
+    )
+    def ask(): ...
+
+Hand all three the same policy. Circuits, chains and turns are not tenacity's: there is `retrying`.
+"""
+
+from __future__ import annotations
+
+from weakref import WeakKeyDictionary
+
+import tenacity
+from tenacity.retry import retry_base
+from tenacity.stop import stop_base
+from tenacity.wait import wait_base
+
+from looptrap.retry.attempt import under_way
+from looptrap.retry.failure import Failure
+from looptrap.retry.policy import RetryPolicy
+from looptrap.retry.timing import timing_here
+
+
+class retry_if_worth(retry_base):  # noqa: N801 - tenacity's strategies are named like functions
+    """Retry what the policy classifies as worth it; inside another's attempt, nothing."""
+
+    def __init__(self, policy: RetryPolicy = RetryPolicy()) -> None:  # noqa: B008 - frozen
+        self._policy = policy
+
+    def __call__(self, retry_state: tenacity.RetryCallState) -> bool:
+        failure = _failure_of(retry_state, self._policy)
+        return failure is not None and failure.is_retryable and under_way() is None
+
+
+class wait_policy(wait_base):  # noqa: N801
+    """Wait as the policy's backoff says, Retry-After included."""
+
+    def __init__(self, policy: RetryPolicy = RetryPolicy()) -> None:  # noqa: B008
+        self._policy = policy
+
+    def __call__(self, retry_state: tenacity.RetryCallState) -> float:
+        failure = _failure_of(retry_state, self._policy)
+        if failure is None:
+            return 0.0
+        chance = timing_here().chance()
+        # Where it asks for more than is waited for, `stop_policy` ends it: nobody waits this long.
+        asked = self._policy.backoff.wait(retry_state.attempt_number, failure, chance)
+        return failure.retry_after or 0.0 if asked is None else asked
+
+
+class stop_policy(stop_base):  # noqa: N801
+    """Stop at the policy's attempts and deadline, and when a provider asks for too long a wait."""
+
+    def __init__(self, policy: RetryPolicy = RetryPolicy()) -> None:  # noqa: B008
+        self._policy = policy
+        # One strategy serves all calls: what each has met is kept by its state, and goes with it.
+        self._met: WeakKeyDictionary[tenacity.RetryCallState, list[Failure]] = WeakKeyDictionary()
+
+    def __call__(self, retry_state: tenacity.RetryCallState) -> bool:
+        policy, failure = self._policy, _failure_of(retry_state, self._policy)
+        if failure is not None:
+            met = self._met.setdefault(retry_state, [])
+            met.append(failure)
+            if (
+                sum(one.bucket == "server" for one in met) >= policy.server_attempts
+                or sum(one.is_timeout for one in met) >= policy.timeout_attempts
+                or policy.backoff.wait(retry_state.attempt_number, failure, 0.0) is None
+            ):
+                return True
+        if retry_state.attempt_number >= policy.attempts:
+            return True
+        spent = (retry_state.seconds_since_start or 0.0) + retry_state.upcoming_sleep
+        return policy.deadline is not None and spent >= policy.deadline
+
+
+def _failure_of(retry_state: tenacity.RetryCallState, policy: RetryPolicy) -> Failure | None:
+    """Return how the latest attempt failed; None where it did not."""
+    outcome = retry_state.outcome
+    error = outcome.exception() if outcome is not None else None
+    return None if error is None else policy.classifiers.classify(error, timing_here().wall())

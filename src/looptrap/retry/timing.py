@@ -1,0 +1,77 @@
+"""Time and chance: what drivers wait with, and what tests put in its place."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """Clocks, ways to wait, and chance; each can be replaced."""
+
+    clock: Callable[[], float] = time.monotonic
+    wall: Callable[[], float] = time.time
+    """The time of day, for a Retry-After that is a date."""
+    sleep: Callable[[float], None] = time.sleep
+    sleep_async: Callable[[float], Awaitable[None]] = asyncio.sleep
+    chance: Callable[[], float] = random.random
+    """From 0 to 1: the jitter."""
+
+
+_HERE: ContextVar[Timing] = ContextVar("looptrap_retry_timing", default=Timing())  # noqa: B039
+
+
+def timing_here() -> Timing:
+    """Return the real time, or that of a test around this."""
+    return _HERE.get()
+
+
+class Rehearsal:
+    """Time that passes only when somebody waits, or a test says so."""
+
+    def __init__(self, chance: float) -> None:
+        self.waits: list[float] = []
+        """The seconds of every wait, in order."""
+        self.now = 0.0
+        self.timing = Timing(
+            clock=lambda: self.now,
+            sleep=self._sleep,
+            sleep_async=self._sleep_async,
+            chance=lambda: chance,
+        )
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now += seconds
+
+    def _sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self.advance(seconds)
+
+    async def _sleep_async(self, seconds: float) -> None:
+        self._sleep(seconds)
+        await asyncio.sleep(0)  # others get their turn, as in a real wait
+
+
+@contextmanager
+def testing(chance: float = 1.0) -> Iterator[Rehearsal]:  # noqa: PT028 - no test
+    """Wait for nothing in here, and record what would have been waited for.
+
+    It holds for this context alone: threads and tasks of others go on in real time. The `chance`
+    of 1 makes every backoff as long as it can be.
+    """
+    rehearsal = Rehearsal(chance)
+    token = _HERE.set(rehearsal.timing)
+    try:
+        yield rehearsal
+    finally:
+        _HERE.reset(token)
+
+
+testing.__test__ = False  # type: ignore[attr-defined]  # pytest takes what begins with "test" for one

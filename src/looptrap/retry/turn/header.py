@@ -1,0 +1,131 @@
+"""Headers: how a turn goes to another process, and what is believed when one comes.
+
+`X-Looptrap-Turn` is the id. W3C `baggage` says it again, for what passes through services that
+know nothing of Looptrap, with what is left of every limit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from math import inf
+from typing import Any, Protocol
+from urllib.parse import unquote
+
+import msgspec
+
+from looptrap.retry.turn.account import Limits
+
+TURN = "X-Looptrap-Turn"
+BAGGAGE = "baggage"
+
+
+class HasItems(Protocol):
+    """What servers and clients call headers: mappings, and messages that are none."""
+
+    def items(self) -> Iterable[tuple[Any, Any]]: ...
+
+
+Headers = HasItems | Sequence[tuple[str, str]] | Sequence[tuple[bytes, bytes]]
+"""Header names and values, as text or as bytes."""
+
+_PREFIX = "looptrap."
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_MOST_BAGGAGE = 8_192
+"""What W3C asks everybody to pass on; of more, only the beginning is read."""
+
+
+class Carried(msgspec.Struct, frozen=True):
+    """A turn that came in headers: its id, and what its sender has left."""
+
+    turn: str
+    left: Mapping[str, float]
+
+    def lower(self, limits: Limits) -> Limits:
+        """Return limits with what was carried, where that is lower: nobody raises ours."""
+        own = {name: getattr(limits, name) for name in _WHOLE}
+        for name, value in self.left.items():
+            if own[name] is None or value < own[name]:
+                own[name] = int(value) if _WHOLE[name] else value
+        return Limits(**own)
+
+
+_WHOLE: Mapping[str, bool] = {
+    "steps": True,
+    "deadline": False,
+    "tool_calls": True,
+    "tokens": True,
+    "usd": False,
+    "corrections": True,
+}
+"""What is carried, and whether it is a whole number."""
+
+
+def is_id(text: str) -> bool:
+    """Say whether a text can name a turn."""
+    return _ID.fullmatch(text) is not None
+
+
+def write(turn: str, left: Limits, baggage: str = "") -> dict[str, str]:
+    """Return the headers of a turn; `baggage` of others travels along."""
+    ours = [f"{_PREFIX}turn={turn}"]
+    for name, is_whole in _WHOLE.items():
+        value = getattr(left, name)
+        if value is not None:
+            ours.append(f"{_PREFIX}{name}={value}" if is_whole else f"{_PREFIX}{name}={value:.6f}")
+    others = [one for one in _members(baggage) if not one.startswith(_PREFIX)]
+    return {TURN: turn, BAGGAGE: ",".join(ours + others)}
+
+
+def read(headers: Headers) -> Carried | None:
+    """Return the turn that headers carry; None where there is none, or nothing to be believed."""
+    try:
+        found = list(_pairs(headers))
+    except (TypeError, ValueError, AttributeError):
+        return None
+    entries = _entries(",".join(value for name, value in found if name == BAGGAGE))
+    ids = [value.strip() for name, value in found if name == TURN.lower()]
+    turn = ids[0] if ids else entries.get("turn", "")
+    if not is_id(turn) or entries.get("turn", turn) != turn:
+        return None
+    left = {name: number for name in _WHOLE if (number := _number(entries.get(name))) is not None}
+    return Carried(turn, left)
+
+
+def _pairs(headers: Headers) -> Iterable[tuple[str, str]]:
+    items: Iterable[tuple[Any, Any]]
+    items = headers if isinstance(headers, Sequence) else headers.items()
+    for name, value in items:
+        yield _text(name).lower(), _text(value)
+
+
+def _text(value: Any) -> str:
+    """Return a name or value as text; what is neither text nor bytes says nothing."""
+    if isinstance(value, bytes):
+        return value.decode("latin-1")
+    return value if isinstance(value, str) else ""
+
+
+def _members(baggage: str) -> list[str]:
+    return [one.strip() for one in baggage[:_MOST_BAGGAGE].split(",") if one.strip()]
+
+
+def _entries(baggage: str) -> dict[str, str]:
+    """Return our entries, the first of each name, without their properties."""
+    found: dict[str, str] = {}
+    for member in _members(baggage):
+        name, _, value = member.partition(";")[0].partition("=")
+        if name.strip().startswith(_PREFIX):
+            found.setdefault(name.strip().removeprefix(_PREFIX), unquote(value.strip()))
+    return found
+
+
+def _number(text: str | None) -> float | None:
+    """Return a number that can be a limit; None for anything else."""
+    if text is None or len(text) > 32:
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if 0 <= number < inf else None

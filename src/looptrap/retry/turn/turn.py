@@ -1,0 +1,295 @@
+"""Turns: one answer to a user, with all its steps, attempts and tool calls, on one budget."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from inspect import isawaitable
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypedDict, TypeVar, Unpack, overload
+
+from msgspec.structs import replace
+
+from looptrap.errors import ConfigError
+from looptrap.retry.attempt import Attempt
+from looptrap.retry.breakers import Breakers
+from looptrap.retry.chain import Chain, Link
+from looptrap.retry.drive import Means
+from looptrap.retry.hook import Hook
+from looptrap.retry.idempotency.key import idempotent
+from looptrap.retry.policy import RetryPolicy
+from looptrap.retry.timing import Timing, timing_here
+from looptrap.retry.turn import header
+from looptrap.retry.turn.account import Account, Limits
+from looptrap.retry.turn.corrective import corrective_prompt
+from looptrap.retry.turn.loop_check import LoopCheck
+from looptrap.retry.turn.marker import Spent
+from looptrap.retry.turn.run import Run
+from looptrap.retry.turn.step import Step
+
+P = ParamSpec("P")
+T = TypeVar("T")
+M = TypeVar("M")
+A = TypeVar("A")
+R = TypeVar("R")
+
+_CURRENT: ContextVar[Turn | None] = ContextVar("looptrap_retry_turn", default=None)
+_DECISION: ContextVar[str] = ContextVar("looptrap_retry_decision", default="")
+
+
+class Options(TypedDict, total=False):
+    """What a turn can be given, by keyword."""
+
+    steps: int
+    attempts: int
+    deadline: float
+    tool_calls: int
+    tokens: int | None
+    usd: float | None
+    corrections: int
+    policy: RetryPolicy
+    breakers: Breakers | None
+    hooks: Sequence[Hook]
+    timing: Timing | None
+    id: str
+
+
+def current_turn() -> Turn | None:
+    """Return the turn that this runs in."""
+    return _CURRENT.get()
+
+
+class Turn:
+    """One answer to a user: `with Turn() as turn`, or `async with Turn() as turn`.
+
+    Inside another turn it is a part of that one: whatever it takes counts for both.
+    """
+
+    def __init__(
+        self,
+        *,
+        steps: int = 8,
+        attempts: int = 3,
+        deadline: float = 90.0,
+        tool_calls: int = 15,
+        tokens: int | None = None,
+        usd: float | None = None,
+        corrections: int = 1,
+        policy: RetryPolicy = RetryPolicy(),  # noqa: B008 - frozen
+        breakers: Breakers | None = None,
+        hooks: Sequence[Hook] = (),
+        timing: Timing | None = None,
+        id: str = "",
+    ) -> None:
+        """Set what the turn may take; `attempts` is for each step, and each link of a chain."""
+        if id and not header.is_id(id):
+            raise ConfigError(f"turn: id is {id!r}, must be letters, digits, '-' or '_', up to 64")
+        self._limits = Limits(
+            steps=steps,
+            deadline=deadline,
+            tool_calls=tool_calls,
+            tokens=tokens,
+            usd=usd,
+            corrections=corrections,
+        )
+        policy = replace(policy, attempts=min(policy.attempts, attempts))
+        self._means = Means(policy=policy, breakers=breakers, hooks=tuple(hooks), timing=timing)
+        self._id = self._scope = id or secrets.token_hex(8)
+        self._elsewhere: Attempt | None = None
+        self._entered: Run | None = None
+        self._around: Turn | None = None
+        self._check = LoopCheck()
+
+    @classmethod
+    def from_headers(cls, headers: header.Headers, **options: Unpack[Options]) -> Self:
+        """Return the turn that a request belongs to; a new one where its headers name none.
+
+        What its sender has left may only lower the limits given here. The sender retries: in
+        here every call is attempted once.
+        """
+        carried = header.read(headers)
+        if carried is None:
+            return cls(**options)
+        options["id"] = carried.turn
+        turn = cls(**options)
+        turn._limits = carried.lower(turn._limits)
+        # Whoever guesses an id must not meet what others did under it.
+        turn._scope = f"{turn._id}.{secrets.token_hex(8)}"
+        turn._elsewhere = Attempt(None, 0, None)
+        return turn
+
+    # What it is, and has
+
+    @property
+    def id(self) -> str:
+        """The id, the same in all turns inside it and in other processes."""
+        return self._id if self._entered is None else self._entered.id
+
+    @property
+    def step(self) -> int:
+        """The number of the latest step; 0 before the first."""
+        return self._run.step
+
+    @property
+    def left(self) -> Limits:
+        """What may still be taken; `left.deadline` makes a time-out for a client."""
+        return self._run.account.left(self._run.timing.clock())
+
+    @property
+    def spent(self) -> Spent:
+        """What was taken so far."""
+        return self._run.account.spent(self._run.timing.clock())
+
+    def headers(self, baggage: str = "") -> dict[str, str]:
+        """Return the headers that let another process join; `baggage` of others travels along."""
+        return header.write(self.id, self.left, baggage)
+
+    # Steps
+
+    def call(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Make one step: call a function with retries; raises GiveUp when it fails for good.
+
+        A tool's failure is raised as it is, for the model to plan anew. So is every failure inside
+        another's attempt: its owner decides.
+        """
+        result: T = Step(self._run).call(fn, lambda _attempt: fn(*args, **kwargs))
+        return result
+
+    def failover(
+        self,
+        chain: Chain,
+        fn: Callable[Concatenate[Link, P], T],
+        /,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Make one step over a chain: the function gets the link to use as its first argument."""
+        make = lambda attempt: fn(attempt.link or chain.links[0], *args, **kwargs)  # noqa: E731
+        result: T = Step(self._run).call(fn, make, chain)
+        return result
+
+    @overload
+    def parsed(
+        self,
+        ask: Callable[[M], Awaitable[A]],
+        prompt: M,
+        parse: Callable[[A], R],
+        correct: Callable[[M, A, Exception], M] = ...,
+    ) -> Coroutine[Any, Any, R]: ...
+    @overload
+    def parsed(
+        self,
+        ask: Callable[[M], A],
+        prompt: M,
+        parse: Callable[[A], R],
+        correct: Callable[[M, A, Exception], M] = ...,
+    ) -> R: ...
+    def parsed(
+        self,
+        ask: Callable[[Any], Any],
+        prompt: Any,
+        parse: Callable[[Any], Any],
+        correct: Callable[[Any, Any, Exception], Any] = corrective_prompt,
+    ) -> Any:
+        """Make one step: ask, and read the answer; one that cannot be read is asked for anew.
+
+        That happens once a turn, with another prompt: `correct` makes it of the prompt, the answer
+        and the error.
+        """
+        return Step(self._run).ask(ask, prompt, parse, correct)
+
+    # Tools and money
+
+    def tool(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a tool, once, under an idempotency key of its own; what it raises is raised."""
+        number = self._run.begin_tool_call()
+        key = self.key(_DECISION.get() or f"#{number}")
+        with _as_decision(""), idempotent(key):
+            result = fn(*args, **kwargs)
+        return _awaited(key, result) if isawaitable(result) else result  # type: ignore[return-value]
+
+    @contextmanager
+    def decision(self, id: str) -> Iterator[None]:
+        """Name the model's decision that the tool in here is called for: its tool call's id."""
+        with _as_decision(id):
+            yield
+
+    def key(self, decision: str) -> str:
+        """Return the idempotency key of a decision in this step: `turn:step:decision`."""
+        return f"{self._run.scope}:{self._run.step}:{decision}"
+
+    def tool_message(self, name: str, arguments: object, result: object = None) -> str | None:
+        """Take note of a tool call; return what to tell the model when it goes in circles.
+
+        That is from the third time on that the same call brought the same result; without results
+        the arguments alone are compared.
+        """
+        return self._check.message(name, arguments, result)
+
+    def spend(self, *, tokens: int = 0, usd: float = 0.0) -> None:
+        """Take note of what was paid for; a budget that is spent refuses the next step or tool."""
+        if tokens < 0 or usd < 0:
+            raise ValueError(f"nothing is given back: tokens={tokens}, usd={usd}")
+        self._run.account.spend(tokens, usd)
+
+    # Beginning and end
+
+    def __enter__(self) -> Self:
+        if self._entered is not None:
+            raise RuntimeError("a turn is entered once: make another one")
+        around = self._around = _CURRENT.get()
+        timing = self._means.timing
+        if timing is None:
+            timing = timing_here() if around is None else around._run.timing
+        account = Account(
+            self._limits, timing.clock(), None if around is None else around._run.account
+        )
+        id, scope = (self._id, self._scope) if around is None else (around.id, around._run.scope)
+        self._entered = Run(id, scope, account, self._means, timing)
+        _CURRENT.set(self)
+        if self._elsewhere is not None:
+            self._elsewhere.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        error: BaseException | None,
+        _where: TracebackType | None,
+    ) -> None:
+        if self._elsewhere is not None:
+            self._elsewhere.__exit__(_kind, error, _where)
+        _CURRENT.set(self._around)
+
+    async def __aenter__(self) -> Self:
+        return self.__enter__()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        self.__exit__(kind, error, where)
+
+    @property
+    def _run(self) -> Run:
+        if self._entered is None:
+            raise RuntimeError("the turn has not begun: write `with Turn(…) as turn:`")
+        return self._entered
+
+
+@contextmanager
+def _as_decision(id: str) -> Iterator[None]:
+    token = _DECISION.set(id)
+    try:
+        yield
+    finally:
+        _DECISION.reset(token)
+
+
+async def _awaited(key: str, result: Awaitable[T]) -> T:
+    with _as_decision(""), idempotent(key):
+        return await result

@@ -1,0 +1,137 @@
+"""Breakers by provider and by credential."""
+
+import pytest
+
+from looptrap.errors import ConfigError
+from looptrap.retry.breakers import Breakers, Change, Key, Opening, opening_of
+from looptrap.retry.failure import Failure
+
+DOWN = Failure("server", "http_503", trips="provider")
+LIMITED = Failure("rate_limit", "rate_limited", trips="credential")
+WRONG = Failure("permanent", "http_400")
+
+
+def fail(breakers, failure, credential="mine", times=5, now=0.0):
+    changes = ()
+    for _ in range(times):
+        changes = breakers.done(breakers.allow("openai", credential, now), failure, now)
+    return changes
+
+
+def test_an_outage_closes_the_road_for_all():
+    breakers = Breakers()
+    assert fail(breakers, DOWN) == (Change(Key("openai"), "open", 60.0),)
+    assert breakers.allow("openai", "mine", 1.0) is None
+    assert breakers.allow("openai", "theirs", 1.0) is None
+    assert breakers.allow("anthropic", "mine", 1.0) is not None
+
+
+def test_one_tenants_limit_closes_it_for_that_tenant_only():
+    breakers = Breakers()
+    assert fail(breakers, LIMITED) == (Change(Key("openai", "mine"), "open", 60.0),)
+    assert breakers.allow("openai", "mine", 1.0) is None
+    assert breakers.retry_after("openai", "mine", 20.0) == 40.0
+    assert breakers.allow("openai", "theirs", 1.0) is not None
+    assert breakers.retry_after("openai", "theirs", 20.0) == 0.0
+
+
+def test_names_are_not_joined_into_others():
+    breakers = Breakers()
+    fail(breakers, LIMITED, credential="")
+    assert breakers.state(Key("openai", ""), 1.0) == "open"
+    assert breakers.state(Key("openai"), 1.0) == "closed"
+
+
+def test_permanent_failures_count_for_nothing():
+    breakers = Breakers()
+    assert fail(breakers, WRONG, times=50) == ()
+    fail(breakers, DOWN, times=4)
+    fail(breakers, WRONG, times=50)
+    assert fail(breakers, DOWN, times=1) != ()
+
+
+def test_an_outage_says_nothing_about_a_credentials_limit():
+    breakers = Breakers()
+    fail(breakers, LIMITED, times=4)
+    fail(breakers, DOWN, times=4)
+    assert [change.key for change in fail(breakers, LIMITED, times=1)] == [Key("openai", "mine")]
+
+
+def test_a_success_closes_and_says_so():
+    breakers = Breakers()
+    fail(breakers, DOWN)
+    probe = breakers.allow("openai", "mine", 60.0)
+    assert breakers.needs_claim(probe)
+    assert probe.probed == (Key("openai"),)
+    assert breakers.done(probe, None, 61.0) == (Change(Key("openai"), "closed"),)
+    assert not breakers.needs_claim(breakers.allow("openai", "mine", 61.0))
+
+
+def test_a_probe_is_handed_back_when_the_other_circuit_refuses():
+    breakers = Breakers()
+    fail(breakers, LIMITED, now=30.0)
+    fail(breakers, DOWN, credential="theirs")
+    assert breakers.allow("openai", "mine", 60.0) is None, "the credential's circuit is open"
+    assert breakers.allow("openai", "theirs", 60.0).is_probe
+
+
+def test_a_limit_met_by_a_probe_leaves_the_provider_half_open():
+    breakers = Breakers()
+    fail(breakers, DOWN)
+    breakers.done(breakers.allow("openai", "mine", 60.0), LIMITED, 60.0)
+    assert breakers.state(Key("openai"), 60.0) == "half_open"
+    assert breakers.allow("openai", "theirs", 60.0).is_probe
+
+
+def test_an_abandoned_probe_makes_room():
+    breakers = Breakers()
+    fail(breakers, DOWN)
+    breakers.abandon(breakers.allow("openai", "mine", 60.0), 60.5)
+    assert breakers.allow("openai", "mine", 60.5).is_probe
+
+
+def test_instances_tell_each_other_of_openings():
+    here, there = Breakers(), Breakers()
+    (change,) = fail(here, DOWN, now=1000.0)
+    opening = opening_of(change)
+    assert opening == Opening(Key("openai"), 60.0)
+    assert there.learn(opening, 5.0) == Change(Key("openai"), "open", 60.0)
+    assert there.learn(opening, 5.0) is None, "known already: nobody tells it on"
+    assert there.allow("openai", "mine", 64.9) is None
+    probe = there.allow("openai", "mine", 65.0)
+    there.deny(probe, 65.0)
+    assert there.allow("openai", "mine", 65.0) is None
+    assert opening_of(Change(Key("openai"), "closed")) is None
+
+
+def test_those_used_least_lately_are_forgotten():
+    breakers = Breakers(most=4)
+    fail(breakers, LIMITED, credential="one")
+    for name in ["two", "three", "four"]:
+        breakers.allow("openai", name, 1.0)
+    assert len(breakers) == 4
+    assert breakers.allow("openai", "one", 1.0) is not None
+    assert breakers.state(Key("openai", "four"), 1.0) == "closed"
+
+
+def test_a_circuit_in_use_is_not_forgotten():
+    breakers = Breakers(most=4)
+    fail(breakers, LIMITED, credential="one")
+    for name in ["two", "three", "four", "five"]:
+        assert breakers.allow("openai", "one", 1.0) is None
+        breakers.allow("openai", name, 1.0)
+    assert breakers.state(Key("openai", "one"), 1.0) == "open"
+
+
+def test_a_forgotten_circuits_late_outcome_reaches_nobody():
+    breakers = Breakers(threshold=1, most=2)
+    late = breakers.allow("openai", "one", 0.0)
+    breakers.allow("openai", "two", 0.0)
+    breakers.done(late, LIMITED, 0.0)
+    assert breakers.allow("openai", "one", 0.0) is not None
+
+
+@pytest.mark.parametrize("settings", [{"most": 1}, {"threshold": 0}, {"open_for": -1}], ids=str)
+def test_settings_that_make_no_sense_are_refused(settings):
+    with pytest.raises(ConfigError):
+        Breakers(**settings)

@@ -1,0 +1,164 @@
+"""Laws of courses and breakers together, over random faults in simulated time."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from looptrap.retry.breakers import Breakers, Key
+from looptrap.retry.chain import Chain, Link
+from looptrap.retry.course import Course, Failed, Wait
+from looptrap.retry.failure import Failure
+from looptrap.retry.policy import RetryPolicy
+
+OPEN_FOR = 60.0
+
+FAILURES = st.one_of(
+    st.builds(Failure, st.just("server"), st.just("http_503"), trips=st.just("provider")),
+    st.builds(
+        Failure,
+        st.just("server"),
+        st.just("timeout"),
+        is_timeout=st.just(True),
+        trips=st.just("provider"),
+    ),
+    st.builds(
+        Failure,
+        st.just("rate_limit"),
+        st.just("rate_limited"),
+        retry_after=st.none() | st.floats(0, 200),
+        trips=st.sampled_from(["provider", "credential"]),
+    ),
+    st.builds(Failure, st.sampled_from(["permanent", "tool"]), st.just("no")),
+)
+OUTCOMES = st.one_of(st.none(), FAILURES, FAILURES)
+POLICIES = st.builds(
+    RetryPolicy,
+    attempts=st.integers(1, 5),
+    server_attempts=st.integers(1, 4),
+    timeout_attempts=st.integers(1, 3),
+    deadline=st.none() | st.floats(0.1, 200),
+)
+CHAINS = st.lists(
+    st.builds(Link, st.sampled_from("ab"), st.just(None), st.sampled_from(["x", "y"])),
+    min_size=1,
+    max_size=3,
+).map(lambda links: Chain(tuple(links)))
+
+
+@given(st.data())
+def test_one_call_keeps_every_limit(data):
+    policy, chain = data.draw(POLICIES), data.draw(CHAINS)
+    breakers = data.draw(st.none() | st.builds(Breakers, threshold=st.integers(1, 3)))
+    ends = float("inf") if policy.deadline is None else policy.deadline
+    course, now, failed_at = Course(chain, policy, breakers, now=0.0), 0.0, []
+    while True:
+        step = course.next(now, data.draw(st.floats(0, 1)))
+        if isinstance(step, Failed):
+            break
+        if isinstance(step, Wait):
+            check_wait(step, failed_at[-1][1], policy, now, ends)
+            now += step.seconds
+            continue
+        assert now < ends
+        failure = data.draw(OUTCOMES)
+        now += data.draw(st.floats(0, 5))
+        if failure is None:
+            course.succeeded(now)
+            break
+        failed_at.append((step.attempt, failure))
+        course.failed(failure, now)
+    check_attempts([failure for _, failure in failed_at], chain, policy, course)
+    check_links(failed_at, policy)
+
+
+def check_wait(wait, failure, policy, now, ends):
+    asked = failure.retry_after or 0.0
+    assert failure.is_retryable, "what is permanent is never waited for"
+    assert asked <= min(wait.seconds, policy.backoff.longest_retry_after)
+    assert wait.seconds <= max(policy.backoff.cap, asked + policy.backoff.base)
+    assert now + wait.seconds < ends
+
+
+def check_attempts(failures, chain, policy, course):
+    assert len(failures) <= course.attempts <= policy.attempts * len(chain.links)
+    assert all(failure.is_retryable for failure in failures[:-1]), "permanent is never retried"
+
+
+def check_links(failed_at, policy):
+    """An attempt numbered 1 is the first at another link."""
+    links = []
+    for attempt, failure in failed_at:
+        links += [[]] if attempt == 1 else []
+        links[-1].append(failure)
+    for failures in links:
+        assert len(failures) <= policy.attempts
+        assert sum(failure.bucket == "server" for failure in failures) <= policy.server_attempts
+        assert sum(failure.is_timeout for failure in failures) <= policy.timeout_attempts
+
+
+LINKS = [Link(provider, None, credential) for provider in "ab" for credential in "xy"]
+SOME_CHAINS = [Chain((link,)) for link in LINKS] + [Chain((LINKS[0], LINKS[2]))]
+SOME_OUTCOMES = [
+    None,
+    Failure("server", "http_503", trips="provider"),
+    Failure("rate_limit", "rate_limited", trips="credential"),
+    Failure("permanent", "http_400"),
+]
+ACTS = st.lists(
+    st.tuples(
+        st.sampled_from(["call", "call", "end", "end", "cancel", "lose", "pass"]),
+        st.integers(0, 50),
+        st.sampled_from(SOME_CHAINS),
+        st.sampled_from(SOME_OUTCOMES),
+    ),
+    max_size=60,
+)
+"""What happens, to which of the calls under way or for how many seconds, and how it ends."""
+
+
+@given(ACTS, st.integers(1, 2))
+def test_many_calls_at_once_make_one_probe_and_no_circuit_sticks(acts, threshold):
+    breakers, now = Breakers(threshold, OPEN_FOR), 0.0
+    flying, probes = [], {}
+    for act, number, chain, outcome in acts:
+        if act == "pass":
+            now += number
+        elif act == "call":
+            course = Course(chain, RetryPolicy(), breakers, now=now)
+            step = course.next(now, 0.5)
+            if isinstance(step, Failed):
+                assert 0 < step.retry_after <= OPEN_FOR
+                continue
+            flying.append((course, step.permit))
+            for key in step.permit.probed:
+                _, until = probes.get(key, (None, now))
+                assert until <= now, "a second probe of one circuit"
+                probes[key] = (step.permit, now + OPEN_FOR)
+        elif flying:
+            course, permit = flying.pop(number % len(flying))
+            if act == "lose":
+                continue
+            if act == "cancel":
+                course.abandoned(now)
+            elif outcome is None:
+                course.succeeded(now)
+            else:
+                course.failed(outcome, now)
+            probes = {key: out for key, out in probes.items() if out[0] is not permit}
+    for provider in "ab":
+        for credential in "xy":
+            permit = breakers.allow(provider, credential, now + 2 * OPEN_FOR)
+            assert permit is not None
+            breakers.abandon(permit, now + 2 * OPEN_FOR)
+
+
+@given(st.lists(OUTCOMES, max_size=20))
+def test_late_outcomes_from_before_a_trip_change_nothing(outcomes):
+    breakers = Breakers(threshold=1)
+    late = [breakers.allow("a", "x", 0.0) for _ in outcomes]
+    down = Failure("server", "http_503", trips="provider")
+    breakers.done(breakers.allow("a", "y", 0.0), down, 0.0)
+    for permit, outcome in zip(late, outcomes, strict=True):
+        changes = breakers.done(permit, outcome, 30.0)
+        assert Key("a") not in [change.key for change in changes]
+    assert breakers.state(Key("a"), 30.0) == "open"
+    assert breakers.retry_after("a", "y", 30.0) == 30.0
