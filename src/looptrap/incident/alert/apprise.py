@@ -1,0 +1,120 @@
+"""Everything else: Discord, Teams, PagerDuty, e-mail, …, through the library Apprise.
+
+Apprise makes its own connections: it resolves hosts by itself, and uses proxies of the environment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import warnings
+from contextlib import suppress
+from functools import partial
+from threading import Thread
+from typing import Any
+
+from looptrap.incident.alert.address import is_number, is_public
+from looptrap.incident.alert.failure import DeliveryError
+from looptrap.incident.alert.message import Mood
+
+TIMEOUT = 15.0
+"""Seconds for one message: a mail server takes its time."""
+MOST_THREADS = 2
+"""A thread cannot be cut short: one that hangs is left alone, and these many are enough."""
+
+MISSING = 'needs Apprise: pip install "looptrap[apprise]"'
+
+
+class Notifier:
+    """Sends texts through one URL of Apprise's."""
+
+    def __init__(self, service: Any, timeout: float = TIMEOUT) -> None:
+        self._service = service
+        self._timeout = timeout
+        self._running = 0
+
+    @classmethod
+    def of(cls, url: str, *, allow_http: bool = False, allow_private: bool = False) -> Notifier:
+        """Read a URL; a ValueError says what is wrong and repeats nothing that may be secret."""
+        try:
+            import apprise
+        except ImportError:
+            raise ValueError(MISSING) from None
+        # Their own lines repeat ours, and say more of a URL than a log should hold.
+        for name in ("apprise", "urllib3"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        with warnings.catch_warnings(action="ignore"):  # all its plugins are loaded here
+            plugin: Any = apprise.Apprise.instantiate(url, suppress_exceptions=True)
+        if plugin is None:
+            raise ValueError("is not a URL that Apprise understands, such as discord://…")
+        plugin.redirects = False
+        if not allow_private:
+            _refuse_private(plugin)
+        if not allow_http and _is_in_the_clear(plugin):
+            raise ValueError(
+                f"is not encrypted, must be {_secure(plugin)}:// (allow_http = true lets it be)"
+            )
+        service = apprise.Apprise()
+        service.add(plugin)
+        return cls(partial(service.notify, body_format=apprise.NotifyFormat.TEXT))
+
+    async def notify(self, title: str, body: str, mood: Mood) -> None:
+        """Send a text, in a thread; a DeliveryError says that it did not get through."""
+        if self._running >= MOST_THREADS:
+            raise DeliveryError("Apprise is still busy with earlier messages")
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[bool] = loop.create_future()
+
+        def settle(is_sent: bool) -> None:
+            self._running -= 1
+            if not done.done():
+                done.set_result(is_sent)
+
+        def run() -> None:
+            is_sent = False
+            try:
+                is_sent = bool(self._service(title=title, body=body, notify_type=mood))
+            except Exception:  # noqa: BLE001 - a plugin's mistake is a failed delivery
+                is_sent = False
+            with suppress(RuntimeError):  # the loop may be closed by now
+                loop.call_soon_threadsafe(settle, is_sent)
+
+        self._running += 1
+        Thread(target=run, name="looptrap-apprise", daemon=True).start()
+        try:
+            async with asyncio.timeout(self._timeout):
+                is_sent = await done
+        except TimeoutError:
+            raise DeliveryError(f"Apprise took more than {self._timeout:g} s") from None
+        if not is_sent:
+            raise DeliveryError("Apprise could not deliver it")
+
+
+def _names_a_host(plugin: Any) -> bool:
+    """Tell whether the service's URLs say where to connect to; others hold tokens there."""
+    return any("{host}" in template for template in plugin.templates)
+
+
+def _refuse_private(plugin: Any) -> None:
+    if not _names_a_host(plugin):
+        return
+    for host in (getattr(plugin, "host", None), getattr(plugin, "smtp_host", None)):
+        if not isinstance(host, str) or not host:
+            continue
+        bare = host.strip("[]").rstrip(".").lower()
+        if (is_number(bare) and not is_public(bare)) or _is_local_name(bare):
+            raise ValueError(f"leads to {bare}, which is not public (allow_private = true lets it)")
+
+
+def _is_local_name(host: str) -> bool:
+    return host == "localhost" or host.endswith((".localhost", ".local", ".internal"))
+
+
+def _is_in_the_clear(plugin: Any) -> bool:
+    return _names_a_host(plugin) and bool(_secure(plugin)) and not plugin.secure
+
+
+def _secure(plugin: Any) -> str:
+    """Return the encrypted form of the service's scheme, where it has one."""
+    found = plugin.secure_protocol
+    return str((found if isinstance(found, str) else next(iter(found or ()), "")) or "")

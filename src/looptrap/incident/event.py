@@ -1,0 +1,135 @@
+"""Events: what people are told of incidents, and what happens around them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from math import ceil
+from typing import Any
+
+import msgspec
+
+from looptrap.incident.model import Event, EventName, Incident
+from looptrap.policy.action import Action
+
+NOTICED_TOGETHER = 300.0
+"""Seconds within which instances notice the same outage."""
+
+_DONE = {
+    "warn": "warned about",
+    "throttle": "slowed down",
+    "nudge": "nudged",
+    "stop": "stopped",
+    "block": "blocked",
+}
+
+
+def event_id(name: EventName, *about: str) -> str:
+    """Return an id that is the same on all instances and at every attempt."""
+    text = "\0".join((name, *about))
+    return f"evt_{blake2b(text.encode('utf-8', 'surrogatepass'), digest_size=16).hexdigest()}"
+
+
+def detected(incident: Incident, hits: int) -> Event:
+    """Return that a loop was found."""
+    return _of_loop("loop.detected", incident, hits, "detected", "Loop detected")
+
+
+def escalated(incident: Incident, hits: int) -> Event:
+    """Return that it has gone on, and how far."""
+    title = f"Loop goes on, at {incident.stage} times its threshold"
+    return _of_loop("loop.escalated", incident, hits, f"{incident.stage}x", title)
+
+
+def resolved(parts: Sequence[Incident], now: float, hits: int) -> Event:
+    """Return that it is over; `parts` is what the instances saw of it."""
+    whole = max(parts, key=lambda part: (Action(part.action).severity, part.last))
+    whole = msgspec.structs.replace(
+        whole,
+        opened=min(part.opened for part in parts),
+        last=max(part.last for part in parts),
+        closed=now,
+        **{name: sum(getattr(part, name) for part in parts) for name in _SUMMED},
+    )
+    return _of_loop("loop.resolved", whole, hits, "resolved", "Loop is over", now)
+
+
+_SUMMED = ("calls", "refused", "input_tokens", "output_tokens", "saved_tokens")
+
+
+def renamed(event: Event, incident_id: str) -> Event:
+    """Return the same event of an incident that is called otherwise."""
+    return msgspec.structs.replace(
+        event,
+        id=event_id(event.name, incident_id, event.stage),
+        incident=incident_id,
+        data={**event.data, "incident_id": incident_id},
+    )
+
+
+def store_degraded(since: float) -> Event:
+    """Return that the shared store is away; instances that notice together tell it as one."""
+    return Event(
+        id=event_id("store.degraded", str(int(since // NOTICED_TOGETHER))),
+        name="store.degraded",
+        time=since,
+        stage="degraded",
+        title="The shared store cannot be reached: every instance counts alone",
+        data={"since": since},
+    )
+
+
+def _of_loop(
+    name: EventName,
+    incident: Incident,
+    hits: int,
+    stage: str,
+    title: str,
+    time: float | None = None,
+) -> Event:
+    would = "would have been " if incident.mode == "shadow" else ""
+    whose = f" of {incident.caller}" if incident.caller else ""
+    done = f"{would}{_DONE[incident.action]}"
+    return Event(
+        id=event_id(name, incident.id, stage),
+        name=name,
+        time=incident.last if time is None else time,
+        project=incident.project,
+        request_id=incident.request_id,
+        incident=incident.id,
+        stage=stage,
+        title=f"{title}: {hits} calls{whose}, {done} by {incident.rule}",
+        data=_data(incident, hits, stage),
+    )
+
+
+def _data(incident: Incident, hits: int, stage: str) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "incident_id": incident.id,
+        "stage": stage,
+        "fingerprint": incident.fingerprint,
+        "hit_count": hits,
+        "threshold": incident.threshold,
+        "model": incident.model,
+        "cooldown_seconds": ceil(incident.cooldown),
+        "action": incident.action,
+        "mode": incident.mode,
+        "policy": incident.policy,
+        "rule": incident.rule,
+        "signal": incident.signal,
+        "caller": incident.caller,
+        "session": incident.session,
+        "provider": incident.provider,
+        "message": incident.message,
+        "evidence": [msgspec.to_builtins(one) for one in incident.evidence],
+        "first_seen": incident.opened,
+        "last_seen": incident.last,
+        "calls": incident.calls,
+        "refused": incident.refused,
+        "input_tokens": incident.input_tokens,
+        "output_tokens": incident.output_tokens,
+        "saved_tokens": incident.saved_tokens,
+    }
+    if incident.closed is not None:
+        data["closed"] = incident.closed
+    return data

@@ -1,0 +1,23 @@
+"""History: incidents and the outbox, kept in SQLite by a thread that no request waits for.
+
+history    History: what is kept, and where
+writer     Writer: the thread that writes it
+part       what one instance saw of an incident, as a row; `merged`, what all saw
+query      incidents to be shown and followed
+letter     Letter: an event on its way through one channel
+outbox     Outbox: letters that wait to be delivered, and what became of them
+retention  what is dropped: the old, and what there is no room for
+rows       many rows as few statements
+database   Database: connections, transactions, what is done when the file is gone
+file       the file, and who can read it
+schema     tables, and how a file of an older version gets them
+"""
+
+from looptrap.incident.history.history import History
+from looptrap.incident.history.letter import Letter, Outgoing
+from looptrap.incident.history.outbox import Outbox
+from looptrap.incident.history.page import Page
+from looptrap.incident.history.part import merged
+from looptrap.incident.history.writer import Work, Writer
+
+__all__ = ["History", "Letter", "Outbox", "Outgoing", "Page", "Work", "Writer", "merged"]

@@ -1,0 +1,143 @@
+"""The history: incidents and the outbox, and where they are kept."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from secrets import token_hex
+from typing import TypeVar
+
+from looptrap.incident.history import letter, part, query, retention
+from looptrap.incident.history.database import Database
+from looptrap.incident.history.letter import Outgoing
+from looptrap.incident.history.outbox import Outbox
+from looptrap.incident.history.page import Page
+from looptrap.incident.history.query import IncidentState
+from looptrap.incident.history.rows import Row, insert
+from looptrap.incident.model import Incident
+from looptrap.incident.setting import IncidentSettings
+
+BURST, REST = 256, 0.002
+"""Rows made in one go, and seconds of rest after them: the gateway cannot run meanwhile."""
+
+log = logging.getLogger("looptrap")
+
+T = TypeVar("T")
+
+
+class History:
+    """What is kept of incidents, in a file that other processes may have open too.
+
+    Everything but `id` waits for the disk: call it from a thread. Without a `path` it is kept in
+    memory, for this process only.
+    """
+
+    def __init__(
+        self, path: str, settings: IncidentSettings, *, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.unwritable = 0
+        """Incidents and events that no row could be made of."""
+        self._settings = settings
+        self._clock = clock
+        self._database = Database(path, token_hex(8))
+        self.outbox = Outbox(self._database, clock)
+
+    @property
+    def id(self) -> str:
+        """What tells this history from all others: made once, with the file."""
+        return self._database.id
+
+    def open(self) -> None:
+        """Make or migrate the file; raise ConfigError where it cannot be used."""
+        self._database.open()
+
+    def close(self) -> None:
+        """Close the file; nothing can be asked or put any more."""
+        self._database.close()
+
+    def put(self, incidents: Iterable[Incident], events: Iterable[Outgoing] = ()) -> None:
+        """Keep parts of incidents as they are now, and events that are to be told: all or nothing.
+
+        An event that is there for a channel is not put there again. Raises sqlite3.Error.
+        """
+        now = self._clock()
+        parts = self._rows(incidents, lambda one: [part.row_of(one)])
+        letters = self._rows(events, lambda one: letter.rows_of(one, now))
+        if not parts and not letters:
+            return
+        with self._database.write() as connection:
+            insert(connection, part.PUT, parts)
+            insert(connection, letter.PUT, letters, letter.UNLESS_THERE)
+
+    def open_incidents(self, instance: str | None = None) -> list[Incident]:
+        """Return what that instance has open, or all have, the oldest first: to go on with it."""
+        whose, values = ("", ()) if instance is None else (" AND instance = ?", (instance,))
+        with self._database.read() as connection:
+            rows = connection.execute(
+                f"SELECT body FROM part WHERE closed IS NULL{whose} ORDER BY opened", values
+            )
+            return part.parts_of(body for (body,) in rows)
+
+    def incidents(
+        self,
+        *,
+        state: IncidentState = "all",
+        caller: str | None = None,
+        project: str | None = None,
+        session: str | None = None,
+        rule: str | None = None,
+        since: float | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[Incident]:
+        """Return a page of incidents, the latest opened first; `since` is about their last call.
+
+        An incident has a rule when some instance describes it by that. Raises ValueError for a
+        cursor that is none.
+        """
+        fitting = {"caller": caller, "project": project, "session": session, "rule": rule}
+        with self._database.read() as connection:
+            return query.incidents(connection, state, fitting, since, limit, cursor)
+
+    def incident(self, incident_id: str) -> Incident | None:
+        """Return the incident of that id, or the only one whose id begins so."""
+        with self._database.read() as connection:
+            return query.incident(connection, incident_id)
+
+    def changes(
+        self, after: int, limit: int = 100, *, instance: str | None = None
+    ) -> tuple[list[Incident], int]:
+        """Return what has changed since, in the order of changes, and where to go on after it.
+
+        With an `instance`, what that one saw; else what all saw, each incident once.
+        """
+        with self._database.read() as connection:
+            return query.changes(connection, after, limit, instance)
+
+    def last_change(self) -> int:
+        """Return where `changes` goes on from for what changes from now on."""
+        with self._database.read() as connection:
+            return query.last_change(connection)
+
+    def sweep(self) -> bool:
+        """Drop a slice of what is too old or too much; say whether there is more of it."""
+        with self._database.write() as connection:
+            is_more = retention.drop(connection, self._settings, self._clock())
+            surplus = retention.surplus(connection, self._settings.max_size)
+        if surplus:
+            self._database.shrink(min(surplus, retention.PAGES))
+        return is_more or surplus > retention.PAGES
+
+    def _rows(self, items: Iterable[T], rows_of: Callable[[T], list[Row]]) -> list[Row]:
+        """Make rows, with a rest now and then; what none can be made of is left out."""
+        found: list[Row] = []
+        for number, item in enumerate(items, 1):
+            try:
+                found += rows_of(item)
+            except (TypeError, ValueError, OverflowError) as error:
+                self.unwritable += 1
+                log.error("cannot be kept in the history: %s", type(error).__name__)
+            if not number % BURST:
+                time.sleep(REST)
+        return found

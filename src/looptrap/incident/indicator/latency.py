@@ -1,0 +1,159 @@
+"""Latency: the p95 of the time to first byte against its own baseline."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from math import exp, log
+
+from looptrap.incident.indicator.alarm import Alarm
+from looptrap.incident.indicator.latest import Latest
+from looptrap.incident.indicator.model import BACK, PANES, Rise, Scope
+
+LEAST = 20
+"""Answers in the window: fewer have no p95."""
+
+OUTLIERS = 4
+"""Slow answers that are chance: where there are few, the slowest twentieth is no more than that."""
+
+PLENTY = 100
+"""Answers in a window that move the baseline by a whole step; fewer move it by less."""
+
+LEARNING = 6
+"""Windows with enough answers before anything is compared; they move the baseline faster."""
+
+FIRST_STEP, STEP = 0.1, 0.01
+"""By how much one window may move the baseline, however slow its answers were."""
+
+QUICK = 0.1
+"""Seconds that nobody minds: below them nothing is slow."""
+
+MOST = 512
+"""Models of providers that are told apart."""
+
+MOST_A_PANE = 256
+"""Answers that are looked at in one pane."""
+
+LOWEST, WIDTH, BUCKETS = 0.001, log(1.1), 150
+"""Times are kept to a tenth of themselves: from a millisecond to half an hour."""
+
+
+def _bucket(seconds: float) -> int:
+    if seconds <= LOWEST:
+        return 0
+    return min(int(log(seconds / LOWEST) / WIDTH), BUCKETS - 1)
+
+
+def _seconds(bucket: int) -> float:
+    return LOWEST * exp((bucket + 0.5) * WIDTH)
+
+
+class _Model:
+    """The answers of one model of one provider."""
+
+    __slots__ = (
+        "_age", "_counts", "_panes", "answers", "baseline", "is_over", "learnt", "p95", "scope",
+        "values",
+    )  # fmt: skip
+
+    def __init__(self, key: tuple[str, str]) -> None:
+        self.scope = Scope(provider=key[0], model=key[1])
+        self.values: list[float] = []
+        """Of the pane that is open."""
+        self.answers = 0
+        self.p95 = 0.0
+        """Of the window, but for that pane."""
+        self.baseline = 0.0
+        self.learnt = 0
+        """How many windows made the baseline what it is."""
+        self.is_over = False
+        self._counts = [0] * BUCKETS
+        """How many answers of the window took how long."""
+        self._panes: deque[Counter[int]] = deque()
+        self._age = 0  # in panes, since the baseline was moved
+
+    @property
+    def ratio(self) -> float:
+        """How many times the baseline the p95 is; 0 where there is too little to say."""
+        is_known = self.learnt >= LEARNING and self.answers >= LEAST
+        return self.p95 / self.baseline if is_known else 0.0
+
+    def turn(self) -> None:
+        """Close a pane: its answers come in, those a window old go."""
+        new = Counter(map(_bucket, self.values))
+        self.values = []
+        self._panes.append(new)
+        old = self._panes.popleft() if len(self._panes) > PANES else Counter[int]()
+        for bucket, number in new.items():
+            self._counts[bucket] += number
+        for bucket, number in old.items():
+            self._counts[bucket] -= number
+        self.answers += new.total() - old.total()
+        if new or old:
+            self.p95 = self._measure()
+        self._age += 1
+        if self._age > PANES and self.answers >= LEAST:
+            self._learn()
+
+    def _measure(self) -> float:
+        above, slow = 0, max(self.answers * 0.05, OUTLIERS)
+        for bucket in range(BUCKETS - 1, -1, -1):
+            above += self._counts[bucket]
+            if above > slow:
+                return _seconds(bucket)
+        return 0.0
+
+    def _learn(self) -> None:
+        """Move the baseline towards the window's p95, by a step however far off that is.
+
+        So an hour of trouble hardly moves it, and what stays is the new normal after half a day.
+        """
+        step = FIRST_STEP if self.learnt < LEARNING else STEP
+        step = 1 + step * min(1.0, self.answers / PLENTY)
+        before = self.baseline or self.p95
+        self.baseline = min(max(self.p95, before / step), before * step)
+        self.learnt += 1
+        self._age = 0
+
+
+class Latencies:
+    """Measures how long providers take to begin their answers, by model."""
+
+    def __init__(self, alarm: Alarm) -> None:
+        self.worst = 0.0
+        """The highest p95, in times of its baseline."""
+        self._alarm = alarm
+        self._models: Latest[tuple[str, str], _Model] = Latest(_Model, MOST, self._leave)
+
+    def take(self, provider: str, model: str, seconds: float) -> None:
+        """Take the time of one answer."""
+        values = self._models[provider, model].values
+        if len(values) < MOST_A_PANE:
+            values.append(seconds)
+
+    def turn(self) -> None:
+        """Close a pane, and judge every model by the window that ends with it."""
+        worst = 0.0
+        for one in self._models.all():
+            one.turn()
+            self._judge(one)
+            worst = max(worst, one.ratio)
+        self.worst = worst
+
+    def _judge(self, one: _Model) -> None:
+        threshold = self._alarm.threshold
+        if one.is_over:
+            if one.p95 <= threshold * BACK * one.baseline:
+                self._leave(one)
+        elif one.ratio > threshold and one.p95 > QUICK:
+            one.is_over = True
+            self._alarm.rise(Rise(one.scope, one.ratio, _words(one)))
+
+    def _leave(self, one: _Model) -> None:
+        if one.is_over:
+            one.is_over = False
+            self._alarm.fall(one.scope)
+
+
+def _words(one: _Model) -> str:
+    waited = f"{one.scope} takes {one.p95:.2g} s to begin its answers (p95)"
+    return f"{waited}, {one.ratio:.1f} times its baseline of {one.baseline:.2g} s"

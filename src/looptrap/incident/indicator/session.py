@@ -1,0 +1,169 @@
+"""Sessions: tool calls a turn, and tokens against what other sessions use."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from looptrap.incident.indicator.alarm import Alarm
+from looptrap.incident.indicator.latest import Latest
+from looptrap.incident.indicator.model import BACK, PANES, Rise, Scope
+
+LEAST = 10
+"""Sessions that must be over before others are compared with their average."""
+
+LEARNING = 6 * PANES
+"""Panes that must be over, too: the first sessions to end are the short ones."""
+
+AVERAGED = 100
+"""The latest sessions of a group, whose average counts."""
+
+MOST = 20_000
+"""Sessions that are followed at a time."""
+
+MOST_GROUPS = 1_000
+
+
+class _Group:
+    """Sessions of one project; of one caller where there is none."""
+
+    __slots__ = ("_total", "_used", "began", "scope")
+
+    def __init__(self, scope: Scope, began: int) -> None:
+        self.scope = scope
+        self.began = began
+        """The pane in which it was first seen."""
+        self._used: deque[float] = deque()
+        self._total = 0.0
+
+    def average(self, pane: int) -> float:
+        """Return the tokens of an average session; 0 while too little is known."""
+        is_known = len(self._used) >= LEAST and pane >= self.began + LEARNING
+        return self._total / len(self._used) if is_known else 0.0
+
+    def add(self, tokens: float, most: float, pane: int) -> None:
+        """Count a session that is over, as one of at most `most` times the average.
+
+        So one that ran away does not hide the next, while what all come to use is soon normal.
+        """
+        average = self.average(pane)
+        tokens = min(tokens, most * average) if average else tokens
+        self._used.append(tokens)
+        self._total += tokens
+        if len(self._used) > AVERAGED:
+            self._total -= self._used.popleft()
+
+
+class _Session:
+    __slots__ = (
+        "began", "calls", "group", "has_many_calls", "has_many_tokens", "key", "pane", "tokens",
+    )  # fmt: skip
+
+    def __init__(self, key: tuple[str, str, str], group: _Group, began: int) -> None:
+        self.key = key
+        self.group = group
+        self.began = began
+        """The pane in which it was first seen."""
+        self.pane = -1
+        """The latest in which it was seen."""
+        self.calls = -1
+        """The most tool calls a turn in that pane."""
+        self.tokens = 0
+        self.has_many_calls = self.has_many_tokens = False
+
+
+class Sessions:
+    """Follows sessions until they have been quiet for a window; either alarm may be missing."""
+
+    def __init__(self, calls: Alarm | None, tokens: Alarm | None) -> None:
+        self._calls = calls
+        self._tokens = tokens
+        self._groups: Latest[Scope, _Group] = Latest(
+            lambda scope: _Group(scope, self._pane), MOST_GROUPS
+        )
+        self._sessions: Latest[tuple[str, str, str], _Session] = Latest(
+            self._begin, MOST, self._leave
+        )
+        self._pane = 0
+        self._peaks: deque[tuple[float, float]] = deque(maxlen=PANES)
+
+    @property
+    def worst_calls(self) -> float:
+        """The most tool calls a turn in the window."""
+        return max((calls for calls, _ in self._peaks), default=0.0)
+
+    @property
+    def worst_tokens(self) -> float:
+        """The most tokens of a session in the window, in times of the average."""
+        return max((tokens for _, tokens in self._peaks), default=0.0)
+
+    def take(self, caller: str, project: str, name: str, tokens: int, calls: int) -> None:
+        """Take what one call adds to its session."""
+        one = self._sessions[caller, project, name]
+        if one.pane != self._pane:
+            one.pane = self._pane
+            one.calls = calls
+        elif calls > one.calls:
+            one.calls = calls
+        one.tokens += tokens
+
+    def turn(self) -> None:
+        """Close a pane: judge the sessions seen in it, and end those quiet for a window."""
+        calls = tokens = 0.0
+        over = []
+        for one in self._sessions.all():
+            if one.pane == self._pane:
+                calls = max(calls, self._judge_calls(one))
+                tokens = max(tokens, self._judge_tokens(one))
+            elif one.pane <= self._pane - PANES:
+                over.append(one.key)
+                self._end(one)
+        self._sessions.forget(over)
+        self._peaks.append((calls, tokens))
+        self._pane += 1
+
+    def _begin(self, key: tuple[str, str, str]) -> _Session:
+        caller, project, _ = key
+        scope = Scope(project=project) if project else Scope(caller=caller)
+        return _Session(key, self._groups[scope], self._pane)
+
+    def _end(self, one: _Session) -> None:
+        # What was seen at the very beginning may have begun before.
+        if one.tokens and self._tokens is not None and one.began >= PANES:
+            one.group.add(one.tokens, self._tokens.threshold, self._pane)
+        self._leave(one)
+
+    def _leave(self, one: _Session) -> None:
+        if one.has_many_calls and self._calls is not None:
+            self._calls.fall(one.group.scope)
+        if one.has_many_tokens and self._tokens is not None:
+            self._tokens.fall(one.group.scope)
+        one.has_many_calls = one.has_many_tokens = False
+
+    def _judge_calls(self, one: _Session) -> float:
+        alarm, calls = self._calls, one.calls
+        if alarm is None:
+            return 0.0
+        if one.has_many_calls:
+            if 0 <= calls <= alarm.threshold * BACK:
+                one.has_many_calls = False
+                alarm.fall(one.group.scope)
+        elif calls > alarm.threshold:
+            one.has_many_calls = True
+            name = one.key[2]
+            words = f"Session {name} of {one.group.scope} made {calls} tool calls"
+            since = "since a person last spoke"
+            alarm.rise(Rise(one.group.scope, calls, f"{words} {since}", name))
+        return float(max(calls, 0))
+
+    def _judge_tokens(self, one: _Session) -> float:
+        alarm, average = self._tokens, one.group.average(self._pane)
+        if alarm is None or not average:
+            return 0.0
+        ratio = one.tokens / average
+        if ratio > alarm.threshold and not one.has_many_tokens:
+            one.has_many_tokens = True
+            name = one.key[2]
+            words = f"Session {name} of {one.group.scope} used {one.tokens:,} tokens"
+            times = f"{ratio:.1f} times the average of {average:,.0f}"
+            alarm.rise(Rise(one.group.scope, ratio, f"{words}, {times}", name))
+        return ratio

@@ -1,0 +1,92 @@
+"""Tool errors: the share of a caller's tool calls that failed."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from looptrap.incident.indicator.alarm import Alarm
+from looptrap.incident.indicator.latest import Latest
+from looptrap.incident.indicator.model import BACK, PANES, Rise, Scope
+
+LEAST = 10
+"""Tool calls in the window: one failure of one call is no alarm."""
+
+MOST = 5_000
+"""Callers that are told apart."""
+
+
+class _Caller:
+    __slots__ = ("_panes", "all_failed", "all_tools", "failed", "is_over", "key", "tools")
+
+    def __init__(self, key: tuple[str, str]) -> None:
+        self.key = key
+        self.tools = self.failed = 0
+        """In the pane that is open."""
+        self.all_tools = self.all_failed = 0
+        """In the window, but for that pane."""
+        self.is_over = False
+        self._panes: deque[tuple[int, int]] = deque()
+
+    @property
+    def scope(self) -> Scope:
+        return Scope(caller=self.key[0], project=self.key[1])
+
+    @property
+    def share(self) -> float:
+        return self.all_failed / self.all_tools if self.all_tools else 0.0
+
+    def turn(self) -> None:
+        """Close a pane: what it counted comes in, what is a window old goes."""
+        self._panes.append((self.tools, self.failed))
+        self.all_tools += self.tools
+        self.all_failed += self.failed
+        self.tools = self.failed = 0
+        if len(self._panes) > PANES:
+            tools, failed = self._panes.popleft()
+            self.all_tools -= tools
+            self.all_failed -= failed
+
+
+class ToolErrors:
+    """Counts tool calls and failures by caller, over the window."""
+
+    def __init__(self, alarm: Alarm) -> None:
+        self.worst = 0.0
+        """The highest share of a caller with enough tool calls."""
+        self._alarm = alarm
+        self._callers: Latest[tuple[str, str], _Caller] = Latest(_Caller, MOST, self._leave)
+
+    def take(self, caller: str, project: str, tools: int, failed: int) -> None:
+        """Count the tool calls of one round."""
+        one = self._callers[caller, project]
+        one.tools += tools
+        one.failed += failed
+
+    def turn(self) -> None:
+        """Close a pane, and judge every caller by the window that ends with it."""
+        worst, quiet = 0.0, []
+        for one in self._callers.all():
+            one.turn()
+            self._judge(one)
+            if one.all_tools >= LEAST:
+                worst = max(worst, one.share)
+            elif not one.all_tools:
+                quiet.append(one.key)
+        self.worst = worst
+        self._callers.forget(quiet)
+
+    def _judge(self, one: _Caller) -> None:
+        share, threshold = one.share, self._alarm.threshold
+        if one.is_over:
+            if share <= threshold * BACK:
+                self._leave(one)
+        elif share > threshold and one.all_tools >= LEAST:
+            one.is_over = True
+            counted = f"{one.all_failed} of {one.all_tools}"
+            words = f"{share:.0%} of the tool calls of {one.scope} failed ({counted})"
+            self._alarm.rise(Rise(one.scope, share, words))
+
+    def _leave(self, one: _Caller) -> None:
+        if one.is_over:
+            one.is_over = False
+            self._alarm.fall(one.scope)

@@ -1,0 +1,141 @@
+"""Sightings, incidents and events: what was decided, what it adds up to, what people are told."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from looptrap.detect.evidence import Evidence
+
+EventName = Literal[
+    "loop.detected",
+    "loop.escalated",
+    "loop.resolved",
+    "budget.threshold",
+    "budget.exceeded",
+    "breaker.opened",
+    "store.degraded",
+    "indicator.fired",
+]
+
+Mode = Literal["enforce", "shadow"]
+
+
+class Sighting(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """What a rule decided about one call, and what became of it. No prompt text."""
+
+    time: float
+    request_id: str = ""
+    caller: str = ""
+    project: str = ""
+    session: str = ""
+    """As the client named it, else derived: a digest of how its conversation begins."""
+    model: str = ""
+    dialect: str = ""
+    provider: str = ""
+    mode: Mode = "enforce"
+    reason: str = "loop_detected"
+    """Only of loops incidents are made."""
+    policy: str = ""
+    rule: str = ""
+    signal: str = ""
+    action: str = ""
+    """What was done; in shadow mode, what would have been."""
+    is_refused: bool = False
+    is_alarming: bool = True
+    """Whether people should hear of it: not of a warning before the rule does more."""
+    count: int = 0
+    threshold: int = 0
+    fingerprint: str = ""
+    cooldown: float = 0.0
+    message: str = ""
+    evidence: tuple[Evidence, ...] = ()
+    input_tokens: int = 0
+    """Of a call that passed, as its provider reported."""
+    output_tokens: int = 0
+    size: int = 0
+    """Bytes of the request: what a refused call would have cost is told from it."""
+
+
+class Step(msgspec.Struct, frozen=True, gc=False):
+    """One thing that happened in an incident: a new action or rule, another stage, its end."""
+
+    time: float
+    what: str
+    """`block`, `warn`, …, `stage 10`, `closed`."""
+    rule: str = ""
+    count: int = 0
+    fingerprint: str = ""
+
+
+class Incident(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Everything from a first trip to quiet, as far as one instance saw it.
+
+    What several instances saw of the same incident has the same `id` and is added up to be shown.
+    """
+
+    id: str
+    instance: str
+    """Who saw it: a name of this process and its history that no other has."""
+    key: str
+    """What makes further sightings part of it, while it is open: a digest."""
+    opened: float
+    last: float
+    closed: float | None = None
+    alarmed: float | None = None
+    """When people were to hear of it; None while it is only a warning."""
+    caller: str = ""
+    project: str = ""
+    session: str = ""
+    model: str = ""
+    dialect: str = ""
+    provider: str = ""
+    mode: Mode = "enforce"
+    policy: str = ""
+    rule: str = ""
+    signal: str = ""
+    action: str = ""
+    """The severest so far; rule, signal, count, message and evidence are of the latest such one."""
+    count: int = 0
+    threshold: int = 0
+    fingerprint: str = ""
+    cooldown: float = 0.0
+    message: str = ""
+    evidence: tuple[Evidence, ...] = ()
+    request_id: str = ""
+    """Of the latest call."""
+    calls: int = 0
+    """Calls that a rule acted on."""
+    before: int = 0
+    """Equal calls that came before the first of these, as its rule had counted them."""
+    refused: int = 0
+    stage: int = 0
+    """How far it has grown: 0, then 2, 10 and 100 times what it was when people heard of it."""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    """What calls of it that passed have used."""
+    saved_tokens: int = 0
+    """What refused calls would have used, about."""
+    spent_usd: float | None = None
+    saved_usd: float | None = None
+    steps: list[Step] = msgspec.field(default_factory=list)
+    """What happened, the latest last; of many, the first and the latest."""
+    fingerprints: list[str] = msgspec.field(default_factory=list)
+    """What was refused lately, the latest last: what a release has to name."""
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that people are told, once, through every channel that wants to hear of it."""
+
+    id: str
+    """The same whoever tells it and however often: receivers know by it what they have heard."""
+    name: EventName
+    time: float
+    project: str = ""
+    request_id: str = ""
+    incident: str = ""
+    stage: str = ""
+    title: str = ""
+    """One line for a person."""
+    data: dict[str, Any] = msgspec.field(default_factory=dict)

@@ -1,0 +1,89 @@
+"""An event in the forms in which it is sent."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.incident.alert.delivering import event
+
+from looptrap.incident.alert.message import facts, plain, timestamp, webhook_body
+
+
+def test_a_webhook_gets_the_documented_json():
+    assert webhook_body(event()) == (
+        b'{"event":"loop.detected","timestamp":"2026-11-06T21:20:00.250Z",'
+        b'"project_id":"research","request_id":"req-7","data":{"incident_id":"inc-1",'
+        b'"fingerprint":"v1:abc","hit_count":6,"model":"gpt-5.4-mini","cooldown_seconds":30}}'
+    )
+
+
+@given(data=st.dictionaries(st.text(max_size=9), st.text() | st.integers(-(2**63), 2**63)))
+def test_an_event_that_was_kept_as_json_gives_the_same_bytes(data):
+    one = event(data=data)
+    kept = msgspec.json.decode(msgspec.json.encode(one), type=type(one))
+    assert webhook_body(kept) == webhook_body(one)
+
+
+@pytest.mark.parametrize(
+    ("time", "told"),
+    [
+        pytest.param(0.0, "1970-01-01T00:00:00.000Z", id="the epoch"),
+        pytest.param(1_794_000_000.9996, "2026-11-06T21:20:00.999Z", id="never rounded up"),
+    ],
+)
+def test_times_are_told_in_utc_to_the_millisecond(time, told):
+    assert timestamp(time) == told
+
+
+def test_people_are_told_the_most_telling_first():
+    data = {"extra": 1, "hit_count": 12_000, "model": "m", "evidence": [{"what": "x"}], "none": ""}
+    assert list(facts(event(data=data))) == [
+        ("Project", "research"),
+        ("Model", "m"),
+        ("Hit count", "12,000"),
+        ("Extra", "1"),
+    ]
+
+
+def test_people_are_told_whom_an_indicator_is_about():
+    data = {"indicator": "tokens", "value": 3.25, "scope": {"caller": "key:ci"}, "window": 300.0}
+    assert list(facts(event(project="", data=data))) == [
+        ("Caller", "key:ci"),
+        ("Indicator", "tokens"),
+        ("Value", "3.25"),
+        ("Window", "300"),
+    ]
+
+
+def test_apprise_gets_a_title_a_text_and_a_mood():
+    title, text, mood = plain(event(name="loop.resolved", data={"message": "Over.", "model": "m"}))
+    assert title == "Loop detected: 6 calls of key:ci, blocked by identical-conversation"
+    assert text.splitlines() == [
+        "Over.",
+        "Project: research",
+        "Model: m",
+        "loop.resolved · incident inc-1 · request req-7 · 2026-11-06T21:20:00.250Z",
+    ]
+    assert mood == "success"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("@everyone", id="a call to everybody"),
+        pytest.param("<!channel>", id="a call of Slack's"),
+        pytest.param("<@U123>", id="a mention"),
+        pytest.param("*bold*", id="bold"),
+        pytest.param("[free money](https://evil.example)", id="a link"),
+        pytest.param("`code`", id="code"),
+        pytest.param("a\nFrom: boss@example.com\n\nb", id="another line"),
+        pytest.param("\u202egpj.exe\x1b[31m", id="what turns text around or colours it"),
+    ],
+)
+def test_a_name_is_only_a_name(name):
+    one = event(title=f"Loop of {name}", data={"model": name, "caller": name, "message": name})
+    title, text, _ = plain(one)
+    for line in (title, *text.splitlines()):
+        assert not set(line) & set("@<>*`[]\n\r\x1b\u202e")
+        assert "://" not in line
+    assert len(text.splitlines()) == 5

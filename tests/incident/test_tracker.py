@@ -1,0 +1,265 @@
+"""From sightings to incidents: one a loop, told once, and again as it grows."""
+
+from itertools import count
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from looptrap.incident.model import Sighting
+from looptrap.incident.tracker import MOST_FINGERPRINTS, MOST_STEPS, OWNER_GONE, Tracker
+
+QUIET = 300.0
+
+
+def tracker(instance="here", **options):
+    ids = count(1)
+    given = {"quiet": QUIET, "new_id": lambda: f"{instance}-{next(ids)}", **options}
+    return Tracker(instance, **given)
+
+
+def seen(time=0.0, n=6, **more):
+    """Return a sighting of the n-th equal call, which was blocked."""
+    return Sighting(
+        **{
+            "time": time,
+            "caller": "key:ci",
+            "session": "run-1",
+            "rule": "identical-conversation",
+            "action": "block",
+            "is_refused": True,
+            "count": n,
+            "threshold": 6,
+            "fingerprint": "1-abc",
+            "size": 400,
+            **more,
+        }
+    )
+
+
+def told(events):
+    return [(event.name, event.stage) for event in events]
+
+
+def many(one, hits, first=6):
+    """Sight calls from the `first` to the `hits`-th; return all events."""
+    return [event for n in range(first, hits + 1) for event in one.sight(seen(n / 100, n))]
+
+
+def test_ten_thousand_hits_are_one_alert_three_escalations_and_an_end():
+    here = tracker()
+    events = [*many(here, 10_000), *here.tick(100 + QUIET)]
+    assert told(events) == [
+        ("loop.detected", "detected"),
+        ("loop.escalated", "2x"),
+        ("loop.escalated", "10x"),
+        ("loop.escalated", "100x"),
+        ("loop.resolved", "resolved"),
+    ]
+    assert [event.data["hit_count"] for event in events] == [6, 12, 60, 600, 10_000]
+    assert len({event.id for event in events}) == 5
+    assert {event.incident for event in events} == {"here-1"}
+
+
+def test_an_incident_is_one_row_that_gathers_all():
+    here = tracker()
+    many(here, 10)
+    [one] = here.take_changed()
+    assert (one.calls, one.refused, one.before, one.count) == (5, 5, 5, 10)
+    assert (one.opened, one.last, one.closed) == (0.06, 0.1, None)
+    assert one.saved_tokens == 5 * 100
+    assert one.fingerprints == ["1-abc"]
+    assert here.take_changed() == []
+
+
+def test_a_warning_before_more_opens_an_incident_that_nobody_is_told_of():
+    here = tracker()
+    warned = seen(action="warn", is_refused=False, is_alarming=False, n=4, threshold=4)
+    assert here.sight(warned) == []
+    assert [one.action for one in here.take_changed()] == ["warn"]
+    assert here.tick(QUIET) == []
+    assert [one.closed for one in here.take_changed()] == [QUIET]
+
+
+def test_what_was_a_warning_first_is_told_when_it_becomes_more():
+    here = tracker()
+    here.sight(seen(action="warn", is_refused=False, is_alarming=False, n=4, threshold=4))
+    [event] = here.sight(seen(time=1, n=5, threshold=5))
+    assert (event.name, event.data["action"], event.time) == ("loop.detected", "block", 1)
+    [one] = here.take_changed()
+    assert [step.what for step in one.steps] == ["warn", "block"]
+
+
+@pytest.mark.parametrize(
+    ("other", "incidents"),
+    [
+        pytest.param({"rule": "cycle", "fingerprint": "1-x"}, 1, id="another rule"),
+        pytest.param({"session": "run-2"}, 2, id="another session"),
+        pytest.param({"caller": "key:prod"}, 2, id="another caller"),
+        pytest.param({"project": "research"}, 2, id="another project"),
+        pytest.param({"mode": "shadow", "is_refused": False}, 2, id="shadow"),
+        pytest.param({"model": "gpt-5.3-mini"}, 1, id="another model"),
+    ],
+)
+def test_one_loop_is_what_one_session_does(other, incidents):
+    here = tracker()
+    here.sight(seen())
+    here.sight(seen(**other))
+    assert here.open == here.opened == incidents
+
+
+def test_without_a_session_one_loop_is_one_fingerprint():
+    here = tracker()
+    for fingerprint in ("1-a", "1-a", "1-b"):
+        here.sight(seen(session="", fingerprint=fingerprint))
+    assert here.open == 2
+
+
+def test_after_quiet_the_same_loop_is_a_new_incident():
+    here = tracker()
+    here.sight(seen())
+    assert told(here.tick(QUIET - 1)) == []
+    assert told(here.tick(QUIET)) == [("loop.resolved", "resolved")]
+    assert told(here.sight(seen(time=QUIET + 1))) == [("loop.detected", "detected")]
+    assert [one.id for one in here.take_changed()] == ["here-2"]
+
+
+def test_the_severest_sighting_describes_the_incident():
+    here = tracker()
+    here.sight(seen(rule="same-error", message="blocked"))
+    here.sight(seen(time=9, rule="cycle", action="warn", is_refused=False, message="warned"))
+    [one] = here.take_changed()
+    assert (one.action, one.rule, one.message, one.last) == ("block", "same-error", "blocked", 9)
+
+
+def test_more_incidents_than_may_be_open_end_the_longest_quiet():
+    here = tracker(most_open=2)
+    events = [here.sight(seen(time=n, session=f"run-{n}")) for n in range(3)]
+    assert told(events[2]) == [("loop.detected", "detected"), ("loop.resolved", "resolved")]
+    assert events[2][1].data["session"] == "run-0"
+    assert here.open == 2
+
+
+def test_what_is_written_down_of_one_incident_has_an_end():
+    here = tracker()
+    for n in range(1_000):
+        here.sight(seen(time=n, rule=f"rule-{n}", fingerprint=f"1-{n}"))
+    [one] = here.take_changed()
+    assert len(one.steps) == MOST_STEPS
+    assert one.steps[0].rule == "rule-0"
+    assert one.steps[-1].rule == "rule-999"
+    assert one.fingerprints == [f"1-{n}" for n in range(1_000 - MOST_FINGERPRINTS, 1_000)]
+
+
+class TestSeveralInstances:
+    def test_nothing_is_given_out_before_all_agree_on_an_id(self):
+        here = tracker(is_shared=True)
+        assert here.sight(seen()) == []
+        assert here.take_changed() == []
+        [(key, chosen)] = here.unsettled().items()
+        assert chosen == "here-1"
+        [event] = here.adopt(key, "there-1")
+        assert (event.incident, event.data["incident_id"]) == ("there-1", "there-1")
+        assert [one.id for one in here.take_changed()] == ["there-1"]
+        assert here.unsettled() == {}
+
+    def test_an_event_has_one_id_wherever_it_was_noticed(self):
+        here, there = tracker("here", is_shared=True), tracker("there", is_shared=True)
+        events = []
+        for one in (here, there):
+            one.sight(seen())
+            [(key, _)] = one.unsettled().items()
+            events += one.adopt(key, "agreed")
+        assert len({event.id for event in events}) == 1
+
+    def test_what_another_instance_told_of_is_not_told_again(self):
+        here, there = tracker("here"), tracker("there")
+        there.sight(seen())
+        [part] = there.take_changed()
+        here.learn(part)
+        assert here.sight(seen(time=1, n=7)) == []
+        [own] = here.take_changed()
+        assert (own.id, own.instance, own.calls, own.before) == (part.id, "here", 1, 0)
+        assert here.opened == 0
+
+    def test_calls_seen_anywhere_make_it_grow(self):
+        here, there = tracker("here"), tracker("there")
+        many(there, 11)
+        [part] = there.take_changed()
+        here.learn(part)
+        assert told(here.sight(seen(time=1, n=1))) == [("loop.escalated", "2x")]
+
+    def test_it_is_not_over_while_it_goes_on_elsewhere(self):
+        here, there = tracker("here"), tracker("there")
+        here.sight(seen())
+        [part] = here.take_changed()
+        there.learn(part)
+        there.sight(seen(time=200))
+        [theirs] = there.take_changed()
+        here.learn(theirs)
+        assert here.tick(QUIET + 1) == []
+        [event] = here.tick(QUIET + 200)
+        assert (event.name, event.data["calls"]) == ("loop.resolved", 2)
+
+    def test_what_an_instance_that_is_gone_left_open_is_closed(self):
+        here, gone = tracker("here"), tracker("gone")
+        gone.sight(seen())
+        [part] = gone.take_changed()
+        here.learn(part)
+        assert here.tick(QUIET + OWNER_GONE - 1) == []
+        assert told(here.tick(QUIET + OWNER_GONE)) == [("loop.resolved", "resolved")]
+        [closed] = here.take_changed()
+        assert (closed.instance, closed.closed) == ("gone", QUIET + OWNER_GONE)
+
+    def test_what_another_closed_is_forgotten(self):
+        here, there = tracker("here"), tracker("there")
+        there.sight(seen())
+        [part] = there.take_changed()
+        here.learn(part)
+        there.tick(QUIET)
+        [closed] = there.take_changed()
+        here.learn(closed)
+        assert here.open == 0
+
+
+SIGHTINGS = st.lists(
+    st.tuples(
+        st.integers(0, 400),
+        st.sampled_from(["run-1", "run-2", ""]),
+        st.sampled_from([("warn", False, False), ("throttle", False, True), ("block", True, True)]),
+    ),
+    max_size=60,
+)
+
+
+@given(SIGHTINGS)
+def test_nobody_hears_the_same_twice_or_of_an_end_without_a_beginning(steps):
+    here, now, events = tracker(), 0.0, []
+    for wait, session, (action, is_refused, is_alarming) in steps:
+        now += wait
+        events += here.tick(now)
+        events += here.sight(
+            seen(
+                now, session=session, action=action, is_refused=is_refused, is_alarming=is_alarming
+            )
+        )
+    events += here.tick(now + QUIET)
+    assert here.open == 0
+    assert len({event.id for event in events}) == len(events)
+    for incident in {event.incident for event in events}:
+        names = [event.name for event in events if event.incident == incident]
+        assert names[0] == "loop.detected"
+        assert names[-1] == "loop.resolved"
+        assert names.count("loop.detected") == names.count("loop.resolved") == 1
+
+
+@given(SIGHTINGS)
+def test_every_sighting_is_counted_in_exactly_one_incident(steps):
+    here, now, calls = tracker(), 0.0, {}
+    for wait, session, (action, is_refused, _) in steps:
+        now += wait
+        here.tick(now)
+        here.sight(seen(now, session=session, action=action, is_refused=is_refused))
+        calls |= {one.id: (one.calls, one.refused) for one in here.take_changed()}
+    assert sum(number for number, _ in calls.values()) == len(steps)
+    assert sum(number for _, number in calls.values()) == sum(one[2][1] for one in steps)
