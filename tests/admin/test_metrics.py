@@ -1,7 +1,9 @@
 """Metrics: what Prometheus scrapes is right, can be read, and is documented."""
 
 import re
+from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -9,6 +11,11 @@ from tests.gateway.serving import JSON, chat, request, serving
 from tests.wire.fake_client import until
 
 from looptrap.admin.metrics import exposition
+from looptrap.call.model import Call, Outcome, Request
+from looptrap.detect.evidence import Evidence
+from looptrap.guard import Guard, Ticket
+from looptrap.policy.action import Action
+from looptrap.policy.verdict import Verdict
 from looptrap.testing import Gate, Reply, Tokens
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
@@ -34,26 +41,99 @@ async def here(tmp_path):
         yield here
 
 
+def total(app, name, **labels):
+    """Return the sum of all samples of a name that have these labels."""
+    return sum(
+        sample.value
+        for family in families(app).values()
+        for sample in family.samples
+        if sample.name == name and labels.items() <= sample.labels.items()
+    )
+
+
 async def test_every_verdict_answer_and_token_is_counted(here):
     here.provider._script = [Reply.text(tokens=Tokens(7, 3)), Reply.status(500)]
     client = await here.connect()
     for text in ["same"] * 6 + ["other"]:
         await client.send(request(headers=JSON, body=chat(text)))
         await client.answer()
+    requests = partial(total, here.app, "looptrap_requests_total")
+    assert requests(verdict="allow", rule="none", signal="none", dialect="openai_chat") == 6
+    rule = "identical-conversation"
+    refused = {"rule": rule, "signal": "conversation", "provider": "none"}
+    assert requests(verdict="block", **refused) == 1
+    assert requests() == 7
+    answers = partial(total, here.app, "looptrap_upstream_answers_total")
+    assert (answers(status="200"), answers(status="500"), answers()) == (1, 5, 6)
+    tokens = partial(total, here.app, "looptrap_tokens_total", model="gpt-5.3")
+    assert (tokens(kind="input"), tokens(kind="output")) == (7, 3)
     found = values(here.app)
-    assert found["looptrap_requests_total", "allow"] == 6
-    assert found["looptrap_requests_total", "block"] == 1
-    rule = ("enforce", "default", "identical-conversation", "block")
-    assert found["looptrap_rule_verdicts_total", *rule] == 1
-    assert found["looptrap_upstream_answers_total", "200"] == 1
-    assert found["looptrap_upstream_answers_total", "500"] == 5
-    assert found["looptrap_tokens_total", "input"] == 7
-    assert found["looptrap_tokens_total", "output"] == 3
+    acted = ("enforce", "default", rule, "block")
+    assert found["looptrap_rule_verdicts_total", *acted] == 1
     assert found["looptrap_upstream_connections_total", "opened"] == 1
     assert found["looptrap_upstream_connections_total", "reused"] == 5
     assert found["looptrap_connections",] == 1
     assert found["looptrap_store_fingerprints",] == 3  # two, and the cooldown of one of them
     assert found["looptrap_internal_errors_total",] == 0
+
+
+def counted(tally):
+    """Have a guard settle one call that was answered, and one that was refused."""
+    guard = Guard.from_preset(tally=tally)
+    call = Call(Request(), "anthropic", model="claude")
+    guard.settle(Ticket(call), Outcome(200, 70, 30), "anthropic", 0.42)
+    evidence = (Evidence("repeat", "the same", 5),)
+    verdict = Verdict(action=Action.BLOCK, policy="p", rule="r", evidence=evidence)
+    guard.settle(Ticket(call, verdict))
+    tally.decisions.observe(7e-5)
+    tally.decisions.observe(3.0)
+
+
+async def test_the_provider_the_signal_and_times_are_told(here):
+    counted(here.app.tally)
+    found = values(here.app)
+    requests = "looptrap_requests_total"
+    assert found[requests, "anthropic", "anthropic", "none", "none", "allow"] == 1
+    assert found[requests, "anthropic", "none", "r", "repeat", "block"] == 1
+    assert found["looptrap_tokens_total", "input", "claude", "anthropic"] == 70
+    assert found["looptrap_upstream_answers_total", "anthropic", "200"] == 1
+    first_byte = "looptrap_first_byte_seconds"
+    assert found[f"{first_byte}_bucket", "0.35", "anthropic"] == 0
+    assert found[f"{first_byte}_bucket", "0.5", "anthropic"] == 1
+    assert found[f"{first_byte}_bucket", "+Inf", "anthropic"] == 1
+    assert found[f"{first_byte}_sum", "anthropic"] == 0.42
+    decision = "looptrap_decision_seconds"
+    assert found[f"{decision}_bucket", "5e-05"] == 0
+    assert found[f"{decision}_bucket", "0.0001"] == 1
+    assert found[f"{decision}_bucket", "0.05"] == 1
+    assert found[f"{decision}_count",] == 2
+    assert found[f"{decision}_sum",] == pytest.approx(3.00007)
+
+
+class Numbers:
+    """What a gateway with two channels might say of its incidents."""
+
+    open, opened, dropped, written, failed = 2, 7, 1, 9, 3
+    deliveries: ClassVar = {("ops", "delivered"): 5, ("ops", "dead"): 1, ("slack", "delivered"): 6}
+    outbox: ClassVar = {"pending": 4, "delivered": 11, "dead": 1}
+    indicators: ClassVar = {"tool_errors": (0.6, True), "latency": (1.5, False)}
+
+
+async def test_incidents_alerts_and_indicators_are_told(here):
+    here.app.desk.numbers = Numbers()
+    found = values(here.app)
+    assert found["looptrap_incidents_open",] == 2
+    assert found["looptrap_incidents_opened_total",] == 7
+    assert found["looptrap_sightings_dropped_total",] == 1
+    assert found["looptrap_history_writes_total", "written"] == 9
+    assert found["looptrap_history_writes_total", "failed"] == 3
+    assert found["looptrap_alerts_total", "ops", "dead"] == 1
+    assert found["looptrap_alerts_total", "slack", "delivered"] == 6
+    assert found["looptrap_outbox", "pending"] == 4
+    assert found["looptrap_outbox", "dead"] == 1
+    assert found["looptrap_indicator", "tool_errors"] == 0.6
+    assert found["looptrap_indicator_firing", "tool_errors"] == 1
+    assert found["looptrap_indicator_firing", "latency"] == 0
 
 
 async def test_what_is_under_way_and_who_left_is_counted(here):
@@ -71,7 +151,7 @@ async def test_what_is_under_way_and_who_left_is_counted(here):
     assert found["looptrap_disconnects_total",] == 1
     assert found["looptrap_upstream_in_flight",] == 0
     assert found["looptrap_buffered_bytes",] == 0
-    assert found["looptrap_upstream_answers_total", "0"] == 1
+    assert total(here.app, "looptrap_upstream_answers_total", status="0") == 1
 
 
 async def test_what_the_wire_refuses_is_counted(here):
@@ -82,8 +162,8 @@ async def test_what_the_wire_refuses_is_counted(here):
 
 
 async def test_the_reference_names_every_metric_with_its_type_and_labels(here):
-    for text in ["same"] * 6:
-        await here.ask(headers=JSON, body=chat(text))
+    counted(here.app.tally)
+    here.app.desk.numbers = Numbers()
     exposed = {}
     for name, family in families(here.app).items():
         labels = ", ".join(f"`{label}`" for label in _labels(family)) or "–"
@@ -95,4 +175,5 @@ async def test_the_reference_names_every_metric_with_its_type_and_labels(here):
 
 
 def _labels(family):
-    return sorted(family.samples[0].labels) if family.samples else []
+    assert family.samples, family.name
+    return sorted(set(family.samples[0].labels) - {"le"})

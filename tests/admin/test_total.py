@@ -59,3 +59,54 @@ def test_no_counter_goes_back_when_a_worker_ends_and_no_gauge_stays():
     found = sums(totals)
     assert found["looptrap_requests_total", "allow"] == 8
     assert found["looptrap_connections",] == 6
+
+
+HISTOGRAM = """\
+# HELP looptrap_requests_total Requests.
+# TYPE looptrap_requests_total counter
+looptrap_requests_total 1.0
+# HELP looptrap_decision_seconds Time.
+# TYPE looptrap_decision_seconds histogram
+looptrap_decision_seconds_bucket{{le="0.01"}} {fast}
+looptrap_decision_seconds_bucket{{le="+Inf"}} {all}
+looptrap_decision_seconds_count {all}
+looptrap_decision_seconds_sum {sum}
+"""
+
+
+def test_histograms_are_summed_bucket_by_bucket_and_outlast_their_worker():
+    totals = Totals()
+    totals.take(1, HISTOGRAM.format(fast=1.0, all=2.0, sum=0.5))
+    totals.take(2, HISTOGRAM.format(fast=10.0, all=10.0, sum=0.05))
+    totals.retire_all_but([2])
+    found = sums(totals)
+    assert found["looptrap_decision_seconds_bucket", "0.01"] == 11
+    assert found["looptrap_decision_seconds_bucket", "+Inf"] == 12
+    assert found["looptrap_decision_seconds_count",] == 12
+    assert found["looptrap_decision_seconds_sum",] == 0.55
+
+
+SHARED = """\
+# HELP looptrap_requests_total Requests.
+# TYPE looptrap_requests_total counter
+looptrap_requests_total 1.0
+# HELP looptrap_outbox Alerts.
+# TYPE looptrap_outbox gauge
+looptrap_outbox{{state="dead"}} {dead}
+# HELP looptrap_indicator_firing Whether.
+# TYPE looptrap_indicator_firing gauge
+looptrap_indicator_firing{{indicator="latency"}} {firing}
+# HELP looptrap_incidents_open Open.
+# TYPE looptrap_incidents_open gauge
+looptrap_incidents_open {open}
+"""
+
+
+def test_what_all_workers_see_is_counted_once():
+    totals = Totals()
+    totals.take(1, SHARED.format(dead=3.0, firing=1.0, open=2.0))
+    totals.take(2, SHARED.format(dead=3.0, firing=0.0, open=2.0))
+    found = sums(totals)
+    assert found["looptrap_outbox", "dead"] == 3
+    assert found["looptrap_indicator_firing", "latency"] == 1
+    assert found["looptrap_incidents_open",] == 2

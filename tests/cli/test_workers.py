@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 import tempfile
+from collections import Counter
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -67,12 +68,14 @@ class Family:
             return answer.status, await answer.read()
 
     async def metrics(self):
+        """Return what was counted, by name and, where there is one, verdict."""
         _, text = await self.operate("GET", "/metrics")
-        return {
-            (sample.name, *sample.labels.values()): sample.value
-            for family in text_string_to_metric_families(text.decode())
-            for sample in family.samples
-        }
+        found = Counter()
+        for family in text_string_to_metric_families(text.decode()):
+            for sample in family.samples:
+                verdict = sample.labels.get("verdict")
+                found[(sample.name, verdict) if verdict else (sample.name,)] += sample.value
+        return found
 
     async def is_ready(self):
         return await self.operate("GET", "/readyz") == (200, b'{"status": "ready"}')
@@ -145,7 +148,10 @@ async def test_workers_count_together(serve, provider, tmp_path):
     assert found["looptrap_requests_total", "block"] == 35
     assert (found["looptrap_workers",], found["looptrap_worker_restarts_total",]) == (2, 0)
     assert await gateway.is_ready()
-    assert [file.name for file in tmp_path.iterdir()] == ["looptrap.state"]
+    assert {file.name.partition("-")[0] for file in tmp_path.iterdir()} == {
+        "looptrap.state",
+        "looptrap.db",
+    }
 
 
 async def test_workers_count_in_the_store_that_is_named(serve):

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 import uvloop
@@ -22,14 +23,14 @@ class RunningGateway:
 
 
 @contextmanager
-def running_gateway(config):
+def running_gateway(config, env=None):
     """Serve a configuration on its own thread until the block ends."""
     ready, over = Signal(), Signal()
     found, failures = [], []
 
     async def serve():
         try:
-            app = App(config, {})
+            app = App(replace(config, history=""), env or {})
             [(host, port)] = await app.start()
             found.append(RunningGateway(app, host, port, asyncio.get_running_loop()))
             ready.set()
@@ -67,12 +68,12 @@ def serve(tmp_path, provider):
     """Start a gateway in front of the provider, with the TOML given."""
     stack = []
 
-    def start(toml: str = "", **flags) -> RunningGateway:
+    def start(toml: str = "", env=None, **flags) -> RunningGateway:
         file = tmp_path / "looptrap.toml"
         file.write_text(toml)
         flags = {"listen": "127.0.0.1:0", "upstream": provider.url, **flags}
         config = load(file, env={}, flags={**flags, "state": str(tmp_path / "state")})
-        context = running_gateway(config)
+        context = running_gateway(config, env)
         stack.append(context)
         return context.__enter__()
 

@@ -21,7 +21,7 @@ def texts(*folders):
 
 def own_codes():
     """Return (status, code) of every refusal that the wire and the gateway write out."""
-    written = re.compile(r'(?:Refused|Denied|_fail|_denied)\([^")]*?(\d{3}),\s*"([a-z_]+)"')
+    written = re.compile(r'(?:Refused|Denied|fail|_denied)\([^")]*?(\d{3}),\s*"([a-z_]+)"')
     return sorted({found for text in texts("wire", "gateway") for found in written.findall(text)})
 
 

@@ -72,7 +72,13 @@ async def serving(folder, toml="", *, script=(), env=None, **flags):
     async with FakeProvider(script) as provider:
         file, state = folder / "looptrap.toml", folder / "state"
         file.write_text(toml.replace("{url}", provider.url))
-        flags = {"listen": "127.0.0.1:0", "upstream": "{url}", "state": str(state), **flags}
+        flags = {
+            "listen": "127.0.0.1:0",
+            "upstream": "{url}",
+            "state": str(state),
+            "history": str(folder / "history.db"),
+            **flags,
+        }
         if flags["upstream"] is not None:
             flags["upstream"] = flags["upstream"].replace("{url}", provider.url)
         app = App(load(file, env={}, flags=flags), env or {})

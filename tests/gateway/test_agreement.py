@@ -128,7 +128,7 @@ class TestKillSwitches:
         soon = datetime.now(UTC) + timedelta(hours=1)
         await kills(one).add(RED | {"expires": soon.isoformat()})
         assert await is_refused(one)
-        monkeypatch.setattr(one.app.gateway, "_clock", soon.timestamp)
+        monkeypatch.setattr(one.app.gateway, "clock", soon.timestamp)
         assert await is_let_in(one)
 
     async def test_a_call_in_flight_ends_as_it_began(self, instances):

@@ -7,7 +7,8 @@ from tests.gateway.serving import CHAT, JSON, chat
 from looptrap.call.model import Request
 from looptrap.call.read import read
 from looptrap.config import load
-from looptrap.gateway.route import Provider, routes_of
+from looptrap.gateway.provider import Provider
+from looptrap.gateway.route import routes_of
 
 OPENAI = ("openai", "https", "api.openai.com")
 ANTHROPIC = ("anthropic", "https", "api.anthropic.com")
@@ -44,7 +45,7 @@ def call_of(path, method="POST", headers=(), body=b"{}"):
     ],
 )
 def test_without_configuration_the_path_names_the_provider(method, path, headers, expected):
-    provider = routes_of(load(env={}), {}).choose(call_of(path, method, headers))
+    provider = routes_of(load(env={}), {}).choose(call_of(path, method, headers)).provider
     assert (provider.name, provider.origin.scheme, provider.origin.host) == expected
 
 

@@ -1,18 +1,19 @@
-"""The admin listener: who is let in, health, metrics and releases."""
+"""The admin listener: who is let in, health, metrics, and what else there is to ask."""
 
 from __future__ import annotations
 
-import time
 from hmac import compare_digest
 
-import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from looptrap.admin.answer import body_of, error
+from looptrap.admin.alert import AlertApi
+from looptrap.admin.answer import error
+from looptrap.admin.incident import IncidentApi
 from looptrap.admin.kill import KillSwitchApi
 from looptrap.admin.metrics import exposition
 from looptrap.admin.project import ProjectApi
+from looptrap.admin.release import ReleaseApi
 from looptrap.config.kind import Address
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.app import App
@@ -49,9 +50,11 @@ class Admin:
                 web.get("/livez", self._livez),
                 web.get("/readyz", self._readyz),
                 web.get("/metrics", self._metrics),
-                web.post("/api/v1/release", self._release),
                 *KillSwitchApi(self._app).routes(),
                 *ProjectApi(self._app).routes(),
+                *IncidentApi(self._app).routes(),
+                *ReleaseApi(self._app).routes(),
+                *AlertApi(self._app).routes(),
             ]
         )
         self._runner = web.AppRunner(application, access_log=None)
@@ -100,19 +103,6 @@ class Admin:
         body = exposition(self._app)
         kind = "text/plain; version=0.0.4; charset=utf-8"
         return web.Response(body=body, headers={"Content-Type": kind})
-
-    async def _release(self, request: web.Request) -> web.Response:
-        body = await body_of(request)
-        try:
-            wanted = msgspec.json.decode(body, type=_Release)
-            released = await self._app.gateway.judge.release(wanted.fingerprint, time.time())
-        except (msgspec.MsgspecError, ValueError) as why:
-            return error(400, "bad_request", f'Send {{"fingerprint": "1-…"}}: {why}.')
-        return web.json_response({"released": released})
-
-
-class _Release(msgspec.Struct, forbid_unknown_fields=True):
-    fingerprint: str
 
 
 def _host(request: web.Request) -> str:

@@ -13,6 +13,12 @@ from prometheus_client.registry import Collector
 Sample = tuple[str, str, tuple[tuple[str, str], ...]]
 """The name of a metric, that of its sample, and the labels."""
 
+KEPT = ("counter", "histogram")
+"""What a worker has counted; the rest is how things are, and ends with it."""
+
+SAME = ("looptrap_incidents_open", "looptrap_outbox", "looptrap_indicator")
+"""How metrics begin of which each worker tells all that it knows: the most is true, not the sum."""
+
 
 class Totals:
     """Sums metrics over workers; what ended workers counted stays, so that no counter goes back."""
@@ -36,7 +42,7 @@ class Totals:
         """Keep the counters of workers that are no more, as they were last seen."""
         for pid in [pid for pid in self._running if pid not in pids]:
             for sample, value in self._running.pop(pid).items():
-                if self._metrics[sample[0]][1] == "counter":
+                if self._metrics[sample[0]][1] in KEPT:
                     self._ended[sample] += value
 
     def exposition(self, *, workers: int, restarts: int) -> bytes:
@@ -49,7 +55,10 @@ class Totals:
         totals = self._ended.copy()
         for counted in self._running.values():
             for sample, value in counted.items():
-                totals[sample] += value
+                if sample[0].startswith(SAME):
+                    totals[sample] = max(totals[sample], value)
+                else:
+                    totals[sample] += value
         metrics = {name: Metric(name, *told) for name, told in self._metrics.items()}
         for (name, sampled, labels), value in totals.items():
             metrics[name].add_sample(sampled, dict(labels), value)

@@ -8,11 +8,14 @@ from __future__ import annotations
 import click
 
 from looptrap import __version__
+from looptrap.cli.alerts import alerts
 from looptrap.cli.check import check
 from looptrap.cli.demo import demo
+from looptrap.cli.incidents import incidents
 from looptrap.cli.keys import keys
 from looptrap.cli.kill import kill, unkill
 from looptrap.cli.presets import presets
+from looptrap.cli.release import release
 from looptrap.cli.replay import replay
 from looptrap.cli.serve import serve
 
@@ -23,11 +26,14 @@ def main() -> None:
     """Stop runaway LLM agents before the bill does."""
 
 
+main.add_command(alerts)
 main.add_command(check)
 main.add_command(demo)
+main.add_command(incidents)
 main.add_command(keys)
 main.add_command(kill)
 main.add_command(presets)
+main.add_command(release)
 main.add_command(replay)
 main.add_command(serve)
 main.add_command(unkill)

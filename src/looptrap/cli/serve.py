@@ -27,6 +27,7 @@ log = logging.getLogger("looptrap")
 @click.option("--store", metavar="STORE", help="Who counts.  [memory]")
 @click.option("--preset", metavar="NAME", help="Start from this preset.")
 @click.option("--state", metavar="FILE", help="Digest secret and keys.  [looptrap.state]")
+@click.option("--history", metavar="FILE", help="Incidents and alerts.  [looptrap.db]")
 @click.option("--access-log", metavar="FORM", help="off, text or json.  [off]")
 @click.option(
     "--capture",

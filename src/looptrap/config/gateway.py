@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
-from looptrap.config.kind import Address, BaseUrl, Listen, Size
+from looptrap.call.model import Dialect
+from looptrap.config.kind import Address, BaseUrl, Listen, OneOrMore, Size
 from looptrap.errors import Problem
 from looptrap.policy.policy import Selector
 from looptrap.policy.setting.policy import SELECTOR
-from looptrap.schema import Choice, Field, Flag, Number, Table, Text
+from looptrap.schema import Choice, Field, Flag, Listing, Number, Table, Text
 from looptrap.wire.flight import UpstreamLimits
 from looptrap.wire.limits import ServerLimits
 
@@ -20,12 +21,14 @@ LISTEN = Address("127.0.0.1", 4100)
 ADMIN = Address("127.0.0.1", 4101)
 
 AccessLogForm = Literal["off", "text", "json"]
+"""How lines of a log are written, if at all."""
 Credential = Literal["bearer", "x-api-key", "api-key", "x-goog-api-key"]
 """Where a provider wants its key."""
 
 NAME = Text(form="a name, not empty")
 FILE = Text(form="the path of a file")
 FOLDER = Text(form="the path of a folder")
+LINK = Text(form="a provider, or `provider/model`", pattern=r"[^/]+(/.+)?")
 VARIABLE = Text(form="the name of an environment variable", pattern=r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -38,26 +41,49 @@ class ProviderSettings:
     """A place that answers calls."""
 
     name: str
-    base_url: str
-    api_key_env: str | None = None
+    base_url: tuple[str, ...]
+    api_key_env: tuple[str, ...] | None = None
     credential: Credential = "bearer"
+    speaks: tuple[Dialect, ...] = ()
+    """Empty for whatever it is sent."""
 
+
+_OPENAI: tuple[Dialect, ...] = (
+    "openai_chat",
+    "openai_responses",
+    "openai_completions",
+    "openai_embeddings",
+)
+
+SPOKEN: tuple[Dialect, ...] = (*_OPENAI, "anthropic", "gemini")
+"""The dialects in which models are asked."""
 
 WELL_KNOWN = {
     "openai": ProviderSettings(
-        name="openai", base_url="https://api.openai.com/v1", api_key_env="OPENAI_API_KEY"
+        name="openai",
+        base_url=("https://api.openai.com/v1",),
+        api_key_env=("OPENAI_API_KEY",),
+        speaks=_OPENAI,
     ),
     "anthropic": ProviderSettings(
         name="anthropic",
-        base_url="https://api.anthropic.com",
-        api_key_env="ANTHROPIC_API_KEY",
+        base_url=("https://api.anthropic.com",),
+        api_key_env=("ANTHROPIC_API_KEY",),
         credential="x-api-key",
+        speaks=("anthropic", "openai_chat"),
     ),
     "gemini": ProviderSettings(
         name="gemini",
-        base_url="https://generativelanguage.googleapis.com",
-        api_key_env="GEMINI_API_KEY",
+        base_url=("https://generativelanguage.googleapis.com",),
+        api_key_env=("GEMINI_API_KEY",),
         credential="x-goog-api-key",
+        speaks=("gemini",),
+    ),
+    "google": ProviderSettings(
+        name="google",
+        base_url=("https://generativelanguage.googleapis.com/v1beta/openai",),
+        api_key_env=("GEMINI_API_KEY",),
+        speaks=("openai_chat", "openai_embeddings"),
     ),
 }
 """Providers that need no configuration; one of the same name in a file takes its place."""
@@ -65,10 +91,19 @@ WELL_KNOWN = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteSettings:
-    """Which calls go to which provider."""
+    """Which calls go to which provider, and where when that fails."""
 
-    provider: str
+    provider: str | None = None
+    chain: tuple[str, ...] | None = None
     select: Selector = field(default_factory=Selector)
+    attempts: int | None = None
+    deadline: float | None = None
+    attempt_timeout: float | None = None
+
+    @property
+    def links(self) -> tuple[str, ...]:
+        """The places to try, in order, as `provider/model` or `provider`."""
+        return self.chain or (self.provider or "",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +120,7 @@ class GatewaySettings:
     upstream_ca: str | None = None
     relay_compressed: bool = False
     access_log: AccessLogForm = "off"
+    decision_log: AccessLogForm = "text"
     capture_dir: str | None = None
     capture_limit: int = 1 << 30
     decision_status: int | None = None
@@ -120,22 +156,41 @@ def _mistakes(given: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem("", f"has {one} without {other}, needs both")
 
 
+def _one_way(given: Mapping[str, Any]) -> Iterator[Problem]:
+    if ("provider" in given) == ("chain" in given):
+        yield Problem("", "needs either a provider or a chain")
+    elif given.get("chain") == ():
+        yield Problem("chain", "is empty, must name at least one provider")
+
+
 PROVIDER: Table[ProviderSettings] = Table(
     build=ProviderSettings,
     fields=[
         Field(name="name", kind=NAME, required=True, doc="what routes call it"),
-        Field(name="base_url", kind=BaseUrl(), required=True, doc="where it answers"),
+        Field(
+            name="base_url",
+            kind=OneOrMore(BaseUrl(), "such"),
+            required=True,
+            doc="where it answers; of several, the next is tried when one fails",
+        ),
         Field(
             name="api_key_env",
-            kind=VARIABLE,
+            kind=OneOrMore(VARIABLE, "such"),
             doc="the variable with the key sent for callers who use a gateway key; without it"
-            " the caller's own key passes through",
+            " the caller's own key passes through; of several, the next is tried when one has"
+            " met its limit",
         ),
         Field(
             name="credential",
             kind=Choice(get_args(Credential)),
             default="bearer",
             doc="where the provider wants that key",
+        ),
+        Field(
+            name="speaks",
+            kind=Listing(Choice(SPOKEN), "dialects"),
+            default=(),
+            doc="the dialects it understands; without it, whatever it is sent",
         ),
     ],
 )
@@ -149,8 +204,29 @@ ROUTE: Table[RouteSettings] = Table(
             default=Selector(),
             doc="which calls it binds; without it, all",
         ),
-        Field(name="provider", kind=NAME, required=True, doc="the provider they go to"),
+        Field(name="provider", kind=NAME, doc="the provider they go to"),
+        Field(
+            name="chain",
+            kind=Listing(LINK, "providers, each with a model of its own or the caller's"),
+            doc="instead of `provider`: where they go, and where next when that fails",
+        ),
+        Field(
+            name="attempts",
+            kind=Number(low=1, high=10, whole=True),
+            doc="how often each link is tried; without it, once",
+        ),
+        Field(
+            name="deadline",
+            kind=_seconds(3_600),
+            doc="for an answer to begin, all attempts and waits included",
+        ),
+        Field(
+            name="attempt_timeout",
+            kind=_seconds(3_600),
+            doc="for the answer to one attempt to begin; without it, `gateway.first_byte_timeout`",
+        ),
     ],
+    check=_one_way,
 )
 
 GATEWAY: Table[GatewaySettings] = Table(
@@ -167,6 +243,11 @@ GATEWAY: Table[GatewaySettings] = Table(
         _field("upstream_ca", FILE, "further authorities to trust upstream, PEM"),
         _field("relay_compressed", Flag(), "let providers compress: usage is then not read"),
         _field("access_log", Choice(get_args(AccessLogForm)), "one line a request on stdout"),
+        _field(
+            "decision_log",
+            Choice(get_args(AccessLogForm)),
+            "one line a decision that is not `allow`, on stderr",
+        ),
         _field("capture_dir", FOLDER, "where judged calls are captured to be replayed"),
         _field(
             "capture_limit",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from looptrap.errors import Problem
-from looptrap.schema.kind import INVALID, refuse
+from looptrap.schema.kind import INVALID, Kind, refuse
 from looptrap.store.redis.address import addresses_of
 from looptrap.wire.origin import Origin
 
@@ -118,3 +118,33 @@ class BaseUrl:
 
     def words(self) -> str:
         return 'a base URL such as "https://api.openai.com/v1"'
+
+
+@dataclass(frozen=True, slots=True)
+class OneOrMore:
+    """One value of a kind, or a list of several that differ."""
+
+    of: Kind
+    noun: str
+    """What several of them are called together."""
+
+    def read(self, value: object, place: str, problems: list[Problem]) -> Any:
+        if not isinstance(value, list):
+            read = self.of.read(value, place, problems)
+            return read if read is INVALID else (read,)
+        before = len(problems)
+        items = tuple(self.of.read(item, f"{place}[{i}]", problems) for i, item in enumerate(value))
+        if len(problems) > before:
+            return INVALID
+        if not items or len(set(items)) < len(items):
+            what = "names one twice" if items else "is empty"
+            problems.append(Problem(place, f"{what}, must be {self.words()}"))
+            return INVALID
+        return items
+
+    def plain(self, value: Any) -> Any:
+        items = [self.of.plain(item) for item in value]
+        return items[0] if len(items) == 1 else items
+
+    def words(self) -> str:
+        return f"{self.of.words()}, or a list of {self.noun}"

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from looptrap.config import file, loop_guard
-from looptrap.config.gateway import WELL_KNOWN
+from looptrap.config.incident import named, same_names
+from looptrap.config.route import misrouted
 from looptrap.config.setting import CONFIG, GATEWAY_SCALARS, SCALARS, Config, flag, variable
 from looptrap.errors import ConfigError, Problem
 from looptrap.policy import fairvisor, preset
 from looptrap.schema import INVALID, Kind, from_text, leaves, read
-from looptrap.schema.wording import escaped, found, quoted, suggestion
+from looptrap.schema.wording import escaped, quoted, suggestion
 
 
 def load(
@@ -46,6 +47,7 @@ def load(
         raise ConfigError(mismatches)
     return replace(
         config,
+        channels=named(config.channels),
         warnings=(
             *config.warnings,
             *_misspelt(env),
@@ -171,14 +173,8 @@ def _mismatches(config: Config) -> Iterator[Problem]:
             f"is {quoted(config.capture)} and has no folder to write to: set gateway.capture_dir"
             " (LOOPTRAP_CAPTURE_DIR, or --capture of serve)",
         )
-    known = [*(provider.name for provider in config.providers), *WELL_KNOWN]
-    for i, route in enumerate(config.routes):
-        if route.provider not in known:
-            hint = suggestion(route.provider, known)
-            yield Problem(
-                f"routes[{i}].provider",
-                f"is {found(route.provider)}, must be the name of a provider{hint}",
-            )
+    yield from misrouted(config)
+    yield from same_names(config.channels)
     for i, project in enumerate(config.projects):
         for misfit in project.misfits(config.policies):
             yield Problem(f"projects[{i}]", misfit)

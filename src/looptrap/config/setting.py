@@ -15,7 +15,14 @@ from looptrap.config.gateway import (
     ProviderSettings,
     RouteSettings,
 )
+from looptrap.config.incident import CHANNEL, INCIDENTS, INDICATORS, TRACES
 from looptrap.config.kind import MEMORY, StorePlace
+from looptrap.incident.setting import (
+    ChannelSettings,
+    IncidentSettings,
+    IndicatorSettings,
+    TraceSettings,
+)
 from looptrap.policy import preset
 from looptrap.policy.policy import KillSwitch, Policy, Project
 from looptrap.policy.setting.kind import TOKEN
@@ -39,10 +46,15 @@ class Config:
     session_headers: tuple[str, ...] = ()
     capture: CaptureForm = "off"
     block_status: int = 429
+    history: str = "looptrap.db"
     store: str = MEMORY
     store_timeout: float = 0.05
     on_store_error: Literal["allow", "block"] = "allow"
     max_fingerprints: int = 1_000_000
+    incidents: IncidentSettings = field(default_factory=IncidentSettings)
+    indicators: IndicatorSettings = field(default_factory=IndicatorSettings)
+    channels: tuple[ChannelSettings, ...] = ()
+    traces: TraceSettings = field(default_factory=TraceSettings)
     gateway: GatewaySettings = field(default_factory=GatewaySettings)
     providers: tuple[ProviderSettings, ...] = ()
     routes: tuple[RouteSettings, ...] = ()
@@ -77,6 +89,12 @@ CONFIG: Table[Config] = Table(
             default="off",
             doc="what is written down of judged calls: nothing, digests of all texts, or all as it"
             " was sent; with a `gateway.capture_dir` and nothing said here, digests",
+        ),
+        Field(
+            name="history",
+            kind=Text(form='the path of a file, or "" to keep nothing', pattern=r"(?s).*"),
+            default="looptrap.db",
+            doc='the SQLite file with incidents and alerts; with "" they end with the process',
         ),
         Field(
             name="block_status",
@@ -128,6 +146,30 @@ CONFIG: Table[Config] = Table(
             kind=Mapped(Text(form="the name of a tool"), TOOL, "tools and what is known of them"),
             default={},
             doc="tools with thresholds of their own for what is read from histories",
+        ),
+        Field(
+            name="incidents",
+            kind=INCIDENTS,
+            default=IncidentSettings(),
+            doc="when an incident is over, and how long it is kept",
+        ),
+        Field(
+            name="indicators",
+            kind=INDICATORS,
+            default=IndicatorSettings(),
+            doc="what tends to come before an incident",
+        ),
+        Field(
+            name="channels",
+            kind=Listing(CHANNEL, "tables"),
+            default=(),
+            doc="where people are told of events",
+        ),
+        Field(
+            name="traces",
+            kind=TRACES,
+            default=TraceSettings(),
+            doc="OpenTelemetry, a span a request; needs `looptrap[otel]`",
         ),
         Field(
             name="gateway",

@@ -101,6 +101,19 @@ class Round:
         )
 
     @lazy
+    def failures(self) -> int:
+        """How many of its calls went wrong."""
+        if len(self.calls) < 2:
+            return int(self.failure is not None)
+        found = [one for one in self.results if one is not None]
+        return sum(failure_of(one.text, one.is_error) is not None for one in found)
+
+    @property
+    def answered(self) -> int:
+        """How many messages of tools came back: of what is still raw, without reading it."""
+        return len(self._answers)
+
+    @lazy
     def is_report(self) -> bool:
         """Whether what went wrong is a report that counts failures: fewer are other ones."""
         return self.failure is not None and is_tally(self.failure)

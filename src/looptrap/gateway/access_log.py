@@ -29,7 +29,7 @@ class AccessLog:
         if self._form == "json":
             self._write(json.dumps(line, separators=(",", ":")) + "\n")
         else:
-            self._write(" ".join(f"{name}={_word(value)}" for name, value in line.items()) + "\n")
+            self._write(" ".join(f"{name}={word(value)}" for name, value in line.items()) + "\n")
 
     def _fields(self, relay: Relay, outcome: Outcome) -> dict[str, str | int]:
         request, verdict = relay.call.request, relay.ticket.verdict
@@ -53,7 +53,7 @@ class AccessLog:
         return {name: value for name, value in line.items() if value != ""}
 
 
-def _word(value: str | int) -> str:
+def word(value: str | int) -> str:
     """Return the value so that it stays one word on one line."""
     text = str(value)
     return text if text.isprintable() and " " not in text else json.dumps(text)

@@ -19,13 +19,16 @@ from looptrap.config.kind import MEMORY
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.access_log import AccessLog
 from looptrap.gateway.agreement import Agreed, Agreement, remembered_keys
+from looptrap.gateway.attempt import Dispatch
 from looptrap.gateway.auth import check_exposure, is_loopback
 from looptrap.gateway.capture import Capture
 from looptrap.gateway.handler import Gateway
+from looptrap.gateway.incident import Desk
 from looptrap.gateway.judge import Judge
 from looptrap.gateway.keys import KeyRing
 from looptrap.gateway.runtime import Runtime
 from looptrap.gateway.state import StateFile, digest_secret, given_secret
+from looptrap.gateway.trace import Tracer
 from looptrap.guard import Tally
 from looptrap.store.memory import MemoryStore
 from looptrap.store.redis import RedisStore
@@ -39,7 +42,10 @@ RELOADED = frozenset(
 )
 """Settings of the gateway that a reload can change."""
 
-KEPT = ("store", "store_timeout", "on_store_error", "max_fingerprints", "capture")
+KEPT = (
+    "store", "store_timeout", "on_store_error", "max_fingerprints", "capture", "history",
+    "incidents", "indicators", "channels", "traces",
+)  # fmt: skip
 """Settings beside those of the gateway that a reload cannot change."""
 
 KEYS_INTERVAL = 1.0
@@ -74,12 +80,19 @@ class App:
         self.tally = Tally()
         self.pools = Pools(_upstream_limits(gateway), environ=env, ca_file=_authorities(gateway))
         self.capture = self._new_capture()
+        self.tracer = Tracer.of(config.traces, env)
+        shared = self.store if isinstance(self.store, RedisStore) else None
+        self.desk = Desk(config, env, secret=self._secret, store=shared, clock=clock)
+        self.attempts = Dispatch(tell=self.desk.tell, store=shared, wall_clock=clock)
         self.gateway = Gateway(
             self._runtime(config),
             self.pools,
             Judge(self.store, fails_closed=config.on_store_error == "block"),
             on_settled=self._access_log(),
             capture=self.capture,
+            attempts=self.attempts,
+            desk=self.desk,
+            tracer=self.tracer,
             clock=clock,
         )
         self.server = Server(
@@ -93,10 +106,13 @@ class App:
         tls = _tls(settings)
         if self.capture is not None:
             self.capture.start()
+        if self.tracer is not None:
+            self.tracer.start()
         if isinstance(self.store, RedisStore):
             await self.store.start()
             await self._agreement.start()
         try:
+            await self.desk.start()
             self._check_exposure()
             host, port = settings.listen.host, settings.listen.port
             bound = await self.server.listen(host, port, ssl=tls, reuse_port=reuse_port)
@@ -120,11 +136,15 @@ class App:
         self.gateway.wake_all()
         await self.server.close(self.config.gateway.grace)
         await self.pools.close()
+        await self.attempts.stop()
+        await self.desk.stop()
         await self._agreement.stop()
         if isinstance(self.store, RedisStore):
             await self.store.stop()
         if self.capture is not None:
             await asyncio.to_thread(self.capture.stop)
+        if self.tracer is not None:
+            await asyncio.to_thread(self.tracer.close)
 
     def reload(self, config: Config) -> list[str]:
         """Go on under another configuration; counts, cooldowns and connections stay.
@@ -198,6 +218,7 @@ class App:
         """Make digests as the other instances do."""
         self._secret = secret
         self.gateway.runtime = self._runtime(self.config)
+        self.desk.rekey(secret)
         if self.capture is not None:
             self.capture.rekey(secret)
 

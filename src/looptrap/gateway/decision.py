@@ -47,7 +47,6 @@ def asked_about(exchange: Exchange, runtime: Runtime, request_id: str) -> Call |
 def decision(ticket: Ticket, runtime: Runtime, request_id: str) -> Answer:
     """Return 200 when the call may pass, else its refusal; nothing is forwarded."""
     verdict = ticket.verdict
-    runtime.guard.settle(ticket)
     if not verdict.action.refuses:
         headers = [*headers_of(verdict, ticket.shadow), (b"X-Request-Id", request_id.encode())]
         return Answer(200, headers, b"")

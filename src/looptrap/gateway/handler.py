@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from secrets import token_hex
 from typing import assert_never
@@ -14,17 +15,21 @@ from msgspec.structs import replace
 from looptrap.call.model import NO_CLAIMS, Call, Outcome, Request
 from looptrap.call.read import dialect_of, read
 from looptrap.gateway.answer import Answer
+from looptrap.gateway.attempt import Dispatch
 from looptrap.gateway.auth import Denied
 from looptrap.gateway.capture import Capture
 from looptrap.gateway.decision import asked_about, decision
 from looptrap.gateway.encoding import decoded
 from looptrap.gateway.envelope import Envelope
+from looptrap.gateway.forward import Forwarder
+from looptrap.gateway.incident import Desk
 from looptrap.gateway.judge import Judge
 from looptrap.gateway.nudge import nudged
 from looptrap.gateway.refuse import failure, refusal
 from looptrap.gateway.relay import Relay
 from looptrap.gateway.runtime import Runtime
 from looptrap.gateway.stop import final_message
+from looptrap.gateway.trace import Span, Tracer
 from looptrap.guard import Ticket
 from looptrap.policy.action import Action
 from looptrap.policy.decide import is_nudge_due
@@ -49,17 +54,23 @@ class Gateway:
         pools: Pools,
         judge: Judge,
         *,
+        attempts: Dispatch,
         on_settled: Settled | None = None,
         capture: Capture | None = None,
+        desk: Desk | None = None,
+        tracer: Tracer | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.runtime = runtime
         """What the configuration says; a reload puts another in its place."""
-        self._pools = pools
+        self.attempts = attempts
+        self._forwarder = Forwarder(pools, attempts)
         self.judge = judge
         self._on_settled = on_settled
         self._capture = capture
-        self._clock = clock
+        self._desk = desk
+        self._tracer = tracer
+        self.clock = clock
         self._sleepers: set[Relay] = set()
         self._id_prefix = token_hex(6).encode()
         self._ids = count(1)
@@ -78,7 +89,10 @@ class Gateway:
         if envelope.asks_for_decision:
             self._decide(exchange)
             return
-        self._judge(exchange, self._read(exchange, envelope), self._relay)
+        then: Judged = self._relay
+        if self._tracer is not None:
+            then = partial(self._relay, span=self._tracer.begin(envelope.fields, self.clock()))
+        self._judge(exchange, self._read(exchange, envelope), then)
 
     def on_disconnect(self, exchange: Exchange) -> None:
         """Stop working for a client that is gone."""
@@ -113,26 +127,29 @@ class Gateway:
 
     def _judge(self, exchange: Exchange, call: Call, then: Judged) -> None:
         """Judge a call, and go on with its exchange when that is done: mostly at once."""
-        guard, now = self.runtime.guard, self._clock()
+        guard, now = self.runtime.guard, self.clock()
         if self.judge.is_shared:
             self.judge.later(guard, call, now, lambda one: self._go_on(exchange, one, now, then))
             return
         ticket = self.judge.at_once(guard, call, now)
+        guard.tally.decisions.observe(self.clock() - now)
         if self._capture is not None:
             self._capture.add(call, ticket.verdict, now)
         then(exchange, ticket)
 
     def _go_on(self, exchange: Exchange, ticket: Ticket, now: float, then: Judged) -> None:
         """Go on with what waited for the store, if its client still waits too."""
+        self.runtime.guard.tally.decisions.observe(self.clock() - now)
         if self._capture is not None:
             self._capture.add(ticket.call, ticket.verdict, now)
         if exchange.is_open:
             exchange.attempt(lambda: then(exchange, ticket))
         else:
-            self.runtime.guard.settle(ticket)
+            self._settle(ticket, self._id_for(exchange))
 
-    def _relay(self, exchange: Exchange, ticket: Ticket) -> None:
+    def _relay(self, exchange: Exchange, ticket: Ticket, span: Span | None = None) -> None:
         relay = Relay(self, exchange, exchange.state, ticket.call, ticket)
+        relay.span = span
         exchange.state = relay
         if ticket.verdict is ALLOWED:
             self._forward(relay)
@@ -160,27 +177,7 @@ class Gateway:
                 assert_never(action)
 
     def _forward(self, relay: Relay, body: bytes | None = None) -> None:
-        """Send a call to its provider, as it came but for what is ours."""
-        exchange = relay.exchange
-        provider = self.runtime.routes.choose(relay.call)
-        if provider is None:
-            self._fail(relay, 404, "unknown_route", _unrouted(relay.call.request.path))
-            return
-        envelope = relay.envelope
-        fields = envelope.fields
-        if envelope.identity.key_name and not envelope.identity.has_credential:
-            if provider.key_field is None:
-                self._fail(relay, 401, "missing_provider_key", _keyless(provider.name))
-                return
-            fields += provider.key_field
-        relay.provider = provider.name
-        relay.flight = exchange.source = provider.pool(self._pools).send(
-            exchange.method,
-            provider.target(envelope.target),
-            fields,
-            exchange.body if body is None else body,
-            relay,
-        )
+        self._forwarder.forward(relay, self.runtime, body)
 
     def _hold_back(self, relay: Relay) -> None:
         """Forward a throttled call after its delay; when too many wait already, refuse it."""
@@ -197,11 +194,12 @@ class Gateway:
         self._forward(relay)
 
     def wake_all(self) -> None:
-        """Forward every call that is held back: the gateway is about to stop."""
+        """Forward every call that is held back or waits: the gateway is about to stop."""
         for relay in list(self._sleepers):
             if relay.sleeper is not None:
                 relay.sleeper.cancel()
             self._wake(relay)
+        self.attempts.wake_all()
 
     def _final_message(self, relay: Relay) -> Answer | None:
         return final_message(
@@ -209,7 +207,7 @@ class Gateway:
             relay.ticket.verdict,
             shadow=relay.ticket.shadow,
             request_id=self.id_of(relay).decode("latin-1"),
-            now=self._clock(),
+            now=self.clock(),
         )
 
     def _refuse(self, relay: Relay, answer: Answer | None = None) -> None:
@@ -227,10 +225,6 @@ class Gateway:
             ticket.verdict = replace(ticket.verdict, action=Action.BLOCK)
         relay.status = answer.status
         relay.exchange.answer(answer.status, answer.headers, answer.body)
-        self.settle(relay, None)
-
-    def _fail(self, relay: Relay, status: int, code: str, message: str) -> None:
-        relay.fail(status, code, message)
         self.settle(relay, None)
 
     def _deny(self, exchange: Exchange, denied: Denied) -> None:
@@ -260,16 +254,29 @@ class Gateway:
             self._judge(exchange, asked, self._tell)
 
     def _tell(self, exchange: Exchange, ticket: Ticket) -> None:
-        answer = decision(ticket, self.runtime, self._id_for(exchange))
+        request_id = self._id_for(exchange)
+        answer = decision(ticket, self.runtime, request_id)
         exchange.answer(answer.status, answer.headers, answer.body)
+        self._settle(ticket, request_id)
 
     # After the answer
 
     def settle(self, relay: Relay, outcome: Outcome | None) -> None:
         """Record what became of a call; None when it never went upstream."""
-        self.runtime.guard.settle(relay.ticket, outcome)
+        ticket = relay.ticket
+        self.runtime.guard.settle(ticket, outcome, relay.provider, relay.first_byte)
         if self._on_settled is not None:
             self._on_settled(relay, outcome or Outcome(relay.status))
+        if self._tracer is not None and relay.span is not None:
+            self._tracer.settled(relay.span, relay, outcome or Outcome(relay.status), self.clock())
+        if self._desk is not None:
+            self._desk.settled(ticket, outcome, relay.request_id, relay.provider, relay.first_byte)
+
+    def _settle(self, ticket: Ticket, request_id: str) -> None:
+        """Record what was decided about a call that this gateway does not forward."""
+        self.runtime.guard.settle(ticket)
+        if self._desk is not None:
+            self._desk.settled(ticket, None, request_id.encode("latin-1"))
 
     def id_of(self, relay: Relay) -> bytes:
         """Return the id of a request: the client's own, or one made when it is first needed."""
@@ -285,18 +292,3 @@ class Gateway:
     def _new_id(self) -> bytes:
         # Unique without asking for randomness each time.
         return b"lt-%b-%x" % (self._id_prefix, next(self._ids))
-
-
-def _unrouted(path: str) -> str:
-    shown = path if len(path) <= 80 else f"{path[:80]}…"
-    return (
-        f"No provider answers {shown}. Point clients at /v1 (OpenAI), at the root (Anthropic,"
-        " Gemini), or set --upstream."
-    )
-
-
-def _keyless(provider: str) -> str:
-    return (
-        f"The gateway has no key for {provider}: set the provider's api_key_env, or send your own"
-        " key beside the gateway's in X-Looptrap-Key."
-    )

@@ -7,6 +7,7 @@ from collections.abc import Container, Iterable, Sequence
 import msgspec
 
 from looptrap.call.header import PROGRESS, RETRY_COUNT, is_retry, session_of
+from looptrap.retry.turn.header import TURN
 from looptrap.wire.fields import HOP_BY_HOP, tokens
 
 Field = tuple[bytes, bytes]
@@ -45,6 +46,9 @@ class InboundReader:
             b"content-encoding": _KEEP_AND_NOTE,
             RETRY_COUNT: _KEEP_AND_NOTE,
             PROGRESS: _NOTE,
+            # The one header of ours that is not for this gateway alone: an agent behind it may be
+            # part of the same turn.
+            TURN.lower().encode(): _KEEP,
         }
         for name in self._sessions:
             if name.startswith(OUR_PREFIX):

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from looptrap.call.model import Call, Outcome
 from looptrap.detect.signals.chant import REPEATED
+from looptrap.gateway.answer import Answer
+from looptrap.gateway.attempt import Journey
+from looptrap.gateway.attempt.held import is_encoded
 from looptrap.gateway.cut import ending
+from looptrap.gateway.cut.broken import error_end, is_over
 from looptrap.gateway.envelope import Envelope
 from looptrap.gateway.hearing import Hearing, hearing_of
+from looptrap.gateway.provider import Provider
 from looptrap.gateway.refuse import failure
 from looptrap.gateway.tokens import Usage, usage_of
+from looptrap.gateway.trace import Span
+from looptrap.gateway.unanswered import status_and_code
 from looptrap.gateway.usage import UsageReader
 from looptrap.guard import Ticket
 from looptrap.policy.header import headers_of
@@ -22,13 +30,7 @@ from looptrap.wire.flight import Flight, UpstreamError
 if TYPE_CHECKING:
     from looptrap.gateway.handler import Gateway
 
-_STATUS = {
-    "connect_timeout": 504,
-    "first_byte_timeout": 504,
-    "idle_timeout": 504,
-    "busy": 503,
-}
-"""What a client is told when the provider does not answer; 502 for everything else."""
+Field = tuple[bytes, bytes]
 
 
 class Relay:
@@ -38,16 +40,22 @@ class Relay:
         "_cutting",
         "_gateway",
         "_hearing",
+        "_is_stream",
+        "_latest",
         "_length",
         "_usage",
         "_whole",
         "call",
         "envelope",
         "exchange",
+        "first_byte",
         "flight",
         "provider",
+        "provider_field",
         "request_id",
+        "sent",
         "sleeper",
+        "span",
         "status",
         "ticket",
     )
@@ -62,7 +70,8 @@ class Relay:
     ) -> None:
         self._gateway = gateway
         self._length: int | None = -1  # of an answer that says what it used
-        self._whole = b""
+        self._whole = self._latest = b""
+        self._is_stream = False  # of events that can be read
         self._usage: UsageReader | None = None
         self._hearing: Hearing | None = None
         self._cutting: Verdict | None = None  # until the event that has begun is over
@@ -72,9 +81,18 @@ class Relay:
         self.ticket = ticket
         self.request_id = envelope.request_id
         self.provider = ""
+        """Where it was sent; empty before."""
+        self.sent = 0.0
+        """When it went to the provider …"""
+        self.first_byte: float | None = None
+        """… and the seconds after which that began to answer."""
         self.status = 0
-        self.flight: Flight | None = None
+        self.span: Span | None = None
+        self.flight: Flight | Journey | None = None
         self.sleeper: asyncio.TimerHandle | None = None
+
+    provider_field: Field
+    """The header that names the provider."""
 
     # What the provider sends
 
@@ -88,18 +106,23 @@ class Relay:
     ) -> None:
         """Pass the head on, with the verdict beside the provider's own headers."""
         self.status = status
+        self.first_byte = self._gateway.clock() - self.sent
+        headers.append(self.provider_field)
         headers += headers_of(self.ticket.verdict, self.ticket.shadow)
         if not _names_request(headers):
             headers.append((b"X-Request-Id", self._gateway.id_of(self)))
         if self.call.generates and status < 400:
             self._length = length
             is_short = length is not None and length < REPEATED
-            if not is_short and self.ticket.listening and not _is_encoded(headers):
+            if self.call.stream:
+                self._is_stream = length is None and not is_encoded(headers)
+            if not is_short and self.ticket.listening and not is_encoded(headers):
                 self._hearing = hearing_of(self.call.dialect, self.call.stream)
         self.exchange.begin(status, reason, headers, length)
 
     def on_data(self, chunk: bytes) -> None:
         """Pass body bytes on as they come."""
+        self._latest = chunk
         if self._usage is not None:
             self._usage.feed(chunk)
         elif self._length == len(chunk):
@@ -126,29 +149,66 @@ class Relay:
         self._settle(cut_off=False)
 
     def on_error(self, error: UpstreamError) -> None:
-        """Say why there is no answer; one that has begun is cut."""
+        """Say why there is no answer, or no more of it; what cannot be told that is cut."""
         self.flight = None
-        if self.exchange.started:
+        status, code = status_and_code(error)
+        if not self.exchange.started:
+            self.fail(
+                status, code, f"The provider did not answer: {error}.", (self.provider_field,)
+            )
+            return
+        end = None
+        if self._is_stream:
+            message = f"The provider left its answer unfinished: {error}."
+            told = self._failure(status, code, message, None).body
+            end = b"" if is_over(self._latest) else error_end(self.call.dialect, self._latest, told)
+        if end is None:
             self.exchange.abort()
         else:
-            status = _STATUS.get(error.kind, 502)
-            self.fail(status, f"upstream_{error.kind}", f"The provider did not answer: {error}.")
-        self._settle(cut_off=True)
+            self.exchange.write(end)
+            self.exchange.finish()
+        self._settle(cut_off=end != b"")
 
     # What the gateway asks for
 
-    def fail(self, status: int, code: str, message: str) -> None:
-        """Answer with a failure of the gateway's own, in the client's dialect."""
-        answer = failure(
+    def now(self) -> float:
+        """Return the time, in seconds since 1970."""
+        return self._gateway.clock()
+
+    def leave_for(self, provider: Provider) -> None:
+        """Note that the call goes to a provider now."""
+        self.provider = provider.name
+        self.provider_field = provider.field
+        self.sent = self._gateway.clock()
+
+    def fail(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        headers: Iterable[Field] = (),
+        retry_after: int | None = None,
+    ) -> None:
+        """Answer with a failure of the gateway's own, in the client's dialect, and settle."""
+        answer = self._failure(status, code, message, retry_after)
+        self.flight = None
+        self.status = status
+        self.exchange.answer(status, [*headers, *answer.headers], answer.body)
+        if self.provider:
+            self._settle(cut_off=True)
+        else:
+            self._gateway.settle(self, None)
+
+    def _failure(self, status: int, code: str, message: str, after: int | None) -> Answer:
+        """Return a failure of the gateway's own, in the client's dialect."""
+        return failure(
             self.call.dialect,
             status=status,
             code=code,
             message=message,
             request_id=self._gateway.id_of(self).decode("latin-1"),
-            retry_after=1 if status == 503 else None,
+            retry_after=1 if after is None and status == 503 else after,
         )
-        self.status = status
-        self.exchange.answer(answer.status, answer.headers, answer.body)
 
     def cancel(self) -> None:
         """Drop everything: the client is gone."""
@@ -226,10 +286,6 @@ class Relay:
             self._usage = UsageReader(self.call.dialect, self.call.stream)
             self._usage.feed(self._whole)
         return self._usage.finish() if self._usage is not None else None
-
-
-def _is_encoded(headers: list[tuple[bytes, bytes]]) -> bool:
-    return any(len(name) == 16 and name.lower() == b"content-encoding" for name, _ in headers)
 
 
 def _names_request(headers: list[tuple[bytes, bytes]]) -> bool:

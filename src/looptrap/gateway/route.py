@@ -1,4 +1,4 @@
-"""Routes: which provider a call goes to, and under which path."""
+"""Routes: which provider a call goes to, and where it goes when that fails."""
 
 from __future__ import annotations
 
@@ -6,66 +6,31 @@ from collections.abc import Mapping, Sequence
 
 from looptrap.call.model import Call
 from looptrap.config import Config
-from looptrap.config.gateway import WELL_KNOWN, Credential, ProviderSettings
+from looptrap.config.gateway import ProviderSettings, RouteSettings
+from looptrap.config.route import known_providers
+from looptrap.gateway.attempt import Place, Plan
+from looptrap.gateway.auth import is_loopback
+from looptrap.gateway.provider import Provider
 from looptrap.policy.policy import Selector
 from looptrap.policy.select import Selects, selects
+from looptrap.retry.policy import RetryPolicy
 from looptrap.wire.origin import Origin
-from looptrap.wire.pool import Pool
-from looptrap.wire.pools import Pools
-from looptrap.wire.remembered import Remembered
-
-
-class Provider:
-    """A place that answers calls."""
-
-    __slots__ = ("_base_path", "_overlaps", "_pool", "_targets", "key_field", "name", "origin")
-
-    def __init__(
-        self, name: str, base_url: str, *, key: str = "", credential: Credential = "bearer"
-    ) -> None:
-        self.name = name
-        self.origin, base_path = Origin.of(base_url)
-        self._base_path = base_path.encode()
-        self._overlaps = _suffixes(self._base_path)
-        value = f"Bearer {key}" if credential == "bearer" else key
-        header = "authorization" if credential == "bearer" else credential
-        self.key_field = f"{header}: {value}\r\n".encode() if key else None
-        """The header that carries the provider's key, where the operator has one."""
-        self._targets = Remembered(self._join)
-        self._pool: Pool | None = None
-
-    def pool(self, pools: Pools) -> Pool:
-        """Return the connections to this provider."""
-        if self._pool is None:
-            self._pool = pools.pool(self.origin)
-        return self._pool
-
-    def target(self, asked: bytes) -> bytes:
-        """Return the request target at the provider; what base and path share is not doubled."""
-        return self._targets[asked]
-
-    def _join(self, asked: bytes) -> bytes:
-        path, mark, query = asked.partition(b"?")
-        for overlap in self._overlaps:
-            if path.startswith(overlap) and path[len(overlap) : len(overlap) + 1] in (b"/", b""):
-                path = path[len(overlap) :]
-                break
-        return ((self._base_path + path) or b"/") + mark + query
-
-
-def _suffixes(base_path: bytes) -> tuple[bytes, ...]:
-    """Return `/api/v1` and `/v1` of `/api/v1`: the longest first."""
-    parts = base_path.split(b"/")[1:]
-    return tuple(b"".join(b"/" + part for part in parts[start:]) for start in range(len(parts)))
 
 
 class Route:
     """Calls that a selector binds go to a provider."""
 
-    __slots__ = ("provider", "selects")
+    __slots__ = ("plan", "provider", "selects")
 
-    def __init__(self, provider: Provider, select: Selector | Selects | None = None) -> None:
+    def __init__(
+        self,
+        provider: Provider,
+        select: Selector | Selects | None = None,
+        plan: Plan | None = None,
+    ) -> None:
         self.provider = provider
+        self.plan = plan
+        """What is done when it fails; None for nothing."""
         self.selects = selects(select) if isinstance(select, Selector) else select
 
 
@@ -77,35 +42,79 @@ class Routes:
     def __init__(self, routes: Sequence[Route]) -> None:
         self._routes = tuple(routes)
 
-    def choose(self, call: Call) -> Provider | None:
-        """Return the provider for a call; None when no route binds it."""
+    def choose(self, call: Call) -> Route | None:
+        """Return the route of a call; None when none binds it."""
         for route in self._routes:
             if route.selects is None or route.selects(call):
-                return route.provider
+                return route
         return None
 
 
 def routes_of(config: Config, env: Mapping[str, str]) -> Routes:
     """Return the routes of a configuration: one upstream, its own routes, then the well-known."""
-    settings = {**WELL_KNOWN, **{provider.name: provider for provider in config.providers}}
-    providers = {name: _provider(one, env) for name, one in settings.items()}
-    own = [Route(providers[route.provider], route.select) for route in config.routes]
+    providers = {name: _places(one, env) for name, one in known_providers(config).items()}
+    lends = is_loopback(config.gateway.listen.host)
+    own = [_route(route, providers, lends) for route in config.routes]
     if config.gateway.upstream is not None:
-        upstream = ProviderSettings(name="upstream", base_url=config.gateway.upstream)
-        return Routes([*own, Route(_provider(upstream, env))])
+        return Routes([*own, Route(Provider("upstream", config.gateway.upstream))])
+
+    def well_known(name: str, select: Selector | Selects) -> Route:
+        settings = RouteSettings(provider=name)
+        return _route(settings, providers, lends, select)
+
     return Routes(
         [
             *own,
-            Route(providers["anthropic"], _speaks_anthropic),
-            Route(providers["gemini"], _speaks_gemini),
-            Route(providers["openai"], Selector(path_prefix="/v1/")),
+            well_known("anthropic", _speaks_anthropic),
+            well_known("gemini", _speaks_gemini),
+            well_known("openai", Selector(path_prefix="/v1/")),
         ]
     )
 
 
-def _provider(settings: ProviderSettings, env: Mapping[str, str]) -> Provider:
-    key = env.get(settings.api_key_env, "") if settings.api_key_env else ""
-    return Provider(settings.name, settings.base_url, key=key, credential=settings.credential)
+def _route(
+    settings: RouteSettings,
+    providers: Mapping[str, Sequence[Provider]],
+    lends: bool,
+    select: Selector | Selects | None = None,
+) -> Route:
+    places: list[Place] = []
+    for link in settings.links:
+        name, _, model = link.partition("/") if settings.chain else (link, "", "")
+        places += [Place(provider, model or None) for provider in providers[name]]
+    has_breakers = settings.attempts is not None or len(places) > 1
+    is_timed = settings.deadline is not None or settings.attempt_timeout is not None
+    plan = None
+    if has_breakers or is_timed or places[0].model is not None:
+        policy = RetryPolicy(attempts=settings.attempts or 1, deadline=settings.deadline)
+        plan = Plan(tuple(places), policy, settings.attempt_timeout, has_breakers, lends)
+    return Route(places[0].provider, select or settings.select, plan)
+
+
+def _places(settings: ProviderSettings, env: Mapping[str, str]) -> list[Provider]:
+    """Return a provider for each of its URLs and keys, all keys of a URL before the next."""
+    keys = [(name, env[name]) for name in settings.api_key_env or () if env.get(name)]
+    return [
+        Provider(
+            settings.name,
+            url,
+            key=key,
+            key_name=name,
+            credential=settings.credential,
+            circuit=_circuit(settings.name, url, settings.base_url),
+            speaks=settings.speaks,
+        )
+        for url in settings.base_url
+        for name, key in keys or [("", "")]
+    ]
+
+
+def _circuit(name: str, url: str, urls: Sequence[str]) -> str:
+    """Return what breakers call a place: the provider, with its address where it has several."""
+    if len(urls) == 1:
+        return name
+    origin, path = Origin.of(url)
+    return f"{name}@{origin.authority}{path}"
 
 
 def _speaks_anthropic(call: Call) -> bool:

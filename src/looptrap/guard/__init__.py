@@ -10,6 +10,7 @@ settle(ticket, outcome)      what became of it
 """
 
 from looptrap.guard.guard import Guard
-from looptrap.guard.model import Plan, Tally, Ticket
+from looptrap.guard.model import Plan, Ticket
+from looptrap.guard.tally import Tally
 
 __all__ = ["Guard", "Plan", "Tally", "Ticket"]

@@ -18,8 +18,9 @@ from looptrap.detect.fingerprint import Fingerprint
 from looptrap.detect.trajectory import is_fresh
 from looptrap.errors import LoopDetectedError
 from looptrap.guard import judge, plan
-from looptrap.guard.model import Plan, Tally, Ticket
+from looptrap.guard.model import Plan, Ticket
 from looptrap.guard.recent import Recent
+from looptrap.guard.tally import Tally
 from looptrap.policy import preset
 from looptrap.policy.policy import KillSwitch, Policy, Project
 from looptrap.policy.switch import Switch
@@ -126,6 +127,7 @@ class Guard:
         """Return the severest verdict; on a tie the first rule's."""
         ticket = Ticket(planned.call)
         ticket.listening = planned.listening
+        ticket.trajectory = planned.trajectory
         if planned.killed is not None:
             ticket.verdict = planned.killed
             return ticket
@@ -148,21 +150,30 @@ class Guard:
         """
         return judge.hear(ticket, text)
 
-    def settle(self, ticket: Ticket, outcome: Outcome | None = None) -> None:
+    def settle(
+        self,
+        ticket: Ticket,
+        outcome: Outcome | None = None,
+        provider: str = "",
+        first_byte: float | None = None,
+    ) -> None:
         """Record what was decided and, where it went upstream, what became of it."""
-        tally = self.tally
+        tally, call = self.tally, ticket.call
         verdict, shadow, heard = ticket.verdict, ticket.shadow, ticket.heard
-        tally.verdicts[verdict.action] += 1
-        if verdict is not ALLOWED:
-            tally.rules[verdict.policy, verdict.rule, verdict.action] += 1
+        status = -1 if outcome is None else outcome.status
+        if verdict is ALLOWED:
+            tally.requests["allow", "", "", call.dialect, provider, status][0] += 1
+        else:
+            tally.count_acted(verdict, call.dialect, provider, status)
         if heard is not None:
             tally.rules[heard.policy, heard.rule, heard.action] += 1
         if shadow is not None:
             tally.shadow_rules[shadow.policy, shadow.rule, shadow.action] += 1
         if outcome is not None:
-            tally.statuses[outcome.status] += 1
-            tally.input_tokens += outcome.input_tokens
-            tally.output_tokens += outcome.output_tokens
+            if outcome.output_tokens or outcome.input_tokens:
+                tally.count_used(call, outcome, provider)
+            if first_byte is not None:
+                tally.first_bytes[provider].observe(first_byte)
 
     def admit(self, call: Call, now: float) -> Ticket:
         """Plan, count and judge in one go, with this guard's own store. Thread-safe."""

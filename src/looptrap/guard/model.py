@@ -1,8 +1,7 @@
-"""What a guard hands out: plans before counting, tickets after judging, and its tally."""
+"""What a guard hands out: plans before counting, tickets after judging."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -10,7 +9,7 @@ import msgspec
 
 from looptrap.call.model import Call
 from looptrap.detect.evidence import Evidence
-from looptrap.policy.action import Action
+from looptrap.detect.trajectory import Trajectory
 from looptrap.policy.verdict import ALLOWED, Verdict
 from looptrap.policy.watch import Counting, Listening, Reading, Watch
 from looptrap.store.model import Hit, Trip
@@ -51,6 +50,8 @@ class Plan(msgspec.Struct, gc=False):
     progress: int = -1
     """Where the two hits of the application's word that it got on stand; -1 without one."""
     listening: Sequence[Listening] = ()
+    trajectory: Trajectory | None = None
+    """The history, where there was one to read."""
     killed: Verdict | None = None
     follows: bool = False
     """Whether the counts may be worth asking once more."""
@@ -67,20 +68,7 @@ class Ticket(msgspec.Struct, gc=False):
     """Cooldowns that this verdict starts."""
     listening: Sequence[Listening] = ()
     """The rules that listen to the answer."""
+    trajectory: Trajectory | None = None
+    """The history that was read, as far as it was."""
     heard: Verdict | None = None
     """The severest that they said."""
-
-
-class Tally:
-    """Plain counters: what was decided and what became of it."""
-
-    __slots__ = ("input_tokens", "output_tokens", "rules", "shadow_rules", "statuses", "verdicts")
-
-    def __init__(self) -> None:
-        self.verdicts: Counter[Action] = Counter()
-        self.rules: Counter[tuple[str, str, Action]] = Counter()
-        """By policy, rule and action; what was simply allowed is not here."""
-        self.shadow_rules: Counter[tuple[str, str, Action]] = Counter()
-        self.statuses: Counter[int] = Counter()
-        self.input_tokens = 0
-        self.output_tokens = 0

@@ -45,7 +45,9 @@ def count_near(plan: Plan, watch: Counting, content: bytes) -> None:
 def read(plan: Plan, watches: Sequence[Reading], tools: Mapping[str, ToolRule], most: int) -> None:
     """Read the latest `most` rounds of the history, and plan to ask what was refused of it."""
     found = []
-    for watch, evidence, key, _ in _seen(plan.call, watches, tools, most):
+    exempt = frozenset(name for name, rule in tools.items() if rule.exempt) if tools else NONE
+    plan.trajectory = trajectory = Trajectory(plan.call, most, exempt)
+    for watch, evidence, key, _ in _seen(plan.call, watches, tools, trajectory):
         place = -1
         if watch.ladder.at(evidence.count).refuses:
             place = len(plan.hits)
@@ -104,11 +106,9 @@ def predecessor(plan: Plan, one: Recall, marks: Sequence[bytes]) -> None:
 
 
 def _seen(
-    call: Call, watches: Sequence[Reading], tools: Mapping[str, ToolRule], most: int
+    call: Call, watches: Sequence[Reading], tools: Mapping[str, ToolRule], trajectory: Trajectory
 ) -> Iterator[Seen]:
     """Yield what the history shows that is worth a verdict; one kept elsewhere shows nothing."""
-    exempt = frozenset(name for name, rule in tools.items() if rule.exempt) if tools else NONE
-    trajectory = Trajectory(call, most, exempt)
     latest = trajectory.latest(1)
     if call.chain or not latest:
         return

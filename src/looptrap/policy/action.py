@@ -57,6 +57,11 @@ class Ladder:
     def __repr__(self) -> str:
         return f"Ladder({{{', '.join(f'{a.value}: {n}' for a, n in self.steps)}}})"
 
+    @property
+    def severest(self) -> Action:
+        """What is done at the highest counts."""
+        return self.steps[-1][0]
+
     def at(self, count: int) -> Action:
         """Return the action for the `count`-th hit: the Nth hit trips a threshold of N."""
         taken = Action.ALLOW

@@ -58,6 +58,7 @@ def verdict_of(
         retry_after=rule.retry_after,
         delay=min(count * DELAY_A_HIT, LONGEST_DELAY) if action is Action.THROTTLE else 0.0,
         evidence=(evidence,),
+        is_early=action is Action.WARN and watch.ladder.severest is not Action.WARN,
         compat=watch.policy.compat,
     )
 

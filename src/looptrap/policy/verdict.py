@@ -33,6 +33,8 @@ class Verdict(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     delay: float = 0.0
     """How long a throttled call is held back, in seconds."""
     evidence: tuple[Evidence, ...] = ()
+    is_early: bool = False
+    """A warning of a rule that does more at higher counts: many an agent stutters and recovers."""
     compat: tuple[Compat, ...] = ()
     """Systems whose own answer headers the client is to see too."""
 

@@ -56,11 +56,19 @@ class Pool:
             self._unsized += proxy.fields
         self._sized = self._unsized + b"Content-Length: "
 
-    def send(self, method: bytes, target: bytes, fields: bytes, body: bytes, sink: Sink) -> Flight:
+    def send(
+        self,
+        method: bytes,
+        target: bytes,
+        fields: bytes,
+        body: bytes,
+        sink: Sink,
+        fresh: bool = False,
+    ) -> Flight:
         """Send a request; `fields` is its header block without Host and framing fields.
 
         Method, target and fields go out as given: they must come from parsed parts, free of
-        stray line ends.
+        stray line ends. A `fresh` one goes over a connection that nothing was sent over before.
         """
         if self._prefix:
             target = self._prefix + target
@@ -71,7 +79,9 @@ class Pool:
         flight = Flight(self, head, body, sink, method == b"HEAD")
         self.in_flight += 1
         idle = self._idle
-        while idle:
+        if fresh and idle and not self._has_room():
+            self.drop(idle[0])
+        while idle and not fresh:
             connection = idle.pop()
             if not connection.transport.is_closing():
                 self.reused += 1

@@ -62,8 +62,13 @@ async def _reachable(provider: FakeProvider, is_guarded: bool) -> AsyncIterator[
         return
     with TemporaryDirectory(prefix="looptrap-demo-") as folder:
         # Nothing of the machine's own set-up takes part: no file, variable, key or proxy.
-        state = str(Path(folder, "state"))
-        flags = {"listen": "127.0.0.1:0", "upstream": provider.url, "state": state}
+        flags = {
+            "listen": "127.0.0.1:0",
+            "upstream": provider.url,
+            "state": str(Path(folder, "state")),
+            "history": str(Path(folder, "history")),
+            "decision_log": "off",
+        }
         app = App(load(env={}, flags=flags), {})
         [(host, port)] = await app.start()
         try:

@@ -1,0 +1,13 @@
+"""Metrics: plain numbers of the gateway, made into Prometheus's form when it asks.
+
+verdict    what was decided, and how long that took
+upstream   what became of it at the providers
+wire       clients and their connections
+store      who counts; captures
+incident   incidents, alerts and indicators
+"""
+
+from looptrap.admin.metrics.collector import GatewayCollector, exposition
+from looptrap.admin.metrics.incident import IncidentNumbers
+
+__all__ = ["GatewayCollector", "IncidentNumbers", "exposition"]

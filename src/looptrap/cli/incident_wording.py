@@ -1,0 +1,98 @@
+"""Incidents as people read them: a row, a line, or all that is known of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+from looptrap.cli.age import ago, at
+from looptrap.cli.listing import print_table
+from looptrap.schema.wording import escaped
+
+HEADINGS = ("ID", "LAST CALL", "CALLER", "MODEL", "RULE", "ACTION", "#HITS", "#REFUSED", "STATE")
+
+NONE = "–"
+
+
+def print_list(incidents: Sequence[dict[str, Any]], now: datetime) -> None:
+    """Print a table with a row for each."""
+    print_table(HEADINGS, [_row(one, now) for one in incidents])
+
+
+def line(one: dict[str, Any]) -> str:
+    """Return where an incident stands, in one line."""
+    when = at(one["closed"] or one["last"])
+    done = "is over" if one["state"] == "closed" else _action(one)
+    hits, refused = one["hits"], one["refused"]
+    who = f"{one['caller'] or NONE} {one['model'] or NONE} {one['rule']}"
+    return escaped(f"{when}  {one['id']}  {done}: {who}, {hits:,} hits, {refused:,} refused")
+
+
+def told(one: dict[str, Any], now: datetime) -> Iterator[str]:
+    """Yield the lines that say all about an incident."""
+    yield escaped(f"Incident {one['id']} is {one['state']}: {_action(one)} by {one['rule']}")
+    facts = list(_facts(one, now))
+    width = max(len(name) for name, _ in facts)
+    for name, value in facts:
+        yield escaped(f"  {name.ljust(width)}  {value}")
+    yield "Steps"
+    for step in one["steps"]:
+        by = f" by {step['rule']}" if step["rule"] else ""
+        count = f" at {step['count']:,}" if step["count"] else ""
+        yield escaped(f"  {at(step['time'])}  {step['what']}{by}{count}")
+    if one["fingerprints"]:
+        yield "Refused lately"
+        for fingerprint in one["fingerprints"]:
+            yield f"  {escaped(fingerprint)}"
+        yield f"To let these calls pass: looptrap release --incident {escaped(one['id'])}"
+
+
+def _facts(one: dict[str, Any], now: datetime) -> Iterator[tuple[str, str]]:
+    """Yield what is known, by name; what is empty is left out."""
+    for name in ("caller", "project", "session", "model", "provider"):
+        if one[name]:
+            yield name, one[name]
+    yield "opened", f"{at(one['opened'])}, {ago(one['opened'], now)}"
+    yield "last call", f"{at(one['last'])}, {ago(one['last'], now)}"
+    if one["closed"] is not None:
+        yield "closed", f"{at(one['closed'])}, {ago(one['closed'], now)}"
+    grown = f", more than {one['stage']} times its threshold" if one["stage"] else ""
+    yield "hits", f"{one['hits']:,}{grown}"
+    yield "calls", f"{one['calls']:,} that a rule acted on, {one['refused']:,} of them refused"
+    if one["input_tokens"] or one["output_tokens"]:
+        dollars = _dollars(one["spent_usd"])
+        yield "used", f"{one['input_tokens']:,} tokens in, {one['output_tokens']:,} out{dollars}"
+    if one["saved_tokens"]:
+        yield "saved", f"about {one['saved_tokens']:,} tokens{_dollars(one['saved_usd'])}"
+    if one["policy"]:
+        yield "rule", f"{one['rule']} of policy {one['policy']}"
+    if one["signal"]:
+        yield "signal", one["signal"]
+    if one["message"]:
+        yield "message", one["message"]
+    if len(one["instances"]) > 1:
+        yield "seen by", f"{len(one['instances'])} instances"
+
+
+def _row(one: dict[str, Any], now: datetime) -> tuple[str, ...]:
+    return (
+        one["id"],
+        ago(one["last"], now),
+        one["caller"] or NONE,
+        one["model"] or NONE,
+        one["rule"],
+        _action(one),
+        f"{one['hits']:,}",
+        f"{one['refused']:,}",
+        one["state"],
+    )
+
+
+def _action(one: dict[str, Any]) -> str:
+    """Say what was done, or would have been."""
+    return f"{one['action']} (shadow)" if one["mode"] == "shadow" else str(one["action"])
+
+
+def _dollars(amount: float | None) -> str:
+    return "" if amount is None else f", ${amount:,.2f}"

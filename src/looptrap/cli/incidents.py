@@ -1,0 +1,177 @@
+"""`looptrap incidents`: what loops there are and were, one by one, or as they happen."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from looptrap.cli.admin import ask, reaching
+from looptrap.cli.failure import fail
+from looptrap.cli.listing import ListingGroup
+from looptrap.errors import ConfigError
+
+PATH = "/api/v1/incidents"
+
+PAGE = 500
+"""Incidents that are asked for at a time, at most."""
+
+EVERY = 1.0
+"""Seconds between two looks for changes."""
+
+_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@click.group(cls=ListingGroup, short_help="List, show and follow incidents.")
+def incidents() -> None:
+    """List incidents, show one, or follow them as they happen.
+
+    An incident is everything from a first trip of a rule to quiet. Without a command, those that
+    are open are listed: `looptrap incidents --caller key:ci` is `looptrap incidents list …`.
+    """
+
+
+@incidents.command("list")
+@click.option("--all", "state", flag_value="all", help="The closed ones too.")
+@click.option("--closed", "state", flag_value="closed", help="Only those that are over.")
+@click.option("--caller", metavar="CALLER", help="Of this caller: key:ci, cred:…, addr:….")
+@click.option("--project", metavar="NAME", help="Of this project.")
+@click.option("--session", metavar="NAME", help="Of this session.")
+@click.option("--rule", metavar="NAME", help="That this rule tripped.")
+@click.option("--since", metavar="SPAN", help="With a call since then: 30m, 24h, 7d, or a time.")
+@click.option("--limit", metavar="N", type=int, default=50, help="At most so many.  [50]")
+@_as_json
+@reaching
+def list_(
+    state: str | None,
+    since: str | None,
+    limit: int,
+    as_json: bool,
+    admin: str,
+    token_env: str | None,
+    **fitting: str | None,
+) -> None:
+    """List the incidents that are open, the latest first.
+
+    \b
+    Example: looptrap incidents list --all --caller key:ci --since 24h
+    """
+    from looptrap.cli import age
+
+    wanted = {name: value for name, value in fitting.items() if value is not None}
+    wanted["state"] = state or "open"
+    now = datetime.now(UTC)
+    try:
+        if since is not None:
+            wanted["since"] = age.since(since, "--since", now)
+        found, is_more = _pages(admin, token_env, wanted, limit)
+    except ConfigError as error:
+        fail(error)
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+    elif found:
+        from looptrap.cli import incident_wording
+
+        incident_wording.print_list(found, now)
+    else:
+        open_ = "open " if wanted["state"] == "open" else ""
+        click.echo(f"There are no {open_}incidents{' of that kind' if len(wanted) > 1 else ''}.")
+    if is_more:
+        click.echo(f"There are more than these {limit}: see --limit.", err=True)
+
+
+@incidents.command()
+@click.argument("incident_id", metavar="ID")
+@_as_json
+@reaching
+def show(incident_id: str, as_json: bool, admin: str, token_env: str | None) -> None:
+    """Show one with all its steps.
+
+    ID may be the beginning of its id, if no other begins so.
+
+    \b
+    Example: looptrap incidents show inc_4be01c7d
+    """
+    from urllib.parse import quote
+
+    try:
+        found = ask(admin, token_env, "GET", f"{PATH}/{quote(incident_id, safe='')}")
+    except ConfigError as error:
+        fail(error)
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+        return
+    from looptrap.cli import incident_wording
+
+    click.echo("\n".join(incident_wording.told(found, datetime.now(UTC))))
+
+
+@incidents.command()
+@click.option("--json", "as_json", is_flag=True, help="Print a line of JSON a change.")
+@reaching
+def follow(as_json: bool, admin: str, token_env: str | None) -> None:
+    """Print open incidents, then a line a change, until Ctrl-C.
+
+    An incident that goes on is told at most once a second.
+
+    \b
+    Example: looptrap incidents follow --json | jq .id
+    """
+    from looptrap.cli import incident_wording
+
+    def tell(found: list[dict[str, Any]]) -> None:
+        for one in found:
+            click.echo(json.dumps(one) if as_json else incident_wording.line(one))
+
+    try:
+        # First where changes are to be counted from: what happens meanwhile is told twice then,
+        # and not missed.
+        last = ask(admin, token_env, "GET", f"{PATH}/changes")["last"]
+        tell(_pages(admin, token_env, {"state": "open"}, PAGE)[0][::-1])
+        _follow(admin, token_env, last, tell)
+    except ConfigError as error:
+        fail(error)
+    except KeyboardInterrupt:
+        return
+
+
+def _follow(
+    admin: str, token_env: str | None, last: int, tell: Callable[[list[dict[str, Any]]], None]
+) -> None:
+    """Tell what changes, for ever; a gateway that is away may come back."""
+    is_away = False
+    while True:
+        time.sleep(EVERY)
+        try:
+            path = f"{PATH}/changes?after={last}&limit={PAGE}"
+            answer = ask(admin, token_env, "GET", path)
+        except ConfigError as error:
+            if not is_away:
+                click.echo(f"{error} It is asked again and again.", err=True)
+            is_away = True
+            continue
+        if is_away:
+            click.echo("It answers again.", err=True)
+        is_away, last = False, answer["last"]
+        tell(answer["incidents"])
+
+
+def _pages(
+    admin: str, token_env: str | None, wanted: dict[str, str], limit: int
+) -> tuple[list[dict[str, Any]], bool]:
+    """Return so many incidents, and whether there are more."""
+    from urllib.parse import urlencode
+
+    found: list[dict[str, Any]] = []
+    cursor: dict[str, str] = {}
+    while True:
+        number = {"limit": min(limit - len(found), PAGE)}
+        answer = ask(admin, token_env, "GET", f"{PATH}?{urlencode(wanted | number | cursor)}")
+        found += answer["incidents"]
+        if answer["next"] is None or len(found) >= limit:
+            return found, answer["next"] is not None
+        cursor = {"cursor": answer["next"]}

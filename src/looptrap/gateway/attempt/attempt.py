@@ -1,0 +1,139 @@
+"""One attempt: the wire's sink for one answer, held back until it is known to be good."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from looptrap.gateway.attempt.held import MOST_HELD, Fields, Held, is_encoded
+from looptrap.retry.classify import classify
+from looptrap.retry.failure import Failure
+from looptrap.wire.flight import Flight, UpstreamError
+
+if TYPE_CHECKING:
+    from looptrap.gateway.relay import Relay
+
+NO_RETRY = (b"x-should-retry", b"false")
+
+
+class Traveller(Protocol):
+    """Hears how an attempt goes."""
+
+    def opened(self) -> None:
+        """A stream has begun and has said nothing yet."""
+
+    def succeeded(self) -> None:
+        """The answer is a good one, and waits to be passed on."""
+
+    def failed(self, failure: Failure) -> None:
+        """It is none, and nothing of it was passed on; what there is may be."""
+
+    def broke_off(self, failure: Failure) -> None:
+        """It had been passed on, and ended before its end."""
+
+
+class Attempt:
+    """Takes one answer; once told to pass it on, hands everything to the relay."""
+
+    __slots__ = ("_held", "_is_passing", "_relay", "_traveller", "error", "flight")
+
+    def __init__(self, relay: Relay, traveller: Traveller) -> None:
+        self.flight: Flight | None = None
+        """None when the answer is over."""
+        self.error: UpstreamError | None = None
+        """Why there is no answer."""
+        self._relay = relay
+        self._traveller = traveller
+        self._held: Held | None = None
+        self._is_passing = False
+
+    def drop(self) -> None:
+        """Have no more of it."""
+        if self.flight is not None:
+            self.flight.cancel()
+            self.flight = None
+
+    @property
+    def can_pass_on(self) -> bool:
+        """Whether the answer can be passed on whole, or as far as its error."""
+        held = self._held
+        return held is not None and (self.flight is not None or held.is_whole or not held.is_failed)
+
+    def pass_on(self, *more: tuple[bytes, bytes]) -> None:
+        """Hand the relay what there is, with more headers, and all that comes."""
+        held, relay = self._held, self._relay
+        assert held is not None
+        self._is_passing = True
+        self._held = None
+        headers = held.headers
+        if NO_RETRY in more:
+            headers = [field for field in headers if field[0].lower() != NO_RETRY[0]]
+        headers += more
+        relay.on_head(held.status, held.reason, headers, held.length, held.has_body)
+        for chunk in held.chunks:
+            relay.on_data(chunk)
+        if self.flight is None:
+            relay.on_end()
+
+    # What the provider sends
+
+    def on_head(
+        self, status: int, reason: bytes, headers: Fields, length: int | None, has_body: bool
+    ) -> None:
+        """Hold the head back."""
+        call = self._relay.call
+        peeks = status == 200 and call.stream and call.generates and not is_encoded(headers)
+        self._held = Held(status, reason, headers, length, has_body, peeks=peeks)
+
+    def on_data(self, chunk: bytes) -> None:
+        """Pass on what follows a good beginning; hold back what may not be one."""
+        if self._is_passing:
+            self._relay.on_data(chunk)
+            return
+        held = self._held
+        assert held is not None
+        held.take(chunk)
+        if held.is_failed:
+            if held.size >= MOST_HELD:
+                self._fail(held)
+            return
+        found = held.look(chunk) if held.peeks else True
+        if isinstance(found, Failure):
+            self._traveller.failed(found)
+        elif found:
+            self._traveller.succeeded()
+        elif len(held.chunks) == 1:
+            self._traveller.opened()
+
+    def flush(self) -> None:
+        """Send what one segment brought."""
+        if self._is_passing:
+            self._relay.flush()
+
+    def on_end(self) -> None:
+        """End the answer, or see what a failed one means."""
+        self.flight = None
+        if self._is_passing:
+            self._relay.on_end()
+            return
+        held = self._held
+        assert held is not None
+        held.is_whole = True
+        if held.is_failed:
+            self._fail(held)
+        else:
+            self._traveller.succeeded()
+
+    def on_error(self, error: UpstreamError) -> None:
+        """Take that there will be no answer, or no end of it."""
+        self.flight = None
+        if self._is_passing:
+            self._traveller.broke_off(classify(error))
+            self._relay.on_error(error)
+        elif self._held is not None and self._held.is_failed:
+            self._fail(self._held)
+        else:
+            self._held, self.error = None, error
+            self._traveller.failed(classify(error))
+
+    def _fail(self, held: Held) -> None:
+        self._traveller.failed(held.classified(self._relay.now()))

@@ -1,0 +1,165 @@
+"""What instances with one store tell each other of circuits.
+
+An instance that opens a circuit tells the others, who leave the provider alone as well; of all that
+would probe it again, the first to claim that does. While the store is away, each goes on alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
+from contextlib import suppress
+from hashlib import blake2b
+from secrets import token_hex
+from typing import Any
+
+import msgspec
+
+from looptrap.retry.breakers import Key, Opening
+from looptrap.store.redis import RedisStore
+
+LOG = b"lt:brk:log"
+OPEN = b"lt:brk:open:"
+PROBE = b"lt:brk:probe:"
+
+EVERY = 1.0
+"""Seconds between two looks at what others opened."""
+
+MOST_KEPT = 1_000
+KEPT_FOR = 3_600
+
+CLAIMED_FOR = 60
+"""Seconds after which a probe of which nothing was heard is another's to make."""
+
+AT_ONCE = 100
+
+
+class Told(msgspec.Struct, frozen=True, gc=False):
+    """An opening as it is told: the key alone, for how long says the store."""
+
+    instance: str
+    provider: str
+    credential: str | None = None
+
+
+_encode = msgspec.json.encode
+_decode = msgspec.json.Decoder(Told).decode
+
+
+class CircuitSharing:
+    """Tells of circuits, hears of them, and claims probes; asks the store while any is in use."""
+
+    def __init__(
+        self, store: RedisStore, learn: Callable[[Opening], None], *, every: float = EVERY
+    ) -> None:
+        self.ignored = 0
+        """Entries that could not be read."""
+        self._store = store
+        self._learn = learn
+        self._every = every
+        self._instance = token_hex(8)
+        self._heard: bytes | None = None
+        self._following: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self) -> None:
+        """Begin to follow, unless that has been done."""
+        if self._following is None:
+            self._following = asyncio.get_running_loop().create_task(self._follow())
+
+    async def stop(self) -> None:
+        """End."""
+        tasks = [*self._tasks, *([self._following] if self._following is not None else ())]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def opened(self, opening: Opening) -> None:
+        """Tell the others of a circuit that was opened here."""
+        self._spawn(self._tell(opening))
+
+    def claim(self, keys: Iterable[Key], then: Callable[[bool], None]) -> None:
+        """Ask to probe these circuits; `then` hears whether that is this instance's to do."""
+        self._spawn(self._claim(tuple(keys), then))
+
+    def release(self, keys: Iterable[Key]) -> None:
+        """Give claims back, so that others may probe at once."""
+        for key in keys:
+            self._spawn(self._release(key))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _tell(self, opening: Opening) -> None:
+        command, key = self._store.configuration.command, opening.key
+        told = _encode(Told(self._instance, key.provider, key.credential))
+        lasts = max(1, round(opening.seconds * 1000))
+        try:
+            await command(b"SET", OPEN + _digest(key), self._instance, b"PX", lasts)
+            await command(b"XADD", LOG, b"MAXLEN", b"~", MOST_KEPT, b"*", b"told", told)
+            await command(b"EXPIRE", LOG, KEPT_FOR)
+        except OSError:
+            return  # they will find out by themselves
+
+    async def _claim(self, keys: tuple[Key, ...], then: Callable[[bool], None]) -> None:
+        for at, key in enumerate(keys):
+            if not await self._is_first(PROBE + _digest(key)):
+                self.release(keys[:at])
+                then(False)
+                return
+        then(True)
+
+    async def _is_first(self, name: bytes) -> bool:
+        command = self._store.configuration.command
+        try:
+            await command(b"SET", name, self._instance, b"NX", b"EX", CLAIMED_FOR)
+            there: bytes | None = await command(b"GET", name)
+        except OSError:
+            return True
+        return there is None or there == self._instance.encode()
+
+    async def _release(self, key: Key) -> None:
+        command, name = self._store.configuration.command, PROBE + _digest(key)
+        try:
+            if await command(b"GET", name) == self._instance.encode():
+                await command(b"DEL", name)
+        except OSError:
+            return  # it ends by itself
+
+    async def _follow(self) -> None:
+        while True:
+            with suppress(OSError):  # the next look tries again
+                await self._pull()
+            await asyncio.sleep(self._every)
+
+    async def _pull(self) -> None:
+        """Hear what others opened since the last look; at first, all that is still open."""
+        command = self._store.configuration.command
+        while True:
+            after = b"-" if self._heard is None else b"(" + self._heard
+            entries = await command(b"XRANGE", LOG, after, b"+", b"COUNT", AT_ONCE)
+            for entry_id, fields in entries:
+                await self._hear(fields[1] if len(fields) > 1 else b"")
+                self._heard = entry_id
+            if len(entries) < AT_ONCE:
+                return
+
+    async def _hear(self, text: bytes) -> None:
+        try:
+            told = _decode(text)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            self.ignored += 1
+            return
+        if told.instance == self._instance:
+            return
+        key = Key(told.provider, told.credential)
+        left: int = await self._store.configuration.command(b"PTTL", OPEN + _digest(key))
+        if left > 0:
+            self._learn(Opening(key, left / 1000))
+
+
+def _digest(key: Key) -> bytes:
+    text = f"{key.provider}\0{key.credential or ''}"
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest().encode()

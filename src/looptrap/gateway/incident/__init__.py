@@ -1,0 +1,11 @@
+"""Incidents of a running gateway: seen on the loop, gathered on a thread, told from the loop.
+
+desk       Desk: takes sightings, keeps the history, has people told
+sighting   what of a judged call an incident is made of
+numbers    what there is to scrape
+sharing    what instances with one store tell each other of incidents
+"""
+
+from looptrap.gateway.incident.desk import Desk
+
+__all__ = ["Desk"]

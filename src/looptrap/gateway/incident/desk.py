@@ -1,0 +1,250 @@
+"""The desk: sightings come in, incidents are kept, people are told."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack, suppress
+from secrets import token_hex
+from typing import TypeVar
+
+from looptrap.call.model import Outcome
+from looptrap.config import Config
+from looptrap.gateway.decision_log import DecisionLog
+from looptrap.gateway.incident.numbers import Numbers
+from looptrap.gateway.incident.sharing import Sharing
+from looptrap.gateway.incident.sighting import Witness
+from looptrap.guard import Ticket
+from looptrap.incident.alert.channel import channels_of
+from looptrap.incident.alert.deliverer import Deliverer
+from looptrap.incident.event import store_degraded
+from looptrap.incident.history import History, Outgoing, Work, Writer
+from looptrap.incident.indicator import Indicators, Observation
+from looptrap.incident.model import Event, Incident, Sighting
+from looptrap.incident.tracker import Tracker
+from looptrap.policy.verdict import ALLOWED
+from looptrap.store.redis import RedisStore
+
+MOST_WAITING = 50_000
+"""Sightings, and observations, that wait to be gathered; one more is dropped and counted."""
+
+TICK = 1.0
+"""Seconds between two looks for what is over, and at the indicators."""
+
+DEGRADED_FOR = 2.0
+"""Seconds that a store may be away before people are told."""
+
+LAST_CLAIMS = 1.0
+"""Seconds to agree with other instances on what was seen last, when the gateway stops."""
+
+T = TypeVar("T")
+
+
+class Desk:
+    """Gathers what the gateway saw; a request pays for no more than one append."""
+
+    def __init__(
+        self,
+        config: Config,
+        env: Mapping[str, str],
+        *,
+        secret: bytes,
+        store: RedisStore | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.dropped = 0
+        """Sightings and observations for which there was no room to wait."""
+        self.history = History(config.history, config.incidents, clock=clock)
+        self.indicators = Indicators(config.indicators)
+        self.channels = channels_of(config.channels, env, clock=clock)
+        self._most_tool_calls = config.indicators.tool_calls
+        self._witness = Witness(secret, self._most_tool_calls)
+        form = config.gateway.decision_log
+        self._log = DecisionLog(form) if form != "off" else None
+        self._clock = clock
+        self._quiet = config.incidents.quiet
+        self._store = store
+        self._sightings: deque[Sighting] = deque()
+        self._observations: deque[Observation] = deque()
+        self._next_tick = 0.0
+        self._degraded_since: float | None = None
+        self._held: dict[str, set[str]] = {}
+        """Events of an incident that somebody may tell already; till then it is not written."""
+        self._later: dict[tuple[str, str], Incident] = {}
+        self._asked: set[str] = set()
+        self._told: deque[Event] = deque()
+        self.sharing: Sharing | None = None
+        self.numbers = Numbers(self)
+        self._running = AsyncExitStack()
+
+    # On the loop
+
+    async def start(self) -> None:
+        """Open the history, take up what it left open, and begin; a ConfigError says why not."""
+        self.history.open()
+        self._running.callback(self.history.close)
+        instance = f"{self.history.id}.{token_hex(4)}"
+        self.tracker = Tracker(
+            instance,
+            quiet=self._quiet,
+            # In the order of time: so rows are written next to each other.
+            new_id=lambda: f"inc_{int(self._clock() * 1000):011x}{token_hex(4)}",
+            is_shared=self._store is not None,
+        )
+        for part in self.history.open_incidents():
+            self.tracker.learn(part)
+        if self._store is not None:
+            self.sharing = Sharing(self._store, self.history.id, quiet=self._quiet)
+            self.sharing.start()
+            self._running.push_async_callback(self.sharing.stop)
+        if self._log is not None:
+            self._log.start()
+            self._running.push_async_callback(asyncio.to_thread, self._log.stop)
+        self._begin_to_write()
+        self.deliverer = Deliverer(
+            self.history.outbox, self.channels, owner=instance, clock=self._clock
+        )
+        self.deliverer.start()
+        self._running.push_async_callback(self.deliverer.close)
+
+    def _begin_to_write(self) -> None:
+        loop = asyncio.get_running_loop()
+
+        def wake(written: Work) -> None:
+            if written.events:
+                with suppress(RuntimeError):  # the loop has ended
+                    loop.call_soon_threadsafe(self.deliverer.wake)
+
+        self.writer = Writer(self.history, self._work, on_written=wake, clock=self._clock)
+        self.writer.start()
+        self._running.push_async_callback(asyncio.to_thread, self.writer.stop)
+
+    async def stop(self) -> None:
+        """Write what waits, and end; what is not delivered by then is, after the next start."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LAST_CLAIMS):
+                while self._sightings or self._held or self._asked:
+                    await asyncio.sleep(0.02)
+        await self._running.aclose()
+
+    def rekey(self, secret: bytes) -> None:
+        """Make digests under another secret from now on."""
+        self._witness = Witness(secret, self._most_tool_calls)
+
+    def settled(
+        self,
+        ticket: Ticket,
+        outcome: Outcome | None,
+        request_id: bytes,
+        provider: str = "",
+        first_byte: float | None = None,
+    ) -> None:
+        """Take what was decided about a call and, where it went upstream, what became of it."""
+        now = self._clock()
+        if outcome is not None and ticket.call.generates:
+            seen = self._witness.observation(ticket, outcome, now, provider, first_byte)
+            self._take(self._observations, seen)
+        if ticket.verdict is ALLOWED and ticket.heard is None and ticket.shadow is None:
+            return
+        told = self._witness.sightings(ticket, outcome, now, request_id.decode("latin-1"), provider)
+        if self._log is not None:
+            self._log.add(told)
+        for one in told:
+            if one.reason == "loop_detected":
+                self._take(self._sightings, one)
+
+    def tell(self, event: Event) -> None:
+        """Have people told of something that is no loop; an event of the same id only once."""
+        self._take(self._told, event)
+
+    def _take(self, waiting: deque[T], one: T) -> None:
+        if len(waiting) < MOST_WAITING:
+            waiting.append(one)
+        else:
+            self.dropped += 1
+
+    # On the writer's thread
+
+    def _work(self, now: float) -> Work:
+        """Gather all that waits; return what is to be written, in one go."""
+        learned = self._hear()
+        events = self._gather()
+        if now >= self._next_tick:
+            self._next_tick = now + TICK
+            events += self._look(now)
+        told = self._claim(events)
+        changed = self._unheld(self.tracker.take_changed())
+        if self.sharing is not None:
+            self.sharing.publish(changed)
+        return Work([*changed, *learned], [self._outgoing(event) for event in told])
+
+    def _gather(self) -> list[Event]:
+        events = [self._told.popleft() for _ in range(len(self._told))]
+        for _ in range(len(self._sightings)):
+            events += self.tracker.sight(self._sightings.popleft())
+        if self.sharing is not None:
+            for key, incident_id in self.sharing.adopted():
+                self._asked.discard(key)
+                events += self.tracker.adopt(key, incident_id)
+            opened = self.tracker.unsettled()
+            self.sharing.ask((key, one) for key, one in opened.items() if key not in self._asked)
+            self._asked |= opened.keys()
+        observed = [self._observations.popleft() for _ in range(len(self._observations))]
+        self.indicators.observe(observed)
+        return events
+
+    def _look(self, now: float) -> list[Event]:
+        # Counted here: whoever wants to know must not wait for the disk.
+        kept = self.history.outbox.counts()
+        self.numbers.outbox = {str(state): number for state, number in kept.items()}
+        return [*self.tracker.tick(now), *self.indicators.tick(now), *self._store_events(now)]
+
+    def _store_events(self, now: float) -> list[Event]:
+        """Return that the store is away, once, when that has lasted for a moment."""
+        if self._store is None or not self._store.is_degraded:
+            self._degraded_since = None
+            return []
+        if self._degraded_since is None:
+            self._degraded_since = now
+        is_new = now - TICK < self._degraded_since + DEGRADED_FOR <= now
+        return [store_degraded(self._degraded_since)] if is_new else []
+
+    def _hear(self) -> list[Incident]:
+        """Take what other instances saw; return what is not in this history yet."""
+        if self.sharing is None:
+            return []
+        learned = self.sharing.learned()
+        for part in learned:
+            self.tracker.learn(part)
+        return [part for part in learned if not self.sharing.is_of_this_history(part)]
+
+    def _claim(self, events: list[Event]) -> list[Event]:
+        """Return the events that are this instance's to tell; of new ones that is to be asked."""
+        if self.sharing is None:
+            return events
+        for event in events:
+            self._held.setdefault(event.incident, set()).add(event.id)
+        self.sharing.claim(events)
+        told = []
+        for event, is_ours in self.sharing.claimed():
+            waiting = self._held.get(event.incident, set())
+            waiting.discard(event.id)
+            if not waiting:
+                self._held.pop(event.incident, None)
+            if is_ours:
+                told.append(event)
+        return told
+
+    def _unheld(self, changed: list[Incident]) -> list[Incident]:
+        """Return what may be written: of what people are about to be told, that comes first.
+
+        Else whoever is killed in between would never tell it.
+        """
+        every = self._later | {(one.id, one.instance): one for one in changed}
+        self._later = {key: one for key, one in every.items() if one.id in self._held}
+        return [one for one in every.values() if one.id not in self._held]
+
+    def _outgoing(self, event: Event) -> Outgoing:
+        return Outgoing(event, tuple(one.name for one in self.channels if one.wants(event)))

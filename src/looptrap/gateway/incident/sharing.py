@@ -1,0 +1,201 @@
+"""What instances with one store tell each other of incidents, so that each is told of once.
+
+An incident is known under the id of whoever saw it first, and an event is told by whoever claims it
+first. What an instance saw goes into a stream that all follow. While the store is away, each
+instance goes on alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import TypeVar
+
+import msgspec
+
+from looptrap.incident.model import Event, Incident
+from looptrap.store.redis import RedisStore
+
+STREAM = b"lt:inc:log"
+OPEN = "lt:inc:open:"
+TOLD = "lt:inc:told:"
+
+MOST_KEPT = 10_000
+"""About so many of the latest changes are there for an instance that starts."""
+
+KEPT_FOR = 7 * 86_400
+
+CLAIMED_FOR = 60
+"""Seconds in which nobody else tells an event: by then all have heard that it was told."""
+
+EVERY = 0.25
+"""Seconds between two looks at what others saw."""
+
+AT_ONCE = 200
+"""Questions that wait for an answer at the same time."""
+
+MOST_WAITING = 10_000
+
+T = TypeVar("T")
+
+_encode = msgspec.json.encode
+_decode = msgspec.json.Decoder(Incident).decode
+
+
+class Sharing:
+    """Claims what this instance opens and tells, and follows what the others see.
+
+    What it is asked and what it found out wait in queues, so that the desk's thread never does.
+    """
+
+    def __init__(self, store: RedisStore, history_id: str, *, quiet: float) -> None:
+        self.ignored = 0
+        """Entries of the stream that could not be read."""
+        self._store = store
+        self._history_id = history_id
+        self._open_for = int(quiet) + 60
+        self._asked: deque[tuple[str, str]] = deque(maxlen=MOST_WAITING)
+        self._to_claim: deque[Event] = deque(maxlen=MOST_WAITING)
+        self._to_publish: deque[Incident] = deque(maxlen=MOST_WAITING)
+        self._adopted: deque[tuple[str, str]] = deque()
+        self._claimed: deque[tuple[Event, bool]] = deque()
+        self._learned: deque[Incident] = deque()
+        self._heard = b"0-0"
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._news = asyncio.Event()
+        self._following: asyncio.Task[None] | None = None
+
+    # Called on the thread of the desk
+
+    def ask(self, opened: Iterable[tuple[str, str]]) -> None:
+        """Ask under which id incidents that were opened here are known: keys and ids."""
+        self._asked.extend(opened)
+        self._wake()
+
+    def claim(self, events: Iterable[Event]) -> None:
+        """Ask whether these are this instance's to tell."""
+        self._to_claim.extend(events)
+        self._wake()
+
+    def publish(self, parts: Iterable[Incident]) -> None:
+        """Tell the others what was seen here."""
+        self._to_publish.extend(parts)
+        self._wake()
+
+    def adopted(self) -> list[tuple[str, str]]:
+        """Return keys and the ids that all use for them."""
+        return _drained(self._adopted)
+
+    def claimed(self) -> list[tuple[Event, bool]]:
+        """Return events, and whether they are this instance's to tell."""
+        return _drained(self._claimed)
+
+    def learned(self) -> list[Incident]:
+        """Return what the others saw."""
+        return _drained(self._learned)
+
+    # On the loop
+
+    def start(self) -> None:
+        """Begin to follow."""
+        self._loop = asyncio.get_running_loop()
+        self._following = self._loop.create_task(self._follow())
+
+    async def stop(self) -> None:
+        """Tell what is left to be told, and end."""
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.gather(self._following, return_exceptions=True)
+            await self._share()
+
+    def is_of_this_history(self, part: Incident) -> bool:
+        """Say whether what was seen is in the same file already."""
+        return part.instance.startswith(self._history_id)
+
+    async def _follow(self) -> None:
+        while True:
+            await self._share()
+            try:
+                async with asyncio.timeout(EVERY):
+                    await self._news.wait()
+            except TimeoutError:
+                pass
+            self._news.clear()
+
+    async def _share(self) -> None:
+        """Ask, claim, tell and hear what there is; alone where the store is away."""
+        await _each(self._asked, self._agree_on_id)
+        await _each(self._to_claim, self._agree_on_teller)
+        await _each(self._to_publish, self._push)
+        try:
+            await self._pull()
+        except OSError:
+            return  # the next look tries again
+
+    async def _agree_on_id(self, opened: tuple[str, str]) -> None:
+        key, chosen = opened
+        try:
+            agreed = await self._first(OPEN + key, chosen, self._open_for)
+        except OSError:
+            agreed = chosen
+        self._adopted.append((key, agreed))
+
+    async def _agree_on_teller(self, event: Event) -> None:
+        try:
+            teller = await self._first(TOLD + event.id, self._history_id, CLAIMED_FOR)
+        except OSError:
+            teller = self._history_id
+        self._claimed.append((event, teller == self._history_id))
+
+    async def _first(self, key: str, value: str, seconds: int) -> str:
+        """Return the value of a key: ours, unless somebody came first."""
+        name = key.encode()
+        await self._store.configuration.command(b"SET", name, value, b"NX", b"EX", seconds)
+        there: bytes | None = await self._store.configuration.command(b"GET", name)
+        return value if there is None else there.decode("latin-1")
+
+    async def _push(self, part: Incident) -> None:
+        command = self._store.configuration.command
+        try:
+            await command(b"XADD", STREAM, b"MAXLEN", b"~", MOST_KEPT, b"*", b"part", _encode(part))
+            await command(b"EXPIRE", STREAM, KEPT_FOR)
+            if part.closed is None:
+                await command(b"EXPIRE", (OPEN + part.key).encode(), self._open_for)
+        except OSError:
+            return  # the next change of it tells all
+
+    async def _pull(self) -> None:
+        """Hear what others saw since the last look."""
+        while True:
+            entries: Sequence[tuple[bytes, list[bytes]]] = await self._store.configuration.command(
+                b"XRANGE", STREAM, b"(" + self._heard, b"+", b"COUNT", AT_ONCE
+            )
+            for entry_id, fields in entries:
+                self._heard = entry_id
+                self._learn(fields[1] if len(fields) > 1 else b"")
+            if len(entries) < AT_ONCE:
+                return
+
+    def _learn(self, text: bytes) -> None:
+        try:
+            self._learned.append(_decode(text))
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            self.ignored += 1
+
+    def _wake(self) -> None:
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(self._news.set)
+
+
+async def _each(waiting: deque[T], do: Callable[[T], Awaitable[None]]) -> None:
+    """Do that for all that waits, some at the same time."""
+    while waiting:
+        some = [waiting.popleft() for _ in range(min(len(waiting), AT_ONCE))]
+        await asyncio.gather(*map(do, some))
+
+
+def _drained(waiting: deque[T]) -> list[T]:
+    return [waiting.popleft() for _ in range(len(waiting))]

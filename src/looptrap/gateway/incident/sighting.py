@@ -1,0 +1,134 @@
+"""Sightings and observations: what of a judged call incidents and indicators are made of."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+from looptrap.call.model import Call, Outcome
+from looptrap.detect.opening import opening
+from looptrap.detect.trajectory import Trajectory
+from looptrap.guard import Ticket
+from looptrap.incident.indicator import Observation
+from looptrap.incident.model import Mode, Sighting
+from looptrap.policy.verdict import ALLOWED, Verdict
+from looptrap.wire.remembered import Remembered
+
+DERIVED = "~"
+"""How the name of a session begins that no client gave."""
+
+
+ONCE = 2
+"""So many messages make a question; with more, it is a conversation."""
+
+SELDOM = 15
+"""How far back a turn goes is counted once in so many messages: that costs more than all else."""
+
+NOTHING = Outcome()
+"""What a call used that never went upstream."""
+
+
+class Witness:
+    """Says what was seen of a call, in names, counts and digests."""
+
+    def __init__(self, secret: bytes, most_tool_calls: int | None) -> None:
+        self._secret = secret[:64]
+        self._derived = Remembered(self._derive)
+        self._rounds = (most_tool_calls or 0) + 1
+
+    def sightings(
+        self, ticket: Ticket, outcome: Outcome | None, time: float, request_id: str, provider: str
+    ) -> list[Sighting]:
+        """Return what rules decided about a call; `outcome` is None where it was not forwarded."""
+        call = ticket.call
+        request = call.request
+        decided: list[tuple[Mode, Verdict]] = []
+        if ticket.verdict is not ALLOWED:
+            decided.append(("enforce", ticket.verdict))
+        if ticket.heard is not None:
+            decided.append(("enforce", ticket.heard))
+        if ticket.shadow is not None:
+            decided.append(("shadow", ticket.shadow))
+        used = outcome or NOTHING
+        return [
+            Sighting(
+                time=time,
+                request_id=request_id,
+                caller=request.caller,
+                project=request.project,
+                session=self.session(call),
+                model=call.model,
+                dialect=call.dialect,
+                provider=provider,
+                mode=mode,
+                reason=verdict.reason,
+                policy=verdict.policy,
+                rule=verdict.rule,
+                signal=verdict.evidence[0].signal if verdict.evidence else "",
+                action=verdict.action.value,
+                is_refused=outcome is None and mode == "enforce" and verdict.action.refuses,
+                is_alarming=not verdict.is_early,
+                count=verdict.count,
+                threshold=verdict.threshold,
+                fingerprint=verdict.fingerprint,
+                cooldown=verdict.cooldown_left,
+                message=verdict.message,
+                evidence=verdict.evidence,
+                # What one call used is counted once, however many rules spoke.
+                input_tokens=used.input_tokens if not number else 0,
+                output_tokens=used.output_tokens if not number else 0,
+                size=len(request.body),
+            )
+            for number, (mode, verdict) in enumerate(decided)
+        ]
+
+    def observation(
+        self,
+        ticket: Ticket,
+        outcome: Outcome,
+        time: float,
+        provider: str,
+        first_byte: float | None,
+    ) -> Observation:
+        """Return what indicators are made of."""
+        call = ticket.call
+        request = call.request
+        tools, failed, turn_calls = self._tools(ticket.trajectory)
+        # To derive a session costs more than all the rest: not for what is asked once.
+        goes_on = bool(request.session) or len(call.raws) > ONCE
+        return Observation(
+            time,
+            request.caller,
+            request.project,
+            self.session(call) if goes_on else "",
+            call.model,
+            provider,
+            outcome.status,
+            first_byte,
+            outcome.input_tokens,
+            outcome.output_tokens,
+            tools,
+            failed,
+            turn_calls,
+        )
+
+    def session(self, call: Call) -> str:
+        """Return the session that the client named, else one told by how all of it begins."""
+        if call.request.session:
+            return call.request.session
+        begin = opening(call)
+        return self._derived[begin] if begin else ""
+
+    def _derive(self, begin: bytes) -> str:
+        return DERIVED + blake2b(begin, digest_size=8, key=self._secret).hexdigest()
+
+    def _tools(self, trajectory: Trajectory | None) -> tuple[int, int, int]:
+        """Return the latest tool calls, those that failed, and all since a person last spoke."""
+        if trajectory is None:
+            return 0, 0, 0
+        latest = trajectory.latest(1)
+        if not latest:
+            return 0, 0, 0
+        turn_calls = -1
+        if trajectory.length & SELDOM < 2:
+            turn_calls = sum(one.answered for one in trajectory.latest(self._rounds))
+        return len(latest[0].calls), latest[0].failures, turn_calls

@@ -1,0 +1,18 @@
+"""What a client is told when a provider does not answer."""
+
+from __future__ import annotations
+
+from looptrap.wire.flight import UpstreamError
+
+_STATUS = {
+    "connect_timeout": 504,
+    "first_byte_timeout": 504,
+    "idle_timeout": 504,
+    "busy": 503,
+}
+"""502 for everything else."""
+
+
+def status_and_code(error: UpstreamError) -> tuple[int, str]:
+    """Return the status and the code that tell why."""
+    return _STATUS.get(error.kind, 502), f"upstream_{error.kind}"

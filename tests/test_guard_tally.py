@@ -1,0 +1,75 @@
+"""The tally: plain numbers, of which there are never too many."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from looptrap.call.model import Call, Outcome, Request
+from looptrap.guard import Guard, Tally, Ticket
+from looptrap.guard.tally import MOST_MODELS, Capped, Histogram
+
+
+def settled(guard, model="m", status=200, provider="p"):
+    call = Call(Request(), "openai_chat", model=model)
+    guard.settle(Ticket(call), Outcome(status, 2, 1), provider, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "place"),
+    [
+        pytest.param(0.0, 0, id="nothing"),
+        pytest.param(1.0, 0, id="at a bound it belongs below"),
+        pytest.param(1.5, 1, id="between two"),
+        pytest.param(9.0, 2, id="above all"),
+    ],
+)
+def test_a_value_counts_up_to_its_bound(seconds, place):
+    histogram = Histogram([1.0, 2.0])
+    histogram.observe(seconds)
+    assert histogram.counts == tuple(int(place == index) for index in range(3))
+    assert histogram.total == seconds
+
+
+@given(values=st.lists(st.floats(0, 100)))
+def test_no_value_is_lost_between_bounds(values):
+    histogram = Histogram([0.1, 1.0, 10.0])
+    for value in values:
+        histogram.observe(value)
+    assert sum(histogram.counts) == len(values)
+    assert histogram.total == pytest.approx(sum(values))
+
+
+@given(keys=st.lists(st.integers(0, 30)), most=st.integers(1, 20))
+def test_there_are_never_more_keys_than_may_be_and_nothing_is_uncounted(keys, most):
+    capped = Capped(lambda: [0], most, -1)
+    for key in keys:
+        capped[key][0] += 1
+    assert len(capped) <= most + 1
+    assert sum(number for (number,) in capped.values()) == len(keys)
+
+
+def test_models_beyond_the_cap_are_counted_as_others():
+    tally = Tally()
+    guard = Guard.from_preset(tally=tally)
+    for number in range(10_000):
+        settled(guard, f"model-{number}")
+    assert len(tally.tokens) == MOST_MODELS + 1
+    assert tally.tokens["other", "other"] == [2 * 9_900, 9_900]
+    assert tally.input_tokens == 20_000
+
+
+def test_names_that_no_model_has_are_cut():
+    tally = Tally()
+    settled(Guard.from_preset(tally=tally), "m" * 1_000_000)
+    ((_, model),) = tally.tokens
+    assert len(model) == 128
+
+
+def test_statuses_and_verdicts_are_sums_over_everything_else():
+    tally = Tally()
+    guard = Guard.from_preset(tally=tally)
+    for status, provider in [(200, "a"), (200, "b"), (0, "a")]:
+        settled(guard, status=status, provider=provider)
+    guard.settle(Ticket(Call(Request(), "mcp")))
+    assert tally.statuses == {200: 2, 0: 1}
+    assert tally.verdicts == {"allow": 4}
