@@ -26,6 +26,13 @@ LAYERS = [
 RANK = {room: rank for rank, rooms in enumerate(LAYERS) for room in rooms}
 
 PURE = ("errors", "schema", "call", "detect", "policy")
+PURE_PARTS = (
+    "incident/event.py", "incident/indicator", "incident/merge.py", "incident/model.py",
+    "incident/tracker.py", "retry/backoff.py", "retry/breaker.py", "retry/breakers.py",
+    "retry/chain.py", "retry/classify", "retry/course.py", "retry/failure.py", "retry/policy.py",
+)  # fmt: skip
+"""Pure, in rooms that are not."""
+
 IMPURE_MODULES = {
     "asyncio", "io", "logging", "os", "pathlib", "random", "secrets", "select", "shutil",
     "signal", "socket", "sqlite3", "ssl", "subprocess", "sys", "tempfile", "threading", "time",
@@ -73,8 +80,13 @@ def test_imports_follow_the_arrow(path):
     assert violations(room, imports_of(ast.parse(path.read_text("utf-8")))) == []
 
 
+def is_pure(path: Path) -> bool:
+    place = str(path.relative_to(SOURCE))
+    return room_of(path) in PURE or place.startswith(PURE_PARTS)
+
+
 @pytest.mark.parametrize(
-    "path", [path for path in MODULES if room_of(path) in PURE], ids=lambda path: path.name
+    "path", [path for path in MODULES if is_pure(path)], ids=lambda path: path.name
 )
 def test_the_core_has_no_io_clock_or_chance(path):
     tree = ast.parse(path.read_text("utf-8"))

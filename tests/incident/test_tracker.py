@@ -115,6 +115,12 @@ def test_without_a_session_one_loop_is_one_fingerprint():
     assert here.open == 2
 
 
+def test_where_nobody_listens_incidents_are_kept_all_the_same():
+    here = tracker(is_heard=False)
+    assert [*many(here, 100), *here.tick(100 + QUIET)] == []
+    assert [(one.calls, one.stage, one.closed) for one in here.take_changed()] == [(95, 10, 400)]
+
+
 def test_after_quiet_the_same_loop_is_a_new_incident():
     here = tracker()
     here.sight(seen())

@@ -1,6 +1,8 @@
 """Incidents: what people hear of loops, once, and where they are.
 
 model       Sighting (what was decided about one call), Incident, Event (what people are told)
+event       what people are told. Pure
+merge       what several instances saw, as one. Pure
 tracker     from sightings to incidents and events. Pure
 indicator/  what tends to come before an incident. Pure
 history/    what is kept: incidents and the outbox, in SQLite, on a thread of its own

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
+from looptrap.incident.merge import merged
 from looptrap.incident.model import Event, EventName, Incident
-from looptrap.policy.action import Action
 
 NOTICED_TOGETHER = 300.0
 """Seconds within which instances notice the same outage."""
@@ -43,18 +43,8 @@ def escalated(incident: Incident, hits: int) -> Event:
 
 def resolved(parts: Sequence[Incident], now: float, hits: int) -> Event:
     """Return that it is over; `parts` is what the instances saw of it."""
-    whole = max(parts, key=lambda part: (Action(part.action).severity, part.last))
-    whole = msgspec.structs.replace(
-        whole,
-        opened=min(part.opened for part in parts),
-        last=max(part.last for part in parts),
-        closed=now,
-        **{name: sum(getattr(part, name) for part in parts) for name in _SUMMED},
-    )
+    whole = msgspec.structs.replace(merged(parts), closed=now)
     return _of_loop("loop.resolved", whole, hits, "resolved", "Loop is over", now)
-
-
-_SUMMED = ("calls", "refused", "input_tokens", "output_tokens", "saved_tokens")
 
 
 def renamed(event: Event, incident_id: str) -> Event:

@@ -50,16 +50,23 @@ class _Entry:
     @property
     def hits(self) -> int:
         """How often it has happened: as counted by the rule, or as seen here and elsewhere."""
+        own = self.own
+        if own is not None and not self.others:
+            return max(own.calls + own.before, own.count)
         parts = self.parts()
         seen = sum(part.calls for part in parts) + max(part.before for part in parts)
         return max(seen, *(part.count for part in parts))
 
     @property
     def stage(self) -> int:
+        if self.own is not None and not self.others:
+            return self.own.stage
         return max(part.stage for part in self.parts())
 
     @property
     def is_alarmed(self) -> bool:
+        if self.own is not None and self.own.alarmed is not None:
+            return True
         return any(part.alarmed is not None for part in self.parts())
 
 
@@ -67,7 +74,7 @@ class Tracker:
     """Gathers sightings into incidents; says what is new about them, and what people should hear.
 
     With `is_shared`, an incident opened here has to be `adopt`ed under the id that all instances
-    use before anything about it is given out.
+    use before anything about it is given out. Unless it `is_heard`, there is nobody to be told.
     """
 
     def __init__(
@@ -77,6 +84,7 @@ class Tracker:
         quiet: float,
         new_id: Callable[[], str],
         is_shared: bool = False,
+        is_heard: bool = True,
         most_open: int = MOST_OPEN,
     ) -> None:
         self.opened = 0
@@ -84,6 +92,7 @@ class Tracker:
         self._quiet = quiet
         self._new_id = new_id
         self._is_shared = is_shared
+        self._is_heard = is_heard
         self._most_open = most_open
         self._entries: OrderedDict[str, _Entry] = OrderedDict()  # the longest quiet first
         self._changed: dict[tuple[str, str], Incident] = {}
@@ -184,19 +193,20 @@ class Tracker:
 
     def _tell(self, entry: _Entry, own: Incident, seen: Sighting) -> list[Event]:
         """Return what is worth an alert: that it began, or has grown by far."""
-        if not seen.is_alarming and not entry.is_alarmed:
+        is_alarmed = entry.is_alarmed
+        if not seen.is_alarming and not is_alarmed:
             return []
-        events: list[Event] = []
-        if not entry.is_alarmed:
+        hits, events = entry.hits, []
+        if not is_alarmed:
             own.alarmed, own.threshold = seen.time, seen.threshold
-            events = [detected(own, entry.hits)]
-        grown = [one for one in STAGES if entry.hits >= one * max(own.threshold, 1)]
-        stage = max(grown, default=0)
+            events = [detected(own, hits)] if self._is_heard else []
+        times = hits // max(own.threshold, 1)
+        stage = max([one for one in STAGES if one <= times], default=0)
         if stage > entry.stage:
             own.stage = stage
-            _note(own, Step(seen.time, f"stage {stage}", seen.rule, entry.hits))
-            if not events:
-                events = [escalated(own, entry.hits)]
+            _note(own, Step(seen.time, f"stage {stage}", seen.rule, hits))
+            if is_alarmed and self._is_heard:
+                events = [escalated(own, hits)]
         if entry.is_settled:
             return events
         entry.waiting += events
@@ -212,7 +222,7 @@ class Tracker:
                 _note(part, Step(now, "closed"))
                 if entry.is_settled:
                     self._changed[key, part.instance] = part
-        if not entry.is_alarmed or not entry.is_settled:
+        if not entry.is_alarmed or not entry.is_settled or not self._is_heard:
             return []
         return [resolved(entry.parts(), now, entry.hits)]
 

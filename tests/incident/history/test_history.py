@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.incident.history.keeping import NOON, ids, incident, opened_history, outgoing
 
-from looptrap.incident.history import merged, query
+from looptrap.incident.history import query
+from looptrap.incident.merge import merged
 
 # What is put
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.incident.history.keeping import NOON, incident
 
-from looptrap.incident.history import merged
 from looptrap.incident.history.part import parts_of, row_of
+from looptrap.incident.merge import merged
 from looptrap.incident.model import Incident, Step
 
 times = st.floats(NOON, NOON + 1000)

@@ -92,6 +92,7 @@ class Desk:
             # In the order of time: so rows are written next to each other.
             new_id=lambda: f"inc_{int(self._clock() * 1000):011x}{token_hex(4)}",
             is_shared=self._store is not None,
+            is_heard=bool(self.channels),
         )
         for part in self.history.open_incidents():
             self.tracker.learn(part)

@@ -2,7 +2,7 @@
 
 history    History: what is kept, and where
 writer     Writer: the thread that writes it
-part       what one instance saw of an incident, as a row; `merged`, what all saw
+part       what one instance saw of an incident, as a row
 query      incidents to be shown and followed
 letter     Letter: an event on its way through one channel
 outbox     Outbox: letters that wait to be delivered, and what became of them
@@ -17,7 +17,6 @@ from looptrap.incident.history.history import History
 from looptrap.incident.history.letter import Letter, Outgoing
 from looptrap.incident.history.outbox import Outbox
 from looptrap.incident.history.page import Page
-from looptrap.incident.history.part import merged
 from looptrap.incident.history.writer import Work, Writer
 
-__all__ = ["History", "Letter", "Outbox", "Outgoing", "Page", "Work", "Writer", "merged"]
+__all__ = ["History", "Letter", "Outbox", "Outgoing", "Page", "Work", "Writer"]

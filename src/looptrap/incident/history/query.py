@@ -9,7 +9,8 @@ from sqlite3 import Connection
 from typing import Literal
 
 from looptrap.incident.history.page import Page
-from looptrap.incident.history.part import merged, parts_of
+from looptrap.incident.history.part import parts_of
+from looptrap.incident.merge import merged
 from looptrap.incident.model import Incident
 
 IncidentState = Literal["open", "closed", "all"]

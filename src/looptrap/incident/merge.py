@@ -1,0 +1,70 @@
+"""Merging: what several instances saw of one incident, as one. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from math import fsum
+
+import msgspec
+from msgspec.structs import replace
+
+from looptrap.incident.model import Incident, Step
+from looptrap.policy.action import Action
+
+_SEVERITY = {action.value: action.severity for action in Action}
+
+
+def merged(parts: Sequence[Incident]) -> Incident:
+    """Add up what several instances saw of one incident, in whatever order they come."""
+    if len(parts) == 1:
+        return parts[0]
+    parts = sorted(parts, key=lambda part: (part.last, part.instance))
+    latest = parts[-1]
+    # `max` takes the first of equals: here the one that was seen last.
+    severest = max(reversed(parts), key=lambda part: _SEVERITY.get(part.action, 0))
+    alarmed = [part.alarmed for part in parts if part.alarmed is not None]
+    closed = [part.closed for part in parts if part.closed is not None]
+    is_closed = len(closed) == len(parts)
+    return replace(
+        severest,
+        instance=", ".join(sorted(part.instance for part in parts)),
+        opened=min(part.opened for part in parts),
+        last=latest.last,
+        closed=max(closed) if is_closed else None,
+        alarmed=min(alarmed, default=None),
+        request_id=latest.request_id,
+        count=max(part.count for part in parts),
+        stage=max(part.stage for part in parts),
+        before=max(part.before for part in parts),
+        calls=sum(part.calls for part in parts),
+        refused=sum(part.refused for part in parts),
+        input_tokens=sum(part.input_tokens for part in parts),
+        output_tokens=sum(part.output_tokens for part in parts),
+        saved_tokens=sum(part.saved_tokens for part in parts),
+        spent_usd=_total(part.spent_usd for part in parts),
+        saved_usd=_total(part.saved_usd for part in parts),
+        steps=_all_steps(parts, is_closed),
+        fingerprints=_latest_last(chain.from_iterable(part.fingerprints for part in parts)),
+    )
+
+
+def _total(amounts: Iterable[float | None]) -> float | None:
+    known = [amount for amount in amounts if amount is not None]
+    return fsum(known) if known else None
+
+
+def _all_steps(parts: Sequence[Incident], is_closed: bool) -> list[Step]:
+    """Return all steps by time; closed is only what all have closed, and only once."""
+    steps = sorted(chain.from_iterable(part.steps for part in parts), key=msgspec.structs.astuple)
+    ends = [step for step in steps if step.what == "closed"]
+    return [step for step in steps if step.what != "closed"] + (ends[-1:] if is_closed else [])
+
+
+def _latest_last(names: Iterable[str]) -> list[str]:
+    """Return each name once, where it stands last."""
+    seen: dict[str, None] = {}
+    for name in names:
+        seen.pop(name, None)
+        seen[name] = None
+    return list(seen)
