@@ -4,6 +4,7 @@ import asyncio
 import json
 import signal
 import sqlite3
+from contextlib import closing
 
 import pytest
 from standardwebhooks import Webhook
@@ -84,6 +85,16 @@ async def test_a_loop_is_one_incident_with_all_that_is_known_of_it(serve):
     assert one.session.startswith("~")
     assert one.fingerprints == [one.fingerprint]
     assert one.saved_tokens > 0
+
+
+async def test_a_prompt_that_grows_with_every_try_is_one_incident(serve):
+    here = await serve()
+    prompt = "Return the invoice below as JSON with the fields date, total and currency: Oslo 12 kr"
+    for _ in range(10):
+        await here.ask(headers=JSON, body=chat(prompt))
+        prompt = f"That was not valid JSON. Try again: {prompt}"
+    one = await kept(here, refused=4)
+    assert one.signal == "similar_prompt"
 
 
 async def test_what_is_simply_allowed_leaves_nothing(serve):
@@ -200,6 +211,13 @@ class TestInstances:
         await until(lambda: ("loop.detected", "detected") in heard(receiver))
 
 
+def waits_for_another_try(history):
+    """Say whether an alert was accepted, tried, and not delivered."""
+    with closing(sqlite3.connect(history)) as connection:
+        tried = "SELECT 1 FROM letter WHERE attempts > 0 AND owner = '' AND state = 'pending'"
+        return connection.execute(tried).fetchall()
+
+
 class TestKilled:
     async def test_kill_9_loses_neither_the_incident_nor_the_alert(self, tmp_path, receiver):
         receiver.always = status(503)
@@ -211,11 +229,11 @@ class TestKilled:
                 gateway.url = (await gateway.hears(r"guards (https?://\S+)"))[1]
                 for _ in range(6):
                     await gateway.ask(chat(PROMPT))
-                await until(lambda: receiver.got)  # it was accepted, and is not delivered
+                await until(lambda: waits_for_another_try(tmp_path / "looptrap.db"))
                 gateway.send(signal.SIGKILL)
                 await gateway.ended()
-            rows = sqlite3.connect(tmp_path / "looptrap.db").execute("SELECT id FROM part")
-            assert len(rows.fetchall()) == 1
+            with closing(sqlite3.connect(tmp_path / "looptrap.db")) as connection:
+                assert len(connection.execute("SELECT id FROM part").fetchall()) == 1
             receiver.always = None
             async with run(tmp_path, *flags, env=ENV):
                 await until(lambda: receiver.heard)

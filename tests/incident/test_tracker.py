@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from looptrap.incident.entry import MOST_FINGERPRINTS, MOST_STEPS
 from looptrap.incident.model import Sighting
-from looptrap.incident.tracker import MOST_FINGERPRINTS, MOST_STEPS, OWNER_GONE, Tracker
+from looptrap.incident.tracker import OWNER_GONE, Tracker
 
 QUIET = 300.0
 
@@ -26,6 +27,7 @@ def seen(time=0.0, n=6, **more):
             "caller": "key:ci",
             "session": "run-1",
             "rule": "identical-conversation",
+            "signal": "conversation",
             "action": "block",
             "is_refused": True,
             "count": n,
@@ -93,8 +95,14 @@ def test_what_was_a_warning_first_is_told_when_it_becomes_more():
 @pytest.mark.parametrize(
     ("other", "incidents"),
     [
-        pytest.param({"rule": "cycle", "fingerprint": "1-x"}, 1, id="another rule"),
-        pytest.param({"session": "run-2"}, 2, id="another session"),
+        pytest.param(
+            {"rule": "cycle", "signal": "cycle", "fingerprint": "1h-x"}, 1, id="another rule"
+        ),
+        pytest.param({"session": "run-2", "fingerprint": "1-x"}, 2, id="another session"),
+        pytest.param({"session": "run-2"}, 1, id="the same prompt from another session"),
+        pytest.param(
+            {"session": "run-2", "signal": "chant"}, 2, id="the same signal in another session"
+        ),
         pytest.param({"caller": "key:prod"}, 2, id="another caller"),
         pytest.param({"project": "research"}, 2, id="another project"),
         pytest.param({"mode": "shadow", "is_refused": False}, 2, id="shadow"),
@@ -106,6 +114,30 @@ def test_one_loop_is_what_one_session_does(other, incidents):
     here.sight(seen())
     here.sight(seen(**other))
     assert here.open == here.opened == incidents
+
+
+def test_a_prompt_that_grows_each_time_is_one_loop():
+    here = tracker()
+    events = [
+        event
+        for n in range(6, 200)
+        for event in here.sight(seen(n, n, session=f"~{n}", signal="similar_prompt"))
+    ]
+    assert told(events)[0] == ("loop.detected", "detected")
+    assert (here.opened, len(events)) == (1, 3)
+
+
+def test_what_led_to_an_incident_that_is_over_leads_nowhere():
+    here = tracker()
+    here.sight(seen(session="run-1"))
+    here.sight(seen(session="run-2"))
+    here.tick(QUIET)
+    here.sight(seen(QUIET, session="run-2", fingerprint="1-other"))
+    assert (here.open, here.opened) == (1, 2)
+    assert here._marked.keys() == {
+        ("key:ci", "", "enforce", "session", "run-2"),
+        ("key:ci", "", "enforce", "fingerprint", "1-other"),
+    }
 
 
 def test_without_a_session_one_loop_is_one_fingerprint():
@@ -140,7 +172,7 @@ def test_the_severest_sighting_describes_the_incident():
 
 def test_more_incidents_than_may_be_open_end_the_longest_quiet():
     here = tracker(most_open=2)
-    events = [here.sight(seen(time=n, session=f"run-{n}")) for n in range(3)]
+    events = [here.sight(seen(n, session=f"run-{n}", fingerprint=f"1-{n}")) for n in range(3)]
     assert told(events[2]) == [("loop.detected", "detected"), ("loop.resolved", "resolved")]
     assert events[2][1].data["session"] == "run-0"
     assert here.open == 2

@@ -19,6 +19,11 @@ def text_of(key: bytes, is_history: bool = False) -> str:
     return f"{VERSION}{'h' if is_history else ''}-{key.hex()}"
 
 
+def is_of_history(fingerprint: str) -> bool:
+    """Say whether a fingerprint is that of a history, which no other history shares."""
+    return fingerprint.partition("-")[0].endswith("h")
+
+
 def key_of(fingerprint: str) -> tuple[bytes, bool]:
     """Return the store key that a fingerprint names, and whether that of a history."""
     version, _, digest = fingerprint.partition("-")
