@@ -16,6 +16,7 @@ from looptrap.detect.evidence import Evidence
 from looptrap.guard import Guard, Ticket
 from looptrap.policy.action import Action
 from looptrap.policy.verdict import Verdict
+from looptrap.retry.breakers import Change, Key, Opening
 from looptrap.testing import Gate, Reply, Tokens
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
@@ -164,6 +165,9 @@ async def test_what_the_wire_refuses_is_counted(here):
 async def test_the_reference_names_every_metric_with_its_type_and_labels(here):
     counted(here.app.tally)
     here.app.desk.numbers = Numbers()
+    here.app.attempts.count("openai", is_retry=True, is_failover=True)
+    here.app.attempts.note([Change(Key("openai"), "open", 60.0)])
+    here.app.attempts.breakers.learn(Opening(Key("openai"), 60.0), here.app.attempts.clock())
     exposed = {}
     for name, family in families(here.app).items():
         labels = ", ".join(f"`{label}`" for label in _labels(family)) or "–"

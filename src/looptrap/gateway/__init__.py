@@ -9,12 +9,15 @@ agreement    what instances agree on: digest key, kill switches, project setting
 inbound      what a request's headers say, and which of them go on
 auth         who is calling; keys and state: the gateway's own keys and the file they rest in
 encoding     encoded bodies, decoded for judging only
-route        which provider a call goes to, and under which path
+route        which provider a call goes to; provider: under which path and key; forward: it goes
+attempt      several attempts, at several providers, until one is good
 relay        Relay: one call on its way through
 hearing      what a passing answer says, one module a dialect; cut: how its stream is ended
 usage        UsageReader: tokens, read from an answer's passing bytes; tokens: how dialects count
 decision     another proxy asks, and forwards by itself
-access_log   one line a request
+access_log   one line a request; decision_log: one a decision that is not `allow`
+incident     Desk: sightings come in, people are told
+trace        Tracer: a span a request
 capture      Capture: judged calls, written down to be replayed
 
 answer       Answer: what the gateway sends of its own

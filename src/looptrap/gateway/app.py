@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-import ssl
 import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
-from pathlib import Path
 
 from looptrap.config import Config
 from looptrap.config.gateway import GatewaySettings
@@ -28,6 +26,7 @@ from looptrap.gateway.judge import Judge
 from looptrap.gateway.keys import KeyRing
 from looptrap.gateway.runtime import Runtime
 from looptrap.gateway.state import StateFile, digest_secret, given_secret
+from looptrap.gateway.tls import authorities, context_of, why
 from looptrap.gateway.trace import Tracer
 from looptrap.guard import Tally
 from looptrap.store.memory import MemoryStore
@@ -78,7 +77,7 @@ class App:
         if isinstance(self.store, MemoryStore):
             self._check_exposure()
         self.tally = Tally()
-        self.pools = Pools(_upstream_limits(gateway), environ=env, ca_file=_authorities(gateway))
+        self.pools = Pools(_upstream_limits(gateway), environ=env, ca_file=authorities(gateway))
         self.capture = self._new_capture()
         self.tracer = Tracer.of(config.traces, env)
         shared = self.store if isinstance(self.store, RedisStore) else None
@@ -103,7 +102,7 @@ class App:
     async def start(self, *, reuse_port: bool = False) -> list[tuple[str, int]]:
         """Listen, with others at the same port if need be; return the addresses and ports found."""
         settings = self.config.gateway
-        tls = _tls(settings)
+        tls = context_of(settings)
         if self.capture is not None:
             self.capture.start()
         if self.tracer is not None:
@@ -119,7 +118,7 @@ class App:
         except OSError as error:
             await self.stop()
             raise ConfigError(
-                [Problem("gateway.listen", f"cannot listen at {settings.listen}: {_why(error)}")]
+                [Problem("gateway.listen", f"cannot listen at {settings.listen}: {why(error)}")]
             ) from None
         except ConfigError:
             await self.stop()
@@ -274,35 +273,6 @@ def _upstream_limits(settings: GatewaySettings) -> UpstreamLimits:
         first_byte_timeout=settings.first_byte_timeout,
         idle_timeout=settings.idle_timeout,
     )
-
-
-def _authorities(settings: GatewaySettings) -> Path | None:
-    if settings.upstream_ca is None:
-        return None
-    try:
-        ssl.create_default_context(cafile=settings.upstream_ca)
-    except OSError as error:
-        problem = Problem("gateway.upstream_ca", f"{settings.upstream_ca}: {_why(error)}")
-        raise ConfigError([problem]) from None
-    return Path(settings.upstream_ca)
-
-
-def _tls(settings: GatewaySettings) -> ssl.SSLContext | None:
-    if settings.tls_cert is None or settings.tls_key is None:
-        return None
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["http/1.1"])
-    try:
-        context.load_cert_chain(settings.tls_cert, settings.tls_key)
-    except OSError as error:
-        where = f"{settings.tls_cert}, {settings.tls_key}"
-        raise ConfigError([Problem("gateway.tls_cert", f"{where}: {_why(error)}")]) from None
-    return context
-
-
-def _why(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()
 
 
 def _report(error: Exception) -> None:

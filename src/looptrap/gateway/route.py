@@ -86,7 +86,10 @@ def _route(
     is_timed = settings.deadline is not None or settings.attempt_timeout is not None
     plan = None
     if has_breakers or is_timed or places[0].model is not None:
-        policy = RetryPolicy(attempts=settings.attempts or 1, deadline=settings.deadline)
+        # Whoever meets an open circuit is told when to come again, and not held here.
+        policy = RetryPolicy(
+            attempts=settings.attempts or 1, limit_waits=0, deadline=settings.deadline
+        )
         plan = Plan(tuple(places), policy, settings.attempt_timeout, has_breakers, lends)
     return Route(places[0].provider, select or settings.select, plan)
 

@@ -14,6 +14,7 @@ from tests.incident.alert.delivering import PATIENCE
 from tests.incident.alert.delivering import event as some_event
 
 from looptrap.detect.evidence import Evidence
+from looptrap.gateway.attempt.event import breaker_opened
 from looptrap.incident import event
 from looptrap.incident.alert.channel import channels_of
 from looptrap.incident.alert.failure import DeliveryError
@@ -21,6 +22,7 @@ from looptrap.incident.alert.message import webhook_body
 from looptrap.incident.indicator import Indicators, Observation
 from looptrap.incident.model import EventName, Incident
 from looptrap.incident.setting import ChannelSettings, IndicatorSettings
+from looptrap.retry.breakers import Key
 
 PAGE = (Path(__file__).parents[3] / "docs" / "alerts.md").read_text("utf-8")
 
@@ -61,7 +63,12 @@ def shape(value):
 
 @pytest.mark.parametrize(
     "one",
-    [event.detected(incident(), 6), event.store_degraded(5.0), fired()],
+    [
+        event.detected(incident(), 6),
+        event.store_degraded(5.0),
+        fired(),
+        breaker_opened(Key("anthropic"), 60.0, 5.0),
+    ],
     ids=lambda one: one.name,
 )
 def test_the_page_shows_the_fields_that_are_sent(one):

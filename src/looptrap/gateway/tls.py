@@ -1,0 +1,41 @@
+"""Certificates: what the gateway listens with, and whom it trusts upstream."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+from looptrap.config.gateway import GatewaySettings
+from looptrap.errors import ConfigError, Problem
+
+
+def authorities(settings: GatewaySettings) -> Path | None:
+    """Return the file with further authorities; a ConfigError says why it cannot be used."""
+    if settings.upstream_ca is None:
+        return None
+    try:
+        ssl.create_default_context(cafile=settings.upstream_ca)
+    except OSError as error:
+        problem = Problem("gateway.upstream_ca", f"{settings.upstream_ca}: {why(error)}")
+        raise ConfigError([problem]) from None
+    return Path(settings.upstream_ca)
+
+
+def context_of(settings: GatewaySettings) -> ssl.SSLContext | None:
+    """Return what to listen with, None for plain HTTP; a ConfigError says why not."""
+    if settings.tls_cert is None or settings.tls_key is None:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    try:
+        context.load_cert_chain(settings.tls_cert, settings.tls_key)
+    except OSError as error:
+        where = f"{settings.tls_cert}, {settings.tls_key}"
+        raise ConfigError([Problem("gateway.tls_cert", f"{where}: {why(error)}")]) from None
+    return context
+
+
+def why(error: OSError) -> str:
+    """Return what the system says, as a part of a sentence."""
+    return (error.strerror or str(error)).lower()
