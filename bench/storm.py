@@ -1,6 +1,6 @@
 """A day of agents and a provider in trouble: naive retries beside the policy, in simulated time.
 
-python -m bench.storm [--seed 6] [--turns 180000] [--outage 40] [--json]
+python -m bench.storm [--seed 6] [--turns 180000] [--outage 40] [--limiter minute] [--json]
 
 Every client meets the same turns, and a provider of its own that fails alike. What is simulated is
 the provider and the time; `Course`, `Breakers`, the limits of a `Turn` and the classifiers are
@@ -14,14 +14,14 @@ import heapq
 import json
 import time
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import count
 from math import inf
 from random import Random
 from typing import NamedTuple
 
-from bench.weather import OUTAGE, STEPS, TENANTS, TURNS, Call, Day, Figures, Job, Provider
+from bench.weather import LIMITERS, OUTAGE, STEPS, TENANTS, TURNS, Call, Day, Figures, Job, Provider
 from looptrap.retry import Breakers, Chain, Limits, Link, RetryPolicy, Turn
 from looptrap.retry.course import Course, Failed, Try, Wait
 from looptrap.retry.turn.account import Account
@@ -204,7 +204,8 @@ def show(day: Day, days: dict[str, Figures], found: list[Aim]) -> None:
     """Print one table, and whether each aim is reached."""
     minutes = (day.outage.end - day.outage.start) / 60
     print(f"{days[OURS].turns:,} turns in {day.seconds / 3600:.1f} h, seed {day.seed},", end=" ")
-    print(f"an outage of {minutes:.0f} minutes, bursts of 429: {len(day.bursts)}\n")
+    print(f"an outage of {minutes:.0f} minutes, bursts of 429: {len(day.bursts)},", end=" ")
+    print(f"limits by {day.limiter}\n")
     print(" " * 34 + "".join(f"{name:>15}" for name in days))
     for label, told in ROWS.items():
         print(f"{label:<34}" + "".join(f"{told(one):>15}" for one in days.values()))
@@ -219,9 +220,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=6)
     parser.add_argument("--turns", type=int, default=TURNS, help="a shorter day, as busy")
     parser.add_argument("--outage", type=float, default=OUTAGE / 60, help="minutes")
+    parser.add_argument("--limiter", choices=LIMITERS, default="minute", help="who counts how")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
     day = Day.of(options.turns, options.seed, options.outage * 60)
+    day = replace(day, limiter=options.limiter)
     if day.outage.start <= 0:
         parser.error(f"--turns is {options.turns}: that day is shorter than its outage")
 

@@ -6,7 +6,7 @@ Pure, and the same for all clients: chance comes from a seed, time is an argumen
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import ceil, cos, inf, log, pi
 from random import Random
@@ -26,7 +26,7 @@ HEADROOM = 1.9
 BURSTS, BURST_SECONDS, BURST_LIMIT = 24, (30.0, 180.0), 0.4
 """A day's times of scarcity: how many, how long, and what is left of the limits meanwhile.
 Mild enough that waiting as told, until a turn's deadline, loses hardly one."""
-MINUTE = 60.0
+MINUTE, BUCKET_SECONDS = 60.0, 10.0
 TIMEOUT = 30.0
 """Seconds after which a client hangs up."""
 
@@ -114,6 +114,8 @@ class Day:
     bursts: tuple[Span, ...]
     permanent: float = PERMANENT_SHARE
     passing: float = PASSING_SHARE
+    limiter: str = "minute"
+    """How the provider counts: one of `LIMITERS`."""
 
     @classmethod
     def of(cls, turns: int, seed: int, outage: float = OUTAGE) -> Day:
@@ -187,6 +189,40 @@ class Figures:
             self.lost_outside += 1
 
 
+class Minutes:
+    """Counts by the minutes of the clock, what is refused too: the next one begins with nothing."""
+
+    def __init__(self) -> None:
+        self._sent = [(-1.0, 0)] * TENANTS
+
+    def refuse(self, tenant: int, limit: float, now: float) -> int | None:
+        """Take an attempt; return the Retry-After of one too many."""
+        minute, sent = self._sent[tenant]
+        if now // MINUTE != minute:
+            minute, sent = now // MINUTE, 0
+        self._sent[tenant] = minute, sent + 1
+        return ceil((minute + 1) * MINUTE - now) if sent >= limit else None
+
+
+class Buckets:
+    """Counts by tokens that come back steadily, and are kept for `BUCKET_SECONDS`."""
+
+    def __init__(self) -> None:
+        self._left = [(0.0, inf)] * TENANTS
+
+    def refuse(self, tenant: int, limit: float, now: float) -> int | None:
+        """Take an attempt; return the Retry-After of one too many."""
+        at, left = self._left[tenant]
+        rate = limit / MINUTE
+        left = min(rate * BUCKET_SECONDS, left + (now - at) * rate)
+        is_refused = left < 1
+        self._left[tenant] = now, left if is_refused else left - 1
+        return ceil((1 - left) / rate) if is_refused else None
+
+
+LIMITERS: dict[str, Callable[[], Minutes | Buckets]] = {"minute": Minutes, "bucket": Buckets}
+
+
 class Provider:
     """Answers attempts, each tenant's up to a limit a minute, and counts what it was sent."""
 
@@ -195,7 +231,7 @@ class Provider:
         self._figures = figures
         need = TURNS / DAY * (1 + SWING) * sum(STEPS) / 2 * MINUTE / TENANTS
         self._limit = HEADROOM * need
-        self._minutes = [(-1.0, 0)] * TENANTS
+        self._limiter = LIMITERS[day.limiter]()
         self._bursts = deque(day.bursts)
 
     def take(self, job: Job, call: Call, now: float) -> tuple[float, Exception | None]:
@@ -218,14 +254,11 @@ class Provider:
     def _answer(self, job: Job, call: Call, now: float) -> tuple[float, Exception | None]:
         if self._day.outage.has(now):
             return _failing(job.chance.choice(DOWN))
-        minute, sent = self._minutes[job.tenant]
-        if now // MINUTE != minute:
-            minute, sent = now // MINUTE, 0
-        self._minutes[job.tenant] = minute, sent + 1
-        if sent >= self._limit * (BURST_LIMIT if self._is_scarce(now) else 1.0):
+        limit = self._limit * (BURST_LIMIT if self._is_scarce(now) else 1.0)
+        asked = self._limiter.refuse(job.tenant, limit, now)
+        if asked is not None:
             self._figures.limited += 1
-            left = ceil((minute + 1) * MINUTE - now)
-            return 0.1, Answered(429, "rate_limit_exceeded", left)
+            return 0.1, Answered(429, "rate_limit_exceeded", asked)
         if call.fault is not None:
             return 0.3, call.fault
         if job.chance.random() < self._day.passing:

@@ -2,11 +2,13 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from bench import storm
 from bench.weather import (
     DOWN,
+    LIMITERS,
     PASSING,
     PERMANENT,
     Answered,
@@ -82,10 +84,23 @@ def test_no_step_is_tried_more_than_three_times():
     assert max(sent.values()) == 3
 
 
-def test_the_more_is_retried_the_more_is_limited():
-    scarce = days(SCARCE)
+@pytest.mark.parametrize(("limiter", "fewer"), [("minute", 4), ("bucket", 1)])
+def test_the_more_is_retried_the_more_is_limited(limiter, fewer):
+    scarce = days(replace(SCARCE, limiter=limiter))
     assert scarce["naive³"].limited > scarce["naive"].limited > 0
     assert scarce["naive"].limited > scarce["looptrap"].limited > 0
+    assert scarce["naive"].lost_outside > fewer * scarce["looptrap"].lost_outside
+
+
+@pytest.mark.parametrize("limiter", LIMITERS)
+def test_who_waits_as_told_is_not_refused_for_the_same_again(limiter):
+    one, now = LIMITERS[limiter](), 100.0
+    while (asked := one.refuse(0, 30.0, now)) is None:
+        pass
+    assert 0 < asked <= 60
+    assert one.refuse(1, 30.0, now) is None, "another tenant"
+    assert one.refuse(0, 30.0, now) is not None
+    assert one.refuse(0, 30.0, now + asked) is None
 
 
 def test_a_calm_day_takes_as_long_as_it_must():

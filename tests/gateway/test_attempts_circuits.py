@@ -70,6 +70,20 @@ async def test_people_are_told_once_of_a_circuit_that_opens(attempt):
     assert event.title == "one is left alone for 60 s after failures in a row"
 
 
+@pytest.mark.parametrize(
+    ("retry_after", "told"), [("5", 0), ("45", 1)], ids=["for a moment", "for long"]
+)
+async def test_people_are_not_told_of_one_callers_limit_that_soon_passes(
+    attempt, retry_after, told
+):
+    limit = Reply.status(429, headers={"Retry-After": retry_after})
+    here = await attempt(ONCE, Provider(limit))
+    for n in range(3):
+        await ask(here, n)
+    assert [key.credential is not None for key, _ in here.dispatch.states()] == [True]
+    assert len(here.told) == told
+
+
 async def test_a_chain_passes_an_open_circuit_by(attempt):
     here = await attempt(CHAIN, Provider(), OK)
     answers = [await ask(here, n) for n in range(4)]
@@ -246,6 +260,22 @@ async def test_of_two_instances_exactly_one_probes(pair):
         script.reply = Reply.text("ok")
         here.clock.now += 2
     await until(lambda: _all_good(both))
+
+
+async def test_a_probe_that_fails_is_claimed_for_as_long_as_the_circuit_is_open(pair, valkey):
+    limit = Reply.status(429, headers={"Retry-After": "5"})
+    (here,) = await pair(Provider(limit))
+    for n in range(2):
+        await ask(here, n)
+    here.clock.now += 6
+    await ask(here, 3)
+
+    def held():
+        with valkey.client() as client:
+            left = [client.pttl(key) for key in client.scan_iter(b"lt:brk:probe:*")]
+        return len(left) == 1 and 0 < left[0] <= 6_000
+
+    await until(held)
 
 
 async def _all_good(both):

@@ -105,18 +105,37 @@ def test_a_permit_counts_once_for_a_trip():
 
 
 @pytest.mark.parametrize(
-    ("open_for", "asked", "expected"),
+    ("open_for", "least", "asked", "expected"),
     [
-        pytest.param(10.0, 30.0, 30.0, id="lengthens"),
-        pytest.param(60.0, 5.0, 60.0, id="never shortens"),
-        pytest.param(10.0, 3600.0, LONGEST_OPENING, id="not beyond a minute"),
-        pytest.param(90.0, 3600.0, 90.0, id="nor what was set"),
+        pytest.param(10.0, None, 30.0, 30.0, id="lengthens"),
+        pytest.param(60.0, None, 5.0, 60.0, id="never shortens"),
+        pytest.param(10.0, None, 3600.0, LONGEST_OPENING, id="not beyond a minute"),
+        pytest.param(90.0, None, 3600.0, 90.0, id="nor what was set"),
+        pytest.param(60.0, 1.0, None, 60.0, id="none is named"),
+        pytest.param(60.0, 1.0, 5.0, 5.0, id="shortens where it may"),
+        pytest.param(60.0, 1.0, 0.0, 1.0, id="but not to nothing"),
+        pytest.param(10.0, 1.0, 30.0, 30.0, id="lengthens there, too"),
+        pytest.param(60.0, 1.0, 3600.0, LONGEST_OPENING, id="within the same minute"),
     ],
 )
-def test_a_retry_after_and_the_length_of_an_opening(open_for, asked, expected):
-    breaker = Breaker(1, open_for)
+def test_a_retry_after_and_the_length_of_an_opening(open_for, least, asked, expected):
+    breaker = Breaker(1, open_for, least)
     breaker.done(breaker.allow(0.0), True, 0.0, asked)
     assert breaker.retry_after(0.0) == expected
+
+
+def test_remembers_whether_what_opened_it_passes():
+    breaker = Breaker(1)
+    breaker.done(breaker.allow(0.0), True, 0.0, is_passing=False)
+    assert not breaker.is_passing
+    breaker.done(breaker.allow(60.0), True, 60.0)
+    assert breaker.is_passing
+    breaker.done(breaker.allow(120.0), True, 120.0, is_passing=False)
+    breaker.learn(5.0, 121.0)
+    assert not breaker.is_passing, "it was open already: what is known here counts"
+    breaker.done(breaker.allow(180.0), False, 180.0)
+    breaker.learn(5.0, 181.0)
+    assert breaker.is_passing
 
 
 def test_opening_again_takes_the_later_moment():
@@ -149,7 +168,12 @@ STEPS = st.lists(
         st.tuples(st.just("pass"), st.floats(0, 90)),
         st.tuples(st.just("allow"), st.none()),
         st.tuples(
-            st.just("done"), st.tuples(st.integers(0, 20), st.sampled_from([True, False, None]))
+            st.just("done"),
+            st.tuples(
+                st.integers(0, 20),
+                st.sampled_from([True, False, None]),
+                st.none() | st.floats(0, 1e6),
+            ),
         ),
         st.tuples(st.just("deny"), st.integers(0, 20)),
         st.tuples(st.just("learn"), st.floats(-10, 1e6)),
@@ -158,9 +182,9 @@ STEPS = st.lists(
 )
 
 
-@given(STEPS, st.integers(1, 3))
-def test_whatever_happens_one_probe_is_out_and_quiet_time_opens_the_road(steps, threshold):
-    breaker, now = Breaker(threshold, 60.0), 0.0
+@given(STEPS, st.integers(1, 3), st.sampled_from([None, 1.0]))
+def test_whatever_happens_one_probe_is_out_and_quiet_time_opens_the_road(steps, threshold, least):
+    breaker, now = Breaker(threshold, 60.0, least), 0.0
     out, probes = [], {}
     for step, value in steps:
         if step == "pass":
@@ -183,7 +207,7 @@ def test_whatever_happens_one_probe_is_out_and_quiet_time_opens_the_road(steps, 
             stale = permit.generation != breaker._generation
             changed = None
             if step == "done":
-                changed = breaker.done(permit, value[1], now)
+                changed = breaker.done(permit, value[1], now, value[2])
             else:
                 breaker.deny(permit, now)
             if stale:

@@ -1,5 +1,6 @@
 """Breakers by provider and by credential."""
 
+import msgspec
 import pytest
 
 from looptrap.errors import ConfigError
@@ -8,6 +9,7 @@ from looptrap.retry.failure import Failure
 
 DOWN = Failure("server", "http_503", trips="provider")
 LIMITED = Failure("rate_limit", "rate_limited", trips="credential")
+SPENT = Failure("permanent", "insufficient_quota", trips="credential")
 WRONG = Failure("permanent", "http_400")
 
 
@@ -33,6 +35,52 @@ def test_one_tenants_limit_closes_it_for_that_tenant_only():
     assert breakers.retry_after("openai", "mine", 20.0) == 40.0
     assert breakers.allow("openai", "theirs", 1.0) is not None
     assert breakers.retry_after("openai", "theirs", 20.0) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("failure", "asked", "expected"),
+    [
+        pytest.param(LIMITED, None, 60.0, id="a limit that names no time"),
+        pytest.param(LIMITED, 7.0, 7.0, id="a limit that does"),
+        pytest.param(LIMITED, 0.0, 1.0, id="a limit that ends at once"),
+        pytest.param(LIMITED, 900.0, 60.0, id="a limit that is long"),
+        pytest.param(DOWN, 7.0, 60.0, id="a provider in trouble does not know"),
+    ],
+)
+def test_a_limit_is_left_alone_for_as_long_as_it_names(failure, asked, expected):
+    (change,) = fail(Breakers(), msgspec.structs.replace(failure, retry_after=asked))
+    assert (change.state, change.seconds) == ("open", expected)
+
+
+def test_a_short_opening_that_was_set_is_the_least_for_a_limit_too():
+    (change,) = fail(Breakers(open_for=0.5), msgspec.structs.replace(LIMITED, retry_after=0.0))
+    assert change.seconds == 0.5
+
+
+@pytest.mark.parametrize(
+    ("failures", "expected"),
+    [
+        pytest.param([], 0.0, id="nothing"),
+        pytest.param([LIMITED], 40.0, id="a limit"),
+        pytest.param([DOWN], 0.0, id="an outage"),
+        pytest.param([LIMITED, DOWN], 0.0, id="a limit, and an outage"),
+        pytest.param([SPENT], 0.0, id="a quota that is spent"),
+    ],
+)
+def test_says_how_long_a_limit_lasts_where_it_alone_refuses(failures, expected):
+    breakers = Breakers()
+    for number, failure in enumerate(failures):
+        # Another's credential, so that both circuits can be opened.
+        fail(breakers, failure, credential="theirs" if number else "mine")
+    assert breakers.limited_for("openai", "mine", 20.0) == expected
+
+
+def test_a_limit_says_nothing_while_the_provider_is_probed():
+    breakers = Breakers()
+    fail(breakers, DOWN, credential="theirs")
+    breakers.learn(Opening(Key("openai", "mine"), 60.0), 30.0)
+    assert breakers.state(Key("openai"), 70.0) == "half_open"
+    assert breakers.limited_for("openai", "mine", 70.0) == 0.0
 
 
 def test_names_are_not_joined_into_others():

@@ -2,7 +2,9 @@
 
 import pytest
 
+from looptrap.errors import ConfigError
 from looptrap.retry.backoff import Backoff
+from looptrap.retry.breaker import PROBE_PATIENCE
 from looptrap.retry.breakers import Breakers, Change, Key
 from looptrap.retry.chain import Chain, Link
 from looptrap.retry.course import Course, Failed, Try, Wait
@@ -12,6 +14,7 @@ from looptrap.retry.policy import RetryPolicy
 DOWN = Failure("server", "http_503", trips="provider")
 LATE = Failure("server", "timeout", is_timeout=True, trips="provider")
 LIMITED = Failure("rate_limit", "rate_limited", trips="credential")
+SPENT = Failure("permanent", "insufficient_quota", trips="credential")
 WRONG = Failure("permanent", "http_400")
 TOOL = Failure("tool", "exit_1")
 OK = None
@@ -237,7 +240,89 @@ class TestBreakers:
         mine, theirs = (Chain((Link("a", None, who),)) for who in ("mine", "theirs"))
         drive(Course(mine, once, breakers, now=0.0), [LIMITED])
         assert drive(Course(theirs, once, breakers, now=0.0), [OK]) == ["a"]
-        assert drive(Course(mine, once, breakers, now=0.0), [])[-1].retry_after == 60.0
+        assert drive(Course(mine, once, breakers, now=0.0, deadline=9.0), [])[-1].retry_after == 60
+
+
+class TestLimits:
+    """A credential that is left alone for its limit, at the end of a chain."""
+
+    def limited(self, failure=LIMITED, name="a"):
+        breakers = Breakers(threshold=1)
+        drive(course(name, policy=RetryPolicy(attempts=1), breakers=breakers), [failure])
+        return breakers
+
+    @pytest.mark.parametrize(
+        ("failure", "expected"),
+        [
+            pytest.param(asked(7.0), [7.4, "a"], id="as long as it named"),
+            pytest.param(LIMITED, [60.4, "a"], id="a minute where it named nothing"),
+            pytest.param(asked(300.0), [60.4, "a"], id="a minute where it named more"),
+        ],
+    )
+    def test_is_waited_for(self, failure, expected):
+        done = drive(course("a", breakers=self.limited(failure)), [OK])
+        assert done == [pytest.approx(expected[0]), *expected[1:]]
+
+    def test_is_waited_for_after_an_attempt_of_ones_own(self):
+        breakers = Breakers(threshold=2)
+        mine = course("a", breakers=breakers)
+        mine.next(0.0, 0.0)
+        for failure in [asked(30.0), asked(30.0)]:
+            breakers.done(breakers.allow("a", "", 0.0), failure, 0.0)
+        mine.failed(DOWN, 1.0)
+        wait = mine.next(1.0, 1.0)
+        assert (wait.seconds, wait.failure) == (pytest.approx(29.4), DOWN)
+        assert drive(mine, [OK], now=1.0 + wait.seconds) == ["a"]
+
+    def test_is_passed_by_at_once_while_there_is_another_link(self):
+        assert drive(course("a", "b", breakers=self.limited()), [OK]) == ["b"]
+
+    def test_is_waited_for_at_the_last_link_only(self):
+        done = drive(course("b", "a", breakers=self.limited(asked(7.0))), [DOWN, OK])
+        assert done == ["b", pytest.approx(7.4), "a"]
+
+    def test_tells_what_is_waited_for(self):
+        wait = course("a", breakers=self.limited(asked(7.0))).next(0.0, 0.0)
+        assert (wait.failure.reason, wait.failure.retry_after) == ("breaker_open", 7.0)
+
+    @pytest.mark.parametrize(
+        ("policy", "failure"),
+        [
+            pytest.param({}, DOWN, id="the provider is in trouble"),
+            pytest.param({}, SPENT, id="the quota is spent"),
+            pytest.param({"deadline": 60.0}, LIMITED, id="the deadline is sooner"),
+            pytest.param({"limit_waits": 0}, LIMITED, id="no wait is allowed"),
+            pytest.param(
+                {"backoff": Backoff(longest_retry_after=30.0)}, LIMITED, id="it is too long"
+            ),
+        ],
+    )
+    def test_is_not_waited_for(self, policy, failure):
+        breakers = self.limited(failure)
+        (failed,) = drive(course("a", policy=RetryPolicy(**policy), breakers=breakers), [])
+        assert (failed.failure.reason, failed.retry_after, failed.attempts) == (
+            "breaker_open",
+            60.0,
+            0,
+        )
+
+    def test_a_number_of_waits_that_makes_no_sense_is_refused(self):
+        with pytest.raises(ConfigError, match="limit_waits is -1"):
+            RetryPolicy(limit_waits=-1)
+
+    def test_is_not_waited_for_without_end(self):
+        breakers = self.limited(asked(5.0))
+        assert breakers.allow("a", "", 5.0).is_probe, "and nothing is ever heard of it"
+        *waits, failed = drive(course("a", breakers=breakers, now=5.0), [], now=5.0, chance=0.0)
+        assert waits == [PROBE_PATIENCE] * 8
+        assert (failed.failure.reason, failed.attempts) == ("breaker_open", 0)
+
+    def test_a_probe_that_is_another_instances_is_waited_for(self):
+        mine = course("a", breakers=self.limited(asked(5.0)), now=5.0)
+        assert mine.next(5.0, 0.0).permit.is_probe
+        mine.denied(5.0)
+        assert mine.next(5.0, 0.0).seconds == PROBE_PATIENCE
+        assert isinstance(mine.next(5.0 + PROBE_PATIENCE, 0.0), Try)
 
 
 def test_another_backoff_is_used_as_it_is_set():

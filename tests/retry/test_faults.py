@@ -1,11 +1,13 @@
 """Laws of courses and breakers together, over random faults in simulated time."""
 
+from heapq import heappop, heappush
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from looptrap.retry.breakers import Breakers, Key
 from looptrap.retry.chain import Chain, Link
-from looptrap.retry.course import Course, Failed, Wait
+from looptrap.retry.course import Course, Failed, Try, Wait
 from looptrap.retry.failure import Failure
 from looptrap.retry.policy import RetryPolicy
 
@@ -35,6 +37,7 @@ POLICIES = st.builds(
     attempts=st.integers(1, 5),
     server_attempts=st.integers(1, 4),
     timeout_attempts=st.integers(1, 3),
+    limit_waits=st.integers(0, 8),
     deadline=st.none() | st.floats(0.1, 200),
 )
 CHAINS = st.lists(
@@ -49,13 +52,19 @@ def test_one_call_keeps_every_limit(data):
     policy, chain = data.draw(POLICIES), data.draw(CHAINS)
     breakers = data.draw(st.none() | st.builds(Breakers, threshold=st.integers(1, 3)))
     ends = float("inf") if policy.deadline is None else policy.deadline
-    course, now, failed_at = Course(chain, policy, breakers, now=0.0), 0.0, []
+    course, now, failed_at, waits = Course(chain, policy, breakers, now=0.0), 0.0, [], 0
+    others = data.draw(st.lists(st.sampled_from(chain.links), max_size=3))
+    for link in others if breakers else ():
+        permit = breakers.allow(link.provider, link.credential, now)
+        if permit is not None and data.draw(st.booleans()):
+            breakers.done(permit, data.draw(FAILURES), now)
     while True:
         step = course.next(now, data.draw(st.floats(0, 1)))
         if isinstance(step, Failed):
             break
         if isinstance(step, Wait):
-            check_wait(step, failed_at[-1][1], policy, now, ends)
+            waits += 1
+            check_wait(step, policy, now, ends)
             now += step.seconds
             continue
         assert now < ends
@@ -66,15 +75,16 @@ def test_one_call_keeps_every_limit(data):
             break
         failed_at.append((step.attempt, failure))
         course.failed(failure, now)
+    assert waits <= course.attempts + policy.limit_waits
     check_attempts([failure for _, failure in failed_at], chain, policy, course)
     check_links(failed_at, policy)
 
 
-def check_wait(wait, failure, policy, now, ends):
-    asked = failure.retry_after or 0.0
-    assert failure.is_retryable, "what is permanent is never waited for"
-    assert asked <= min(wait.seconds, policy.backoff.longest_retry_after)
-    assert wait.seconds <= max(policy.backoff.cap, asked + policy.backoff.base)
+def check_wait(wait, policy, now, ends):
+    backoff, asked = policy.backoff, wait.failure.retry_after or 0.0
+    assert wait.failure.is_retryable, "what is permanent is never waited for"
+    longest = backoff.longest_retry_after + backoff.base
+    assert asked <= wait.seconds <= longest + 1e-9
     assert now + wait.seconds < ends
 
 
@@ -101,6 +111,8 @@ SOME_OUTCOMES = [
     None,
     Failure("server", "http_503", trips="provider"),
     Failure("rate_limit", "rate_limited", trips="credential"),
+    Failure("rate_limit", "rate_limited", retry_after=9.0, trips="credential"),
+    Failure("permanent", "insufficient_quota", trips="credential"),
     Failure("permanent", "http_400"),
 ]
 ACTS = st.lists(
@@ -127,6 +139,9 @@ def test_many_calls_at_once_make_one_probe_and_no_circuit_sticks(acts, threshold
             step = course.next(now, 0.5)
             if isinstance(step, Failed):
                 assert 0 < step.retry_after <= OPEN_FOR
+                continue
+            if isinstance(step, Wait):
+                assert 0 < step.failure.retry_after <= step.seconds <= OPEN_FOR + 0.2
                 continue
             flying.append((course, step.permit))
             for key in step.permit.probed:
@@ -162,3 +177,45 @@ def test_late_outcomes_from_before_a_trip_change_nothing(outcomes):
         assert Key("a") not in [change.key for change in changes]
     assert breakers.state(Key("a"), 30.0) == "open"
     assert breakers.retry_after("a", "y", 30.0) == 30.0
+
+
+@given(
+    st.lists(st.integers(0, 1000).map(lambda n: n / 1000), min_size=2, max_size=20, unique=True),
+    st.none() | st.floats(0, 60),
+)
+def test_callers_that_wait_for_a_limit_come_back_at_moments_of_their_own(chances, asked):
+    breakers, chain = Breakers(threshold=1), Chain((Link("a", None, "x"),))
+    limited = Failure("rate_limit", "rate_limited", retry_after=asked, trips="credential")
+    breakers.done(breakers.allow("a", "x", 0.0), limited, 0.0)
+    left = breakers.retry_after("a", "x", 0.0)
+    courses = [Course(chain, RetryPolicy(), breakers, now=0.0) for _ in chances]
+    waits = [
+        course.next(0.0, chance).seconds for course, chance in zip(courses, chances, strict=True)
+    ]
+    assert len(set(waits)) == len(chances)
+    assert left <= min(waits) <= max(waits) <= left + RetryPolicy().backoff.base
+
+
+@given(st.integers(2, 30), st.randoms(use_true_random=False), st.floats(0.1, 6.9))
+def test_all_who_wait_for_a_limit_are_served_after_one_probe(callers, random, takes):
+    """Even without jitter the waits outlast a probe of seven seconds."""
+    breakers, chain = Breakers(threshold=1), Chain((Link("a", None, "x"),))
+    limited = Failure("rate_limit", "rate_limited", retry_after=5.0, trips="credential")
+    breakers.done(breakers.allow("a", "x", 0.0), limited, 0.0)
+    heap = [(0.0, n, Course(chain, RetryPolicy(), breakers, now=0.0), 0) for n in range(callers)]
+    began, served = [], 0
+    while heap:
+        now, n, course, is_out = heappop(heap)
+        if is_out:
+            course.succeeded(now)
+            served += 1
+            continue
+        step = course.next(now, random.random())
+        if isinstance(step, Wait):
+            heappush(heap, (now + step.seconds, n, course, 0))
+        elif isinstance(step, Try):
+            began.append(now)
+            heappush(heap, (now + takes, n, course, 1))
+    assert began[0] >= 5.0
+    assert all(moment >= began[0] + takes for moment in began[1:]), "one probe"
+    assert served == callers

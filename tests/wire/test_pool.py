@@ -90,6 +90,16 @@ async def test_uses_the_connection_last_used_first():
         assert (pool.opened, pool.reused) == (2, 3)
 
 
+@pytest.mark.parametrize("most", [1, 2], ids=["no room beside it", "room for another"])
+async def test_a_fresh_one_is_sent_over_no_connection_that_was_used(most):
+    async with upstream(answering(OK, OK)) as fake, pool_of(fake, max_connections=most) as pool:
+        await get(pool).complete()
+        answer = Answer()
+        pool.send(b"GET", b"/", b"", b"", answer, fresh=True)
+        await answer.complete()
+        assert (pool.opened, pool.reused) == (2, 0)
+
+
 async def test_an_end_may_send_the_next_request_on_the_same_connection():
     class Chain(Answer):
         def on_end(self) -> None:

@@ -204,7 +204,7 @@ class Course:
         return seconds
 
     def _worth_waiting_for_limit(self, now: float, chance: float) -> float | None:
-        """Return how long to wait while only this credential is left alone; None to go on."""
+        """Return, and count, a wait while only this credential is left alone; None to go on."""
         backoff = self._policy.backoff
         if self._breakers is None or self._limit_waits >= self._policy.limit_waits:
             return None
@@ -216,7 +216,8 @@ class Course:
             return None
         # All wait for the same moment, and one of them is let through: the longer that goes on,
         # the further apart the others come.
-        seconds = left + backoff.delay(self._limit_waits + 1, chance)
+        room = backoff.longest_retry_after - left + backoff.base
+        seconds = left + chance * min(backoff.delay(self._limit_waits + 1, 1.0), room)
         if now + seconds >= self._deadline:
             return None
         self._limit_waits += 1

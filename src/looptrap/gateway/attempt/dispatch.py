@@ -20,6 +20,9 @@ from looptrap.store.redis import RedisStore
 if TYPE_CHECKING:
     from looptrap.gateway.attempt.journey import Journey
 
+WORTH_TELLING = 30.0
+"""Seconds for which one caller's credential is left alone before anybody else cares."""
+
 log = logging.getLogger("looptrap")
 
 
@@ -95,9 +98,10 @@ class Dispatch:
             opening = opening_of(change)
             if opening is None:
                 continue
-            event = breaker_opened(change.key, change.seconds, self._wall_clock())
-            log.warning("%s", event.title)
-            self._tell(event)
+            if change.key.credential is None or change.seconds >= WORTH_TELLING:
+                event = breaker_opened(change.key, change.seconds, self._wall_clock())
+                log.warning("%s", event.title)
+                self._tell(event)
             if self.sharing is not None:
                 self.sharing.opened(opening)
 
@@ -106,8 +110,11 @@ class Dispatch:
         changes = list(changes)
         self.note(changes)
         if permit is not None and permit.is_probe and self.sharing is not None:
-            opened = {change.key for change in changes if change.state == "open"}
+            opened = {one.key: one.seconds for one in changes if one.state == "open"}
             self.sharing.release(key for key in permit.probed if key not in opened)
+            for key in permit.probed:
+                if key in opened:
+                    self.sharing.hold(key, opened[key])
 
     def broke_off(self, permit: Permits | None, failure: Failure) -> None:
         """Take that an answer broke off which had begun well: the provider may have died."""

@@ -87,6 +87,10 @@ class CircuitSharing:
         for key in keys:
             self._spawn(self._release(key))
 
+    def hold(self, key: Key, seconds: float) -> None:
+        """Keep the claim of a probe that failed for as long as the circuit stays open."""
+        self._spawn(self._hold(key, seconds))
+
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
@@ -127,6 +131,12 @@ class CircuitSharing:
                 await command(b"DEL", name)
         except OSError:
             return  # it ends by itself
+
+    async def _hold(self, key: Key, seconds: float) -> None:
+        command, name = self._store.configuration.command, PROBE + _digest(key)
+        with suppress(OSError):  # it ends by itself
+            if await command(b"GET", name) == self._instance.encode():
+                await command(b"PEXPIRE", name, max(1, round(seconds * 1000)))
 
     async def _follow(self) -> None:
         while True:
