@@ -5,6 +5,8 @@ import pytest
 
 from looptrap.call.model import Outcome, Request
 from looptrap.call.read import read
+from looptrap.config import load
+from looptrap.gateway.incident.desk import MOST_OBSERVED, Desk
 from looptrap.gateway.incident.sighting import Witness
 from looptrap.guard import Guard, Ticket
 from looptrap.policy.action import Action
@@ -123,3 +125,10 @@ class TestObservation:
         counted = [observed(self.judged(rounds(n))).turn_calls for n in range(1, 33)]
         assert sum(one >= 0 for one in counted) == 4
         assert max(counted) == 16
+
+
+def test_of_very_many_calls_indicators_see_a_sample():
+    desk = Desk(load(env={}), {}, secret=b"k" * 32)
+    for _ in range(3 * MOST_OBSERVED):
+        desk.settled(Ticket(call()), Outcome(200, 10, 5), b"lt-1", "openai", 0.25)
+    assert (len(desk._observations), desk.dropped) == (MOST_OBSERVED, 0)

@@ -23,7 +23,7 @@ class IncidentNumbers(Protocol):
 
     @property
     def dropped(self) -> int:
-        """Sightings and observations for which there was no room to wait."""
+        """Sightings for which there was no room to wait."""
         ...
 
     @property
@@ -66,7 +66,7 @@ def metrics(numbers: IncidentNumbers) -> Iterator[Metric]:
     )
     yield CounterMetricFamily(
         "looptrap_sightings_dropped",
-        "What was seen of calls and found no room to wait.",
+        "Sightings that found no room to wait.",
         value=numbers.dropped,
     )
     writes = CounterMetricFamily(

@@ -28,7 +28,10 @@ from looptrap.policy.verdict import ALLOWED
 from looptrap.store.redis import RedisStore
 
 MOST_WAITING = 50_000
-"""Sightings, and observations, that wait to be gathered; one more is dropped and counted."""
+"""Sightings that wait to be gathered; one more is dropped and counted."""
+
+MOST_OBSERVED = 100
+"""Calls that indicators see between two looks: of more than 1,000 a second, a sample is enough."""
 
 TICK = 1.0
 """Seconds between two looks for what is over, and at the indicators."""
@@ -55,7 +58,7 @@ class Desk:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.dropped = 0
-        """Sightings and observations for which there was no room to wait."""
+        """Sightings for which there was no room to wait."""
         self.history = History(config.history, config.incidents, clock=clock)
         self.indicators = Indicators(config.indicators)
         self.channels = channels_of(config.channels, env, clock=clock)
@@ -144,9 +147,9 @@ class Desk:
     ) -> None:
         """Take what was decided about a call and, where it went upstream, what became of it."""
         now = self._clock()
-        if outcome is not None and ticket.call.generates:
-            seen = self._witness.observation(ticket, outcome, now, provider, first_byte)
-            self._take(self._observations, seen)
+        observed = self._observations
+        if len(observed) < MOST_OBSERVED and outcome is not None and ticket.call.generates:
+            observed.append(self._witness.observation(ticket, outcome, now, provider, first_byte))
         if ticket.verdict is ALLOWED and ticket.heard is None and ticket.shadow is None:
             return
         told = self._witness.sightings(ticket, outcome, now, request_id.decode("latin-1"), provider)

@@ -29,7 +29,7 @@ class Numbers:
 
     @property
     def dropped(self) -> int:
-        """Sightings and observations for which there was no room to wait."""
+        """Sightings for which there was no room to wait."""
         return self._desk.dropped
 
     @property
