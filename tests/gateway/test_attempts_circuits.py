@@ -241,7 +241,7 @@ async def test_of_two_instances_exactly_one_probes(pair):
             await ask(here, n)
         assert is_open(here)
         # What the other opened has been heard of: nothing changes under the probe.
-        await until(lambda here=here: here.dispatch.sharing._heard is not None)
+        await until(lambda here=here: here.dispatch.sharing._stream._heard != b"0-0")
     asked = sum(here.asked() for here in both)
     gates = [Gate(), Gate()]
     for here, script, gate in zip(both, scripts, gates, strict=True):

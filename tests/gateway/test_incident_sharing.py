@@ -100,8 +100,8 @@ async def test_what_cannot_be_read_is_counted_and_passed_over(sharings, stores):
     one, _ = sharings
     command = stores[0].configuration.command
     for text in (b"no JSON", b'{"id": 5}', b"\xff"):
-        await command(b"XADD", STREAM, b"*", b"part", text)
-    await command(b"XADD", STREAM, b"*", b"part", b"")
+        await command(b"XADD", STREAM, b"*", b"value", text)
+    await command(b"XADD", STREAM, b"*", b"value", b"")
     one.publish([part()])
     assert [each.id for each in await found(one.learned)] == ["inc_1"]
     assert one.ignored == 4

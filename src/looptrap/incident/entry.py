@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from looptrap.incident.mark import Mark
-from looptrap.incident.model import Event, Incident, Sighting, Step
+from looptrap.incident.model import Described, Event, Incident, Sighting, Step
 from looptrap.policy.action import Action
 
 MOST_STEPS = 50
@@ -79,14 +79,8 @@ def add(own: Incident, seen: Sighting) -> None:
 
 def _describe(own: Incident, seen: Sighting) -> None:
     """Let the incident be described by its severest, latest sighting."""
-    for name in _DESCRIPTIVE:
+    for name in Described.__struct_fields__:
         setattr(own, name, getattr(seen, name))
-
-
-_DESCRIPTIVE = (
-    "caller", "project", "session", "model", "dialect", "provider", "mode", "policy", "rule",
-    "signal", "action", "count", "fingerprint", "cooldown", "message", "evidence",
-)  # fmt: skip
 
 
 def note(own: Incident, step: Step) -> None:

@@ -22,11 +22,9 @@ EventName = Literal[
 Mode = Literal["enforce", "shadow"]
 
 
-class Sighting(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """What a rule decided about one call, and what became of it. No prompt text."""
+class Described(msgspec.Struct, kw_only=True):
+    """Whose calls, by which rule they were acted on, and on what grounds. No prompt text."""
 
-    time: float
-    request_id: str = ""
     caller: str = ""
     project: str = ""
     session: str = ""
@@ -35,22 +33,29 @@ class Sighting(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     dialect: str = ""
     provider: str = ""
     mode: Mode = "enforce"
-    reason: str = "loop_detected"
-    """Only of loops incidents are made."""
     policy: str = ""
     rule: str = ""
     signal: str = ""
     action: str = ""
     """What was done; in shadow mode, what would have been."""
-    is_refused: bool = False
-    is_alarming: bool = True
-    """Whether people should hear of it: not of a warning before the rule does more."""
     count: int = 0
-    threshold: int = 0
     fingerprint: str = ""
     cooldown: float = 0.0
     message: str = ""
     evidence: tuple[Evidence, ...] = ()
+
+
+class Sighting(Described, gc=False, kw_only=True):
+    """What a rule decided about one call, and what became of it."""
+
+    time: float
+    request_id: str = ""
+    reason: str = "loop_detected"
+    """Only of loops incidents are made."""
+    is_refused: bool = False
+    is_alarming: bool = True
+    """Whether people should hear of it: not of a warning before the rule does more."""
+    threshold: int = 0
     input_tokens: int = 0
     """Of a call that passed, as its provider reported."""
     output_tokens: int = 0
@@ -69,40 +74,25 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     fingerprint: str = ""
 
 
-class Incident(msgspec.Struct, kw_only=True, omit_defaults=True):
+class Incident(Described, kw_only=True, omit_defaults=True):
     """Everything from a first trip to quiet, as far as one instance saw it.
 
-    What several instances saw of the same incident has the same `id` and is added up to be shown.
+    It is described by its severest sighting, of equals the latest. What several instances saw of
+    the same incident has the same `id` and is added up to be shown.
     """
 
     id: str
     instance: str
     """Who saw it: a name of this process and its history that no other has."""
     key: str
-    """What makes further sightings part of it, while it is open: a digest."""
+    """The mark by which it was opened: a digest."""
     opened: float
     last: float
     closed: float | None = None
     alarmed: float | None = None
     """When people were to hear of it; None while it is only a warning."""
-    caller: str = ""
-    project: str = ""
-    session: str = ""
-    model: str = ""
-    dialect: str = ""
-    provider: str = ""
-    mode: Mode = "enforce"
-    policy: str = ""
-    rule: str = ""
-    signal: str = ""
-    action: str = ""
-    """The severest so far; rule, signal, count, message and evidence are of the latest such one."""
-    count: int = 0
     threshold: int = 0
-    fingerprint: str = ""
-    cooldown: float = 0.0
-    message: str = ""
-    evidence: tuple[Evidence, ...] = ()
+    """From which count on people were to hear of it."""
     request_id: str = ""
     """Of the latest call."""
     calls: int = 0

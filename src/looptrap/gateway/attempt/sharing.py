@@ -17,6 +17,8 @@ import msgspec
 
 from looptrap.retry.breakers import Key, Opening
 from looptrap.store.redis import RedisStore
+from looptrap.store.redis.configuration import Configuration
+from looptrap.store.redis.stream import Stream
 
 LOG = b"lt:brk:log"
 OPEN = b"lt:brk:open:"
@@ -30,8 +32,6 @@ KEPT_FOR = 3_600
 
 CLAIMED_FOR = 60
 """Seconds after which a probe of which nothing was heard is another's to make."""
-
-AT_ONCE = 100
 
 
 class Told(msgspec.Struct, frozen=True, gc=False):
@@ -49,6 +49,10 @@ _decode = msgspec.json.Decoder(Told).decode
 class CircuitSharing:
     """Tells of circuits, hears of them, and claims probes; asks the store while any is in use."""
 
+    _configuration: Configuration
+    _stream: Stream
+    """There once it follows."""
+
     def __init__(
         self, store: RedisStore, learn: Callable[[Opening], None], *, every: float = EVERY
     ) -> None:
@@ -58,13 +62,14 @@ class CircuitSharing:
         self._learn = learn
         self._every = every
         self._instance = token_hex(8)
-        self._heard: bytes | None = None
         self._following: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
         """Begin to follow, unless that has been done."""
         if self._following is None:
+            self._configuration = self._store.configuration
+            self._stream = Stream(self._configuration, LOG, most=MOST_KEPT, seconds=KEPT_FOR)
             self._following = asyncio.get_running_loop().create_task(self._follow())
 
     async def stop(self) -> None:
@@ -97,13 +102,12 @@ class CircuitSharing:
         task.add_done_callback(self._tasks.discard)
 
     async def _tell(self, opening: Opening) -> None:
-        command, key = self._store.configuration.command, opening.key
-        told = _encode(Told(self._instance, key.provider, key.credential))
-        lasts = max(1, round(opening.seconds * 1000))
+        key, lasts = opening.key, max(1, round(opening.seconds * 1000))
+        name = OPEN + _digest(key)
         try:
-            await command(b"SET", OPEN + _digest(key), self._instance, b"PX", lasts)
-            await command(b"XADD", LOG, b"MAXLEN", b"~", MOST_KEPT, b"*", b"told", told)
-            await command(b"EXPIRE", LOG, KEPT_FOR)
+            await self._configuration.command(b"SET", name, self._instance, b"PX", lasts)
+            told = Told(self._instance, key.provider, key.credential)
+            await self._stream.push(_encode(told))
         except OSError:
             return  # they will find out by themselves
 
@@ -116,16 +120,14 @@ class CircuitSharing:
         then(True)
 
     async def _is_first(self, name: bytes) -> bool:
-        command = self._store.configuration.command
         try:
-            await command(b"SET", name, self._instance, b"NX", b"EX", CLAIMED_FOR)
-            there: bytes | None = await command(b"GET", name)
+            first = await self._configuration.first(name, self._instance, CLAIMED_FOR)
         except OSError:
             return True
-        return there is None or there == self._instance.encode()
+        return first == self._instance
 
     async def _release(self, key: Key) -> None:
-        command, name = self._store.configuration.command, PROBE + _digest(key)
+        command, name = self._configuration.command, PROBE + _digest(key)
         try:
             if await command(b"GET", name) == self._instance.encode():
                 await command(b"DEL", name)
@@ -133,7 +135,7 @@ class CircuitSharing:
             return  # it ends by itself
 
     async def _hold(self, key: Key, seconds: float) -> None:
-        command, name = self._store.configuration.command, PROBE + _digest(key)
+        command, name = self._configuration.command, PROBE + _digest(key)
         with suppress(OSError):  # it ends by itself
             if await command(b"GET", name) == self._instance.encode():
                 await command(b"PEXPIRE", name, max(1, round(seconds * 1000)))
@@ -146,15 +148,8 @@ class CircuitSharing:
 
     async def _pull(self) -> None:
         """Hear what others opened since the last look; at first, all that is still open."""
-        command = self._store.configuration.command
-        while True:
-            after = b"-" if self._heard is None else b"(" + self._heard
-            entries = await command(b"XRANGE", LOG, after, b"+", b"COUNT", AT_ONCE)
-            for entry_id, fields in entries:
-                await self._hear(fields[1] if len(fields) > 1 else b"")
-                self._heard = entry_id
-            if len(entries) < AT_ONCE:
-                return
+        async for text in self._stream.pull():
+            await self._hear(text)
 
     async def _hear(self, text: bytes) -> None:
         try:
@@ -165,7 +160,7 @@ class CircuitSharing:
         if told.instance == self._instance:
             return
         key = Key(told.provider, told.credential)
-        left: int = await self._store.configuration.command(b"PTTL", OPEN + _digest(key))
+        left: int = await self._configuration.command(b"PTTL", OPEN + _digest(key))
         if left > 0:
             self._learn(Opening(key, left / 1000))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from typing import TypeVar
 
@@ -17,10 +17,11 @@ import msgspec
 
 from looptrap.incident.model import Event, Incident
 from looptrap.store.redis import RedisStore
+from looptrap.store.redis.stream import Stream
 
 STREAM = b"lt:inc:log"
-OPEN = "lt:inc:open:"
-TOLD = "lt:inc:told:"
+OPEN = b"lt:inc:open:"
+TOLD = b"lt:inc:told:"
 
 MOST_KEPT = 10_000
 """About so many of the latest changes are there for an instance that starts."""
@@ -53,7 +54,8 @@ class Sharing:
     def __init__(self, store: RedisStore, history_id: str, *, quiet: float) -> None:
         self.ignored = 0
         """Entries of the stream that could not be read."""
-        self._store = store
+        self._configuration = store.configuration
+        self._stream = Stream(store.configuration, STREAM, most=MOST_KEPT, seconds=KEPT_FOR)
         self._history_id = history_id
         self._open_for = int(quiet) + 60
         self._asked: deque[tuple[str, str]] = deque(maxlen=MOST_WAITING)
@@ -62,7 +64,6 @@ class Sharing:
         self._adopted: deque[tuple[str, str]] = deque()
         self._claimed: deque[tuple[Event, bool]] = deque()
         self._learned: deque[Incident] = deque()
-        self._heard = b"0-0"
         self._loop: asyncio.AbstractEventLoop | None = None
         self._news = asyncio.Event()
         self._following: asyncio.Task[None] | None = None
@@ -137,46 +138,33 @@ class Sharing:
     async def _agree_on_id(self, opened: tuple[str, str]) -> None:
         key, chosen = opened
         try:
-            agreed = await self._first(OPEN + key, chosen, self._open_for)
+            agreed = await self._configuration.first(OPEN + key.encode(), chosen, self._open_for)
         except OSError:
             agreed = chosen
         self._adopted.append((key, agreed))
 
     async def _agree_on_teller(self, event: Event) -> None:
         try:
-            teller = await self._first(TOLD + event.id, self._history_id, CLAIMED_FOR)
+            teller = await self._configuration.first(
+                TOLD + event.id.encode(), self._history_id, CLAIMED_FOR
+            )
         except OSError:
             teller = self._history_id
         self._claimed.append((event, teller == self._history_id))
 
-    async def _first(self, key: str, value: str, seconds: int) -> str:
-        """Return the value of a key: ours, unless somebody came first."""
-        name = key.encode()
-        await self._store.configuration.command(b"SET", name, value, b"NX", b"EX", seconds)
-        there: bytes | None = await self._store.configuration.command(b"GET", name)
-        return value if there is None else there.decode("latin-1")
-
     async def _push(self, part: Incident) -> None:
-        command = self._store.configuration.command
         try:
-            await command(b"XADD", STREAM, b"MAXLEN", b"~", MOST_KEPT, b"*", b"part", _encode(part))
-            await command(b"EXPIRE", STREAM, KEPT_FOR)
+            await self._stream.push(_encode(part))
             if part.closed is None:
-                await command(b"EXPIRE", (OPEN + part.key).encode(), self._open_for)
+                open_key = OPEN + part.key.encode()
+                await self._configuration.command(b"EXPIRE", open_key, self._open_for)
         except OSError:
             return  # the next change of it tells all
 
     async def _pull(self) -> None:
         """Hear what others saw since the last look."""
-        while True:
-            entries: Sequence[tuple[bytes, list[bytes]]] = await self._store.configuration.command(
-                b"XRANGE", STREAM, b"(" + self._heard, b"+", b"COUNT", AT_ONCE
-            )
-            for entry_id, fields in entries:
-                self._heard = entry_id
-                self._learn(fields[1] if len(fields) > 1 else b"")
-            if len(entries) < AT_ONCE:
-                return
+        async for text in self._stream.pull():
+            self._learn(text)
 
     def _learn(self, text: bytes) -> None:
         try:

@@ -9,6 +9,7 @@ node            one server: batches to it, and the memory that counts while it i
 alarm           when an answer is overdue
 cluster         which server has which slot
 configuration   what instances agree on: settings, and the key of all digests
+stream          what instances tell each other
 connection      commands out, replies in
 address         the URL
 terms           time-outs and bounds

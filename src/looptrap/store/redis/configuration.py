@@ -68,6 +68,12 @@ class Configuration:
         values = () if value is None else (value,)
         await self.command(b"EVAL", SETTINGS, NEWS, name, *values, script=SCRIPT)
 
+    async def first(self, key: bytes, value: str, seconds: int) -> str:
+        """Return the value of a key: ours, unless somebody came first; it ends by itself."""
+        await self.command(b"SET", key, value, b"NX", b"EX", seconds)
+        there: bytes | None = await self.command(b"GET", key)
+        return value if there is None else there.decode("latin-1")
+
     def on_change(self, then: Callable[[], None]) -> None:
         """Call this when watching has begun, and within a second of every change, whoever made it.
 
