@@ -5,7 +5,12 @@ from contextlib import AsyncExitStack
 import pytest
 import uvloop
 from tests.gateway.serving import serving
-from tests.store.serving import server
+from tests.gateway.tracing import listening, relayed
+from tests.store.serving import PATIENCE, server
+
+from looptrap.call.model import Outcome
+from looptrap.gateway.trace import Tracer
+from looptrap.incident.setting import TraceSettings
 
 
 def pytest_asyncio_loop_factories():
@@ -45,3 +50,25 @@ async def instances(tmp_path, valkey):
             return started
 
         yield start
+
+
+@pytest.fixture
+def collector():
+    with listening() as one:
+        yield one
+
+
+@pytest.fixture
+def trace(collector):
+    """Send the span of one settled call, and return it as the collector received it."""
+
+    def send(relay=None, outcome=None, *, fields=b"", env=None, began=1000.5, ended=1002.0, **more):
+        relay = relay or relayed()
+        tracer = Tracer.of(TraceSettings(endpoint=collector.url, **more), env or {})
+        tracer.start()
+        span = tracer.begin(fields, began)
+        tracer.settled(span, relay, outcome or Outcome(200, 12, 34), ended)
+        tracer.close(PATIENCE)
+        return collector.spans[-1]
+
+    return send

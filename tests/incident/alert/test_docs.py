@@ -5,7 +5,6 @@ import base64
 import json
 import os
 import re
-import shutil
 from pathlib import Path
 from typing import get_args
 
@@ -90,10 +89,8 @@ def test_every_event_is_on_the_page():
     assert set(re.findall(r"`([a-z]+\.[a-z]+)`", table)) >= set(get_args(EventName))
 
 
-async def test_the_receiver_in_node_tells_ours_from_others(tmp_path):
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("node is missing: install the package nodejs")
+async def test_the_receiver_in_node_tells_ours_from_others(tmp_path, needs):
+    node = needs("node", "nodejs")
     (tmp_path / "receiver.js").write_text(blocks("js")[0], "utf-8")
     ours, other = ("whsec_" + base64.b64encode(os.urandom(size)).decode() for size in (32, 25))
     process = await asyncio.create_subprocess_exec(
