@@ -76,11 +76,12 @@ def test_says_in_a_sentence_what_the_default_does(check):
         "    cycle: the 3rd equal block of rounds in a row within the latest 24 rounds is blocked"
         " for 30 s",
     ]
-    assert lines[-4:] == [
+    assert lines[-5:] == [
         "Otherwise",
         "  A loop is refused with HTTP status 429.",
         "  A session is named by X-Looptrap-Session, X-Session-Id or X-Zelyx-Session-Id.",
         "  At most 1,000,000 fingerprints are remembered.",
+        "  Incidents are kept in looptrap.db for 90 days.",
     ]
 
 
@@ -100,6 +101,38 @@ def test_says_what_everything_else_does(check):
         " until 2099-12-01T00:00:00+00:00 (credential leaked).",
         "Otherwise",
     ]
+
+
+ROUTED = """
+history = ""
+
+[[routes]]
+select = { path_prefix = "/v1/chat/", models = ["smart"] }
+chain = ["anthropic/claude-opus-4-7", "openai"]
+attempts = 3
+deadline = 90
+
+[[channels]]
+name = "ops"
+url = "https://ops.example.com/hook/secret"
+events = ["loop.*", "breaker.opened"]
+projects = ["research"]
+"""
+
+
+def test_says_where_calls_go_and_who_is_told(check):
+    lines = check(ROUTED).stdout.splitlines()
+    begin = lines.index("Routes")
+    assert lines[begin : begin + 5] == [
+        "Routes",
+        "  every call under /v1/chat/ for model smart goes to anthropic/claude-opus-4-7, then"
+        " openai, each up to 3 times, within 90 s",
+        "Channels",
+        "  ops (webhook) is told of loop.* and breaker.opened of research",
+        "Otherwise",
+    ]
+    assert lines[-1] == "  Incidents are forgotten when the gateway ends."
+    assert "secret" not in "".join(lines)
 
 
 @pytest.mark.parametrize(

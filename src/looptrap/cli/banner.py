@@ -33,6 +33,8 @@ def banner(
     lines += _counting(config)
     if config.capture != "off":
         lines.append(f"Capturing {config.capture} to {config.gateway.capture_dir}.")
+    told = [sentence.of_channel(one) for one in config.channels]
+    lines += [f"{one}." for one in told] or ["Nobody is told of loops: there are no channels."]
     lines.append(f"Policies{f' of preset {config.preset}' if config.preset else ''}:")
     for policy in config.policies:
         lines += [f"  {sentence.of_rule(rule)}" for rule in policy.rules]

@@ -62,6 +62,8 @@ def _print_summary(config: Config) -> None:
         ("Projects", [sentence.of_project(project) for project in config.projects]),
         ("Tools", [sentence.of_tool(*one) for one in config.tools.items()]),
         ("Kill switches", [sentence.of_kill_switch(one) for one in config.kill_switches]),
+        ("Routes", [sentence.of_route(one) for one in config.routes]),
+        ("Channels", [sentence.of_channel(one) for one in config.channels]),
         ("Otherwise", sentence.of_rest(config)),
     ):
         if sentences:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from looptrap.config import Config
+from looptrap.config.gateway import RouteSettings
 from looptrap.detect.window import WindowKind
+from looptrap.incident.setting import DAY, ChannelSettings
 from looptrap.policy.action import Action
 from looptrap.policy.policy import KillSwitch, Policy, Project, Selector
 from looptrap.policy.rule import ANSWERS, SCOPES, UNNAMED_FACTOR, Rule
@@ -101,7 +103,23 @@ def of_rest(config: Config) -> list[str]:
         f"A loop is refused with HTTP status {config.block_status}.",
         named,
         f"At most {config.max_fingerprints:,} fingerprints are remembered.",
+        _history(config),
     ]
+
+
+def of_route(route: RouteSettings) -> str:
+    """Say where calls go, and what is tried when that fails."""
+    attempts = f", each up to {route.attempts} times" if (route.attempts or 1) > 1 else ""
+    deadline = f", within {shown(route.deadline)} s" if route.deadline is not None else ""
+    links = ", then ".join(map(escaped, route.links))
+    return f"{_selected(route.select)} goes to {links}{attempts}{deadline}"
+
+
+def of_channel(channel: ChannelSettings) -> str:
+    """Say who hears of what; never where that is, which may be secret."""
+    events = "everything" if "*" in channel.events else listed(list(channel.events), "and")
+    projects = f" of {listed(list(channel.projects), 'and')}" if channel.projects else ""
+    return f"{escaped(channel.name)} ({channel.kind}) is told of {events}{escaped(projects)}"
 
 
 def of_tool(name: str, tool: ToolRule) -> str:
@@ -112,6 +130,13 @@ def of_tool(name: str, tool: ToolRule) -> str:
         return f"{escaped(name)}: as every other"
     steps = [f"the {ordinal(count)} {DONE[action]}" for action, count in tool.ladder.steps]
     return f"{escaped(name)}: where a rule counts its calls, {listed(steps, 'and')}"
+
+
+def _history(config: Config) -> str:
+    if not config.history:
+        return "Incidents are forgotten when the gateway ends."
+    days = config.incidents.keep / DAY
+    return f"Incidents are kept in {escaped(config.history)} for {shown(round(days, 2))} days."
 
 
 def _watched(rule: Rule) -> str:
