@@ -6,6 +6,7 @@ import signal
 import sqlite3
 from contextlib import closing
 
+import msgspec
 import pytest
 from standardwebhooks import Webhook
 from tests.cli.serving import run
@@ -143,6 +144,28 @@ async def test_an_alert_says_what_the_documentation_says_and_is_signed(serve, re
     for name in ("fingerprint", "hit_count", "cooldown_seconds", "rule"):
         assert told["data"][name] == detail[name]
     assert told["data"]["model"] == "gpt-5.3"
+
+
+def failing(number):
+    """Return a call of an agent whose first tool has just failed."""
+    use = {"id": "c", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "content": f"Sum up file {number}."},
+        {"role": "assistant", "tool_calls": [use]},
+        {"role": "tool", "tool_call_id": "c", "content": "error: the disk cannot be read"},
+    ]
+    return msgspec.json.encode({"model": "gpt-5.3", "messages": messages})
+
+
+async def test_what_comes_before_an_incident_is_told_too(serve, receiver):
+    here = await serve(telling(receiver) + "[indicators]\nwindow = 10\n", env=ENV)
+    for number in range(20):
+        assert (await here.ask(headers=JSON, body=failing(number))).status == 200
+    await until(lambda: receiver.got)
+    told = json.loads(receiver.got[0].body)
+    assert (told["event"], told["data"]["indicator"]) == ("indicator.fired", "tool_errors")
+    assert told["data"]["value"] == 1.0
+    assert incidents(here) == []
 
 
 async def test_shadow_mode_is_told_as_such(serve, receiver):
