@@ -114,7 +114,7 @@ async def test_the_provider_the_signal_and_times_are_told(here):
 class Numbers:
     """What a gateway with two channels might say of its incidents."""
 
-    open, opened, dropped, written, failed = 2, 7, 1, 9, 3
+    open, opened, dropped, written, failed, lost = 2, 7, 1, 9, 3, 5
     deliveries: ClassVar = {("ops", "delivered"): 5, ("ops", "dead"): 1, ("slack", "delivered"): 6}
     outbox: ClassVar = {"pending": 4, "delivered": 11, "dead": 1}
     indicators: ClassVar = {"tool_errors": (0.6, True), "latency": (1.5, False)}
@@ -128,6 +128,7 @@ async def test_incidents_alerts_and_indicators_are_told(here):
     assert found["looptrap_sightings_dropped_total",] == 1
     assert found["looptrap_history_writes_total", "written"] == 9
     assert found["looptrap_history_writes_total", "failed"] == 3
+    assert found["looptrap_history_writes_total", "lost"] == 5
     assert found["looptrap_alerts_total", "ops", "dead"] == 1
     assert found["looptrap_alerts_total", "slack", "delivered"] == 6
     assert found["looptrap_outbox", "pending"] == 4

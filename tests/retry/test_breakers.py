@@ -109,10 +109,10 @@ def test_a_success_closes_and_says_so():
     breakers = Breakers()
     fail(breakers, DOWN)
     probe = breakers.allow("openai", "mine", 60.0)
-    assert breakers.needs_claim(probe)
+    assert probe.is_probe
     assert probe.probed == (Key("openai"),)
     assert breakers.done(probe, None, 61.0) == (Change(Key("openai"), "closed"),)
-    assert not breakers.needs_claim(breakers.allow("openai", "mine", 61.0))
+    assert not breakers.allow("openai", "mine", 61.0).is_probe
 
 
 def test_a_probe_is_handed_back_when_the_other_circuit_refuses():

@@ -222,7 +222,7 @@ class TestBreakers:
         drive(course("a", policy=RetryPolicy(attempts=1), breakers=breakers), [DOWN])
         probing = course("a", "b", breakers=breakers, now=60.0)
         step = probing.next(60.0, 0.0)
-        assert breakers.needs_claim(step.permit)
+        assert step.permit.is_probe
         probing.denied(60.0)
         assert probing.attempts == 0
         assert drive(probing, [OK], now=60.0) == ["b"]

@@ -256,7 +256,7 @@ async def test_the_deadline_of_an_inner_call_is_a_time_out_to_its_owner():
     @retrying(RetryPolicy(deadline=0.01))
     async def hang():
         fake()
-        await asyncio.sleep(20)
+        await asyncio.Event().wait()
 
     with testing(chance=0.0), pytest.raises(TimeoutError):
         await call(hang)

@@ -122,10 +122,6 @@ class Breakers:
         """Take back the leave of an attempt that came to nothing, such as a cancelled one."""
         self._settle(permit, None, None, now)
 
-    def needs_claim(self, permit: Permits) -> bool:
-        """Say whether instances that share a store must agree on who makes this attempt."""
-        return permit.is_probe
-
     def deny(self, permit: Permits, now: float) -> None:
         """Give a probe back unused: another instance holds the claim."""
         permit.provider_breaker.deny(permit.provider_permit, now)

@@ -6,5 +6,5 @@ In:  `server` listens and sweeps; `server_connection` is one accepted connection
      `remembered` keeps answers to what is asked over and over.
 Out: `pools` has a `pool` of connections for each `origin`; `dial` opens them, through a `proxy`
      where there is one; `client` is one of them, reading with httptools; `flight` is a request on
-     its way.
+     its way; `retry_after` is when a server wants to be asked again.
 """

@@ -10,7 +10,7 @@ from tests.wire.fake_upstream import Authority
 
 from looptrap.incident.alert.address import Target
 from looptrap.incident.alert.failure import DeliveryError
-from looptrap.incident.alert.post import Post, retry_after
+from looptrap.incident.alert.post import Post
 
 ALLOWED = {"allow_http": True, "allow_private": True}
 
@@ -184,20 +184,3 @@ async def test_a_certificate_must_be(authority, certified, is_accepted):
             assert "certificate not accepted" in (await refusal(post)).reason
         assert asked == ["hooks.test"]
         assert len(receiver.got) == is_accepted
-
-
-@pytest.mark.parametrize(
-    ("wish", "seconds"),
-    [
-        pytest.param("0", 0.0, id="at once"),
-        pytest.param("120", 120.0, id="seconds"),
-        pytest.param("9" * 400, 3_600.0, id="for ever"),
-        pytest.param("Fri, 06 Nov 2026 21:21:00 GMT", 60.0, id="a date"),
-        pytest.param("Fri, 06 Nov 2020 21:21:00 GMT", 0.0, id="a date gone by"),
-        pytest.param("-5", None, id="negative"),
-        pytest.param("\u0663", None, id="other digits"),
-        pytest.param("", None, id="nothing"),
-    ],
-)
-def test_reads_retry_after(wish, seconds):
-    assert retry_after(wish, 1_794_000_000.0) == seconds

@@ -78,7 +78,6 @@ def test_what_is_buried_is_seen_and_sent_anew_when_told(history, clock):
     assert outbox.bury(one, "HTTP 410")
     (dead,) = outbox.letters("dead").items
     assert (dead.event.id, dead.last_error, dead.ended) == ("evt-1", "HTTP 410", NOON + 9)
-    assert dead.delivered_at is None
     assert outbox.resend("evt-1") == 1
     (letter,) = outbox.lease(NOON + 9, "me", 10, 30)
     assert (letter.attempts, letter.created, letter.ended) == (1, NOON + 9, None)
@@ -117,7 +116,7 @@ def test_what_arrived_has_arrived_even_after_the_lease(history):
     history.outbox.delivered(old, NOON + 31)
     assert not history.outbox.failed(new, "no", NOON + 40)
     (letter,) = history.outbox.letters("delivered").items
-    assert letter.delivered_at == NOON + 31
+    assert letter.ended == NOON + 31
 
 
 def test_letters_are_shown_page_by_page_the_newest_first(history):

@@ -37,6 +37,11 @@ class IncidentNumbers(Protocol):
         ...
 
     @property
+    def lost(self) -> int:
+        """Incidents and alerts that will never be in the history."""
+        ...
+
+    @property
     def deliveries(self) -> Mapping[tuple[str, str], int]:
         """Alerts, by channel and outcome."""
         ...
@@ -71,11 +76,12 @@ def metrics(numbers: IncidentNumbers) -> Iterator[Metric]:
     )
     writes = CounterMetricFamily(
         "looptrap_history_writes",
-        "Incidents written to the history, and times that nothing could be.",
+        "Incidents written to the history, times that nothing could be, and what was lost.",
         labels=["outcome"],
     )
     writes.add_metric(["written"], numbers.written)
     writes.add_metric(["failed"], numbers.failed)
+    writes.add_metric(["lost"], numbers.lost)
     yield writes
     yield from _told(numbers)
     yield from _indicated(numbers)

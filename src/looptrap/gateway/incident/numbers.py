@@ -43,6 +43,11 @@ class Numbers:
         return self._desk.writer.failed
 
     @property
+    def lost(self) -> int:
+        """Incidents and alerts that will never be in the history."""
+        return self._desk.writer.lost + self._desk.history.unwritable
+
+    @property
     def deliveries(self) -> Mapping[tuple[str, str], int]:
         """Alerts, by channel and outcome."""
         return self._desk.deliverer.deliveries

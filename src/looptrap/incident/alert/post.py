@@ -7,13 +7,13 @@ import re
 import ssl
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from email.utils import parsedate_to_datetime
 
 import aiohttp
 
 from looptrap import __version__
 from looptrap.incident.alert.address import Lookup, Pinned, Target, look_up
 from looptrap.incident.alert.failure import DeliveryError
+from looptrap.wire.retry_after import retry_after
 
 TIMEOUT = 10.0
 """Seconds for all of it, from the host's name to the answer."""
@@ -90,10 +90,12 @@ class Post:
         elif word := _WORD.fullmatch(start.strip()):
             # Slack's way to say what is wrong. Anything longer might repeat the URL.
             reason += f" {word[0].decode()}"
-        wish = answer.headers.get("retry-after") if status in (429, 503) else None
+        wish = None
+        if status in (429, 503):
+            wish = retry_after(answer.headers.get("retry-after", ""), self._clock())
         return DeliveryError(
             reason,
-            retry_after=retry_after(wish, self._clock()) if wish else None,
+            retry_after=None if wish is None else min(wish, LONGEST_WISH),
             is_final=status == 410,
         )
 
@@ -105,18 +107,6 @@ async def _start(content: aiohttp.StreamReader) -> bytes:
         start = start or piece[:100]
         left -= len(piece)
     return start
-
-
-def retry_after(wish: str, now: float) -> float | None:
-    """Return the seconds that a Retry-After header asks for: a number, or a date."""
-    if wish.isascii() and wish.isdigit():
-        seconds = float(wish[:12])
-    else:
-        try:
-            seconds = parsedate_to_datetime(wish).timestamp() - now
-        except (ValueError, OverflowError):
-            return None
-    return min(max(0.0, seconds), LONGEST_WISH)
 
 
 def _why(error: Exception) -> str:

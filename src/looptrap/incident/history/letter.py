@@ -53,11 +53,6 @@ class Letter(msgspec.Struct, frozen=True, kw_only=True):
     """When it was delivered or given up."""
     last_error: str
 
-    @property
-    def delivered_at(self) -> float | None:
-        """When it was delivered."""
-        return self.ended if self.state == "delivered" else None
-
 
 def rows_of(going: Outgoing, now: float) -> list[Row]:
     """Return the values for PUT: one row a channel."""

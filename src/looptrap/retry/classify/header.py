@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from email.utils import parsedate_to_datetime
 from typing import Any, TypeAlias
+
+from looptrap.wire.retry_after import retry_after as asked_for
+from looptrap.wire.retry_after import seconds_of
 
 Headers: TypeAlias = Mapping[Any, Any] | Sequence[tuple[Any, Any]]
 """Names and values, each bytes or text, in any case."""
@@ -20,7 +21,6 @@ _WANTED = frozenset(
         "x-should-retry",
     )
 )
-_is_number = re.compile(r"[+-]?(?:\d{1,12}(?:\.\d*)?|\.\d+)", re.ASCII).fullmatch
 
 
 def wanted(headers: Headers | None) -> dict[str, str]:
@@ -43,17 +43,10 @@ def retry_after_of(headers: Headers | None, now: float | None = None) -> float |
 
 def retry_after(found: Mapping[str, str], now: float | None) -> float | None:
     """Return the same from what `wanted` found; `retry-after-ms` is the more exact."""
-    milliseconds = found.get("retry-after-ms", "")
-    if _is_number(milliseconds):
-        return max(0.0, float(milliseconds) / 1000)
-    value = found.get("retry-after", "")
-    if _is_number(value):
-        return max(0.0, float(value))
-    until = _moment(value)
-    # The answer's own date first: our clock and theirs need not agree.
-    asked_at = _moment(found.get("date", ""))
-    since = now if asked_at is None else asked_at
-    return None if until is None or since is None else max(0.0, until - since)
+    milliseconds = seconds_of(found.get("retry-after-ms", ""))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    return asked_for(found.get("retry-after", ""), now, found.get("date", ""))
 
 
 def should_retry(found: Mapping[str, str]) -> bool | None:
@@ -80,10 +73,3 @@ def _pairs(headers: Headers | None) -> Iterable[tuple[Any, Any]]:
 
 def _text(value: object) -> str:
     return value.decode("latin-1") if isinstance(value, bytes) else str(value)
-
-
-def _moment(date: str) -> float | None:
-    try:
-        return parsedate_to_datetime(date).timestamp() if date else None
-    except (TypeError, ValueError, OverflowError, IndexError):
-        return None
