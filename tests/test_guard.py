@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from looptrap import Guard, LoopDetectedError
 from looptrap.call.model import Outcome, Request
 from looptrap.call.read import read
+from looptrap.call.usage import Usage
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.policy import KillSwitch, Policy, Project, Selector
 from looptrap.policy.rule import Rule
@@ -519,7 +520,7 @@ class TestKillSwitches:
 def test_the_tally_says_what_was_decided_and_what_became_of_it():
     guard = Guard([policy(rule())])
     first = read_and_admit(guard, 0)
-    guard.settle(first, Outcome(status=200, input_tokens=10, output_tokens=2))
+    guard.settle(first, Outcome(status=200, usage=Usage(10, 2)))
     guard.settle(read_and_admit(guard, 1))
     tally = guard.tally
     assert tally.verdicts == {Action.ALLOW: 1, Action.BLOCK: 1}

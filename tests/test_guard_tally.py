@@ -5,13 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from looptrap.call.model import Call, Outcome, Request
+from looptrap.call.usage import Usage
 from looptrap.guard import Guard, Tally, Ticket
 from looptrap.guard.tally import MOST_MODELS, Capped, Histogram
 
 
 def settled(guard, model="m", status=200, provider="p"):
     call = Call(Request(), "openai_chat", model=model)
-    guard.settle(Ticket(call), Outcome(status, 2, 1), provider, 0.1)
+    guard.settle(Ticket(call), Outcome(status, Usage(2, 1)), provider, 0.1)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from tests.wire.fake_client import until
 
 from looptrap.admin.metrics import exposition
 from looptrap.call.model import Call, Outcome, Request
+from looptrap.call.usage import Usage
 from looptrap.detect.evidence import Evidence
 from looptrap.guard import Guard, Ticket
 from looptrap.policy.action import Action
@@ -82,7 +83,7 @@ def counted(tally):
     """Have a guard settle one call that was answered, and one that was refused."""
     guard = Guard.from_preset(tally=tally)
     call = Call(Request(), "anthropic", model="claude")
-    guard.settle(Ticket(call), Outcome(200, 70, 30), "anthropic", 0.42)
+    guard.settle(Ticket(call), Outcome(200, Usage(70, 30)), "anthropic", 0.42)
     evidence = (Evidence("repeat", "the same", 5),)
     verdict = Verdict(action=Action.BLOCK, policy="p", rule="r", evidence=evidence)
     guard.settle(Ticket(call, verdict))

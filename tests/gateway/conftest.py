@@ -9,6 +9,7 @@ from tests.gateway.tracing import listening, relayed
 from tests.store.serving import PATIENCE, server
 
 from looptrap.call.model import Outcome
+from looptrap.call.usage import Usage
 from looptrap.gateway.trace import Tracer
 from looptrap.incident.setting import TraceSettings
 
@@ -67,7 +68,7 @@ def trace(collector):
         tracer = Tracer.of(TraceSettings(endpoint=collector.url, **more), env or {})
         tracer.start()
         span = tracer.begin(fields, began)
-        tracer.settled(span, relay, outcome or Outcome(200, 12, 34), ended)
+        tracer.settled(span, relay, outcome or Outcome(200, Usage(12, 34)), ended)
         tracer.close(PATIENCE)
         return collector.spans[-1]
 

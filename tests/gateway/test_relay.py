@@ -254,7 +254,7 @@ async def test_the_provider_of_a_chant_is_hung_up_on_and_the_call_settled_once(s
     (outcome,) = settled
     assert outcome.cut_off
     assert outcome.status == 200
-    assert 400 < outcome.output_tokens < len(FOREVER) // 4
+    assert 400 < outcome.usage.output_tokens < len(FOREVER) // 4
     assert here.app.tally.rules["p", "chanting", Action.BLOCK] == 1
     (pool,) = here.app.pools._pools.values()
     assert pool.in_flight == 0

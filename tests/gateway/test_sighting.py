@@ -5,6 +5,7 @@ import pytest
 
 from looptrap.call.model import Outcome, Request
 from looptrap.call.read import read
+from looptrap.call.usage import Usage
 from looptrap.config import load
 from looptrap.gateway.incident.desk import MOST_OBSERVED, Desk
 from looptrap.gateway.incident.sighting import Witness
@@ -44,7 +45,7 @@ def seen(ticket, outcome=None):
 
 
 def observed(ticket):
-    return WITNESS.observation(ticket, Outcome(200, 10, 5), 7.0, "openai", 0.25)
+    return WITNESS.observation(ticket, Outcome(200, Usage(10, 5)), 7.0, "openai", 0.25)
 
 
 BLOCK = Verdict(action=Action.BLOCK, reason="loop_detected", rule="same", count=6, threshold=6)
@@ -64,14 +65,14 @@ def test_a_refusal_says_what_who_and_how_often_and_no_prompt_text():
 
 
 def test_a_warning_before_more_is_not_alarming():
-    [one] = seen(Ticket(call(), WARN), Outcome(200, 10, 5))
+    [one] = seen(Ticket(call(), WARN), Outcome(200, Usage(10, 5)))
     assert (one.is_alarming, one.is_refused) == (False, False)
     assert (one.input_tokens, one.output_tokens) == (10, 5)
 
 
 def test_what_one_call_used_is_counted_once_whoever_spoke_of_it():
     ticket = Ticket(call(), WARN, shadow=BLOCK, heard=WARN)
-    found = seen(ticket, Outcome(200, 10, 5))
+    found = seen(ticket, Outcome(200, Usage(10, 5)))
     assert [one.mode for one in found] == ["enforce", "enforce", "shadow"]
     assert sum(one.input_tokens for one in found) == 10
     assert [one.is_refused for one in found] == [False, False, False]
@@ -130,5 +131,5 @@ class TestObservation:
 def test_of_very_many_calls_indicators_see_a_sample():
     desk = Desk(load(env={}), {}, secret=b"k" * 32)
     for _ in range(3 * MOST_OBSERVED):
-        desk.settled(Ticket(call()), Outcome(200, 10, 5), b"lt-1", "openai", 0.25)
+        desk.settled(Ticket(call()), Outcome(200, Usage(10, 5)), b"lt-1", "openai", 0.25)
     assert (len(desk._observations), desk.dropped) == (MOST_OBSERVED, 0)

@@ -13,8 +13,8 @@ from google import genai
 from hypothesis import given
 from hypothesis import strategies as st
 
+from looptrap.call.usage import Usage
 from looptrap.gateway import tokens
-from looptrap.gateway.tokens import Usage
 from looptrap.gateway.usage import HEAD, TAIL, UsageReader
 from looptrap.testing import FakeProvider, Reply, Tokens
 

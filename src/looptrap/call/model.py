@@ -14,6 +14,8 @@ from typing import Literal
 
 import msgspec
 
+from looptrap.call.usage import NO_USAGE, Usage
+
 Dialect = Literal[
     "openai_chat",
     "openai_responses",
@@ -104,10 +106,11 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
 
     status: int = 0
     """The upstream's HTTP status; 0 when it never answered or was never asked."""
-    input_tokens: int = 0
-    output_tokens: int = 0
+    usage: Usage = NO_USAGE
     cut_off: bool = False
     """The answer ended before it was complete."""
+    cost: int | None = None
+    """What that cost, in nano-dollars; None where no price is known."""
 
 
 class Call(msgspec.Struct, gc=False, eq=False):

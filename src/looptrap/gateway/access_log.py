@@ -42,8 +42,8 @@ class AccessLog:
             "caller": request.caller,
             "model": relay.call.model,
             "provider": relay.provider,
-            "input_tokens": outcome.input_tokens,
-            "output_tokens": outcome.output_tokens,
+            "input_tokens": outcome.usage.input_tokens,
+            "output_tokens": outcome.usage.output_tokens,
             "request_id": relay.request_id.decode("latin-1"),
         }
         if verdict.rule:

@@ -6,7 +6,10 @@ import asyncio
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from looptrap.call.model import Call, Outcome
+from looptrap.call.usage import NO_USAGE, Usage
 from looptrap.detect.signals.chant import REPEATED
 from looptrap.gateway.answer import Answer
 from looptrap.gateway.attempt import Journey
@@ -17,7 +20,7 @@ from looptrap.gateway.envelope import Envelope
 from looptrap.gateway.hearing import Hearing, hearing_of
 from looptrap.gateway.provider import Provider
 from looptrap.gateway.refuse import failure
-from looptrap.gateway.tokens import Usage, usage_of
+from looptrap.gateway.tokens import usage_of
 from looptrap.gateway.trace import Span
 from looptrap.gateway.unanswered import status_and_code
 from looptrap.gateway.usage import UsageReader
@@ -268,14 +271,11 @@ class Relay:
     def _settle(self, *, cut_off: bool) -> None:
         # Exchange, relay and flight name each other: let go, or only the collector frees them.
         self.exchange.state = self.exchange.source = None
-        usage = self._used()
+        usage = self._used() or NO_USAGE
         said = self._hearing.ear.tokens if cut_off and self._hearing is not None else 0
-        if usage is None:
-            outcome = Outcome(self.status, output_tokens=said, cut_off=cut_off)
-        else:
-            output = max(usage.output_tokens, said)
-            outcome = Outcome(self.status, usage.input_tokens, output, cut_off)
-        self._gateway.settle(self, outcome)
+        if said > usage.output_tokens:
+            usage = replace(usage, output_tokens=said)
+        self._gateway.settle(self, Outcome(self.status, usage, cut_off))
 
     def _used(self) -> Usage | None:
         """Return what the provider says the answer used; most answers are one small object."""

@@ -8,22 +8,7 @@ from typing import Annotated, Any
 import msgspec
 
 from looptrap.call.model import Dialect
-
-
-class Usage(msgspec.Struct, frozen=True, gc=False):
-    """Tokens used, counted alike for all dialects."""
-
-    input_tokens: int
-    """All of the input, whether cached or not."""
-    output_tokens: int
-    """All of the output, thoughts included."""
-    cached_tokens: int = 0
-    """The part of the input that was read from the provider's cache."""
-    reasoning_tokens: int = 0
-    """The part of the output that was thought and not said."""
-    cache_write_tokens: int = 0
-    """The part of the input that was written to the provider's cache."""
-
+from looptrap.call.usage import Usage
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from looptrap.call.model import Dialect
-from looptrap.gateway.tokens import Anthropic, Chat, Gemini, Responses, Usage, counted
+from looptrap.call.usage import Usage
+from looptrap.gateway.tokens import Anthropic, Chat, Gemini, Responses, counted
 
 HEAD = 4 * 1024
 TAIL = 8 * 1024

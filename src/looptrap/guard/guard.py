@@ -13,6 +13,7 @@ from typing import Any
 from looptrap.call.body import read_body
 from looptrap.call.header import PROGRESS, SESSION_HEADERS, is_retry, session_of
 from looptrap.call.model import Call, Outcome
+from looptrap.call.usage import NO_USAGE
 from looptrap.detect import near
 from looptrap.detect.fingerprint import Fingerprint
 from looptrap.detect.trajectory import is_fresh
@@ -170,7 +171,7 @@ class Guard:
         if shadow is not None:
             tally.shadow_rules[shadow.policy, shadow.rule, shadow.action] += 1
         if outcome is not None:
-            if outcome.output_tokens or outcome.input_tokens:
+            if outcome.usage is not NO_USAGE:
                 tally.count_used(call, outcome, provider)
             if first_byte is not None:
                 tally.first_bytes[provider].observe(first_byte)

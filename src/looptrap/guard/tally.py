@@ -122,8 +122,8 @@ class Tally:
     def count_used(self, call: Call, outcome: Outcome, provider: str) -> None:
         """Count what a call used."""
         used = self.tokens[provider, call.model[:LONGEST]]
-        used[0] += outcome.input_tokens
-        used[1] += outcome.output_tokens
+        used[0] += outcome.usage.input_tokens
+        used[1] += outcome.usage.output_tokens
 
     @property
     def verdicts(self) -> Counter[Action]:

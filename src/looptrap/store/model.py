@@ -17,6 +17,13 @@ MARKS = 20
 """So many marks are remembered under a key; the one that was not seen for longest goes first."""
 
 
+RESERVED_FOR = 900
+"""Seconds, at the least, for which a reservation waits to be settled, and …"""
+
+RESERVED_TOGETHER = 60
+"""… those by which reservations are put together: so they may wait for this much longer."""
+
+
 class Hit(msgspec.Struct, frozen=True, gc=False):
     """One occurrence to record."""
 
@@ -46,8 +53,53 @@ class Trip(msgspec.Struct, frozen=True, gc=False):
     hits: int
 
 
+UNLIMITED = 1 << 53
+"""A limit that nothing reaches."""
+
+
+class Charge(msgspec.Struct, frozen=True, gc=False):
+    """An amount to take from an account, if that has room for it."""
+
+    key: bytes
+    """The account's; keys of the same call may lie in different places."""
+    amount: int
+    """In nano-dollars, tokens or requests: the account's own unit."""
+    limit: int
+    """What all that is taken may come to."""
+    seconds: float
+    """How long until all of it is there again; 0: never."""
+    leaks: bool = False
+    """Whether it comes back evenly, as in a bucket that leaks, and what was taken is gone at once;
+    else it comes back all together at the end of each period (these begin at multiples of
+    `seconds` since Monday, 5 January 1970), and is reserved until it is settled."""
+
+
+class Balance(msgspec.Struct, frozen=True, gc=False):
+    """What a store says to a charge."""
+
+    is_granted: bool
+    used: int
+    """What is taken and reserved, this charge's amount included where it was granted."""
+    left: float
+    """Seconds until the period ends, 0 without one; of an account that leaks, until there is room
+    for the charge (0 when granted)."""
+    place: int = 0
+    """With which other reservations it was put; 0 for what is not reserved."""
+
+
+class Settlement(msgspec.Struct, frozen=True, gc=False):
+    """What a granted charge came to."""
+
+    charge: Charge
+    place: int
+    actual: int
+    """What was used in the end; 0 gives all of it back."""
+    is_local: bool = False
+    """Whether this process granted it, a shared store having been away."""
+
+
 class Store(Protocol):
-    """Counts hits, remembers cooldowns; one that is shared answers later, but no otherwise."""
+    """Counts hits, keeps accounts, remembers cooldowns; a shared one answers later, no otherwise."""
 
     def hit(self, hits: Sequence[Hit], now: float, *, retry: bool = False) -> Sequence[Count]:
         """Record all hits of one call and return their counts, in order.
@@ -63,4 +115,16 @@ class Store(Protocol):
 
     def release(self, key: bytes) -> bool:
         """Forget everything about a key; say whether anything was known."""
+        ...
+
+    def charge(self, charges: Sequence[Charge], now: float) -> Sequence[Balance]:
+        """Take each amount from its account where there is room for it, and say how that stands.
+
+        Each is decided by itself: whoever needs all or none settles the granted ones with 0.
+        Reservations that nobody settles end by themselves after `RESERVED_FOR` seconds.
+        """
+        ...
+
+    def settle(self, settlements: Sequence[Settlement], now: float) -> None:
+        """Put what was used in place of what was reserved."""
         ...

@@ -74,8 +74,8 @@ class Witness:
                 message=verdict.message,
                 evidence=verdict.evidence,
                 # What one call used is counted once, however many rules spoke.
-                input_tokens=used.input_tokens if not number else 0,
-                output_tokens=used.output_tokens if not number else 0,
+                input_tokens=used.usage.input_tokens if not number else 0,
+                output_tokens=used.usage.output_tokens if not number else 0,
                 size=len(request.body),
             )
             for number, (mode, verdict) in enumerate(decided)
@@ -104,8 +104,8 @@ class Witness:
             provider,
             outcome.status,
             first_byte,
-            outcome.input_tokens,
-            outcome.output_tokens,
+            outcome.usage.input_tokens,
+            outcome.usage.output_tokens,
             tools,
             failed,
             turn_calls,

@@ -66,8 +66,8 @@ def attributes_of(relay: Relay, outcome: Outcome) -> Attributes:
         told["gen_ai.request.model"] = call.model[:LONGEST]
         told["gen_ai.request.stream"] = call.stream
         told["gen_ai.conversation.id"] = request.session[:LONGEST]
-        told["gen_ai.usage.input_tokens"] = outcome.input_tokens
-        told["gen_ai.usage.output_tokens"] = outcome.output_tokens
+        told["gen_ai.usage.input_tokens"] = outcome.usage.input_tokens
+        told["gen_ai.usage.output_tokens"] = outcome.usage.output_tokens
     else:
         told["http.request.method"] = request.method
         told["url.path"] = request.path[:LONGEST]
