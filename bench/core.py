@@ -1,4 +1,5 @@
-"""What judging a call costs: read + plan + hit + judge, beside `json.loads` of the same body.
+"""What judging a call costs: read + plan + hit + judge, beside `json.loads` of the same body;
+and what pricing its usage does, beside `json.loads` of a small body.
 
 python -m bench.core [--preset default] [--profile]
 """
@@ -16,8 +17,10 @@ from collections.abc import Callable
 from bench.bodies import BODIES, UNIQUE
 from looptrap.call.model import Request
 from looptrap.call.read import read
+from looptrap.call.usage import Usage
 from looptrap.detect.window import Window
 from looptrap.guard import Guard
+from looptrap.money.price import Prices
 from looptrap.store.memory import MemoryStore
 from looptrap.store.model import Hit
 
@@ -65,6 +68,22 @@ def loads_all(bodies: list[bytes]) -> Callable[[], None]:
     return run
 
 
+USAGES = {"plain": Usage(1200, 340), "cached": Usage(48_000, 900, 40_000, 400, 2_000)}
+
+
+def price_all(usage: Usage, calls: int) -> Callable[[], None]:
+    """Return a run that finds the price of a call and what that makes of its usage."""
+    prices, now = Prices(), 1_800_000_000.0
+
+    def run() -> None:
+        for _ in range(calls):
+            price = prices.of("gpt-5.4-mini", "openai", now)
+            assert price is not None
+            price.cost(usage)
+
+    return run
+
+
 def bytes_a_fingerprint(keys: int = 500_000) -> float:
     """Return what one tracked fingerprint adds to the memory of this process."""
     made = [number.to_bytes(16, "big") for number in range(keys)]
@@ -95,6 +114,13 @@ def main() -> None:
             profile = cProfile.Profile()
             profile.runcall(judge)
             pstats.Stats(profile).sort_stats("tottime").print_stats(14)
+
+    calls, small = 20_000, BODIES["small"]()
+    loaded = cpu_us(loads_all([small] * calls), calls)
+    print(f"\n{'usage':<18}{'priced':>10}{'json.loads':>12}{'ratio':>8}")
+    for name, usage in USAGES.items():
+        priced = cpu_us(price_all(usage, calls), calls)
+        print(f"{name:<18}{priced:>10.2f}{loaded:>12.2f}{priced / loaded:>8.2f}")
 
 
 if __name__ == "__main__":

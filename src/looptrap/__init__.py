@@ -2,12 +2,27 @@
 
 from typing import TYPE_CHECKING, Any
 
-from looptrap.errors import CallError, ConfigError, LoopDetectedError, LooptrapError
+from looptrap.errors import (
+    BudgetExceededError,
+    CallError,
+    ConfigError,
+    LoopDetectedError,
+    LooptrapError,
+    RateLimitedError,
+)
 
 if TYPE_CHECKING:
     from looptrap.guard import Guard
 
-__all__ = ["CallError", "ConfigError", "Guard", "LoopDetectedError", "LooptrapError"]
+__all__ = [
+    "BudgetExceededError",
+    "CallError",
+    "ConfigError",
+    "Guard",
+    "LoopDetectedError",
+    "LooptrapError",
+    "RateLimitedError",
+]
 
 __version__ = "0.1.0.dev0"
 

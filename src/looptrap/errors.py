@@ -4,6 +4,8 @@ LooptrapError
 ├── ConfigError          the configuration cannot be used; lists every mistake at once
 ├── CallError            a call handed to the library cannot be read
 ├── LoopDetectedError    the call was refused: the agent is going in circles
+├── BudgetExceededError  the call was refused: it might cost more than is left of a budget
+├── RateLimitedError     the call was refused: too many came at once; says when to come again
 ├── AllProvidersFailed   every link of a chain failed or was skipped; says why, link by link
 ├── GiveUp               a turn ended early; its marker lets an orchestrator requeue it
 └── IdempotencyError     a mutating call cannot be made, or repeated, safely
@@ -63,6 +65,30 @@ class LoopDetectedError(LooptrapError):
         self.fingerprint = fingerprint
         self.rule = rule
         self.evidence = tuple(evidence)
+
+
+class BudgetExceededError(LooptrapError):
+    """The call was refused: it might cost more than is left of a budget."""
+
+    def __init__(self, message: str, *, budget: str, percent: int, fingerprint: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.budget = budget
+        self.percent = percent
+        """How much of the budget is used or reserved."""
+        self.fingerprint = fingerprint
+        """Of the account: releasing it begins the budget anew."""
+
+
+class RateLimitedError(LooptrapError):
+    """The call was refused: too many came at once."""
+
+    def __init__(self, message: str, *, rate: str, retry_after: float) -> None:
+        super().__init__(message)
+        self.message = message
+        self.rate = rate
+        self.retry_after = retry_after
+        """Seconds after which there is room for it."""
 
 
 class AllProvidersFailed(LooptrapError):  # noqa: N818 - an outcome, named as people say it

@@ -82,8 +82,10 @@ async def test_every_verdict_answer_and_token_is_counted(here):
 def counted(tally):
     """Have a guard settle one call that was answered, and one that was refused."""
     guard = Guard.from_preset(tally=tally)
-    call = Call(Request(), "anthropic", model="claude")
-    guard.settle(Ticket(call), Outcome(200, Usage(70, 30)), "anthropic", 0.42)
+    call = Call(Request(caller="key:ci"), "anthropic", model="claude")
+    usage = Usage(70, 30, 20, 10, audio_input_tokens=5, is_estimated=True)
+    guard.settle(Ticket(call), Outcome(200, usage, cost=2_500_000), "anthropic", 0.42)
+    guard.settle(Ticket(call), Outcome(500, Usage(1, 0)), "anthropic")
     evidence = (Evidence("repeat", "the same", 5),)
     verdict = Verdict(action=Action.BLOCK, policy="p", rule="r", evidence=evidence)
     guard.settle(Ticket(call, verdict))
@@ -95,9 +97,16 @@ async def test_the_provider_the_signal_and_times_are_told(here):
     counted(here.app.tally)
     found = values(here.app)
     requests = "looptrap_requests_total"
-    assert found[requests, "anthropic", "anthropic", "none", "none", "allow"] == 1
+    assert found[requests, "anthropic", "anthropic", "none", "none", "allow"] == 2
     assert found[requests, "anthropic", "none", "r", "repeat", "block"] == 1
-    assert found["looptrap_tokens_total", "input", "claude", "anthropic"] == 70
+    of_model = ("claude", "anthropic")
+    kinds = {"input": 71, "output": 30, "cached": 20, "reasoning": 10, "audio": 5}
+    for kind, tokens in kinds.items():
+        assert found["looptrap_tokens_total", kind, *of_model] == tokens
+    assert found["looptrap_cost_usd_total", *of_model] == 0.0025
+    assert found["looptrap_unpriced_calls_total", *of_model] == 1
+    assert found["looptrap_estimated_calls_total", *of_model] == 1
+    assert found["looptrap_caller_cost_usd_total", "key:ci", "none"] == 0.0025
     assert found["looptrap_upstream_answers_total", "anthropic", "200"] == 1
     first_byte = "looptrap_first_byte_seconds"
     assert found[f"{first_byte}_bucket", "0.35", "anthropic"] == 0
@@ -116,6 +125,7 @@ class Numbers:
     """What a gateway with two channels might say of its incidents."""
 
     open, opened, dropped, written, failed, lost = 2, 7, 1, 9, 3, 5
+    saved = 12_400_000_000
     deliveries: ClassVar = {("ops", "delivered"): 5, ("ops", "dead"): 1, ("slack", "delivered"): 6}
     outbox: ClassVar = {"pending": 4, "delivered": 11, "dead": 1}
     indicators: ClassVar = {"tool_errors": (0.6, True), "latency": (1.5, False)}
@@ -126,6 +136,7 @@ async def test_incidents_alerts_and_indicators_are_told(here):
     found = values(here.app)
     assert found["looptrap_incidents_open",] == 2
     assert found["looptrap_incidents_opened_total",] == 7
+    assert found["looptrap_saved_usd_total",] == 12.4
     assert found["looptrap_sightings_dropped_total",] == 1
     assert found["looptrap_history_writes_total", "written"] == 9
     assert found["looptrap_history_writes_total", "failed"] == 3

@@ -48,10 +48,11 @@ def test_open_incidents_are_listed_a_line_each(running, command):
     listed = running.run(*command)
     assert listed.exit_code == 0, listed.output
     headings, line = listed.stdout.splitlines()
-    assert headings.split() == ("ID LAST CALL CALLER MODEL RULE ACTION HITS REFUSED STATE".split())
+    expected = "ID LAST CALL CALLER MODEL RULE ACTION HITS REFUSED SAVED STATE"
+    assert headings.split() == expected.split()
     assert re.fullmatch(
         rf"{found['id']}  (just now|\d+ s ago) +addr:127\.0\.0\.1 +gpt-5\.3"
-        r" +identical-conversation +block +7 +2 +open",
+        r" +identical-conversation +block +7 +2 +less than \$0\.0001 +open",
         line,
     )
     assert "\x1b" not in listed.stdout
@@ -232,7 +233,7 @@ async def test_follow_prints_what_is_open_and_then_what_happens(tmp_path):
                 line = await it.line()
             assert re.match(
                 rf"{TIME}  inc_\w+  (block|warn): addr:127\.0\.0\.1 gpt-5\.3"
-                r" \S+, \d hits, \d refused\n",
+                r" \S+, \d hits, \d refused, .*\$\S+ saved\n",
                 line,
             )
             assert await it.interrupted() == (0, "")

@@ -116,7 +116,7 @@ def test_every_metric_asked_for_exists_and_has_the_labels_asked_for(expression):
 def test_every_leading_indicator_has_its_alert():
     asked = "".join(rule["expr"] for rule in ALARMS)
     indicated = re.findall(r'looptrap_indicator_firing\{indicator="(\w+)"\}', asked)
-    assert sorted(indicated) == ["latency", "tokens", "tool_calls", "tool_errors"]
+    assert sorted(indicated) == ["burn_rate", "latency", "tokens", "tool_calls", "tool_errors"]
 
 
 # The dashboard
@@ -157,7 +157,9 @@ def test_no_two_panels_lie_on_each_other_and_all_fit():
 
 def test_the_rows_are_in_the_order_in_which_people_ask():
     rows = [panel["title"] for panel in DASHBOARD["panels"] if panel["type"] == "row"]
-    assert rows == ["Overview", "Detection", "Upstream", "Alerts", "Store and gateway"]
+    assert rows == [
+        "Overview", "Money", "Detection", "Upstream", "Alerts", "Store and gateway"
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])

@@ -20,6 +20,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 REFERENCE = (DOCS / "reference" / "configuration.md").read_text("utf-8")
 PRESETS = (DOCS / "presets.md").read_text("utf-8")
 FAIRVISOR = (DOCS / "fairvisor.md").read_text("utf-8")
+BUDGETS = (DOCS / "budgets.md").read_text("utf-8")
 
 
 def row(entry: Entry) -> str:
@@ -54,8 +55,11 @@ def test_every_variable_is_documented_and_exists():
     assert set(re.findall(r"\b(?:LOOPTRAP|LOOP_GUARD)_[A-Z_]+\b", REFERENCE)) == known
 
 
-@pytest.mark.parametrize("page", [REFERENCE, PRESETS, FAIRVISOR], ids=["reference", "presets",
-                                                                      "fairvisor"])  # fmt: skip
+@pytest.mark.parametrize(
+    "page",
+    [REFERENCE, PRESETS, FAIRVISOR, BUDGETS],
+    ids=["reference", "presets", "fairvisor", "budgets"],
+)
 def test_every_example_is_valid(page):
     examples = blocks(page, "toml")
     for example in examples:
@@ -71,8 +75,8 @@ def test_every_preset_is_described_in_its_own_words():
 
 @pytest.mark.parametrize(
     ("page", "suffix"),
-    [(REFERENCE, "toml"), (FAIRVISOR, "json")],
-    ids=["reference", "fairvisor"],
+    [(REFERENCE, "toml"), (FAIRVISOR, "json"), (BUDGETS, "toml")],
+    ids=["reference", "fairvisor", "budgets"],
 )
 def test_what_check_prints_is_what_the_page_shows(page, suffix, tmp_path, monkeypatch):
     """The first console block of a page checks the first file the page shows."""

@@ -4,6 +4,7 @@ import json
 from threading import Event
 
 import pytest
+from msgspec.structs import replace
 
 from looptrap.gateway.decision_log import MOST_WAITING, DecisionLog
 from looptrap.incident.model import Sighting
@@ -44,6 +45,12 @@ def test_text_is_one_line_a_decision_in_which_every_value_is_one_word():
 def test_json_holds_the_same():
     line = json.loads(written("json", SEEN))
     assert (line["decision"], line["count"], line["session"]) == ("block", 6, "run 42")
+
+
+def test_what_a_call_that_passed_cost_is_told_where_it_has_a_price():
+    passed = replace(SEEN, action="warn", cost=2_500_000)
+    assert json.loads(written("json", passed))["cost_usd"] == 0.0025
+    assert "cost_usd" not in json.loads(written("json", SEEN))
 
 
 @pytest.mark.parametrize("form", ["text", "json"])

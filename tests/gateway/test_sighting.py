@@ -45,7 +45,8 @@ def seen(ticket, outcome=None):
 
 
 def observed(ticket):
-    return WITNESS.observation(ticket, Outcome(200, Usage(10, 5)), 7.0, "openai", 0.25)
+    session = WITNESS.running_session(ticket.call)
+    return WITNESS.observation(ticket, Outcome(200, Usage(10, 5)), 7.0, "openai", 0.25, session)
 
 
 BLOCK = Verdict(action=Action.BLOCK, reason="loop_detected", rule="same", count=6, threshold=6)
@@ -76,6 +77,27 @@ def test_what_one_call_used_is_counted_once_whoever_spoke_of_it():
     assert [one.mode for one in found] == ["enforce", "enforce", "shadow"]
     assert sum(one.input_tokens for one in found) == 10
     assert [one.is_refused for one in found] == [False, False, False]
+
+
+class TestMoney:
+    PRICED = Witness(b"k" * 32, 15, lambda call: len(call.request.body))
+
+    def seen(self, ticket, outcome=None):
+        return self.PRICED.sightings(ticket, outcome, 7.0, "lt-1", "openai")
+
+    def test_what_passed_has_its_cost_once_whoever_spoke_of_it(self):
+        found = self.seen(Ticket(call(), WARN, shadow=BLOCK), Outcome(200, Usage(10, 5), cost=70))
+        assert [one.cost for one in found] == [70, None]
+        assert [one.estimate for one in found] == [None, None]
+
+    def test_what_was_refused_has_an_estimate_of_its_input_once(self):
+        found = self.seen(Ticket(call(), BLOCK, shadow=BLOCK))
+        assert [one.estimate for one in found] == [len(call().request.body), None]
+        assert [one.cost for one in found] == [None, None]
+        assert [one.is_refused for one in found] == [True, False]
+
+    def test_without_prices_nothing_is_made_up(self):
+        assert [one.estimate for one in seen(Ticket(call(), BLOCK))] == [None]
 
 
 class TestSession:

@@ -179,6 +179,21 @@ def test_reads_from_the_bytes_what_the_sdk_reports(name, text):
 
 # Shapes that the fake provider does not make
 
+STARTED = events(
+    {
+        "type": "message_start",
+        "message": {
+            "usage": {
+                "input_tokens": 7,
+                "cache_read_input_tokens": 20,
+                "cache_creation_input_tokens": 5,
+                "output_tokens": 1,
+            }
+        },
+    }
+)
+AUDIO = {"modality": "AUDIO", "tokenCount": 3}
+
 
 @pytest.mark.parametrize(
     ("dialect", "stream", "answer", "expected"),
@@ -280,12 +295,85 @@ def test_reads_from_the_bytes_what_the_sdk_reports(name, text):
             id="input at the start, output at the end",
         ),
         pytest.param(
+            "anthropic",
+            True,
+            STARTED,
+            Usage(32, 1, cached_tokens=20, cache_write_tokens=5),
+            id="cut off after the start",
+        ),
+        pytest.param(
+            "anthropic",
+            True,
+            STARTED + b'data: {"type": "content_block_delta", "delta": {"text": "Once up',
+            Usage(32, 1, cached_tokens=20, cache_write_tokens=5),
+            id="cut off in a word",
+        ),
+        pytest.param(
+            "anthropic",
+            True,
+            STARTED + b'data: {"type": "message_delta", "usage": {"output_tok',
+            Usage(32, 1, cached_tokens=20, cache_write_tokens=5),
+            id="cut off in the last count",
+        ),
+        pytest.param(
+            "anthropic",
+            True,
+            STARTED + events(*[{"delta": {"text": "word"}}] * 2000),
+            Usage(32, 1, cached_tokens=20, cache_write_tokens=5),
+            id="cut off after many words",
+        ),
+        pytest.param(
             "gemini",
             False,
             b'{"usageMetadata":{"promptTokenCount":7,"toolUsePromptTokenCount":3,'
             b'"candidatesTokenCount":2,"thoughtsTokenCount":4}}',
             Usage(10, 6, reasoning_tokens=4),
             id="thoughts and tool results",
+        ),
+        pytest.param(
+            "gemini",
+            False,
+            b'{"usageMetadata":{"promptTokenCount":70,"candidatesTokenCount":25,'
+            b'"promptTokensDetails":[{"modality":"TEXT","tokenCount":7},{"modality":"IMAGE"},'
+            b'{"modality":"AUDIO","tokenCount":63}],'
+            b'"candidatesTokensDetails":[{"modality":"AUDIO","tokenCount":25}]}}',
+            Usage(70, 25, audio_input_tokens=63, audio_output_tokens=25),
+            id="heard and spoken, gemini",
+        ),
+        pytest.param(
+            "gemini",
+            True,
+            events(
+                {"usageMetadata": {"promptTokenCount": 7, "promptTokensDetails": [AUDIO]}},
+                {
+                    "usageMetadata": {
+                        "promptTokenCount": 7,
+                        "candidatesTokenCount": 2,
+                        "promptTokensDetails": [AUDIO, AUDIO],
+                        "candidatesTokensDetails": None,
+                    }
+                },
+            ),
+            Usage(7, 2, audio_input_tokens=6),
+            id="heard, in a stream",
+        ),
+        pytest.param(
+            "openai_chat",
+            False,
+            b'{"usage":{"prompt_tokens":70,"completion_tokens":25,'
+            b'"prompt_tokens_details":{"cached_tokens":5,"audio_tokens":60},'
+            b'"completion_tokens_details":{"reasoning_tokens":1,"audio_tokens":20}}}',
+            Usage(70, 25, 5, 1, audio_input_tokens=60, audio_output_tokens=20),
+            id="heard and spoken, chat",
+        ),
+        pytest.param(
+            "openai_responses",
+            False,
+            b'{"usage":{"input_tokens":70,"output_tokens":25,'
+            b'"input_tokens_details":{"audio_tokens":60},'
+            b'"output_tokens_details":{"audio_tokens":null}}}',
+            Usage(70, 25, audio_input_tokens=60),
+            id="heard, responses",
         ),
         pytest.param(
             "gemini",
@@ -317,6 +405,12 @@ def test_reads_what_providers_write(dialect, stream, answer, expected):
             id="a list for details",
         ),
         pytest.param(
+            "gemini",
+            False,
+            b'{"usageMetadata":{"promptTokenCount":7,"promptTokensDetails":[{"tokenCount":-7}]}}',
+            id="a part below zero",
+        ),
+        pytest.param(
             "openai_chat",
             False,
             b'{"choices":[{"usage":{"prompt_tokens":7}}]}',
@@ -337,12 +431,6 @@ def test_reads_what_providers_write(dialect, stream, answer, expected):
             events(chat_chunk("a", {"prompt_tokens": 7, "completion_tokens": 1}))
             + b'data: {"usage":{"prompt_tokens":7,"comp',
             id="cut off in a later count",
-        ),
-        pytest.param(
-            "anthropic",
-            True,
-            events({"message": {"usage": {"input_tokens": 7, "output_tokens": 1}}}),
-            id="cut off before the output is counted",
         ),
         pytest.param("anthropic", False, b"[" * 100_000, id="nested without end"),
         pytest.param("anthropic", False, b'{"usage":' * 900, id="usage in usage in usage"),

@@ -117,7 +117,7 @@ def relayed(call=None, *, provider="openai", request_id=b"", **ticket):
     """Return a relay as it is when its call is settled."""
     call = call or called()
     asked = (Identity(caller="ci"), None, False, "POST", CHAT, "", b"", b"")
-    envelope = Envelope(*asked, "", request_id, False, b"", "")
+    envelope = Envelope(*asked, "", request_id, False, b"", "", None, {}, None)
     relay = Relay(None, None, envelope, call, Ticket(call, **ticket))
     relay.provider = provider
     return relay

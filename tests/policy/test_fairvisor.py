@@ -15,6 +15,7 @@ from looptrap.policy.action import Action, Ladder
 from looptrap.policy.fairvisor import Bundle, load
 from looptrap.policy.fairvisor.selector import METHODS
 from looptrap.policy.policy import KillSwitch, Policy, Selector
+from looptrap.policy.rate import Rate
 from looptrap.policy.rule import Rule
 from looptrap.policy.switch import Switch
 
@@ -23,13 +24,39 @@ LATER = "2026-06-02T00:00:00Z"
 EARLIER = "2026-05-31T00:00:00Z"
 
 
-def limit(*keys: str, name: str = "rate", algorithm: str = "token_bucket") -> dict:
-    return {
+CONFIGS = {
+    "token_bucket": {"tokens_per_second": 10, "burst": 20},
+    "token_bucket_llm": {"tokens_per_minute": 6_000},
+    "cost_based": {"budget": 100, "period": "1d", "staged_actions": []},
+}
+
+
+def limit(
+    *keys: str,
+    name: str = "rate",
+    algorithm: str = "token_bucket",
+    match: dict | None = None,
+    **config: object,
+) -> dict:
+    """A rate rule; a setting of its algorithm that is `...` is left out."""
+    settings = {**CONFIGS.get(algorithm, {}), **config}
+    rule = {
         "name": name,
         "limit_keys": list(keys),
         "algorithm": algorithm,
-        "algorithm_config": {"tokens_per_second": 10, "burst": 20},
+        "algorithm_config": {key: value for key, value in settings.items() if value is not ...},
     }
+    return rule if match is None else {**rule, "match": match}
+
+
+def rates(*rules: dict, **spec: object) -> tuple[Rate, ...]:
+    """The rates that the rules of a policy become."""
+    return load(bundle({"rules": list(rules), **spec}), NOW).policies[0].rates
+
+
+def rule_mistakes(rule: object) -> list[str]:
+    found = mistakes(bundle({"rules": [rule]}))
+    return [line.removeprefix("policies[0].spec.rules[0]").lstrip(".: ") for line in found]
 
 
 def bundle(spec: dict | None = None, **settings: object) -> dict:
@@ -61,7 +88,7 @@ def mistakes(content: dict) -> list[str]:
     return [str(problem) for problem in caught.value.problems]
 
 
-def test_a_loop_detection_policy_becomes_a_request_rule():
+def test_a_policy_becomes_a_request_rule_and_rates():
     content = bundle(
         {"rules": [limit("header:x-api-key")]},
         issued_at="2026-01-01T00:00:00Z",
@@ -84,10 +111,11 @@ def test_a_loop_detection_policy_becomes_a_request_rule():
                         retry_after=60.0,
                     ),
                 ),
+                rates=(Rate(name="rate", by=("header:x-api-key",), rps=10.0, burst=20),),
             ),
         ),
         kill_switches=(),
-        warnings=('policies[0].spec.rules[0]: token_bucket "rate" is not enforced yet',),
+        warnings=(),
     )
 
 
@@ -205,11 +233,154 @@ def test_counts_by_the_keys_of_every_rule_of_the_policy():
     content = bundle(
         {
             "rules": [limit("header:x-a", "jwt:org"), limit("header:x-a", "query:q", name="b")],
-            "fallback_limit": limit("ip:address"),
+            "fallback_limit": limit("ip:address", name="rest"),
         }
     )
     (rule,) = load(content, NOW).policies[0].rules
     assert rule.by == ("caller", "header:x-a", "jwt:org", "query:q", "ip:address")
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        pytest.param(
+            limit("jwt:org_id", "header:x-tool-name", tokens_per_second=..., rps=20, burst=40.0),
+            {"by": ("jwt:org_id", "header:x-tool-name"), "rps": 20.0, "burst": 40},
+            id="calls a second, by claim and header",
+        ),
+        pytest.param(
+            limit("ip:country"), {"by": (), "rps": 10.0, "burst": 20}, id="a key we cannot read"
+        ),
+        pytest.param(
+            limit(rps=1), {"by": (), "rps": 10.0, "burst": 20}, id="tokens_per_second before rps"
+        ),
+        pytest.param(
+            limit(cost_source="header:x-cost", default_cost=3, fixed_cost=7),
+            {"by": (), "rps": 10.0, "burst": 20, "cost": "header:x-cost", "default_cost": 3},
+            id="a cost in a header",
+        ),
+        pytest.param(
+            limit(cost_source="fixed", default_cost=3, fixed_cost=7),
+            {"by": (), "rps": 10.0, "burst": 20, "default_cost": 7},
+            id="a cost of its own",
+        ),
+        pytest.param(
+            limit(
+                "jwt:org_id",
+                algorithm="token_bucket_llm",
+                tokens_per_minute=120_000,
+                tokens_per_day=2_000_000,
+                burst_tokens=150_000,
+                default_max_completion=800,
+            ),
+            {
+                "kind": "token_bucket_llm",
+                "by": ("jwt:org_id",),
+                "tokens_per_minute": 120_000,
+                "tokens_per_day": 2_000_000,
+                "burst_tokens": 150_000,
+                "output_tokens": 800,
+            },
+            id="tokens a minute and a day",
+        ),
+        pytest.param(
+            limit(algorithm="token_bucket_llm"),
+            {"kind": "token_bucket_llm", "by": (), "tokens_per_minute": 6_000},
+            id="tokens a minute, and the defaults",
+        ),
+        pytest.param(
+            limit(match={"jwt:plan": "free", "header:x-beta": True, "query:v": 2}),
+            {
+                "by": (),
+                "rps": 10.0,
+                "burst": 20,
+                "match": (("jwt:plan", "free"), ("header:x-beta", "true"), ("query:v", "2")),
+            },
+            id="only for some",
+        ),
+    ],
+)
+def test_rate_rules_become_rates(rule, expected):
+    assert rates(rule) == (Rate(name="rate", **expected),)
+
+
+FREE, PRO = {"jwt:plan": "free"}, {"jwt:plan": "pro"}
+
+
+@pytest.mark.parametrize(
+    ("rules", "unless"),
+    [
+        pytest.param([], (), id="there are no rules: it binds all"),
+        pytest.param(
+            [limit(name="a", match=FREE), limit(name="b", match=PRO)],
+            ((("jwt:plan", "free"),), (("jwt:plan", "pro"),)),
+            id="rules for some: it binds the others",
+        ),
+        pytest.param(
+            [limit(name="a", match=FREE, algorithm="cost_based")],
+            ((("jwt:plan", "free"),),),
+            id="a rule that is not enforced binds as well",
+        ),
+        pytest.param(
+            [limit(name="a", match=FREE), limit(name="b")], None, id="a rule for all: it binds none"
+        ),
+    ],
+)
+def test_a_fallback_binds_what_no_rule_binds(rules, unless):
+    found = rates(*rules, fallback_limit={**limit(), "name": "fallback_limit"})
+    fallback = [rate for rate in found if rate.name == "fallback_limit"]
+    assert [rate.unless for rate in fallback] == ([] if unless is None else [unless])
+
+
+def test_a_fallback_has_a_name_where_it_has_none():
+    unnamed = {key: value for key, value in limit().items() if key != "name"}
+    assert [rate.name for rate in rates(fallback_limit=unnamed)] == ["fallback_limit"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "mistake"),
+    [
+        (limit(burst=...), "algorithm_config: burst is required, whole number, 1 to 1000000"),
+        (
+            limit(tokens_per_second=...),
+            "algorithm_config: tokens_per_second or rps is required",
+        ),
+        (limit(tokens_per_second=0), "algorithm_config.tokens_per_second: is 0, must be 0.0001"),
+        (limit(burst=1.5), "algorithm_config.burst: is 1.5, must be a whole number"),
+        (limit(burst=5), "algorithm_config: burst is 5, must be >= tokens_per_second, 10"),
+        (
+            limit(cost_source="cookie:a"),
+            'algorithm_config: cost_source is the text "cookie:a", must be fixed, header:<name>',
+        ),
+        (limit(default_cost=0), "algorithm_config.default_cost: is 0, must be more than 0"),
+        (
+            limit(algorithm="token_bucket_llm", tokens_per_minute=...),
+            "algorithm_config: tokens_per_minute is required",
+        ),
+        (
+            limit(algorithm="token_bucket_llm", burst_tokens=5),
+            "algorithm_config: burst_tokens is 5, must be >= tokens_per_minute, 6000",
+        ),
+        (
+            limit(algorithm="token_bucket_llm", token_source={"estimator": "exact"}),
+            'algorithm_config.token_source: estimator is the text "exact", must be simple_word',
+        ),
+        (limit(match={"plan": "free"}), 'match.plan: is the text "plan", must be a descriptor key'),
+        (limit(match={"jwt:plan": ""}), 'match."jwt:plan": is the text "", must be text, not'),
+        (limit(match={"jwt:plan": []}), 'match."jwt:plan": is a list, must be text, not empty'),
+        (limit(name="a\nb"), 'name is the text "a\\nb", must be text without line breaks'),
+    ],
+)
+def test_says_what_is_wrong_with_a_rate_rule(rule, mistake):
+    (found,) = rule_mistakes(rule)
+    assert found.startswith(mistake)
+
+
+def test_two_rules_of_one_name_are_a_mistake():
+    assert mistakes(bundle({"rules": [limit(), limit()]})) == [
+        'policies[0].spec.rules[1]: name is the text "rate", as in policies[0].spec.rules[0],'
+        " must differ"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -281,12 +452,54 @@ def test_an_active_override_spares_everyone_the_kill_switches():
         pytest.param(
             bundle({"rules": [limit(name="spend", algorithm="cost_based")]}),
             'policies[0].spec.rules[0]: cost_based "spend" is not enforced yet',
-            id="a rate rule",
+            id="a budget of somebody else's units",
         ),
         pytest.param(
-            bundle({"fallback_limit": limit(algorithm="token_bucket_llm")}),
-            'policies[0].spec.fallback_limit: token_bucket_llm "rate" is not enforced yet',
-            id="a fall-back limit",
+            bundle({"rules": [limit()], "fallback_limit": limit(name="rest")}),
+            "policies[0].spec.fallback_limit: never applies, a rule without match binds all",
+            id="a fall-back limit that nothing falls back to",
+        ),
+        pytest.param(
+            bundle({"fallback_limit": limit(match={"header:x": "y"})}),
+            "policies[0].spec.fallback_limit.match: has no effect",
+            id="a fall-back limit for some",
+        ),
+        pytest.param(
+            bundle({"rules": [limit(match={"ip:tor": True})]}),
+            'policies[0].spec.rules[0].match."ip:tor": ip:tor is not supported, the rule limits'
+            " nothing",
+            id="a rule for those whom we cannot tell",
+        ),
+        pytest.param(
+            bundle({"rules": [limit(fixed_cost=0.5)]}),
+            "policies[0].spec.rules[0].algorithm_config.fixed_cost: is 0.5, counted as 1",
+            id="a part of a call",
+        ),
+        pytest.param(
+            bundle({"rules": [limit(algorithm="token_bucket_llm", max_prompt_tokens=9)]}),
+            "policies[0].spec.rules[0].algorithm_config.max_prompt_tokens: is not supported, has"
+            " no effect",
+            id="a limit for single calls",
+        ),
+        pytest.param(
+            bundle(
+                {
+                    "rules": [
+                        limit(
+                            algorithm="token_bucket_llm", token_source={"estimator": "header_hint"}
+                        )
+                    ]
+                }
+            ),
+            "policies[0].spec.rules[0].algorithm_config.token_source.estimator: header_hint is not"
+            " supported, tokens are told from the size of the request",
+            id="a client's own estimate",
+        ),
+        pytest.param(
+            bundle({"rules": [limit()], "selector": {"pathExact": "/a", "pathPrefix": "/b"}}),
+            "policies[0].spec.selector: rates count calls of the exact path and calls under the"
+            " prefix apart",
+            id="one rate, two selectors",
         ),
         pytest.param(
             bundle({"circuit_breaker": {"enabled": True}}),
@@ -414,8 +627,11 @@ def _paths(value: object, path: tuple = ()) -> list[tuple]:
 
 WHOLE = bundle(
     {
-        "rules": [limit("header:x")],
-        "fallback_limit": limit("jwt:a"),
+        "rules": [
+            limit("header:x", match={"header:y": "z"}, cost_source="query:n", default_cost=2),
+            limit("jwt:b", name="tokens", algorithm="token_bucket_llm", match={"jwt:c": 1}),
+        ],
+        "fallback_limit": limit("jwt:a", name="rest"),
         "circuit_breaker": {"enabled": True},
         "selector": {"pathExact": "/a", "pathPrefix": "/b", "methods": ["GET"], "hosts": ["c"]},
     },
@@ -446,5 +662,5 @@ def test_any_value_anywhere_is_read_or_refused(path, value):
         said = [str(problem) for problem in error.problems]
     else:
         said = list(read.warnings)
-    assert said, "the rate rules alone are worth a warning"
+    assert said, "the overrides alone are worth a warning"
     assert all(line.isprintable() for line in said)

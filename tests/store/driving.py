@@ -14,10 +14,29 @@ PATIENCE = 20.0
 
 async def ask(store, hits, now=None, *, retry=False):
     """Ask a store; return the counts, and whether they are this instance's own."""
+    counts, balances, is_local = await ask_all(store, hits, [], now, retry=retry)
+    assert not balances
+    return counts, is_local
+
+
+async def ask_all(store, hits, charges, now=None, *, retry=False):
+    """Ask a store; return counts and balances, and whether they are this instance's own."""
     answered = asyncio.get_running_loop().create_future()
-    store.ask(hits, now, retry=retry, then=lambda *answer: answered.set_result(answer))
+    store.ask(
+        hits,
+        now,
+        retry=retry,
+        charges=charges,
+        then=lambda *answer: answered.set_result(answer),
+    )
     async with asyncio.timeout(PATIENCE):
         return await answered
+
+
+async def charge(store, *charges, now=None):
+    """Charge accounts; return the balances, and whether they are this instance's own."""
+    _, balances, is_local = await ask_all(store, [], charges, now)
+    return balances, is_local
 
 
 async def hit(store, key, now=None):
@@ -46,6 +65,14 @@ class Driven:
         counts, is_local = self.runner.run(ask(self.store, hits, now, retry=retry))
         assert not is_local
         return counts
+
+    def charge(self, charges, now):
+        balances, is_local = self.runner.run(charge(self.store, *charges, now=now))
+        assert not is_local
+        return balances
+
+    def settle(self, settlements, now):
+        self.store.settle(settlements, now)
 
     def trip(self, trips, now):
         self.store.trip(trips, now)

@@ -12,8 +12,13 @@ from looptrap.admin.answer import error
 from looptrap.admin.incident import IncidentApi
 from looptrap.admin.kill import KillSwitchApi
 from looptrap.admin.metrics import exposition
+from looptrap.admin.page import is_page
+from looptrap.admin.page import routes as page_routes
 from looptrap.admin.project import ProjectApi
 from looptrap.admin.release import ReleaseApi
+from looptrap.admin.spending import SpendingApi
+from looptrap.admin.try_it import TryApi, roomy
+from looptrap.admin.what_if import WhatIfApi
 from looptrap.config.kind import Address
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.app import App
@@ -50,11 +55,15 @@ class Admin:
                 web.get("/livez", self._livez),
                 web.get("/readyz", self._readyz),
                 web.get("/metrics", self._metrics),
+                *page_routes(),
                 *KillSwitchApi(self._app).routes(),
                 *ProjectApi(self._app).routes(),
                 *IncidentApi(self._app).routes(),
                 *ReleaseApi(self._app).routes(),
+                *SpendingApi(self._app).routes(),
                 *AlertApi(self._app).routes(),
+                *WhatIfApi(self._app).routes(),
+                *TryApi(self._app).routes(),
             ]
         )
         self._runner = web.AppRunner(application, access_log=None)
@@ -84,11 +93,16 @@ class Admin:
         if self._token:
             given = request.headers.get("Authorization", "").removeprefix("Bearer ")
             # Bytes that are no text arrive as surrogates, which have an encoding only this way.
-            if not compare_digest(given.encode(errors="surrogateescape"), self._token.encode()):
+            is_right = compare_digest(given.encode(errors="surrogateescape"), self._token.encode())
+            # A browser asks for the page before anybody can tell it a token.
+            if not is_right and not is_page(request.path):
                 return error(401, "missing_token", "Send Authorization: Bearer <admin token>.")
         elif not is_loopback(_host(request)):
             return error(403, "foreign_host", "Use 127.0.0.1 or localhost to reach this address.")
-        return await handler(request)
+        try:
+            return await handler(roomy(request))
+        except web.HTTPRequestEntityTooLarge:
+            return error(413, "too_large", "This is more than is taken here.")
 
     async def _livez(self, _request: web.Request) -> web.Response:
         return web.json_response({"status": "alive"})

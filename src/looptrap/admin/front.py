@@ -15,6 +15,7 @@ from yarl import URL
 
 from looptrap.admin.answer import error
 from looptrap.admin.api import Admin
+from looptrap.admin.page import is_page
 from looptrap.admin.total import Totals
 from looptrap.config.kind import Address
 from looptrap.gateway.app import App
@@ -95,7 +96,7 @@ class Front(Admin):
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        is_ours = request.path in ANSWERED_HERE
+        is_ours = request.path in ANSWERED_HERE or is_page(request.path)
         return await super()._guard(request, handler if is_ours else self._pass_on)
 
     async def _readyz(self, _request: web.Request) -> web.Response:

@@ -20,6 +20,9 @@ UNKNOWN = "No incident has this id, or more than one has an id that begins so."
 
 TIMES = ("opened", "last", "closed", "alarmed")
 
+INSIDE = ("key", "steps", "answered", "cost", "priced", "refused_tokens", "estimate", "estimated")
+"""What is of use only to tell other things from it, or shown elsewhere."""
+
 LISTED: Table[dict[str, Any]] = Table(
     build=dict,
     fields=[
@@ -91,13 +94,18 @@ class IncidentApi:
 def _listed(incident: Incident) -> dict[str, Any]:
     # Every field, also one that has its default and is left out where it is kept.
     told = msgspec.structs.asdict(incident)
-    del told["key"], told["steps"]
+    for name in INSIDE:
+        del told[name]
     for name in TIMES:
         told[name] = moment(told[name])
     return {
         "id": told.pop("id"),
         "state": "open" if incident.closed is None else "closed",
         "instances": told.pop("instance").split(", "),
+        "saved_tokens": incident.saved_tokens,
+        "spent_usd": incident.spent_usd,
+        "saved_usd": incident.saved_usd,
+        "projected_usd_an_hour": incident.projected_usd_an_hour,
         # As rules counted it, or as it was seen, whichever is more.
         "hits": max(incident.calls + incident.before, incident.count),
         **told,

@@ -7,10 +7,10 @@ from typing import Any
 from aiohttp import web
 
 from looptrap.admin.answer import answer, error, mistakes, sent
+from looptrap.config.claim import doubts_of
 from looptrap.errors import ConfigError
 from looptrap.gateway.agreement.kill import SetSwitch
 from looptrap.gateway.app import App
-from looptrap.policy.policy import KillSwitch
 from looptrap.policy.setting.policy import KILL_SWITCH
 
 PATH = "/api/v1/kill-switches"
@@ -45,7 +45,8 @@ class KillSwitchApi:
         except ConfigError as found:
             return mistakes(found)
         told: dict[str, Any] = {**_plain(one), "pending": not is_shared}
-        if warnings := _warnings(one.switch):
+        names = [name for name, _ in one.switch.match]
+        if warnings := list(doubts_of(names, "match", self._app.config.gateway.jwt)):
             told["warnings"] = warnings
         return answer(told, 201, Location=f"{PATH}/{one.id}")
 
@@ -60,11 +61,3 @@ class KillSwitchApi:
 def _plain(one: SetSwitch) -> dict[str, Any]:
     plain = KILL_SWITCH.plain(one.switch)
     return {"origin": "run_time", "id": one.id, "created": one.created, **plain}
-
-
-def _warnings(switch: KillSwitch) -> list[str]:
-    return [
-        f"match: {name}: unverified claims read as empty"
-        for name, _ in switch.match
-        if name.startswith("jwt:")
-    ]

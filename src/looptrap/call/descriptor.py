@@ -7,19 +7,11 @@ from difflib import get_close_matches
 from operator import attrgetter
 from urllib.parse import unquote_plus
 
+from looptrap.call.header import TURN
 from looptrap.call.model import Call
 from looptrap.errors import ConfigError
 
 Descriptor = Callable[[Call], str]
-
-PLAIN: dict[str, Descriptor] = {
-    "caller": attrgetter("request.caller"),
-    "project": attrgetter("request.project"),
-    "session": attrgetter("request.session"),
-    "user": attrgetter("user"),
-    "model": attrgetter("model"),
-    "ip:address": attrgetter("request.address"),
-}
 
 
 def _header(name: str) -> Descriptor:
@@ -30,6 +22,17 @@ def _header(name: str) -> Descriptor:
         return value.decode("latin-1") if value is not None else ""
 
     return read
+
+
+PLAIN: dict[str, Descriptor] = {
+    "caller": attrgetter("request.caller"),
+    "project": attrgetter("request.project"),
+    "session": attrgetter("request.session"),
+    "turn": _header(TURN.decode()),
+    "user": attrgetter("user"),
+    "model": attrgetter("model"),
+    "ip:address": attrgetter("request.address"),
+}
 
 
 def _query(name: str) -> Descriptor:

@@ -1,4 +1,4 @@
-"""Headers by which clients say something about a call: its session, a retry, that they got on."""
+"""Headers by which clients say something about a call: its session, its turn, that they got on."""
 
 from __future__ import annotations
 
@@ -12,6 +12,12 @@ RETRY_COUNT = b"x-stainless-retry-count"
 
 PROGRESS = b"x-looptrap-progress"
 """By another value in it an application says that it got on, whatever the history looks like."""
+
+TURN = b"x-looptrap-turn"
+"""Names the turn that a call is part of."""
+
+SESSION_LIMIT = b"x-looptrap-session-limit-usd"
+"""The most that a session may cost, in dollars, by the client's own word."""
 
 
 def session_of(sent: Mapping[bytes, bytes], names: Iterable[bytes]) -> str:

@@ -45,13 +45,15 @@ class Request(msgspec.Struct, gc=False):
     """The session id the client sent; empty where it sent none."""
     address: str = ""
     claims: Mapping[str, str] = NO_CLAIMS
-    """Verified JWT claims; empty unless somebody verified them."""
+    """JWT claims; empty unless somebody verified them, or the operator believes them unseen."""
     is_retry: bool = False
     """A transport retry of the client's SDK, not a new decision of the agent."""
     progress: str = ""
     """The application's word that it got on: while it is another, what came before is over."""
     lacks_body: bool = False
     """There may be a body, but whoever asks about the request did not send it along."""
+    session_limit: int | None = None
+    """The most that the session may cost, in nano-dollars, by the client's own word."""
 
     def header(self, name: bytes) -> bytes | None:
         """Return the first header of that (lower-case) name."""

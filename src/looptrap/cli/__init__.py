@@ -10,6 +10,7 @@ import click
 from looptrap import __version__
 from looptrap.cli.alerts import alerts
 from looptrap.cli.check import check
+from looptrap.cli.cost import cost
 from looptrap.cli.demo import demo
 from looptrap.cli.incidents import incidents
 from looptrap.cli.keys import keys
@@ -18,6 +19,7 @@ from looptrap.cli.presets import presets
 from looptrap.cli.release import release
 from looptrap.cli.replay import replay
 from looptrap.cli.serve import serve
+from looptrap.cli.spending import spending
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -28,6 +30,7 @@ def main() -> None:
 
 main.add_command(alerts)
 main.add_command(check)
+main.add_command(cost)
 main.add_command(demo)
 main.add_command(incidents)
 main.add_command(keys)
@@ -36,4 +39,5 @@ main.add_command(presets)
 main.add_command(release)
 main.add_command(replay)
 main.add_command(serve)
+main.add_command(spending)
 main.add_command(unkill)

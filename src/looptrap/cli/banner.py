@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from looptrap import __version__
-from looptrap.cli import sentence
+from looptrap.cli import allowance, sentence
 from looptrap.config import Config
 from looptrap.config.kind import MEMORY, Address, StorePlace
 
@@ -38,6 +38,10 @@ def banner(
     lines.append(f"Policies{f' of preset {config.preset}' if config.preset else ''}:")
     for policy in config.policies:
         lines += [f"  {sentence.of_rule(rule)}" for rule in policy.rules]
+        lines += [f"  {allowance.of_rate(rate)}" for rate in policy.rates]
+    if config.budgets:
+        lines.append("Budgets:")
+        lines += [f"  {allowance.of_budget(budget)}" for budget in config.budgets]
     return "\n".join(lines)
 
 

@@ -48,7 +48,7 @@ def _print_effective(config: Config) -> None:
 
 
 def _print_summary(config: Config) -> None:
-    from looptrap.cli import sentence
+    from looptrap.cli import allowance, sentence
 
     source = f" of preset {config.preset}" if config.preset else ""
     click.echo(click.style(f"Policies{source}", bold=True))
@@ -56,11 +56,14 @@ def _print_summary(config: Config) -> None:
         click.echo(f"  {sentence.of_policy(policy)}")
         for rule in policy.rules:
             click.echo(f"    {sentence.of_rule(rule)}")
+        for rate in policy.rates:
+            click.echo(f"    {allowance.of_rate(rate)}")
     if not any(rule.enabled for policy in config.policies for rule in policy.rules):
         click.echo("  No rule is in effect: nothing is detected.")
     for heading, sentences in (
         ("Projects", [sentence.of_project(project) for project in config.projects]),
         ("Tools", [sentence.of_tool(*one) for one in config.tools.items()]),
+        ("Budgets", [allowance.of_budget(one) for one in config.budgets]),
         ("Kill switches", [sentence.of_kill_switch(one) for one in config.kill_switches]),
         ("Routes", [sentence.of_route(one) for one in config.routes]),
         ("Channels", [sentence.of_channel(one) for one in config.channels]),

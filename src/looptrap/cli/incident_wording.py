@@ -8,9 +8,12 @@ from typing import Any
 
 from looptrap.cli.age import ago, at
 from looptrap.cli.listing import print_table
+from looptrap.incident.saving import shown, words
 from looptrap.schema.wording import escaped
 
-HEADINGS = ("ID", "LAST CALL", "CALLER", "MODEL", "RULE", "ACTION", "#HITS", "#REFUSED", "STATE")
+HEADINGS = (
+    "ID", "LAST CALL", "CALLER", "MODEL", "RULE", "ACTION", "#HITS", "#REFUSED", "#SAVED", "STATE",
+)  # fmt: skip
 
 NONE = "–"
 
@@ -26,7 +29,8 @@ def line(one: dict[str, Any]) -> str:
     done = "is over" if one["state"] == "closed" else _action(one)
     hits, refused = one["hits"], one["refused"]
     who = f"{one['caller'] or NONE} {one['model'] or NONE} {one['rule']}"
-    return escaped(f"{when}  {one['id']}  {done}: {who}, {hits:,} hits, {refused:,} refused")
+    saved = f", {shown(one['saved_usd'])} saved" if one["saved_usd"] is not None else ""
+    return escaped(f"{when}  {one['id']}  {done}: {who}, {hits:,} hits, {refused:,} refused{saved}")
 
 
 def told(one: dict[str, Any], now: datetime) -> Iterator[str]:
@@ -61,10 +65,11 @@ def _facts(one: dict[str, Any], now: datetime) -> Iterator[tuple[str, str]]:
     yield "hits", f"{one['hits']:,}{grown}"
     yield "calls", f"{one['calls']:,} that a rule acted on, {one['refused']:,} of them refused"
     if one["input_tokens"] or one["output_tokens"]:
-        dollars = _dollars(one["spent_usd"])
-        yield "used", f"{one['input_tokens']:,} tokens in, {one['output_tokens']:,} out{dollars}"
-    if one["saved_tokens"]:
-        yield "saved", f"about {one['saved_tokens']:,} tokens{_dollars(one['saved_usd'])}"
+        spent = shown(one["spent_usd"])
+        yield "used", f"{one['input_tokens']:,} tokens in, {one['output_tokens']:,} out, {spent}"
+    if one["refused"]:
+        yield "saved", words(one["refused"], one["saved_usd"], one["projected_usd_an_hour"])
+        yield "", f"about {one['saved_tokens']:,} tokens"
     if one["policy"]:
         yield "rule", f"{one['rule']} of policy {one['policy']}"
     if one["signal"]:
@@ -85,6 +90,7 @@ def _row(one: dict[str, Any], now: datetime) -> tuple[str, ...]:
         _action(one),
         f"{one['hits']:,}",
         f"{one['refused']:,}",
+        shown(one["saved_usd"]) if one["refused"] else NONE,
         one["state"],
     )
 
@@ -92,7 +98,3 @@ def _row(one: dict[str, Any], now: datetime) -> tuple[str, ...]:
 def _action(one: dict[str, Any]) -> str:
     """Say what was done, or would have been."""
     return f"{one['action']} (shadow)" if one["mode"] == "shadow" else str(one["action"])
-
-
-def _dollars(amount: float | None) -> str:
-    return "" if amount is None else f", ${amount:,.2f}"

@@ -58,8 +58,8 @@ def ordinal(count: int) -> str:
 def of_policy(policy: Policy) -> str:
     """Say whom a policy binds, and whether it acts."""
     mode = " (shadow: reported, never acted on)" if policy.mode == "shadow" else ""
-    rules = "" if policy.rules else ", has no rules"
-    return f"{escaped(policy.name)}{mode}: binds {_selected(policy.select)}{rules}"
+    rules = "" if policy.rules or policy.rates else ", has no rules"
+    return f"{escaped(policy.name)}{mode}: binds {selected(policy.select)}{rules}"
 
 
 def of_rule(rule: Rule) -> str:
@@ -112,7 +112,7 @@ def of_route(route: RouteSettings) -> str:
     attempts = f", each up to {route.attempts} times" if (route.attempts or 1) > 1 else ""
     deadline = f", within {shown(route.deadline)} s" if route.deadline is not None else ""
     links = ", then ".join(map(escaped, route.links))
-    return f"{_selected(route.select)} goes to {links}{attempts}{deadline}"
+    return f"{selected(route.select)} goes to {links}{attempts}{deadline}"
 
 
 def of_channel(channel: ChannelSettings) -> str:
@@ -174,7 +174,8 @@ def _cooldown(rule: Rule) -> str:
     return f" for {shown(rule.cooldown)} s{anew}"
 
 
-def _selected(select: Selector) -> str:
+def selected(select: Selector) -> str:
+    """Say which calls a selector binds."""
     methods = f"{listed(select.methods, 'or')} " if select.methods else ""
     path = _path(select.path_exact, select.path_prefix)
     hosts = f" to {listed(select.hosts, 'or')}" if select.hosts else ""

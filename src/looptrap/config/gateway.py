@@ -7,9 +7,11 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
 from looptrap.call.model import Dialect
+from looptrap.config.claim import JwtTrust
 from looptrap.config.kind import Address, BaseUrl, Listen, OneOrMore, Size
 from looptrap.errors import Problem
 from looptrap.policy.policy import Selector
+from looptrap.policy.setting.kind import TOKEN
 from looptrap.policy.setting.policy import SELECTOR
 from looptrap.schema import Choice, Field, Flag, Listing, Number, Table, Text
 from looptrap.wire.flight import UpstreamLimits
@@ -126,6 +128,11 @@ class GatewaySettings:
     decision_status: int | None = None
     decision_token_env: str | None = None
     admin_token_env: str | None = None
+    jwt: JwtTrust = "off"
+    jwt_keys: str | None = None
+    jwt_header: str = "Authorization"
+    jwt_issuer: str | None = None
+    jwt_audience: str | None = None
     workers: int = 1
     max_body: int = _IN.max_body
     max_buffered: int = _IN.max_buffered
@@ -261,6 +268,11 @@ GATEWAY: Table[GatewaySettings] = Table(
         ),
         _field("decision_token_env", VARIABLE, "the variable with the token decisions need"),
         _field("admin_token_env", VARIABLE, "the variable with the token the admin address needs"),
+        _field("jwt", Choice(get_args(JwtTrust)), "whose claims count; `verified` with `jwt_keys`"),
+        _field("jwt_keys", FILE, "public keys (PEM or JWKS), or a shared secret, to verify with"),
+        _field("jwt_header", Text(form="the name of a header", pattern=TOKEN), "where the JWT is"),
+        _field("jwt_issuer", Text(), "the only issuer (`iss`) that is believed"),
+        _field("jwt_audience", Text(), "the audience (`aud`) that it must be meant for"),
         _field(
             "workers",
             Number(low=1, high=256, whole=True),

@@ -63,11 +63,11 @@ INCIDENTS: Table[IncidentSettings] = Table(
             ),
             "keep": (
                 Number(low=60, high=10 * 365 * 86_400, unit="seconds"),
-                "how long closed incidents and delivered alerts are kept",
+                "how long closed incidents, delivered alerts and spending are kept",
             ),
             "max_size": (
                 Size(1 << 20, 1 << 40),
-                "what the history may take; beyond it, the oldest closed incidents go",
+                "what the history may take; beyond it, the oldest incidents and spending go",
             ),
         },
     ),
@@ -97,6 +97,10 @@ INDICATORS: Table[IndicatorSettings] = Table(
             "tokens": (
                 _factor(1, 1_000_000),
                 "fires when a session uses this many times the tokens of an average one",
+            ),
+            "burn_rate": (
+                _factor(1, 1_000_000),
+                "fires when a session uses this many times the tokens a minute that it mostly did",
             ),
         },
     ),

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from looptrap.config import file, loop_guard
+from looptrap.config.claim import believing, contradictions, doubts
 from looptrap.config.incident import named, same_names
 from looptrap.config.route import misrouted
 from looptrap.config.setting import CONFIG, GATEWAY_SCALARS, SCALARS, Config, flag, variable
 from looptrap.errors import ConfigError, Problem
 from looptrap.policy import fairvisor, preset
+from looptrap.policy.setting.budget import same_names as same_budgets
 from looptrap.schema import INVALID, Kind, from_text, leaves, read
 from looptrap.schema.wording import escaped, quoted, suggestion
 
@@ -40,7 +42,7 @@ def load(
     guarded = _values(loop_guard.VARIABLES, env, problems)
     if problems:
         raise ConfigError(problems)
-    config = _capturing(_overlaid(config, above))
+    config = believing(_capturing(_overlaid(config, above)))
     config = _without_preset(config, above) if has_policies else _with_preset(config)
     config = _guard(config, guarded)
     if mismatches := list(_mismatches(config)):
@@ -51,7 +53,8 @@ def load(
         warnings=(
             *config.warnings,
             *_misspelt(env),
-            *_unverified(config),
+            *doubts(config),
+            *_undetected(config),
             *_expired(config, now),
         ),
     )
@@ -79,8 +82,14 @@ def _given(content: Mapping[str, Any], *beginnings: str) -> Iterator[str]:
     """Yield the places a plain table gives, as they are called in the effective configuration."""
     for place, _ in leaves(CONFIG, content):
         if not beginnings or place.startswith(beginnings):
-            is_step = place.startswith("policies[") and place.endswith(".threshold")
-            yield f"{place}s" if is_step else place
+            yield _called(place)
+
+
+def _called(place: str) -> str:
+    """Return what a setting of a policy that has two names is called in the end."""
+    table, _, name = place.rpartition(".")
+    other = {"threshold": "thresholds", "tokens_per_second": "rps"}.get(name)
+    return f"{table}.{other}" if other and place.startswith("policies[") else place
 
 
 def _values(
@@ -173,8 +182,10 @@ def _mismatches(config: Config) -> Iterator[Problem]:
             f"is {quoted(config.capture)} and has no folder to write to: set gateway.capture_dir"
             " (LOOPTRAP_CAPTURE_DIR, or --capture of serve)",
         )
+    yield from contradictions(config.gateway)
     yield from misrouted(config)
     yield from same_names(config.channels)
+    yield from same_budgets(config.budgets)
     for i, project in enumerate(config.projects):
         for misfit in project.misfits(config.policies):
             yield Problem(f"projects[{i}]", misfit)
@@ -190,16 +201,10 @@ def _misspelt(env: Mapping[str, str]) -> Iterator[str]:
                 yield f"{escaped(name)}: is not a variable{hint}"
 
 
-def _unverified(config: Config) -> Iterator[str]:
-    for i, policy in enumerate(config.policies):
-        for j, rule in enumerate(policy.rules):
-            for name in rule.by:
-                if name.startswith("jwt:"):
-                    yield f"policies[{i}].rules[{j}].by: {name}: unverified claims read as empty"
-    for i, switch in enumerate(config.kill_switches):
-        for name, _ in switch.match:
-            if name.startswith("jwt:"):
-                yield f"kill_switches[{i}].match: {name}: unverified claims read as empty"
+def _undetected(config: Config) -> Iterator[str]:
+    policies = config.policies
+    if any(one.rates for one in policies) and not any(one.rules for one in policies):
+        yield "policies: have rates and no rules, so no loops are detected"
 
 
 def _expired(config: Config, now: datetime) -> Iterator[str]:

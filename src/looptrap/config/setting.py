@@ -17,14 +17,18 @@ from looptrap.config.gateway import (
 )
 from looptrap.config.incident import CHANNEL, INCIDENTS, INDICATORS, TRACES
 from looptrap.config.kind import MEMORY, StorePlace
+from looptrap.config.money import PRICE_FALLBACK, PRICES
 from looptrap.incident.setting import (
     ChannelSettings,
     IncidentSettings,
     IndicatorSettings,
     TraceSettings,
 )
+from looptrap.money.setting import PriceSettings
 from looptrap.policy import preset
+from looptrap.policy.budget import Budget
 from looptrap.policy.policy import KillSwitch, Policy, Project
+from looptrap.policy.setting.budget import BUDGET
 from looptrap.policy.setting.kind import TOKEN
 from looptrap.policy.setting.policy import KILL_SWITCH, PROJECT, TOOL
 from looptrap.policy.tool import ToolRule
@@ -43,6 +47,9 @@ class Config:
     projects: tuple[Project, ...] = ()
     kill_switches: tuple[KillSwitch, ...] = ()
     tools: Mapping[str, ToolRule] = field(default_factory=dict)
+    budgets: tuple[Budget, ...] = ()
+    prices: Mapping[str, PriceSettings] = field(default_factory=dict)
+    price_fallback: PriceSettings | None = None
     session_headers: tuple[str, ...] = ()
     capture: CaptureForm = "off"
     block_status: int = 429
@@ -147,6 +154,14 @@ CONFIG: Table[Config] = Table(
             default={},
             doc="tools with thresholds of their own for what is read from histories",
         ),
+        Field(
+            name="budgets",
+            kind=Listing(BUDGET, "tables", unique="name"),
+            default=(),
+            doc="what calls may cost, whose, and in which time",
+        ),
+        PRICES,
+        PRICE_FALLBACK,
         Field(
             name="incidents",
             kind=INCIDENTS,

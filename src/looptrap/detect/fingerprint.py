@@ -44,7 +44,7 @@ class Fingerprint:
             key=secret[:64],
             person=b"looptrap-%d" % VERSION,
         )
-        self._by = tuple(descriptor(one) if one != "project" else _payer for one in _scoped(by))
+        self._by = tuple(descriptor(one) if one != "project" else payer for one in _scoped(by))
 
     def key(self, call: Call, content: bytes) -> bytes:
         """Return the key under which a store counts calls equal to this one.
@@ -68,7 +68,7 @@ def _scoped(by: Sequence[str]) -> Sequence[str]:
     return by if "caller" in by or "project" in by else ("caller", *by)
 
 
-def _payer(call: Call) -> str:
+def payer(call: Call) -> str:
     """Return the project; a caller without one is a project of its own."""
     request = call.request
     return f"project {request.project}" if request.project else f"caller {request.caller}"

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
+
 from looptrap.call.model import Call
+
+DERIVED = "~"
+"""How the name of a session begins that no client gave."""
 
 END = 100
 """Bytes from either end of a message that tell it from others, beside its length."""
@@ -23,3 +28,14 @@ def opening(call: Call) -> bytes:
     second = memoryview(raws[1])
     sizes = b" %d %d " % (first.nbytes, second.nbytes)
     return b"".join((model, sizes, first[-END:], second[:END], second[-END:]))
+
+
+def session_name(call: Call, secret: bytes) -> str:
+    """Return a name for the session of a call whose client gave none; empty where none is told."""
+    begin = opening(call)
+    return derived(begin, secret) if begin else ""
+
+
+def derived(begin: bytes, secret: bytes) -> str:
+    """Return the name of the session that begins so."""
+    return DERIVED + blake2b(begin, digest_size=8, key=secret[:64]).hexdigest()

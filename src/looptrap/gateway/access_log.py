@@ -9,6 +9,7 @@ from typing import Literal
 
 from looptrap.call.model import Outcome
 from looptrap.gateway.relay import Relay
+from looptrap.incident.saving import usd
 
 Write = Callable[[str], object]
 
@@ -31,9 +32,9 @@ class AccessLog:
         else:
             self._write(" ".join(f"{name}={word(value)}" for name, value in line.items()) + "\n")
 
-    def _fields(self, relay: Relay, outcome: Outcome) -> dict[str, str | int]:
+    def _fields(self, relay: Relay, outcome: Outcome) -> dict[str, str | int | float]:
         request, verdict = relay.call.request, relay.ticket.verdict
-        line: dict[str, str | int] = {
+        line: dict[str, str | int | float] = {
             "time": datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds"),
             "method": request.method,
             "path": request.path,
@@ -48,12 +49,16 @@ class AccessLog:
         }
         if verdict.rule:
             line |= {"rule": verdict.rule, "count": verdict.count}
+        if outcome.cost is not None:
+            line["cost_usd"] = usd(outcome.cost)
+        if outcome.usage.is_estimated:
+            line["estimated"] = 1
         if outcome.cut_off:
             line["cut_off"] = 1
         return {name: value for name, value in line.items() if value != ""}
 
 
-def word(value: str | int) -> str:
+def word(value: str | float) -> str:
     """Return the value so that it stays one word on one line."""
     text = str(value)
     return text if text.isprintable() and " " not in text else json.dumps(text)

@@ -20,6 +20,7 @@ from looptrap.gateway.agreement import Agreed, Agreement, remembered_keys
 from looptrap.gateway.attempt import Dispatch
 from looptrap.gateway.auth import check_exposure, is_loopback
 from looptrap.gateway.capture import Capture
+from looptrap.gateway.claims import Claims
 from looptrap.gateway.handler import Gateway
 from looptrap.gateway.incident import Desk
 from looptrap.gateway.judge import Judge
@@ -37,8 +38,11 @@ from looptrap.wire.pools import Pools
 from looptrap.wire.server import Server
 
 RELOADED = frozenset(
-    ("upstream", "relay_compressed", "decision_status", "decision_token_env", "grace")
-)
+    (
+        "upstream", "relay_compressed", "decision_status", "decision_token_env", "grace",
+        "jwt", "jwt_keys", "jwt_header", "jwt_issuer", "jwt_audience",
+    )
+)  # fmt: skip
 """Settings of the gateway that a reload can change."""
 
 KEPT = (
@@ -81,8 +85,16 @@ class App:
         self.capture = self._new_capture()
         self.tracer = Tracer.of(config.traces, env)
         shared = self.store if isinstance(self.store, RedisStore) else None
-        self.desk = Desk(config, env, secret=self._secret, store=shared, clock=clock)
+        self.desk = Desk(
+            config,
+            env,
+            secret=self._secret,
+            store=shared,
+            estimate=lambda call: self.gateway.runtime.input_cost(call),
+            clock=clock,
+        )
         self.attempts = Dispatch(tell=self.desk.tell, store=shared, wall_clock=clock)
+        self.claims = Claims.under(gateway)
         self.gateway = Gateway(
             self._runtime(config),
             self.pools,
@@ -150,14 +162,18 @@ class App:
 
         Return the settings that changed and take effect only at the next start.
         """
-        self.gateway.runtime = self._runtime(config)
+        claims = Claims.under(config.gateway, self.claims.refused)
+        self.gateway.runtime = self._runtime(config, claims)
+        self.claims = claims
         before, now = asdict(self.config.gateway), asdict(config.gateway)
         self.config = config
         return [name for name in now if now[name] != before[name] and name not in RELOADED]
 
-    def _runtime(self, config: Config) -> Runtime:
+    def _runtime(self, config: Config, claims: Claims | None = None) -> Runtime:
         return Runtime(
             self.agreed.over(config),
+            claims=claims or self.claims,
+            clock=self._clock,
             env=self._env,
             secret=self._secret,
             ring=self.ring,

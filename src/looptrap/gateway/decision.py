@@ -9,7 +9,7 @@ from looptrap.call.read import dialect_of, read
 from looptrap.gateway.answer import Answer
 from looptrap.gateway.auth import Denied, Identity, is_loopback
 from looptrap.gateway.encoding import decoded
-from looptrap.gateway.envelope import DECISION_PATH
+from looptrap.gateway.envelope import DECISION_PATH, Envelope
 from looptrap.gateway.refuse import failure, refusal
 from looptrap.gateway.runtime import Runtime
 from looptrap.guard import Ticket
@@ -48,12 +48,13 @@ def decision(ticket: Ticket, runtime: Runtime, request_id: str) -> Answer:
     """Return 200 when the call may pass, else its refusal; nothing is forwarded."""
     verdict = ticket.verdict
     if not verdict.action.refuses:
-        headers = [*headers_of(verdict, ticket.shadow), (b"X-Request-Id", request_id.encode())]
-        return Answer(200, headers, b"")
+        headers = headers_of(verdict, ticket.shadow, ticket.pace)
+        return Answer(200, [*headers, (b"X-Request-Id", request_id.encode())], b"")
     answer = refusal(
         ticket.call,
         verdict,
         shadow=ticket.shadow,
+        pace=ticket.pace,
         request_id=request_id,
         block_status=runtime.block_status,
     )
@@ -93,6 +94,8 @@ def _request(
     peer: str,
 ) -> Request:
     inbound = runtime.inbound.read(exchange.headers, identity.drop)
+    # The token is the client's own: proxies pass its header on.
+    envelope: Envelope = exchange.state
     path, _, query = target.partition("?")
     return Request(
         method,
@@ -104,6 +107,7 @@ def _request(
         identity.project,
         inbound.session,
         peer,
+        envelope.claims,
         is_retry=inbound.is_retry,
         progress=inbound.progress,
         lacks_body=_lacks_body(exchange, method),

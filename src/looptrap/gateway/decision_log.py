@@ -13,6 +13,7 @@ from typing import Literal
 
 from looptrap.gateway.access_log import word
 from looptrap.incident.model import Sighting
+from looptrap.incident.saving import usd
 
 MOST_WAITING = 10_000
 """Lines that wait to be written; where nobody reads them, more are dropped and counted."""
@@ -70,8 +71,8 @@ class DecisionLog:
         return " ".join(f"{name}={word(value)}" for name, value in fields.items()) + "\n"
 
 
-def _fields(seen: Sighting) -> dict[str, str | int]:
-    line: dict[str, str | int] = {
+def _fields(seen: Sighting) -> dict[str, str | int | float]:
+    line: dict[str, str | int | float] = {
         "time": datetime.fromtimestamp(seen.time, UTC).isoformat(timespec="milliseconds"),
         "decision": seen.action,
         "mode": "shadow" if seen.mode == "shadow" else "",
@@ -87,6 +88,8 @@ def _fields(seen: Sighting) -> dict[str, str | int]:
         "request_id": seen.request_id,
         "message": seen.message,
     }
+    if seen.cost is not None:
+        line["cost_usd"] = usd(seen.cost)
     return {name: value for name, value in line.items() if value != ""}
 
 

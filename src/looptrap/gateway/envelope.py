@@ -8,11 +8,15 @@ forwarded and where to.
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Callable, Mapping
 
 import msgspec
 
 from looptrap.gateway.auth import Authenticator, Denied, Identity, without_key
+from looptrap.gateway.claims import Claims
 from looptrap.gateway.inbound import InboundReader
+from looptrap.gateway.session_limit import session_limit
 from looptrap.wire.exchange import Exchange
 from looptrap.wire.head import Head
 
@@ -43,14 +47,26 @@ class Envelope(msgspec.Struct, frozen=True, gc=False):
     is_retry: bool
     encoding: bytes
     progress: str
+    session_limit: int | None
+    claims: Mapping[str, str]
+    claims_until: float | None
+    """When they have to be looked at anew; None where time changes nothing."""
 
 
 class Envelopes:
     """Opens the envelopes of requests; made anew with the configuration."""
 
-    def __init__(self, authenticator: Authenticator, inbound: InboundReader) -> None:
+    def __init__(
+        self,
+        authenticator: Authenticator,
+        inbound: InboundReader,
+        claims: Claims,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._authenticator = authenticator
         self._inbound = inbound
+        self._claims = claims
+        self._clock = clock
         self._remembered: dict[tuple[Head, str], Envelope] = {}
         self._generation = authenticator.generation
 
@@ -61,7 +77,9 @@ class Envelopes:
             self._remembered.clear()
         key = (exchange.head, exchange.peer)
         envelope = self._remembered.get(key)
-        if envelope is None:
+        if envelope is None or (
+            envelope.claims_until is not None and envelope.claims_until <= self._clock()
+        ):
             envelope = self._open(exchange)
             if len(self._remembered) >= _REMEMBERED:
                 self._remembered.clear()
@@ -75,6 +93,10 @@ class Envelopes:
         if isinstance(identity, Denied):
             denied, identity = identity, NOBODY
         inbound = self._inbound.read(headers, identity.drop)
+        limit = session_limit(inbound.session_limit)
+        if isinstance(limit, Denied):
+            denied, limit = denied or limit, None
+        claims, claims_until = self._claims.of(headers, self._clock())
         path, mark, query = target.partition(b"?")
         if identity.drop_query:
             kept = without_key(query)
@@ -93,6 +115,9 @@ class Envelopes:
             inbound.is_retry,
             inbound.encoding,
             inbound.progress,
+            limit,
+            claims,
+            claims_until,
         )
 
 

@@ -6,13 +6,11 @@ import asyncio
 import time
 from collections.abc import Callable
 from functools import partial
-from itertools import count
-from secrets import token_hex
 from typing import assert_never
 
 from msgspec.structs import replace
 
-from looptrap.call.model import NO_CLAIMS, Call, Outcome, Request
+from looptrap.call.model import Call, Outcome, Request
 from looptrap.call.read import dialect_of, read
 from looptrap.gateway.answer import Answer
 from looptrap.gateway.attempt import Dispatch
@@ -27,10 +25,12 @@ from looptrap.gateway.judge import Judge
 from looptrap.gateway.nudge import nudged
 from looptrap.gateway.refuse import failure, refusal
 from looptrap.gateway.relay import Relay
+from looptrap.gateway.request_id import RequestIds
 from looptrap.gateway.runtime import Runtime
 from looptrap.gateway.stop import final_message
 from looptrap.gateway.trace import Span, Tracer
 from looptrap.guard import Ticket
+from looptrap.money.meters import kept, settled
 from looptrap.policy.action import Action
 from looptrap.policy.decide import is_nudge_due
 from looptrap.policy.header import Headers
@@ -72,8 +72,7 @@ class Gateway:
         self._tracer = tracer
         self.clock = clock
         self._sleepers: set[Relay] = set()
-        self._id_prefix = token_hex(6).encode()
-        self._ids = count(1)
+        self._ids = RequestIds()
 
     # What the wire tells
 
@@ -119,9 +118,10 @@ class Gateway:
                 identity.project,
                 envelope.session,
                 exchange.peer,
-                NO_CLAIMS,
+                envelope.claims,
                 envelope.is_retry,
                 envelope.progress,
+                session_limit=envelope.session_limit,
             )
         )
 
@@ -145,7 +145,7 @@ class Gateway:
         if exchange.is_open:
             exchange.attempt(lambda: then(exchange, ticket))
         else:
-            self._settle(ticket, self._id_for(exchange))
+            self._settle(ticket, self._ids.of(exchange))
 
     def _relay(self, exchange: Exchange, ticket: Ticket, span: Span | None = None) -> None:
         relay = Relay(self, exchange, exchange.state, ticket.call, ticket)
@@ -181,10 +181,12 @@ class Gateway:
 
     def _hold_back(self, relay: Relay) -> None:
         """Forward a throttled call after its delay; when too many wait already, refuse it."""
+        verdict = relay.ticket.verdict
         if len(self._sleepers) >= MOST_SLEEPERS:
-            self._refuse(relay)
+            # What a budget still has room for is not refused for the want of a bed.
+            (self._forward if verdict.reason == "budget_threshold" else self._refuse)(relay)
             return
-        delay = relay.ticket.verdict.delay
+        delay = verdict.delay
         self._sleepers.add(relay)
         relay.sleeper = asyncio.get_running_loop().call_later(delay, self._wake, relay)
 
@@ -218,6 +220,7 @@ class Gateway:
                 relay.call,
                 ticket.verdict,
                 shadow=ticket.shadow,
+                pace=ticket.pace,
                 request_id=self.id_of(relay).decode("latin-1"),
                 block_status=self.runtime.block_status,
             )
@@ -241,22 +244,25 @@ class Gateway:
             status=status,
             code=code,
             message=message,
-            request_id=self._id_for(exchange),
+            request_id=self._ids.of(exchange),
             retry_after=1 if status == 503 else None,
         )
         return answer.headers, answer.body
 
     def _decide(self, exchange: Exchange) -> None:
-        asked = asked_about(exchange, self.runtime, self._id_for(exchange))
+        asked = asked_about(exchange, self.runtime, self._ids.of(exchange))
         if isinstance(asked, Answer):
             exchange.answer(asked.status, asked.headers, asked.body)
         else:
             self._judge(exchange, asked, self._tell)
 
     def _tell(self, exchange: Exchange, ticket: Ticket) -> None:
-        request_id = self._id_for(exchange)
+        request_id = self._ids.of(exchange)
         answer = decision(ticket, self.runtime, request_id)
         exchange.answer(answer.status, answer.headers, answer.body)
+        # What such a call will use is never told here: what was reserved for it counts.
+        self.judge.settle(kept(ticket.holds), self.clock())
+        ticket.holds = ()
         self._settle(ticket, request_id)
 
     # After the answer
@@ -264,6 +270,8 @@ class Gateway:
     def settle(self, relay: Relay, outcome: Outcome | None) -> None:
         """Record what became of a call; None when it never went upstream."""
         ticket = relay.ticket
+        if ticket.holds:
+            self.judge.settle(settled(ticket.holds, outcome), self.clock())
         self.runtime.guard.settle(ticket, outcome, relay.provider, relay.first_byte)
         if self._on_settled is not None:
             self._on_settled(relay, outcome or Outcome(relay.status))
@@ -274,6 +282,8 @@ class Gateway:
 
     def _settle(self, ticket: Ticket, request_id: str) -> None:
         """Record what was decided about a call that this gateway does not forward."""
+        if ticket.holds:
+            self.judge.settle(settled(ticket.holds, None), self.clock())
         self.runtime.guard.settle(ticket)
         if self._desk is not None:
             self._desk.settled(ticket, None, request_id.encode("latin-1"))
@@ -281,14 +291,5 @@ class Gateway:
     def id_of(self, relay: Relay) -> bytes:
         """Return the id of a request: the client's own, or one made when it is first needed."""
         if not relay.request_id:
-            relay.request_id = self._new_id()
+            relay.request_id = self._ids.new()
         return relay.request_id
-
-    def _id_for(self, exchange: Exchange | None) -> str:
-        """Return the id of what never becomes a relay: the client's own, or a new one."""
-        sent = dict(exchange.headers) if exchange is not None else {}
-        return (sent.get(b"x-request-id") or self._new_id()).decode("latin-1")
-
-    def _new_id(self) -> bytes:
-        # Unique without asking for randomness each time.
-        return b"lt-%b-%x" % (self._id_prefix, next(self._ids))

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Sequence
 
 import msgspec
 
-from looptrap.call.header import PROGRESS, RETRY_COUNT, is_retry, session_of
+from looptrap.call.header import PROGRESS, RETRY_COUNT, SESSION_LIMIT, is_retry, session_of
 from looptrap.retry.turn.header import TURN
 from looptrap.wire.fields import HOP_BY_HOP, tokens
 
@@ -31,6 +31,7 @@ class Inbound(msgspec.Struct, gc=False):
     encoding: bytes = b""
     """The body's content encoding; empty when it is none."""
     progress: str = ""
+    session_limit: bytes = b""
 
 
 class InboundReader:
@@ -46,6 +47,7 @@ class InboundReader:
             b"content-encoding": _KEEP_AND_NOTE,
             RETRY_COUNT: _KEEP_AND_NOTE,
             PROGRESS: _NOTE,
+            SESSION_LIMIT: _NOTE,
             # The one header of ours that is not for this gateway alone: an agent behind it may be
             # part of the same turn.
             TURN.lower().encode(): _KEEP,
@@ -95,6 +97,7 @@ class InboundReader:
         inbound.encoding = noted.get(b"content-encoding", b"").lower()
         inbound.is_retry = is_retry(noted)
         inbound.progress = noted.get(PROGRESS, b"").decode("latin-1")
+        inbound.session_limit = noted.get(SESSION_LIMIT, b"")
         listed = tokens(noted.get(b"connection", b"")) - {b"", b"close", b"keep-alive"}
         if listed:
             kept = [one for one in inbound.forwarded if one[0] not in listed]

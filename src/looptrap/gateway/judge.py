@@ -10,7 +10,7 @@ from looptrap.guard.plan import release
 from looptrap.policy.action import Action
 from looptrap.policy.verdict import Verdict
 from looptrap.store.memory import MemoryStore
-from looptrap.store.model import Count, Hit
+from looptrap.store.model import Balance, Count, Settlement
 from looptrap.store.redis import RedisStore
 
 Then = Callable[[Ticket], None]
@@ -47,10 +47,17 @@ class Judge:
         """Judge a call by what all instances count; `then` gets its ticket, once."""
         assert self._shared is not None
         plan = guard.plan(call, now)
-        if plan.hits:
-            _Shared(self._shared, guard, plan, then, self._fails_closed).ask(plan.hits)
+        if plan.hits or plan.metered:
+            _Shared(self._shared, guard, plan, then, self._fails_closed).ask()
         else:
             then(guard.judge(plan, ()))
+
+    def settle(self, settlements: Sequence[Settlement], now: float) -> None:
+        """Put what calls used in place of what was reserved for them."""
+        if self._shared is not None:
+            self._shared.settle(settlements, None)
+        else:
+            self._memory.settle(settlements, now)
 
     async def release(self, fingerprint: str, now: float) -> bool:
         """Let the next call of a fingerprint pass, on all instances; say whether it was known."""
@@ -62,14 +69,16 @@ class Judge:
             return known
         known = await self._shared.release(key)
         if known and after:
-            self._shared.ask(after, None, retry=False, then=lambda _counts, _is_local: None)
+            self._shared.ask(after, None, retry=False, then=lambda *_answer: None)
         return known
 
 
 class _Shared:
     """One call on its way to a shared store and back: once, or twice where something follows."""
 
-    __slots__ = ("_counts", "_fails_closed", "_guard", "_is_local", "_plan", "_store", "_then")
+    __slots__ = (
+        "_balances", "_counts", "_fails_closed", "_guard", "_is_local", "_plan", "_store", "_then",
+    )  # fmt: skip
 
     def __init__(
         self, store: RedisStore, guard: Guard, plan: Plan, then: Then, fails_closed: bool
@@ -80,24 +89,40 @@ class _Shared:
         self._then = then
         self._fails_closed = fails_closed
         self._counts: list[Count] = []
+        self._balances: Sequence[Balance] = ()
         self._is_local = False
 
-    def ask(self, hits: Sequence[Hit]) -> None:
+    def ask(self) -> None:
+        plan = self._plan
+        charges = plan.charges if plan.metered else ()
         # The server's clock: those of the instances differ.
-        retry = self._plan.call.request.is_retry
-        self._store.ask(hits, None, retry=retry, then=self._count)
+        retry = plan.call.request.is_retry
+        self._store.ask(plan.hits, None, retry=retry, then=self._first, charges=charges)
 
-    def _count(self, counts: Sequence[Count], is_local: bool) -> None:
-        plan, guard = self._plan, self._guard
-        is_first = not self._counts
+    def _first(self, counts: Sequence[Count], balances: Sequence[Balance], is_local: bool) -> None:
+        plan = self._plan
         self._counts += counts
-        self._is_local = self._is_local or is_local
-        if is_first and plan.follows and (more := guard.follow(plan, self._counts)):
-            self.ask(more)
-            return
-        ticket = guard.judge(plan, self._counts)
+        self._balances = balances
+        self._is_local = is_local
+        if plan.follows and (more := self._guard.follow(plan, self._counts)):
+            retry = plan.call.request.is_retry
+            self._store.ask(more, None, retry=retry, then=self._second)
+        else:
+            self._judge(is_local)
+
+    def _second(
+        self, counts: Sequence[Count], _balances: Sequence[Balance], is_local: bool
+    ) -> None:
+        self._counts += counts
+        self._judge(is_local or self._is_local)
+
+    def _judge(self, is_alone: bool) -> None:
+        plan = self._plan
+        ticket = self._guard.judge(plan, self._counts, self._balances, is_local=self._is_local)
         if ticket.trips:
             self._store.trip(ticket.trips, None)
-        if self._is_local and self._fails_closed and not ticket.verdict.action.refuses:
+        if is_alone and self._fails_closed and not ticket.verdict.action.refuses:
             ticket.verdict = STORE_UNAVAILABLE
+        if ticket.settlements:
+            self._store.settle(ticket.settlements, None)
         self._then(ticket)

@@ -13,18 +13,26 @@ from looptrap.gateway.answer import Answer, described, encode
 from looptrap.gateway.wording import refused
 from looptrap.policy.action import Action
 from looptrap.policy.header import headers_of
+from looptrap.policy.rate import Pace
 from looptrap.policy.verdict import Reason, Verdict
 
 __all__ = ["Answer", "failure", "refusal"]
 
 CODES: dict[Reason, str] = {
     "loop_detected": "recursive_loop_detected",
+    "budget_exceeded": "budget_exceeded",
+    "rate_limited": "rate_limited",
     "killed": "killed",
     "store_unavailable": "store_unavailable",
 }
 """The `code` under which clients know each reason for a refusal."""
 
-STATUSES: dict[Reason, int] = {"killed": 403, "store_unavailable": 503}
+STATUSES: dict[Reason, int] = {
+    "budget_exceeded": 402,
+    "rate_limited": 429,
+    "killed": 403,
+    "store_unavailable": 503,
+}
 """Reasons with a status of their own; the others have the configured one."""
 
 ANTHROPIC_TYPES = {
@@ -80,7 +88,13 @@ _decode_identified = msgspec.json.Decoder(_Identified).decode
 
 
 def refusal(
-    call: Call, verdict: Verdict, *, shadow: Verdict | None, request_id: str, block_status: int
+    call: Call,
+    verdict: Verdict,
+    *,
+    shadow: Verdict | None,
+    request_id: str,
+    block_status: int,
+    pace: Pace | None = None,
 ) -> Answer:
     """Return the answer to a call that goes no further; a milder verdict becomes a block."""
     code, message = CODES[verdict.reason], refused(verdict)
@@ -96,7 +110,7 @@ def refusal(
     status = STATUSES.get(verdict.reason, block_status)
     fault = _Fault(status, code, verdict.reason, message, detail, RPC_REFUSED)
     blocked = msgspec.structs.replace(verdict, action=Action.BLOCK)
-    headers = described(headers_of(blocked, shadow), call.dialect, request_id)
+    headers = described(headers_of(blocked, shadow, pace), call.dialect, request_id)
     if call.dialect == "mcp":
         # JSON-RPC errors travel under 200: many MCP clients never read the body of another status.
         return Answer(200, headers, encode(_rpc_shape(fault, _rpc_id(call))))

@@ -6,26 +6,25 @@ import asyncio
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from looptrap.call.model import Call, Outcome
 from looptrap.call.usage import NO_USAGE, Usage
 from looptrap.detect.signals.chant import REPEATED
 from looptrap.gateway.answer import Answer
 from looptrap.gateway.attempt import Journey
 from looptrap.gateway.attempt.held import is_encoded
+from looptrap.gateway.bill import Bill
 from looptrap.gateway.cut import ending
 from looptrap.gateway.cut.broken import error_end, is_over
 from looptrap.gateway.envelope import Envelope
 from looptrap.gateway.hearing import Hearing, hearing_of
 from looptrap.gateway.provider import Provider
 from looptrap.gateway.refuse import failure
-from looptrap.gateway.tokens import usage_of
 from looptrap.gateway.trace import Span
 from looptrap.gateway.unanswered import status_and_code
-from looptrap.gateway.usage import UsageReader
 from looptrap.guard import Ticket
-from looptrap.policy.header import headers_of
+from looptrap.money.dollar import in_header
+from looptrap.money.forecast import is_charged
+from looptrap.policy.header import COST, UNPRICED, headers_of
 from looptrap.policy.verdict import Verdict
 from looptrap.wire.exchange import Exchange
 from looptrap.wire.flight import Flight, UpstreamError
@@ -40,19 +39,20 @@ class Relay:
     """Carries one call to its provider and the answer back; the wire's sink for that answer."""
 
     __slots__ = (
+        "_bill",
         "_cutting",
         "_gateway",
         "_hearing",
+        "_is_endless",
         "_is_stream",
         "_latest",
-        "_length",
         "_usage",
-        "_whole",
         "call",
         "envelope",
         "exchange",
         "first_byte",
         "flight",
+        "model",
         "provider",
         "provider_field",
         "request_id",
@@ -72,10 +72,11 @@ class Relay:
         ticket: Ticket,
     ) -> None:
         self._gateway = gateway
-        self._length: int | None = -1  # of an answer that says what it used
-        self._whole = self._latest = b""
+        self._bill: Bill | None = None  # of an answer that costs something
+        self._usage: Usage | None = None  # once it has been read
+        self._latest = b""
+        self._is_endless = False  # as long as it will be is not known
         self._is_stream = False  # of events that can be read
-        self._usage: UsageReader | None = None
         self._hearing: Hearing | None = None
         self._cutting: Verdict | None = None  # until the event that has begun is over
         self.exchange = exchange
@@ -85,6 +86,8 @@ class Relay:
         self.request_id = envelope.request_id
         self.provider = ""
         """Where it was sent; empty before."""
+        self.model = call.model
+        """What was asked for there."""
         self.sent = 0.0
         """When it went to the provider …"""
         self.first_byte: float | None = None
@@ -111,11 +114,12 @@ class Relay:
         self.status = status
         self.first_byte = self._gateway.clock() - self.sent
         headers.append(self.provider_field)
-        headers += headers_of(self.ticket.verdict, self.ticket.shadow)
+        headers += headers_of(self.ticket.verdict, self.ticket.shadow, self.ticket.pace)
         if not _names_request(headers):
             headers.append((b"X-Request-Id", self._gateway.id_of(self)))
-        if self.call.generates and status < 400:
-            self._length = length
+        if is_charged(self.call) and status < 400:
+            self._bill = Bill(self.call, length)
+            self._is_endless = length is None
             is_short = length is not None and length < REPEATED
             if self.call.stream:
                 self._is_stream = length is None and not is_encoded(headers)
@@ -126,13 +130,8 @@ class Relay:
     def on_data(self, chunk: bytes) -> None:
         """Pass body bytes on as they come."""
         self._latest = chunk
-        if self._usage is not None:
-            self._usage.feed(chunk)
-        elif self._length == len(chunk):
-            self._whole = chunk
-        elif self._length != -1:
-            self._usage = UsageReader(self.call.dialect, self.call.stream)
-            self._usage.feed(chunk)
+        if self._bill is not None:
+            self._bill.take(chunk)
         if self._hearing is None:
             self.exchange.write(chunk)
         else:
@@ -143,9 +142,15 @@ class Relay:
         self.exchange.flush()
 
     def on_end(self) -> None:
-        """End the answer, then look at what passed."""
+        """End the answer, then look at what passed; of one that is still here, before."""
         self.flight = None
-        self.exchange.finish()
+        exchange = self.exchange
+        if self._bill is not None and exchange.holds_head:
+            self._usage = usage = self._bill.usage(0)
+            if not usage.is_estimated:
+                cost = self._cost_of(usage)
+                exchange.amend(COST, in_header(cost) if cost is not None else UNPRICED)
+        exchange.finish()
         if self._hearing is not None:
             for text in self._hearing.finish():
                 self._gateway.runtime.guard.hear(self.ticket, text)
@@ -178,9 +183,10 @@ class Relay:
         """Return the time, in seconds since 1970."""
         return self._gateway.clock()
 
-    def leave_for(self, provider: Provider) -> None:
-        """Note that the call goes to a provider now."""
+    def leave_for(self, provider: Provider, model: str | None = None) -> None:
+        """Note that the call goes to a provider now; under another model's name, if need be."""
         self.provider = provider.name
+        self.model = model or self.call.model
         self.provider_field = provider.field
         self.sent = self._gateway.clock()
 
@@ -249,7 +255,7 @@ class Relay:
     def _cut(self, hearing: Hearing) -> bool:
         """End the answer between two events, where that can be done; say whether it was."""
         verdict, self._cutting = self._cutting, None
-        if verdict is None or self._length is not None:
+        if verdict is None or not self._is_endless:
             return False
         end = ending(
             self.call,
@@ -271,21 +277,18 @@ class Relay:
     def _settle(self, *, cut_off: bool) -> None:
         # Exchange, relay and flight name each other: let go, or only the collector frees them.
         self.exchange.state = self.exchange.source = None
-        usage = self._used() or NO_USAGE
-        said = self._hearing.ear.tokens if cut_off and self._hearing is not None else 0
-        if said > usage.output_tokens:
-            usage = replace(usage, output_tokens=said)
-        self._gateway.settle(self, Outcome(self.status, usage, cut_off))
+        usage = NO_USAGE
+        cost: int | None = 0
+        if self._bill is not None:
+            heard = self._hearing.ear.tokens if cut_off and self._hearing is not None else 0
+            usage = self._usage or self._bill.usage(heard)
+            cost = self._cost_of(usage)
+        self._gateway.settle(self, Outcome(self.status, usage, cut_off, cost))
 
-    def _used(self) -> Usage | None:
-        """Return what the provider says the answer used; most answers are one small object."""
-        if self._whole:
-            usage = usage_of(self.call.dialect, self._whole)
-            if usage is not None:
-                return usage
-            self._usage = UsageReader(self.call.dialect, self.call.stream)
-            self._usage.feed(self._whole)
-        return self._usage.finish() if self._usage is not None else None
+    def _cost_of(self, usage: Usage) -> int | None:
+        prices = self._gateway.runtime.prices
+        price = prices.of(self.model, self.provider, self._gateway.clock())
+        return price.cost(usage) if price is not None else None
 
 
 def _names_request(headers: list[tuple[bytes, bytes]]) -> bool:

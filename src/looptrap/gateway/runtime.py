@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
+from looptrap.call.model import Call
+from looptrap.call.usage import Usage
 from looptrap.config import Config
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.auth import Authenticator, projects_by_key
+from looptrap.gateway.bill import BYTES_A_TOKEN
+from looptrap.gateway.claims import Claims
 from looptrap.gateway.envelope import Envelopes
 from looptrap.gateway.inbound import InboundReader
 from looptrap.gateway.keys import KeyRing
 from looptrap.gateway.route import routes_of
 from looptrap.guard import Guard, Tally
+from looptrap.money.forecast import is_charged
+from looptrap.money.price import Prices
 
 
 class Runtime:
@@ -25,14 +31,19 @@ class Runtime:
         secret: bytes,
         ring: KeyRing,
         tally: Tally,
+        claims: Claims,
+        clock: Callable[[], float],
     ) -> None:
         gateway = config.gateway
         self.config = config
+        self.prices = Prices(config.prices, config.price_fallback)
         self.guard = Guard(
             config.policies,
             projects=config.projects,
             kill_switches=config.kill_switches,
             tools=config.tools,
+            budgets=config.budgets,
+            prices=self.prices,
             secret=secret,
             tally=tally,
         )
@@ -43,11 +54,19 @@ class Runtime:
         self.inbound = InboundReader(
             config.session_headers, relay_compressed=gateway.relay_compressed
         )
-        self.envelopes = Envelopes(self.authenticator, self.inbound)
+        self.envelopes = Envelopes(self.authenticator, self.inbound, claims, clock)
         self.block_status = config.block_status
         self.max_decoded = gateway.max_body
         self.decision_status = gateway.decision_status
         self.decision_token = token_of(gateway.decision_token_env, "decision", env).encode()
+
+        self._clock = clock
+
+    def input_cost(self, call: Call) -> int | None:
+        """Return what the input alone of a call would cost, about, in nano-dollars."""
+        price = self.prices.of(call.model, "", self._clock())
+        asked = len(call.request.body) // BYTES_A_TOKEN
+        return price.cost(Usage(asked)) if price is not None and is_charged(call) else None
 
 
 def token_of(variable: str | None, what: str, env: Mapping[str, str]) -> str:

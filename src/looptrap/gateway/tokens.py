@@ -18,6 +18,7 @@ class _Details(msgspec.Struct, gc=False):
     cache_write_tokens: Count | None = None
     reasoning_tokens: Count | None = None
     thinking_tokens: Count | None = None
+    audio_tokens: Count | None = None
 
 
 _NO_DETAILS = _Details()
@@ -38,6 +39,8 @@ class Chat(msgspec.Struct, gc=False):
             asked.cached_tokens or 0,
             said.reasoning_tokens or 0,
             asked.cache_write_tokens or 0,
+            asked.audio_tokens or 0,
+            said.audio_tokens or 0,
         )
 
 
@@ -56,6 +59,8 @@ class Responses(msgspec.Struct, gc=False):
             asked.cached_tokens or 0,
             said.reasoning_tokens or 0,
             asked.cache_write_tokens or 0,
+            asked.audio_tokens or 0,
+            said.audio_tokens or 0,
         )
 
 
@@ -74,22 +79,40 @@ class Anthropic(msgspec.Struct, gc=False):
         return Usage(self.input_tokens + read + written, self.output_tokens, read, thought, written)
 
 
-class Gemini(msgspec.Struct, gc=False, rename="camel"):
+class _Part(msgspec.Struct, gc=False, rename="camel"):
+    modality: str = ""
+    token_count: Count = 0
+
+
+class Gemini(msgspec.Struct, rename="camel"):
     prompt_token_count: Count
     tool_use_prompt_token_count: Count | None = None
     candidates_token_count: Count | None = None
     thoughts_token_count: Count | None = None
     cached_content_token_count: Count | None = None
+    prompt_tokens_details: list[_Part] | None = None
+    candidates_tokens_details: list[_Part] | None = None
 
     def usage(self) -> Usage:
         # Google counts thoughts apart from what the candidates say.
         thought = self.thoughts_token_count or 0
+        asked, said = self.prompt_tokens_details, self.candidates_tokens_details
         return Usage(
             self.prompt_token_count + (self.tool_use_prompt_token_count or 0),
             (self.candidates_token_count or 0) + thought,
             self.cached_content_token_count or 0,
             thought,
+            audio_input_tokens=_audio(asked) if asked else 0,
+            audio_output_tokens=_audio(said) if said else 0,
         )
+
+
+def _audio(parts: list[_Part]) -> int:
+    tokens = 0
+    for part in parts:
+        if part.modality == "AUDIO":
+            tokens += part.token_count
+    return tokens
 
 
 Counts = Chat | Responses | Anthropic | Gemini

@@ -44,7 +44,7 @@ class UsageReader:
             self._turn()
 
     def finish(self) -> Usage | None:
-        """Return what the provider counted last; None where it did not, or where that was cut."""
+        """Return what the provider counted last; None where it did not, or where that was lost."""
         head, tail = self._ends()
         beginning = head or tail
         first = beginning[:16].lstrip()[:1]
@@ -58,8 +58,11 @@ class UsageReader:
             case "openai_responses":
                 return counted(_last(b'"usage"', tail, is_events, inner), Responses)
             case "anthropic":
-                started = _last(b'"usage"', beginning, True, _IN_MESSAGE) if is_events else None
-                return counted(_last(b'"usage"', tail, is_events, top), Anthropic, started)
+                # Also a stream that is cut has said at its start what went in: that is paid for.
+                whole = beginning[: beginning.rfind(b"\n") + 1] if is_events else b""
+                started = _last(b'"usage"', whole, True, _IN_MESSAGE)
+                ended = _last(b'"usage"', tail, is_events, top)
+                return counted(started if ended is None else ended, Anthropic, started)
             case "gemini":
                 return counted(_last(b'"usageMetadata"', tail, is_events, top), Gemini)
             case "mcp" | "http":

@@ -15,7 +15,7 @@ def repeated(verdict: Verdict) -> str:
 
 def refused(verdict: Verdict) -> str:
     """Return why a call is refused; also where a milder verdict had to become a refusal."""
-    if verdict.action is Action.BLOCK:
+    if verdict.action is Action.BLOCK or verdict.reason != "loop_detected":
         return verdict.message
     return (
         f"Blocked: {repeated(verdict)}."
@@ -25,6 +25,8 @@ def refused(verdict: Verdict) -> str:
 
 def ended(verdict: Verdict) -> str:
     """Return the last words of a run that is ended here."""
+    if verdict.reason != "loop_detected":
+        return f"Looptrap ended this run. {verdict.message}"
     return (
         f"Looptrap ended this run because it was going in circles: {repeated(verdict)}."
         " The model was not asked again. Before starting over, change the approach:"

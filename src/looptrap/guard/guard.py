@@ -13,23 +13,26 @@ from typing import Any
 from looptrap.call.body import read_body
 from looptrap.call.header import PROGRESS, SESSION_HEADERS, is_retry, session_of
 from looptrap.call.model import Call, Outcome
-from looptrap.call.usage import NO_USAGE
+from looptrap.call.usage import NO_USAGE, Usage
 from looptrap.detect import near
 from looptrap.detect.fingerprint import Fingerprint
 from looptrap.detect.trajectory import is_fresh
-from looptrap.errors import LoopDetectedError
 from looptrap.guard import judge, plan
 from looptrap.guard.model import Plan, Ticket
 from looptrap.guard.recent import Recent
+from looptrap.guard.refusal import refusal
 from looptrap.guard.tally import Tally
+from looptrap.money.meters import Meters, settled
+from looptrap.money.price import Prices
 from looptrap.policy import preset
+from looptrap.policy.budget import Budget
 from looptrap.policy.policy import KillSwitch, Policy, Project
 from looptrap.policy.switch import Switch
 from looptrap.policy.tool import ToolRule
 from looptrap.policy.verdict import ALLOWED, Verdict
 from looptrap.policy.watch import Binding, Reading
 from looptrap.store.memory import MemoryStore
-from looptrap.store.model import Count, Hit
+from looptrap.store.model import Balance, Count, Hit
 
 
 class Guard:
@@ -42,6 +45,8 @@ class Guard:
         projects: Iterable[Project] = (),
         kill_switches: Iterable[KillSwitch] = (),
         tools: Mapping[str, ToolRule] | None = None,
+        budgets: Iterable[Budget] = (),
+        prices: Prices | None = None,
         secret: bytes | None = None,
         store: MemoryStore | None = None,
         tally: Tally | None = None,
@@ -63,6 +68,14 @@ class Guard:
         self._progress = Fingerprint(key, ("progress",), ("caller", "session"))
         self._session_headers = tuple(name.lower().encode() for name in session_headers)
         self._ends = Recent()
+        budgets = tuple(budgets)
+        is_metered = bool(budgets) or any(policy.rates for policy in policies)
+        if prices is None and is_metered:
+            prices = Prices()
+        self._prices = prices
+        self._meters: Meters | None = None
+        if prices is not None:
+            self._meters = Meters(budgets, policies, secret=key, prices=prices)
         self._lock = Lock()
         self.store = MemoryStore() if store is None else store
         self.tally = Tally() if tally is None else tally
@@ -108,6 +121,8 @@ class Guard:
                 plan.await_progress(planned, reading, self._progress)
             else:
                 plan.read(planned, reading, self._tools, maxsize)
+        if self._meters is not None:
+            planned.metered, planned.now = self._meters.plan(call, now), now
         return planned
 
     def follow(self, planned: Plan, counts: Sequence[Count]) -> Sequence[Hit]:
@@ -124,8 +139,18 @@ class Guard:
             plan.read(planned, planned.reading, self._tools, most)
         return planned.hits[known:]
 
-    def judge(self, planned: Plan, counts: Sequence[Count]) -> Ticket:
-        """Return the severest verdict; on a tie the first rule's."""
+    def judge(
+        self,
+        planned: Plan,
+        counts: Sequence[Count],
+        balances: Sequence[Balance] = (),
+        *,
+        is_local: bool = False,
+    ) -> Ticket:
+        """Return the severest verdict; on a tie the first rule's.
+
+        `is_local` says that this process granted the charges in place of a shared store.
+        """
         ticket = Ticket(planned.call)
         ticket.listening = planned.listening
         ticket.trajectory = planned.trajectory
@@ -142,6 +167,8 @@ class Guard:
             )
         for seen in planned.seen:
             judge.judge_history(ticket, seen, counts)
+        if planned.metered:
+            judge.judge_charges(ticket, planned, balances, is_local)
         return ticket
 
     def hear(self, ticket: Ticket, text: str) -> Verdict | None:
@@ -187,9 +214,12 @@ class Guard:
         counts = store.hit(planned.hits, now, retry=retry)
         if planned.follows and (more := self.follow(planned, counts)):
             counts += store.hit(more, now, retry=retry)
-        ticket = self.judge(planned, counts)
+        balances = store.charge(planned.charges, now) if planned.metered else ()
+        ticket = self.judge(planned, counts, balances)
         if ticket.trips:
             store.trip(ticket.trips, now)
+        if ticket.settlements:
+            store.settle(ticket.settlements, now)
         return ticket
 
     def check(
@@ -203,7 +233,9 @@ class Guard:
         headers: Mapping[str, str] | None = None,
         now: float | None = None,
     ) -> Ticket:
-        """Admit a call about to be made; raise `LoopDetectedError` when it must not be.
+        """Admit a call about to be made; raise when it must not be.
+
+        That is a `LoopDetectedError`, `BudgetExceededError` or `RateLimitedError`.
 
         `request` is what an SDK is about to send (`{"model": …, "messages": […]}`) in any dialect.
         The ticket says what was decided; a `throttle` verdict's `delay` is the caller's to wait.
@@ -221,15 +253,22 @@ class Guard:
             self.settle(ticket)
         verdict = ticket.verdict
         if verdict.action.refuses:
-            raise LoopDetectedError(
-                verdict.message,
-                hit_count=verdict.count,
-                cooldown_seconds=verdict.cooldown_left,
-                fingerprint=verdict.fingerprint,
-                rule=verdict.rule,
-                evidence=verdict.evidence,
-            )
+            raise refusal(verdict)
         return ticket
+
+    def used(self, ticket: Ticket, usage: Usage, now: float | None = None) -> int | None:
+        """Say what an admitted call used; return what that cost, in nano-dollars, if it is known.
+
+        Budgets and rates count it from then on. Until then what was reserved counts, and when
+        nobody says anything, nothing does after a quarter of an hour.
+        """
+        now = time.time() if now is None else now
+        price = self._prices.of(ticket.call.model, "", now) if self._prices is not None else None
+        cost = price.cost(usage) if price is not None else None
+        with self._lock:
+            self.store.settle(settled(ticket.holds, Outcome(200, usage, cost=cost)), now)
+            ticket.holds = ()
+        return cost
 
     def release(self, fingerprint: str, now: float | None = None) -> bool:
         """Let the next call of a fingerprint pass; say whether it was known."""

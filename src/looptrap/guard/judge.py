@@ -1,15 +1,17 @@
-"""Judging: what counts, histories and answers mean to the rules that watch them. Pure."""
+"""Judging: what counts, histories, accounts and answers mean to what watches them. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from looptrap.guard.model import Seen, Ticket
+from looptrap.guard.model import Plan, Seen, Ticket
+from looptrap.money.meter import Meter
+from looptrap.money.meters import Hold, settled
 from looptrap.policy.action import Action
 from looptrap.policy.decide import action_for, counted, verdict_of
 from looptrap.policy.verdict import Verdict
 from looptrap.policy.watch import Watch
-from looptrap.store.model import Count, Trip
+from looptrap.store.model import Balance, Count, Trip
 
 
 def hear(ticket: Ticket, text: str) -> Verdict | None:
@@ -62,9 +64,31 @@ def judge_count(ticket: Ticket, watch: Watch, key: bytes, count: Count, signal: 
     _weigh(ticket, watch, verdict_of(watch, action, key, evidence, left))
 
 
-def _weigh(ticket: Ticket, watch: Watch, verdict: Verdict) -> None:
-    """Keep the severer verdict, in its own column when the watch is in shadow."""
-    if watch.is_shadow:
+def judge_charges(
+    ticket: Ticket, planned: Plan, balances: Sequence[Balance], is_local: bool
+) -> None:
+    """Judge how accounts stand; what was granted to a call that is refused is given back."""
+    holds = []
+    for (meter, charge), balance in zip(planned.metered, balances, strict=True):
+        if balance.is_granted:
+            holds.append(Hold(meter, charge, balance.place, is_local))
+        shown = meter.read(ticket.call, charge, balance, planned.now)
+        if shown.verdict is not None:
+            _weigh(ticket, meter, shown.verdict)
+        if shown.standing is not None:
+            ticket.standings = [*ticket.standings, shown.standing]
+        if shown.pace is not None and not meter.is_shadow:
+            is_tighter = ticket.pace is None or shown.pace.share < ticket.pace.share
+            ticket.pace = shown.pace if is_tighter else ticket.pace
+    if ticket.verdict.action.refuses:
+        ticket.settlements = settled(holds, None)
+    else:
+        ticket.holds = holds
+
+
+def _weigh(ticket: Ticket, by: Watch | Meter, verdict: Verdict) -> None:
+    """Keep the severer verdict, in its own column when what it comes from is in shadow."""
+    if by.is_shadow:
         ticket.shadow = _severer(verdict, ticket.shadow)
     elif verdict.action.severity > ticket.verdict.action.severity:
         ticket.verdict = verdict

@@ -10,9 +10,12 @@ import msgspec
 from looptrap.call.model import Call
 from looptrap.detect.evidence import Evidence
 from looptrap.detect.trajectory import Trajectory
+from looptrap.money.meters import Hold, Metered
+from looptrap.money.standing import Standing
+from looptrap.policy.rate import Pace
 from looptrap.policy.verdict import ALLOWED, Verdict
 from looptrap.policy.watch import Counting, Listening, Reading, Watch
-from looptrap.store.model import Hit, Trip
+from looptrap.store.model import Charge, Hit, Settlement, Trip
 
 
 class Seen(NamedTuple):
@@ -52,9 +55,18 @@ class Plan(msgspec.Struct, gc=False):
     listening: Sequence[Listening] = ()
     trajectory: Trajectory | None = None
     """The history, where there was one to read."""
+    metered: Sequence[Metered] = ()
+    """What budgets and rates ask to be charged …"""
+    now: float = 0.0
+    """… and when."""
     killed: Verdict | None = None
     follows: bool = False
     """Whether the counts may be worth asking once more."""
+
+    @property
+    def charges(self) -> Sequence[Charge]:
+        """What to ask the accounts, in the order of `metered`."""
+        return [one.charge for one in self.metered]
 
 
 class Ticket(msgspec.Struct, gc=False):
@@ -72,3 +84,11 @@ class Ticket(msgspec.Struct, gc=False):
     """The history that was read, as far as it was."""
     heard: Verdict | None = None
     """The severest that they said."""
+    holds: Sequence[Hold] = ()
+    """What budgets and rates were charged, until it is settled."""
+    settlements: Sequence[Settlement] = ()
+    """Charges that this verdict gives back at once."""
+    standings: Sequence[Standing] = ()
+    """Budgets that have come to one of their stages."""
+    pace: Pace | None = None
+    """Of all rates, the one of which the least is left."""

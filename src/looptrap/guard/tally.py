@@ -29,6 +29,7 @@ MOST_KINDS = 2_000
 
 MOST_MODELS = 100
 MOST_PROVIDERS = 100
+MOST_CALLERS = 500
 LONGEST = 128
 """Characters of a model's name that count: clients may send any."""
 
@@ -87,10 +88,35 @@ class Kind(NamedTuple):
     """The provider's; -1 where the request never went to one."""
 
 
+class Used:
+    """What calls used, and what that cost."""
+
+    __slots__ = (
+        "audio_tokens", "cached_tokens", "cost", "estimated", "input_tokens", "output_tokens",
+        "reasoning_tokens", "unpriced",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.input_tokens = 0
+        self.output_tokens = 0
+        self.cached_tokens = 0
+        self.reasoning_tokens = 0
+        self.audio_tokens = 0
+        """Heard and spoken."""
+        self.cost = 0
+        """In nano-dollars, of what has a price."""
+        self.unpriced = 0
+        """Calls that have none."""
+        self.estimated = 0
+        """Calls that were told by their size what they used."""
+
+
 class Tally:
     """Plain counters: what was decided and what became of it."""
 
-    __slots__ = ("decisions", "first_bytes", "requests", "rules", "shadow_rules", "tokens")
+    __slots__ = (
+        "caller_costs", "decisions", "first_bytes", "requests", "rules", "shadow_rules", "used",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         # Lists of numbers: a number in a dictionary would be looked up twice to be added to.
@@ -101,10 +127,12 @@ class Tally:
         self.rules: Counter[tuple[str, str, Action]] = Counter()
         """By policy, rule and action; what was simply allowed is not here."""
         self.shadow_rules: Counter[tuple[str, str, Action]] = Counter()
-        self.tokens: Capped[tuple[str, str], list[int]] = Capped(
-            lambda: [0, 0], MOST_MODELS, (OTHER, OTHER)
+        self.used: Capped[tuple[str, str], Used] = Capped(Used, MOST_MODELS, (OTHER, OTHER))
+        """What calls used, by provider and model."""
+        self.caller_costs: Capped[tuple[str, str], list[int]] = Capped(
+            lambda: [0], MOST_CALLERS, (OTHER, OTHER)
         )
-        """Tokens in and out, by provider and model."""
+        """What calls cost, by caller and project, in nano-dollars."""
         self.decisions = Histogram(DECISION_BOUNDS)
         """How long it took to judge a call, in seconds."""
         self.first_bytes: Capped[str, Histogram] = Capped(
@@ -120,10 +148,24 @@ class Tally:
         self.rules[verdict.policy, verdict.rule, verdict.action] += 1
 
     def count_used(self, call: Call, outcome: Outcome, provider: str) -> None:
-        """Count what a call used."""
-        used = self.tokens[provider, call.model[:LONGEST]]
-        used[0] += outcome.usage.input_tokens
-        used[1] += outcome.usage.output_tokens
+        """Count what a call used, and what that cost."""
+        used, usage, cost = self.used[provider, call.model[:LONGEST]], outcome.usage, outcome.cost
+        used.input_tokens += usage.input_tokens
+        used.output_tokens += usage.output_tokens
+        if usage.cached_tokens:
+            used.cached_tokens += usage.cached_tokens
+        if usage.reasoning_tokens:
+            used.reasoning_tokens += usage.reasoning_tokens
+        if usage.audio_input_tokens or usage.audio_output_tokens:
+            used.audio_tokens += usage.audio_input_tokens + usage.audio_output_tokens
+        if usage.is_estimated:
+            used.estimated += 1
+        if cost is None:
+            used.unpriced += 1
+        elif cost:
+            used.cost += cost
+            request = call.request
+            self.caller_costs[request.caller, request.project][0] += cost
 
     @property
     def verdicts(self) -> Counter[Action]:
@@ -146,9 +188,9 @@ class Tally:
     @property
     def input_tokens(self) -> int:
         """Of all providers and models."""
-        return sum(used[0] for used in self.tokens.values())
+        return sum(used.input_tokens for used in self.used.values())
 
     @property
     def output_tokens(self) -> int:
         """Of all providers and models."""
-        return sum(used[1] for used in self.tokens.values())
+        return sum(used.output_tokens for used in self.used.values())

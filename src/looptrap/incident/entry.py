@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from looptrap.incident.mark import Mark
 from looptrap.incident.model import Described, Event, Incident, Sighting, Step
+from looptrap.incident.saving import cost_a_call
 from looptrap.policy.action import Action
 
 MOST_STEPS = 50
@@ -52,6 +53,17 @@ class Entry:
         return max(part.stage for part in self.parts())
 
     @property
+    def cost_a_call(self) -> float | None:
+        """What a call of it costs, in nano-dollars, by all that is known of it here."""
+        parts = self.parts()
+        return cost_a_call(
+            sum(part.cost for part in parts),
+            sum(part.priced for part in parts),
+            sum(part.estimate for part in parts),
+            sum(part.estimated for part in parts),
+        )
+
+    @property
     def is_alarmed(self) -> bool:
         if self.own is not None and self.own.alarmed is not None:
             return True
@@ -68,13 +80,26 @@ def add(own: Incident, seen: Sighting) -> None:
     own.request_id = seen.request_id
     if is_severer or _severity(seen.action) == _severity(own.action):
         _describe(own, seen)
-    own.input_tokens += seen.input_tokens
-    own.output_tokens += seen.output_tokens
+    _account(own, seen)
     if seen.is_refused:
         own.refused += 1
-        own.saved_tokens += seen.size // BYTES_A_TOKEN
+        own.refused_tokens += seen.size // BYTES_A_TOKEN
         if seen.fingerprint and seen.fingerprint not in own.fingerprints:
             own.fingerprints = [*own.fingerprints[1 - MOST_FINGERPRINTS :], seen.fingerprint]
+
+
+def _account(own: Incident, seen: Sighting) -> None:
+    """Add what a call used and cost, or would have."""
+    if seen.input_tokens or seen.output_tokens:
+        own.answered += 1
+        own.input_tokens += seen.input_tokens
+        own.output_tokens += seen.output_tokens
+    if seen.cost is not None:
+        own.priced += 1
+        own.cost += seen.cost
+    if seen.estimate is not None:
+        own.estimated += 1
+        own.estimate += seen.estimate
 
 
 def _describe(own: Incident, seen: Sighting) -> None:

@@ -119,6 +119,9 @@ def _data(incident: Incident, hits: int, stage: str) -> dict[str, Any]:
         "input_tokens": incident.input_tokens,
         "output_tokens": incident.output_tokens,
         "saved_tokens": incident.saved_tokens,
+        "spent_usd": incident.spent_usd,
+        "saved_usd": incident.saved_usd,
+        "projected_usd_an_hour": incident.projected_usd_an_hour,
     }
     if incident.closed is not None:
         data["closed"] = incident.closed

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from math import fsum
 
 import msgspec
 from msgspec.structs import replace
 
 from looptrap.incident.model import Incident, Step
 from looptrap.policy.action import Action
+
+SUMMED = (
+    "calls", "refused", "input_tokens", "output_tokens", "answered", "cost", "priced",
+    "refused_tokens", "estimate", "estimated",
+)  # fmt: skip
+"""What is simply added; what is told from it is right for all of them together."""
 
 _SEVERITY = {action.value: action.severity for action in Action}
 
@@ -37,21 +42,10 @@ def merged(parts: Sequence[Incident]) -> Incident:
         count=max(part.count for part in parts),
         stage=max(part.stage for part in parts),
         before=max(part.before for part in parts),
-        calls=sum(part.calls for part in parts),
-        refused=sum(part.refused for part in parts),
-        input_tokens=sum(part.input_tokens for part in parts),
-        output_tokens=sum(part.output_tokens for part in parts),
-        saved_tokens=sum(part.saved_tokens for part in parts),
-        spent_usd=_total(part.spent_usd for part in parts),
-        saved_usd=_total(part.saved_usd for part in parts),
+        **{name: sum(getattr(part, name) for part in parts) for name in SUMMED},
         steps=_all_steps(parts, is_closed),
         fingerprints=_latest_last(chain.from_iterable(part.fingerprints for part in parts)),
     )
-
-
-def _total(amounts: Iterable[float | None]) -> float | None:
-    known = [amount for amount in amounts if amount is not None]
-    return fsum(known) if known else None
 
 
 def _all_steps(parts: Sequence[Incident], is_closed: bool) -> list[Step]:

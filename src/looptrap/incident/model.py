@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from looptrap.detect.evidence import Evidence
+from looptrap.incident import saving
 
 EventName = Literal[
     "loop.detected",
@@ -59,8 +60,12 @@ class Sighting(Described, gc=False, kw_only=True):
     input_tokens: int = 0
     """Of a call that passed, as its provider reported."""
     output_tokens: int = 0
+    cost: int | None = None
+    """What a call that passed cost, in nano-dollars; None where no price is known."""
+    estimate: int | None = None
+    """What the input alone of a refused call would have cost, in nano-dollars."""
     size: int = 0
-    """Bytes of the request: what a refused call would have cost is told from it."""
+    """Bytes of the request: what a refused call would have used is told from it."""
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):
@@ -104,15 +109,51 @@ class Incident(Described, kw_only=True, omit_defaults=True):
     """How far it has grown: 0, then 2, 10 and 100 times what it was when people heard of it."""
     input_tokens: int = 0
     output_tokens: int = 0
-    """What calls of it that passed have used."""
-    saved_tokens: int = 0
-    """What refused calls would have used, about."""
-    spent_usd: float | None = None
-    saved_usd: float | None = None
+    """What calls of it that passed have used …"""
+    answered: int = 0
+    """… and how many of them told what they used."""
+    cost: int = 0
+    """What calls that passed have cost, in nano-dollars …"""
+    priced: int = 0
+    """… and how many of them have a price."""
+    # Under this name it was kept before there were prices.
+    refused_tokens: int = msgspec.field(default=0, name="saved_tokens")
+    """What the requests alone of refused calls are, in tokens, about."""
+    estimate: int = 0
+    """What the input of refused calls would have cost, in nano-dollars …"""
+    estimated: int = 0
+    """… and of how many of them that can be said."""
     steps: list[Step] = msgspec.field(default_factory=list)
     """What happened, the latest last; of many, the first and the latest."""
     fingerprints: list[str] = msgspec.field(default_factory=list)
     """What was refused lately, the latest last: what a release has to name."""
+
+    # Told anew each time: only when all parts are added up is it known what a call of it costs.
+
+    @property
+    def spent_usd(self) -> float | None:
+        """What calls that passed have cost; None while none of them has a price."""
+        return saving.usd(self.cost) if self.priced else None
+
+    @property
+    def saved_usd(self) -> float | None:
+        """What refused calls would have cost; None where no price is known."""
+        nano = saving.saved(self.refused, self.cost, self.priced, self.estimate, self.estimated)
+        return None if nano is None else saving.usd(nano)
+
+    @property
+    def saved_tokens(self) -> int:
+        """What refused calls would have used, about."""
+        tokens = self.input_tokens + self.output_tokens
+        return saving.mean(self.refused * tokens, self.answered) or self.refused_tokens
+
+    @property
+    def projected_usd_an_hour(self) -> float | None:
+        """What an hour of it would cost if all its calls passed: a projection, nothing more."""
+        a_call = saving.cost_a_call(self.cost, self.priced, self.estimate, self.estimated)
+        seconds = max(self.last - self.opened, saving.LEAST_SEEN)
+        nano = None if a_call is None else a_call * self.calls / seconds * saving.HOUR
+        return None if nano is None else saving.usd(nano)
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,7 +18,7 @@ class IncidentSettings:
     """Seconds without a further sighting after which an incident is over."""
     keep: float = 90 * DAY
     max_size: int = 1 << 30
-    """Bytes that the history may take; beyond it, the oldest closed incidents go."""
+    """Bytes that the history may take; beyond it, the oldest closed incidents and spending go."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +34,8 @@ class IndicatorSettings:
     """p95 of the time to first byte against its baseline."""
     tokens: float | None = 3.0
     """Tokens of a session against the rolling average of sessions."""
+    burn_rate: float | None = 5.0
+    """Tokens that a session uses a minute against the rolling mean of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

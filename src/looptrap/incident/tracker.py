@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from looptrap.incident.entry import Entry, add, note
 from looptrap.incident.event import detected, escalated, renamed, resolved
 from looptrap.incident.mark import Mark, digest_of, marks_in, marks_of
+from looptrap.incident.merge import merged
 from looptrap.incident.model import Event, Incident, Sighting, Step
 
 STAGES = (2, 10, 100)
@@ -44,6 +45,8 @@ class Tracker:
         most_open: int = MOST_OPEN,
     ) -> None:
         self.opened = 0
+        self.saved = 0
+        """What each refused call would have cost, as known when it was refused: nano-dollars."""
         self._instance = instance
         self._quiet = quiet
         self._new_id = new_id
@@ -72,6 +75,8 @@ class Tracker:
         if entry.own is None:
             entry.own = self._begin(key, entry, seen)
         add(entry.own, seen)
+        if seen.is_refused:
+            self.saved += round(entry.cost_a_call or 0)
         self._touch(entry, entry.own)
         told = self._tell(entry, entry.own, seen)
         if len(self._entries) > self._most_open:
@@ -184,14 +189,14 @@ class Tracker:
         hits, events = entry.hits, []
         if not is_alarmed:
             own.alarmed, own.threshold = seen.time, seen.threshold
-            events = [detected(own, hits)] if self._is_heard else []
+            events = [detected(merged(entry.parts()), hits)] if self._is_heard else []
         times = hits // max(own.threshold, 1)
         stage = max([one for one in STAGES if one <= times], default=0)
         if stage > entry.stage:
             own.stage = stage
             note(own, Step(seen.time, f"stage {stage}", seen.rule, hits))
             if is_alarmed and self._is_heard:
-                events = [escalated(own, hits)]
+                events = [escalated(merged(entry.parts()), hits)]
         if entry.is_settled:
             return events
         entry.waiting += events

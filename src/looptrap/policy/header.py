@@ -5,21 +5,27 @@ from __future__ import annotations
 from math import ceil
 
 from looptrap.policy.action import Action
+from looptrap.policy.rate import Pace
 from looptrap.policy.verdict import ALLOWED, Verdict
 
 LONGEST_RETRY_AFTER = 60
 
-PASSING = frozenset(("store_unavailable",))
+PASSING = frozenset(("rate_limited", "store_unavailable"))
 """Reasons that pass by themselves: the same call may be sent again."""
+
+COST = b"X-Looptrap-Cost-Usd"
+UNPRICED = b"unpriced"
 
 Headers = list[tuple[bytes, bytes]]
 
 _ALLOW: Headers = [(b"X-Looptrap-Verdict", b"allow")]
 
 
-def headers_of(verdict: Verdict, shadow: Verdict | None = None) -> Headers:
+def headers_of(
+    verdict: Verdict, shadow: Verdict | None = None, pace: Pace | None = None
+) -> Headers:
     """Return the headers that tell a client what was decided, and what shadow mode would have."""
-    if verdict is ALLOWED and shadow is None:
+    if verdict is ALLOWED and shadow is None and pace is None:
         return _ALLOW
     headers = [(b"X-Looptrap-Verdict", verdict.action.value.encode())]
     if verdict.action is not Action.ALLOW:
@@ -31,7 +37,13 @@ def headers_of(verdict: Verdict, shadow: Verdict | None = None) -> Headers:
     if verdict.action is Action.THROTTLE:
         headers.append((b"X-Looptrap-Delay-Ms", _milliseconds(verdict.delay)))
     if verdict.action.refuses:
-        headers += refusal_headers(verdict)
+        headers += [*refusal_headers(verdict), (COST, b"0")]
+    if pace is not None:
+        headers += [
+            (b"RateLimit-Limit", b"%d" % pace.limit),
+            (b"RateLimit-Remaining", b"%d" % pace.remaining),
+            (b"RateLimit-Reset", b"%d" % ceil(pace.reset)),
+        ]
     if shadow is not None:
         headers.append((b"X-Looptrap-Shadow", shadow.action.value.encode()))
     if "fairvisor" in verdict.compat:
@@ -50,8 +62,9 @@ def retry_after(verdict: Verdict) -> int | None:
 
 def refusal_headers(verdict: Verdict) -> Headers:
     """Return the headers that keep SDKs from sending a refused call again, or say when to."""
-    headers = [(b"x-should-retry", b"false")] if verdict.reason not in PASSING else []
     seconds = retry_after(verdict)
+    passes = verdict.reason in PASSING and seconds is not None
+    headers = [(b"x-should-retry", b"false")] if not passes else []
     if seconds is not None:
         headers.insert(0, (b"Retry-After", b"%d" % seconds))
     return headers

@@ -9,6 +9,7 @@ from typing import Literal
 
 from looptrap.errors import ConfigError
 from looptrap.policy.action import Action
+from looptrap.policy.rate import Rate
 from looptrap.policy.rule import Rule
 
 Mode = Literal["enforce", "shadow"]
@@ -32,12 +33,13 @@ class Selector:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """Ordered rules, whom and what they bind, and whether they act or only watch."""
+    """Ordered rules and rates, whom and what they bind, and whether they act or only watch."""
 
     name: str
     mode: Mode = "enforce"
     select: Selector = field(default_factory=Selector)
     rules: tuple[Rule, ...] = ()
+    rates: tuple[Rate, ...] = ()
     compat: tuple[Compat, ...] = ()
     """Systems whose own answer headers are sent beside ours."""
 

@@ -10,7 +10,15 @@ from looptrap.detect.evidence import Evidence
 from looptrap.policy.action import Action
 from looptrap.policy.policy import Compat
 
-Reason = Literal["", "loop_detected", "killed", "store_unavailable"]
+Reason = Literal[
+    "",
+    "loop_detected",
+    "budget_threshold",
+    "budget_exceeded",
+    "rate_limited",
+    "killed",
+    "store_unavailable",
+]
 
 
 class Verdict(msgspec.Struct, frozen=True, gc=False, kw_only=True):

@@ -10,6 +10,7 @@ import msgspec
 
 from looptrap.call.captured import HISTORIES, History, Line, Recent, call_of
 from looptrap.call.content import UNREADABLE
+from looptrap.call.model import Call
 from looptrap.detect.stand_in import read_stand_in, size_of
 from looptrap.errors import CallError
 from looptrap.guard import Guard
@@ -31,14 +32,20 @@ class CapturedRun:
         "_saved_bytes",
         "_saved_calls",
         "_sizes",
+        "began",
         "id",
         "is_over",
+        "model",
+        "project",
         "raws",
         "tools",
     )
 
     def __init__(self, name: str) -> None:
         self.id = name
+        self.began = 0.0
+        """When its first call came that was judged; the model and project are that call's."""
+        self.model = self.project = ""
         self.raws: list[msgspec.Raw] = []
         self.tools: tuple[str, ...] = ()
         self.is_over = False
@@ -59,13 +66,23 @@ class CapturedRun:
         if line.tools is not None:
             self.tools = line.tools
 
-    def play(self, line: Line, guard: Guard, now: float) -> None:
-        """Judge the call of the line that was just taken."""
+    def call(self, line: Line) -> Call:
+        """Return the call of the line that was just taken; good until the next is."""
         history = HISTORIES[line.dialect]
         if line.form == "digests":
             history = History(read_stand_in, scattered=history.scattered)
-        verdict = guard.admit(call_of(line, self.raws, self.tools, history), now).verdict
-        self._course.add(verdict)
+        return call_of(line, self.raws, self.tools, history)
+
+    @property
+    def calls(self) -> int:
+        """How many calls were judged so far."""
+        return self._course.calls
+
+    def play(self, line: Line, guard: Guard, now: float) -> None:
+        """Judge the call of the line that was just taken."""
+        if not self.calls:
+            self.began, self.model, self.project = line.t, line.model, line.project
+        self._course.add(guard.admit(self.call(line), now).verdict)
         if self._course.worst.action.refuses:
             self._saved_calls += 1
             self._saved_bytes += sum(self._sizes)
@@ -79,7 +96,7 @@ class CapturedRun:
         """Return what became of the run."""
         return self._course.result(
             self.id,
-            calls=self._course.calls,
+            calls=self.calls,
             saved_calls=self._saved_calls,
             saved_bytes=self._saved_bytes,
         )
@@ -93,15 +110,20 @@ class CapturePlayer:
         policies: Sequence[Policy],
         tools: Tools | None = None,
         projects: Sequence[Project] = (),
+        *,
+        since: float = 0.0,
     ) -> None:
+        """What was captured before `since` is read, as later calls lean on it, but not judged."""
+        self._since = since
         self._guard = guard_of(policies, tools, projects)
-        self._now = 0.0
+        self.now = 0.0
+        """When the latest call came that was read."""
         self._open: Recent[CapturedRun] = Recent(CapturedRun.end)
         self._untold: deque[CapturedRun] = deque()
 
     def play(self, text: bytes) -> None:
         """Judge one captured call; raises CallError for what is none."""
-        line = _read(text)
+        line = read_line(text)
         run = self._open.find(line.run, line.t)
         is_new = run is None
         if run is None:
@@ -109,23 +131,35 @@ class CapturePlayer:
         run.take(line)
         if is_new:
             self._untold.append(run)
-        self._now = max(self._now, line.t)  # several processes may have written at once
-        run.play(line, self._guard, self._now)
+        self.now = max(self.now, line.t)  # several processes may have written at once
+        if line.t >= self._since:
+            run.play(line, self._guard, self.now)
         size = sum(memoryview(raw).nbytes for raw in run.raws)
         self._open.keep(line.run, line.t, size, run)
 
     def ended(self) -> Iterator[Result]:
         """Yield the runs that are over, up to the first that is not."""
+        return (run.result() for run in self.ended_runs())
+
+    def ended_runs(self) -> Iterator[CapturedRun]:
+        """Yield the same runs as they are; those without a call that was judged are passed over."""
         while self._untold and self._untold[0].is_over:
-            yield self._untold.popleft().result()
+            run = self._untold.popleft()
+            if run.calls:
+                yield run
+
+    def end(self) -> None:
+        """End all runs: nothing more will come."""
+        self._open.clear()
 
     def finish(self) -> Iterator[Result]:
         """End all runs, and yield them."""
-        self._open.clear()
+        self.end()
         return self.ended()
 
 
-def _read(text: bytes) -> Line:
+def read_line(text: bytes) -> Line:
+    """Read a captured call; raises CallError for what is none."""
     try:
         line = _decode(text)
     except UNREADABLE as error:

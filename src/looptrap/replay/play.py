@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from looptrap.call.model import Call
 from looptrap.guard import Guard, Ticket
 from looptrap.policy.action import Action
 from looptrap.policy.policy import Policy, Project
@@ -82,12 +83,18 @@ def verdicts(run: Run, policies: Iterable[Policy], tools: Tools | None = None) -
     """
     guard = guard_of(policies, tools)
     for end, now in zip(run.ends, run.times, strict=True):
-        ticket = guard.admit(run.request(end), now)
-        if ticket.listening and end < len(run.messages):
-            _hear(guard, ticket, run.messages[end].text)
-        heard = ticket.heard
-        is_severer = heard is not None and heard.action.severity > ticket.verdict.action.severity
-        yield heard if heard is not None and is_severer else ticket.verdict
+        answer = run.messages[end].text if end < len(run.messages) else ""
+        yield decide(guard, run.request(end), now, answer)
+
+
+def decide(guard: Guard, call: Call, now: float, answer: str) -> Verdict:
+    """Judge a call, and its answer where that is known; return the severer verdict."""
+    ticket = guard.admit(call, now)
+    if ticket.listening and answer:
+        _hear(guard, ticket, answer)
+    heard = ticket.heard
+    is_severer = heard is not None and heard.action.severity > ticket.verdict.action.severity
+    return heard if heard is not None and is_severer else ticket.verdict
 
 
 def _hear(guard: Guard, ticket: Ticket, text: str) -> None:

@@ -58,7 +58,7 @@ class Run:
     def __init__(self, name: str, whole: Call, judged: Judged | None = None) -> None:
         self.id = name
         self.judged = judged
-        self.whole = _remembering(whole)
+        self.whole = remembering(whole)
         """The run as one request, its last answer included."""
         self.messages: list[Message] = self.whole.messages
         self.turns = [i for i, one in enumerate(self.messages) if one.role == "assistant"]
@@ -84,6 +84,11 @@ class Run:
         """Return the bytes of the assistant's message of that turn."""
         place = self.turns[turn]
         return self._bytes_before[place + 1] - self._bytes_before[place]
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether a message says when it was made."""
+        return any(_time(raw) is not None for raw in self.whole.raws)
 
     @cached_property
     def times(self) -> list[float]:
@@ -140,7 +145,7 @@ def _decoded(line: bytes) -> tuple[_Line, bytes]:
         return _decode_line(line), line
 
 
-def _remembering(whole: Call) -> Call:
+def remembering(whole: Call) -> Call:
     """Return a call that reads each message once, however many requests carry it."""
     read = whole.read
     assert read is not None  # every dialect that is replayed has one

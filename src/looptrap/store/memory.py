@@ -2,61 +2,32 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from array import array
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Sequence
 from itertools import islice
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from looptrap.detect.window import HIT_LIMIT, Window, WindowKind
-from looptrap.store.model import MARKS, RETRY_ALLOWANCE, Count, Hit, Trip
+from looptrap.store.account import Accounts
+from looptrap.store.model import (
+    MARKS,
+    RETRY_ALLOWANCE,
+    Balance,
+    Charge,
+    Count,
+    Hit,
+    Settlement,
+    Trip,
+)
+from looptrap.store.shelf import EXPIRY_BATCH, Seen, Shelf
 
 MAX_FINGERPRINTS = 1_000_000
 
-EXPIRY_BATCH = 64
-"""At most so many stale keys are dropped at once, so that no call pays for all of them."""
 
-Seen = TypeVar("Seen")
-
-
-class _Shelf(ABC, Generic[Seen]):
-    """All keys of one window; those whose window ends first stand in front."""
-
-    __slots__ = ("_look_again", "entries", "seconds")
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        self.entries: OrderedDict[bytes, Seen] = OrderedDict()
-        self._look_again = 0.0  # no key expires before
-
-    @abstractmethod
-    def since(self, seen: Seen) -> float:
-        """Return the time from which the window's seconds run out."""
-
-    def oldest(self) -> float:
-        """Return `since` of the key in front."""
-        return self.since(next(iter(self.entries.values())))
-
-    def expire(self, now: float) -> None:
-        """Drop stale keys from the front."""
-        stale: list[bytes] = []
-        self._look_again = now + self.seconds
-        for key, seen in self.entries.items():
-            end = self.since(seen) + self.seconds
-            if end > now:
-                self._look_again = end
-                break
-            if len(stale) == EXPIRY_BATCH:
-                self._look_again = now
-                break
-            stale.append(key)
-        for key in stale:
-            del self.entries[key]
-
-
-class _Counts(_Shelf[Seen]):
+class _Counts(Shelf[Seen]):
     """Keys that are counted."""
 
     __slots__ = ()
@@ -143,7 +114,7 @@ class _Refreshed(_Fixed):
         return count
 
 
-class _Marks(_Shelf["tuple[float, dict[bytes, None]]"]):
+class _Marks(Shelf["tuple[float, dict[bytes, None]]"]):
     """The latest hit and what is remembered under the key, in the order it was last seen."""
 
     __slots__ = ()
@@ -192,14 +163,15 @@ class MemoryStore:
         self.evicted = 0
         """Keys dropped before their time because the store was full."""
         self._room = max_fingerprints
-        self._all: list[_Shelf[Any]] = []
+        self._all: list[Shelf[Any]] = []
         self._counts: dict[Window, _Counts[Any]] = {}
         self._retries: dict[Window, _Counts[Any]] = {}
         self._marks: dict[float, _Marks] = {}
         self._cooldowns: OrderedDict[bytes, _Cooldown] = OrderedDict()
+        self.accounts = Accounts(max_fingerprints)
 
     def __len__(self) -> int:
-        """Return how many keys are tracked."""
+        """Return how many keys are tracked; accounts are not among them."""
         size = len(self._cooldowns)
         for shelf in self._all:
             size += len(shelf.entries)
@@ -249,7 +221,15 @@ class MemoryStore:
         known = self._cooldowns.pop(key, None) is not None
         for shelf in self._all:
             known = shelf.entries.pop(key, None) is not None or known
-        return known
+        return self.accounts.release(key) or known
+
+    def charge(self, charges: Sequence[Charge], now: float) -> list[Balance]:
+        """Take each amount from its account where there is room for it, and say how that stands."""
+        return self.accounts.charge(charges, now)
+
+    def settle(self, settlements: Sequence[Settlement], now: float) -> None:
+        """Put what was used in place of what was reserved."""
+        self.accounts.settle(settlements, now)
 
     def _open(self, shelves: dict[Window, _Counts[Any]], window: Window) -> _Counts[Any]:
         shelf = shelves[window] = _COUNTS[window.kind](window.seconds)

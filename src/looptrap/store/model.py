@@ -1,4 +1,4 @@
-"""The contract of a store: it counts hits and remembers cooldowns; it decides nothing."""
+"""The contract of a store: it counts hits, keeps accounts and remembers cooldowns."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Charge(msgspec.Struct, frozen=True, gc=False):
     limit: int
     """What all that is taken may come to."""
     seconds: float
-    """How long until all of it is there again; 0: never."""
+    """How long until all of it is there again; 0: never, and then it cannot leak."""
     leaks: bool = False
     """Whether it comes back evenly, as in a bucket that leaks, and what was taken is gone at once;
     else it comes back all together at the end of each period (these begin at multiples of
@@ -97,9 +97,14 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
     is_local: bool = False
     """Whether this process granted it, a shared store having been away."""
 
+    @property
+    def unreserved(self) -> Settlement:
+        """The same for a store that does not hold the reservation: only what was used counts."""
+        return Settlement(msgspec.structs.replace(self.charge, amount=0), 0, self.actual)
+
 
 class Store(Protocol):
-    """Counts hits, keeps accounts, remembers cooldowns; a shared one answers later, no otherwise."""
+    """Counts hits, keeps accounts, remembers cooldowns; a shared one says the same, later."""
 
     def hit(self, hits: Sequence[Hit], now: float, *, retry: bool = False) -> Sequence[Count]:
         """Record all hits of one call and return their counts, in order.

@@ -47,6 +47,7 @@ class Exchange:
     """One request and its one answer; calls after the client went away do nothing."""
 
     __slots__ = (
+        "_begun",
         "_chunked",
         "_connection",
         "_held",
@@ -67,6 +68,7 @@ class Exchange:
 
     # Set by `begin` only: most answers are complete ones and never need them.
     _held: list[bytes]
+    _begun: bytes
     _chunked: bool
     _missing: int | None
     _silent: bool
@@ -148,11 +150,22 @@ class Exchange:
             own = (b"Transfer-Encoding: chunked", *own)
         elif length is not None and status != 204:
             own = (b"Content-Length: %d" % length, *own)
-        self._held = [encode_head(status, reason, headers, *own)]
+        self._begun = encode_head(status, reason, headers, *own)
+        self._held = [self._begun]
         self._silent = silent
         self._chunked = chunked
         self._missing = None if silent else length
         self.started = True
+
+    @property
+    def holds_head(self) -> bool:
+        """Is the head of an answer that has begun still here?"""
+        return self.started and bool(self._held) and self._held[0] is self._begun
+
+    def amend(self, name: bytes, value: bytes) -> None:
+        """Add a header to an answer that has begun, while its head is still here."""
+        if self.holds_head:
+            self._begun = self._held[0] = b"%b%b: %b\r\n\r\n" % (self._begun[:-2], name, value)
 
     def write(self, chunk: bytes) -> None:
         """Add to the answer's body; sent by `flush`."""

@@ -11,6 +11,7 @@ from typing import get_args
 import pytest
 from tests.incident.alert.delivering import PATIENCE
 from tests.incident.alert.delivering import event as some_event
+from tests.incident.test_budget import standing
 
 from looptrap.detect.evidence import Evidence
 from looptrap.gateway.attempt.event import breaker_opened
@@ -18,6 +19,7 @@ from looptrap.incident import event
 from looptrap.incident.alert.channel import channels_of
 from looptrap.incident.alert.failure import DeliveryError
 from looptrap.incident.alert.message import webhook_body
+from looptrap.incident.budget import budget_reached
 from looptrap.incident.indicator import Indicators, Observation
 from looptrap.incident.model import EventName, Incident
 from looptrap.incident.setting import ChannelSettings, IndicatorSettings
@@ -64,6 +66,7 @@ def shape(value):
     "one",
     [
         event.detected(incident(), 6),
+        budget_reached(standing(), time=5.0, project="research", request_id="req-7"),
         event.store_degraded(5.0),
         fired(),
         breaker_opened(Key("anthropic"), 60.0, 5.0),

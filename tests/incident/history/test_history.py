@@ -12,7 +12,7 @@ from looptrap.incident.merge import merged
 
 
 def test_an_incident_is_read_as_it_was_put(history):
-    put = incident(7, closed=NOON + 9, alarmed=NOON, saved_usd=0.5, fingerprints=["f"])
+    put = incident(7, closed=NOON + 9, alarmed=NOON, cost=7, priced=1, fingerprints=["f"])
     history.put([put])
     assert history.incident("00000007") == put
 

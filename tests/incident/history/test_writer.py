@@ -213,7 +213,7 @@ def test_what_cannot_be_written_in_the_end_is_counted(file, caplog):
     running.start()
     running.stop()
     assert running.lost == 2
-    assert "ends without 2 incidents and events" in caplog.text
+    assert "ends without 2 incidents, events and sums" in caplog.text
 
 
 def test_a_writer_that_never_started_can_be_stopped(file):

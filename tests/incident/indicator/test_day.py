@@ -3,7 +3,16 @@
 from random import Random
 
 import pytest
-from tests.incident.indicator.traffic import HOUR, PANE, START, WINDOW, day, fired, session
+from tests.incident.indicator.traffic import (
+    HOUR,
+    PANE,
+    START,
+    WINDOW,
+    day,
+    fired,
+    marathon,
+    session,
+)
 
 from looptrap.incident.indicator import Indicators, Observation
 from looptrap.incident.setting import IndicatorSettings
@@ -60,6 +69,19 @@ def hungry_session(calls, hours):
     return sorted(calls + more)
 
 
+def burning_session(calls, hours):
+    """One session begins to use eight times what it did, a quarter of an hour after it began."""
+    more = []
+    for begin, _ in hours:
+        planted = START + begin * HOUR
+        run = marathon(Random(7), f"burning-{begin}", planted - 900, minutes=21, project="pilot")
+        more += [
+            call._replace(input_tokens=call.input_tokens * 8) if call.time >= planted else call
+            for call in run
+        ]
+    return sorted(calls + more)
+
+
 def test_a_normal_day_fires_nothing(normal):
     assert len(normal) > 200_000
     indicators = Indicators(IndicatorSettings())
@@ -84,6 +106,7 @@ def test_a_normal_day_fires_nothing(normal):
             id="a model takes its time",
         ),
         pytest.param("tokens", hungry_session, {"project": "coding"}, id="a session swallows ten"),
+        pytest.param("burn_rate", burning_session, {"project": "pilot"}, id="a session burns up"),
     ],
 )
 def test_trouble_fires_within_its_window_once_and_again_when_it_returns(
@@ -111,6 +134,7 @@ def test_all_troubles_of_one_day_are_told_apart(normal):
     calls = slow_provider(calls, [(11, 11.5)])
     calls = busy_turns(calls, [(14, 14.5)])
     calls = hungry_session(calls, [(17, 17.5)])
+    calls = burning_session(calls, [(19, 19.5)])
     events = fired(Indicators(IndicatorSettings()), calls)
     named = [event.data["indicator"] for event in events]
-    assert named == ["tool_errors", "latency", "tool_calls", "tokens"]
+    assert named == ["tool_errors", "latency", "tool_calls", "tokens", "burn_rate"]

@@ -12,7 +12,7 @@ from looptrap.incident.indicator.session import MOST as MOST_SESSIONS
 from looptrap.incident.indicator.tool_error import MOST as MOST_CALLERS
 from looptrap.incident.setting import IndicatorSettings
 
-OFF = {"tool_errors": None, "tool_calls": None, "latency": None, "tokens": None}
+OFF = dict.fromkeys(["tool_errors", "tool_calls", "latency", "tokens", "burn_rate"])
 
 
 def only(**settings):
@@ -291,3 +291,59 @@ def test_no_scope_is_told_of_twice_within_an_hour(calls):
         key = (event.data["indicator"], *sorted(scope.items()), event.data["scopes"] > 1)
         assert event.time - latest.get(key, -HOUR) >= HOUR
         latest[key] = event.time
+
+
+def minutes(*tokens, start=START, session="run-1", caller="alice"):
+    """Return a call every 10 seconds that together use so many tokens each minute."""
+    return [
+        Observation(
+            start + 60 * n + 10 * k, caller, "", session, "m", "x", 200, None, used // 6,
+            turn_calls=-1,
+        )
+        for n, used in enumerate(tokens)
+        for k in range(6)
+    ]  # fmt: skip
+
+
+class TestBurnRate:
+    @pytest.mark.parametrize(
+        ("before", "burst", "fires"),
+        [
+            pytest.param([60_000] * 12, [480_000] * 2, True, id="eight times, for two minutes"),
+            pytest.param([60_000] * 12, [480_000, 60_000], False, id="a burst of one minute"),
+            pytest.param([60_000] * 12, [270_000] * 3, False, id="less than five times"),
+            pytest.param([60_000] * 8, [480_000] * 2, False, id="known for too short a time"),
+            pytest.param([1_200] * 12, [9_600] * 3, False, id="too little to matter"),
+        ],
+    )
+    def test_it_fires_when_a_session_leaves_its_own_mean_behind(self, before, burst, fires):
+        events = fired(only(burn_rate=5.0), minutes(*before, *burst))
+        assert [event.data["indicator"] for event in events] == ["burn_rate"] * fires
+
+    def test_it_says_how_fast_and_how_fast_it_was(self):
+        (event,) = fired(only(burn_rate=5.0), minutes(*[60_000] * 12, *[480_000] * 2))
+        assert event.data["scope"] == {"caller": "alice", "session": "run-1"}
+        assert "times its mean of 60,000" in event.data["explanation"]
+
+    def test_a_history_that_grows_is_normal(self):
+        growing = [10_000 + 5_000 * n for n in range(90)]
+        indicators = only(burn_rate=5.0)
+        assert fired(indicators, minutes(*growing)) == []
+
+    def test_rests_do_not_count(self):
+        calls = minutes(*[60_000] * 6)
+        calls += minutes(*[60_000] * 6, start=START + 600)
+        calls += minutes(*[480_000] * 2, start=START + 1_200)
+        assert len(fired(only(burn_rate=5.0), calls)) == 1
+
+    def test_it_is_told_once_and_is_over_when_the_session_is(self):
+        indicators = only(burn_rate=5.0)
+        calls = minutes(*[60_000] * 12, *[480_000] * 4)
+        events = fired(indicators, calls, until=START + 3 * HOUR)
+        assert len(events) == 1
+        assert indicators.gauges["burn_rate"] == (0.0, False)
+
+    def test_what_goes_on_is_the_new_normal(self):
+        indicators = only(burn_rate=5.0)
+        fired(indicators, minutes(*[60_000] * 12, *[480_000] * 30))
+        assert indicators.gauges["burn_rate"][1] is False

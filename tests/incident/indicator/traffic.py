@@ -44,6 +44,18 @@ def session(rng, name, caller, project, start, *, model=("openai", "gpt-5.3"), t
         time += rng.uniform(5, 60)
 
 
+def marathon(rng, name, start, *, minutes=None, caller="dave", project="nightly"):
+    """Yield the calls of a long run whose history grows with every call, with rests in between."""
+    time, history = start, rng.randint(3_000, 8_000)
+    end = start + 60 * (minutes or rng.uniform(30, 50))
+    while time < end:
+        yield Observation(
+            time, caller, project, name, "gpt-5.3", "openai", 200, 1.0, history, 300, turn_calls=-1
+        )
+        history += rng.randint(100, 900)
+        time += 1 + rng.expovariate(1 / 9) + (rng.uniform(20, 90) if rng.random() < 0.08 else 0)
+
+
 def day(seed=1, days=1.0, most_a_minute=14.0):
     """Return the calls of a day with its night, bursts at ten and at three, and a new model."""
     rng, calls, number = Random(seed), [], 0
@@ -60,6 +72,8 @@ def day(seed=1, days=1.0, most_a_minute=14.0):
             model = ("anthropic", "claude-opus-5")  # another, and slower or not: it is new
         number += 1
         calls += session(rng, f"run-{number}", caller, team, time, model=model)
+    for number in range(int(40 * days)):
+        calls += marathon(rng, f"marathon-{number}", START + days * DAY * number / 40)
     return sorted(calls)
 
 

@@ -66,7 +66,7 @@ async def test_every_kind_of_ask_can_share_a_command(valkey, connect):
     answered = []
     store.trip([Trip(k, 30, 2)], 1000.0)
     for hits in (marked[:1], []):
-        store.ask(hits, 1000.0, retry=True, then=lambda counts, _: answered.append(counts))
+        store.ask(hits, 1000.0, retry=True, then=lambda counts, *_: answered.append(counts))
     await eventually(lambda: len(answered) == 2)
     [count], none = answered
     assert (count.hits, count.cooldown_left, none) == (3, 30, [])
@@ -92,7 +92,9 @@ ASKS = st.lists(st.lists(HIT, max_size=4), min_size=1, max_size=8)
 def test_each_ask_gets_its_own_replies(asks):
     batch, answers = Batch(None), []
     for hits in asks:
-        batch.add(Hits(hits, False, lambda counts, _: answers.append([one.hits for one in counts])))
+        batch.add(
+            Hits(hits, False, lambda counts, *_: answers.append([one.hits for one in counts]))
+        )
     batch.answer(list(range(len(batch.records))))
     assert [len(one) for one in answers] == [len(hits) for hits in asks]
     assert [count for one in answers for count in one] == list(range(len(batch.records)))
@@ -102,7 +104,9 @@ def test_each_ask_gets_its_own_replies(asks):
 def test_parts_answered_in_any_order_answer_the_whole(asks, order):
     whole, answers = Batch(None), []
     for hits in asks:
-        whole.add(Hits(hits, False, lambda counts, _: answers.append([one.hits for one in counts])))
+        whole.add(
+            Hits(hits, False, lambda counts, *_: answers.append([one.hits for one in counts]))
+        )
     parts = list(enumerate(whole.parts()))
     order.shuffle(parts)
     for number, part in parts:
@@ -121,7 +125,7 @@ def test_a_part_that_fails_makes_the_whole_local():
     first.answer([5])
     second.answer_locally(memory, lambda: 0.0)
     third.answer([0])
-    [(counts, is_local)] = answers
+    [(counts, _, is_local)] = answers
     assert ([count.hits for count in counts], is_local) == ([1, 1], True)
     assert memory.hit([Hit(b"a", WINDOW)], 1001.0)[0].cooldown_left == 29
 

@@ -2,6 +2,7 @@
 
 verdict    what was decided, and how long that took
 upstream   what became of it at the providers
+money      what calls used and cost, and what refusals saved
 attempt    what was tried again, and circuits that are not closed
 wire       clients and their connections
 store      who counts; captures

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
-from looptrap.admin.metrics import attempt, incident, store, upstream, verdict, wire
+from looptrap.admin.metrics import attempt, incident, money, store, upstream, verdict, wire
 from looptrap.gateway.app import App
 
 
@@ -23,6 +23,7 @@ class GatewayCollector(Collector):
         app = self._app
         yield from verdict.metrics(app.tally)
         yield from upstream.metrics(app.tally, list(app.pools))
+        yield from money.metrics(app.tally, app.desk.numbers.saved)
         yield from attempt.metrics(app.attempts)
         yield from wire.metrics(app.server)
         yield from store.metrics(app)

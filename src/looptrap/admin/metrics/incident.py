@@ -38,7 +38,7 @@ class IncidentNumbers(Protocol):
 
     @property
     def lost(self) -> int:
-        """Incidents and alerts that will never be in the history."""
+        """Incidents, alerts and rows of spending that will never be in the history."""
         ...
 
     @property

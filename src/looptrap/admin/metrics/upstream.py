@@ -19,7 +19,7 @@ from looptrap.wire.pool import Pool
 
 
 def metrics(tally: Tally, pools: Sequence[Pool]) -> Iterator[Metric]:
-    """Yield what providers answered, how soon, and what it used."""
+    """Yield what providers answered, and how soon."""
     answers = CounterMetricFamily(
         "looptrap_upstream_answers",
         "Calls forwarded, by the provider's status; 0 when it never answered.",
@@ -33,16 +33,6 @@ def metrics(tally: Tally, pools: Sequence[Pool]) -> Iterator[Metric]:
     for labels, total in counted.items():
         answers.add_metric(labels, total)
     yield answers
-    tokens = CounterMetricFamily(
-        "looptrap_tokens",
-        "Tokens that providers reported.",
-        labels=["provider", "model", "kind"],
-    )
-    for (provider, model), (came, went) in list(tally.tokens.items()):
-        named = [provider or NONE, model or NONE]
-        tokens.add_metric([*named, "input"], came)
-        tokens.add_metric([*named, "output"], went)
-    yield tokens
     first_bytes = HistogramMetricFamily(
         "looptrap_first_byte_seconds",
         "How long providers took to begin their answers.",

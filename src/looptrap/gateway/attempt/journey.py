@@ -180,7 +180,7 @@ class Journey:
             self._leg, self._parcel = leg, self._packing.pack(leg)
         self._dispatch.count(provider.name, is_retry=step.attempt > 1, is_failover=is_failover)
         self._permit = step.permit
-        relay.leave_for(provider)
+        relay.leave_for(provider, leg.link.model)
         parcel, attempt = self._parcel, Attempt(relay, self)
         self._attempt = attempt
         attempt.flight = relay.exchange.source = provider.pool(self._pools).send(

@@ -1,6 +1,8 @@
 """Incidents of a running gateway: seen on the loop, gathered on a thread, told from the loop.
 
 desk       Desk: takes sightings, keeps the history, has people told
+ledger     what every call came to, on its way to the history
+budget     has people told of budgets that come to an end
 sighting   what of a judged call an incident is made of
 numbers    what there is to scrape
 sharing    what instances with one store tell each other of incidents

@@ -13,9 +13,11 @@ from typing import TypeVar
 from looptrap.call.model import Outcome
 from looptrap.config import Config
 from looptrap.gateway.decision_log import DecisionLog
+from looptrap.gateway.incident.budget import BudgetTeller
+from looptrap.gateway.incident.ledger import Ledger
 from looptrap.gateway.incident.numbers import Numbers
 from looptrap.gateway.incident.sharing import Sharing
-from looptrap.gateway.incident.sighting import Witness
+from looptrap.gateway.incident.sighting import Estimate, Witness, no_price
 from looptrap.guard import Ticket
 from looptrap.incident.alert.channel import channels_of
 from looptrap.incident.alert.deliverer import Deliverer
@@ -34,7 +36,7 @@ MOST_OBSERVED = 100
 """Calls that indicators see between two looks: of more than 1,000 a second, a sample is enough."""
 
 TICK = 1.0
-"""Seconds between two looks for what is over, and at the indicators."""
+"""Seconds between two looks for what is over, at the indicators, and at what was spent."""
 
 DEGRADED_FOR = 2.0
 """Seconds that a store may be away before people are told."""
@@ -55,6 +57,7 @@ class Desk:
         *,
         secret: bytes,
         store: RedisStore | None = None,
+        estimate: Estimate = no_price,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.dropped = 0
@@ -63,7 +66,10 @@ class Desk:
         self.indicators = Indicators(config.indicators)
         self.channels = channels_of(config.channels, env, clock=clock)
         self._most_tool_calls = config.indicators.tool_calls
-        self._witness = Witness(secret, self._most_tool_calls)
+        self._estimate = estimate
+        self._witness = Witness(secret, self._most_tool_calls, estimate)
+        self._ledger = Ledger()
+        self._budgets = BudgetTeller(self.tell)
         form = config.gateway.decision_log
         self._log = DecisionLog(form) if form != "off" else None
         self._clock = clock
@@ -114,7 +120,7 @@ class Desk:
         self._running.push_async_callback(self.deliverer.close)
 
     def _begin_to_write(self) -> None:
-        loop = asyncio.get_running_loop()
+        self._loop = loop = asyncio.get_running_loop()
 
         def wake(written: Work) -> None:
             if written.events:
@@ -131,11 +137,12 @@ class Desk:
             async with asyncio.timeout(LAST_CLAIMS):
                 while self._sightings or self._held or self._asked:
                     await asyncio.sleep(0.02)
+        self._ledger.hand_over()
         await self._running.aclose()
 
     def rekey(self, secret: bytes) -> None:
         """Make digests under another secret from now on."""
-        self._witness = Witness(secret, self._most_tool_calls)
+        self._witness = Witness(secret, self._most_tool_calls, self._estimate)
 
     def settled(
         self,
@@ -146,13 +153,20 @@ class Desk:
         first_byte: float | None = None,
     ) -> None:
         """Take what was decided about a call and, where it went upstream, what became of it."""
-        now = self._clock()
+        now, witness = self._clock(), self._witness
+        session = witness.running_session(ticket.call)
+        self._ledger.settled(ticket, outcome, now, provider, session)
         observed = self._observations
         if len(observed) < MOST_OBSERVED and outcome is not None and ticket.call.generates:
-            observed.append(self._witness.observation(ticket, outcome, now, provider, first_byte))
+            observed.append(
+                witness.observation(ticket, outcome, now, provider, first_byte, session)
+            )
+        if ticket.standings:
+            project = ticket.call.request.project
+            self._budgets.settled(ticket.standings, now, project, request_id)
         if ticket.verdict is ALLOWED and ticket.heard is None and ticket.shadow is None:
             return
-        told = self._witness.sightings(ticket, outcome, now, request_id.decode("latin-1"), provider)
+        told = witness.sightings(ticket, outcome, now, request_id.decode("latin-1"), provider)
         if self._log is not None:
             self._log.add(told)
         for one in told:
@@ -178,16 +192,22 @@ class Desk:
         if now >= self._next_tick:
             self._next_tick = now + TICK
             events += self._look(now)
+            with suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(self._ledger.hand_over)
         told = self._claim(events)
         changed = self._unheld(self.tracker.take_changed())
         if self.sharing is not None:
             self.sharing.publish(changed)
-        return Work([*changed, *learned], [self._outgoing(event) for event in told])
+        outgoing = [self._outgoing(event) for event in told]
+        return Work([*changed, *learned], outgoing, self._ledger.take())
 
     def _gather(self) -> list[Event]:
         events = [self._told.popleft() for _ in range(len(self._told))]
         for _ in range(len(self._sightings)):
-            events += self.tracker.sight(self._sightings.popleft())
+            seen, saved = self._sightings.popleft(), self.tracker.saved
+            events += self.tracker.sight(seen)
+            if saved != self.tracker.saved:
+                self._ledger.save(seen, self.tracker.saved - saved)
         if self.sharing is not None:
             for key, incident_id in self.sharing.adopted():
                 self._asked.discard(key)

@@ -28,6 +28,11 @@ class Numbers:
         return self._desk.tracker.opened
 
     @property
+    def saved(self) -> int:
+        """What calls refused for a loop would have cost, in nano-dollars."""
+        return self._desk.tracker.saved
+
+    @property
     def dropped(self) -> int:
         """Sightings for which there was no room to wait."""
         return self._desk.dropped
@@ -44,7 +49,7 @@ class Numbers:
 
     @property
     def lost(self) -> int:
-        """Incidents and alerts that will never be in the history."""
+        """Incidents, alerts and rows of spending that will never be in the history."""
         return self._desk.writer.lost + self._desk.history.unwritable
 
     @property

@@ -146,7 +146,7 @@ class Sharing:
     async def _agree_on_teller(self, event: Event) -> None:
         try:
             teller = await self._configuration.first(
-                TOLD + event.id.encode(), self._history_id, CLAIMED_FOR
+                TOLD + event.id.encode(), self._history_id, _claimed_for(event)
             )
         except OSError:
             teller = self._history_id
@@ -176,6 +176,14 @@ class Sharing:
         if self._loop is not None:
             with suppress(RuntimeError):  # the loop has ended
                 self._loop.call_soon_threadsafe(self._news.set)
+
+
+def _claimed_for(event: Event) -> int:
+    """Return how long nobody else tells it; a budget stays where it is until its period ends."""
+    if not event.name.startswith("budget."):
+        return CLAIMED_FOR
+    ends = event.data["resets_at"]
+    return KEPT_FOR if ends is None else max(int(ends - event.time), CLAIMED_FOR)
 
 
 async def _each(waiting: deque[T], do: Callable[[T], Awaitable[None]]) -> None:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from hashlib import blake2b
+from collections.abc import Callable
 
 from looptrap.call.model import Call, Outcome
-from looptrap.detect.opening import opening
+from looptrap.detect.opening import derived, opening
 from looptrap.detect.trajectory import Trajectory
 from looptrap.guard import Ticket
 from looptrap.incident.indicator import Observation
 from looptrap.incident.model import Mode, Sighting
 from looptrap.policy.verdict import ALLOWED, Verdict
 from looptrap.wire.remembered import Remembered
-
-DERIVED = "~"
-"""How the name of a session begins that no client gave."""
-
 
 ONCE = 2
 """So many messages make a question; with more, it is a conversation."""
@@ -26,13 +22,23 @@ SELDOM = 15
 NOTHING = Outcome()
 """What a call used that never went upstream."""
 
+Estimate = Callable[[Call], int | None]
+"""What the input alone of a call costs, in nano-dollars; None where no price is known."""
+
+
+def no_price(_call: Call) -> int | None:
+    """Say that nothing has a price."""
+    return None
+
 
 class Witness:
     """Says what was seen of a call, in names, counts and digests."""
 
-    def __init__(self, secret: bytes, most_tool_calls: int | None) -> None:
-        self._secret = secret[:64]
-        self._derived = Remembered(self._derive)
+    def __init__(
+        self, secret: bytes, most_tool_calls: int | None, estimate: Estimate = no_price
+    ) -> None:
+        self._derived = Remembered(lambda begin: derived(begin, secret))
+        self._estimate = estimate
         self._rounds = (most_tool_calls or 0) + 1
 
     def sightings(
@@ -49,13 +55,15 @@ class Witness:
         if ticket.shadow is not None:
             decided.append(("shadow", ticket.shadow))
         used = outcome or NOTHING
+        is_refused = outcome is None and ticket.verdict.action.refuses
+        session = self.session(call)
         return [
             Sighting(
                 time=time,
                 request_id=request_id,
                 caller=request.caller,
                 project=request.project,
-                session=self.session(call),
+                session=session,
                 model=call.model,
                 dialect=call.dialect,
                 provider=provider,
@@ -65,7 +73,7 @@ class Witness:
                 rule=verdict.rule,
                 signal=verdict.evidence[0].signal if verdict.evidence else "",
                 action=verdict.action.value,
-                is_refused=outcome is None and mode == "enforce" and verdict.action.refuses,
+                is_refused=is_refused and not number,
                 is_alarming=not verdict.is_early,
                 count=verdict.count,
                 threshold=verdict.threshold,
@@ -76,6 +84,8 @@ class Witness:
                 # What one call used is counted once, however many rules spoke.
                 input_tokens=used.usage.input_tokens if not number else 0,
                 output_tokens=used.usage.output_tokens if not number else 0,
+                cost=used.cost if not number else None,
+                estimate=self._estimate(call) if is_refused and not number else None,
                 size=len(request.body),
             )
             for number, (mode, verdict) in enumerate(decided)
@@ -88,18 +98,17 @@ class Witness:
         time: float,
         provider: str,
         first_byte: float | None,
+        session: str,
     ) -> Observation:
         """Return what indicators are made of."""
         call = ticket.call
         request = call.request
         tools, failed, turn_calls = self._tools(ticket.trajectory)
-        # To derive a session costs more than all the rest: not for what is asked once.
-        goes_on = bool(request.session) or len(call.raws) > ONCE
         return Observation(
             time,
             request.caller,
             request.project,
-            self.session(call) if goes_on else "",
+            session,
             call.model,
             provider,
             outcome.status,
@@ -111,15 +120,19 @@ class Witness:
             turn_calls,
         )
 
+    def running_session(self, call: Call) -> str:
+        """Return the session of a call that is one of several; empty for what is asked once."""
+        if call.request.session:
+            return call.request.session
+        # To derive one costs more than all the rest.
+        return self.session(call) if len(call.raws) > ONCE else ""
+
     def session(self, call: Call) -> str:
         """Return the session that the client named, else one told by how all of it begins."""
         if call.request.session:
             return call.request.session
         begin = opening(call)
         return self._derived[begin] if begin else ""
-
-    def _derive(self, begin: bytes) -> str:
-        return DERIVED + blake2b(begin, digest_size=8, key=self._secret).hexdigest()
 
     def _tools(self, trajectory: Trajectory | None) -> tuple[int, int, int]:
         """Return the latest tool calls, those that failed, and all since a person last spoke."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from looptrap.call.model import Call, Dialect, Outcome
 from looptrap.guard import Ticket
+from looptrap.incident.saving import usd
 from looptrap.policy.action import Action
 from looptrap.policy.verdict import ALLOWED, Verdict
 
@@ -71,6 +72,9 @@ def attributes_of(relay: Relay, outcome: Outcome) -> Attributes:
     else:
         told["http.request.method"] = request.method
         told["url.path"] = request.path[:LONGEST]
+    if outcome.cost is not None:
+        told["looptrap.cost_usd"] = usd(outcome.cost)
+    told["looptrap.usage_estimated"] = outcome.usage.is_estimated
     told["http.response.status_code"] = outcome.status
     told["error.type"] = error_of(relay.ticket, outcome)
     told["looptrap.provider"] = relay.provider

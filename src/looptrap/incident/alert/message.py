@@ -9,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from looptrap.incident.model import Event
+from looptrap.incident.saving import words
 from looptrap.schema.wording import escaped
 
 Mood = Literal["info", "success", "warning", "failure"]
@@ -26,14 +27,15 @@ MOODS: dict[str, Mood] = {
 }
 
 LEADING = (
-    *("caller", "session", "model", "rule", "action", "indicator", "value", "hit_count"),
+    *("caller", "session", "model", "budget", "rule", "action", "indicator", "value", "hit_count"),
     *("refused", "threshold", "cooldown_seconds", "signal", "provider", "mode"),
 )
 """What a person wants to know first, in this order."""
 
 APART = {
     *("message", "explanation", "incident_id", "fingerprint", "stage", "policy"),
-    *("first_seen", "last_seen", "since", "closed"),
+    *("first_seen", "last_seen", "since", "closed", "resets_at", "unit"),
+    *("spent_usd", "saved_usd", "projected_usd_an_hour"),
 }
 """What stands elsewhere, or is of use to a machine only."""
 
@@ -71,6 +73,15 @@ def sentence(event: Event) -> str:
     return one_line(told) if isinstance(told, str) else ""
 
 
+def saving(event: Event) -> str:
+    """Return what refusals of a loop saved, in words; empty where there were none."""
+    data = event.data
+    refused = data.get("refused") if event.name.startswith("loop.") else 0
+    if not isinstance(refused, int):
+        return ""
+    return words(refused, data.get("saved_usd"), data.get("projected_usd_an_hour"))
+
+
 def facts(event: Event) -> Iterator[tuple[str, str]]:
     """Yield labels and values for people, the most telling first; no lists, nothing empty."""
     if project := one_line(event.project):
@@ -96,7 +107,7 @@ def trail(event: Event) -> list[str]:
 
 def plain(event: Event) -> tuple[str, str, Mood]:
     """Return title, text and mood for Apprise; no name in them can call people or be a link."""
-    lines = [sentence(event), *(f"{label}: {told}" for label, told in facts(event))]
+    lines = [sentence(event), saving(event), *(f"{label}: {told}" for label, told in facts(event))]
     lines.append(" · ".join(trail(event)))
     text = "\n".join(_unmarked(line) for line in lines if line)
     return _unmarked(headline(event)), text, MOODS[event.name]

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from looptrap.incident.alert.message import facts, headline, sentence, trail
+from looptrap.incident.alert.message import facts, headline, saving, sentence, trail
 from looptrap.incident.model import Event
 
 HEADER = 150
@@ -35,7 +35,7 @@ def slack_body(event: Event) -> bytes:
 
 def _blocks(event: Event, title: str) -> Iterator[dict[str, Any]]:
     yield {"type": "header", "text": _plain(title, HEADER)}
-    if told := sentence(event):
+    if told := " ".join(filter(None, (sentence(event), saving(event)))):
         yield {"type": "section", "text": _plain(told, SECTION)}
     if fields := [_field(*fact) for fact in islice(facts(event), FIELDS)]:
         yield {"type": "section", "fields": fields}

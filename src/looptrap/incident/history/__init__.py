@@ -1,4 +1,4 @@
-"""History: incidents and the outbox, kept in SQLite by a thread that no request waits for.
+"""History: incidents, alerts and spending, kept in SQLite by a thread that no request waits for.
 
 history    History: what is kept, and where
 writer     Writer: the thread that writes it
@@ -6,6 +6,8 @@ part       what one instance saw of an incident, as a row
 query      incidents to be shown and followed
 letter     Letter: an event on its way through one channel
 outbox     Outbox: letters that wait to be delivered, and what became of them
+booking    what was spent, as rows that add up
+spending   Books: what was spent, asked by time, caller, project, session and model
 retention  what is dropped: the old, and what there is no room for
 rows       many rows as few statements
 database   Database: connections, transactions, what is done when the file is gone
@@ -17,6 +19,7 @@ from looptrap.incident.history.history import History
 from looptrap.incident.history.letter import Letter, Outgoing
 from looptrap.incident.history.outbox import Outbox
 from looptrap.incident.history.page import Page
+from looptrap.incident.history.spending import Books
 from looptrap.incident.history.writer import Work, Writer
 
-__all__ = ["History", "Letter", "Outbox", "Outgoing", "Page", "Work", "Writer"]
+__all__ = ["Books", "History", "Letter", "Outbox", "Outgoing", "Page", "Work", "Writer"]

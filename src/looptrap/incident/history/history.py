@@ -1,4 +1,4 @@
-"""The history: incidents and the outbox, and where they are kept."""
+"""The history: incidents, the outbox and what was spent, and where they are kept."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from collections.abc import Callable, Iterable
 from secrets import token_hex
 from typing import TypeVar
 
-from looptrap.incident.history import letter, part, query, retention
+from looptrap.incident.history import booking, letter, part, query, retention
 from looptrap.incident.history.database import Database
 from looptrap.incident.history.letter import Outgoing
 from looptrap.incident.history.outbox import Outbox
 from looptrap.incident.history.page import Page
 from looptrap.incident.history.query import IncidentState
 from looptrap.incident.history.rows import Row, insert
+from looptrap.incident.history.spending import Books
 from looptrap.incident.model import Incident
 from looptrap.incident.setting import IncidentSettings
+from looptrap.incident.spent import Batch
 
 BURST, REST = 256, 0.002
 """Rows made in one go, and seconds of rest after them: the gateway cannot run meanwhile."""
@@ -42,6 +44,7 @@ class History:
         self._clock = clock
         self._database = Database(path, token_hex(8))
         self.outbox = Outbox(self._database, clock)
+        self.books = Books(self._database)
 
     @property
     def id(self) -> str:
@@ -56,19 +59,27 @@ class History:
         """Close the file; nothing can be asked or put any more."""
         self._database.close()
 
-    def put(self, incidents: Iterable[Incident], events: Iterable[Outgoing] = ()) -> None:
-        """Keep parts of incidents as they are now, and events that are to be told: all or nothing.
+    def put(
+        self,
+        incidents: Iterable[Incident] = (),
+        events: Iterable[Outgoing] = (),
+        spending: Batch | None = None,
+    ) -> None:
+        """Keep incidents as they are now, events to be told, and what was spent: all or nothing.
 
-        An event that is there for a channel is not put there again. Raises sqlite3.Error.
+        An event that is there for a channel is not put there again, while what was spent is added
+        to what is there. Raises sqlite3.Error.
         """
         now = self._clock()
         parts = self._rows(incidents, lambda one: [part.row_of(one)])
         letters = self._rows(events, lambda one: letter.rows_of(one, now))
-        if not parts and not letters:
+        if not parts and not letters and not spending:
             return
         with self._database.write() as connection:
             insert(connection, part.PUT, parts)
             insert(connection, letter.PUT, letters, letter.UNLESS_THERE)
+            if spending:
+                booking.put(connection, self.id, spending)
 
     def open_incidents(self, instance: str | None = None) -> list[Incident]:
         """Return what that instance has open, or all have, the oldest first: to go on with it."""

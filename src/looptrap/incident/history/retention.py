@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import inf
 from sqlite3 import Connection
 
+from looptrap.incident.history import booking
 from looptrap.incident.setting import IncidentSettings
 
 SLICE = 500
@@ -40,7 +41,11 @@ def drop(connection: Connection, settings: IncidentSettings, now: float) -> bool
     dropped += connection.execute(_DROP_LETTERS, (before, "%", SLICE)).rowcount
     if _size(connection) > settings.max_size:
         dropped += _make_room(connection)
-    return dropped >= SLICE
+    is_more = dropped >= SLICE
+    is_more |= booking.drop(connection, before) > 0
+    is_more |= booking.roll_up(connection, now)
+    quiet = max(before, now - booking.SESSIONS_KEPT)
+    return is_more | (booking.drop_sessions(connection, quiet) >= booking.SLICE)
 
 
 def surplus(connection: Connection, max_size: int) -> int:
@@ -51,9 +56,18 @@ def surplus(connection: Connection, max_size: int) -> int:
 
 
 def _make_room(connection: Connection) -> int:
-    """Drop the oldest closed incidents, and where there are none, delivered letters."""
+    """Drop the oldest: closed incidents or spending; where there is neither, delivered letters."""
+    if _is_spending_oldest(connection):
+        booking.drop(connection, inf)
+        return SLICE
     dropped = connection.execute(_DROP_INCIDENTS, (inf, SLICE)).rowcount
     return dropped or connection.execute(_DROP_LETTERS, (inf, "delivered", SLICE)).rowcount
+
+
+def _is_spending_oldest(connection: Connection) -> bool:
+    start = booking.oldest(connection)
+    (last,) = connection.execute("SELECT min(last) FROM part WHERE closed IS NOT NULL").fetchone()
+    return start is not None and (last is None or start < last)
 
 
 def _size(connection: Connection) -> int:

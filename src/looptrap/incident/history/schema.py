@@ -49,7 +49,45 @@ _FIRST = (
     "CREATE INDEX letter_ended ON letter (ended) WHERE ended IS NOT NULL",
 )
 
-MIGRATIONS: list[tuple[str, ...]] = [_FIRST]
+_FIGURES = (
+    "calls", "refused", "warned", "shadowed", "input_tokens", "output_tokens", "cost", "unpriced",
+    "estimated", "saved",
+)  # fmt: skip
+
+_SPENDING = (
+    # A minute each, and later an hour: `start` says which. Amounts are nano-dollars.
+    f"""CREATE TABLE spending (
+        start INTEGER NOT NULL,
+        instance TEXT NOT NULL,
+        caller TEXT NOT NULL,
+        project TEXT NOT NULL,
+        provider TEXT NOT NULL,
+        model TEXT NOT NULL,
+        {", ".join(f"{name} INTEGER NOT NULL" for name in _FIGURES)},
+        PRIMARY KEY (start, instance, caller, project, provider, model)
+    ) WITHOUT ROWID""",
+    # What is not rolled up yet.
+    "CREATE INDEX spending_minute ON spending (start) WHERE start % 3600 <> 0",
+    """CREATE TABLE session (
+        caller TEXT NOT NULL,
+        project TEXT NOT NULL,
+        session TEXT NOT NULL,
+        first REAL NOT NULL,
+        last REAL NOT NULL,
+        calls INTEGER NOT NULL,
+        refused INTEGER NOT NULL,
+        tokens INTEGER NOT NULL,
+        cost INTEGER NOT NULL,
+        unpriced INTEGER NOT NULL,
+        minute INTEGER NOT NULL,
+        used INTEGER NOT NULL,
+        model TEXT NOT NULL,
+        PRIMARY KEY (caller, project, session)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX session_last ON session (last)",
+)
+
+MIGRATIONS: list[tuple[str, ...]] = [_FIRST, _SPENDING]
 """What leads from each version to the next; never changed once released, only added to."""
 
 

@@ -14,6 +14,7 @@ from looptrap.errors import LooptrapError
 from looptrap.incident.history.history import History
 from looptrap.incident.history.letter import Outgoing
 from looptrap.incident.model import Incident
+from looptrap.incident.spent import Batch
 
 INTERVAL = 0.1
 """Seconds between two looks for work: nobody is woken for a single incident."""
@@ -40,6 +41,7 @@ class Work(NamedTuple):
 
     incidents: Sequence[Incident] = ()
     events: Sequence[Outgoing] = ()
+    spending: Batch | None = None
 
 
 def _ignore(_written: Work) -> None: ...
@@ -65,7 +67,7 @@ class Writer:
         self.failed = 0
         """Times that nothing could be written."""
         self.lost = 0
-        """Incidents and events for which there was no room to wait, or no time in the end."""
+        """Incidents, events and spending that had no room to wait, or no time in the end."""
         self._history = history
         self._work = work
         self._on_written = on_written
@@ -73,14 +75,15 @@ class Writer:
         self._monotonic = monotonic
         self._incidents: dict[tuple[str, str], Incident] = {}
         self._events: list[Outgoing] = []
+        self._spending = Batch()
         self._not_before = self._next_sweep = self._next_word = float("-inf")
         self._stopping = Flag()
         self._thread: Thread | None = None
 
     @property
     def waiting(self) -> int:
-        """How many incidents and events are not written yet."""
-        return len(self._incidents) + len(self._events)
+        """How many incidents, events and rows of spending are not written yet."""
+        return len(self._incidents) + len(self._events) + len(self._spending)
 
     def start(self) -> None:
         """Begin to write."""
@@ -109,7 +112,7 @@ class Writer:
                 return
             time.sleep(INTERVAL)
         self.lost += self.waiting
-        log.error("the history ends without %d incidents and events", self.waiting)
+        log.error("the history ends without %d incidents, events and sums", self.waiting)
 
     def _gather(self) -> None:
         """Ask for work; of each incident only the latest state has to be written."""
@@ -127,12 +130,14 @@ class Writer:
         room = MOST_EVENTS - len(self._events)
         self._events += work.events[:room]
         self.lost += max(len(work.events) - room, 0)
+        if work.spending:
+            self._spending.add(work.spending)
 
     def _write(self) -> bool:
         """Write all that waits; say whether that went well."""
-        if not self._incidents and not self._events:
+        if not self.waiting:
             return True
-        work = Work(list(self._incidents.values()), self._events)
+        work = Work(list(self._incidents.values()), self._events, self._spending)
         try:
             self._history.put(*work)
         except Exception as error:  # noqa: BLE001 - a history that cannot be written is no outage
@@ -141,7 +146,7 @@ class Writer:
             self._say("the history is not written", error)
             return False
         self.written += len(work.incidents)
-        self._incidents, self._events = {}, []
+        self._incidents, self._events, self._spending = {}, [], Batch()
         try:
             self._on_written(work)
         except Exception as error:  # noqa: BLE001 - it is written, whoever cannot be told so

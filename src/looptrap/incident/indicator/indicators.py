@@ -30,10 +30,11 @@ class Indicators:
         calls = self._alarm("tool_calls", settings.tool_calls)
         latency = self._alarm("latency", settings.latency)
         tokens = self._alarm("tokens", settings.tokens)
+        burn = self._alarm("burn_rate", settings.burn_rate)
         self._errors = ToolErrors(errors) if errors is not None else None
         self._latencies = Latencies(latency) if latency is not None else None
-        follows = calls is not None or tokens is not None
-        self._sessions = Sessions(calls, tokens) if follows else None
+        follows = any(one is not None for one in (calls, tokens, burn))
+        self._sessions = Sessions(calls, tokens, burn) if follows else None
         self.gauges: Mapping[str, tuple[float, bool]] = {}
         """Of every indicator the value of its worst scope, and whether it fires."""
         self._gauge()
@@ -95,4 +96,5 @@ class Indicators:
         if self._sessions is not None:
             worst["tool_calls"] = self._sessions.worst_calls
             worst["tokens"] = self._sessions.worst_tokens
+            worst["burn_rate"] = self._sessions.worst_burn
         self.gauges = {name: (worst[name], alarm.is_firing) for name, alarm in self._alarms.items()}

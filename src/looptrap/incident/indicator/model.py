@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-IndicatorName = Literal["tool_errors", "tool_calls", "latency", "tokens"]
+IndicatorName = Literal["tool_errors", "tool_calls", "latency", "tokens", "burn_rate"]
 
 PANES = 30
 """A window is made of so many panes; indicators are told when one is full."""

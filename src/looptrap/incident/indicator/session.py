@@ -1,10 +1,11 @@
-"""Sessions: tool calls a turn, and tokens against what other sessions use."""
+"""Sessions: tool calls a turn, and tokens against others and against what it used before."""
 
 from __future__ import annotations
 
 from collections import deque
 
 from looptrap.incident.indicator.alarm import Alarm
+from looptrap.incident.indicator.burn import Burn
 from looptrap.incident.indicator.latest import Latest
 from looptrap.incident.indicator.model import BACK, PANES, Rise, Scope
 
@@ -55,7 +56,8 @@ class _Group:
 
 class _Session:
     __slots__ = (
-        "began", "calls", "group", "has_many_calls", "has_many_tokens", "key", "pane", "tokens",
+        "began", "burn", "calls", "group", "has_many_calls", "has_many_tokens", "key", "pane",
+        "tokens",
     )  # fmt: skip
 
     def __init__(self, key: tuple[str, str, str], group: _Group, began: int) -> None:
@@ -68,15 +70,17 @@ class _Session:
         self.calls = -1
         """The most tool calls a turn in that pane."""
         self.tokens = 0
+        self.burn = Burn()
         self.has_many_calls = self.has_many_tokens = False
 
 
 class Sessions:
-    """Follows sessions until they have been quiet for a window; either alarm may be missing."""
+    """Follows sessions until they have been quiet for a window; any alarm may be missing."""
 
-    def __init__(self, calls: Alarm | None, tokens: Alarm | None) -> None:
+    def __init__(self, calls: Alarm | None, tokens: Alarm | None, burn: Alarm | None) -> None:
         self._calls = calls
         self._tokens = tokens
+        self._burn = burn
         self._groups: Latest[Scope, _Group] = Latest(
             lambda scope: _Group(scope, self._pane), MOST_GROUPS
         )
@@ -84,17 +88,22 @@ class Sessions:
             self._begin, MOST, self._leave
         )
         self._pane = 0
-        self._peaks: deque[tuple[float, float]] = deque(maxlen=PANES)
+        self._peaks: deque[tuple[float, float, float]] = deque(maxlen=PANES)
 
     @property
     def worst_calls(self) -> float:
         """The most tool calls a turn in the window."""
-        return max((calls for calls, _ in self._peaks), default=0.0)
+        return max((calls for calls, _, _ in self._peaks), default=0.0)
 
     @property
     def worst_tokens(self) -> float:
         """The most tokens of a session in the window, in times of the average."""
-        return max((tokens for _, tokens in self._peaks), default=0.0)
+        return max((tokens for _, tokens, _ in self._peaks), default=0.0)
+
+    @property
+    def worst_burn(self) -> float:
+        """The most tokens a minute in the window, in times of what the session used before."""
+        return max((burn for _, _, burn in self._peaks), default=0.0)
 
     def take(self, caller: str, project: str, name: str, tokens: int, calls: int) -> None:
         """Take what one call adds to its session."""
@@ -105,20 +114,23 @@ class Sessions:
         elif calls > one.calls:
             one.calls = calls
         one.tokens += tokens
+        if self._burn is not None:
+            one.burn.add(tokens, self._pane, self._burn.threshold)
 
     def turn(self) -> None:
         """Close a pane: judge the sessions seen in it, and end those quiet for a window."""
-        calls = tokens = 0.0
+        calls = tokens = burn = 0.0
         over = []
         for one in self._sessions.all():
             if one.pane == self._pane:
                 calls = max(calls, self._judge_calls(one))
                 tokens = max(tokens, self._judge_tokens(one))
+                burn = max(burn, self._judge_burn(one))
             elif one.pane <= self._pane - PANES:
                 over.append(one.key)
                 self._end(one)
         self._sessions.forget(over)
-        self._peaks.append((calls, tokens))
+        self._peaks.append((calls, tokens, burn))
         self._pane += 1
 
     def _begin(self, key: tuple[str, str, str]) -> _Session:
@@ -137,7 +149,9 @@ class Sessions:
             self._calls.fall(one.group.scope)
         if one.has_many_tokens and self._tokens is not None:
             self._tokens.fall(one.group.scope)
-        one.has_many_calls = one.has_many_tokens = False
+        if one.burn.is_high and self._burn is not None:
+            self._burn.fall(one.group.scope)
+        one.has_many_calls = one.has_many_tokens = one.burn.is_high = False
 
     def _judge_calls(self, one: _Session) -> float:
         alarm, calls = self._calls, one.calls
@@ -165,5 +179,22 @@ class Sessions:
             name = one.key[2]
             words = f"Session {name} of {one.group.scope} used {one.tokens:,} tokens"
             times = f"{ratio:.1f} times the average of {average:,.0f}"
+            alarm.rise(Rise(one.group.scope, ratio, f"{words}, {times}", name))
+        return ratio
+
+    def _judge_burn(self, one: _Session) -> float:
+        alarm, burn = self._burn, one.burn
+        if alarm is None:
+            return 0.0
+        ratio = burn.ratio()
+        if burn.is_high:
+            if burn.is_over(self._pane) and ratio <= alarm.threshold * BACK:
+                burn.is_high = False
+                alarm.fall(one.group.scope)
+        elif ratio > alarm.threshold:
+            burn.is_high = True
+            name = one.key[2]
+            words = f"Session {name} of {one.group.scope} used {burn.tokens:,} tokens in a minute"
+            times = f"{ratio:.1f} times its mean of {burn.mean:,.0f}"
             alarm.rise(Rise(one.group.scope, ratio, f"{words}, {times}", name))
         return ratio

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from looptrap.errors import Problem
+from looptrap.schema import INVALID, Kind
 from looptrap.schema.wording import found, inside
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
@@ -62,6 +63,20 @@ class Findings:
         except (TypeError, ValueError):
             self.wrong(inside(place, key), f"is {found(text)}, must be YYYY-MM-DDTHH:MM:SSZ (UTC)")
             return None
+
+    def typed(
+        self, kind: Kind, table: dict[str, Any], place: str, key: str, *, required: bool = False
+    ) -> Any:
+        """Return the value of that key; None where there is none, or one of another kind."""
+        value = table.get(key)
+        if value is None:
+            if required:
+                self.wrong(place, f"{key} is required, {kind.words()}")
+            return None
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)  # JSON has no whole numbers of their own
+        read = kind.read(value, inside(place, key), self.problems)
+        return None if read is INVALID else read
 
     def name_unknown(self, place: str, table: dict[str, Any], known: str) -> None:
         """Warn of every key that is none of the known ones."""

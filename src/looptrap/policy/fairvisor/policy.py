@@ -1,15 +1,15 @@
-"""The policies of a bundle: selector, mode and loop detection."""
+"""The policies of a bundle: selector, mode, rates and loop detection."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from looptrap.detect.window import HIT_LIMIT, Window, WindowKind
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.fairvisor.finding import Findings
-from looptrap.policy.fairvisor.limit import count_by
+from looptrap.policy.fairvisor.limit import read_limits
 from looptrap.policy.fairvisor.selector import read_selectors
 from looptrap.policy.policy import Policy
 from looptrap.policy.rule import Rule
@@ -38,21 +38,28 @@ def read_policy(
     mode = spec.get("mode", "enforce")
     if mode not in ("enforce", "shadow"):
         findings.wrong(f"{place}.mode", f"is {found(mode)}, must be enforce or shadow")
-    by = count_by(findings, spec, place)
+    rates, by = read_limits(findings, spec, place)
     rule = _loop_detection(findings, spec, place, by)
     _circuit_breaker(findings, spec, place)
-    for i, select in enumerate(read_selectors(findings, spec, place)):
+    selectors = list(read_selectors(findings, spec, place))
+    if rates and len(selectors) > 1:
+        findings.warnings.append(
+            f"{inside(place, 'selector')}: rates count calls of the exact path and calls under the"
+            " prefix apart"
+        )
+    for i, select in enumerate(selectors):
         yield Policy(
             name=str(name) if i == 0 else f"{name} (exact path)",
             mode="shadow" if shadow or mode == "shadow" else "enforce",
             select=select,
             rules=() if rule is None else (rule,),
+            rates=rates,
             compat=("fairvisor",),
         )
 
 
 def _loop_detection(
-    findings: Findings, spec: dict[str, Any], place: str, by: list[str]
+    findings: Findings, spec: dict[str, Any], place: str, by: Sequence[str]
 ) -> Rule | None:
     block = findings.table(spec, place, "loop_detection")
     if block is None:

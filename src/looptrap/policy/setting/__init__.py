@@ -1,1 +1,1 @@
-"""Settings of rules, policies, projects and kill switches: names, limits, defaults, words."""
+"""Settings of rules, rates, policies, budgets, projects and kill switches, and their words."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from looptrap.call.descriptor import descriptor
 from looptrap.detect.window import HIT_LIMIT
+from looptrap.errors import ConfigError
 from looptrap.policy.action import Action
 from looptrap.schema import Choice, Number, Text
 
@@ -19,6 +20,7 @@ THRESHOLD = Number(
 )
 WINDOW = Number(low=0, above=True, high=30 * DAY, unit="seconds", why_high="30 days")
 COOLDOWN = Number(low=0, high=DAY, unit="seconds", why_high="one day")
+TOKENS = Number(low=1, high=1_000_000_000_000, whole=True)
 
 NAME = Text(
     form="a name of letters, digits, '.', '_' and '-', at most 64",
@@ -34,6 +36,8 @@ PLAIN = Text(
 
 
 def _known(name: str) -> str:
+    if name == "key":
+        raise ConfigError('is "key", must be a descriptor; who holds a gateway key is a "caller"')
     descriptor(name)
     return name
 

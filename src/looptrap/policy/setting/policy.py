@@ -20,6 +20,7 @@ from looptrap.policy.setting.kind import (
     TOKEN,
     WINDOW,
 )
+from looptrap.policy.setting.rate import RATE
 from looptrap.policy.setting.rule import RULE, THRESHOLDS, ladder_of
 from looptrap.policy.tool import ToolRule
 from looptrap.schema import Choice, Field, Flag, Listing, Mapped, Moment, Table, Text
@@ -70,7 +71,14 @@ SELECTOR = Table(
     ],
 )
 
+
+def _policy_mistakes(given: Mapping[str, Any]) -> Iterator[Problem]:
+    if "rules" not in given and "rates" not in given:
+        yield Problem("", "has neither rules nor rates, needs one of them, or both")
+
+
 POLICY = Table(
+    check=_policy_mistakes,
     build=Policy,
     fields=[
         Field(name="name", kind=NAME, required=True, doc="what verdicts and incidents call it"),
@@ -89,8 +97,14 @@ POLICY = Table(
         Field(
             name="rules",
             kind=Listing(RULE, "tables", unique="name"),
-            required=True,
+            default=(),
             doc="its rules; the severest verdict wins, on a tie the first rule",
+        ),
+        Field(
+            name="rates",
+            kind=Listing(RATE, "tables", unique="name"),
+            default=(),
+            doc="how fast calls, or their tokens, may come",
         ),
         Field(
             name="compat",

@@ -93,6 +93,8 @@ _AIOHTTP = {
 }
 _LOOPTRAP = {
     "looptrap.LoopDetectedError": Failure("permanent", "loop_detected"),
+    "looptrap.BudgetExceededError": Failure("permanent", "budget_exceeded"),
+    "looptrap.RateLimitedError": Failure("rate_limit", "rate_limited"),
     # Their own attempts are spent: more of ours would multiply them.
     "looptrap.AllProvidersFailed": Failure("permanent", "all_providers_failed"),
     "looptrap.GiveUp": Failure("permanent", "give_up"),

@@ -1,10 +1,13 @@
 """A store that instances share: Redis, Valkey, or a cluster of either.
 
 store           what a gateway holds
-ask             hits, cooldowns and releases, and who gets the answer
+ask             hits, charges, cooldowns and releases, and who gets the answer
 batch           the asks of one turn of the loop, as one command
 operation       what the script is told, and what it replies
-record.lua      the script: it counts, inside the server
+record.lua      the script, which runs inside the server: what is kept under a key,
+hit.lua         what is counted,
+account.lua     what is spent and reserved,
+dispatch.lua    and which operation does what
 node            one server: batches to it, and the memory that counts while it is away
 alarm           when an answer is overdue
 cluster         which server has which slot

@@ -1,4 +1,4 @@
-"""What is asked of a store: hits, cooldowns, a release; and who gets the answer."""
+"""What is asked of a store: hits and charges, cooldowns, a release; and who gets the answer."""
 
 from __future__ import annotations
 
@@ -6,18 +6,22 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from looptrap.store.memory import MemoryStore
-from looptrap.store.model import Count, Hit, Trip
+from looptrap.store.model import Balance, Charge, Count, Hit, Settlement, Trip
 from looptrap.store.redis.operation import (
     RELEASE,
+    balance_of,
+    charging,
     counting,
     counts_of,
     marking,
     record_of,
+    settling,
     tripping,
 )
 
-Then = Callable[[Sequence[Count], bool], None]
-"""Gets the counts, and whether they are only this instance's own, the store having failed."""
+Then = Callable[[Sequence[Count], Sequence[Balance], bool], None]
+"""Gets counts and balances, and whether they are only this instance's own, the store having
+failed."""
 
 
 class Ask(Protocol):
@@ -57,10 +61,69 @@ class Hits:
             operations.append(marking(hit) if hit.mark else counting(hit.window, self.retry))
 
     def answer(self, replies: Sequence[Any]) -> None:
-        self.then(counts_of(replies), False)
+        self.then(counts_of(replies), (), False)
 
     def answer_locally(self, memory: MemoryStore, now: float) -> None:
-        self.then(memory.hit(self.hits, now, retry=self.retry), True)
+        self.then(memory.hit(self.hits, now, retry=self.retry), (), True)
+
+
+class Charged(Hits):
+    """All hits of one call, and what it takes from accounts."""
+
+    __slots__ = ("charges",)
+
+    def __init__(
+        self, hits: Sequence[Hit], charges: Sequence[Charge], retry: bool, then: Then
+    ) -> None:
+        super().__init__(hits, retry, then)
+        self.charges = charges
+
+    @property
+    def keys(self) -> Sequence[bytes]:
+        """What it is about."""
+        return [hit.key for hit in self.hits] + [charge.key for charge in self.charges]
+
+    def write(self, records: list[bytes], operations: list[bytes]) -> None:
+        super().write(records, operations)
+        for charge in self.charges:
+            records.append(record_of(charge.key))
+            operations.append(charging(charge))
+
+    def answer(self, replies: Sequence[Any]) -> None:
+        hits = len(self.hits)
+        balances = [balance_of(reply) for reply in replies[hits:]]
+        self.then(counts_of(replies[:hits]), balances, False)
+
+    def answer_locally(self, memory: MemoryStore, now: float) -> None:
+        counts = memory.hit(self.hits, now, retry=self.retry)
+        self.then(counts, memory.charge(self.charges, now), True)
+
+
+class Settlements:
+    """What granted charges came to; nobody waits for them."""
+
+    __slots__ = ("settlements",)
+
+    def __init__(self, settlements: Sequence[Settlement]) -> None:
+        self.settlements = settlements
+
+    @property
+    def keys(self) -> Sequence[bytes]:
+        """What it is about."""
+        return [settlement.charge.key for settlement in self.settlements]
+
+    def write(self, records: list[bytes], operations: list[bytes]) -> None:
+        for settlement in self.settlements:
+            records.append(record_of(settlement.charge.key))
+            operations.append(
+                settling(settlement.unreserved if settlement.is_local else settlement)
+            )
+
+    def answer(self, replies: Sequence[Any]) -> None:
+        pass
+
+    def answer_locally(self, memory: MemoryStore, now: float) -> None:
+        memory.settle([one if one.is_local else one.unreserved for one in self.settlements], now)
 
 
 class Trips:
@@ -113,5 +176,5 @@ class Release:
         self.then(memory.release(self.key))
 
 
-Question = Hits | Trips | Release
+Question = Hits | Settlements | Trips | Release
 """What a gateway may ask."""

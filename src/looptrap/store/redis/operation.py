@@ -4,6 +4,9 @@
     R F E + seconds              the same, of a transport retry
     m     + seconds + mark       a mark to remember
     c     + seconds + hits       a cooldown
+    p l   + seconds + amount + limit                    a charge: with periods, or leaking
+    P     + seconds + amount + actual + place           what one with periods came to
+    L     + seconds + amount + actual + limit           what one that leaks came to
     x                            forget the key
 
 All parts of a request's record are in one place: its keys share the tag in braces.
@@ -11,6 +14,7 @@ All parts of a request's record are in one place: its keys share the tag in brac
 
 from __future__ import annotations
 
+import re
 from binascii import crc_hqx, hexlify
 from collections.abc import Sequence
 from functools import lru_cache
@@ -20,7 +24,20 @@ from struct import Struct
 from typing import Any
 
 from looptrap.detect.window import HIT_LIMIT, Window, WindowKind
-from looptrap.store.model import MARKS, RETRY_ALLOWANCE, Count, Hit, Trip
+from looptrap.store.account import KEPT_FOR, LATEST, MONDAY
+from looptrap.store.model import (
+    MARKS,
+    RESERVED_FOR,
+    RESERVED_TOGETHER,
+    RETRY_ALLOWANCE,
+    UNLIMITED,
+    Balance,
+    Charge,
+    Count,
+    Hit,
+    Settlement,
+    Trip,
+)
 
 SLACK = 10
 """Seconds for which a key outlives what it says, so that clocks may differ."""
@@ -36,13 +53,39 @@ RELEASE = b"x"
 _LETTERS = {WindowKind.ROLLING: b"r", WindowKind.FIXED: b"f", WindowKind.REFRESHED: b"e"}
 _SECONDS = Struct("<d")
 _COOLDOWN = Struct("<dI")
+_CHARGE = Struct("<ddd")
+_SETTLEMENT = Struct("<dddd")
+_BALANCE = Struct("<?ddd")
 _FEW = tuple(Count(hits) for hits in range(64))
 
-SCRIPT = (
-    f"local HIT_LIMIT, RETRY_ALLOWANCE = {HIT_LIMIT}, {RETRY_ALLOWANCE}\n"
-    f"local MARKS, MANY, SLACK = {MARKS}, {MANY}, {SLACK}\n"
-    + files("looptrap.store.redis").joinpath("record.lua").read_text("utf-8")
-).encode()
+_PARTS = ("record", "hit", "account", "dispatch")
+_CONSTANTS = {
+    "HIT_LIMIT": HIT_LIMIT,
+    "RETRY_ALLOWANCE": RETRY_ALLOWANCE,
+    "MARKS": MARKS,
+    "MANY": MANY,
+    "SLACK": SLACK,
+    "RESERVED_FOR": RESERVED_FOR,
+    "RESERVED_TOGETHER": RESERVED_TOGETHER,
+    "MONDAY": MONDAY,
+    "LATEST": LATEST,
+    "KEPT_FOR": KEPT_FOR,
+    "UNLIMITED": UNLIMITED,
+}
+
+
+def _script() -> bytes:
+    """Return all parts as one, with numbers in place of the names of constants.
+
+    Every run makes its variables and functions anew: a number costs it nothing.
+    """
+    folder = files("looptrap.store.redis")
+    parts = (folder.joinpath(f"{part}.lua").read_text("utf-8") for part in _PARTS)
+    names = re.compile(rf"\b({'|'.join(_CONSTANTS)})\b")
+    return names.sub(lambda name: str(_CONSTANTS[name[0]]), "\n".join(parts)).encode()
+
+
+SCRIPT = _script()
 
 DIGEST = sha1(SCRIPT, usedforsecurity=False).hexdigest().encode()
 """By which a server knows the script once it has seen it."""
@@ -84,6 +127,26 @@ def marking(hit: Hit) -> bytes:
 def tripping(trip: Trip) -> bytes:
     """Return the operation that starts a cooldown."""
     return b"c" + _COOLDOWN.pack(trip.seconds, trip.hits)
+
+
+def charging(charge: Charge) -> bytes:
+    """Return the operation that takes an amount from an account."""
+    letter = b"l" if charge.leaks else b"p"
+    return letter + _CHARGE.pack(charge.seconds, charge.amount, charge.limit)
+
+
+def settling(settlement: Settlement) -> bytes:
+    """Return the operation that puts what was used in place of what was taken."""
+    charge, actual = settlement.charge, settlement.actual
+    if charge.leaks:
+        return b"L" + _SETTLEMENT.pack(charge.seconds, charge.amount, actual, charge.limit)
+    return b"P" + _SETTLEMENT.pack(charge.seconds, charge.amount, actual, settlement.place)
+
+
+def balance_of(reply: bytes) -> Balance:
+    """Read the reply to a charge."""
+    is_granted, used, left, place = _BALANCE.unpack(reply)
+    return Balance(is_granted, int(used), left, int(place))
 
 
 def counts_of(replies: Sequence[Any]) -> list[Count]:

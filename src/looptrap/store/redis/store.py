@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Sequence
 
 from looptrap.store.memory import MAX_FINGERPRINTS
-from looptrap.store.model import Hit, Trip
+from looptrap.store.model import Charge, Hit, Settlement, Trip
 from looptrap.store.redis.address import addresses_of
-from looptrap.store.redis.ask import Hits, Release, Then, Trips
+from looptrap.store.redis.ask import Charged, Hits, Release, Settlements, Then, Trips
 from looptrap.store.redis.cluster import Cluster
 from looptrap.store.redis.configuration import Configuration
 from looptrap.store.redis.node import Node
@@ -65,14 +65,27 @@ class RedisStore:
         await self.configuration.stop()
         await self._server.stop()
 
-    def ask(self, hits: Sequence[Hit], now: float | None, *, retry: bool, then: Then) -> None:
-        """Record all hits of one call; `then` gets their counts, once, in order.
+    def ask(
+        self,
+        hits: Sequence[Hit],
+        now: float | None,
+        *,
+        retry: bool,
+        then: Then,
+        charges: Sequence[Charge] = (),
+    ) -> None:
+        """Record all hits and charges of one call; `then` gets the answers, once, in order.
 
-        Its second argument says that the counts are local, the store being away; only then may it
-        be called before this returns. Without `now` the server's clock decides.
+        Its last argument says that they are local, the store being away; only then may it be
+        called before this returns. Without `now` the server's clock decides.
         """
         self.asked += 1
-        self._server.take(Hits(hits, retry, then), now)
+        ask = Charged(hits, charges, retry, then) if charges else Hits(hits, retry, then)
+        self._server.take(ask, now)
+
+    def settle(self, settlements: Sequence[Settlement], now: float | None) -> None:
+        """Put what was used in place of what was reserved."""
+        self._server.take(Settlements(settlements), now)
 
     def trip(self, trips: Sequence[Trip], now: float | None) -> None:
         """Refuse these keys until their cooldown ends; the later deadline wins."""

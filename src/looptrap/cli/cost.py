@@ -1,0 +1,150 @@
+"""`looptrap cost`: what would a loop cost, with Looptrap and without?"""
+
+from __future__ import annotations
+
+import os
+import time
+from math import isnan
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from looptrap.cli.failure import fail
+from looptrap.errors import ConfigError, Problem
+
+if TYPE_CHECKING:
+    from looptrap.config import Config
+    from looptrap.money.price import Price
+
+FASTEST = 50.0
+"""Calls a second, at most: then those that are judged still span several cooldowns."""
+
+SLOWEST = 0.0001
+
+
+class _Amount(click.FloatRange):
+    """A range of numbers, which what is not a number does not lie in."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        amount: float = super().convert(value, param, ctx)
+        if isnan(amount):
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return amount
+
+
+_PRICE = _Amount(0, 1_000_000)
+
+
+@click.command(short_help="Reckon what a loop costs.")
+@click.option("--model", metavar="NAME", required=True, help="The model that is called.")
+@click.option("--provider", metavar="NAME", default="", help="Whose price counts: openai, ….")
+@click.option(
+    "--tokens",
+    metavar="N",
+    type=click.IntRange(0, 100_000_000),
+    required=True,
+    help="Tokens of input a call.",
+)
+@click.option(
+    "--output",
+    metavar="N",
+    type=click.IntRange(0, 100_000_000),
+    default=500,
+    show_default=True,
+    help="Tokens of output a call.",
+)
+@click.option(
+    "--rps",
+    metavar="R",
+    type=_Amount(SLOWEST, FASTEST),
+    required=True,
+    help="Calls a second; 0.2 is one every 5 seconds.",
+)
+@click.option("--input-price", metavar="USD", type=_PRICE, help="Dollars a million input tokens.")
+@click.option("--output-price", metavar="USD", type=_PRICE, help="Dollars a million output tokens.")
+@click.option("--config", metavar="FILE", type=click.Path(), help="TOML, or a bundle.")
+@click.option("--preset", metavar="NAME", help="Start from this preset.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
+def cost(
+    model: str,
+    provider: str,
+    tokens: int,
+    output: int,
+    rps: float,
+    input_price: float | None,
+    output_price: float | None,
+    config: str | None,
+    preset: str | None,
+    as_json: bool,
+) -> None:
+    """Reckon what a loop of equal calls costs: a minute, an hour, a night, a weekend.
+
+    What it would cost with Looptrap is what the policies let pass of it when they are tried on such
+    a loop. Nothing is sent anywhere.
+
+    \b
+    Example: looptrap cost --model gpt-4o --tokens 20000 --rps 0.2
+    """
+    from looptrap.call.usage import Usage
+    from looptrap.cli import cost_wording
+    from looptrap.config import load
+    from looptrap.replay.endless import follow
+
+    try:
+        loaded = load(config, env=os.environ, flags={"preset": preset})
+    except ConfigError as error:
+        fail(error, place=config or "")
+    for warning in loaded.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    if (input_price is None) != (output_price is None):
+        _refuse("--input-price", "needs --output-price beside it, and the other way round")
+    price = _price(loaded, model, provider, input_price, output_price)
+    loop = follow(
+        loaded.policies,
+        model=model,
+        rps=rps,
+        seconds=cost_wording.LONGEST,
+        tools=loaded.tools,
+    )
+    bill = cost_wording.Bill(
+        model=model,
+        usage=Usage(tokens, output),
+        price=price,
+        rps=rps,
+        loop=loop,
+        source=f"preset {loaded.preset}" if loaded.preset else str(config),
+    )
+    if as_json:
+        click.echo(bill.as_json())
+    else:
+        bill.show()
+
+
+def _price(
+    config: Config, model: str, provider: str, asked: float | None, said: float | None
+) -> Price:
+    """Return what the model costs: as the command line says, or as it is known."""
+    from looptrap.money.price import Price, Prices
+    from looptrap.money.setting import PriceSettings
+
+    if asked is not None and said is not None:
+        return Price.from_settings(PriceSettings(input=asked, output=said))
+    prices, now = Prices(config.prices, config.price_fallback), time.time()
+    price = prices.of(model, provider, now)
+    if price is None:
+        from looptrap.schema.wording import listed, quoted
+
+        close = listed(prices.close_to(model, now), "or")
+        _refuse(
+            "--model",
+            f"no price is known for {quoted(model)}"
+            + (f", did you mean {close}?" if close else ";")
+            + " --input-price and --output-price give one, in dollars a million tokens",
+        )
+    return price
+
+
+def _refuse(place: str, message: str) -> NoReturn:
+    fail(ConfigError([Problem(place, message)]))

@@ -1,0 +1,117 @@
+"""`looptrap spending`: what calls cost, and whose they were."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from looptrap.cli.admin import ask, reaching
+from looptrap.cli.failure import fail
+from looptrap.errors import ConfigError
+
+PATH = "/api/v1/spending"
+
+HEADINGS = ("#CALLS", "#REFUSED", "#TOKENS", "#COST", "#SAVED")
+SESSION_HEADINGS = (
+    "SESSION", "CALLER", "MODEL", "#CALLS", "#REFUSED", "#TOKENS", "#TOKENS/MIN", "#COST",
+)  # fmt: skip
+
+NONE = "–"
+
+
+@click.command(short_help="Say what calls cost, and whose they were.")
+@click.option(
+    "--by",
+    type=click.Choice(["caller", "project", "session", "model", "provider"]),
+    default="caller",
+    help="Whose shares to list.  [caller]",
+)
+@click.option("--since", metavar="SPAN", default="24h", help="From then on: 30m, 7d.  [24h]")
+@click.option(
+    "--order",
+    type=click.Choice(["cost", "refused", "calls", "tokens"]),
+    default="cost",
+    help="What the first have most of.  [cost]",
+)
+@click.option("--limit", metavar="N", type=int, default=20, help="At most so many.  [20]")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@reaching
+def spending(
+    by: str, since: str, order: str, limit: int, as_json: bool, admin: str, token_env: str | None
+) -> None:
+    """Say what calls came to: how many, their tokens, their cost, and what refusals saved.
+
+    A session is told in all its time, if it had a call since then.
+
+    \b
+    Example: looptrap spending --by session --since 1h --order tokens
+    """
+    from urllib.parse import urlencode
+
+    from looptrap.cli import age
+
+    try:
+        then = age.since(since, "--since", datetime.now(UTC))
+        wanted = {"by": by, "since": then, "order": order, "limit": limit}
+        found = ask(admin, token_env, "GET", f"{PATH}?{urlencode(wanted)}")
+    except ConfigError as error:
+        fail(error)
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+        return
+    if found["top"]:
+        _print_table(found)
+    click.echo(_total(found["totals"], since))
+
+
+def _print_table(found: dict[str, Any]) -> None:
+    from looptrap.cli.listing import print_table
+
+    by, top = found["by"], found["top"]
+    if by == "session":
+        print_table(SESSION_HEADINGS, [_session_row(one) for one in top])
+    else:
+        print_table((by.upper(), *HEADINGS), [_row(by, one) for one in top])
+
+
+def _row(by: str, one: dict[str, Any]) -> tuple[str, ...]:
+    from looptrap.incident.saving import shown
+
+    tokens = one["input_tokens"] + one["output_tokens"]
+    numbers = (f"{number:,}" for number in (one["calls"], one["refused"], tokens))
+    # Nothing saved may be something saved that has no price.
+    saved = shown(one["saved_usd"]) if one["saved_usd"] else NONE
+    return (one[by] or NONE, *numbers, _cost(one), saved)
+
+
+def _session_row(one: dict[str, Any]) -> tuple[str, ...]:
+    names = ("calls", "refused", "tokens", "tokens_a_minute")
+    numbers = (f"{one[name]:,}" for name in names)
+    return (one["session"], one["caller"] or NONE, one["model"] or NONE, *numbers, _cost(one))
+
+
+def _cost(one: dict[str, Any]) -> str:
+    """Return what has a price, and that there is more where something has none."""
+    from looptrap.incident.saving import shown
+
+    is_part = one["unpriced"] and one["cost_usd"] is not None
+    return shown(one["cost_usd"]) + (" + unpriced" if is_part else "")
+
+
+def _total(totals: dict[str, Any], since: str) -> str:
+    """Say in a sentence what all came to."""
+    from looptrap.incident.saving import shown
+
+    calls, refused = totals["calls"], totals["refused"]
+    told = f"Since {since} ago" if since[0].isdigit() and since[-1].isalpha() else f"Since {since}"
+    told = f"{told}: {calls:,} calls, {_cost(totals)}"
+    if totals["estimated"]:
+        told += f" ({totals['estimated']:,} of them estimated)"
+    if refused:
+        told += f"; {refused:,} refused"
+    if totals["saved_usd"]:
+        told += f", {shown(totals['saved_usd'])} saved"
+    return f"{told}."

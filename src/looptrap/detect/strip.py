@@ -1,0 +1,85 @@
+"""The strip: rounds as cells in a row, in which equal (call, result) pairs share an id."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from hashlib import blake2b
+
+import msgspec
+
+from looptrap.detect.canonical import join, normalise
+from looptrap.detect.likeness import LIKENED, differ_in_noise
+from looptrap.detect.mask import mask
+from looptrap.detect.round import Round
+from looptrap.detect.trajectory import Trajectory
+
+MOST = 60
+"""So many of the latest rounds are shown."""
+
+COMPARED = 16
+"""A result is compared with so many of the latest others that the same call has brought."""
+
+
+class Cell(msgspec.Struct, frozen=True, gc=False):
+    """One round, as far as it may be shown to anybody: no word of what was said."""
+
+    id: str
+    """Eight hex digits; the same for what was asked before and answered alike."""
+    tools: tuple[str, ...]
+    is_error: bool
+    repeats: bool
+    """Whether another cell of the strip has the same id."""
+
+
+def strip(rounds: Trajectory | Sequence[Round], secret: bytes, most: int = MOST) -> list[Cell]:
+    """Return the latest `most` rounds, the oldest first; a sequence is given the latest first."""
+    latest = rounds.latest(most) if isinstance(rounds, Trajectory) else rounds[:most]
+    shown = latest[::-1]
+    naming = _Naming(secret)
+    ids = [naming.id(one) for one in shown]
+    times = Counter(ids)
+    return [
+        Cell(id, tuple(sorted(one.names)), one.failure is not None, times[id] > 1)
+        for id, one in zip(ids, shown, strict=True)
+    ]
+
+
+class _Naming:
+    """Names rounds that come one after the other; what repeats is what signals say repeats."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._keyed = blake2b(digest_size=4, key=secret[:64], person=b"lt-strip")
+        self._known: dict[object, list[tuple[Round, str]]] = {}
+        self._used: set[str] = set()
+
+    def id(self, one: Round) -> str:
+        known = self._known.setdefault(one.asked, [])
+        for other, id in reversed(known[-COMPARED:]):
+            if _is_same(one, other):
+                return id
+        id = self._new(one)
+        known.append((one, id))
+        return id
+
+    def _new(self, one: Round) -> str:
+        told = one.result if one.calls else one.text
+        asked = [text for pair in sorted(one.asked) for text in pair]
+        content = join([*asked, "", str(len(asked))]) + normalise([mask(told[:LIKENED])])
+        id = self._digest(content)
+        # What begins alike and goes on otherwise is not the same.
+        while id in self._used:
+            content += b"+"
+            id = self._digest(content)
+        self._used.add(id)
+        return id
+
+    def _digest(self, content: bytes) -> str:
+        keyed = self._keyed.copy()
+        keyed.update(content)
+        return keyed.hexdigest()
+
+
+def _is_same(one: Round, other: Round) -> bool:
+    """Say whether two rounds that asked the same are the same; of mere words, what they say."""
+    return one.has_result_of(other) if one.calls else differ_in_noise(one.text, other.text)

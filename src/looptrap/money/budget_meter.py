@@ -1,0 +1,156 @@
+"""Budgets made ready: reserve before a call, settle after it, act in stages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from looptrap.call.model import Call, Outcome
+from looptrap.detect.evidence import Evidence
+from looptrap.detect.fingerprint import text_of
+from looptrap.money.dollar import in_words, nano
+from looptrap.money.forecast import Forecast
+from looptrap.money.meter import Meter, Reading
+from looptrap.money.standing import Standing, Unit
+from looptrap.money.whose import Whose
+from looptrap.policy.action import Action
+from looptrap.policy.budget import PERIODS, Budget
+from looptrap.policy.verdict import Verdict
+from looptrap.store.model import UNLIMITED, Balance, Charge
+
+MONDAY = 4 * 86_400
+"""Periods begin at multiples of their length since then: 5 January 1970, in seconds."""
+
+_DONE = {
+    Action.WARN: "Warning",
+    Action.THROTTLE: "Slowed down",
+    Action.STOP: "Stopped",
+    Action.BLOCK: "Blocked",
+}
+
+
+class BudgetMeter(Meter):
+    """The dollars, or the tokens, of one budget."""
+
+    __slots__ = ("_budget", "_is_of_session", "_limit", "_period", "_refused_from", "_unit")
+
+    def __init__(self, budget: Budget, unit: Unit, limit: int, secret: bytes) -> None:
+        whose = Whose(secret, ("budget", budget.mode, budget.name, unit), budget.by)
+        super().__init__(budget.name, budget.mode, budget.select, whose)
+        self._budget = budget
+        self._unit = unit
+        self._limit = limit
+        self._period = PERIODS[budget.period]
+        self._is_of_session = unit == "usd" and "session" in budget.by
+        refusal = budget.stages.refusal()
+        self._refused_from = dict(budget.stages.steps).get(refusal) if refusal else None
+
+    def _charge(self, call: Call, forecast: Forecast, values: Sequence[str]) -> Charge | None:
+        assumed = self._budget.output_tokens
+        amount = forecast.cost(assumed) if self._unit == "usd" else forecast.tokens(assumed)
+        if amount is None:
+            return None  # unpriced: there is nothing that dollars could be counted by
+        most = UNLIMITED if self.is_shadow else self._most(self._limit_of(call))
+        return Charge(self._whose.key(values), amount, most, self._period)
+
+    def read(self, call: Call, charge: Charge, balance: Balance, now: float) -> Reading:
+        limit = self._limit_of(call)
+        used, stages = balance.used, self._budget.stages
+        is_over = not balance.is_granted or used > self._most(limit)
+        percent = used * 100 // limit
+        if is_over:
+            action = stages.refusal() or stages.at(percent)
+            percent = max(percent, self._refused_from or 0)
+        else:
+            # What still fits is not refused, even where it takes the very last of it.
+            most = percent if self._refused_from is None else self._refused_from - 1
+            action = stages.at(min(percent, most))
+        if action is Action.ALLOW:
+            return Reading()
+        ends = _end(now + balance.left, self._period) if self._period else 0
+        standing = self._standing(call, charge, used, limit, percent, action, ends)
+        return Reading(self._verdict(standing, charge, percent), standing)
+
+    def actual(self, charge: Charge, outcome: Outcome) -> int:
+        if self._unit == "tokens":
+            return outcome.usage.tokens
+        return charge.amount if outcome.cost is None else outcome.cost
+
+    def _limit_of(self, call: Call) -> int:
+        """Return the limit; of a session, its client may lower it."""
+        lowered = call.request.session_limit if self._is_of_session else None
+        return self._limit if lowered is None else max(1, min(lowered, self._limit))
+
+    def _most(self, limit: int) -> int:
+        """Return what all charges may come to before one is refused."""
+        if self._refused_from is None:
+            return UNLIMITED
+        return min(limit * self._refused_from // 100, UNLIMITED)
+
+    def _standing(
+        self,
+        call: Call,
+        charge: Charge,
+        used: int,
+        limit: int,
+        percent: int,
+        action: Action,
+        ends: int,
+    ) -> Standing:
+        values = self._whose.values(call) or ()
+        return Standing(
+            budget=self.name,
+            fingerprint=text_of(charge.key),
+            by=tuple(zip((*self._whose.names, "caller"), values, strict=False)),
+            unit=self._unit,
+            used=used,
+            limit=limit,
+            stage=self._budget.stages.reached(percent),
+            action=action,
+            ends=ends,
+            mode=self._budget.mode,
+        )
+
+    def _verdict(self, standing: Standing, charge: Charge, percent: int) -> Verdict:
+        action = standing.action
+        used = f"{_amount(standing.used, self._unit)} of {_amount(standing.limit, self._unit)}"
+        what = f"budget {self.name}: {used} used or reserved ({percent} %)"
+        needs = f"; this call may need {_amount(charge.amount, self._unit)}"
+        until = f" until {_moment(standing.ends)}" if standing.ends else ""
+        advice = f"{needs}. Nothing more{until}." if action.refuses else "."
+        return Verdict(
+            action=action,
+            reason="budget_exceeded" if action.refuses else "budget_threshold",
+            policy="budgets",
+            rule=self.name,
+            message=f"{_DONE[action]}: {what}{advice}",
+            count=percent,
+            threshold=standing.stage,
+            fingerprint=standing.fingerprint,
+            delay=self._budget.delay if action is Action.THROTTLE else 0.0,
+            evidence=(Evidence(signal="budget", what=what, count=percent),),
+            is_early=not action.refuses,
+        )
+
+
+def meters_of(budget: Budget, secret: bytes) -> list[BudgetMeter]:
+    """Return a budget made ready: its dollars, its tokens, or both."""
+    meters = []
+    if budget.limit_usd is not None:
+        meters.append(BudgetMeter(budget, "usd", nano(budget.limit_usd), secret))
+    if budget.limit_tokens is not None:
+        meters.append(BudgetMeter(budget, "tokens", budget.limit_tokens, secret))
+    return meters
+
+
+def _end(about: float, period: float) -> int:
+    """Return the end of a period, as all instances tell it, whatever their clocks say."""
+    return round((about - MONDAY) / period) * round(period) + MONDAY
+
+
+def _amount(amount: int, unit: Unit) -> str:
+    return in_words(amount) if unit == "usd" else f"{amount:,} tokens"
+
+
+def _moment(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -1,0 +1,60 @@
+"""Forecasts: what a call will use at most, told before it is made."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from looptrap.call.model import Call
+from looptrap.call.most_output import most_output
+from looptrap.call.usage import Usage
+from looptrap.money.price import Price, Prices
+
+BYTES_A_TOKEN = 3
+"""A request in JSON has more bytes a token than this, in most languages: too much is reserved
+rather than too little."""
+
+
+class Forecast:
+    """What one call will use at most; each part is worked out when it is first asked for."""
+
+    __slots__ = ("_call", "_input", "_most_output", "_now", "_price", "_prices")
+
+    def __init__(self, call: Call, prices: Prices, now: float) -> None:
+        self._call = call
+        self._prices = prices
+        self._now = now
+        self._input = -1
+        self._price: Price | None = None
+        self._most_output: int | None = -1
+
+    def tokens(self, output_tokens: int) -> int:
+        """Return all tokens; `output_tokens` are those of an answer without a limit of its own."""
+        return self._asked() + self._said(output_tokens)
+
+    def cost(self, output_tokens: int) -> int | None:
+        """Return what they cost, in nano-dollars; None where no price is known."""
+        asked = self._asked()
+        if self._price is None:
+            return None
+        return self._price.cost(Usage(asked, self._said(output_tokens)))
+
+    def _asked(self) -> int:
+        if self._input < 0:
+            self._price = price = self._prices.of(self._call.model, "", self._now)
+            self._input = ceil(len(self._call.request.body) / BYTES_A_TOKEN)
+            if price is not None and price.context_window is not None:
+                # A picture has many bytes and few tokens: no more than the model can read.
+                self._input = min(self._input, price.context_window)
+        return self._input
+
+    def _said(self, assumed: int) -> int:
+        if not self._call.generates:
+            return 0
+        if self._most_output == -1:
+            self._most_output = most_output(self._call)
+        return assumed if self._most_output is None else self._most_output
+
+
+def is_charged(call: Call) -> bool:
+    """Say whether a call uses tokens that somebody pays for, and shows how many."""
+    return (call.generates or call.dialect == "openai_embeddings") and not call.request.lacks_body

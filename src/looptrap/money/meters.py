@@ -1,0 +1,112 @@
+"""All meters together: what a call is charged, and what that is settled with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from looptrap.call.model import Call, Outcome
+from looptrap.money import budget_meter, rate_meter
+from looptrap.money.dollar import NANO
+from looptrap.money.forecast import Forecast, is_charged
+from looptrap.money.meter import Meter
+from looptrap.money.price import Prices
+from looptrap.policy.budget import Budget
+from looptrap.policy.policy import Policy, Selector
+from looptrap.store.model import UNLIMITED, Charge, Settlement
+
+SESSION_LIMIT = Budget(name="session-limit", by=("session",), limit_usd=UNLIMITED / NANO)
+"""What a client sets itself, where nobody has set its sessions a budget."""
+
+
+class Metered(NamedTuple):
+    """A charge to be made, and the meter that asks for it."""
+
+    meter: Meter
+    charge: Charge
+
+
+class Hold(NamedTuple):
+    """A charge that was granted, until it is settled."""
+
+    meter: Meter
+    charge: Charge
+    place: int
+    is_local: bool
+
+    def settled(self, actual: int) -> Settlement:
+        """Return what puts the amount that was used in place of the one that was reserved."""
+        return Settlement(self.charge, self.place, actual, self.is_local)
+
+
+class Meters:
+    """Every budget and every rate, made ready."""
+
+    def __init__(
+        self,
+        budgets: Iterable[Budget],
+        policies: Iterable[Policy],
+        *,
+        secret: bytes,
+        prices: Prices,
+    ) -> None:
+        budgets = tuple(budgets)
+        self._prices = prices
+        self._budgets = [
+            meter for budget in budgets for meter in budget_meter.meters_of(budget, secret)
+        ]
+        self._rates = [
+            meter
+            for policy in policies
+            for rate in policy.rates
+            if rate.enabled
+            for meter in rate_meter.meters_of(policy, rate, secret)
+        ]
+        self._is_idle = not self._budgets and not self._rates
+        has_session = any(_binds_sessions(one) for one in budgets)
+        self._own = [] if has_session else budget_meter.meters_of(SESSION_LIMIT, secret)
+
+    def plan(self, call: Call, now: float) -> Sequence[Metered]:
+        """Return the charges that a call has to be granted: mostly none."""
+        if self._is_idle and call.request.session_limit is None:
+            return ()
+        meters: list[Meter] = []
+        if is_charged(call):
+            meters += self._budgets
+            if call.request.session_limit is not None:
+                meters += self._own
+        meters += self._rates
+        if not meters:
+            return ()
+        forecast = Forecast(call, self._prices, now)
+        planned = []
+        for meter in meters:
+            if meter.selects is None or meter.selects(call):
+                charge = meter.charge(call, forecast)
+                if charge is not None:
+                    planned.append(Metered(meter, charge))
+        return planned
+
+
+def _binds_sessions(budget: Budget) -> bool:
+    """Say whether a budget refuses every session what is beyond its limit, however lowered."""
+    return (
+        budget.limit_usd is not None
+        and {"session"} <= set(budget.by) <= {"caller", "session"}
+        and budget.mode == "enforce"
+        and budget.select == Selector()
+        and budget.stages.refusal() is not None
+    )
+
+
+def settled(holds: Iterable[Hold], outcome: Outcome | None) -> list[Settlement]:
+    """Return what settles these; without an outcome, all of it is given back."""
+    return [
+        hold.settled(hold.meter.actual(hold.charge, outcome) if outcome is not None else 0)
+        for hold in holds
+    ]
+
+
+def kept(holds: Iterable[Hold]) -> list[Settlement]:
+    """Return what settles these as they were charged."""
+    return [hold.settled(hold.charge.amount) for hold in holds]

@@ -1,0 +1,183 @@
+"""Prices: what a call's tokens cost, in nano-dollars; a model that nobody knows has none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import translate
+from math import ceil
+from typing import NamedTuple
+
+import msgspec
+
+from looptrap.call.usage import Usage
+from looptrap.money.setting import PriceSettings
+
+NANO = 1_000_000_000
+"""Nano-dollars a dollar."""
+
+A_TOKEN = NANO // 1_000_000
+"""Nano-dollars a token, where a million of them cost a dollar."""
+
+MOST_KNOWN = 1_000
+"""Models whose prices are looked up in half an hour, and kept at hand: clients may send any name,
+as many as they like, and a look-up is dear."""
+
+LONGEST = 256
+"""Characters of a name beyond which it is none."""
+
+FRESH = 1800
+"""Seconds, from one half hour to the next: listed prices change with the date and time of day."""
+
+NOISE = 1e-3
+"""What floating point may add to a sum that is whole."""
+
+
+class Rates(NamedTuple):
+    """Nano-dollars a token, by what the token was."""
+
+    input: float
+    cached: float
+    written: float
+    heard: float
+    output: float
+    spoken: float
+    thought: float
+
+
+class Price(msgspec.Struct, frozen=True):
+    """What one model costs."""
+
+    context_window: int | None
+    """Tokens that fit into one call, where that is known."""
+    rates: Rates
+    tiers: tuple[tuple[int, Rates], ...] = ()
+    """The rates for calls with more input than so many tokens, ascending."""
+    request: float = 0.0
+    """Nano-dollars a call, whatever its tokens."""
+
+    @classmethod
+    def from_settings(cls, settings: PriceSettings) -> Price:
+        """Return the price that an operator has set."""
+
+        def rate(given: float | None, otherwise: float) -> float:
+            return (otherwise if given is None else given) * A_TOKEN
+
+        asked, said = settings.input, settings.output
+        rates = Rates(
+            input=rate(asked, asked),
+            cached=rate(settings.cached_input, asked),
+            written=rate(settings.cache_write, asked),
+            heard=rate(settings.audio_input, asked),
+            output=rate(said, said),
+            spoken=rate(settings.audio_output, said),
+            thought=rate(said, said),
+        )
+        return cls(settings.context_window, rates)
+
+    def cost(self, usage: Usage) -> int:
+        """Return what that costs in nano-dollars, rounded up."""
+        asked, said = usage.input_tokens, usage.output_tokens
+        rates = self.rates_for(asked) if self.tiers else self.rates
+        text, cached, written, heard, output, spoken, thought = rates
+        # Each token has one price, also where a provider counts it in two places.
+        total = self.request
+        if tokens := usage.cached_tokens:
+            tokens = min(tokens, asked)
+            asked -= tokens
+            total += tokens * cached
+        if tokens := usage.cache_write_tokens:
+            tokens = min(tokens, asked)
+            asked -= tokens
+            total += tokens * written
+        if tokens := usage.audio_input_tokens:
+            tokens = min(tokens, asked)
+            asked -= tokens
+            total += tokens * heard
+        if tokens := usage.reasoning_tokens:
+            tokens = min(tokens, said)
+            said -= tokens
+            total += tokens * thought
+        if tokens := usage.audio_output_tokens:
+            tokens = min(tokens, said)
+            said -= tokens
+            total += tokens * spoken
+        return ceil(total + asked * text + said * output - NOISE)
+
+    def rates_for(self, asked: int) -> Rates:
+        """Return the rates of a call with so many tokens of input."""
+        rates = self.rates
+        for start, beyond in self.tiers:
+            if asked > start:
+                rates = beyond
+        return rates
+
+
+class Prices:
+    """Knows what models cost: by the operator's word, by what providers list, else by a fallback.
+
+    Making one loads the listed prices, which takes a moment; asking it does not.
+    """
+
+    def __init__(
+        self,
+        overrides: Mapping[str, PriceSettings] | None = None,
+        fallback: PriceSettings | None = None,
+    ) -> None:
+        from looptrap.money.listed import Listed
+
+        made = {name: Price.from_settings(one) for name, one in (overrides or {}).items()}
+        self._exact = made
+        self._wild = [(_wild(name), price) for name, price in made.items() if {*"*?"} & {*name}]
+        self._listed = Listed()
+        self._fallback = Price.from_settings(fallback) if fallback is not None else None
+        self._known: dict[tuple[str, str], tuple[int, Price | None]] = {}
+
+    def of(self, model: str, provider: str, now: float) -> Price | None:
+        """Return the price of a model at a provider, "" where that is not known; None: unpriced."""
+        time = int(now // FRESH)
+        known = self._known.get((model, provider))
+        if known is not None and known[0] == time:
+            return known[1]
+        if len(model) > LONGEST:
+            return self._fallback
+        price = self._set(model, provider)
+        self._known.pop((model, provider), None)
+        if len(self._known) >= MOST_KNOWN:
+            oldest = next(iter(self._known))
+            if self._known[oldest][0] == time:
+                return price or self._fallback  # nobody honest has so many: no more look-ups
+            del self._known[oldest]
+        price = price or self._listed.price(model, provider, now) or self._fallback
+        self._known[model, provider] = time, price
+        return price
+
+    def close_to(self, model: str, now: float) -> Sequence[str]:
+        """Return names like that one which have a price; the closest first, three at the most."""
+        from difflib import get_close_matches
+
+        names = sorted({*self._exact, *self._listed.names()})
+        close = get_close_matches(model, names, n=9)
+        return [name for name in close if self.of(name, "", now) is not None][:3]
+
+    def _set(self, model: str, provider: str) -> Price | None:
+        """Return what the operator says; a name as it is goes before one with `*` or `?`."""
+        names = list(_called(model, provider))
+        for name in names:
+            if (price := self._exact.get(name)) is not None:
+                return price
+        for pattern, price in self._wild:
+            if any(pattern.match(name) for name in names):
+                return price
+        return None
+
+
+def _wild(name: str) -> re.Pattern[str]:
+    return re.compile(translate(name.replace("[", "[[]")))
+
+
+def _called(model: str, provider: str) -> Iterator[str]:
+    """Yield what an operator may call a model: at that provider, or anywhere."""
+    if provider:
+        yield f"{provider}/{model}"
+    yield model

@@ -1,0 +1,180 @@
+"""Rates made ready: buckets of calls and of tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import ceil
+
+from looptrap.call.descriptor import descriptor
+from looptrap.call.model import Call, Outcome
+from looptrap.detect.evidence import Evidence
+from looptrap.money.forecast import Forecast, is_charged
+from looptrap.money.meter import Meter, Reading
+from looptrap.money.whose import Whose
+from looptrap.policy.action import Action
+from looptrap.policy.budget import PERIODS
+from looptrap.policy.header import LONGEST_RETRY_AFTER
+from looptrap.policy.policy import Policy
+from looptrap.policy.rate import Pace, Rate, Values
+from looptrap.policy.select import Selects
+from looptrap.policy.verdict import Verdict
+from looptrap.store.model import UNLIMITED, Balance, Charge
+
+MINUTE = 60.0
+
+MOST_COST = 1_000_000
+"""For more calls than this none can count, whatever its header says."""
+
+Amount = Callable[[Call, Forecast], int | None]
+
+
+class RateMeter(Meter):
+    """One bucket a payer."""
+
+    __slots__ = ("_amount", "_counts", "_leaks", "_limit", "_policy", "_seconds", "_unit")
+
+    def __init__(
+        self,
+        policy: Policy,
+        rate: Rate,
+        secret: bytes,
+        *,
+        unit: str,
+        limit: int,
+        seconds: float,
+        amount: Amount,
+        leaks: bool = True,
+    ) -> None:
+        whose = Whose(secret, ("rate", policy.mode, policy.name, rate.name, unit), rate.by)
+        super().__init__(rate.name, policy.mode, policy.select, whose)
+        self._policy = policy
+        self._unit = unit
+        self._limit = limit
+        self._seconds = seconds
+        self._amount = amount
+        self._leaks = leaks
+        self._counts = _counts(rate)
+
+    def _charge(self, call: Call, forecast: Forecast, values: Sequence[str]) -> Charge | None:
+        if self._counts is not None and not self._counts(call):
+            return None
+        amount = self._amount(call, forecast)
+        if amount is None:
+            return None
+        limit = self._limit
+        if self.is_shadow and not self._leaks:
+            limit = UNLIMITED
+        return Charge(self._whose.key(values), amount, limit, self._seconds, self._leaks)
+
+    def read(self, _call: Call, charge: Charge, balance: Balance, _now: float) -> Reading:
+        pace = self._pace(balance)
+        if balance.is_granted and balance.used <= self._limit:
+            return Reading(pace=pace)
+        what = f"{self.name}: at most {self._limit:,} {self._unit}"
+        seconds = max(1.0, balance.left)
+        wait: float | None = seconds
+        advice = f" Send it again in {ceil(seconds)} seconds."
+        if charge.amount > self._limit:
+            wait, advice = None, f" This call counts for {charge.amount:,}, which never fits."
+        verdict = Verdict(
+            action=Action.BLOCK,
+            reason="rate_limited",
+            policy=self._policy.name,
+            rule=self.name,
+            message=f"Blocked: rate limit {what}.{advice}",
+            count=balance.used,
+            threshold=self._limit,
+            # Some clients sleep for all of it, however long that is.
+            retry_after=min(wait, LONGEST_RETRY_AFTER) if wait is not None else None,
+            evidence=(Evidence(signal="rate", what=f"rate limit {what}", count=balance.used),),
+            compat=self._policy.compat,
+        )
+        return Reading(verdict, pace=pace)
+
+    def actual(self, charge: Charge, outcome: Outcome) -> int:
+        return charge.amount if self._unit == "calls" else outcome.usage.tokens
+
+    def _pace(self, balance: Balance) -> Pace:
+        used = min(balance.used, self._limit)
+        reset = used / self._limit * self._seconds if self._leaks else balance.left
+        return Pace(self._limit, self._limit - used, reset)
+
+
+def meters_of(policy: Policy, rate: Rate, secret: bytes) -> list[RateMeter]:
+    """Return a rate made ready: one bucket, or those of a minute and of a day."""
+
+    def tokens(call: Call, forecast: Forecast) -> int | None:
+        return forecast.tokens(rate.output_tokens) if is_charged(call) else None
+
+    meters = []
+    if rate.rps is not None:
+        burst = rate.burst or max(1, ceil(rate.rps))
+        meters.append(
+            RateMeter(
+                policy,
+                rate,
+                secret,
+                unit="calls",
+                limit=burst,
+                seconds=burst / rate.rps,
+                amount=_counting(rate),
+            )
+        )
+    if rate.tokens_per_minute is not None:
+        burst = rate.burst_tokens or rate.tokens_per_minute
+        seconds = burst / rate.tokens_per_minute * MINUTE
+        meters.append(
+            RateMeter(
+                policy,
+                rate,
+                secret,
+                unit="tokens a minute",
+                limit=burst,
+                seconds=seconds,
+                amount=tokens,
+            )
+        )
+    if rate.tokens_per_day is not None:
+        meters.append(
+            RateMeter(
+                policy,
+                rate,
+                secret,
+                unit="tokens a day",
+                limit=rate.tokens_per_day,
+                seconds=PERIODS["1d"],
+                amount=tokens,
+                leaks=False,
+            )
+        )
+    return meters
+
+
+def _counts(rate: Rate) -> Selects | None:
+    """Return what says whether a rate counts a call; None when it counts every one."""
+    if not rate.match and not rate.unless:
+        return None
+    match, unless = _has(rate.match), [_has(values) for values in rate.unless]
+    return lambda call: match(call) and not any(has(call) for has in unless)
+
+
+def _has(values: Values) -> Selects:
+    """Return what says whether a call has all of these values."""
+    wanted = [(descriptor(name), value) for name, value in values]
+    return lambda call: all(read(call) == value for read, value in wanted)
+
+
+def _counting(rate: Rate) -> Amount:
+    """Return what says for how many calls one counts."""
+    if rate.cost is None:
+        return lambda _call, _forecast: rate.default_cost
+    told = descriptor(rate.cost)
+
+    def amount(call: Call, _forecast: Forecast) -> int:
+        try:
+            cost = ceil(float(told(call)))
+        except (ValueError, OverflowError):
+            return rate.default_cost
+        return min(cost, MOST_COST) if cost > 0 else rate.default_cost
+
+    return amount

@@ -1,0 +1,120 @@
+"""Rulesets: what calls are judged by, handed from process to process and written down as TOML."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from looptrap.config import Config
+from looptrap.config.setting import CONFIG
+from looptrap.policy.action import Action, Ladder
+from looptrap.policy.policy import Policy, Project
+from looptrap.policy.rule import ANSWERS, Rule
+from looptrap.policy.tool import ToolRule
+from looptrap.replay.sweep import scaled, scaled_ladder
+from looptrap.schema import Table, read
+from looptrap.schema.wording import inside, shown
+
+FARTHEST = 40
+"""A rule can be told to look at no more rounds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ruleset:
+    """Policies, and what projects and tools have of their own."""
+
+    policies: tuple[Policy, ...]
+    projects: tuple[Project, ...] = ()
+    tools: Mapping[str, ToolRule] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, config: Config) -> Ruleset:
+        """Return what a configuration judges by."""
+        return cls(policies=config.policies, projects=config.projects, tools=config.tools)
+
+    @classmethod
+    def read(cls, plain: object) -> Ruleset:
+        """Return the ruleset that was written so; raises ConfigError."""
+        return read(RULESET, plain)
+
+    def plain(self) -> dict[str, Any]:
+        """Return the ruleset as JSON can hold it."""
+        return RULESET.plain(self)
+
+    def toml(self) -> str:
+        """Return the ruleset as a configuration file that says nothing else."""
+        return "\n".join(_lines(self.plain())) + "\n"
+
+    def rules(self) -> Iterator[tuple[Policy, Rule]]:
+        """Yield the rules that are on, and whose they are."""
+        return ((one, rule) for one in self.policies for rule in one.rules if rule.enabled)
+
+    def for_all(self, project: Project) -> Ruleset:
+        """Return what holds when every call is one of that project, whatever it says.
+
+        Where the project only watches, nothing is done about any call.
+        """
+        is_on = project.detection == "on"
+        adapted = [project.adapt(policy) for policy in self.policies if is_on]
+        policies = tuple(_with(one, _fit_for_answers) for one in adapted if one is not None)
+        return replace(self, policies=policies, projects=())
+
+    def scaled(self, factor: float) -> Ruleset:
+        """Return the ruleset with every threshold times `factor`, each still within reach."""
+        policies = tuple(_with(one, _in_reach) for one in scaled(self.policies, factor))
+        return replace(self, policies=policies)
+
+
+def _with(policy: Policy, change: Callable[[Rule], Rule]) -> Policy:
+    return replace(policy, rules=tuple(map(change, policy.rules)))
+
+
+def _fit_for_answers(rule: Rule) -> Rule:
+    """Return a rule without actions that come too late for an answer: that is merely noted."""
+    is_late = rule.ladder.severest in (Action.THROTTLE, Action.NUDGE)
+    if rule.watch not in ANSWERS or not is_late:
+        return rule
+    return replace(rule, ladder=Ladder({Action.WARN: rule.ladder.first}))
+
+
+def _in_reach(rule: Rule) -> Rule:
+    """Return a rule that looks as far back as it counts, and counts no further than it may."""
+    if not 0 < rule.looks_at < rule.ladder.last:
+        return rule
+    ladder = scaled_ladder(rule.ladder, 1, FARTHEST)
+    return replace(rule, ladder=ladder, rounds=max(rule.looks_at, ladder.last))
+
+
+RULESET: Table[Ruleset] = Table(
+    build=lambda policies, **others: Ruleset(policies=policies or (), **others),
+    fields=[one for one in CONFIG.fields if one.name in ("policies", "projects", "tools")],
+)
+
+
+def _lines(plain: Mapping[str, Any]) -> Iterator[str]:
+    for policy in plain["policies"]:
+        yield "[[policies]]"
+        yield from _values(policy)
+        for kind in ("rules", "rates"):
+            for one in policy.get(kind, ()):
+                yield f"\n[[policies.{kind}]]"
+                yield from _values(one)
+        yield ""
+    if not plain["policies"]:
+        yield "policies = []\n"
+    for project in plain["projects"]:
+        yield "[[projects]]"
+        yield from _values(project)
+        yield ""
+    for name, tool in plain["tools"].items():
+        yield f"[{inside('tools', name)}]"
+        yield from _values(tool)
+        yield ""
+
+
+def _values(table: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in table.items():
+        is_written_below = isinstance(value, list) and value and isinstance(value[0], dict)
+        if not is_written_below:
+            yield f"{name} = {shown(value)}"

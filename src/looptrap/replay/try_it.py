@@ -1,0 +1,191 @@
+"""Try it: a pasted conversation, judged step by step, with the opinion of every rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from looptrap.call.model import Call
+from looptrap.detect.round import Round
+from looptrap.detect.strip import MOST, Cell, strip
+from looptrap.detect.trajectory import Trajectory
+from looptrap.policy.action import Action
+from looptrap.policy.policy import Policy
+from looptrap.policy.rule import Rule
+from looptrap.policy.verdict import Verdict
+from looptrap.replay.opinion import Onlooker, Opinion
+from looptrap.replay.pasted import Asked, read_pasted
+from looptrap.replay.play import decide, enforced, guard_of
+from looptrap.replay.ruleset import Ruleset
+
+MOST_STEPS = 2_000
+
+SECONDS = 7.0
+"""So long steps are judged; what is left then is not."""
+
+LONGEST = 200
+"""Characters of a text that are told."""
+
+SECRET = b"replay"
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """What was pasted, and the rules, in plain form, by which it is judged."""
+
+    text: str
+    rules: dict[str, object]
+    seconds: float = SECONDS
+
+
+class Judgement(msgspec.Struct, frozen=True, gc=False):
+    """What is done about a request, and why."""
+
+    action: Action
+    rule: str | None
+    message: str
+    count: int
+
+    @classmethod
+    def of(cls, verdict: Verdict) -> Judgement:
+        """Return what a verdict says."""
+        return cls(verdict.action, verdict.rule or None, verdict.message, verdict.count)
+
+
+class Step(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """One request: what came last before it, what rules make of that, and what is done."""
+
+    index: int
+    messages: int
+    """How many it carries."""
+    role: str
+    """Who came last: `assistant` with a round, else who spoke."""
+    summary: str
+    result: str | None = None
+    """What came back, if something was called."""
+    tools: tuple[str, ...] = ()
+    is_error: bool = False
+    strip_id: str | None = None
+    opinions: list[Opinion]
+    verdict: Judgement
+
+
+class Watched(msgspec.Struct, frozen=True, gc=False):
+    """A rule that looked at every step."""
+
+    policy: str
+    rule: str
+    signal: str
+    thresholds: dict[Action, int]
+
+    @classmethod
+    def of(cls, policy: Policy, rule: Rule) -> Watched:
+        """Return what is told of a rule."""
+        return cls(policy.name, rule.name, rule.watch, dict(rule.ladder.steps))
+
+
+class Tried(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of what was pasted."""
+
+    dialect: str
+    model: str
+    rules: list[Watched]
+    steps: list[Step]
+    strip: list[Cell]
+    verdict: Judgement
+    """The severest, first spoken …"""
+    at: int | None
+    """… at this step; None where nothing is done at all."""
+    limits: list[str]
+    """What was not judged, a sentence each."""
+
+
+def try_out(asked: Question, clock: Callable[[], float]) -> Tried:
+    """Judge a pasted text; raises CallError in words for what cannot be read."""
+    deadline = clock() + asked.seconds
+    pasted = read_pasted(asked.text)
+    rules = Ruleset.read(asked.rules)
+    policies = enforced(rules.policies)
+    guard, onlooker = guard_of(policies, rules.tools), Onlooker(policies, rules.tools)
+    steps: list[Step] = []
+    rounds: list[Round | None] = []
+    for index, (call, now, answer) in enumerate(pasted.requests[:MOST_STEPS]):
+        if index and clock() >= deadline:
+            break
+        opinions = onlooker.opinions(call, now, answer)
+        verdict = decide(guard, call, now, answer)
+        rounds.append(_latest(call))
+        steps.append(_step(index, call, rounds[-1], opinions, verdict))
+    first, worst = pasted.requests[0].call, _worst(steps)
+    cells, ids = _strip(rounds)
+    return Tried(
+        dialect=first.dialect,
+        model=first.model,
+        rules=[Watched.of(*one) for one in rules.rules()],
+        steps=[
+            msgspec.structs.replace(one, strip_id=id) for one, id in zip(steps, ids, strict=True)
+        ],
+        strip=cells,
+        verdict=worst.verdict,
+        at=worst.index if worst.verdict.action is not Action.ALLOW else None,
+        limits=[*pasted.limits, *_unjudged(pasted.requests, len(steps))],
+    )
+
+
+def _latest(call: Call) -> Round | None:
+    """Return the round before a request; None where a person has just spoken."""
+    latest = Trajectory(call, 1).latest(1)
+    return latest[0] if latest else None
+
+
+def _step(
+    index: int, call: Call, latest: Round | None, opinions: list[Opinion], verdict: Verdict
+) -> Step:
+    judgement = Judgement.of(verdict)
+    if latest is None:
+        last = call.tail(1)
+        return Step(
+            index=index,
+            messages=len(call.raws),
+            role=last[0].role if last else "",
+            summary=_short(last[0].text) if last else "",
+            opinions=opinions,
+            verdict=judgement,
+        )
+    called = ", ".join(f"{one.name}({one.arguments})" for one in latest.calls)
+    return Step(
+        index=index,
+        messages=len(call.raws),
+        role="assistant",
+        summary=_short(called or latest.text),
+        result=_short(latest.result) if latest.calls else None,
+        tools=tuple(sorted(latest.names)),
+        is_error=latest.failure is not None,
+        opinions=opinions,
+        verdict=judgement,
+    )
+
+
+def _strip(rounds: Sequence[Round | None]) -> tuple[list[Cell], list[str | None]]:
+    """Return the strip of the latest rounds, and the id of every step's."""
+    cells = strip([one for one in reversed(rounds) if one is not None], SECRET, len(rounds))
+    left = iter(cells)
+    return cells[-MOST:], [None if one is None else next(left).id for one in rounds]
+
+
+def _worst(steps: Sequence[Step]) -> Step:
+    return max(steps, key=lambda step: step.verdict.action.severity)
+
+
+def _unjudged(requests: Sequence[Asked], judged: int) -> list[str]:
+    limits = []
+    if judged < len(requests):
+        limits.append(f"The first {judged:,} of {len(requests):,} steps were judged.")
+    if any(one.call.chain for one in requests):
+        limits.append("The provider keeps the earlier history, so nothing is read from it.")
+    return limits
+
+
+def _short(text: str) -> str:
+    shown = " ".join(text[: LONGEST * 4].split())
+    return shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 1]}…"

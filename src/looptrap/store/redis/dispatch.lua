@@ -1,0 +1,36 @@
+-- Carry out operations, each on a key of its own, and reply to each: all of a batch, or none.
+--
+-- KEYS[i]      a key's record
+-- ARGV[1]      the time of all of them as a double; empty: the server's own clock
+-- ARGV[i + 1]  what to do with KEYS[i]; see operation.py
+
+local of_accounts
+
+local function carry_out(key, operation)
+  local record = read(key)
+  local letter = operation:sub(1, 1)
+  if is_first(record, letter, operation) then return 1 end
+  local reply, seconds = 0, operation:sub(2, 9)
+  if letter == 'x' then
+    redis.call('DEL', key)
+    return record.is_known and 1 or 0
+  elseif letter == 'c' then
+    trip(record.sections, unpack_at('<dI4', operation, 2))
+  elseif letter == 'm' then
+    reply = recall(record.sections, seconds, operation:sub(10))
+  elseif letter == 'p' or letter == 'P' or letter == 'l' or letter == 'L' then
+    of_accounts = of_accounts or accounts()
+    reply = of_accounts[letter](record.sections, letter:lower() .. seconds, operation)
+  else
+    local lower = letter:lower()
+    reply = hit(record, lower, seconds, lower ~= letter)
+  end
+  write(record)
+  return reply
+end
+
+local replies = {}
+for i, key in ipairs(KEYS) do
+  replies[i] = carry_out(key, ARGV[i + 1])
+end
+return replies

@@ -1,0 +1,142 @@
+-- Count hits, remember marks and cooldowns.
+
+-- How many times, sorted, lie at or before the edge.
+local function stale(times, edge)
+  local low, high = 0, #times / 8
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    if edge < unpack_at('<d', times, middle * 8 + 1) then high = middle else low = middle + 1 end
+  end
+  return low
+end
+
+-- Drop the times at or before the edge from a list, but for the latest; say how many are left.
+local function trim(key, edge)
+  local size = redis.call('LLEN', key) - 1
+  local function is_over(at)
+    return size > HIT_LIMIT or (size > 1 and unpack_at('<d', redis.call('LINDEX', key, at)) <= edge)
+  end
+  if not is_over(1) then return size end
+  local head = redis.call('LPOP', key)
+  repeat
+    redis.call('LPOP', key)
+    size = size - 1
+  until not is_over(0)
+  redis.call('LPUSH', key, head)
+  return size
+end
+
+local function peek(record, name, edge)
+  if name == record.listed then
+    local size = trim(record.key, edge)
+    return unpack_at('<d', redis.call('LINDEX', record.key, -1)) > edge and size or 0
+  end
+  local payload = record.sections[name]
+  if not payload then return 0 end
+  if name:sub(1, 1) == 'r' then return #payload / 8 - stale(payload, edge) end
+  local since, hits = unpack_at('<dI4', payload)
+  return since > edge and hits or 0
+end
+
+local function rolling(record, name, edge)
+  local times = record.sections[name] or ''
+  local known = name == record.listed and redis.call('LINDEX', record.key, -1) or times:sub(-8)
+  local latest = pack('<d', known == '' and now or max(unpack_at('<d', known), now)) -- stay sorted
+  if name == record.listed then
+    redis.call('RPUSH', record.key, latest)
+    return trim(record.key, edge)
+  end
+  times = times .. latest
+  times = times:sub(stale(times, edge) * 8 + 1)
+  record.sections[name] = times
+  if #times > MANY * 8 and not record.listed then record.grown = name end
+  return #times / 8
+end
+
+local function fixed(payload, edge, is_refreshed)
+  local since, hits = now, 0
+  if payload then
+    local known, so_far = unpack_at('<dI4', payload)
+    if known > edge then
+      hits = so_far
+      if not is_refreshed then since = known end
+    end
+  end
+  hits = min(hits + 1, HIT_LIMIT)
+  return pack('<dI4', since, hits), hits
+end
+
+local function is_spared(sections, seconds, edge)
+  local name = 't' .. seconds
+  local hits
+  sections[name], hits = fixed(sections[name], edge, false)
+  return hits <= RETRY_ALLOWANCE
+end
+
+local function hit(record, letter, seconds, is_retry)
+  local sections = record.sections
+  local cooldown = sections[COOLDOWN]
+  if cooldown then
+    local deadline, lasts, hits = unpack_at('<ddI4', cooldown)
+    if deadline > now then
+      sections[COOLDOWN] = pack('<ddI4', deadline, lasts, hits + 1)
+      return pack('<dI4', deadline - now, hits + 1)
+    end
+  end
+  local name, edge = letter .. seconds, now - unpack_at('<d', seconds)
+  if is_retry and is_spared(sections, seconds, edge) then return peek(record, name, edge) end
+  if letter == 'r' then return rolling(record, name, edge) end
+  local hits
+  sections[name], hits = fixed(sections[name], edge, letter == 'e')
+  return hits
+end
+
+local function recall(sections, seconds, mark)
+  local name, others = 'm' .. seconds, {}
+  local payload = sections[name]
+  if payload and unpack_at('<d', payload) > now - unpack_at('<d', seconds) then
+    local at = 9
+    while at <= #payload do
+      local to = at + 4 + unpack_at('<I4', payload, at)
+      local other = payload:sub(at + 4, to - 1)
+      if other ~= mark then others[#others + 1] = other end
+      at = to
+    end
+  end
+  local kept = { pack('<d', now) }
+  for i = max(1, #others - MARKS + 2), #others do
+    kept[#kept + 1] = pack('<I4', #others[i]) .. others[i]
+  end
+  kept[#kept + 1] = pack('<I4', #mark) .. mark
+  sections[name] = table.concat(kept)
+  return others
+end
+
+local function trip(sections, seconds, hits)
+  local deadline = now + seconds
+  local cooldown = sections[COOLDOWN]
+  if cooldown then
+    local known, lasts, refused = unpack_at('<ddI4', cooldown)
+    if known > now then
+      hits = refused
+      if known > deadline then deadline, seconds = known, lasts end
+    end
+  end
+  sections[COOLDOWN] = pack('<ddI4', deadline, seconds, hits)
+end
+
+-- Most hits are the first of their key: these take this shorter way to the same record.
+local first_ttl_ms, first_payload = {}, { r = pack('<d', now), f = pack('<dI4', now, 1) }
+first_payload.e = first_payload.f
+
+local function is_first(record, letter, operation)
+  local payload = first_payload[letter]
+  if record.is_known or not payload then return false end
+  local ttl_ms = first_ttl_ms[operation]
+  if not ttl_ms then
+    ttl_ms = milliseconds(unpack_at('<d', operation, 2))
+    first_ttl_ms[operation] = ttl_ms
+  end
+  redis.call('SET', record.key, operation .. pack('<I3', #payload) .. payload, 'PX', ttl_ms)
+  return true
+end

@@ -1,0 +1,51 @@
+"""Keys that are forgotten in the order in which they were put: without a timer each."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from typing import Generic, TypeVar
+
+EXPIRY_BATCH = 64
+"""At most so many stale keys are dropped at once, so that no call pays for all of them."""
+
+Seen = TypeVar("Seen")
+
+
+class Shelf(ABC, Generic[Seen]):
+    """All keys of one window or period; those that end first stand in front."""
+
+    __slots__ = ("_look_again", "entries", "seconds")
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.entries: OrderedDict[bytes, Seen] = OrderedDict()
+        self._look_again = 0.0  # no key expires before
+
+    @abstractmethod
+    def since(self, seen: Seen) -> float:
+        """Return the time from which the seconds run out."""
+
+    def end(self, seen: Seen) -> float:
+        """Return the time from which the key says nothing more."""
+        return self.since(seen) + self.seconds
+
+    def oldest(self) -> float:
+        """Return `since` of the key in front."""
+        return self.since(next(iter(self.entries.values())))
+
+    def expire(self, now: float) -> None:
+        """Drop stale keys from the front."""
+        stale: list[bytes] = []
+        self._look_again = now + self.seconds
+        for key, seen in self.entries.items():
+            end = self.end(seen)
+            if end > now:
+                self._look_again = end
+                break
+            if len(stale) == EXPIRY_BATCH:
+                self._look_again = now
+                break
+            stale.append(key)
+        for key in stale:
+            del self.entries[key]

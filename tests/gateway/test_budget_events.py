@@ -1,0 +1,87 @@
+"""People hear of a budget's stages: each once, whoever finds it so."""
+
+import pytest
+from tests.gateway.test_sighting import call
+from tests.incident.test_budget import standing
+
+from looptrap.call.model import Outcome
+from looptrap.config import load
+from looptrap.gateway.incident import budget, sharing
+from looptrap.gateway.incident.desk import Desk
+from looptrap.guard import Ticket
+from looptrap.incident.budget import budget_reached
+from looptrap.incident.event import store_degraded
+from looptrap.policy.action import Action
+
+
+@pytest.fixture
+def desk():
+    return Desk(load(env={}), {}, secret=b"k" * 32)
+
+
+def settled(desk, *standings, outcome=None):
+    ticket = Ticket(call(project="research"), standings=standings)
+    desk.settled(ticket, outcome or Outcome(200), b"lt-1", "openai")
+
+
+def told(desk):
+    return [(event.name, event.stage) for event in desk._told]
+
+
+def test_a_stage_is_told_once_however_many_calls_find_it_so(desk):
+    for _ in range(1_000):
+        settled(desk, standing())
+    assert told(desk) == [("budget.threshold", "80%")]
+    (event,) = desk._told
+    assert (event.project, event.request_id) == ("research", "lt-1")
+
+
+def test_every_stage_account_and_period_is_told(desk):
+    settled(desk, standing(), standing(fingerprint="1-cd"))
+    settled(desk, standing(stage=95, action=Action.THROTTLE))
+    settled(desk, standing(stage=100, action=Action.BLOCK), outcome=None)
+    settled(desk, standing(ends=standing().ends + 86_400))
+    assert told(desk) == [
+        ("budget.threshold", "80%"),
+        ("budget.threshold", "80%"),
+        ("budget.threshold", "95%"),
+        ("budget.exceeded", "100%"),
+        ("budget.threshold", "80%"),
+    ]
+
+
+def test_a_budget_makes_no_incident(desk):
+    settled(desk, standing(stage=100, action=Action.BLOCK))
+    assert not desk._sightings
+
+
+def test_calls_without_a_standing_tell_nothing(desk):
+    settled(desk)
+    assert told(desk) == []
+
+
+def test_what_is_remembered_is_bounded(desk, monkeypatch):
+    monkeypatch.setattr(budget, "MOST_TOLD", 3)
+    for n in range(10):
+        settled(desk, standing(fingerprint=f"1-{n}"))
+    assert len(desk._told) == 10
+    assert len(desk._budgets._told) == 3
+    settled(desk, standing(fingerprint="1-9"))
+    assert len(desk._told) == 10
+
+
+@pytest.mark.parametrize(
+    ("ends", "seconds"),
+    [
+        pytest.param(9_600, 9_600, id="until its period ends"),
+        pytest.param(10, sharing.CLAIMED_FOR, id="a moment before that"),
+        pytest.param(0, sharing.KEPT_FOR, id="without an end"),
+    ],
+)
+def test_no_other_instance_tells_it_meanwhile(ends, seconds):
+    event = budget_reached(standing(ends=ends), time=0.0, project="", request_id="")
+    assert sharing._claimed_for(event) == seconds
+
+
+def test_what_is_no_budget_is_claimed_for_a_moment():
+    assert sharing._claimed_for(store_degraded(5.0)) == sharing.CLAIMED_FOR

@@ -1,0 +1,288 @@
+"""Spending in the history: it adds up over writers and restarts, and old minutes become hours."""
+
+import pytest
+from tests.incident.history.keeping import NOON, incident
+from tests.incident.history.test_processes import TIME_OUT, child
+
+from looptrap.call.model import Outcome
+from looptrap.call.usage import Usage
+from looptrap.incident.history import Work, Writer, booking
+from looptrap.incident.spending import Spending
+
+HOUR, DAY = 3_600, 86_400
+FIRST = NOON - NOON % HOUR
+DOLLAR = 1_000_000_000
+
+
+def spent(*calls):
+    """Return what calls came to: (seconds, caller, project, model, cost), and a session."""
+    spending = Spending()
+    for at, caller, project, model, cost, *session in calls:
+        outcome = Outcome(200, Usage(10, 5), False, cost)
+        spending.add(FIRST + at, caller, project, "openai", model, outcome)
+        for name in session:
+            spending.add_to_session(FIRST + at, caller, project, name, model, outcome)
+    return spending.take()
+
+
+SOME = [
+    (0, "ann", "research", "gpt", DOLLAR),
+    (30, "ann", "research", "gpt", 2 * DOLLAR),
+    (90, "bob", "research", "claude", 4 * DOLLAR),
+    (HOUR + 5, "bob", "", "gpt", None),
+]
+
+
+@pytest.fixture
+def books(history):
+    history.put(spending=spent(*SOME))
+    return history.books
+
+
+def costs(found):
+    return {name: one.cost // DOLLAR for name, one in found}
+
+
+def test_totals_are_what_all_calls_came_to(books):
+    total = books.totals(FIRST, FIRST + DAY)
+    assert (total.calls, total.input_tokens, total.output_tokens) == (4, 40, 20)
+    assert (total.cost, total.unpriced, total.cost_usd) == (7 * DOLLAR, 1, 7.0)
+
+
+def test_where_there_was_nothing_the_total_is_nothing(books):
+    assert books.totals(FIRST - DAY, FIRST - HOUR).calls == 0
+
+
+@pytest.mark.parametrize(
+    ("by", "expected"),
+    [
+        ("caller", {"bob": 4, "ann": 3}),
+        ("project", {"research": 7, "": 0}),
+        ("model", {"claude": 4, "gpt": 3}),
+        ("provider", {"openai": 7}),
+    ],
+)
+def test_shares_are_told_by_whatever_is_asked_the_highest_first(books, by, expected):
+    found = books.top(by, FIRST, FIRST + DAY)
+    assert list(costs(found).items()) == list(expected.items())
+    assert costs(books.top(by, FIRST, FIRST + DAY, limit=1)) == dict([*expected.items()][:1])
+
+
+@pytest.mark.parametrize(
+    ("order", "first"), [("cost", "bob"), ("calls", "ann"), ("tokens", "ann"), ("refused", "cy")]
+)
+def test_the_first_have_most_of_what_is_asked(books, history, order, first):
+    batch = spent((0, "cy", "", "m", 1), (0, "ann", "", "m", 0))
+    for (_, spender), one in batch.spending.items():
+        one.refused += spender.caller == "cy"
+    history.put(spending=batch)
+    assert books.top("caller", FIRST, FIRST + DAY, order=order)[0].name == first
+
+
+def test_what_is_no_column_is_refused(books):
+    with pytest.raises(ValueError, match="nothing that spending is told by"):
+        books.top("calls; DROP TABLE part", FIRST, FIRST + DAY)
+    with pytest.raises(ValueError, match="nothing that spending is told by"):
+        books.sessions(0, order="x")
+
+
+@pytest.mark.parametrize(
+    ("step", "calls"),
+    [
+        (60, {0: 2, 60: 1, HOUR: 1}),
+        (HOUR, {0: 3, HOUR: 1}),
+        (DAY, {-(FIRST % DAY): 4}),
+    ],
+    ids=["minutes", "hours", "days"],
+)
+def test_a_series_tells_it_step_by_step(books, step, calls):
+    points = books.series(FIRST, FIRST + DAY, step)
+    assert {point.time - FIRST: point.spent.calls for point in points} == calls
+    assert {point.name for point in points} == {""}
+
+
+def test_a_series_tells_the_costliest_apart_and_the_rest_as_one(books):
+    points = books.series(FIRST, FIRST + DAY, HOUR, "caller", most=1)
+    told = [(point.time - FIRST, point.name, point.spent.calls) for point in points]
+    assert told == [(0, "bob", 1), (0, "other", 2), (HOUR, "bob", 1)]
+
+
+@pytest.mark.parametrize("name", ["it's", '"', "größer", "\ud800", "a\0b", "'; DROP TABLE part"])
+def test_any_name_can_be_kept(history, name):
+    batch = spent((0, name, name, name, 1, name))
+    history.put(spending=batch)
+    assert history.books.top("model", FIRST, FIRST + DAY)[0].spent.calls == 1
+    assert history.books.series(FIRST, FIRST + DAY, 60, "caller")[0].spent.calls == 1
+    assert len(history.books.sessions(0)) == 1
+
+
+class TestSessions:
+    def test_they_add_up_and_are_told_with_the_tokens_of_their_latest_minute(self, history):
+        history.put(
+            spending=spent((0, "ann", "", "gpt", 1, "run"), (70, "ann", "", "gpt", 1, "run"))
+        )
+        history.put(spending=spent((80, "ann", "", "new", 1, "run")))
+        history.put(spending=spent((10, "ann", "", "old", 1, "run")))
+        ((session, run),) = history.books.sessions(FIRST)
+        assert session == ("ann", "", "run")
+        assert (run.first, run.last, run.calls, run.tokens) == (FIRST, FIRST + 80, 4, 60)
+        assert (run.model, run.cost, run.minute, run.used) == ("new", 4, FIRST + 60, 30)
+
+    def test_only_those_with_a_call_since_then_are_told(self, history):
+        calls = [(n * 100, "ann", "", "gpt", 1, f"run-{n}") for n in range(5)]
+        history.put(spending=spent(*calls))
+        found = [one.session.session for one in history.books.sessions(FIRST + 300)]
+        assert found == ["run-4", "run-3"]
+
+    def test_quiet_ones_go_after_a_week(self, history, clock):
+        history.put(spending=spent((0, "a", "", "m", 1, "old"), (6 * DAY, "a", "", "m", 1, "new")))
+        clock.now = FIRST + 7 * DAY + 1
+        while history.sweep():
+            pass
+        assert [one.session.session for one in history.books.sessions(0)] == ["new"]
+
+    def test_of_very_many_the_longest_quiet_go(self, history, clock, monkeypatch):
+        monkeypatch.setattr(booking, "MOST_SESSIONS", 3)
+        history.put(spending=spent(*[(n, "a", "", "m", 1, f"run-{n}") for n in range(8)]))
+        while history.sweep():
+            pass
+        kept = [one.session.session for one in history.books.sessions(0)]
+        assert sorted(kept) == ["run-5", "run-6", "run-7"]
+
+
+def sweep(history):
+    while history.sweep():
+        pass
+
+
+class TestRetention:
+    def rows(self, history):
+        with history._database.read() as connection:
+            return connection.execute(
+                "SELECT start, calls FROM spending ORDER BY start, caller"
+            ).fetchall()
+
+    def test_minutes_become_hours_after_two_days_and_sums_stay(self, history, clock):
+        minutes = [(60 * n, caller, "", "m", n) for n in range(150) for caller in ("a", "b")]
+        history.put(spending=spent(*minutes))
+        before = history.books.top("caller", FIRST, FIRST + DAY)
+        clock.now = FIRST + 2 * DAY + HOUR - 1
+        sweep(history)
+        assert len(self.rows(history)) == 300, "not before the hour is two days over"
+        clock.now = FIRST + 2 * DAY + 2 * HOUR
+        sweep(history)
+        hours = [(FIRST, 60)] * 2 + [(FIRST + HOUR, 60)] * 2
+        assert self.rows(history)[:4] == hours
+        assert len(self.rows(history)) == 4 + 2 * 30, "the third hour is still in minutes"
+        assert history.books.top("caller", FIRST, FIRST + DAY) == before
+
+    def test_what_comes_late_is_added_to_its_hour(self, history, clock):
+        history.put(spending=spent((60, "a", "", "m", 1)))
+        clock.now = FIRST + 3 * DAY
+        sweep(history)
+        history.put(spending=spent((120, "a", "", "m", 1), (0, "a", "", "m", 1)))
+        sweep(history)
+        assert self.rows(history) == [(FIRST, 3)]
+
+    def test_all_of_it_goes_when_it_is_old(self, keep, clock):
+        history = keep(keep=10 * DAY)
+        history.put(spending=spent((0, "a", "", "m", 1), (5 * DAY, "a", "", "m", 1)))
+        clock.now = FIRST + 11 * DAY
+        sweep(history)
+        assert self.rows(history) == [(FIRST + 5 * DAY, 1)]
+
+    def test_for_want_of_room_the_oldest_goes_be_it_spending_or_an_incident(self, keep, clock):
+        history = keep(max_size=1 << 20)
+        clock.now = FIRST + 1000 * HOUR
+        models = [(HOUR * n, "a", "", f"{'m' * 100}{k}", 1) for n in range(60) for k in range(200)]
+        history.put(spending=spent(*models))
+        recent = FIRST + 100 * HOUR
+        closed = [incident(n, opened=recent, last=recent, closed=recent) for n in range(20)]
+        history.put(closed)
+        sweep(history)
+        starts = [start for start, _ in self.rows(history)]
+        assert FIRST < starts[0] < starts[-1] == FIRST + 59 * HOUR
+        assert len(history.incidents(limit=100).items) == 20
+
+
+def test_a_restart_goes_on_where_it_was(keep):
+    first = keep()
+    first.put(spending=spent(*SOME))
+    first.close()
+    again = keep()
+    again.put(spending=spent(SOME[0]))
+    assert costs(again.books.top("caller", FIRST, FIRST + DAY)) == {"ann": 4, "bob": 4}
+
+
+def test_a_history_from_before_gets_the_tables(keep, monkeypatch):
+    from looptrap.incident.history import schema
+
+    with monkeypatch.context() as patched:
+        patched.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:1])
+        old = keep()
+        old.put([incident(1)])
+        old.close()
+    new = keep()
+    new.put(spending=spent(*SOME))
+    assert len(new.incidents().items) == 1
+    assert new.books.totals(FIRST, FIRST + DAY).calls == 4
+
+
+SPENDS = """
+    import sys
+    from tests.incident.history.keeping import opened_history
+    from tests.incident.history.test_spending import spent
+    history = opened_history(sys.argv[1])
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for n in range(100):
+        history.put(spending=spent((n, "ann", "", "gpt", 5, "run"), (n, sys.argv[2], "", "gpt", 1)))
+"""
+
+
+def test_workers_that_share_a_file_add_up(keep, tmp_path):
+    path = tmp_path / "looptrap.db"
+    with child(SPENDS, path, "a") as a, child(SPENDS, path, "b") as b:
+        for process in (a, b):
+            assert process.stdout.readline() == "ready\n"
+        for process in (a, b):
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        for process in (a, b):
+            process.communicate(timeout=TIME_OUT)
+        assert [process.returncode for process in (a, b)] == [0, 0]
+    history = keep()
+    found = {name: (one.calls, one.cost) for name, one in history.books.top("caller", 0, 1e12)}
+    assert found == {"ann": (200, 1000), "a": (100, 100), "b": (100, 100)}
+    ((_, run),) = history.books.sessions(0)
+    assert (run.calls, run.tokens) == (200, 3000)
+
+
+@pytest.mark.parametrize("times", [1, 3], ids=["once", "over and over"])
+def test_what_cannot_be_written_now_is_written_later_and_once(keep, times):
+    history, now = keep(), 0.0
+    work = [Work(spending=spent(*SOME)) for _ in range(times)]
+    writer = Writer(history, lambda _now: work.pop() if work else Work(), monotonic=lambda: now)
+    history._database._writing.execute("PRAGMA query_only = ON")
+    for _ in range(times):
+        writer.look()
+        now += 2
+    assert (writer.failed, writer.lost) == (times, 0)
+    assert writer.waiting == 3, "what is of one minute and spender waits as one"
+    history._database._writing.execute("PRAGMA query_only = OFF")
+    for _ in range(2):
+        writer.look()
+        now += 2
+    assert history.books.totals(FIRST, FIRST + DAY).calls == 4 * times
+    assert writer.waiting == 0
+
+
+def test_what_cannot_be_written_in_the_end_is_counted(keep, caplog):
+    history = keep()
+    history._database._writing.execute("PRAGMA query_only = ON")
+    work = [Work(spending=spent(*SOME))]
+    running = Writer(history, lambda _now: work.pop() if work else Work())
+    running.start()
+    running.stop()
+    assert running.lost == 3
+    assert "ends without 3 incidents, events and sums" in caplog.text

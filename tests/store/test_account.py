@@ -1,0 +1,197 @@
+"""Laws that accounts keep whatever happens to them, and the bounds of those in memory."""
+
+from itertools import count
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.store.charging import DAY, T, bucket, budget, places, spend, stores, take, used
+
+from looptrap.store.account import Accounts
+from looptrap.store.memory import MemoryStore
+from looptrap.store.model import RESERVED_FOR, RESERVED_TOGETHER, Charge, Settlement
+from looptrap.store.shelf import EXPIRY_BATCH
+
+RUNS = count()
+"""Every run has accounts of its own: a server keeps those of the runs before."""
+
+LIMIT = 100
+HOUR = 3_600
+
+
+@pytest.fixture(scope="module", params=["memory", "valkey"])
+def place(request):
+    yield from places(request.param)
+
+
+@pytest.fixture(scope="module")
+def store(place):
+    yield from stores(place)
+
+
+AMOUNTS = st.integers(0, LIMIT + 1)
+WAITS = st.sampled_from([0.0, 0.5, 30.0, 60.0, 400.0, 900.0, 1_800.0])
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("charge"), AMOUNTS),
+        st.tuples(st.just("settle"), st.integers(0, 9), st.floats(0, 1)),
+        st.tuples(st.just("wait"), WAITS),
+    ),
+    max_size=30,
+)
+
+
+class Books:
+    """One account, kept by a store and beside it the long way: every entry on a line of its own."""
+
+    def __init__(self, store, seconds, *, leaks=False):
+        self.store, self.seconds, self.now = store, seconds, T
+        self.key = b"\0\0%d" % next(RUNS)
+        self.account = Charge(self.key, 0, LIMIT, seconds, leaks)
+        self.reserved = []  # charges and balances that are still to be settled
+        self.spent = []  # when, and what
+        self.is_late = False
+
+    def charge(self, amount):
+        charge = Charge(self.key, amount, LIMIT, self.seconds, self.account.leaks)
+        balance = take(self.store, charge, self.now)
+        if balance.is_granted:
+            self.reserved.append((charge, balance))
+        return balance
+
+    def settle(self, index, share):
+        if not self.reserved:
+            return
+        charge, balance = self.reserved.pop(index % len(self.reserved))
+        self.is_late |= balance.place <= self.now
+        self.spent.append((self.now, int(share * charge.amount)))
+        settlement = Settlement(charge, balance.place, self.spent[-1][1])
+        self.store.settle([settlement], self.now)
+
+    def wait(self, seconds):
+        self.now += seconds
+
+    @property
+    def used(self):
+        start = self.now - (self.now - T) % self.seconds if self.seconds else 0
+        held = sum(charge.amount for charge, one in self.reserved if one.place > self.now)
+        return held + sum(actual for when, actual in self.spent if when >= start)
+
+
+@settings(max_examples=150)
+@given(steps=STEPS, seconds=st.sampled_from([0, 300, HOUR]))
+def test_no_cent_is_lost_and_none_is_granted_twice(store, steps, seconds):
+    books = Books(store, seconds)
+    for name, *arguments in steps:
+        before = books.used
+        answer = getattr(books, name)(*arguments)
+        if name == "charge":
+            [amount] = arguments
+            assert answer.is_granted == (before + amount <= LIMIT)
+            assert answer.used == books.used
+        if not books.is_late:
+            assert books.used <= LIMIT  # spent and reserved, as no call used more than estimated
+    assert used(store, books.account, books.now) == books.used
+
+
+@settings(max_examples=75)
+@given(steps=STEPS, seconds=st.sampled_from([0, 300, HOUR]))
+def test_when_all_is_settled_or_given_up_only_what_was_used_is_gone(store, steps, seconds):
+    books = Books(store, seconds)
+    for name, *arguments in steps:
+        getattr(books, name)(*arguments)
+    while books.reserved[1:]:
+        books.settle(0, 0.5)
+    books.wait(RESERVED_FOR + RESERVED_TOGETHER)  # whoever held the last of them has crashed
+    books.reserved.clear()
+    assert used(store, books.account, books.now) == books.used
+
+
+@settings(max_examples=100)
+@given(
+    steps=st.lists(
+        st.tuples(st.integers(1, LIMIT), st.sampled_from([0.0, 0.001, 0.5, 7.0])), max_size=30
+    )
+)
+def test_no_stretch_of_time_gets_more_than_a_burst_and_its_rate(store, steps):
+    books, granted = Books(store, 10.0, leaks=True), []
+    for amount, wait in steps:
+        books.wait(wait)
+        if books.charge(amount).is_granted:
+            granted.append((books.now, amount))
+    for first, (start, _) in enumerate(granted):
+        taken = 0
+        for end, amount in granted[first:]:
+            taken += amount
+            assert taken <= LIMIT + (end - start) * LIMIT / 10.0 + 1e-3
+
+
+@settings(max_examples=100)
+@given(steps=STEPS)
+def test_a_bucket_never_gives_more_in_all_than_has_run_into_it(store, steps):
+    books = Books(store, 10.0, leaks=True)
+    for name, *arguments in steps:
+        getattr(books, name)(*arguments)
+        kept = sum(charge.amount for charge, _ in books.reserved)
+        net = kept + sum(actual for _, actual in books.spent)
+        assert net <= LIMIT + (books.now - T) * LIMIT / 10.0 + 1e-3
+
+
+# Bounds
+
+
+def key(number: int) -> bytes:
+    return number.to_bytes(16, "big")
+
+
+@pytest.mark.parametrize(
+    ("charge", "passed"),
+    [
+        pytest.param(budget(5), DAY, id="a budget whose period is over"),
+        pytest.param(budget(5, seconds=83 * DAY), DAY, id="one of which a day was left"),
+        pytest.param(budget(5, seconds=0), 30 * DAY, id="one without a period"),
+        pytest.param(bucket(5), 2.0, id="a bucket that has run out"),
+    ],
+)
+def test_accounts_that_say_nothing_more_leave_in_small_batches(charge, passed):
+    store = MemoryStore()
+    amount, limit, rest = charge.amount, charge.limit, (charge.seconds, charge.leaks)
+    for number in range(1_000):
+        spend(store, Charge(key(number), amount, limit, *rest))
+    later = T + passed
+    for number in range(20):
+        take(store, Charge(key(10_000 + number), amount, limit, *rest), later)
+        assert len(store.accounts) >= 1_000 - EXPIRY_BATCH * (number + 1)
+    assert (len(store.accounts), store.accounts.evicted) == (20, 0)
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        pytest.param([budget, budget, budget], id="budgets"),
+        pytest.param([bucket, bucket, bucket], id="buckets"),
+        pytest.param([budget, bucket, budget], id="of several kinds"),
+    ],
+)
+def test_the_longest_untouched_account_goes_first_when_there_are_too_many(kinds):
+    accounts = Accounts(3)
+    charges = [kind(1, 40, DAY, key(number)) for number, kind in enumerate(kinds)]
+    for number, charge in enumerate(charges):
+        accounts.charge([charge], T + number)
+    accounts.charge([charges[0]], T + 3)
+    accounts.charge([budget(1, key=key(3))], T + 4)
+    assert (len(accounts), accounts.evicted) == (3, 1)
+    assert [accounts.charge([charges[number]], T + 5)[0].used for number in (0, 2, 1)] == [3, 2, 1]
+
+
+def test_many_distinct_accounts_stay_within_the_bound():
+    accounts = Accounts(1_000)
+    for number in range(200_000):
+        accounts.charge([budget(1, key=key(number))], T + number / 1_000)
+    assert (len(accounts), accounts.evicted) == (1_000, 199_000)
+
+
+def test_accounts_take_no_room_from_fingerprints():
+    store = MemoryStore(max_fingerprints=2)
+    store.charge([budget(1, key=key(number)) for number in range(5)], T)
+    assert (len(store), store.evicted, len(store.accounts), store.accounts.evicted) == (0, 0, 2, 3)
