@@ -6,6 +6,7 @@ import pytest
 from tests.replay.recorded import policies
 
 from looptrap.policy import preset
+from looptrap.policy.policy import Policy
 from looptrap.replay import endless
 from looptrap.replay.endless import Endless, follow
 
@@ -21,9 +22,16 @@ def test_a_loop_is_refused_from_the_threshold_on():
 
 def test_after_a_cooldown_some_pass_again():
     # Refused at 25 s, and once more at 55 s; then the window holds too few to be refused.
-    loop = follow(preset.load("default"), model="m", rps=0.2, seconds=200)
+    rule = preset.load("default")[0].rules[0]
+    policy = Policy(name="p", rules=(replace(rule, extend=False),))
+    loop = follow([policy], model="m", rps=0.2, seconds=200)
     assert loop.resumed == [85, 165]
     assert loop.calls_in(200) == 5 + 4 + 4
+
+
+def test_where_refusals_begin_the_cooldown_anew_none_does():
+    loop = follow(preset.load("default"), model="m", rps=0.2, seconds=24 * HOUR)
+    assert (loop.resumed, loop.calls_in(24 * HOUR)) == ([], 5)
 
 
 @pytest.mark.parametrize("rps", [0.1, 0.2, 1, 3, 50], ids=lambda rps: f"{rps} a second")
