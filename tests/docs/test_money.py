@@ -18,6 +18,7 @@ from looptrap.schema import read
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
 PAGE = (ROOT / "docs" / "money.md").read_text("utf-8")
+BUDGETS = (ROOT / "docs" / "budgets.md").read_text("utf-8")
 
 COMMAND = re.search(r"`looptrap (cost [^`]+)`", README)[1]
 ROWS = re.findall(r"^\| `([^`]+)` \| ([\d.]+), ([\d.]+) \| (\$.+) \|$", README, re.MULTILINE)
@@ -62,3 +63,9 @@ def test_the_page_names_every_option_and_the_most_calls():
 def test_the_prices_of_the_page_are_valid():
     for example in re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL):
         assert read(CONFIG, tomllib.loads(example)).prices
+
+
+def test_the_example_on_the_page_about_budgets_is_refused_at_last(capsys):
+    [block] = re.findall(r"```python\n(.*?)```", BUDGETS, re.DOTALL)
+    exec(block, {})
+    assert capsys.readouterr().out == "purse 100\n"

@@ -6,9 +6,6 @@ from looptrap.money.dollar import NANO, in_words, nano
 
 HOUR = 3_600.0
 
-LEAST_SHOWN = 0.0001
-"""Dollars: nobody wants to read of less."""
-
 LEAST_SEEN = 60.0
 """Seconds: what was seen for less makes no rate."""
 
@@ -20,11 +17,7 @@ def usd(amount: float) -> float:
 
 def shown(amount: float | None) -> str:
     """Return dollars as people write them; what has no price is never told as 0."""
-    if amount is None:
-        return "unpriced"
-    if 0 < amount < LEAST_SHOWN:
-        return f"less than ${LEAST_SHOWN}"
-    return in_words(nano(amount))
+    return "unpriced" if amount is None else in_words(nano(amount))
 
 
 def mean(total: int, number: int) -> int:

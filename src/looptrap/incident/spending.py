@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from looptrap.call.model import Outcome
 from looptrap.call.usage import NO_USAGE
 from looptrap.incident.spent import (
@@ -31,6 +33,7 @@ class Spending:
     def __init__(self) -> None:
         self._begin = self._end = 0
         """Of the minute that is open."""
+        # What they are looked up by is a plain tuple, which equals the name.
         self._open: dict[tuple[str, str, str, str], Spent] = {}
         self._named: set[tuple[str, str, str, str]] = set()
         """Spenders of this minute, also those taken already."""
@@ -99,8 +102,7 @@ class Spending:
         """Return all that was counted since this was last asked; not while `add` runs elsewhere."""
         self._close()
         batch, self._batch = self._batch, Batch()
-        batch.sessions = {Session(*key): run for key, run in self._runs.items()}
-        self._runs = {}
+        batch.sessions, self._runs = cast(dict[Session, Run], self._runs), {}
         return batch
 
     def _name(self, key: tuple[str, str, str, str]) -> Spent:
@@ -108,13 +110,13 @@ class Spending:
             if len(self._named) >= MOST_A_MINUTE:
                 return self._open.setdefault(OTHERS, Spent())
             self._named.add(key)
-        spent = self._open[key] = Spent()
+        spent = self._open[Spender(*key)] = Spent()
         return spent
 
     def _follow(self, key: tuple[str, str, str], now: float) -> Run:
         if len(self._runs) >= MOST_SESSIONS:
             key = OTHER_SESSIONS
-        return self._runs.setdefault(key, Run(now, now))
+        return self._runs.setdefault(Session(*key), Run(now, now))
 
     def _turn(self, now: float) -> None:
         self._close()
@@ -124,6 +126,8 @@ class Spending:
 
     def _close(self) -> None:
         """Put what is open where it waits to be taken."""
-        for key, spent in self._open.items():
-            self._batch.spent(self._begin, Spender(*key)).add(spent)
+        for spender, spent in cast(dict[Spender, Spent], self._open).items():
+            known = self._batch.spending.setdefault((self._begin, spender), spent)
+            if known is not spent:  # the clock was put back and forth
+                known.add(spent)
         self._open = {}

@@ -11,10 +11,16 @@ def nano(usd: float) -> int:
     return round(usd * NANO)
 
 
+LEAST = NANO // 10_000
+"""What is less is told as that."""
+
+
 def in_words(amount: int) -> str:
-    """Return an amount as people write it: in cents, or two digits of what is less than ten."""
+    """Return an amount, which is 0 or more, as people write it: in cents, small ones finer."""
     usd = amount / NANO
-    return f"${usd:,.2f}" if abs(usd) >= 0.1 or not amount else f"${usd:.2g}"
+    if not amount or usd >= 0.1:
+        return f"${usd:,.2f}"
+    return f"${usd:.2g}" if amount >= LEAST else f"less than ${LEAST / NANO:g}"
 
 
 def in_header(amount: int) -> bytes:
