@@ -46,7 +46,7 @@ class Relay:
         "_is_endless",
         "_is_stream",
         "_latest",
-        "_usage",
+        "_used",
         "call",
         "envelope",
         "exchange",
@@ -73,7 +73,7 @@ class Relay:
     ) -> None:
         self._gateway = gateway
         self._bill: Bill | None = None  # of an answer that costs something
-        self._usage: Usage | None = None  # once it has been read
+        self._used: tuple[Usage, int | None] | None = None  # with its cost, once it has been read
         self._latest = b""
         self._is_endless = False  # as long as it will be is not known
         self._is_stream = False  # of events that can be read
@@ -146,9 +146,8 @@ class Relay:
         self.flight = None
         exchange = self.exchange
         if self._bill is not None and exchange.holds_head:
-            self._usage = usage = self._bill.usage(0)
+            usage, cost = self._used = self._reckon(self._bill, 0)
             if not usage.is_estimated:
-                cost = self._cost_of(usage)
                 exchange.amend(COST, in_header(cost) if cost is not None else UNPRICED)
         exchange.finish()
         if self._hearing is not None:
@@ -281,14 +280,14 @@ class Relay:
         cost: int | None = 0
         if self._bill is not None:
             heard = self._hearing.ear.tokens if cut_off and self._hearing is not None else 0
-            usage = self._usage or self._bill.usage(heard)
-            cost = self._cost_of(usage)
+            usage, cost = self._used or self._reckon(self._bill, heard)
         self._gateway.settle(self, Outcome(self.status, usage, cut_off, cost))
 
-    def _cost_of(self, usage: Usage) -> int | None:
-        prices = self._gateway.runtime.prices
-        price = prices.of(self.model, self.provider, self._gateway.clock())
-        return price.cost(usage) if price is not None else None
+    def _reckon(self, bill: Bill, heard: int) -> tuple[Usage, int | None]:
+        """Return what was used, and what that cost; None where no price is known."""
+        usage, gateway = bill.usage(heard), self._gateway
+        price = gateway.runtime.prices.of(self.model, self.provider, gateway.clock())
+        return usage, price.cost(usage) if price is not None else None
 
 
 def _names_request(headers: list[tuple[bytes, bytes]]) -> bool:

@@ -1,0 +1,95 @@
+// Questions to the admin API: JSON in and out, the token where one is demanded, mistakes in words.
+
+import { observed } from "./observed.js";
+
+const ROOT = new URL("api/v1/", document.baseURI);
+const KEPT = "looptrap-token";
+
+/** Whether a token is being asked for: null, or { isWrong, turn, resolve }. */
+export const asking = observed(null);
+
+/** Why something was not answered; `status` 0 where nothing came back. */
+export class ApiError extends Error {
+  constructor(status, code, message, more = {}) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.more = more;
+  }
+}
+
+/** Ask; return what the API answers. Undefined and empty parameters are left out. */
+export async function get(path, query = {}, options = {}) {
+  return (await send("GET", path, { query, ...options })).json();
+}
+
+/** Have something changed; return what the API says of it. */
+export async function change(method, path, body = undefined, headers = {}) {
+  const answer = await send(method, path, { body, headers });
+  return answer.status === 204 ? null : answer.json();
+}
+
+/**
+ * Send a request; return the response of one that succeeded, whose body may be a stream.
+ * One that nobody waits for is quiet: it never makes the viewer be asked for a token.
+ */
+export async function send(method, path, { query = {}, body, headers = {}, signal, isQuiet = false } = {}) {
+  const url = new URL(path, ROOT);
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined && value !== null && value !== "") url.searchParams.set(name, value);
+  }
+  for (;;) {
+    const token = sessionStorage.getItem(KEPT);
+    const answer = await fetched(url, {
+      method,
+      signal,
+      cache: "no-store",
+      credentials: "omit",
+      body: body === undefined ? undefined : JSON.stringify(body),
+      headers: {
+        ...headers,
+        ...(body === undefined ? {} : { "Content-Type": "application/json" }),
+        ...(token ? { Authorization: `Bearer ${token}` } : {}),
+      },
+    });
+    if (answer.ok) return answer;
+    const found = await failure(answer);
+    if (answer.status !== 401 || isQuiet || !(await unlocked(token))) throw found;
+  }
+}
+
+async function fetched(url, options) {
+  try {
+    return await fetch(url, options);
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ApiError(0, "unreachable", "The gateway cannot be reached.");
+  }
+}
+
+async function failure(answer) {
+  const told = (await answer.json().catch(() => null))?.error;
+  const message = told?.message ?? `The gateway answered ${answer.status}.`;
+  return new ApiError(answer.status, told?.code ?? "unknown", message, told);
+}
+
+let unlocking = null;
+let turn = 0;
+
+/** Wait until the viewer has given another token than `tried`; false where they would not. */
+function unlocked(tried) {
+  if (sessionStorage.getItem(KEPT) !== tried) return true;
+  unlocking ??= new Promise((resolve) => {
+    turn += 1;
+    asking.set({ isWrong: Boolean(tried), turn, resolve });
+  });
+  return unlocking;
+}
+
+/** Go on with this token, or with none. */
+export function unlock(token) {
+  if (token) sessionStorage.setItem(KEPT, token);
+  asking.value?.resolve(Boolean(token));
+  asking.set(null);
+  unlocking = null;
+}

@@ -1,0 +1,12 @@
+// The dashboard begins here.
+
+import { html, render } from "./html.js";
+import { listen } from "./keys.js";
+import { follow } from "./live.js";
+import { Shell } from "./shell.js";
+import { attend } from "./status.js";
+
+render(html`<${Shell} />`, document.getElementById("app"));
+listen();
+attend();
+follow();

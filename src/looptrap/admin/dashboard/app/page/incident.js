@@ -1,0 +1,95 @@
+// One incident: what repeats, how often against what, what was done about it, and what to do now.
+
+import { html, useEffect } from "../html.js";
+import { useHeard } from "../live.js";
+import { useLoaded, useThrottled } from "../loaded.js";
+import { NONE } from "../number.js";
+import { useObserved } from "../observed.js";
+import { linkTo } from "../pages.js";
+import { ActionBadge, StateBadges } from "../part/badge.js";
+import { Moment } from "../part/moment.js";
+import { Empty, Failed, Loading } from "../part/state.js";
+import { Strip } from "../part/strip.js";
+import { clock, exact, relative, span } from "../time.js";
+import { headline, isCounted } from "../wording.js";
+import { Actions } from "./incident/actions.js";
+import { Money } from "./incident/money.js";
+import { Notes } from "./incident/notes.js";
+import { Rules } from "./incident/rules.js";
+import { Suggestion } from "./incident/suggestion.js";
+import { Timeline } from "./incident/timeline.js";
+import { Told } from "./incident/told.js";
+
+const REFRESH_MS = 1_000;
+
+export default function IncidentPage({ id }) {
+  const loaded = useLoaded(`incidents/${encodeURIComponent(id)}`);
+  const { value: incident, error, reload } = loaded;
+  const freshen = useThrottled(reload, REFRESH_MS);
+  useHeard("incident", (heard) => heard.id === incident?.id && freshen());
+  useHeard("change", freshen);
+  useEffect(() => {
+    if (incident) document.title = `${headline(incident)} · Looptrap`;
+  }, [incident]);
+  if (!incident && error?.status === 404) {
+    return html`<${Empty} title="No incident has this id."><a href=${linkTo("incidents", { state: "all" })}>All incidents</a><//>`;
+  }
+  if (!incident && error) return html`<${Failed} error=${error} what="This incident" onRetry=${reload} />`;
+  if (!incident) return html`<${Loading} lines=${12} />`;
+  return html`<${Incident} incident=${incident} onChange=${reload} />`;
+}
+
+function Incident({ incident, onChange }) {
+  return html`
+    <${Head} incident=${incident} />
+    <${Actions} incident=${incident} onChange=${onChange} />
+    <${Suggestion} incident=${incident} onChange=${onChange} />
+    <section class="card" aria-labelledby="what-repeats">
+      <h2 id="what-repeats">What repeats</h2>
+      ${incident.strip?.length ? html`<${Strip} cells=${incident.strip} noun=${isCounted(incident) ? "call" : "round"} />` : html`<p class="quiet">No rounds or calls were kept of this incident.</p>`}
+    </section>
+    <div class="columns">
+      <div>
+        <${Rules} incident=${incident} />
+        <${Told} told=${incident.told} incident=${incident} />
+      </div>
+      <div>
+        <${Money} incident=${incident} />
+        <${Timeline} steps=${incident.steps} />
+        <${Notes} incident=${incident} onChange=${onChange} />
+      </div>
+    </div>
+  `;
+}
+
+function Head({ incident }) {
+  const opened = Date.parse(incident.opened);
+  const lasted = (Date.parse(incident.closed ?? incident.last) - opened) / 1000;
+  return html`
+    <div class="page-head incident-head">
+      <p class="crumb quiet"><a href=${linkTo("incidents")}>Incidents</a> <span aria-hidden="true">/</span> <code>${incident.id}</code></p>
+      <h1 tabIndex="-1">${headline(incident)}</h1>
+      <p class="badges"><${ActionBadge} incident=${incident} /><${StateBadges} incident=${incident} /><${Cooldown} until=${incident.cooldown_until} /></p>
+    </div>
+    <dl class="details">
+      <${Fact} name="Caller" value=${incident.caller} query=${{ caller: incident.caller }} />
+      <${Fact} name="Project" value=${incident.project} query=${{ project: incident.project }} />
+      <${Fact} name="Session" value=${incident.session} query=${{ session: incident.session }} />
+      <${Fact} name="Model" value=${incident.model} query=${{ q: incident.model }} />
+      <${Fact} name="Provider" value=${incident.provider} />
+      <div><dt>Seen</dt><dd>${lasted >= 1 ? `for ${span(lasted)}, since ` : ""}<${Moment} at=${incident.opened} isExact /></dd></div>
+      <div><dt>Last call</dt><dd><${Moment} at=${incident.last} /></dd></div>
+    </dl>
+  `;
+}
+
+function Fact({ name, value, query }) {
+  const link = value && query && linkTo("incidents", { state: "all", ...query });
+  return html`<div><dt>${name}</dt><dd title=${value}>${link ? html`<a href=${link}>${value}</a>` : value || NONE}</dd></div>`;
+}
+
+function Cooldown({ until }) {
+  const from = useObserved(clock);
+  if (!until || Date.parse(until) <= from) return null;
+  return html`<span class="badge plain" title=${exact(until)}>cooldown ends ${relative(until, from)}</span>`;
+}

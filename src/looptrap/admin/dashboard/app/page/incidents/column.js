@@ -1,0 +1,39 @@
+// What is told of each incident in a list.
+
+import { html } from "../../html.js";
+import { count, NONE } from "../../number.js";
+import { linkTo } from "../../pages.js";
+import { ActionBadge, StateBadges } from "../../part/badge.js";
+import { Moment } from "../../part/moment.js";
+import { headline, saved, spent } from "../../wording.js";
+
+export const COLUMNS = [
+  {
+    title: "What repeats",
+    isWide: true,
+    render: (one) => html`
+      <a class="row-link" href=${linkTo("incident", {}, { id: one.id })}>${headline(one)}</a>
+      <${Under} parts=${[one.rule, one.model]} />
+    `,
+  },
+  {
+    title: "Who",
+    isName: true,
+    render: (one) => html`
+      <a href=${linkTo("incidents", { state: "all", caller: one.caller })}>${one.caller || NONE}</a>
+      <${Under} parts=${[one.project, one.session]} />
+    `,
+  },
+  { title: "Done", render: (one) => html`<${ActionBadge} incident=${one} />` },
+  { title: "State", render: (one) => html`<${StateBadges} incident=${one} />` },
+  { title: "Hits", isNumber: true, render: (one) => count(one.hits) },
+  { title: "Refused", isNumber: true, render: (one) => count(one.refused) },
+  { title: "Spent", isNumber: true, render: spent },
+  { title: "Saved", isNumber: true, render: saved },
+  { title: "Last call", isNumber: true, render: (one) => html`<${Moment} at=${one.last} />` },
+];
+
+function Under({ parts }) {
+  const words = parts.filter(Boolean).join(" · ");
+  return html`<span class="under quiet" title=${words}>${words}</span>`;
+}

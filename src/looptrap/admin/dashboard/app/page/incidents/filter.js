@@ -1,0 +1,87 @@
+// Which incidents are wanted: kept in the address, so that a view can be sent to somebody.
+
+import { html, useEffect, useRef } from "../../html.js";
+import { refine } from "../../router.js";
+import { brief } from "../../time.js";
+
+const TYPED_MS = 250;
+const NAMES = ["state", "caller", "project", "session", "rule", "label", "acknowledged", "q", "since"];
+const EXACT = ["caller", "project", "session", "rule"];
+
+/** Return what the API is asked, from the parameters of the address. */
+export function asked(query) {
+  const given = Object.fromEntries(NAMES.map((name) => [name, query[name]]).filter(([, value]) => value));
+  return { state: "open", ...given };
+}
+
+export function isFiltered(query) {
+  return NAMES.some((name) => query[name] && name !== "state") || query.state === "closed" || query.state === "all";
+}
+
+/** Whether an incident just heard of belongs to what is wanted. */
+export function matches(incident, wanted) {
+  const text = [incident.id, incident.caller, incident.session, incident.rule, incident.model].join(" ").toLowerCase();
+  return (
+    (wanted.state === "all" || wanted.state === incident.state) &&
+    EXACT.every((name) => !wanted[name] || wanted[name] === incident[name]) &&
+    (!wanted.label || wanted.label === incident.label) &&
+    (!wanted.acknowledged || wanted.acknowledged === String(Boolean(incident.acknowledged))) &&
+    (!wanted.since || Date.parse(incident.last) >= Date.parse(wanted.since)) &&
+    (!wanted.q || text.includes(wanted.q.toLowerCase()))
+  );
+}
+
+export function Filters({ query }) {
+  const search = useRef(null);
+  useEffect(() => {
+    if (query.focus !== "search") return;
+    search.current.focus();
+    refine({ focus: "" });
+  }, [query.focus]);
+  return html`
+    <form class="filters" role="search" onSubmit=${(event) => event.preventDefault()}>
+      <label class="grow"><span>Search</span>
+        <${Typed} name="q" type="search" value=${query.q} field=${search} placeholder="caller, session, rule, model or id" /></label>
+      <${Choice} name="state" label="State" value=${query.state ?? "open"} choices=${{ open: "open", closed: "closed", all: "all" }} />
+      <${Choice} name="label" label="Label" value=${query.label ?? ""} choices=${{ "": "any", false_alarm: "false alarm", confirmed: "confirmed" }} />
+      <${Choice} name="acknowledged" label="Acknowledged" value=${query.acknowledged ?? ""} choices=${{ "": "any", false: "no", true: "yes" }} />
+      ${["caller", "project", "rule"].map((name) => html`
+        <label key=${name}><span>${name[0].toUpperCase() + name.slice(1)}</span><${Typed} name=${name} type="text" value=${query[name]} placeholder="any" /></label>
+      `)}
+      <div class="chips">
+        ${["session", "since"].filter((name) => query[name]).map((name) => html`
+          <button type="button" key=${name} class="chip" onClick=${() => refine({ [name]: "" })}>
+            ${name} ${name === "since" ? brief(query.since) : query[name]} <span aria-hidden="true">×</span><span class="unseen">remove</span>
+          </button>
+        `)}
+      </div>
+    </form>
+  `;
+}
+
+function Choice({ name, label, value, choices }) {
+  return html`
+    <label><span>${label}</span>
+      <select value=${value} onChange=${(event) => refine({ [name]: event.currentTarget.value })}>
+        ${Object.entries(choices).map(([one, words]) => html`<option key=${one} value=${one}>${words}</option>`)}
+      </select>
+    </label>
+  `;
+}
+
+/** A text that is looked for once the viewer stops typing. */
+function Typed({ name, type, value = "", placeholder, field }) {
+  const own = useRef(null);
+  const element = field ?? own;
+  const timer = useRef(null);
+  useEffect(() => {
+    if (document.activeElement !== element.current) element.current.value = value;
+  }, [value]);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  const typed = (event) => {
+    const text = event.currentTarget.value.trim();
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => refine({ [name]: text }), TYPED_MS);
+  };
+  return html`<input ref=${element} type=${type} defaultValue=${value} placeholder=${placeholder} autocomplete="off" spellcheck="false" onInput=${typed} />`;
+}

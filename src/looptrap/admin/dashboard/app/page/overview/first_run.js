@@ -1,0 +1,29 @@
+// Before the first call: what to do to see one.
+
+import { html } from "../../html.js";
+import { Copyable } from "../../part/copy.js";
+import { Mark } from "../../part/mark.js";
+
+export function FirstRun({ listen }) {
+  const gateway = `http://${reachable(listen ?? "")}`;
+  return html`
+    <section class="card first-run" aria-labelledby="first-run">
+      <${Mark} size=${56} />
+      <div>
+        <h2 id="first-run">The trap is set. Nothing has come by yet.</h2>
+        <p>Point a client at <code>${gateway}</code>; your own API keys pass through. Its calls are here within seconds.</p>
+        <${Copyable} text=${`export OPENAI_BASE_URL=${gateway}/v1`} label="base URL for OpenAI clients" />
+        <${Copyable} text=${`export ANTHROPIC_BASE_URL=${gateway}`} label="base URL for Anthropic clients" />
+        <p class="quiet">To see a loop being caught without any key: <code>looptrap demo</code>.</p>
+      </div>
+    </section>
+  `;
+}
+
+/** An address that stands for all of them is reached under the name that brought the viewer here. */
+function reachable(listen) {
+  const port = listen.slice(listen.lastIndexOf(":") + 1) || "4100";
+  const host = listen.slice(0, listen.lastIndexOf(":"));
+  const isAny = ["", "0.0.0.0", "[::]", "::"].includes(host);
+  return `${isAny ? location.hostname : host}:${port}`;
+}

@@ -1,0 +1,25 @@
+// Small marked words: what was done, how something is. The word says it, the colour only repeats it.
+
+import { html } from "../html.js";
+import { done, tone } from "../wording.js";
+
+export function Badge({ tone: colour = "plain", children }) {
+  return html`<span class="badge ${colour}">${children}</span>`;
+}
+
+/** What was done about an incident. */
+export function ActionBadge({ incident }) {
+  return html`<${Badge} tone=${tone(incident)}>${done(incident)}<//>`;
+}
+
+/** Whether an incident goes on, and what people made of it. */
+export function StateBadges({ incident }) {
+  return html`
+    <span class="badges">
+      <${Badge} tone=${incident.state === "open" ? "open" : "plain"}>${incident.state}<//>
+      ${incident.acknowledged && html`<${Badge}>acknowledged<//>`}
+      ${incident.label === "false_alarm" && html`<${Badge} tone="shadow">false alarm<//>`}
+      ${incident.label === "confirmed" && html`<${Badge}>confirmed<//>`}
+    </span>
+  `;
+}

@@ -1,0 +1,22 @@
+// A line to be taken along: shown as code, copied with a button.
+
+import { html, useState } from "../html.js";
+
+export function Copyable({ text, label }) {
+  const [word, setWord] = useState("Copy");
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      setWord("Copied");
+    } catch {
+      setWord("Select and copy");
+    }
+    setTimeout(() => setWord("Copy"), 2_000);
+  };
+  return html`
+    <div class="copyable">
+      <code>${text}</code>
+      <button type="button" class="button small" onClick=${copy} aria-label=${`${word}: ${label}`}>${word}</button>
+    </div>
+  `;
+}

@@ -1,0 +1,33 @@
+// What is not as it should be, in plain words, worst first.
+
+import { html } from "../html.js";
+import { linkTo } from "../pages.js";
+
+const PLACES = [
+  [/letter|channel/, "alerts"],
+  [/store|breaker|worker|history/, "status"],
+  [/budget|unpriced|indicator/, "callers"],
+  [/shadow|kill/, "settings"],
+];
+
+/** @param {{notices: {level: "warn" | "bad", code: string, message: string}[]}} props */
+export function Notices({ notices }) {
+  if (!notices.length) return null;
+  const worstFirst = [...notices].sort((one, other) => Number(other.level === "bad") - Number(one.level === "bad"));
+  return html`
+    <ul class="notices" aria-label="What is not as it should be">
+      ${worstFirst.map((notice) => html`
+        <li key=${notice.code + notice.message} class=${notice.level}>
+          <span class="notice-level">${notice.level === "bad" ? "Problem" : "Note"}</span>
+          <span>${notice.message}</span>
+          ${placeOf(notice) && html`<a href=${placeOf(notice)}>See</a>`}
+        </li>
+      `)}
+    </ul>
+  `;
+}
+
+function placeOf({ code }) {
+  const found = PLACES.find(([form]) => form.test(code));
+  return found && linkTo(found[1]);
+}

@@ -1,0 +1,29 @@
+// The door: asks for the token that the API demands, and keeps it for this tab only.
+
+import { asking, unlock } from "../api.js";
+import { html } from "../html.js";
+import { useObserved } from "../observed.js";
+import { Confirm, Field } from "./dialog.js";
+
+export function TokenDialog() {
+  const asked = useObserved(asking);
+  if (!asked) return null;
+  return html`
+    <${Confirm}
+      key=${asked.turn}
+      title="Token needed"
+      verb="Open"
+      consequences=${
+        asked.isWrong
+          ? "That token is not right. It is the value of the variable that admin_token_env or read_token_env names."
+          : "This gateway can be reached by others, so it asks who you are: give the value of the variable that admin_token_env or read_token_env names. It is kept in this tab only."
+      }
+      onConfirm=${({ token }) => unlock(token.trim())}
+      onClose=${() => unlock("")}
+    >
+      <${Field} label="Token">
+        <input name="token" type="password" autocomplete="current-password" required autofocus />
+      <//>
+    <//>
+  `;
+}

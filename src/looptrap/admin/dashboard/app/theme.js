@@ -1,0 +1,38 @@
+// Light or dark: as the system has it, unless the viewer chose. Loaded first, so that nothing flashes.
+
+import { observed } from "./observed.js";
+
+const KEPT = "looptrap-theme";
+const system = matchMedia("(prefers-color-scheme: dark)");
+
+export const CHOICES = ["auto", "light", "dark"];
+
+/** What the viewer chose. */
+export const choice = observed(kept());
+
+/** What is shown: "light" or "dark". */
+export const theme = observed(resolved());
+
+export function choose(wanted) {
+  localStorage.setItem(KEPT, wanted);
+  choice.set(wanted);
+  apply();
+}
+
+function kept() {
+  const found = localStorage.getItem(KEPT);
+  return CHOICES.includes(found) ? found : "auto";
+}
+
+function resolved() {
+  if (choice.value !== "auto") return choice.value;
+  return system.matches ? "dark" : "light";
+}
+
+function apply() {
+  document.documentElement.dataset.theme = resolved();
+  theme.set(resolved());
+}
+
+system.addEventListener("change", apply);
+apply();

@@ -1,0 +1,89 @@
+// What happened, in words for a person. Everything here is plain text.
+
+import { count, dollars, NONE } from "./number.js";
+
+const COUNTED = {
+  conversation: "The same conversation",
+  request: "The same request",
+  session: "The same session",
+  tool: "The same tool call",
+};
+
+const BROUGHT = {
+  repeat: "the same result",
+  same_error: "the same error",
+  mutating_repeat: "its own words again",
+  near_repeat: "almost the same, in vain,",
+  stagnation: "nothing new",
+  unknown_tool: "a tool that is not offered",
+};
+
+/** Whether a signal counts calls, rather than reading rounds from the history of one. */
+export function isCounted({ signal }) {
+  return signal in COUNTED;
+}
+
+/** Say in one line what repeats: "read_file → the same error 7 times". */
+export function headline(incident) {
+  const { signal, tool } = incident;
+  const times = `${count(Math.max(incident.count, 1))} times`;
+  if (isCounted(incident)) {
+    const what = signal === "tool" && tool ? `${tool} → called the same way` : COUNTED[signal];
+    return `${what}, ${count(incident.hits)} times`;
+  }
+  if (tool && signal in BROUGHT) return `${tool} → ${BROUGHT[signal]} ${times}`;
+  // What is equal is said by the strip; names of tools stay as they are written.
+  const seen = incident.evidence?.[0]?.what.replace(", with equal arguments and results,", ",");
+  return seen || incident.message || `${incident.rule || "A rule"} tripped`;
+}
+
+const DONE = {
+  warn: "warned",
+  throttle: "throttled",
+  nudge: "nudged",
+  stop: "stopped",
+  block: "refused",
+};
+
+const WOULD = {
+  warn: "would warn",
+  throttle: "would throttle",
+  nudge: "would nudge",
+  stop: "would stop",
+  block: "would refuse",
+};
+
+/** Say what was done about it: "refused", "would refuse (shadow)". */
+export function done(incident) {
+  if (incident.mode === "shadow") return `${WOULD[incident.action] ?? incident.action} (shadow)`;
+  return DONE[incident.action] ?? incident.action;
+}
+
+/** What the calls of an incident that passed have cost; a dash where none passed. */
+export function spent(incident) {
+  const isNothing = incident.spent_usd === null && incident.calls <= incident.refused;
+  return isNothing ? NONE : dollars(incident.spent_usd);
+}
+
+/** What its refused calls would have cost; a dash where none was refused. */
+export function saved(incident) {
+  return incident.refused ? dollars(incident.saved_usd) : NONE;
+}
+
+/** Return the tone of an action, which is its colour. */
+export function tone(incident) {
+  if (incident.mode === "shadow") return "shadow";
+  return incident.action === "block" || incident.action === "stop" ? "refused" : "warned";
+}
+
+/** Say what a step of an incident was. */
+export function stepped(step) {
+  const stage = /^stage (\d+)$/.exec(step.what);
+  if (stage) return `grew to ${stage[1]} times what it was when people heard of it`;
+  if (step.what === "closed") return "over: nothing came for a while";
+  return DONE[step.what] ?? step.what;
+}
+
+export function capital(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
