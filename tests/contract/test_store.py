@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.store.driving import Driven
-from tests.store.serving import KINDS, cluster, server
+from tests.store.charging import places, stores
+from tests.store.serving import KINDS
 
 from looptrap.detect.window import Window, WindowKind
 from looptrap.store.memory import MemoryStore
@@ -17,22 +17,12 @@ ROLLING, FIXED, REFRESHED = (Window(60, kind) for kind in WindowKind)
 @pytest.fixture(scope="module", params=["memory", *KINDS, "cluster"])
 def place(request):
     """Where a store counts: here, or in these servers."""
-    if request.param == "memory":
-        yield None
-        return
-    with cluster() if request.param == "cluster" else server(request.param) as one:
-        yield one
+    yield from places(request.param)
 
 
 @pytest.fixture
 def store(place):
-    if place is None:
-        yield MemoryStore()
-        return
-    driven = Driven(place.url)
-    yield driven
-    driven.close()
-    place.empty()
+    yield from stores(place)
 
 
 def counts(store, times, window=ROLLING, key=b"k", **options):
@@ -87,6 +77,29 @@ def test_tripping_again_takes_the_later_deadline(store, first, second, left):
     store.trip([Trip(b"k", first, 6)], T)
     store.trip([Trip(b"k", second, 6)], T + 1)
     assert store.hit([Hit(b"k", ROLLING)], T + 1)[0].cooldown_left == left
+
+
+@pytest.mark.parametrize(
+    ("after", "left"),
+    [
+        pytest.param(0, 30, id="as it begins"),
+        pytest.param(29, 1, id="shortly before its end"),
+        pytest.param(30, 0, id="over"),
+    ],
+)
+def test_what_is_left_of_a_cooldown_can_be_asked(store, after, left):
+    store.trip([Trip(b"k", 30, 6)], T)
+    assert store.cooldown_left(b"k", T + after) == pytest.approx(left)
+    assert store.cooldown_left(b"other", T + after) == 0
+
+
+def test_asking_for_a_cooldown_is_no_hit(store):
+    store.trip([Trip(b"k", 30, 6)], T)
+    for key in (b"k", b"other"):
+        store.cooldown_left(key, T + 1)
+    assert counts(store, [2]) == [7]
+    assert counts(store, [2], key=b"other") == [1]
+    assert not store.release(b"never seen")
 
 
 def test_tripping_again_keeps_counting_refusals(store):

@@ -77,6 +77,9 @@ class Driven:
     def trip(self, trips, now):
         self.store.trip(trips, now)
 
+    def cooldown_left(self, key, now):
+        return self.runner.run(self.store.cooldown_left(key, now))
+
     def release(self, key):
         return self.runner.run(self.store.release(key))
 

@@ -6,8 +6,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.store.charging import DAY, T, bucket, budget, settle, spend, take, used
-from tests.store.driving import Driven
-from tests.store.serving import KINDS, server
 
 from looptrap.detect.window import Window
 from looptrap.store.memory import MemoryStore
@@ -16,19 +14,6 @@ from looptrap.store.redis.operation import SLACK, record_of
 
 RUNS = count()
 """Every run has accounts of its own: the server keeps those of the runs before."""
-
-
-@pytest.fixture(scope="module", params=KINDS)
-def place(request):
-    with server(request.param) as one:
-        yield one
-
-
-@pytest.fixture(scope="module")
-def shared(place):
-    driven = Driven(place.url)
-    yield driven
-    driven.close()
 
 
 KEYS = st.sampled_from([b"a", b"b"])

@@ -2,11 +2,8 @@
 
 from itertools import count, cycle
 
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.store.driving import Driven
-from tests.store.serving import KINDS, server
 
 from looptrap.detect.window import HIT_LIMIT, Window, WindowKind
 from looptrap.store.memory import MemoryStore
@@ -16,19 +13,6 @@ from looptrap.store.redis.operation import record_of
 T = 1_800_000_000.0
 RUNS = count()
 """Every run counts under keys of its own: the server keeps those of the runs before."""
-
-
-@pytest.fixture(scope="module", params=KINDS)
-def place(request):
-    with server(request.param) as one:
-        yield one
-
-
-@pytest.fixture(scope="module")
-def shared(place):
-    driven = Driven(place.url)
-    yield driven
-    driven.close()
 
 
 KEYS = st.sampled_from([b"a", b"b", b"c"])

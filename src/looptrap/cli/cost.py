@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from math import isnan
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from looptrap.cli.failure import fail
+from looptrap.cli.loaded import loaded
 from looptrap.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
@@ -89,24 +89,18 @@ def cost(
     """
     from looptrap.call.usage import Usage
     from looptrap.cli import cost_wording
-    from looptrap.config import load
     from looptrap.replay.endless import follow
 
-    try:
-        loaded = load(config, env=os.environ, flags={"preset": preset})
-    except ConfigError as error:
-        fail(error, place=config or "")
-    for warning in loaded.warnings:
-        click.echo(f"warning: {warning}", err=True)
+    found = loaded(config, preset)
     if (input_price is None) != (output_price is None):
         _refuse("--input-price", "needs --output-price beside it, and the other way round")
-    price = _price(loaded, model, provider, input_price, output_price)
+    price = _price(found, model, provider, input_price, output_price)
     loop = follow(
-        loaded.policies,
+        found.policies,
         model=model,
         rps=rps,
         seconds=cost_wording.LONGEST,
-        tools=loaded.tools,
+        tools=found.tools,
     )
     bill = cost_wording.Bill(
         model=model,
@@ -114,7 +108,7 @@ def cost(
         price=price,
         rps=rps,
         loop=loop,
-        source=f"preset {loaded.preset}" if loaded.preset else str(config),
+        source=f"preset {found.preset}" if found.preset else str(config),
     )
     if as_json:
         click.echo(bill.as_json())

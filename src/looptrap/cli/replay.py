@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 import click
 
-from looptrap.cli.failure import fail
-from looptrap.errors import ConfigError
+from looptrap.cli.loaded import loaded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,27 +50,21 @@ def replay(
 
     Exit status 1 when no run could be read, or a file not to its end.
     """
-    from looptrap.config import load
     from looptrap.replay.page import page
     from looptrap.replay.replay import Replay
     from looptrap.replay.report import text
 
-    try:
-        loaded = load(config, env=os.environ, flags={"preset": preset})
-    except ConfigError as error:
-        fail(error, place=config or "")
-    for warning in loaded.warnings:
-        click.echo(f"warning: {warning}", err=True)
+    found = loaded(config, preset)
     replaying = Replay(
-        loaded.policies,
-        tools=loaded.tools,
-        projects=loaded.projects,
+        found.policies,
+        tools=found.tools,
+        projects=found.projects,
         sweeps=not as_json or html is not None,
     )
     _replay_all(replaying, [Path(name) for name in files], as_json)
     summary = replaying.summary
     if html is not None:
-        html.write(page(summary, _source(loaded, config)))
+        html.write(page(summary, _source(found, config)))
     if not as_json:
         click.echo(text(summary))
     if summary.unfinished or not summary.runs:
