@@ -7,7 +7,7 @@ RUN_STAMP := $(VENV)/.installed-run
 DEV_STAMP := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help serve demo test lint bench docs clean
+.PHONY: help serve demo test lint bench pictures docs clean
 
 help:  ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -30,6 +30,10 @@ lint: $(DEV_STAMP)  ## Style and types only
 bench: $(DEV_STAMP)  ## Measure what Looptrap costs; ratios of things measured in one run
 	$(BIN)/python -m bench.core
 	$(BIN)/python -m bench.gateway $(ARGS)
+
+pictures: $(DEV_STAMP)  ## Make the pictures of the dashboard in docs/pictures anew
+	tests/system-parts
+	LOOPTRAP_PICTURES=docs/pictures $(BIN)/python -m pytest -q tests/browser/test_look.py
 
 docs: $(DEV_STAMP)  ## Build the documentation into site/
 	$(BIN)/zensical build --clean

@@ -53,8 +53,16 @@ class TestDefault:
         assert "sent 6 times in 60 seconds" in error.message
         assert error.evidence[0].count == 6
 
-    def test_refusals_in_the_cooldown_raise_the_count_and_run_the_cooldown_down(self):
+    def test_refusals_in_the_cooldown_raise_the_count_and_begin_it_anew(self):
         guard = Guard.from_preset("default")
+        actions(guard, range(6))
+        error = refusal(guard, 15)
+        assert (error.hit_count, error.cooldown_seconds) == (7, 30)
+        assert actions(guard, [44, 73, 102]) == ["refused", "refused", "refused"]
+        assert actions(guard, [133]) == ["allow"]
+
+    def test_elsewhere_refusals_run_the_cooldown_down(self):
+        guard = Guard.from_preset("aisg")
         actions(guard, range(6))
         error = refusal(guard, 15)
         assert (error.hit_count, error.cooldown_seconds) == (7, 20)

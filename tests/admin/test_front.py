@@ -12,6 +12,7 @@ from looptrap.admin.api import Admin
 from looptrap.admin.front import Front, Member
 from looptrap.config.kind import Address
 from looptrap.errors import ConfigError
+from looptrap.retry.breakers import Key, Opening
 
 LOOPBACK = Address("127.0.0.1", 0)
 GONE = Member(99, ("127.0.0.1", 1), "t")
@@ -33,18 +34,18 @@ class Crew:
 
 
 @asynccontextmanager
-async def operating(folder, token=""):
+async def operating(folder, token="", read_token="", toml=""):
     """Two gateways behind one admin address, and a client of that."""
     crew = Crew()
     async with AsyncExitStack() as stack:
         for pid in (1, 2):
             (folder / str(pid)).mkdir()
-            here = await stack.enter_async_context(serving(folder / str(pid)))
+            here = await stack.enter_async_context(serving(folder / str(pid), toml))
             admin = Admin(here.app, LOOPBACK, f"inside-{pid}")
             stack.push_async_callback(admin.stop)
             crew.apps.append(here)
             crew.there.append(Member(pid, await admin.start(), f"inside-{pid}"))
-        front = Front(crew.apps[0].app, crew, LOOPBACK, token)
+        front = Front(crew.apps[0].app, crew, LOOPBACK, token, read_token)
         stack.push_async_callback(front.stop)
         host, port = await front.start()
         session = aiohttp.ClientSession(f"http://{host}:{port}")
@@ -154,3 +155,84 @@ async def test_an_address_that_others_reach_needs_a_token(running):
     crew, _ = running
     with pytest.raises(ConfigError, match="admin_token_env"):
         Front(crew.apps[0].app, crew, Address("0.0.0.0", 0))
+
+
+class TestAllWorkers:
+    """What one worker alone does not know is told of all of them."""
+
+    async def told(self, operator, path, **sent):
+        status, body = await ask(operator, f"/api/v1/{path}", **sent)
+        assert status == 200, body
+        return msgspec.json.decode(body)
+
+    async def test_the_status_is_that_of_all(self, running):
+        crew, operator = running
+        status = await self.told(operator, "status")
+        assert status["workers"] == {"size": 2, "serving": 2}
+        assert status["can_write"] is True
+        crew.apps[1].app.desk.writer.is_stuck = True
+        status = await self.told(operator, "status")
+        assert status["history"]["is_writing"] is False
+        assert status["notices"][0]["code"] == "history_stuck"
+
+    async def test_nothing_has_come_only_if_nothing_came_to_any(self, running):
+        crew, operator = running
+
+        async def codes():
+            return [one["code"] for one in (await self.told(operator, "status"))["notices"]]
+
+        assert await codes() == ["no_calls"]
+        await crew.apps[1].ask(headers=JSON, body=chat())
+        assert await codes() == []
+
+    async def test_a_worker_that_is_missing_is_told(self, running):
+        crew, operator = running
+        crew.there[1] = GONE
+        status = await self.told(operator, "status")
+        assert status["workers"] == {"size": 2, "serving": 1}
+        assert "worker_missing" in [one["code"] for one in status["notices"]]
+
+    async def test_calls_to_providers_are_added_up(self, running):
+        crew, operator = running
+        for here, number in zip(crew.apps, (2, 3), strict=True):
+            for n in range(number):
+                await here.ask(headers=JSON, body=chat(f"{n}"))
+        (upstream,) = (await self.told(operator, "providers"))["providers"]
+        assert upstream["calls"] == sum(upstream["first_bytes"]) == 5
+        assert upstream["p95_first_byte_seconds"] > 0
+
+    async def test_a_circuit_that_one_has_opened_is_open(self, running):
+        crew, operator = running
+        crew.apps[1].app.attempts._learn(Opening(Key("upstream"), 60.0))
+        (upstream,) = (await self.told(operator, "providers"))["providers"]
+        assert [one["state"] for one in upstream["breakers"]] == ["open"]
+
+    async def test_accounts_of_budgets_are_those_that_any_has_charged(self, tmp_path):
+        toml = "[[budgets]]\nname = 'all'\nby = ['session']\nlimit_tokens = 1000000\n"
+        async with operating(tmp_path, toml=toml) as (crew, operator):
+            for n, here in enumerate(crew.apps):
+                headers = {**JSON, "X-Looptrap-Session": f"run-{n}"}
+                await here.ask(headers=headers, body=chat())
+            (budget,) = (await self.told(operator, "budgets"))["budgets"]
+            sessions = {one["by"]["session"] for one in budget["accounts"]}
+            assert sessions == {"run-0", "run-1"}
+
+    async def test_a_read_token_reads_and_writes_nothing(self, tmp_path):
+        async with operating(tmp_path, "t0ken", "r3ader") as (_, operator):
+            headers = {"Authorization": "Bearer r3ader"}
+            status = await self.told(operator, "status", headers=headers)
+            assert status["can_write"] is False
+            sent = {"method": "POST", "json": {}, "headers": headers}
+            refused, body = await ask(operator, "/api/v1/release", **sent)
+            assert (refused, msgspec.json.decode(body)["error"]["code"]) == (403, "read_only")
+
+    async def test_without_a_worker_there_is_nothing_to_tell(self, running):
+        crew, operator = running
+        crew.there.clear()
+        status, body = await ask(operator, "/api/v1/status")
+        assert (status, msgspec.json.decode(body)["error"]["code"]) == (503, "no_worker")
+
+    async def test_mistakes_are_told_as_one_worker_tells_them(self, running):
+        _, operator = running
+        status, body = await ask(operator, "/api/v1/status?verbose=1")
+        assert (status, msgspec.json.decode(body)["error"]["code"]) == (400, "bad_request")

@@ -125,7 +125,7 @@ class Numbers:
     """What a gateway with two channels might say of its incidents."""
 
     open, opened, dropped, written, failed, lost = 2, 7, 1, 9, 3, 5
-    saved = 12_400_000_000
+    saved, false_alarms = 12_400_000_000, 4
     deliveries: ClassVar = {("ops", "delivered"): 5, ("ops", "dead"): 1, ("slack", "delivered"): 6}
     outbox: ClassVar = {"pending": 4, "delivered": 11, "dead": 1}
     indicators: ClassVar = {"tool_errors": (0.6, True), "latency": (1.5, False)}
@@ -137,6 +137,7 @@ async def test_incidents_alerts_and_indicators_are_told(here):
     assert found["looptrap_incidents_open",] == 2
     assert found["looptrap_incidents_opened_total",] == 7
     assert found["looptrap_saved_usd_total",] == 12.4
+    assert found["looptrap_false_alarms_total",] == 4
     assert found["looptrap_sightings_dropped_total",] == 1
     assert found["looptrap_history_writes_total", "written"] == 9
     assert found["looptrap_history_writes_total", "failed"] == 3

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 from tests.admin.operating import operating, told
+from tests.gateway.serving import JSON, chat, until
 from tests.incident.history.test_spending import DOLLAR, FIRST, spent
 
 PATH = "/api/v1/spending"
@@ -34,7 +35,7 @@ def moment(seconds):
 async def test_without_a_question_all_of_the_last_day_is_told(operator):
     found = await told(operator, "GET", PATH)
     assert found["totals"] == {
-        "calls": 3, "refused": 0, "warned": 0, "shadowed": 0, "input_tokens": 30,
+        "calls": 3, "allowed": 3, "refused": 0, "warned": 0, "shadowed": 0, "input_tokens": 30,
         "output_tokens": 15, "unpriced": 1, "estimated": 0, "cost_usd": 3.0, "saved_usd": 0.0,
     }  # fmt: skip
     since, until = (datetime.fromisoformat(found[name]) for name in ("since", "until"))
@@ -53,19 +54,19 @@ async def test_without_a_question_all_of_the_last_day_is_told(operator):
 )
 async def test_shares_are_told_and_what_has_no_price_has_none(operator, by, shares):
     found = await told(operator, "GET", PATH, params={"by": by})
-    assert [(one[by], one["calls"], one["cost_usd"]) for one in found["top"]] == shares
+    assert [(one["name"], one["calls"], one["cost_usd"]) for one in found["rows"]] == shares
     one = await told(operator, "GET", PATH, params={"by": by, "limit": "1"})
-    assert len(one["top"]) == 1
+    assert len(one["rows"]) == 1
 
 
 async def test_sessions_are_told_with_their_burn_rate(operator):
     found = await told(operator, "GET", PATH, params={"by": "session"})
-    first, second = found["top"]
-    assert {name: first[name] for name in ("session", "caller", "project", "model")} == {
-        "session": "run-1", "caller": "key:ann", "project": "research", "model": "gpt"
+    first, second = found["rows"]
+    assert {name: first[name] for name in ("name", "caller", "project", "model")} == {
+        "name": "run-1", "caller": "key:ann", "project": "research", "model": "gpt"
     }  # fmt: skip
     assert (first["calls"], first["tokens"], first["cost_usd"]) == (2, 30, 3.0)
-    assert (first["tokens_a_minute"], second["cost_usd"]) == (0, None)
+    assert (first["burn"], second["cost_usd"]) == (0, None)
     assert datetime.fromisoformat(first["last"]).timestamp() == FIRST + AGO + 60
 
 
@@ -75,7 +76,7 @@ async def test_over_time_it_is_told_step_by_step(operator):
     assert [one["calls"] for one in found["series"]] == [1, 1, 1]
     assert datetime.fromisoformat(found["series"][0]["time"]).timestamp() == FIRST + AGO
     found = await told(operator, "GET", PATH, params={**params, "step": "3600", "by": "caller"})
-    told_by = [(one["caller"], one["calls"]) for one in found["series"]]
+    told_by = [(one["name"], one["calls"]) for one in found["series"]]
     assert told_by == [("key:ann", 2), ("key:bob", 1)]
 
 
@@ -104,3 +105,28 @@ async def test_mistakes_are_told(operator, params, place, message):
     (problem,) = error["problems"]
     assert problem["place"] == place
     assert message in problem["message"]
+
+
+@pytest.mark.parametrize(
+    ("by", "name"),
+    [
+        ("caller", "addr:127.0.0.1"),
+        ("project", ""),
+        ("session", "run-42"),
+        ("model", "gpt-5.3"),
+    ],
+)
+async def test_open_incidents_are_counted_by_whose_they_are(tmp_path, by, name):
+    async with operating(tmp_path) as (here, operator):
+        for _ in range(7):
+            await here.ask(headers={**JSON, "X-Looptrap-Session": "run-42"}, body=chat())
+
+        async def rows():
+            return (await told(operator, "GET", PATH, params={"by": by}))["rows"]
+
+        async def are_open():
+            return sum(one["incidents"] for one in await rows()) == 1
+
+        await until(are_open)
+        (row,) = [one for one in await rows() if one["incidents"]]
+        assert row["name"] == name

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from looptrap.cli import main
-from looptrap.cli.sentence import ordinal
+from looptrap.config.sentence import ordinal
 
 LADDER = """
 [[policies]]

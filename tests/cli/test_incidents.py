@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests.admin.looping import reading
 from tests.admin.operating import operating
 from tests.cli.operating import operated
 from tests.cli.serving import run
@@ -302,7 +303,7 @@ async def test_with_several_workers_any_of_them_answers_for_all(tmp_path, room):
         async with run(tmp_path, *flags, env={"TMPDIR": str(room)}) as gateway:
             gateway.url = (await gateway.hears(r"guards (https?://\S+)"))[1]
             await gateway.hears("Policies")
-            admin = re.search(r"http://(\S+)/metrics", gateway.said)[1]
+            admin = re.search(r"Dashboard +http://([^/\s]+)/", gateway.said)[1]
 
             async def command(*arguments):
                 called = [*map(str, arguments), "--admin", admin]
@@ -336,3 +337,47 @@ def test_in_a_narrow_terminal_an_id_stays_whole(capsys, monkeypatch):
     assert "inc_0123456789abcdef" in shown
     assert shown.count("x") == 80
     assert "1,234" in shown
+
+
+# What people say of them
+
+
+def test_one_is_taken_care_of_noted_and_marked(running):
+    found = refused(running)
+    begin = found["id"][:14]
+    assert "is taken care of since 20" in running.run("incidents", "ack", begin).stdout
+    assert running.run("incidents", "note", begin, "a cron job").stdout == (
+        f"{found['id']} has 1 note.\n"
+    )
+    assert "is marked as confirmed." in running.run("incidents", "label", begin, "confirmed").stdout
+    shown = running.run("incidents", "show", begin).stdout
+    assert re.search(rf"^  taken care +since {TIME}$", shown, re.MULTILINE)
+    assert re.search(r"^  marked as +confirmed$", shown, re.MULTILINE)
+    assert re.search(rf"^Notes\n  {TIME}  a cron job$", shown, re.MULTILINE)
+    listed = running.run("incidents", "--label", "confirmed", "--search", "gpt-5", "--json")
+    assert [one["id"] for one in json.loads(listed.stdout)] == [found["id"]]
+    gone = running.run("incidents", "label", begin, "none").stdout
+    assert gone == f"{found['id']} is not marked any more.\n"
+    assert json.loads(running.run("incidents", "--label", "confirmed", "--json").stdout) == []
+
+
+def test_a_false_alarm_is_offered_as_a_setting_of_its_tool(running):
+    async def ask():
+        return (await running.here.ask(headers=JSON, body=reading(7))).status
+
+    assert running.wait(ask()) == 429
+    drawn = lambda out: any(one["tool"] for one in json.loads(out))  # noqa: E731
+    (found,) = json.loads(running.until(drawn, "incidents", "--json").stdout)
+    said = running.run("incidents", "label", found["id"], "false_alarm").stdout
+    assert 'PUT /api/v1/tools/read_file {"thresholds": {"warn": 8, "block": 10}}' in said
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["ack", "inc_none"], ["note", "inc_none", "x"], ["label", "inc_none", "confirmed"]],
+    ids=lambda one: one[0],
+)
+def test_nothing_is_said_of_what_is_not_there(running, arguments):
+    result = running.run("incidents", *arguments)
+    assert result.exit_code == 2
+    assert "No incident has this id" in result.stderr

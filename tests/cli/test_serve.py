@@ -62,7 +62,7 @@ async def test_the_banner_says_where_to_point_clients_and_what_is_protected(serv
     assert f"Forwards to {provider.url}." in gateway.said
     assert "Callers use their own keys." in gateway.said
     assert "Policies of preset default:" in gateway.said
-    admin = re.search(r"(http://\S+)/metrics", gateway.said)[1]
+    admin = re.search(r"Dashboard +(http://\S+)/", gateway.said)[1]
     async with aiohttp.ClientSession() as operator, operator.get(f"{admin}/readyz") as answer:
         assert await answer.json() == {"status": "ready"}
     gateway.send(signal.SIGTERM)

@@ -67,7 +67,7 @@ def test_programs_get_all_of_it(running):
     result = spent(running, "--json", "--by", "model", calls=1)
     found = json.loads(result.stdout)
     assert found["by"] == "model"
-    assert found["top"][0]["cost_usd"] == found["totals"]["cost_usd"] == 2.0
+    assert found["rows"][0]["cost_usd"] == found["totals"]["cost_usd"] == 2.0
 
 
 def test_where_nothing_was_spent_that_is_said(running):

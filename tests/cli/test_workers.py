@@ -17,6 +17,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 from prometheus_client.parser import text_string_to_metric_families
+from tests.admin.listening import listening
 from tests.cli.serving import PATIENCE, run
 from tests.gateway.serving import chat
 from tests.store.serving import server
@@ -44,7 +45,7 @@ class Family:
         self.rooms = rooms
         """Where they may leave something behind."""
         self.url = process.url
-        self.admin = re.search(r"(http://\S+)/metrics", process.said)[1]
+        self.admin = re.search(r"Dashboard +(http://[^/\s]+)/", process.said)[1]
 
     def children(self, program="looptrap.supervisor.worker"):
         """Return the processes that the gateway has started, of a program."""
@@ -323,3 +324,36 @@ async def test_lines_of_the_access_log_stay_whole(serve):
     _, out = await gateway.process.ended()
     lines = [msgspec.json.decode(line) for line in out.splitlines()]
     assert sorted(line["status"] for line in lines) == [200] * 5 + [429] * 95
+
+
+async def test_who_listens_at_one_worker_hears_of_all_and_keeps_nobody_from_stopping(serve):
+    gateway = await serve()
+    async with aiohttp.ClientSession(gateway.admin) as operator, listening(operator) as ear:
+        await gateway.statuses(40)
+        # That one worker refused them all has a chance of one in a thousand million.
+        heard = await ear.hear("incident", lambda one: one["refused"] == 35)
+        assert len(heard["instances"]) == 2
+        gateway.process.send(signal.SIGTERM)
+        assert (await gateway.process.ended())[0] == 0
+
+
+async def test_who_listens_to_a_worker_that_is_killed_is_cut_off_and_comes_back(serve):
+    gateway = await serve()
+    async with aiohttp.ClientSession(gateway.admin) as operator:
+        async with listening(operator) as ear:
+            for pid in gateway.children():
+                os.kill(pid, signal.SIGKILL)
+            with pytest.raises((EOFError, aiohttp.ClientError)):
+                await ear.hear("never")
+        await until(gateway.is_ready)
+        async with listening(operator) as ear:
+            await ear.hear("stats")
+
+
+async def test_the_audit_says_where_a_change_came_from_whatever_the_client_says(serve):
+    gateway = await serve()
+    sent = {"json": {"exempt": True}, "headers": {"X-Looptrap-Source": "192.0.2.7"}}
+    assert (await gateway.operate("PUT", "/api/v1/tools/ls", **sent))[0] == 200
+    _, body = await gateway.operate("GET", "/api/v1/audit")
+    (entry,) = msgspec.json.decode(body)["entries"]
+    assert (entry["what"], entry["source"]) == ("tool.put", "127.0.0.1")

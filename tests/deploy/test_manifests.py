@@ -6,7 +6,8 @@ import pytest
 from tests.deploy.files import KUBERNETES, ROOT, configured, documents, environment, manifests
 
 from looptrap import __version__
-from looptrap.admin.api import OPEN_PATHS, Admin
+from looptrap.admin.api import Admin
+from looptrap.admin.door import OPEN_PATHS
 from looptrap.gateway.app import App
 from looptrap.gateway.auth import check_exposure
 from looptrap.gateway.runtime import token_of

@@ -2,27 +2,48 @@
 
 import re
 from pathlib import Path
+from typing import Any, get_args, get_type_hints, is_typeddict
 
 import pytest
 
-from looptrap.admin.alert import LETTERS, AlertApi
-from looptrap.admin.incident import CHANGED, LISTED, IncidentApi, _shown
-from looptrap.admin.kill import KillSwitchApi
-from looptrap.admin.project import ProjectApi
-from looptrap.admin.release import ReleaseApi
-from looptrap.admin.spending import ASKED, SpendingApi, _figures, _session
-from looptrap.incident.history.spending import SessionShare
-from looptrap.incident.model import Incident
-from looptrap.incident.spent import Run, Session, Spent
+from looptrap.admin import (
+    alert,
+    audit,
+    budget,
+    config,
+    cooldown,
+    incident,
+    key,
+    policy,
+    provider,
+    spending,
+    stats,
+    status,
+    try_it,
+    what_if,
+)
+from looptrap.admin.api import APIS
+from looptrap.admin.incident_view import IncidentShown
+from looptrap.admin.openapi import shape
 
 REFERENCE = (Path(__file__).parents[2] / "docs" / "reference" / "http.md").read_text()
-
-APIS = [AlertApi, IncidentApi, KillSwitchApi, ProjectApi, ReleaseApi, SpendingApi]
 
 
 def section(heading):
     """Return the part of the reference under a heading, or one below it."""
     return re.search(rf"\n### {heading}\n(.*?)(?=\n##)", REFERENCE, re.DOTALL)[1]
+
+
+def fields_of(shape):
+    """Return the names of all that an answer has, at any depth."""
+    if is_typeddict(shape):
+        hints = get_type_hints(shape)
+        return {*hints, *(name for one in hints.values() for name in fields_of(one))}
+    return {name for one in get_args(shape) for name in fields_of(one)}
+
+
+def is_named(name, text):
+    return re.search(rf"[`\"]{re.escape(name)}[`\"]", text) is not None
 
 
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.__name__)
@@ -35,25 +56,67 @@ def test_every_path_is_documented(api):
 
 @pytest.mark.parametrize(
     ("table", "heading"),
-    [(LISTED, "Incidents"), (CHANGED, "Incidents"), (LETTERS, "Alerts"), (ASKED, "Spending")],
-    ids=["incidents", "changes", "letters", "spending"],
+    [
+        pytest.param(incident.LISTED, "Incidents", id="incidents"),
+        pytest.param(incident.CHANGED, "Incidents", id="changes"),
+        pytest.param(alert.LETTERS, "Alerts", id="letters"),
+        pytest.param(spending.ASKED, "Spending", id="spending"),
+        pytest.param(stats.ASKED, "Statistics", id="stats"),
+        pytest.param(cooldown.EXTENDED, "Cooldowns", id="cooldowns"),
+        pytest.param(what_if.WHAT_IF, "What if", id="what if"),
+        pytest.param(try_it.TRIED, "Try it", id="try it"),
+        pytest.param(audit.ENTRIES, "Audit", id="audit"),
+    ],
 )
 def test_every_parameter_is_documented(table, heading):
     text = section(heading)
     missing = [
-        one.name for one in table.fields if not re.search(rf"`{one.name}`|\?{one.name}=", text)
+        one.name
+        for one in table.fields
+        if not is_named(one.name, text) and f"?{one.name}=" not in text
     ]
     assert missing == []
 
 
-def test_every_field_of_an_incident_is_documented():
-    text = section("Incidents")
-    fields = _shown(Incident(id="a", instance="b", key="c", opened=0.0, last=0.0))
-    assert [name for name in fields if f"`{name}`" not in text] == []
+@pytest.mark.parametrize(
+    ("shape", "heading"),
+    [
+        pytest.param(status.Status, "Status", id="status"),
+        pytest.param(stats.Stats, "Statistics|Spending", id="stats"),
+        pytest.param(spending.Spending, "Spending", id="spending"),
+        pytest.param(provider.Providers, "Providers", id="providers"),
+        pytest.param(key.Keys, "Keys", id="keys"),
+        pytest.param(config.Effective, "The configuration in effect", id="config"),
+        pytest.param(policy.Policies, "Policies in effect", id="policies"),
+        pytest.param(cooldown.Cooldowns, "Cooldowns", id="cooldowns"),
+        pytest.param(cooldown.Extended, "Cooldowns", id="cooldown"),
+        pytest.param(budget.Budgets, "Budgets", id="budgets"),
+        pytest.param(IncidentShown, "Incidents", id="an incident"),
+        pytest.param(audit.EntriesShown, "Audit", id="audit"),
+        pytest.param(shape.Channels, "Alerts", id="channels"),
+        pytest.param(shape.Letters, "Alerts", id="letters"),
+        pytest.param(shape.SwitchSet, "Kill switches at run time", id="kill switches"),
+        pytest.param(shape.WhatIf, "What if", id="what if"),
+    ],
+)
+def test_every_field_of_an_answer_is_documented(shape: Any, heading):
+    text = "".join(section(one) for one in heading.split("|"))
+    assert [name for name in sorted(fields_of(shape)) if not is_named(name, text)] == []
 
 
-def test_every_field_of_spending_is_documented():
-    text = section("Spending")
-    session = SessionShare(Session("a", "b", "c"), Run(0.0, 0.0))
-    fields = [*_figures(Spent()), *_session(session, 0.0)]
-    assert [name for name in fields if f"`{name}`" not in text] == []
+def test_every_notice_is_documented():
+    source = Path(status.__file__).parent
+    text = "".join((source / f"{name}.py").read_text() for name in ("notice", "front"))
+    codes = set(re.findall(r'notice\(\s*"(?:bad|warn)",\s*"(\w+)"', text))
+    assert len(codes) > 10
+    assert sorted(code for code in codes if not is_named(code, section("Status"))) == []
+
+
+def test_every_code_of_a_mistake_is_documented():
+    source = Path(status.__file__).parent
+    told = re.compile(r'(?:error|BadRequest)\(\s*\d{3},\s*"(\w+)"')
+    codes = {code for file in source.glob("*.py") for code in told.findall(file.read_text())}
+    assert {"read_only", "cross_site", "not_found"} <= codes
+    codes.remove("gone")  # answered when nobody is there to read it
+    text = REFERENCE[REFERENCE.index("### Mistakes") :]
+    assert sorted(code for code in codes if not is_named(code, text)) == []

@@ -12,7 +12,7 @@ from tests.gateway.serving import CHAT, JSON, chat, is_degraded, request, servin
 from tests.store.serving import free_port
 
 from looptrap.errors import ConfigError
-from looptrap.gateway.agreement import Ledger, key, kill, project
+from looptrap.gateway.agreement import Ledger, key, kill, layer
 from looptrap.store.redis.connection import StoreError
 from looptrap.testing import Gate, Reply
 
@@ -323,7 +323,7 @@ def entries_of_keys():
     ("merge", "entries"),
     [
         pytest.param(kill._ended_first, switches(), id="kill switches"),
-        pytest.param(project._later, layers(), id="projects"),
+        pytest.param(layer._later, layers(), id="projects and tools"),
         pytest.param(key._merged, entries_of_keys(), id="keys"),
     ],
 )

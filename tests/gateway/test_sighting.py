@@ -45,7 +45,7 @@ def seen(ticket, outcome=None):
 
 
 def observed(ticket):
-    session = WITNESS.running_session(ticket.call)
+    session = WITNESS.running_session(ticket)
     return WITNESS.observation(ticket, Outcome(200, Usage(10, 5)), 7.0, "openai", 0.25, session)
 
 

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from looptrap.admin.answer import answer, error, mistakes, sent
+from looptrap.admin.audit import record
 from looptrap.admin.history import CURSOR, LIMIT, MOST, ask, moment, parameters, wrong_cursor
 from looptrap.errors import ConfigError
 from looptrap.gateway.app import App
@@ -99,7 +100,9 @@ class AlertApi:
             channels = [one for one in channels if one.name == name]
             if not channels:
                 return error(404, "not_found", self._unknown(name))
-        return answer({"channels": await tried(channels)})
+        results = await tried(channels)
+        await record(self._app, request, "alert.test", name or "", after=results)
+        return answer({"channels": results})
 
     async def _resend(self, request: web.Request) -> web.Response:
         try:
@@ -111,6 +114,7 @@ class AlertApi:
             return error(400, "bad_request", 'Send {"event": "evt_…"} or {"state": "dead"}.')
         outbox = self._app.desk.history.outbox
         resent = await ask(partial(_put_back, outbox, event, channel))
+        await record(self._app, request, "alert.resend", event or channel or "", after=resent)
         if resent:
             self._app.desk.deliverer.wake()
         return answer({"resent": resent})

@@ -9,6 +9,8 @@ from aiohttp import web
 
 from looptrap.errors import ConfigError
 
+JSON = "application/json"
+
 AWAY = "The store that instances share cannot be reached. Nothing has been changed."
 
 
@@ -18,19 +20,35 @@ class BadRequest(web.HTTPError):
     def __init__(self, status: int, code: str, message: str) -> None:
         self.status_code = status
         text = _json({"error": {"code": code, "message": message}}).decode()
-        super().__init__(text=text, content_type="application/json")
+        super().__init__(text=text, content_type=JSON)
 
 
 def answer(value: Any, status: int = 200, **headers: str) -> web.Response:
     """Return a value as JSON."""
-    return web.Response(
-        body=_json(value), status=status, content_type="application/json", headers=headers
-    )
+    return web.Response(body=_json(value), status=status, content_type=JSON, headers=headers)
 
 
 def error(status: int, code: str, message: str, **more: Any) -> web.Response:
     """Return why something was not done."""
     return answer({"error": {"code": code, "message": message, **more}}, status)
+
+
+def in_words(raised: web.HTTPException) -> web.Response:
+    """Return what was raised as an answer, in JSON where nobody has said it in words yet."""
+    if raised.content_type == JSON:
+        return web.Response(body=raised.body, status=raised.status, content_type=JSON)
+    match raised.status:
+        case 404:
+            return error(404, "not_found", "There is nothing at this path.")
+        case 405:
+            allowed = raised.headers.get("Allow", "")
+            told = error(405, "wrong_method", f"This path takes {allowed.replace(',', ', ')}.")
+            told.headers["Allow"] = allowed
+            return told
+        case 413:
+            return error(413, "too_large", "This is more than is taken here.")
+        case status:
+            return error(status, "refused", raised.reason)
 
 
 def mistakes(found: ConfigError) -> web.Response:
@@ -42,7 +60,7 @@ def mistakes(found: ConfigError) -> web.Response:
 
 async def body_of(request: web.Request) -> bytes:
     """Return the body of a request that says it is JSON."""
-    if request.content_type != "application/json":
+    if request.content_type != JSON:
         # A page of another site cannot send this type without asking first.
         raise BadRequest(415, "not_json", "Send application/json.")
     return await request.read()

@@ -1,79 +1,102 @@
-"""The admin listener: who is let in, health, metrics, and what else there is to ask."""
+"""The admin listener: health, metrics, the dashboard, and what else there is to ask."""
 
 from __future__ import annotations
 
-from hmac import compare_digest
+import logging
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from looptrap.admin.alert import AlertApi
-from looptrap.admin.answer import error
+from looptrap.admin.answer import error, in_words
+from looptrap.admin.audit import AuditApi
+from looptrap.admin.budget import BudgetApi
+from looptrap.admin.config import ConfigApi
+from looptrap.admin.cooldown import CooldownApi
+from looptrap.admin.door import HEADERS, Door
+from looptrap.admin.event import EventApi
+from looptrap.admin.history import NOTHING, parameters
 from looptrap.admin.incident import IncidentApi
+from looptrap.admin.key import KeyApi
 from looptrap.admin.kill import KillSwitchApi
 from looptrap.admin.metrics import exposition
+from looptrap.admin.openapi import OpenApi, takes_parameters
 from looptrap.admin.page import is_page
 from looptrap.admin.page import routes as page_routes
+from looptrap.admin.patience import Patience
+from looptrap.admin.policy import PolicyApi
 from looptrap.admin.project import ProjectApi
+from looptrap.admin.provider import ProviderApi
 from looptrap.admin.release import ReleaseApi
+from looptrap.admin.remark import RemarkApi
 from looptrap.admin.spending import SpendingApi
+from looptrap.admin.stats import StatsApi
+from looptrap.admin.status import StatusApi
+from looptrap.admin.tool import ToolApi
 from looptrap.admin.try_it import TryApi, roomy
 from looptrap.admin.what_if import WhatIfApi
 from looptrap.config.kind import Address
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.app import App
-from looptrap.gateway.auth import is_loopback
 
-OPEN_PATHS = ("/livez", "/readyz")
-"""Asked by orchestrators, which have no token; they tell nothing but health."""
+APIS = (
+    StatusApi, StatsApi, SpendingApi, ProviderApi, KeyApi, ConfigApi, PolicyApi, BudgetApi,
+    IncidentApi, RemarkApi, CooldownApi, ReleaseApi, KillSwitchApi, ProjectApi, ToolApi, AlertApi,
+    AuditApi, EventApi, WhatIfApi, TryApi, OpenApi,
+)  # fmt: skip
+"""All that answers under `/api/v1`."""
+
+PATIENCE = Patience()
+
+LARGEST = 1 << 20
+"""Bytes of a request's body, but for texts that are tried."""
+
+log = logging.getLogger("looptrap")
 
 
 class Admin:
     """Serves operators of one gateway."""
 
-    def __init__(self, app: App, address: Address, token: str = "") -> None:
-        if not token and not is_loopback(address.host):
-            raise ConfigError(
-                [
-                    Problem(
-                        "gateway.admin",
-                        f"{address.host} can be reached by others: name a variable with a token"
-                        " in admin_token_env, or listen on 127.0.0.1",
-                    )
-                ]
-            )
+    def __init__(
+        self,
+        app: App,
+        address: Address,
+        token: str = "",
+        read_token: str = "",
+        *,
+        patience: Patience = PATIENCE,
+    ) -> None:
         self._app = app
+        self._patience = patience
         self._address = address
-        self._token = token
+        self._door = Door(address.host, token, read_token)
         self._runner: web.AppRunner | None = None
 
     async def start(self) -> tuple[str, int]:
         """Listen; return the address, with the port found for 0."""
-        application = web.Application(middlewares=[self._guard], client_max_size=1 << 20)
+        application = web.Application(middlewares=[self._guard], client_max_size=LARGEST)
+        application.on_response_prepare.append(_protect)
+        apis = [api(self._app) for api in APIS]
+        # Streams end before those who have asked for something else are waited for.
+        application.on_shutdown.extend(api.close for api in apis if isinstance(api, EventApi))
         application.add_routes(
             [
                 web.get("/livez", self._livez),
                 web.get("/readyz", self._readyz),
                 web.get("/metrics", self._metrics),
                 *page_routes(),
-                *KillSwitchApi(self._app).routes(),
-                *ProjectApi(self._app).routes(),
-                *IncidentApi(self._app).routes(),
-                *ReleaseApi(self._app).routes(),
-                *SpendingApi(self._app).routes(),
-                *AlertApi(self._app).routes(),
-                *WhatIfApi(self._app).routes(),
-                *TryApi(self._app).routes(),
+                *(route for api in apis for route in api.routes()),
             ]
         )
-        self._runner = web.AppRunner(application, access_log=None)
+        idle = self._patience.idle
+        self._runner = web.AppRunner(application, access_log=None, keepalive_timeout=idle)
         await self._runner.setup()
         site = web.TCPSite(self._runner, self._address.host, self._address.port)
         try:
             await site.start()
-        except OSError as error:
+        except OSError as failure:
             await self._runner.cleanup()
-            why = (error.strerror or str(error)).lower()
+            why = (failure.strerror or str(failure)).lower()
             raise ConfigError(
                 [Problem("gateway.admin", f"cannot listen at {self._address}: {why}")]
             ) from None
@@ -87,22 +110,28 @@ class Admin:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Let in who has the token, and no page of another site that was pointed at us."""
-        if request.path in OPEN_PATHS:
-            return await handler(request)
-        if self._token:
-            given = request.headers.get("Authorization", "").removeprefix("Bearer ")
-            # Bytes that are no text arrive as surrogates, which have an encoding only this way.
-            is_right = compare_digest(given.encode(errors="surrogateescape"), self._token.encode())
-            # A browser asks for the page before anybody can tell it a token.
-            if not is_right and not is_page(request.path):
-                return error(401, "missing_token", "Send Authorization: Bearer <admin token>.")
-        elif not is_loopback(_host(request)):
-            return error(403, "foreign_host", "Use 127.0.0.1 or localhost to reach this address.")
+        """Let in who may come in; answer in words and in time, whatever happens."""
+        told: web.StreamResponse | None = self._door.refusal(request)
+        if told is None:
+            told = await self._answered(roomy(request), handler)
+        return await self._patience.deliver(request, told)
+
+    async def _answered(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Return what a request is answered; what is raised is an answer too."""
         try:
-            return await handler(roomy(request))
-        except web.HTTPRequestEntityTooLarge:
-            return error(413, "too_large", "This is more than is taken here.")
+            await self._patience.arrive(request)
+            if request.query and not _takes_parameters(request):
+                parameters(request, NOTHING)
+            return await handler(request)
+        except web.HTTPException as raised:
+            if is_page(request.path):
+                raise
+            return in_words(raised)
+        except ConnectionError:
+            raise  # who asked has left
+        except Exception:
+            log.exception("a question of an operator failed")
+            return error(500, "internal_error", "This failed inside; the log says why.")
 
     async def _livez(self, _request: web.Request) -> web.Response:
         return web.json_response({"status": "alive"})
@@ -119,6 +148,13 @@ class Admin:
         return web.Response(body=body, headers={"Content-Type": kind})
 
 
-def _host(request: web.Request) -> str:
-    host, _, port = request.host.rpartition(":")
-    return host if port.isdigit() and host else request.host
+def _takes_parameters(request: web.Request) -> bool:
+    resource = request.match_info.route.resource
+    if resource is None or not request.path.startswith("/api/"):
+        return True
+    return takes_parameters(request.method, resource.canonical)
+
+
+async def _protect(_request: web.Request, answer: web.StreamResponse) -> None:
+    for name, value in HEADERS.items():
+        answer.headers.setdefault(name, value)

@@ -8,14 +8,23 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import aiohttp
+import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler
 from multidict import CIMultiDict
 from yarl import URL
 
-from looptrap.admin.answer import error
+from looptrap.admin.answer import answer, error
 from looptrap.admin.api import Admin
+from looptrap.admin.audit import SOURCE
+from looptrap.admin.door import MAY_WRITE
+from looptrap.admin.history import moment
+from looptrap.admin.notice import notice
 from looptrap.admin.page import is_page
+from looptrap.admin.patience import Patience
+from looptrap.admin.status import PATH as STATUS
+from looptrap.admin.status import Status
+from looptrap.admin.together import MERGED
 from looptrap.admin.total import Totals
 from looptrap.config.kind import Address
 from looptrap.gateway.app import App
@@ -30,7 +39,9 @@ CONNECTING = aiohttp.ClientTimeout(total=None, sock_connect=2.0)
 """For a worker to take a question; its answer may be a stream without end."""
 
 HOP_BY_HOP = ("Connection", "Keep-Alive", "Transfer-Encoding", "Upgrade", "TE", "Trailer")
-OURS = ("Host", "Authorization", "Content-Length")
+NO_WORKER = "No worker is up. Ask again in a moment."
+
+OURS = ("Host", "Authorization", "Content-Length", SOURCE)
 """Of a question: who asks has been checked, and the worker has a token of its own."""
 
 
@@ -77,8 +88,15 @@ class Workers(Protocol):
 class Front(Admin):
     """Serves operators of several workers as Admin does those of one; lets in the same."""
 
-    def __init__(self, app: App, workers: Workers, address: Address, token: str = "") -> None:
-        super().__init__(app, address, token)
+    def __init__(
+        self,
+        app: App,
+        workers: Workers,
+        address: Address,
+        token: str = "",
+        read_token: str = "",
+    ) -> None:
+        super().__init__(app, address, token, read_token)
         self._workers = workers
         self._totals = Totals()
         self._client: aiohttp.ClientSession | None = None
@@ -96,8 +114,11 @@ class Front(Admin):
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        is_ours = request.path in ANSWERED_HERE or is_page(request.path)
-        return await super()._guard(request, handler if is_ours else self._pass_on)
+        if request.path in MERGED and request.method == "GET" and not request.query_string:
+            handler = self._answer_for_all
+        elif request.path not in ANSWERED_HERE and not is_page(request.path):
+            handler = self._pass_on
+        return await super()._guard(request, handler)
 
     async def _readyz(self, _request: web.Request) -> web.Response:
         if self._workers.is_stopping:
@@ -109,13 +130,41 @@ class Front(Admin):
         return web.json_response({"status": "ready" if is_ready else "degraded"})
 
     async def _metrics(self, _request: web.Request) -> web.Response:
-        for pid, answer in (await self._ask_all("/metrics")).items():
-            self._totals.take(pid, answer.decode())
+        for pid, told in (await self._ask_all("/metrics")).items():
+            self._totals.take(pid, told.decode())
         members = [member.pid for member in self._workers.members()]
         self._totals.retire_all_but(members)
         body = self._totals.exposition(workers=len(members), restarts=self._workers.restarts)
         kind = "text/plain; version=0.0.4; charset=utf-8"
         return web.Response(body=body, headers={"Content-Type": kind})
+
+    async def _answer_for_all(self, request: web.Request) -> web.StreamResponse:
+        """Have every worker answer, and make one answer of these."""
+        answers = [msgspec.json.decode(one) for one in (await self._ask_all(request.path)).values()]
+        if not answers:
+            return error(503, "no_worker", NO_WORKER)
+        told = MERGED[request.path](answers)
+        if request.path == STATUS:
+            told = self._of_workers(told, len(answers), request[MAY_WRITE])
+        return answer(told)
+
+    def _of_workers(self, told: Status, serving: int, may_write: bool) -> Status:
+        size = self._workers.size
+        notices = told["notices"]
+        if serving < size and not self._workers.is_stopping:
+            message = (
+                f"{size - serving} of {size} workers do not answer. The others take their calls,"
+                " and each is replaced by itself; the log says why it ended."
+            )
+            notices = [*notices, notice("warn", "worker_missing", message)]
+        return {
+            **told,
+            "started": moment(self._app.started),
+            "workers": {"size": size, "serving": serving},
+            "draining": told["draining"] or self._workers.is_stopping,
+            "notices": notices,
+            "can_write": may_write,
+        }
 
     async def _ask_all(self, path: str) -> dict[int, bytes]:
         """Return what workers answer, by their process; one that has nothing to say is left out."""
@@ -147,7 +196,7 @@ class Front(Admin):
                     request.method,
                     member.url(request.raw_path),
                     data=body or None,
-                    headers=[*headers, *member.bearer.items()],
+                    headers=[*headers, *member.bearer.items(), (SOURCE, request.remote or "")],
                     skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
                     allow_redirects=False,
                     timeout=CONNECTING,
@@ -158,16 +207,24 @@ class Front(Admin):
                 # It may have done what it was asked: nobody else is.
                 return error(502, "worker_lost", "The worker asked has ended. Ask again.")
             async with answer:
-                return await _relay(request, answer)
-        return error(503, "no_worker", "No worker is up. Ask again in a moment.")
+                return await _relay(request, answer, self._patience)
+        return error(503, "no_worker", NO_WORKER)
 
 
-async def _relay(request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:
+async def _relay(
+    request: web.Request, answer: aiohttp.ClientResponse, patience: Patience
+) -> web.StreamResponse:
     headers = CIMultiDict(_without(answer.headers, *HOP_BY_HOP))
     relayed = web.StreamResponse(status=answer.status, reason=answer.reason, headers=headers)
     await relayed.prepare(request)
-    async for chunk in answer.content.iter_any():
-        await relayed.write(chunk)
+    try:
+        async for chunk in answer.content.iter_any():
+            async with asyncio.timeout(patience.read_on):
+                await relayed.write(chunk)
+    except TimeoutError:
+        raise ConnectionResetError("the client does not read on") from None
+    except aiohttp.ClientPayloadError:
+        raise ConnectionResetError("the worker has ended") from None
     await relayed.write_eof()
     return relayed
 

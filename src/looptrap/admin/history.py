@@ -8,9 +8,10 @@ import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar, overload
 
 from aiohttp import web
+from msgspec import Meta
 
 from looptrap.admin.answer import error, mistakes
 from looptrap.errors import ConfigError, Problem
@@ -29,6 +30,12 @@ LIMIT = Field(
     default=50,
     doc="so many at most",
 )
+Iso = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
+"""A time as it is told, in ISO 8601."""
+
+NOTHING: Table[dict[str, Any]] = Table(build=dict, fields=[])
+"""The parameters of what has none."""
+
 CURSOR = Field(name="cursor", kind=Text(form="what `next` gave out"), doc="where to go on")
 
 
@@ -90,6 +97,14 @@ def parameters(request: web.Request, table: Table[T]) -> T:
 def wrong_cursor() -> web.Response:
     """Return that a cursor is none."""
     return mistakes(ConfigError([Problem("cursor", "is not what `next` of an answer gave out")]))
+
+
+@overload
+def moment(time: float) -> str: ...
+
+
+@overload
+def moment(time: float | None) -> str | None: ...
 
 
 def moment(time: float | None) -> str | None:

@@ -7,6 +7,7 @@ from typing import Any
 from aiohttp import web
 
 from looptrap.admin.answer import answer, error, mistakes, sent
+from looptrap.admin.audit import record
 from looptrap.config.claim import doubts_of
 from looptrap.errors import ConfigError
 from looptrap.gateway.agreement.kill import SetSwitch
@@ -44,6 +45,7 @@ class KillSwitchApi:
             one, is_shared = await self._app.agreed.kill_switches.add(given)
         except ConfigError as found:
             return mistakes(found)
+        await record(self._app, request, "kill_switch.set", one.id, after=_plain(one))
         told: dict[str, Any] = {**_plain(one), "pending": not is_shared}
         names = [name for name, _ in one.switch.match]
         if warnings := list(doubts_of(names, "match", self._app.config.gateway.jwt)):
@@ -51,10 +53,13 @@ class KillSwitchApi:
         return answer(told, 201, Location=f"{PATH}/{one.id}")
 
     async def _end(self, request: web.Request) -> web.Response:
-        is_shared = await self._app.agreed.kill_switches.drop(request.match_info["id"])
+        switch_id, switches = request.match_info["id"], self._app.agreed.kill_switches
+        before = next((_plain(one) for one in switches.in_force() if one.id == switch_id), None)
+        is_shared = await switches.drop(switch_id)
         if is_shared is None:
             message = "No kill switch of this id was set at run time; the file's end with the file."
             return error(404, "not_found", message)
+        await record(self._app, request, "kill_switch.end", switch_id, before)
         return answer({"ended": True, "pending": not is_shared})
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 
 import msgspec
 from aiohttp import web
 
 from looptrap.admin.answer import answer, body_of, error
-from looptrap.admin.history import MOST, ask
+from looptrap.admin.audit import record
+from looptrap.admin.history import MOST, HistoryUnavailable, ask
 from looptrap.admin.incident import UNKNOWN
+from looptrap.admin.remark import say
 from looptrap.gateway.app import App
 from looptrap.incident.model import Incident
 
@@ -37,6 +40,7 @@ class ReleaseApi:
             wanted = msgspec.json.decode(body, type=_Wanted)
             if wanted.fingerprint is not None:
                 released = await self._app.gateway.judge.release(wanted.fingerprint, time.time())
+                await self._remember(request, wanted, [wanted.fingerprint] if released else [])
                 return web.json_response({"released": released})
         except (msgspec.MsgspecError, ValueError) as why:
             return error(400, "bad_request", f"Send {FORMS}: {why}.")
@@ -45,7 +49,21 @@ class ReleaseApi:
             return error(404, "not_found", UNKNOWN)
         names = list(dict.fromkeys(name for one in found for name in one.fingerprints))
         known = await self._all(names)
+        await self._remember(request, wanted, known)
         return answer({"released": len(known), "fingerprints": known})
+
+    async def _remember(
+        self, request: web.Request, wanted: _Wanted, released: Sequence[str]
+    ) -> None:
+        """Write down what was released, for the incidents too; also where it cannot be, it was."""
+        given = {name: value for name, value in msgspec.structs.asdict(wanted).items() if value}
+        target = " ".join(f"{name}={value}" for name, value in given.items())
+        await record(self._app, request, "release", target, after={"released": released})
+        with suppress(HistoryUnavailable):
+            under = self._app.desk.history.refused_under
+            found = [await ask(partial(under, one)) for one in released]
+            for incident in sorted({one for some in found for one in some}):
+                await say(self._app, incident, "release")
 
     async def _all(self, names: Iterable[str]) -> list[str]:
         """Release fingerprints; return those under which something was refused."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from looptrap import __version__
-from looptrap.cli import allowance, sentence
-from looptrap.config import Config
+from looptrap.config import Config, allowance, sentence
 from looptrap.config.kind import MEMORY, Address, StorePlace
 
 
@@ -24,7 +23,7 @@ def banner(
         f"  OpenAI clients     OPENAI_BASE_URL={url}/v1",
         f"  Anthropic clients  ANTHROPIC_BASE_URL={url}",
         f"  Gemini clients     http_options={{'base_url': '{url}'}}",
-        f"  Operators          http://{Address(*admin)}/metrics",
+        f"  Dashboard          http://{Address(*admin)}/",
         "",
     ]
     where = config.gateway.upstream or "OpenAI, Anthropic and Gemini, by the path"

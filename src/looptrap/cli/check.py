@@ -48,7 +48,7 @@ def _print_effective(config: Config) -> None:
 
 
 def _print_summary(config: Config) -> None:
-    from looptrap.cli import allowance, sentence
+    from looptrap.config import allowance, sentence
 
     source = f" of preset {config.preset}" if config.preset else ""
     click.echo(click.style(f"Policies{source}", bold=True))

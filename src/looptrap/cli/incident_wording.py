@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
@@ -45,11 +46,25 @@ def told(one: dict[str, Any], now: datetime) -> Iterator[str]:
         by = f" by {step['rule']}" if step["rule"] else ""
         count = f" at {step['count']:,}" if step["count"] else ""
         yield escaped(f"  {at(step['time'])}  {step['what']}{by}{count}")
+    if one["notes"]:
+        yield "Notes"
+        for note in one["notes"]:
+            yield escaped(f"  {at(note['time'])}  {note['text']}")
     if one["fingerprints"]:
         yield "Refused lately"
         for fingerprint in one["fingerprints"]:
             yield f"  {escaped(fingerprint)}"
         yield f"To let these calls pass: looptrap release --incident {escaped(one['id'])}"
+
+
+def labelled(one: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines that say what an incident was, and what can be done about a false alarm."""
+    said = f"is marked as {one['label']}" if one["label"] else "is not marked any more"
+    yield escaped(f"{one['id']} {said}.")
+    if suggestion := one["suggestion"]:
+        path = f"/api/v1/tools/{suggestion['tool']}"
+        yield escaped(f"{suggestion['why']} To have {suggestion['tool']} raise no such alarm:")
+        yield escaped(f"  PUT {path} {json.dumps(suggestion['setting'])}")
 
 
 def _facts(one: dict[str, Any], now: datetime) -> Iterator[tuple[str, str]]:
@@ -76,6 +91,14 @@ def _facts(one: dict[str, Any], now: datetime) -> Iterator[tuple[str, str]]:
         yield "signal", one["signal"]
     if one["message"]:
         yield "message", one["message"]
+    if one["tool"]:
+        yield "tool", one["tool"]
+    if one["cooldown_until"]:
+        yield "refused", f"until {at(one['cooldown_until'])}"
+    if one["acknowledged"]:
+        yield "taken care", f"since {at(one['acknowledged']['time'])}"
+    if one["label"]:
+        yield "marked as", one["label"]
     if len(one["instances"]) > 1:
         yield "seen by", f"{len(one['instances'])} instances"
 

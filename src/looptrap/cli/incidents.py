@@ -1,4 +1,4 @@
-"""`looptrap incidents`: what loops there are and were, one by one, or as they happen."""
+"""`looptrap incidents`: what loops there are and were, what people say of them, as they happen."""
 
 from __future__ import annotations
 
@@ -23,12 +23,14 @@ PAGE = 500
 EVERY = 1.0
 """Seconds between two looks for changes."""
 
+LABEL = click.Choice(["false_alarm", "confirmed"])
+
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-@click.group(cls=ListingGroup, short_help="List, show and follow incidents.")
+@click.group(cls=ListingGroup, short_help="List, show, mark and follow incidents.")
 def incidents() -> None:
-    """List incidents, show one, or follow them as they happen.
+    """List incidents, show one, say what it was, or follow them as they happen.
 
     An incident is everything from a first trip of a rule to quiet. Without a command, those that
     are open are listed: `looptrap incidents --caller key:ci` is `looptrap incidents list …`.
@@ -43,6 +45,10 @@ def incidents() -> None:
 @click.option("--session", metavar="NAME", help="Of this session.")
 @click.option("--rule", metavar="NAME", help="That this rule tripped.")
 @click.option("--since", metavar="SPAN", help="With a call since then: 30m, 24h, 7d, or a time.")
+@click.option("--label", type=LABEL, metavar="LABEL", help="Marked as false_alarm or confirmed.")
+@click.option(
+    "--search", "q", metavar="TEXT", help="With this in id, caller, session, rule or model."
+)
 @click.option("--limit", metavar="N", type=int, default=50, help="At most so many.  [50]")
 @_as_json
 @reaching
@@ -96,10 +102,8 @@ def show(incident_id: str, as_json: bool, admin: str, token_env: str | None) -> 
     \b
     Example: looptrap incidents show inc_4be01c7d
     """
-    from urllib.parse import quote
-
     try:
-        found = ask(admin, token_env, "GET", f"{PATH}/{quote(incident_id, safe='')}")
+        found = ask(admin, token_env, "GET", _path(incident_id))
     except ConfigError as error:
         fail(error)
     if as_json:
@@ -108,6 +112,51 @@ def show(incident_id: str, as_json: bool, admin: str, token_env: str | None) -> 
     from looptrap.cli import incident_wording
 
     click.echo("\n".join(incident_wording.told(found, datetime.now(UTC))))
+
+
+@incidents.command()
+@click.argument("incident_id", metavar="ID")
+@reaching
+def ack(incident_id: str, admin: str, token_env: str | None) -> None:
+    """Say that somebody takes care of one.
+
+    \b
+    Example: looptrap incidents ack inc_4be01c7d
+    """
+    found = _say(admin, token_env, "POST", f"{_path(incident_id)}/acknowledge", {})
+    click.echo(f"{found['id']} is taken care of since {found['acknowledged']['time']}.")
+
+
+@incidents.command()
+@click.argument("incident_id", metavar="ID")
+@click.argument("text")
+@reaching
+def note(incident_id: str, text: str, admin: str, token_env: str | None) -> None:
+    """Write something down about one.
+
+    \b
+    Example: looptrap incidents note inc_4be01c7d 'A cron job, stopped.'
+    """
+    found = _say(admin, token_env, "POST", f"{_path(incident_id)}/notes", {"text": text})
+    number = len(found["notes"])
+    click.echo(f"{found['id']} has {number} note{'s' if number > 1 else ''}.")
+
+
+@incidents.command()
+@click.argument("incident_id", metavar="ID")
+@click.argument("label", type=click.Choice([*LABEL.choices, "none"]))
+@reaching
+def label(incident_id: str, label: str, admin: str, token_env: str | None) -> None:
+    """Say whether it was a loop: false_alarm, confirmed, or none to take that back.
+
+    \b
+    Example: looptrap incidents label inc_4be01c7d false_alarm
+    """
+    from looptrap.cli import incident_wording
+
+    given = {"label": None if label == "none" else label}
+    found = _say(admin, token_env, "PUT", f"{_path(incident_id)}/label", given)
+    click.echo("\n".join(incident_wording.labelled(found)))
 
 
 @incidents.command()
@@ -137,6 +186,20 @@ def follow(as_json: bool, admin: str, token_env: str | None) -> None:
         fail(error)
     except KeyboardInterrupt:
         return
+
+
+def _path(incident_id: str) -> str:
+    from urllib.parse import quote
+
+    return f"{PATH}/{quote(incident_id, safe='')}"
+
+
+def _say(admin: str, token_env: str | None, method: str, path: str, given: object) -> Any:
+    """Say something of an incident; return it as it is then."""
+    try:
+        return ask(admin, token_env, method, path, given)
+    except ConfigError as error:
+        fail(error)
 
 
 def _follow(

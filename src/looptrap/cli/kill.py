@@ -110,7 +110,7 @@ def _end(seconds: float, sent: dict[str, Any]) -> str:
 
 
 def _list(switches: list[dict[str, Any]], as_json: bool) -> None:
-    from looptrap.cli import sentence
+    from looptrap.config import sentence
     from looptrap.gateway.agreement.kill import kill_switch
 
     if as_json:

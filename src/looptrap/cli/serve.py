@@ -73,8 +73,9 @@ async def _serve_alone(config: Config, read: Callable[[], Config]) -> None:
     from looptrap.gateway.runtime import token_of
 
     token = token_of(config.gateway.admin_token_env, "admin", os.environ)
+    read_token = token_of(config.gateway.read_token_env, "read", os.environ)
     app = App(config, os.environ)
-    admin = Admin(app, config.gateway.admin, token)
+    admin = Admin(app, config.gateway.admin, token, read_token)
 
     def reload() -> None:
         waiting = read_again(app, read)

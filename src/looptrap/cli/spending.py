@@ -32,7 +32,7 @@ NONE = "–"
 @click.option("--since", metavar="SPAN", default="24h", help="From then on: 30m, 7d.  [24h]")
 @click.option(
     "--order",
-    type=click.Choice(["cost", "refused", "calls", "tokens"]),
+    type=click.Choice(["cost", "refused", "calls", "tokens", "burn"]),
     default="cost",
     help="What the first have most of.  [cost]",
 )
@@ -62,7 +62,7 @@ def spending(
     if as_json:
         click.echo(json.dumps(found, indent=2))
         return
-    if found["top"]:
+    if found["rows"]:
         _print_table(found)
     click.echo(_total(found["totals"], since))
 
@@ -70,27 +70,26 @@ def spending(
 def _print_table(found: dict[str, Any]) -> None:
     from looptrap.cli.listing import print_table
 
-    by, top = found["by"], found["top"]
+    by, rows = found["by"], found["rows"]
     if by == "session":
-        print_table(SESSION_HEADINGS, [_session_row(one) for one in top])
+        print_table(SESSION_HEADINGS, [_session_row(one) for one in rows])
     else:
-        print_table((by.upper(), *HEADINGS), [_row(by, one) for one in top])
+        print_table((by.upper(), *HEADINGS), [_row(one) for one in rows])
 
 
-def _row(by: str, one: dict[str, Any]) -> tuple[str, ...]:
+def _row(one: dict[str, Any]) -> tuple[str, ...]:
     from looptrap.incident.saving import shown
 
-    tokens = one["input_tokens"] + one["output_tokens"]
-    numbers = (f"{number:,}" for number in (one["calls"], one["refused"], tokens))
+    numbers = (f"{one[name]:,}" for name in ("calls", "refused", "tokens"))
     # Nothing saved may be something saved that has no price.
     saved = shown(one["saved_usd"]) if one["saved_usd"] else NONE
-    return (one[by] or NONE, *numbers, _cost(one), saved)
+    return (one["name"] or NONE, *numbers, _cost(one), saved)
 
 
 def _session_row(one: dict[str, Any]) -> tuple[str, ...]:
-    names = ("calls", "refused", "tokens", "tokens_a_minute")
+    names = ("calls", "refused", "tokens", "burn")
     numbers = (f"{one[name]:,}" for name in names)
-    return (one["session"], one["caller"] or NONE, one["model"] or NONE, *numbers, _cost(one))
+    return (one["name"], one["caller"] or NONE, one["model"] or NONE, *numbers, _cost(one))
 
 
 def _cost(one: dict[str, Any]) -> str:

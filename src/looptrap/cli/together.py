@@ -30,6 +30,7 @@ log = logging.getLogger("looptrap")
 async def serve_together(config: Config, read: Callable[[], Config]) -> None:
     """Run the workers, and what they need, until told to stop."""
     token = token_of(config.gateway.admin_token_env, "admin", os.environ)
+    read_token = token_of(config.gateway.read_token_env, "read", os.environ)
     app = App(config, os.environ)  # never started: it finds mistakes, now and at every reload
     async with AsyncExitStack() as stack:
         port = Port(config.gateway.listen)
@@ -39,7 +40,7 @@ async def serve_together(config: Config, read: Callable[[], Config]) -> None:
             stack.push_async_callback(embedded.stop)
         crew = Crew(_of_workers(config, port, embedded), embedded.folder if embedded else None)
         orders = Orders(_Reloads(app, read, crew).begin, lambda: _end(crew, embedded))
-        front = Front(app, crew, config.gateway.admin, token)
+        front = Front(app, crew, config.gateway.admin, token, read_token)
         admin_at = await front.start()
         stack.push_async_callback(front.stop)
         stack.push_async_callback(crew.stop)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
-from looptrap.call.model import Dialect
 from looptrap.config.claim import JwtTrust
-from looptrap.config.kind import Address, BaseUrl, Listen, OneOrMore, Size
+from looptrap.config.kind import VARIABLE, Address, BaseUrl, Listen, Size, seconds
 from looptrap.errors import Problem
-from looptrap.policy.policy import Selector
 from looptrap.policy.setting.kind import TOKEN
-from looptrap.policy.setting.policy import SELECTOR
-from looptrap.schema import Choice, Field, Flag, Listing, Number, Table, Text
+from looptrap.schema import Choice, Field, Flag, Number, Table, Text
 from looptrap.wire.flight import UpstreamLimits
 from looptrap.wire.limits import ServerLimits
 
@@ -24,88 +21,9 @@ ADMIN = Address("127.0.0.1", 4101)
 
 AccessLogForm = Literal["off", "text", "json"]
 """How lines of a log are written, if at all."""
-Credential = Literal["bearer", "x-api-key", "api-key", "x-goog-api-key"]
-"""Where a provider wants its key."""
 
-NAME = Text(form="a name, not empty")
 FILE = Text(form="the path of a file")
 FOLDER = Text(form="the path of a folder")
-LINK = Text(form="a provider, or `provider/model`", pattern=r"[^/]+(/.+)?")
-VARIABLE = Text(form="the name of an environment variable", pattern=r"[A-Za-z_][A-Za-z0-9_]*")
-
-
-def _seconds(high: float = 86_400) -> Number:
-    return Number(low=0, above=True, high=high, unit="seconds")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderSettings:
-    """A place that answers calls."""
-
-    name: str
-    base_url: tuple[str, ...]
-    api_key_env: tuple[str, ...] | None = None
-    credential: Credential = "bearer"
-    speaks: tuple[Dialect, ...] = ()
-    """Empty for whatever it is sent."""
-
-
-_OPENAI: tuple[Dialect, ...] = (
-    "openai_chat",
-    "openai_responses",
-    "openai_completions",
-    "openai_embeddings",
-)
-
-SPOKEN: tuple[Dialect, ...] = (*_OPENAI, "anthropic", "gemini")
-"""The dialects in which models are asked."""
-
-WELL_KNOWN = {
-    "openai": ProviderSettings(
-        name="openai",
-        base_url=("https://api.openai.com/v1",),
-        api_key_env=("OPENAI_API_KEY",),
-        speaks=_OPENAI,
-    ),
-    "anthropic": ProviderSettings(
-        name="anthropic",
-        base_url=("https://api.anthropic.com",),
-        api_key_env=("ANTHROPIC_API_KEY",),
-        credential="x-api-key",
-        speaks=("anthropic", "openai_chat"),
-    ),
-    "gemini": ProviderSettings(
-        name="gemini",
-        base_url=("https://generativelanguage.googleapis.com",),
-        api_key_env=("GEMINI_API_KEY",),
-        credential="x-goog-api-key",
-        speaks=("gemini",),
-    ),
-    "google": ProviderSettings(
-        name="google",
-        base_url=("https://generativelanguage.googleapis.com/v1beta/openai",),
-        api_key_env=("GEMINI_API_KEY",),
-        speaks=("openai_chat", "openai_embeddings"),
-    ),
-}
-"""Providers that need no configuration; one of the same name in a file takes its place."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RouteSettings:
-    """Which calls go to which provider, and where when that fails."""
-
-    provider: str | None = None
-    chain: tuple[str, ...] | None = None
-    select: Selector = field(default_factory=Selector)
-    attempts: int | None = None
-    deadline: float | None = None
-    attempt_timeout: float | None = None
-
-    @property
-    def links(self) -> tuple[str, ...]:
-        """The places to try, in order, as `provider/model` or `provider`."""
-        return self.chain or (self.provider or "",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +46,7 @@ class GatewaySettings:
     decision_status: int | None = None
     decision_token_env: str | None = None
     admin_token_env: str | None = None
+    read_token_env: str | None = None
     jwt: JwtTrust = "off"
     jwt_keys: str | None = None
     jwt_header: str = "Authorization"
@@ -163,79 +82,6 @@ def _mistakes(given: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem("", f"has {one} without {other}, needs both")
 
 
-def _one_way(given: Mapping[str, Any]) -> Iterator[Problem]:
-    if ("provider" in given) == ("chain" in given):
-        yield Problem("", "needs either a provider or a chain")
-    elif given.get("chain") == ():
-        yield Problem("chain", "is empty, must name at least one provider")
-
-
-PROVIDER: Table[ProviderSettings] = Table(
-    build=ProviderSettings,
-    fields=[
-        Field(name="name", kind=NAME, required=True, doc="what routes call it"),
-        Field(
-            name="base_url",
-            kind=OneOrMore(BaseUrl(), "such"),
-            required=True,
-            doc="where it answers; of several, the next is tried when one fails",
-        ),
-        Field(
-            name="api_key_env",
-            kind=OneOrMore(VARIABLE, "such"),
-            doc="the variable with the key sent for callers who use a gateway key; without it"
-            " the caller's own key passes through; of several, the next is tried when one has"
-            " met its limit",
-        ),
-        Field(
-            name="credential",
-            kind=Choice(get_args(Credential)),
-            default="bearer",
-            doc="where the provider wants that key",
-        ),
-        Field(
-            name="speaks",
-            kind=Listing(Choice(SPOKEN), "dialects"),
-            default=(),
-            doc="the dialects it understands; without it, whatever it is sent",
-        ),
-    ],
-)
-
-ROUTE: Table[RouteSettings] = Table(
-    build=RouteSettings,
-    fields=[
-        Field(
-            name="select",
-            kind=SELECTOR,
-            default=Selector(),
-            doc="which calls it binds; without it, all",
-        ),
-        Field(name="provider", kind=NAME, doc="the provider they go to"),
-        Field(
-            name="chain",
-            kind=Listing(LINK, "providers, each with a model of its own or the caller's"),
-            doc="instead of `provider`: where they go, and where next when that fails",
-        ),
-        Field(
-            name="attempts",
-            kind=Number(low=1, high=10, whole=True),
-            doc="how often each link is tried; without it, once",
-        ),
-        Field(
-            name="deadline",
-            kind=_seconds(3_600),
-            doc="for an answer to begin, all attempts and waits included",
-        ),
-        Field(
-            name="attempt_timeout",
-            kind=_seconds(3_600),
-            doc="for the answer to one attempt to begin; without it, `gateway.first_byte_timeout`",
-        ),
-    ],
-    check=_one_way,
-)
-
 GATEWAY: Table[GatewaySettings] = Table(
     build=GatewaySettings,
     check=_mistakes,
@@ -268,6 +114,11 @@ GATEWAY: Table[GatewaySettings] = Table(
         ),
         _field("decision_token_env", VARIABLE, "the variable with the token decisions need"),
         _field("admin_token_env", VARIABLE, "the variable with the token the admin address needs"),
+        _field(
+            "read_token_env",
+            VARIABLE,
+            "the variable with a second token there, for those who may see all and change nothing",
+        ),
         _field("jwt", Choice(get_args(JwtTrust)), "whose claims count; `verified` with `jwt_keys`"),
         _field("jwt_keys", FILE, "public keys (PEM or JWKS), or a shared secret, to verify with"),
         _field("jwt_header", Text(form="the name of a header", pattern=TOKEN), "where the JWT is"),
@@ -288,13 +139,13 @@ GATEWAY: Table[GatewaySettings] = Table(
             Number(low=1, high=1_000_000, whole=True),
             "clients connected at once",
         ),
-        _field("head_timeout", _seconds(), "for a request's head to arrive"),
-        _field("body_timeout", _seconds(), "between two pieces of a request's body"),
-        _field("keepalive_timeout", _seconds(), "for the next request of a connection"),
-        _field("write_timeout", _seconds(), "for a client to read on"),
-        _field("connect_timeout", _seconds(), "for a connection to a provider"),
-        _field("first_byte_timeout", _seconds(), "for a provider's answer to begin"),
-        _field("idle_timeout", _seconds(), "between two pieces of a provider's answer"),
-        _field("grace", _seconds(3_600), "for calls in flight when the gateway is told to stop"),
+        _field("head_timeout", seconds(), "for a request's head to arrive"),
+        _field("body_timeout", seconds(), "between two pieces of a request's body"),
+        _field("keepalive_timeout", seconds(), "for the next request of a connection"),
+        _field("write_timeout", seconds(), "for a client to read on"),
+        _field("connect_timeout", seconds(), "for a connection to a provider"),
+        _field("first_byte_timeout", seconds(), "for a provider's answer to begin"),
+        _field("idle_timeout", seconds(), "between two pieces of a provider's answer"),
+        _field("grace", seconds(3_600), "for calls in flight when the gateway is told to stop"),
     ],
 )

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any, get_args
 
-from looptrap.config.gateway import NAME, VARIABLE
-from looptrap.config.kind import BaseUrl, Size
+from looptrap.config.kind import NAME, VARIABLE, BaseUrl, Size
 from looptrap.errors import ConfigError, Problem
 from looptrap.incident.model import EventName
 from looptrap.incident.setting import (

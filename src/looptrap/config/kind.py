@@ -1,4 +1,4 @@
-"""Kinds of values that only a gateway's settings have: sizes, addresses, base URLs."""
+"""Kinds of values that only a gateway's settings have: sizes, addresses, base URLs, durations."""
 
 from __future__ import annotations
 
@@ -7,16 +7,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from looptrap.errors import Problem
-from looptrap.schema.kind import INVALID, Kind, refuse
+from looptrap.schema.kind import INVALID, Kind, Number, Text, refuse
 from looptrap.store.redis.address import addresses_of
 from looptrap.wire.origin import Origin
 
 MEMORY = "memory"
 """The store inside one process."""
 
+NAME = Text(form="a name, not empty")
+VARIABLE = Text(form="the name of an environment variable", pattern=r"[A-Za-z_][A-Za-z0-9_]*")
+
 _UNITS = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 _SIZE = re.compile(r"(\d{1,12})\s*(B|KB|MB|GB)?", re.IGNORECASE)
 _ADDRESS = re.compile(r"(?:\[([0-9a-fA-F:.%]+)\]|([^\[\]:\s/]+)):(\d{1,5})")
+
+
+def seconds(high: float = 86_400) -> Number:
+    """Return a duration above 0 as a kind."""
+    return Number(low=0, above=True, high=high, unit="seconds")
 
 
 @dataclass(frozen=True, slots=True, order=True)

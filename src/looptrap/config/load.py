@@ -182,6 +182,11 @@ def _mismatches(config: Config) -> Iterator[Problem]:
             f"is {quoted(config.capture)} and has no folder to write to: set gateway.capture_dir"
             " (LOOPTRAP_CAPTURE_DIR, or --capture of serve)",
         )
+    if config.gateway.read_token_env is not None and config.gateway.admin_token_env is None:
+        yield Problem(
+            "gateway.read_token_env",
+            "is a second token: name a variable with the first in admin_token_env",
+        )
     yield from contradictions(config.gateway)
     yield from misrouted(config)
     yield from same_names(config.channels)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from looptrap.call.model import Dialect
 from looptrap.call.read import dialect_of
-from looptrap.config.gateway import SPOKEN, WELL_KNOWN, ProviderSettings
+from looptrap.config.provider import SPOKEN, WELL_KNOWN, ProviderSettings
 from looptrap.config.setting import Config
 from looptrap.errors import Problem
 from looptrap.policy.policy import Selector

@@ -7,17 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from looptrap.call.header import SESSION_HEADERS
-from looptrap.config.gateway import (
-    GATEWAY,
-    PROVIDER,
-    ROUTE,
-    GatewaySettings,
-    ProviderSettings,
-    RouteSettings,
-)
+from looptrap.config.gateway import GATEWAY, GatewaySettings
 from looptrap.config.incident import CHANNEL, INCIDENTS, INDICATORS, TRACES
 from looptrap.config.kind import MEMORY, StorePlace
 from looptrap.config.money import PRICE_FALLBACK, PRICES
+from looptrap.config.provider import PROVIDER, ROUTE, ProviderSettings, RouteSettings
 from looptrap.incident.setting import (
     ChannelSettings,
     IncidentSettings,

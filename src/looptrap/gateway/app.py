@@ -71,6 +71,8 @@ class App:
         self.config = config
         self._env = env
         self._clock = clock
+        self.started = clock()
+        self.listening: list[tuple[str, int]] = []
         self._state = StateFile(gateway.state)
         self.store = self._new_store()
         self._secret = self._first_secret()
@@ -126,7 +128,7 @@ class App:
             await self.desk.start()
             self._check_exposure()
             host, port = settings.listen.host, settings.listen.port
-            bound = await self.server.listen(host, port, ssl=tls, reuse_port=reuse_port)
+            self.listening = await self.server.listen(host, port, ssl=tls, reuse_port=reuse_port)
         except OSError as error:
             await self.stop()
             raise ConfigError(
@@ -138,7 +140,7 @@ class App:
         if warning := self._state.exposure():
             log.warning("%s", warning)
         self._look_at_keys()
-        return bound
+        return self.listening
 
     async def stop(self) -> None:
         """Take no more, wake who sleeps, finish what is in flight within the grace, close."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
 
 from looptrap.call.model import Call
+from looptrap.detect.fingerprint import key_of
 from looptrap.guard import Guard, Plan, Ticket
 from looptrap.guard.plan import release
 from looptrap.policy.action import Action
 from looptrap.policy.verdict import Verdict
 from looptrap.store.memory import MemoryStore
-from looptrap.store.model import Balance, Count, Settlement
+from looptrap.store.model import Balance, Charge, Count, Settlement, Trip
 from looptrap.store.redis import RedisStore
 
 Then = Callable[[Ticket], None]
@@ -71,6 +73,28 @@ class Judge:
         if known and after:
             self._shared.ask(after, None, retry=False, then=lambda *_answer: None)
         return known
+
+    async def cooldowns(self, fingerprints: Iterable[str], now: float) -> list[float]:
+        """Return how long each of these is still refused; ValueError for what is none."""
+        keys, shared = [key_of(one)[0] for one in fingerprints], self._shared
+        if shared is None:
+            return [self._memory.cooldown_left(key, now) for key in keys]
+        return list(await asyncio.gather(*map(shared.cooldown_left, keys)))
+
+    def extend(self, fingerprint: str, seconds: float, hits: int, now: float) -> None:
+        """Refuse a fingerprint for so long at least, on all instances; ValueError for none."""
+        trips = [Trip(key_of(fingerprint)[0], seconds, hits)]
+        if self._shared is not None:
+            self._shared.trip(trips, None)
+        else:
+            self._memory.trip(trips, now)
+
+    async def balances(self, questions: Iterable[Charge], now: float) -> list[Balance]:
+        """Return how accounts stand; the questions are charges of nothing."""
+        shared = self._shared
+        if shared is None:
+            return self._memory.charge(list(questions), now)
+        return list(await asyncio.gather(*map(shared.balance, questions)))
 
 
 class _Shared:

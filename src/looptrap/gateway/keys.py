@@ -127,6 +127,12 @@ class KeyRing:
         self.has_keys = self.has_keys or bool(self._by_id)
         self.generation += 1
 
+    @property
+    def keys(self) -> list[Key]:
+        """All that are known, revoked ones too, by name and age."""
+        every = [key for _, key in self._by_id.values()]
+        return sorted(every, key=lambda key: (key.name, key.created))
+
     def find(self, text: bytes) -> Key | None:
         """Return the key, revoked or not, whose text this is; None for any other text."""
         key_id = text[len(PREFIX) :].partition(b"-")[0]

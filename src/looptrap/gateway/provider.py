@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from looptrap.call.model import Dialect
 from looptrap.call.read import dialect_of
-from looptrap.config.gateway import Credential
+from looptrap.config.provider import Credential
 from looptrap.wire.origin import Origin
 from looptrap.wire.pool import Pool
 from looptrap.wire.pools import Pools
@@ -65,6 +65,11 @@ class Provider:
         self._openai_field = _key_field("bearer", key) if is_bilingual else self._key_field
         self._targets = Remembered(self._join)
         self._pool: Pool | None = None
+
+    @property
+    def base_url(self) -> str:
+        """Where it answers."""
+        return f"{self.origin.scheme}://{self.origin.authority}{self._base_path.decode()}"
 
     def pool(self, pools: Pools) -> Pool:
         """Return the connections to this provider."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from looptrap.call.model import Call
 from looptrap.config import Config
-from looptrap.config.gateway import ProviderSettings, RouteSettings
+from looptrap.config.provider import ProviderSettings, RouteSettings
 from looptrap.config.route import known_providers
 from looptrap.gateway.attempt import Place, Plan
 from looptrap.gateway.auth import is_loopback
@@ -41,6 +41,18 @@ class Routes:
 
     def __init__(self, routes: Sequence[Route]) -> None:
         self._routes = tuple(routes)
+
+    @property
+    def providers(self) -> list[Provider]:
+        """Every place that calls may go to, once for all its keys."""
+        every = [
+            provider
+            for route in self._routes
+            for provider in (
+                [place.provider for place in route.plan.places] if route.plan else [route.provider]
+            )
+        ]
+        return list({one.circuit: one for one in reversed(every)}.values())[::-1]
 
     def choose(self, call: Call) -> Route | None:
         """Return the route of a call; None when none binds it."""

@@ -53,6 +53,7 @@ class Guard:
         session_headers: Iterable[str] = SESSION_HEADERS,
     ) -> None:
         policies = tuple(policies)
+        self.tally = Tally() if tally is None else tally
         key = secret or secrets.token_bytes(32)
         self._tools = tools or {}
         self._bindings = tuple(Binding(policy, key, self._tools) for policy in policies)
@@ -75,10 +76,11 @@ class Guard:
         self._prices = prices
         self._meters: Meters | None = None
         if prices is not None:
-            self._meters = Meters(budgets, policies, secret=key, prices=prices)
+            self._meters = Meters(
+                budgets, policies, secret=key, prices=prices, lately=self.tally.accounts
+            )
         self._lock = Lock()
         self.store = MemoryStore() if store is None else store
-        self.tally = Tally() if tally is None else tally
 
     @classmethod
     def from_preset(cls, name: str = "default", **settings: Any) -> Guard:

@@ -58,8 +58,9 @@ def judge_count(ticket: Ticket, watch: Watch, key: bytes, count: Count, signal: 
     if action is Action.ALLOW:
         return  # too few, or a cooldown from before the rule was made milder
     if action.refuses and rule.cooldown > 0 and (left <= 0 or rule.extend):
-        left = rule.cooldown
-        ticket.trips = [*ticket.trips, Trip(key, left, count.hits)]
+        # Somebody may have made it last longer than the rule does.
+        left = max(left, rule.cooldown)
+        ticket.trips = [*ticket.trips, Trip(key, rule.cooldown, count.hits)]
     evidence = counted(rule, count.hits, signal)
     _weigh(ticket, watch, verdict_of(watch, action, key, evidence, left))
 
@@ -90,7 +91,10 @@ def _weigh(ticket: Ticket, by: Watch | Meter, verdict: Verdict) -> None:
     """Keep the severer verdict, in its own column when what it comes from is in shadow."""
     if by.is_shadow:
         ticket.shadow = _severer(verdict, ticket.shadow)
-    elif verdict.action.severity > ticket.verdict.action.severity:
+        return
+    if verdict.action.refuses and verdict.reason == "loop_detected":
+        ticket.refusing = (*ticket.refusing, verdict.fingerprint)
+    if verdict.action.severity > ticket.verdict.action.severity:
         ticket.verdict = verdict
 
 

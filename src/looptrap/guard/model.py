@@ -78,6 +78,8 @@ class Ticket(msgspec.Struct, gc=False):
     """What policies in shadow mode would have done, where that is more than nothing."""
     trips: Sequence[Trip] = ()
     """Cooldowns that this verdict starts."""
+    refusing: Sequence[str] = ()
+    """Fingerprints under which rules refuse it, whichever of them is told: all have to let go."""
     listening: Sequence[Listening] = ()
     """The rules that listen to the answer."""
     trajectory: Trajectory | None = None

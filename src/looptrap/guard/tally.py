@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 from looptrap.call.model import Call, Outcome
+from looptrap.money.lately import Lately
 from looptrap.policy.action import Action
 from looptrap.policy.verdict import Verdict
 
@@ -115,7 +116,8 @@ class Tally:
     """Plain counters: what was decided and what became of it."""
 
     __slots__ = (
-        "caller_costs", "decisions", "first_bytes", "requests", "rules", "shadow_rules", "used",
+        "accounts", "caller_costs", "decisions", "first_bytes", "requests", "rules",
+        "shadow_rules", "used",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -133,6 +135,8 @@ class Tally:
             lambda: [0], MOST_CALLERS, (OTHER, OTHER)
         )
         """What calls cost, by caller and project, in nano-dollars."""
+        self.accounts = Lately()
+        """Of budgets, those that were charged lately."""
         self.decisions = Histogram(DECISION_BOUNDS)
         """How long it took to judge a call, in seconds."""
         self.first_bytes: Capped[str, Histogram] = Capped(

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from looptrap.incident.mark import Mark
-from looptrap.incident.model import Described, Event, Incident, Sighting, Step
-from looptrap.incident.saving import cost_a_call
+from looptrap.incident.model import Described, Event, Incident, Opinion, Sighting, Step
+from looptrap.incident.saving import mean
 from looptrap.policy.action import Action
 
 MOST_STEPS = 50
 MOST_FINGERPRINTS = 20
+MOST_OPINIONS = 20
 
 BYTES_A_TOKEN = 4
 """About, of requests in JSON."""
@@ -52,16 +53,11 @@ class Entry:
             return self.own.stage
         return max(part.stage for part in self.parts())
 
-    @property
-    def cost_a_call(self) -> float | None:
-        """What a call of it costs, in nano-dollars, by all that is known of it here."""
+    def saved_by(self, refused: Sighting) -> int:
+        """Return what a refused call would have cost, in nano-dollars: so much is saved by it."""
         parts = self.parts()
-        return cost_a_call(
-            sum(part.cost for part in parts),
-            sum(part.priced for part in parts),
-            sum(part.estimate for part in parts),
-            sum(part.estimated for part in parts),
-        )
+        priced = sum(part.priced for part in parts)
+        return mean(sum(part.cost for part in parts), priced) or refused.estimate or 0
 
     @property
     def is_alarmed(self) -> bool:
@@ -80,12 +76,23 @@ def add(own: Incident, seen: Sighting) -> None:
     own.request_id = seen.request_id
     if is_severer or _severity(seen.action) == _severity(own.action):
         _describe(own, seen)
+    _hear(own, seen)
     _account(own, seen)
     if seen.is_refused:
         own.refused += 1
         own.refused_tokens += seen.size // BYTES_A_TOKEN
-        if seen.fingerprint and seen.fingerprint not in own.fingerprints:
-            own.fingerprints = [*own.fingerprints[1 - MOST_FINGERPRINTS :], seen.fingerprint]
+        for name in (*seen.refusing, seen.fingerprint):
+            if name and name not in own.fingerprints:
+                own.fingerprints = [*own.fingerprints[1 - MOST_FINGERPRINTS :], name]
+
+
+def _hear(own: Incident, seen: Sighting) -> None:
+    """Keep what a rule says in place of what it said before."""
+    said = Opinion(
+        seen.time, seen.policy, seen.rule, seen.signal, seen.action, seen.count, seen.threshold
+    )
+    others = [one for one in own.opinions if (one.policy, one.rule) != (said.policy, said.rule)]
+    own.opinions = [*others[1 - MOST_OPINIONS :], said]
 
 
 def _account(own: Incident, seen: Sighting) -> None:

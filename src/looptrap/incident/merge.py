@@ -8,7 +8,8 @@ from itertools import chain
 import msgspec
 from msgspec.structs import replace
 
-from looptrap.incident.model import Incident, Step
+from looptrap.incident.model import Incident, Opinion, Step
+from looptrap.incident.strip import NO_STRIP
 from looptrap.policy.action import Action
 
 SUMMED = (
@@ -45,6 +46,8 @@ def merged(parts: Sequence[Incident]) -> Incident:
         **{name: sum(getattr(part, name) for part in parts) for name in SUMMED},
         steps=_all_steps(parts, is_closed),
         fingerprints=_latest_last(chain.from_iterable(part.fingerprints for part in parts)),
+        opinions=_latest_opinions(chain.from_iterable(part.opinions for part in parts)),
+        strip=next((part.strip for part in reversed(parts) if part.strip.order), NO_STRIP),
     )
 
 
@@ -53,6 +56,12 @@ def _all_steps(parts: Sequence[Incident], is_closed: bool) -> list[Step]:
     steps = sorted(chain.from_iterable(part.steps for part in parts), key=msgspec.structs.astuple)
     ends = [step for step in steps if step.what == "closed"]
     return [step for step in steps if step.what != "closed"] + (ends[-1:] if is_closed else [])
+
+
+def _latest_opinions(opinions: Iterable[Opinion]) -> list[Opinion]:
+    """Return what each rule said last, the latest last."""
+    by_rule = {(one.policy, one.rule): one for one in sorted(opinions, key=lambda one: one.time)}
+    return sorted(by_rule.values(), key=lambda one: one.time)
 
 
 def _latest_last(names: Iterable[str]) -> list[str]:

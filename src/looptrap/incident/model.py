@@ -8,6 +8,7 @@ import msgspec
 
 from looptrap.detect.evidence import Evidence
 from looptrap.incident import saving
+from looptrap.incident.strip import NO_STRIP, Strip
 
 EventName = Literal[
     "loop.detected",
@@ -37,6 +38,8 @@ class Described(msgspec.Struct, kw_only=True):
     policy: str = ""
     rule: str = ""
     signal: str = ""
+    tool: str = ""
+    """Of what is counted by tool, which one."""
     action: str = ""
     """What was done; in shadow mode, what would have been."""
     count: int = 0
@@ -54,6 +57,8 @@ class Sighting(Described, gc=False, kw_only=True):
     reason: str = "loop_detected"
     """Only of loops incidents are made."""
     is_refused: bool = False
+    refusing: tuple[str, ...] = ()
+    """Fingerprints under which rules refused it, whichever of them was told."""
     is_alarming: bool = True
     """Whether people should hear of it: not of a warning before the rule does more."""
     threshold: int = 0
@@ -77,6 +82,18 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     rule: str = ""
     count: int = 0
     fingerprint: str = ""
+
+
+class Opinion(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What a rule said when it last decided about a call of an incident."""
+
+    time: float
+    policy: str
+    rule: str
+    signal: str
+    action: str
+    count: int
+    threshold: int
 
 
 class Incident(Described, kw_only=True, omit_defaults=True):
@@ -127,6 +144,10 @@ class Incident(Described, kw_only=True, omit_defaults=True):
     """What happened, the latest last; of many, the first and the latest."""
     fingerprints: list[str] = msgspec.field(default_factory=list)
     """What was refused lately, the latest last: what a release has to name."""
+    opinions: list[Opinion] = msgspec.field(default_factory=list)
+    """What each rule said last, the latest last."""
+    strip: Strip = NO_STRIP
+    """The latest rounds of what was read from histories."""
 
     # Told anew each time: only when all parts are added up is it known what a call of it costs.
 

@@ -12,6 +12,7 @@ from looptrap.incident.event import detected, escalated, renamed, resolved
 from looptrap.incident.mark import Mark, digest_of, marks_in, marks_of
 from looptrap.incident.merge import merged
 from looptrap.incident.model import Event, Incident, Sighting, Step
+from looptrap.incident.strip import Strip
 
 STAGES = (2, 10, 100)
 """People hear again of an incident that has grown to so many times its threshold."""
@@ -76,12 +77,19 @@ class Tracker:
             entry.own = self._begin(key, entry, seen)
         add(entry.own, seen)
         if seen.is_refused:
-            self.saved += round(entry.cost_a_call or 0)
+            self.saved += entry.saved_by(seen)
         self._touch(entry, entry.own)
         told = self._tell(entry, entry.own, seen)
         if len(self._entries) > self._most_open:
             told += self._close(next(iter(self._entries)), seen.time)
         return told
+
+    def draw(self, marks: Sequence[Mark], strip: Strip) -> None:
+        """Take the latest rounds of what has these marks; of what is over, they come too late."""
+        entry = self._entries.get(self._found(marks))
+        if entry is not None and entry.own is not None:
+            entry.own.strip = strip
+            self._touch(entry, entry.own)
 
     def learn(self, part: Incident) -> None:
         """Take what another instance saw, or this one before it was started anew."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from looptrap.call.model import Call, Outcome
@@ -10,6 +10,7 @@ from looptrap.detect.evidence import Evidence
 from looptrap.detect.fingerprint import text_of
 from looptrap.money.dollar import in_words, nano
 from looptrap.money.forecast import Forecast
+from looptrap.money.lately import Account, Lately
 from looptrap.money.meter import Meter, Reading
 from looptrap.money.standing import Standing, Unit
 from looptrap.money.whose import Whose
@@ -32,14 +33,19 @@ _DONE = {
 class BudgetMeter(Meter):
     """The dollars, or the tokens, of one budget."""
 
-    __slots__ = ("_budget", "_is_of_session", "_limit", "_period", "_refused_from", "_unit")
+    __slots__ = (
+        "_budget", "_is_of_session", "_lately", "_limit", "_period", "_refused_from", "_unit",
+    )  # fmt: skip
 
-    def __init__(self, budget: Budget, unit: Unit, limit: int, secret: bytes) -> None:
+    def __init__(
+        self, budget: Budget, unit: Unit, limit: int, secret: bytes, lately: Lately
+    ) -> None:
         whose = Whose(secret, ("budget", budget.mode, budget.name, unit), budget.by)
         super().__init__(budget.name, budget.mode, budget.select, whose)
         self._budget = budget
         self._unit = unit
         self._limit = limit
+        self._lately = lately
         self._period = PERIODS[budget.period]
         self._is_of_session = unit == "usd" and "session" in budget.by
         refusal = budget.stages.refusal()
@@ -50,14 +56,20 @@ class BudgetMeter(Meter):
         amount = forecast.cost(assumed) if self._unit == "usd" else forecast.tokens(assumed)
         if amount is None:
             return None  # unpriced: there is nothing that dollars could be counted by
-        most = UNLIMITED if self.is_shadow else self._most(self._limit_of(call))
-        return Charge(self._whose.key(values), amount, most, self._period)
+        limit = self._limit_of(call)
+        most = UNLIMITED if self.is_shadow else self._most(limit)
+        charge = Charge(self._whose.key(values), amount, most, self._period)
+        self._note(charge, limit, values)
+        return charge
 
     def read(self, call: Call, charge: Charge, balance: Balance, now: float) -> Reading:
         limit = self._limit_of(call)
         used, stages = balance.used, self._budget.stages
         is_over = not balance.is_granted or used > self._most(limit)
         percent = used * 100 // limit
+        account = self._lately.get(charge.key)
+        if account is not None:
+            account.wanted = 1 if balance.is_granted else charge.amount
         if is_over:
             action = stages.refusal() or stages.at(percent)
             percent = max(percent, self._refused_from or 0)
@@ -67,7 +79,7 @@ class BudgetMeter(Meter):
             action = stages.at(min(percent, most))
         if action is Action.ALLOW:
             return Reading()
-        ends = _end(now + balance.left, self._period) if self._period else 0
+        ends = end_of(now + balance.left, self._period) if self._period else 0
         standing = self._standing(call, charge, used, limit, percent, action, ends)
         return Reading(self._verdict(standing, charge, percent), standing)
 
@@ -75,6 +87,17 @@ class BudgetMeter(Meter):
         if self._unit == "tokens":
             return outcome.usage.tokens
         return charge.amount if outcome.cost is None else outcome.cost
+
+    def _note(self, charge: Charge, limit: int, values: Sequence[str]) -> None:
+        """Remember the account, so that people can be told of it."""
+        lately = self._lately
+        known = lately.get(charge.key)
+        if known is not None and known.limit == limit:
+            lately.move_to_end(charge.key)
+            return
+        by = self._whose.named(values)
+        question = Charge(charge.key, 0, charge.limit, charge.seconds)
+        lately.note(Account(self.name, self._unit, by, limit, question))
 
     def _limit_of(self, call: Call) -> int:
         """Return the limit; of a session, its client may lower it."""
@@ -97,11 +120,10 @@ class BudgetMeter(Meter):
         action: Action,
         ends: int,
     ) -> Standing:
-        values = self._whose.values(call) or ()
         return Standing(
             budget=self.name,
             fingerprint=text_of(charge.key),
-            by=tuple(zip((*self._whose.names, "caller"), values, strict=False)),
+            by=self._whose.named(self._whose.values(call) or ()),
             unit=self._unit,
             used=used,
             limit=limit,
@@ -133,17 +155,20 @@ class BudgetMeter(Meter):
         )
 
 
-def meters_of(budget: Budget, secret: bytes) -> list[BudgetMeter]:
+def meters_of(budget: Budget, secret: bytes, lately: Lately) -> list[BudgetMeter]:
     """Return a budget made ready: its dollars, its tokens, or both."""
-    meters = []
+    return [BudgetMeter(budget, unit, limit, secret, lately) for unit, limit in limits_of(budget)]
+
+
+def limits_of(budget: Budget) -> Iterator[tuple[Unit, int]]:
+    """Yield what a budget limits, and to how much: nano-dollars, tokens."""
     if budget.limit_usd is not None:
-        meters.append(BudgetMeter(budget, "usd", nano(budget.limit_usd), secret))
+        yield "usd", nano(budget.limit_usd)
     if budget.limit_tokens is not None:
-        meters.append(BudgetMeter(budget, "tokens", budget.limit_tokens, secret))
-    return meters
+        yield "tokens", budget.limit_tokens
 
 
-def _end(about: float, period: float) -> int:
+def end_of(about: float, period: float) -> int:
     """Return the end of a period, as all instances tell it, whatever their clocks say."""
     return round((about - MONDAY) / period) * round(period) + MONDAY
 

@@ -9,6 +9,7 @@ from looptrap.call.model import Call, Outcome
 from looptrap.money import budget_meter, rate_meter
 from looptrap.money.dollar import NANO
 from looptrap.money.forecast import Forecast, is_charged
+from looptrap.money.lately import Lately
 from looptrap.money.meter import Meter
 from looptrap.money.price import Prices
 from looptrap.policy.budget import Budget
@@ -49,11 +50,13 @@ class Meters:
         *,
         secret: bytes,
         prices: Prices,
+        lately: Lately | None = None,
     ) -> None:
         budgets = tuple(budgets)
+        lately = Lately() if lately is None else lately
         self._prices = prices
         self._budgets = [
-            meter for budget in budgets for meter in budget_meter.meters_of(budget, secret)
+            meter for budget in budgets for meter in budget_meter.meters_of(budget, secret, lately)
         ]
         self._rates = [
             meter
@@ -64,7 +67,7 @@ class Meters:
         ]
         self._is_idle = not self._budgets and not self._rates
         has_session = any(_binds_sessions(one) for one in budgets)
-        self._own = [] if has_session else budget_meter.meters_of(SESSION_LIMIT, secret)
+        self._own = [] if has_session else budget_meter.meters_of(SESSION_LIMIT, secret, lately)
 
     def plan(self, call: Call, now: float) -> Sequence[Metered]:
         """Return the charges that a call has to be granted: mostly none."""

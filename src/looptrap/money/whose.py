@@ -56,6 +56,10 @@ class Whose:
             values.append(call.request.caller)
         return values
 
+    def named(self, values: Sequence[str]) -> tuple[tuple[str, str], ...]:
+        """Return values with their descriptors; one that is over is the caller's."""
+        return tuple(zip((*self.names, "caller"), values, strict=False))
+
     def key(self, values: Sequence[str]) -> bytes:
         """Return the key of the account with these values."""
         keyed = self._named.copy()

@@ -107,6 +107,11 @@ class Breakers:
         breaker = self._breakers.get(key)
         return "closed" if breaker is None else breaker.state(now)
 
+    def left(self, key: Key, now: float) -> float:
+        """Return the seconds after which one circuit may let an attempt through."""
+        breaker = self._breakers.get(key)
+        return 0.0 if breaker is None else breaker.retry_after(now)
+
     def done(self, permit: Permits, failure: Failure | None, now: float) -> tuple[Change, ...]:
         """Take an attempt's outcome, None for a success; return the circuits that changed.
 

@@ -216,6 +216,11 @@ class MemoryStore:
                 break
             del self._cooldowns[key]
 
+    def cooldown_left(self, key: bytes, now: float) -> float:
+        """Return how long a key is still refused; asking changes nothing."""
+        cooldown = self._cooldowns.get(key)
+        return max(0.0, cooldown.until - now) if cooldown is not None else 0.0
+
     def release(self, key: bytes) -> bool:
         """Forget everything about a key; say whether anything was known."""
         known = self._cooldowns.pop(key, None) is not None

@@ -118,6 +118,10 @@ class Store(Protocol):
         """Refuse these keys until their cooldown ends; the later deadline wins."""
         ...
 
+    def cooldown_left(self, key: bytes, now: float) -> float:
+        """Return how long a key is still refused; asking changes nothing."""
+        ...
+
     def release(self, key: bytes) -> bool:
         """Forget everything about a key; say whether anything was known."""
         ...

@@ -87,7 +87,7 @@ def test_a_file_of_an_older_version_gets_what_it_lacks(keep, tmp_path, monkeypat
     old = keep()
     old.put([incident(1)], outgoing(1))
     old.close()
-    more = ("ALTER TABLE part ADD COLUMN mood TEXT", "CREATE TABLE audit (what TEXT)")
+    more = ("ALTER TABLE part ADD COLUMN mood TEXT", "CREATE TABLE moods (what TEXT)")
     monkeypatch.setattr(schema, "MIGRATIONS", [*schema.MIGRATIONS, more])
     new = keep()
     assert new.id == old.id
@@ -99,13 +99,13 @@ def test_a_file_of_an_older_version_gets_what_it_lacks(keep, tmp_path, monkeypat
 
 def test_a_migration_is_all_or_nothing(keep, tmp_path, monkeypatch):
     keep().close()
-    bad = ("CREATE TABLE audit (what TEXT)", "CREATE TABLE part (id TEXT)")
+    bad = ("CREATE TABLE moods (what TEXT)", "CREATE TABLE part (id TEXT)")
     with monkeypatch.context() as patched:
         patched.setattr(schema, "MIGRATIONS", [*schema.MIGRATIONS, bad])
         assert "already exists" in problem(tmp_path / "looptrap.db")
     with keep()._database.read() as connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (len(schema.MIGRATIONS),)
-        assert not connection.execute("SELECT 1 FROM sqlite_master WHERE name='audit'").fetchall()
+        assert not connection.execute("SELECT 1 FROM sqlite_master WHERE name='moods'").fetchall()
 
 
 def test_a_file_of_a_later_version_is_refused_and_left_alone(keep, tmp_path):
@@ -115,7 +115,7 @@ def test_a_file_of_a_later_version_is_refused_and_left_alone(keep, tmp_path):
         connection.execute("PRAGMA user_version = 7")
     connection.close()
     before = path.read_bytes()
-    assert "is of version 7, this Looptrap knows versions up to 2" in problem(path)
+    assert "is of version 7, this Looptrap knows versions up to 3" in problem(path)
     assert path.read_bytes() == before
 
 

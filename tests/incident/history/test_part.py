@@ -114,7 +114,7 @@ def test_fingerprints_stand_as_they_were_refused_the_latest_last():
 
 
 def test_half_a_character_in_a_name_is_kept_as_a_question_mark():
-    *_, session, _rule, body = row_of(incident(session="half \ud800"))
+    *_, session, _rule, _model, body = row_of(incident(session="half \ud800"))
     (read,) = parts_of([body])
     assert read.session == session == "half ?"
 

@@ -7,6 +7,7 @@ from tests.incident.history.test_processes import TIME_OUT, child
 from looptrap.call.model import Outcome
 from looptrap.call.usage import Usage
 from looptrap.incident.history import Work, Writer, booking
+from looptrap.incident.history.part import COLUMNS, row_of
 from looptrap.incident.spending import Spending
 
 HOUR, DAY = 3_600, 86_400
@@ -40,7 +41,7 @@ def books(history):
 
 
 def costs(found):
-    return {name: one.cost // DOLLAR for name, one in found}
+    return {one.name: one.spent.cost // DOLLAR for one in found}
 
 
 def test_totals_are_what_all_calls_came_to(books):
@@ -116,6 +117,36 @@ def test_any_name_can_be_kept(history, name):
     assert len(history.books.sessions(0)) == 1
 
 
+class TestBurn:
+    """What is used a minute at present: of the minute that is open, or of the one before."""
+
+    @pytest.mark.parametrize(
+        ("now", "burning"),
+        [
+            pytest.param(119, {"bob": 15, "ann": 30}, id="both minutes count"),
+            pytest.param(179, {"bob": 15, "ann": 0}, id="two minutes later"),
+            pytest.param(240, {"bob": 0, "ann": 0}, id="all is quiet"),
+        ],
+    )
+    def test_it_is_told_by_caller(self, history, clock, now, burning):
+        calls = [(0, "ann", "", "m", 1), (30, "ann", "", "m", 1), (90, "bob", "", "m", 4)]
+        history.put(spending=spent(*calls))
+        clock.now = FIRST + now
+        found = history.books.top("caller", FIRST, FIRST + DAY, order="burn")
+        assert {one.name: one.burn for one in found} == burning
+        assert [one.burn for one in found] == sorted(burning.values(), reverse=True)
+        assert {one.name: (one.first - FIRST, one.last - FIRST) for one in found} == {
+            "ann": (0, 0), "bob": (60, 60)
+        }  # fmt: skip
+
+    def test_sessions_that_burn_come_first(self, history, clock):
+        old = [(0, "ann", "", "m", 1, "long ago")] * 5
+        history.put(spending=spent(*old, (3_000, "ann", "", "m", 1, "now")))
+        clock.now = FIRST + 3_010
+        found = history.books.sessions(FIRST, order="burn")
+        assert [one.session.session for one in found] == ["now", "long ago"]
+
+
 class TestSessions:
     def test_they_add_up_and_are_told_with_the_tokens_of_their_latest_minute(self, history):
         history.put(
@@ -165,7 +196,7 @@ class TestRetention:
     def test_minutes_become_hours_after_two_days_and_sums_stay(self, history, clock):
         minutes = [(60 * n, caller, "", "m", n) for n in range(150) for caller in ("a", "b")]
         history.put(spending=spent(*minutes))
-        before = history.books.top("caller", FIRST, FIRST + DAY)
+        before = costs(history.books.top("caller", FIRST, FIRST + DAY))
         clock.now = FIRST + 2 * DAY + HOUR - 1
         sweep(history)
         assert len(self.rows(history)) == 300, "not before the hour is two days over"
@@ -174,7 +205,7 @@ class TestRetention:
         hours = [(FIRST, 60)] * 2 + [(FIRST + HOUR, 60)] * 2
         assert self.rows(history)[:4] == hours
         assert len(self.rows(history)) == 4 + 2 * 30, "the third hour is still in minutes"
-        assert history.books.top("caller", FIRST, FIRST + DAY) == before
+        assert costs(history.books.top("caller", FIRST, FIRST + DAY)) == before
 
     def test_what_comes_late_is_added_to_its_hour(self, history, clock):
         history.put(spending=spent((60, "a", "", "m", 1)))
@@ -220,7 +251,11 @@ def test_a_history_from_before_gets_the_tables(keep, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:1])
         old = keep()
-        old.put([incident(1)])
+        row = dict(zip(COLUMNS, row_of(incident(1)), strict=True))
+        del row["model"]
+        names, places = ", ".join(row), ", ".join("?" * len(row))
+        with old._database.write() as connection:
+            connection.execute(f"INSERT INTO part ({names}) VALUES ({places})", [*row.values()])
         old.close()
     new = keep()
     new.put(spending=spent(*SOME))
@@ -252,7 +287,7 @@ def test_workers_that_share_a_file_add_up(keep, tmp_path):
             process.communicate(timeout=TIME_OUT)
         assert [process.returncode for process in (a, b)] == [0, 0]
     history = keep()
-    found = {name: (one.calls, one.cost) for name, one in history.books.top("caller", 0, 1e12)}
+    found = {name: (one.calls, one.cost) for name, one, *_ in history.books.top("caller", 0, 1e12)}
     assert found == {"ann": (200, 1000), "a": (100, 100), "b": (100, 100)}
     ((_, run),) = history.books.sessions(0)
     assert (run.calls, run.tokens) == (200, 3000)

@@ -22,6 +22,11 @@ class IncidentNumbers(Protocol):
         ...
 
     @property
+    def false_alarms(self) -> int:
+        """Incidents that somebody said were none."""
+        ...
+
+    @property
     def dropped(self) -> int:
         """Sightings for which there was no room to wait."""
         ...
@@ -68,6 +73,11 @@ def metrics(numbers: IncidentNumbers) -> Iterator[Metric]:
         "looptrap_incidents_opened",
         "Incidents that began.",
         value=numbers.opened,
+    )
+    yield CounterMetricFamily(
+        "looptrap_false_alarms",
+        "Incidents that somebody marked as a false alarm.",
+        value=numbers.false_alarms,
     )
     yield CounterMetricFamily(
         "looptrap_sightings_dropped",

@@ -4,7 +4,9 @@ agreed      Agreed: all of it, and what it makes of a configuration
 agreement   Agreement: entries by name, the same on all instances, and the key of all digests
 ledger      the entries as the shared store keeps them; ledger.lua changes one
 kill        kill switches set at run time
+layer       what was set at run time on top of the file, by name and with a version
 project     settings of projects set at run time
+tool        thresholds of tools set at run time
 key         gateway keys in the shared store
 """
 

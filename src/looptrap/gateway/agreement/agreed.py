@@ -15,12 +15,14 @@ from looptrap.gateway.agreement.kill import KIND as KILL
 from looptrap.gateway.agreement.kill import KillSwitches
 from looptrap.gateway.agreement.project import KIND as PROJECT
 from looptrap.gateway.agreement.project import Projects
+from looptrap.gateway.agreement.tool import KIND as TOOL
+from looptrap.gateway.agreement.tool import Tools
 from looptrap.gateway.keys import KeyRing
 from looptrap.gateway.state import StateFile
 
 
 class Agreed:
-    """Kill switches, projects and keys, as they stand."""
+    """Kill switches, projects, tools and keys, as they stand."""
 
     def __init__(
         self,
@@ -33,6 +35,7 @@ class Agreed:
         """With a shared store, its keys are `remembered` in a file."""
         self.kill_switches = KillSwitches(agreement, clock)
         self.projects = Projects(agreement, clock)
+        self.tools = Tools(agreement, clock)
         self._agreement = agreement
         self._keys = SharedKeys(agreement, ring, remembered) if remembered is not None else None
         self._followed = self._of_runtime()
@@ -44,6 +47,7 @@ class Agreed:
             config,
             kill_switches=(*config.kill_switches, *switches),
             projects=self.projects.over(config),
+            tools=self.tools.over(config),
         )
 
     def follow(self) -> bool:
@@ -54,8 +58,8 @@ class Agreed:
         before, self._followed = self._followed, self._of_runtime()
         return before != self._followed
 
-    def _of_runtime(self) -> tuple[dict[str, bytes], dict[str, bytes]]:
-        return self._agreement.of(KILL), self._agreement.of(PROJECT)
+    def _of_runtime(self) -> list[dict[str, bytes]]:
+        return [self._agreement.of(kind) for kind in (KILL, PROJECT, TOOL)]
 
 
 def remembered_keys(config: Config) -> StateFile:

@@ -82,6 +82,10 @@ class Dispatch:
             else:
                 yield key, state
 
+    def left(self, key: Key) -> float:
+        """Return for how many seconds a circuit is left alone."""
+        return self.breakers.left(key, self.clock())
+
     # Circuits
 
     def claim(self, permit: Permits, then: Callable[[bool], None]) -> None:

@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from looptrap.call.model import Call
-from looptrap.config.gateway import SPOKEN
+from looptrap.config.provider import SPOKEN
 from looptrap.gateway.auth import Identity
 from looptrap.gateway.provider import Provider
 from looptrap.retry.chain import Link

@@ -16,15 +16,17 @@ from looptrap.gateway.decision_log import DecisionLog
 from looptrap.gateway.incident.budget import BudgetTeller
 from looptrap.gateway.incident.ledger import Ledger
 from looptrap.gateway.incident.numbers import Numbers
+from looptrap.gateway.incident.outage import Outage
 from looptrap.gateway.incident.sharing import Sharing
 from looptrap.gateway.incident.sighting import Estimate, Witness, no_price
+from looptrap.gateway.incident.strip import Strips
 from looptrap.guard import Ticket
 from looptrap.incident.alert.channel import channels_of
 from looptrap.incident.alert.deliverer import Deliverer
-from looptrap.incident.event import store_degraded
 from looptrap.incident.history import History, Outgoing, Work, Writer
 from looptrap.incident.indicator import Indicators, Observation
 from looptrap.incident.model import Event, Incident, Sighting
+from looptrap.incident.remark import Remark
 from looptrap.incident.tracker import Tracker
 from looptrap.policy.verdict import ALLOWED
 from looptrap.store.redis import RedisStore
@@ -37,9 +39,6 @@ MOST_OBSERVED = 100
 
 TICK = 1.0
 """Seconds between two looks for what is over, at the indicators, and at what was spent."""
-
-DEGRADED_FOR = 2.0
-"""Seconds that a store may be away before people are told."""
 
 LAST_CLAIMS = 1.0
 """Seconds to agree with other instances on what was seen last, when the gateway stops."""
@@ -62,12 +61,15 @@ class Desk:
     ) -> None:
         self.dropped = 0
         """Sightings for which there was no room to wait."""
+        self.false_alarms = 0
+        """Incidents that somebody here said were none."""
         self.history = History(config.history, config.incidents, clock=clock)
         self.indicators = Indicators(config.indicators)
         self.channels = channels_of(config.channels, env, clock=clock)
         self._most_tool_calls = config.indicators.tool_calls
         self._estimate = estimate
         self._witness = Witness(secret, self._most_tool_calls, estimate)
+        self._strips = Strips(secret)
         self._ledger = Ledger()
         self._budgets = BudgetTeller(self.tell)
         form = config.gateway.decision_log
@@ -75,10 +77,10 @@ class Desk:
         self._clock = clock
         self._quiet = config.incidents.quiet
         self._store = store
+        self._outage = Outage(store)
         self._sightings: deque[Sighting] = deque()
         self._observations: deque[Observation] = deque()
         self._next_tick = 0.0
-        self._degraded_since: float | None = None
         self._held: dict[str, set[str]] = {}
         """Events of an incident that somebody may tell already; till then it is not written."""
         self._later: dict[tuple[str, str], Incident] = {}
@@ -143,6 +145,7 @@ class Desk:
     def rekey(self, secret: bytes) -> None:
         """Make digests under another secret from now on."""
         self._witness = Witness(secret, self._most_tool_calls, self._estimate)
+        self._strips.secret = secret
 
     def settled(
         self,
@@ -154,7 +157,7 @@ class Desk:
     ) -> None:
         """Take what was decided about a call and, where it went upstream, what became of it."""
         now, witness = self._clock(), self._witness
-        session = witness.running_session(ticket.call)
+        session = witness.running_session(ticket)
         self._ledger.settled(ticket, outcome, now, provider, session)
         observed = self._observations
         if len(observed) < MOST_OBSERVED and outcome is not None and ticket.call.generates:
@@ -172,6 +175,17 @@ class Desk:
         for one in told:
             if one.reason == "loop_detected":
                 self._take(self._sightings, one)
+                self._strips.take(one, ticket)
+
+    async def remark(self, remark: Remark) -> None:
+        """Keep what somebody says of an incident, and tell the other instances; for good at once.
+
+        Raises sqlite3.Error where it cannot be kept.
+        """
+        await asyncio.to_thread(lambda: self.history.put(remarks=[remark]))
+        self.false_alarms += remark.kind == "label" and remark.text == "false_alarm"
+        if self.sharing is not None:
+            self.sharing.publish([remark])
 
     def tell(self, event: Event) -> None:
         """Have people told of something that is no loop; an event of the same id only once."""
@@ -187,7 +201,7 @@ class Desk:
 
     def _work(self, now: float) -> Work:
         """Gather all that waits; return what is to be written, in one go."""
-        learned = self._hear()
+        learned, remarks = self._hear()
         events = self._gather()
         if now >= self._next_tick:
             self._next_tick = now + TICK
@@ -199,15 +213,18 @@ class Desk:
         if self.sharing is not None:
             self.sharing.publish(changed)
         outgoing = [self._outgoing(event) for event in told]
-        return Work([*changed, *learned], outgoing, self._ledger.take())
+        return Work([*changed, *learned], outgoing, self._ledger.take(), remarks)
 
     def _gather(self) -> list[Event]:
         events = [self._told.popleft() for _ in range(len(self._told))]
+        to_draw = self._strips.waiting()
         for _ in range(len(self._sightings)):
             seen, saved = self._sightings.popleft(), self.tracker.saved
             events += self.tracker.sight(seen)
             if saved != self.tracker.saved:
                 self._ledger.save(seen, self.tracker.saved - saved)
+        for marks, strip in self._strips.draw(to_draw):
+            self.tracker.draw(marks, strip)
         if self.sharing is not None:
             for key, incident_id in self.sharing.adopted():
                 self._asked.discard(key)
@@ -223,26 +240,17 @@ class Desk:
         # Counted here: whoever wants to know must not wait for the disk.
         kept = self.history.outbox.counts()
         self.numbers.outbox = {str(state): number for state, number in kept.items()}
-        return [*self.tracker.tick(now), *self.indicators.tick(now), *self._store_events(now)]
+        return [*self.tracker.tick(now), *self.indicators.tick(now), *self._outage.look(now)]
 
-    def _store_events(self, now: float) -> list[Event]:
-        """Return that the store is away, once, when that has lasted for a moment."""
-        if self._store is None or not self._store.is_degraded:
-            self._degraded_since = None
-            return []
-        if self._degraded_since is None:
-            self._degraded_since = now
-        is_new = now - TICK < self._degraded_since + DEGRADED_FOR <= now
-        return [store_degraded(self._degraded_since)] if is_new else []
-
-    def _hear(self) -> list[Incident]:
-        """Take what other instances saw; return what is not in this history yet."""
+    def _hear(self) -> tuple[list[Incident], list[Remark]]:
+        """Take what other instances saw, and were told; return what is not in this history yet."""
         if self.sharing is None:
-            return []
+            return [], []
         learned = self.sharing.learned()
         for part in learned:
             self.tracker.learn(part)
-        return [part for part in learned if not self.sharing.is_of_this_history(part)]
+        others = [part for part in learned if not self.sharing.is_of_this_history(part)]
+        return others, self.sharing.remarked()
 
     def _claim(self, events: list[Event]) -> list[Event]:
         """Return the events that are this instance's to tell; of new ones that is to be asked."""

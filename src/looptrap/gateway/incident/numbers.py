@@ -38,6 +38,11 @@ class Numbers:
         return self._desk.dropped
 
     @property
+    def false_alarms(self) -> int:
+        """Incidents that somebody said were none."""
+        return self._desk.false_alarms
+
+    @property
     def written(self) -> int:
         """Incidents written to the history, each time one was."""
         return self._desk.writer.written

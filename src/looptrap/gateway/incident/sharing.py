@@ -16,6 +16,7 @@ from typing import TypeVar
 import msgspec
 
 from looptrap.incident.model import Event, Incident
+from looptrap.incident.remark import Remark
 from looptrap.store.redis import RedisStore
 from looptrap.store.redis.stream import Stream
 
@@ -41,8 +42,12 @@ MOST_WAITING = 10_000
 
 T = TypeVar("T")
 
+REMARK = b"remark:"
+"""How what people said begins in the stream; what was seen is JSON."""
+
 _encode = msgspec.json.encode
 _decode = msgspec.json.Decoder(Incident).decode
+_decode_remark = msgspec.json.Decoder(Remark).decode
 
 
 class Sharing:
@@ -60,10 +65,11 @@ class Sharing:
         self._open_for = int(quiet) + 60
         self._asked: deque[tuple[str, str]] = deque(maxlen=MOST_WAITING)
         self._to_claim: deque[Event] = deque(maxlen=MOST_WAITING)
-        self._to_publish: deque[Incident] = deque(maxlen=MOST_WAITING)
+        self._to_publish: deque[Incident | Remark] = deque(maxlen=MOST_WAITING)
         self._adopted: deque[tuple[str, str]] = deque()
         self._claimed: deque[tuple[Event, bool]] = deque()
         self._learned: deque[Incident] = deque()
+        self._remarked: deque[Remark] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._news = asyncio.Event()
         self._following: asyncio.Task[None] | None = None
@@ -80,9 +86,9 @@ class Sharing:
         self._to_claim.extend(events)
         self._wake()
 
-    def publish(self, parts: Iterable[Incident]) -> None:
-        """Tell the others what was seen here."""
-        self._to_publish.extend(parts)
+    def publish(self, told: Iterable[Incident | Remark]) -> None:
+        """Tell the others what was seen here, or said."""
+        self._to_publish.extend(told)
         self._wake()
 
     def adopted(self) -> list[tuple[str, str]]:
@@ -96,6 +102,10 @@ class Sharing:
     def learned(self) -> list[Incident]:
         """Return what the others saw."""
         return _drained(self._learned)
+
+    def remarked(self) -> list[Remark]:
+        """Return what people told them."""
+        return _drained(self._remarked)
 
     # On the loop
 
@@ -152,11 +162,14 @@ class Sharing:
             teller = self._history_id
         self._claimed.append((event, teller == self._history_id))
 
-    async def _push(self, part: Incident) -> None:
+    async def _push(self, told: Incident | Remark) -> None:
         try:
-            await self._stream.push(_encode(part))
-            if part.closed is None:
-                open_key = OPEN + part.key.encode()
+            if isinstance(told, Remark):
+                await self._stream.push(REMARK + _encode(told))
+                return
+            await self._stream.push(_encode(told))
+            if told.closed is None:
+                open_key = OPEN + told.key.encode()
                 await self._configuration.command(b"EXPIRE", open_key, self._open_for)
         except OSError:
             return  # the next change of it tells all
@@ -168,7 +181,10 @@ class Sharing:
 
     def _learn(self, text: bytes) -> None:
         try:
-            self._learned.append(_decode(text))
+            if text.startswith(REMARK):
+                self._remarked.append(_decode_remark(text.removeprefix(REMARK)))
+            else:
+                self._learned.append(_decode(text))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             self.ignored += 1
 

@@ -13,8 +13,8 @@ from looptrap.incident.model import Mode, Sighting
 from looptrap.policy.verdict import ALLOWED, Verdict
 from looptrap.wire.remembered import Remembered
 
-ONCE = 2
-"""So many messages make a question; with more, it is a conversation."""
+ONCE = 3
+"""So many messages make a question; with more, or with answers of tools, it is a conversation."""
 
 SELDOM = 15
 """How far back a turn goes is counted once in so many messages: that costs more than all else."""
@@ -29,6 +29,16 @@ Estimate = Callable[[Call], int | None]
 def no_price(_call: Call) -> int | None:
     """Say that nothing has a price."""
     return None
+
+
+def _signal(verdict: Verdict) -> str:
+    return verdict.evidence[0].signal if verdict.evidence else ""
+
+
+def _tool(call: Call) -> str:
+    """Return the only tool that a request is about."""
+    names = {one.name for message in call.tail(1) for one in message.calls}
+    return names.pop() if len(names) == 1 else ""
 
 
 class Witness:
@@ -71,9 +81,12 @@ class Witness:
                 reason=verdict.reason,
                 policy=verdict.policy,
                 rule=verdict.rule,
-                signal=verdict.evidence[0].signal if verdict.evidence else "",
+                signal=_signal(verdict),
+                tool=_tool(call) if _signal(verdict) == "tool" else "",
                 action=verdict.action.value,
                 is_refused=is_refused and not number,
+                # What was told comes last: that is what is refused now.
+                refusing=tuple(one for one in ticket.refusing if one != verdict.fingerprint),
                 is_alarming=not verdict.is_early,
                 count=verdict.count,
                 threshold=verdict.threshold,
@@ -120,12 +133,13 @@ class Witness:
             turn_calls,
         )
 
-    def running_session(self, call: Call) -> str:
-        """Return the session of a call that is one of several; empty for what is asked once."""
+    def running_session(self, ticket: Ticket) -> str:
+        """Return the session of a call that is more than a question; to derive it is not cheap."""
+        call = ticket.call
         if call.request.session:
             return call.request.session
-        # To derive one costs more than all the rest.
-        return self.session(call) if len(call.raws) > ONCE else ""
+        goes_on = ticket.trajectory is not None or len(call.raws) > ONCE
+        return self.session(call) if goes_on else ""
 
     def session(self, call: Call) -> str:
         """Return the session that the client named, else one told by how all of it begins."""

@@ -1,8 +1,10 @@
-"""History: incidents, alerts and spending, kept in SQLite by a thread that no request waits for.
+"""History: incidents, alerts, spending and changes, in SQLite; no request waits for its writer.
 
 history    History: what is kept, and where
 writer     Writer: the thread that writes it
 part       what one instance saw of an incident, as a row
+remark     what people said of incidents, as rows
+audit      Audit: who changed what while the gateway ran
 query      incidents to be shown and followed
 letter     Letter: an event on its way through one channel
 outbox     Outbox: letters that wait to be delivered, and what became of them
@@ -15,6 +17,7 @@ file       the file, and who can read it
 schema     tables, and how a file of an older version gets them
 """
 
+from looptrap.incident.history.audit import Audit
 from looptrap.incident.history.history import History
 from looptrap.incident.history.letter import Letter, Outgoing
 from looptrap.incident.history.outbox import Outbox
@@ -22,4 +25,4 @@ from looptrap.incident.history.page import Page
 from looptrap.incident.history.spending import Books
 from looptrap.incident.history.writer import Work, Writer
 
-__all__ = ["Books", "History", "Letter", "Outbox", "Outgoing", "Page", "Work", "Writer"]
+__all__ = ["Audit", "Books", "History", "Letter", "Outbox", "Outgoing", "Page", "Work", "Writer"]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from secrets import token_hex
 from typing import TypeVar
 
-from looptrap.incident.history import booking, letter, part, query, retention
+from looptrap.incident.history import booking, letter, part, query, remark, retention
+from looptrap.incident.history.audit import Audit
 from looptrap.incident.history.database import Database
 from looptrap.incident.history.letter import Outgoing
 from looptrap.incident.history.outbox import Outbox
@@ -17,6 +18,7 @@ from looptrap.incident.history.query import IncidentState
 from looptrap.incident.history.rows import Row, insert
 from looptrap.incident.history.spending import Books
 from looptrap.incident.model import Incident
+from looptrap.incident.remark import Label, Remark, Remarks
 from looptrap.incident.setting import IncidentSettings
 from looptrap.incident.spent import Batch
 
@@ -44,7 +46,8 @@ class History:
         self._clock = clock
         self._database = Database(path, token_hex(8))
         self.outbox = Outbox(self._database, clock)
-        self.books = Books(self._database)
+        self.books = Books(self._database, clock)
+        self.audit = Audit(self._database, clock)
 
     @property
     def id(self) -> str:
@@ -64,8 +67,9 @@ class History:
         incidents: Iterable[Incident] = (),
         events: Iterable[Outgoing] = (),
         spending: Batch | None = None,
+        remarks: Sequence[Remark] = (),
     ) -> None:
-        """Keep incidents as they are now, events to be told, and what was spent: all or nothing.
+        """Keep incidents as they are now, events, what was spent and said: all or nothing.
 
         An event that is there for a channel is not put there again, while what was spent is added
         to what is there. Raises sqlite3.Error.
@@ -73,13 +77,14 @@ class History:
         now = self._clock()
         parts = self._rows(incidents, lambda one: [part.row_of(one)])
         letters = self._rows(events, lambda one: letter.rows_of(one, now))
-        if not parts and not letters and not spending:
+        if not parts and not letters and not spending and not remarks:
             return
         with self._database.write() as connection:
             insert(connection, part.PUT, parts)
             insert(connection, letter.PUT, letters, letter.UNLESS_THERE)
             if spending:
                 booking.put(connection, self.id, spending)
+            remark.put(connection, remarks)
 
     def open_incidents(self, instance: str | None = None) -> list[Incident]:
         """Return what that instance has open, or all have, the oldest first: to go on with it."""
@@ -99,15 +104,21 @@ class History:
         session: str | None = None,
         rule: str | None = None,
         since: float | None = None,
+        label: Label | None = None,
+        acknowledged: bool | None = None,
+        q: str | None = None,
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[Incident]:
         """Return a page of incidents, the latest opened first; `since` is about their last call.
 
-        An incident has a rule when some instance describes it by that. Raises ValueError for a
-        cursor that is none.
+        An incident has a rule when some instance describes it by that; `q` is a piece of its id,
+        caller, session, rule or model. Raises ValueError for a cursor that is none.
         """
-        fitting = {"caller": caller, "project": project, "session": session, "rule": rule}
+        fitting = {
+            "caller": caller, "project": project, "session": session, "rule": rule,
+            "label": label, "acknowledged": acknowledged, "q": q,
+        }  # fmt: skip
         with self._database.read() as connection:
             return query.incidents(connection, state, fitting, since, limit, cursor)
 
@@ -115,6 +126,16 @@ class History:
         """Return the incident of that id, or the only one whose id begins so."""
         with self._database.read() as connection:
             return query.incident(connection, incident_id)
+
+    def refused_under(self, fingerprint: str) -> list[str]:
+        """Return the ids of open incidents that were refused lately under that fingerprint."""
+        with self._database.read() as connection:
+            return query.refused_under(connection, fingerprint)
+
+    def remarks(self, incidents: Iterable[str]) -> dict[str, Remarks]:
+        """Return what people said, by the ids of incidents; of the others nothing was."""
+        with self._database.read() as connection:
+            return remark.of(connection, incidents)
 
     def changes(
         self, after: int, limit: int = 100, *, instance: str | None = None

@@ -12,7 +12,8 @@ from looptrap.incident.history.rows import Row
 from looptrap.incident.model import Incident
 
 COLUMNS = (
-    "id", "instance", "opened", "last", "closed", "caller", "project", "session", "rule", "body",
+    "id", "instance", "opened", "last", "closed", "caller", "project", "session", "rule", "model",
+    "body",
 )  # fmt: skip
 
 PUT = f"INSERT OR REPLACE INTO part ({', '.join(COLUMNS)}) VALUES "
@@ -34,7 +35,7 @@ def row_of(part: Incident) -> Row:
         body = _encode(part)
     return (
         part.id, part.instance, part.opened, part.last, part.closed,
-        part.caller, part.project, part.session, part.rule, body,
+        part.caller, part.project, part.session, part.rule, part.model, body,
     )  # fmt: skip
 
 
@@ -51,15 +52,16 @@ def parts_of(bodies: Iterable[bytes]) -> list[Incident]:
 
 def writable(value: T) -> T:
     """Return the same with a question mark for every half of a character."""
-    whole = _whole(msgspec.to_builtins(value, builtin_types=(bytes,)))
-    return msgspec.convert(whole, type(value))
+    plain = msgspec.to_builtins(value, builtin_types=(bytes,))
+    return msgspec.convert(whole(plain), type(value))
 
 
-def _whole(value: Any) -> Any:
+def whole(value: Any) -> Any:
+    """Return a text, or all texts of a list or table, likewise."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, dict):
-        return {_whole(name): _whole(one) for name, one in value.items()}
+        return {whole(name): whole(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
-        return [_whole(one) for one in value]
+        return [whole(one) for one in value]
     return value

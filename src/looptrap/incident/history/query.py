@@ -15,8 +15,19 @@ from looptrap.incident.model import Incident
 
 IncidentState = Literal["open", "closed", "all"]
 
+_SEARCHED = ("id", "caller", "session", "rule", "model")
+
 # The caller, project and session of an incident are the same for all who see it, the rule is not.
-_FITS = {"rule": "EXISTS (SELECT 1 FROM part f WHERE f.id = p.id AND f.rule = :rule)"}
+_FITS = {
+    "rule": "EXISTS (SELECT 1 FROM part f WHERE f.id = p.id AND f.rule = :rule)",
+    "label": "(SELECT text FROM remark r WHERE r.incident = p.id AND r.kind = 'label'"
+    " ORDER BY r.time DESC, r.id DESC LIMIT 1) = :label",
+    "acknowledged": "EXISTS (SELECT 1 FROM remark r WHERE r.incident = p.id"
+    " AND r.kind = 'acknowledge') = :acknowledged",
+    # Without an index: to find a piece of a text, all of them have to be looked at.
+    "q": "EXISTS (SELECT 1 FROM part f WHERE f.id = p.id"
+    f" AND ({' OR '.join(f'instr(lower(f.{one}), lower(:q))' for one in _SEARCHED)}))",
+}
 
 # An incident stands where the first of its parts was opened.
 _IS_FIRST = (
@@ -38,7 +49,7 @@ FEW = 5_000
 def incidents(
     connection: Connection,
     state: IncidentState,
-    fitting: Mapping[str, str | None],
+    fitting: Mapping[str, str | bool | None],
     since: float | None,
     limit: int,
     cursor: str | None,
@@ -93,6 +104,16 @@ def incident(connection: Connection, incident_id: str) -> Incident | None:
     ).fetchall()
     found = added_up(connection, [rows[0][0]]) if len(rows) == 1 else []
     return found[0] if found else None
+
+
+def refused_under(connection: Connection, fingerprint: str) -> list[str]:
+    """Return the open incidents that were refused lately under that fingerprint."""
+    rows = connection.execute(
+        "SELECT DISTINCT id FROM part WHERE closed IS NULL AND instr(body, CAST(? AS BLOB))",
+        (fingerprint,),
+    ).fetchall()
+    found = added_up(connection, [incident_id for (incident_id,) in rows])
+    return [one.id for one in found if fingerprint in one.fingerprints]
 
 
 def changes(

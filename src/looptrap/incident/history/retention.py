@@ -5,11 +5,11 @@ from __future__ import annotations
 from math import inf
 from sqlite3 import Connection
 
-from looptrap.incident.history import booking
+from looptrap.incident.history import audit, booking, remark
 from looptrap.incident.setting import IncidentSettings
 
 SLICE = 500
-"""So many incidents, and letters, go at once."""
+"""So many incidents, letters, remarks and changes go at once."""
 
 PAGES = 250
 """So many empty pages are given back at once …"""
@@ -39,6 +39,7 @@ def drop(connection: Connection, settings: IncidentSettings, now: float) -> bool
     before = now - settings.keep
     dropped = connection.execute(_DROP_INCIDENTS, (before, SLICE)).rowcount
     dropped += connection.execute(_DROP_LETTERS, (before, "%", SLICE)).rowcount
+    dropped += remark.drop(connection, before, SLICE) + audit.drop(connection, before, SLICE)
     if _size(connection) > settings.max_size:
         dropped += _make_room(connection)
     is_more = dropped >= SLICE

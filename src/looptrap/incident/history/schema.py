@@ -87,7 +87,30 @@ _SPENDING = (
     "CREATE INDEX session_last ON session (last)",
 )
 
-MIGRATIONS: list[tuple[str, ...]] = [_FIRST, _SPENDING]
+_REMARKS = (
+    "ALTER TABLE part ADD COLUMN model TEXT NOT NULL DEFAULT ''",
+    """CREATE TABLE remark (
+        id TEXT PRIMARY KEY,
+        incident TEXT NOT NULL,
+        time REAL NOT NULL,
+        by TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        text TEXT NOT NULL
+    ) WITHOUT ROWID""",
+    "CREATE INDEX remark_incident ON remark (incident, kind, time)",
+    """CREATE TABLE audit (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        time REAL NOT NULL,
+        by TEXT NOT NULL,
+        source TEXT NOT NULL,
+        what TEXT NOT NULL,
+        target TEXT NOT NULL,
+        before BLOB,
+        after BLOB
+    )""",
+)
+
+MIGRATIONS: list[tuple[str, ...]] = [_FIRST, _SPENDING, _REMARKS]
 """What leads from each version to the next; never changed once released, only added to."""
 
 

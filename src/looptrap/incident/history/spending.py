@@ -5,7 +5,7 @@ Times are met to the minute; what is more than two days old, to the hour.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Mapping
 from sqlite3 import Connection
 from typing import Any, Literal, NamedTuple
 
@@ -14,17 +14,28 @@ from looptrap.incident.history.database import Database
 from looptrap.incident.spent import MINUTE, OTHER, Run, Session, Spent
 
 By = Literal["caller", "project", "model", "provider"]
-Order = Literal["cost", "refused", "calls", "tokens"]
+Order = Literal["cost", "refused", "calls", "tokens", "burn"]
 
 MOST_LINES = 10
 """Names that a series tells apart; the rest of them is one."""
 
 _SUMS = ", ".join(f"coalesce(sum({name}), 0) AS {name}" for name in FIGURES)
 _WITHIN = "start >= :since AND start < :until"
+_TOKENS = "input_tokens + output_tokens"
+# The minute that is open is not over, and the one before may have been quieter.
+_BURN = (
+    f"max(sum(CASE WHEN start = :minute THEN {_TOKENS} ELSE 0 END),"
+    f" sum(CASE WHEN start = :minute - {MINUTE} THEN {_TOKENS} ELSE 0 END))"
+)
 _ORDERS: dict[Order, str] = {
-    "cost": "cost", "refused": "refused", "calls": "calls", "tokens": "input_tokens + output_tokens"
+    "cost": "sum(cost)", "refused": "sum(refused)", "calls": "sum(calls)",
+    "tokens": f"sum({_TOKENS})", "burn": _BURN,
 }  # fmt: skip
-_BY = ("caller", "project", "model", "provider")
+_SESSION_ORDERS: dict[Order, str] = {
+    "cost": "cost", "refused": "refused", "calls": "calls", "tokens": "tokens",
+    "burn": f"CASE WHEN minute >= :minute - {MINUTE} THEN used ELSE 0 END",
+}  # fmt: skip
+_BY = {name: name for name in ("caller", "project", "model", "provider")}
 
 
 class Share(NamedTuple):
@@ -32,6 +43,11 @@ class Share(NamedTuple):
 
     name: str
     spent: Spent
+    burn: int
+    """Tokens a minute at present."""
+    first: int
+    last: int
+    """Minutes with a call, of what is long ago hours: when the first and the latest began."""
 
 
 class Point(NamedTuple):
@@ -52,8 +68,9 @@ class SessionShare(NamedTuple):
 class Books:
     """Answers what was spent. Waits for the disk: ask it from a thread."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
         self._database = database
+        self._clock = clock
 
     def totals(self, since: float, until: float) -> Spent:
         """Return what all came to."""
@@ -72,7 +89,7 @@ class Books:
         name = "''"
         with self._database.read() as connection:
             if by is not None:
-                known = _top(connection, by, "cost", values, most)
+                known = _top(connection, by, "cost", {**values, "minute": self._minute()}, most)
                 values |= {f"name{i}": one.name for i, one in enumerate(known)}
                 among = ", ".join(f":name{i}" for i in range(len(known)))
                 name = f"CASE WHEN {by} IN ({among}) THEN {by} ELSE '{OTHER}' END"
@@ -88,7 +105,8 @@ class Books:
     ) -> list[Share]:
         """Return who or what came to the most, the first first."""
         with self._database.read() as connection:
-            return _top(connection, by, order, _span(since, until), limit)
+            values = {**_span(since, until), "minute": self._minute()}
+            return _top(connection, by, order, values, limit)
 
     def sessions(
         self, since: float, *, order: Order = "cost", limit: int = 50
@@ -97,29 +115,32 @@ class Books:
         names = ", ".join((*Session._fields, *Run.__struct_fields__))
         with self._database.read() as connection:
             rows = connection.execute(
-                f"SELECT {names} FROM session WHERE last >= ?"
-                f" ORDER BY {_checked(order, _ORDERS)} DESC, last DESC LIMIT ?",
-                (since, limit),
+                f"SELECT {names} FROM session WHERE last >= :since"
+                f" ORDER BY {_known(order, _SESSION_ORDERS)} DESC, last DESC LIMIT :limit",
+                {"since": since, "limit": limit, "minute": self._minute()},
             ).fetchall()
         return [SessionShare(Session(*row[:3]), Run(*row[3:])) for row in rows]
+
+    def _minute(self) -> int:
+        return int(self._clock()) // MINUTE * MINUTE
 
 
 def _top(
     connection: Connection, by: By, order: Order, values: dict[str, Any], limit: int
 ) -> list[Share]:
     rows = connection.execute(
-        f"SELECT {_checked(by, _BY)}, {_SUMS} FROM spending WHERE {_WITHIN} GROUP BY {by}"
-        f" ORDER BY sum({_ORDERS[order]}) DESC, {by} LIMIT :limit",
+        f"SELECT {_known(by, _BY)}, {_BURN}, min(start), max(start), {_SUMS} FROM spending"
+        f" WHERE {_WITHIN} GROUP BY {by} ORDER BY {_known(order, _ORDERS)} DESC, {by} LIMIT :limit",
         {**values, "limit": limit},
     ).fetchall()
-    return [Share(name, Spent(*figures)) for name, *figures in rows]
+    return [Share(row[0], Spent(*row[4:]), *row[1:4]) for row in rows]
 
 
-def _checked(column: str, allowed: Container[str]) -> str:
-    """Return a column that may stand in a statement."""
-    if column not in allowed:
-        raise ValueError(f"{column!r} is nothing that spending is told by")
-    return column
+def _known(name: str, expressions: Mapping[Any, str]) -> str:
+    """Return what stands for a name in a statement."""
+    if name not in expressions:
+        raise ValueError(f"{name!r} is nothing that spending is told by")
+    return expressions[name]
 
 
 def _span(since: float, until: float) -> dict[str, Any]:

@@ -8,12 +8,13 @@ import time
 from collections.abc import Callable, Sequence
 from threading import Event as Flag
 from threading import Thread
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from looptrap.errors import LooptrapError
 from looptrap.incident.history.history import History
 from looptrap.incident.history.letter import Outgoing
 from looptrap.incident.model import Incident
+from looptrap.incident.remark import Remark
 from looptrap.incident.spent import Batch
 
 INTERVAL = 0.1
@@ -27,6 +28,7 @@ SWEEP = 10.0
 
 MOST_INCIDENTS = 100_000
 MOST_EVENTS = 10_000
+MOST_REMARKS = 1_000
 """So many wait while nothing can be written; one more is lost."""
 
 LAST_TRIES = 3
@@ -35,6 +37,8 @@ LAST_WRITES = 15.0
 
 log = logging.getLogger("looptrap")
 
+T = TypeVar("T")
+
 
 class Work(NamedTuple):
     """What there is to keep."""
@@ -42,6 +46,7 @@ class Work(NamedTuple):
     incidents: Sequence[Incident] = ()
     events: Sequence[Outgoing] = ()
     spending: Batch | None = None
+    remarks: Sequence[Remark] = ()
 
 
 def _ignore(_written: Work) -> None: ...
@@ -67,7 +72,7 @@ class Writer:
         self.failed = 0
         """Times that nothing could be written."""
         self.lost = 0
-        """Incidents, events and spending that had no room to wait, or no time in the end."""
+        """What had no room to wait, or no time in the end: incidents, events, remarks, sums."""
         self._history = history
         self._work = work
         self._on_written = on_written
@@ -76,14 +81,18 @@ class Writer:
         self._incidents: dict[tuple[str, str], Incident] = {}
         self._events: list[Outgoing] = []
         self._spending = Batch()
+        self._remarks: list[Remark] = []
+        self.is_stuck = False
+        """Whether the latest writing failed."""
         self._not_before = self._next_sweep = self._next_word = float("-inf")
         self._stopping = Flag()
         self._thread: Thread | None = None
 
     @property
     def waiting(self) -> int:
-        """How many incidents, events and rows of spending are not written yet."""
-        return len(self._incidents) + len(self._events) + len(self._spending)
+        """How many incidents, events, remarks and rows of spending are not written yet."""
+        told = len(self._events) + len(self._remarks)
+        return len(self._incidents) + told + len(self._spending)
 
     def start(self) -> None:
         """Begin to write."""
@@ -127,26 +136,34 @@ class Writer:
                 self.lost += 1
                 continue
             self._incidents[key] = part
-        room = MOST_EVENTS - len(self._events)
-        self._events += work.events[:room]
-        self.lost += max(len(work.events) - room, 0)
+        self._take(self._events, work.events, MOST_EVENTS)
+        self._take(self._remarks, work.remarks, MOST_REMARKS)
         if work.spending:
             self._spending.add(work.spending)
+
+    def _take(self, waiting: list[T], more: Sequence[T], most: int) -> None:
+        room = most - len(waiting)
+        waiting += more[:room]
+        self.lost += max(len(more) - room, 0)
 
     def _write(self) -> bool:
         """Write all that waits; say whether that went well."""
         if not self.waiting:
             return True
-        work = Work(list(self._incidents.values()), self._events, self._spending)
+        incidents = list(self._incidents.values())
+        work = Work(incidents, self._events, self._spending, self._remarks)
         try:
             self._history.put(*work)
         except Exception as error:  # noqa: BLE001 - a history that cannot be written is no outage
             self.failed += 1
+            self.is_stuck = True
             self._not_before = self._monotonic() + PAUSE
             self._say("the history is not written", error)
             return False
+        self.is_stuck = False
         self.written += len(work.incidents)
-        self._incidents, self._events, self._spending = {}, [], Batch()
+        self._incidents, self._events, self._remarks = {}, [], []
+        self._spending = Batch()
         try:
             self._on_written(work)
         except Exception as error:  # noqa: BLE001 - it is written, whoever cannot be told so

@@ -39,6 +39,11 @@ class Indicators:
         """Of every indicator the value of its worst scope, and whether it fires."""
         self._gauge()
 
+    @property
+    def thresholds(self) -> Mapping[str, float]:
+        """From where on each indicator fires."""
+        return {name: alarm.threshold for name, alarm in self._alarms.items()}
+
     def observe(self, observations: Iterable[Observation]) -> None:
         """Take calls, in about the order in which they were settled."""
         errors, latencies, sessions = self._errors, self._latencies, self._sessions

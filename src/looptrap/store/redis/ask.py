@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from looptrap.store.memory import MemoryStore
 from looptrap.store.model import Balance, Charge, Count, Hit, Settlement, Trip
 from looptrap.store.redis.operation import (
+    COOLDOWN,
     RELEASE,
     balance_of,
     charging,
@@ -176,5 +177,30 @@ class Release:
         self.then(memory.release(self.key))
 
 
-Question = Hits | Settlements | Trips | Release
+class CooldownLeft:
+    """How long a key is still refused."""
+
+    __slots__ = ("key", "then")
+
+    def __init__(self, key: bytes, then: Callable[[float], None]) -> None:
+        self.key = key
+        self.then = then
+
+    @property
+    def keys(self) -> Sequence[bytes]:
+        """What it is about."""
+        return [self.key]
+
+    def write(self, records: list[bytes], operations: list[bytes]) -> None:
+        records.append(record_of(self.key))
+        operations.append(COOLDOWN)
+
+    def answer(self, replies: Sequence[Any]) -> None:
+        self.then(counts_of(replies)[0].cooldown_left)
+
+    def answer_locally(self, memory: MemoryStore, now: float) -> None:
+        self.then(memory.cooldown_left(self.key, now))
+
+
+Question = Hits | Settlements | Trips | Release | CooldownLeft
 """What a gateway may ask."""

@@ -14,6 +14,8 @@ local function carry_out(key, operation)
   if letter == 'x' then
     redis.call('DEL', key)
     return record.is_known and 1 or 0
+  elseif letter == 'q' then
+    return cooldown_left(record.sections)
   elseif letter == 'c' then
     trip(record.sections, unpack_at('<dI4', operation, 2))
   elseif letter == 'm' then

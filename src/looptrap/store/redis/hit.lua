@@ -112,6 +112,14 @@ local function recall(sections, seconds, mark)
   return others
 end
 
+-- As a hit is answered, without being one.
+local function cooldown_left(sections)
+  local cooldown = sections[COOLDOWN]
+  if not cooldown then return 0 end
+  local deadline, _, hits = unpack_at('<ddI4', cooldown)
+  return deadline > now and pack('<dI4', deadline - now, hits) or 0
+end
+
 local function trip(sections, seconds, hits)
   local deadline = now + seconds
   local cooldown = sections[COOLDOWN]

@@ -4,6 +4,7 @@
     R F E + seconds              the same, of a transport retry
     m     + seconds + mark       a mark to remember
     c     + seconds + hits       a cooldown
+    q                            what is left of that
     p l   + seconds + amount + limit                    a charge: with periods, or leaking
     P     + seconds + amount + actual + place           what one with periods came to
     L     + seconds + amount + actual + limit           what one that leaks came to
@@ -49,6 +50,7 @@ SLOTS = 16_384
 """So many parts is the key space of a cluster cut into."""
 
 RELEASE = b"x"
+COOLDOWN = b"q"
 
 _LETTERS = {WindowKind.ROLLING: b"r", WindowKind.FIXED: b"f", WindowKind.REFRESHED: b"e"}
 _SECONDS = Struct("<d")

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Sequence
 
 from looptrap.store.memory import MAX_FINGERPRINTS
-from looptrap.store.model import Charge, Hit, Settlement, Trip
+from looptrap.store.model import Balance, Charge, Count, Hit, Settlement, Trip
 from looptrap.store.redis.address import addresses_of
-from looptrap.store.redis.ask import Charged, Hits, Release, Settlements, Then, Trips
+from looptrap.store.redis.ask import Charged, CooldownLeft, Hits, Release, Settlements, Then, Trips
 from looptrap.store.redis.cluster import Cluster
 from looptrap.store.redis.configuration import Configuration
 from looptrap.store.redis.node import Node
@@ -101,6 +101,28 @@ class RedisStore:
 
         self._server.take(Release(key, then), None)
         return await known
+
+    async def cooldown_left(self, key: bytes, now: float | None = None) -> float:
+        """Return how long a key is still refused; asking changes nothing."""
+        left: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+
+        def then(seconds: float) -> None:
+            if not left.done():
+                left.set_result(seconds)
+
+        self._server.take(CooldownLeft(key, then), now)
+        return await left
+
+    async def balance(self, charge: Charge) -> Balance:
+        """Return how an account stands; a charge of nothing changes nothing."""
+        found: asyncio.Future[Balance] = asyncio.get_running_loop().create_future()
+
+        def then(_counts: Sequence[Count], balances: Sequence[Balance], _is_local: bool) -> None:
+            if not found.done():
+                found.set_result(balances[0])
+
+        self._server.take(Charged((), [charge], False, then), None)
+        return await found
 
     @property
     def is_degraded(self) -> bool:

@@ -9,6 +9,11 @@ export const PAGES = [
   { name: "overview", path: "/", title: "Overview", key: "o", load: () => import("./page/overview.js") },
   { name: "incidents", path: "/incidents", title: "Incidents", key: "i", load: () => import("./page/incidents.js") },
   { name: "incident", path: "/incidents/:id", title: "Incident", load: () => import("./page/incident.js") },
+  { name: "callers", path: "/callers", title: "Callers", key: "c", load: () => import("./page/callers.js") },
+  { name: "settings", path: "/settings", title: "Settings", key: "s", load: () => import("./page/settings.js") },
+  { name: "try", path: "/try", title: "Try it", key: "t", load: () => import("./page/try.js") },
+  { name: "alerts", path: "/alerts", title: "Alerts", key: "a", load: () => import("./page/alerts.js") },
+  { name: "status", path: "/status", title: "Status", key: "h", load: () => import("./page/status.js") },
 ];
 
 /** Return the page at a path with what the path names, or null. */

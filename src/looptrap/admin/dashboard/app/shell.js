@@ -38,10 +38,13 @@ export function Shell() {
 function Header({ current }) {
   const told = useObserved(status);
   const isShut = Boolean(told?.open_incidents);
+  const here = useRef(null);
+  // On a phone the navigation is wider than the screen.
+  useEffect(() => here.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }), [current]);
   return html`
     <header class="top">
       <a class="brand" href=${href("/")} aria-label="Looptrap, overview"><${Mark} isShut=${isShut} /><span>Looptrap</span></a>
-      <nav aria-label="Pages">
+      <nav aria-label="Pages" ref=${here}>
         ${PAGES.filter((page) => page.key).map((page) => html`
           <a key=${page.name} href=${href(page.path)} aria-current=${isWithin(current, page) ? "page" : undefined}>
             ${page.title}${page.name === "incidents" && isShut ? html` <span class="pill" title="open incidents">${told.open_incidents}</span>` : ""}

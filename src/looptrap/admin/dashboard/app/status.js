@@ -28,8 +28,9 @@ export async function refresh() {
 
 function take(told) {
   setClock(told.now);
-  // Not everybody is told the same of this: events come to all.
-  status.set({ can_write: status.value?.can_write ?? true, ...told });
+  // Events come to all, from one process: they leave out what is another for each viewer, or of the whole.
+  const { can_write = true, workers = null } = status.value ?? {};
+  status.set({ can_write, workers, ...told });
 }
 
 /** Why the viewer cannot change anything; empty where they can. */

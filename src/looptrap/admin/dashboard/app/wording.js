@@ -19,7 +19,7 @@ const BROUGHT = {
 };
 
 /** Whether a signal counts calls, rather than reading rounds from the history of one. */
-export function isCounted({ signal }) {
+function isCounted({ signal }) {
   return signal in COUNTED;
 }
 
@@ -86,4 +86,9 @@ export function stepped(step) {
 
 export function capital(text) {
   return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/** A sentence about something without its name at the beginning, where that is its heading. */
+export function unnamed(words, name) {
+  return words.startsWith(`${name}: `) ? words.slice(name.length + 2) : words;
 }

@@ -11,7 +11,7 @@ import { Moment } from "../part/moment.js";
 import { Empty, Failed, Loading } from "../part/state.js";
 import { Strip } from "../part/strip.js";
 import { clock, exact, relative, span } from "../time.js";
-import { headline, isCounted } from "../wording.js";
+import { headline } from "../wording.js";
 import { Actions } from "./incident/actions.js";
 import { Money } from "./incident/money.js";
 import { Notes } from "./incident/notes.js";
@@ -46,7 +46,7 @@ function Incident({ incident, onChange }) {
     <${Suggestion} incident=${incident} onChange=${onChange} />
     <section class="card" aria-labelledby="what-repeats">
       <h2 id="what-repeats">What repeats</h2>
-      ${incident.strip?.length ? html`<${Strip} cells=${incident.strip} noun=${isCounted(incident) ? "call" : "round"} />` : html`<p class="quiet">No rounds or calls were kept of this incident.</p>`}
+      ${incident.strip?.length ? html`<${Strip} cells=${incident.strip} noun=${incident.strip_unit} />` : html`<p class="quiet">No rounds or calls were kept of this incident.</p>`}
     </section>
     <div class="columns">
       <div>

@@ -1,13 +1,15 @@
 // Overview: is something looping, what does it cost, and is the gateway itself all right?
 
-import { html, useEffect, useMemo, useState } from "../html.js";
+import { html, useMemo } from "../html.js";
 import { useHeard } from "../live.js";
 import { useLoaded, useThrottled } from "../loaded.js";
 import { counted } from "../number.js";
 import { useObserved } from "../observed.js";
 import { bandsOf, VerdictChart } from "../part/chart.js";
 import { Notices } from "../part/notice.js";
+import { Segments } from "../part/segments.js";
 import { Loaded } from "../part/state.js";
+import { useSince } from "../range.js";
 import { href } from "../router.js";
 import { status } from "../status.js";
 import { iso, now } from "../time.js";
@@ -23,7 +25,6 @@ const RANGES = [
   { name: "7d", title: "7 d", words: "7 days", seconds: 604_800, step: 3_600 },
 ];
 const REFRESH_MS = 2_000;
-const SLIDE_MS = 30_000;
 
 export default function Overview({ query }) {
   const range = RANGES.find((one) => one.name === query.range) ?? RANGES[1];
@@ -36,7 +37,7 @@ export default function Overview({ query }) {
   return html`
     <div class="page-head">
       <h1 tabIndex="-1">Overview</h1>
-      <${RangePicker} current=${range} />
+      <${Segments} label="Range of time" choices=${RANGES} current=${range.name} to=${(name) => href("/", { range: name })} />
     </div>
     <${Notices} notices=${told?.notices ?? []} />
     ${isFirstRun && html`<${FirstRun} listen=${told?.listen} />`}
@@ -55,26 +56,6 @@ export default function Overview({ query }) {
       <${Providers} />
     </div>
   `;
-}
-
-function RangePicker({ current }) {
-  return html`
-    <nav class="segments" aria-label="Range of time">
-      ${RANGES.map((one) => html`<a key=${one.name} href=${href("/", { range: one.name })} aria-current=${one === current ? "true" : undefined}>${one.title}</a>`)}
-    </nav>
-  `;
-}
-
-/** The beginning of a range that ends now, moved on every half minute, always at a whole step. */
-function useSince(range) {
-  const begin = () => (Math.floor(now() / 1000 / range.step) * range.step + range.step - range.seconds) * 1000;
-  const [since, setSince] = useState(begin);
-  useEffect(() => {
-    setSince(begin());
-    const timer = setInterval(() => setSince(begin()), SLIDE_MS);
-    return () => clearInterval(timer);
-  }, [range]);
-  return since;
 }
 
 /** Whether nothing has ever come through, as far as is known. */

@@ -118,7 +118,7 @@ function options(frame, step, onPoint) {
   return {
     width: Math.max(200, frame.clientWidth),
     height: HEIGHT,
-    padding: [8, 12, 0, 0],
+    padding: [8, 22, 0, 0], // half of the last time's name
     legend: { show: false },
     cursor: { points: { show: false }, drag: { x: false, y: false }, y: false },
     scales: { y: { range: (_, __, most) => [0, Math.max(4, most * 1.08)] } },

@@ -3,6 +3,10 @@
 import { html, useState } from "../html.js";
 
 export function Copyable({ text, label }) {
+  return html`<div class="copyable"><code>${text}</code><${CopyButton} text=${text} label=${label} /></div>`;
+}
+
+export function CopyButton({ text, label }) {
   const [word, setWord] = useState("Copy");
   const copy = async () => {
     try {
@@ -13,10 +17,5 @@ export function Copyable({ text, label }) {
     }
     setTimeout(() => setWord("Copy"), 2_000);
   };
-  return html`
-    <div class="copyable">
-      <code>${text}</code>
-      <button type="button" class="button small" onClick=${copy} aria-label=${`${word}: ${label}`}>${word}</button>
-    </div>
-  `;
+  return html`<button type="button" class="button small" onClick=${copy} aria-label=${`${word}: ${label}`}>${word}</button>`;
 }

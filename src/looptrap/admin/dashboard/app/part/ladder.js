@@ -5,21 +5,21 @@ import { count } from "../number.js";
 
 const TONES = { warn: "warned", throttle: "warned", nudge: "warned", stop: "refused", block: "refused" };
 
-/** @param {{value: number, thresholds: Record<string, number>, action: string}} props */
-export function Ladder({ value, thresholds, action }) {
+/** @param {{value: number, thresholds: Record<string, number>, action: string, unit?: string, isNamed?: boolean}} props */
+export function Ladder({ value, thresholds, action, unit = "", isNamed = true }) {
   const steps = Object.entries(thresholds).sort((one, other) => one[1] - other[1]);
   const end = Math.max(value, ...steps.map(([, at]) => at)) * 1.12 || 1;
   const along = (number) => `${(100 * number) / end}%`;
-  const words = steps.map(([name, at]) => `${name} at ${count(at)}`).join(", ");
+  const words = steps.map(([name, at]) => `${name} at ${count(at)}${unit}`).join(", ");
   return html`
-    <div class="ladder" role="img" aria-label=${`${count(value)} counted; ${words || "no thresholds"}`}>
+    <div class="ladder" role="img" aria-label=${`${count(value)}${unit || " counted"}; ${words || "no thresholds"}`}>
       <div class="ladder-track">
         <div class="ladder-fill ${TONES[action] ?? ""}" style=${{ width: along(value) }}></div>
         ${steps.map(([name, at]) => html`<span key=${name} class="ladder-tick" style=${{ left: along(at) }}></span>`)}
       </div>
-      <div class="ladder-names">
-        ${steps.map(([name, at], index) => html`<span key=${name} class=${nearness(steps, index, end)} style=${{ left: along(at) }}>${name} ${count(at)}</span>`)}
-      </div>
+      ${isNamed && html`<div class="ladder-names">
+        ${steps.map(([name, at], index) => html`<span key=${name} class=${nearness(steps, index, end)} style=${{ left: along(at) }}>${name} ${count(at)}${unit}</span>`)}
+      </div>`}
     </div>
   `;
 }

@@ -1,13 +1,17 @@
 // What is not as it should be, in plain words, worst first.
 
 import { html } from "../html.js";
-import { linkTo } from "../pages.js";
+import { linkTo, pageAt } from "../pages.js";
+import { place } from "../router.js";
 
 const PLACES = [
   [/letter|channel/, "alerts"],
-  [/store|breaker|worker|history/, "status"],
-  [/budget|unpriced|indicator/, "callers"],
-  [/shadow|kill/, "settings"],
+  [/store|breaker|worker|history|kill/, "status"],
+  [/budget/, "callers", { by: "budgets" }],
+  [/unpriced/, "callers", { by: "model" }],
+  [/indicator/, "callers", { by: "session", order: "burn" }],
+  [/shadow|detection/, "settings"],
+  [/rules/, "settings", { part: "policies" }],
 ];
 
 /** @param {{notices: {level: "warn" | "bad", code: string, message: string}[]}} props */
@@ -29,5 +33,6 @@ export function Notices({ notices }) {
 
 function placeOf({ code }) {
   const found = PLACES.find(([form]) => form.test(code));
-  return found && linkTo(found[1]);
+  const isHere = found && pageAt(place.value.path)?.page.name === found[1];
+  return found && !isHere ? linkTo(found[1], found[2]) : undefined;
 }

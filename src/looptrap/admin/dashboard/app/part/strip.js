@@ -1,7 +1,7 @@
 // The strip: rounds as cells in which equal ones share a colour and a letter, tied by arcs. A cycle
 // is a pattern of arcs, seen before anything is read.
 
-import { html, useLayoutEffect, useMemo, useRef, useState } from "../html.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../html.js";
 import { counted } from "../number.js";
 import { didWords, readRounds, roundWords, stripWords } from "../rounds.js";
 import { Arcs, arcRoom } from "./arc.js";
@@ -10,8 +10,11 @@ const LEAST = 24; // px of a cell and its gap, as a finger needs: below it, rows
 const MOST = 40;
 const IN_ROWS = 28;
 
-/** @param {{cells: import("../rounds.js").Cell[], noun?: "round" | "call"}} props the latest, oldest first */
-export function Strip({ cells, noun = "round" }) {
+/**
+ * @param {{cells: import("../rounds.js").Cell[], noun?: "round" | "call", current?: number, onChoose?: (number: number) => void}} props
+ *   cells are the latest, oldest first; one can be the current one, and be chosen with a click or a key
+ */
+export function Strip({ cells, noun = "round", current, onChoose }) {
   const read = useMemo(() => readRounds(cells), [cells]);
   const [frame, width] = useWidth();
   const [at, setAt] = useState({ number: cells.length, isShown: false });
@@ -19,12 +22,16 @@ export function Strip({ cells, noun = "round" }) {
   const rows = inRows(read.cells, columns);
   const chosen = at.isShown ? read.cells[at.number - 1] : null;
   const point = (number) => setAt({ number, isShown: true });
+  useEffect(() => {
+    if (current) setAt({ number: current, isShown: false });
+  }, [current]);
   const move = (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns, Home: -1e6, End: 1e6 }[event.key];
     if (!step) return;
     event.preventDefault();
     const number = Math.min(cells.length, Math.max(1, at.number + step));
     point(number);
+    onChoose?.(number);
     frame.current.querySelector(`[data-number="${number}"]`)?.focus();
   };
   return html`
@@ -38,7 +45,7 @@ export function Strip({ cells, noun = "round" }) {
             <${Arcs} kinds=${read.kinds} first=${index * columns} length=${row.length} pitch=${pitch} chosen=${chosen?.kind} />
             <div class="strip-cells">
               ${row.map((cell) => html`
-                <${Round} key=${cell.number} cell=${cell} total=${cells.length} noun=${noun} isRoving=${cell.number === at.number} isDimmed=${chosen?.kind && chosen.kind !== cell.kind} onPoint=${point} />
+                <${Round} key=${cell.number} cell=${cell} total=${cells.length} noun=${noun} isRoving=${cell.number === at.number} isDimmed=${chosen?.kind && chosen.kind !== cell.kind} isCurrent=${cell.number === current} onPoint=${point} onChoose=${onChoose} />
               `)}
             </div>
           </div>
@@ -52,13 +59,13 @@ export function Strip({ cells, noun = "round" }) {
   `;
 }
 
-function Round({ cell, total, noun, isRoving, isDimmed, onPoint }) {
-  const classes = ["cell", ...marks(cell), isDimmed && "dimmed"].filter(Boolean).join(" ");
+function Round({ cell, total, noun, isRoving, isDimmed, isCurrent, onPoint, onChoose }) {
+  const classes = ["cell", ...marks(cell), isDimmed && "dimmed", onChoose && "choosable"].filter(Boolean).join(" ");
   return html`
     <button
       type="button" class=${classes} data-number=${cell.number} tabIndex=${isRoving ? 0 : -1}
-      aria-label=${roundWords(cell, total, noun)}
-      onMouseEnter=${() => onPoint(cell.number)} onFocus=${() => onPoint(cell.number)} onClick=${() => onPoint(cell.number)}
+      aria-label=${roundWords(cell, total, noun)} aria-current=${isCurrent ? "step" : undefined}
+      onMouseEnter=${() => onPoint(cell.number)} onFocus=${() => onPoint(cell.number)} onClick=${() => (onPoint(cell.number), onChoose?.(cell.number))}
     ><span class="face">${cell.kind?.letter ?? "·"}</span></button>
   `;
 }

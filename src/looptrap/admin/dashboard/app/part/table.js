@@ -10,6 +10,7 @@ import { counted } from "../number.js";
  * @property {boolean} [isNumber] to be set to the right
  * @property {boolean} [isWide] takes what room is left
  * @property {boolean} [isName] a name of any length, cut where it is long
+ * @property {boolean} [isAction] buttons, which need no title on a phone
  * @property {(row: any) => number | string} [value] by which its rows are sorted; only of complete lists
  */
 
@@ -74,7 +75,7 @@ export function More({ shown, noun, hasMore, isBusy, onMore }) {
 }
 
 function kindOf(column) {
-  return [column.isNumber && "number", column.isWide && "wide", column.isName && "name"].filter(Boolean).join(" ") || undefined;
+  return [column.isNumber && "number", column.isWide && "wide", column.isName && "name", column.isAction && "action"].filter(Boolean).join(" ") || undefined;
 }
 
 function sorted(rows, columns, { title, isUp }) {

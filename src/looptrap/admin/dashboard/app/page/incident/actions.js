@@ -1,14 +1,16 @@
 // What can be done about an incident; each says what follows from it before it is done.
 
+import { act } from "../../act.js";
 import { change } from "../../api.js";
 import { html, useState } from "../../html.js";
 import { counted } from "../../number.js";
 import { useObserved } from "../../observed.js";
+import { Button } from "../../part/button.js";
 import { Confirm, Field } from "../../part/dialog.js";
+import { KillSwitch, targetsOf } from "../../part/kill_switch.js";
 import { say } from "../../part/toast.js";
 import { status, whyReadOnly } from "../../status.js";
 import { span } from "../../time.js";
-import { KillSwitch } from "./kill_switch.js";
 
 const EXTENSIONS = [300, 1_800, 3_600, 21_600, 86_400];
 
@@ -16,11 +18,7 @@ export function Actions({ incident, onChange }) {
   const [open, setOpen] = useState("");
   const reason = whyReadOnly(useObserved(status));
   const path = `incidents/${encodeURIComponent(incident.id)}`;
-  const done = async (request, words) => {
-    const answer = await request;
-    say(typeof words === "function" ? words(answer) : words);
-    await onChange();
-  };
+  const done = (request, words) => act(request, words, onChange);
   const press = (request, words) => done(request, words).catch((error) => say(error.message, "bad"));
   const label = (value, words) => press(change("PUT", `${path}/label`, { label: value }), words);
   const shared = { incident, done, onClose: () => setOpen("") };
@@ -40,13 +38,8 @@ export function Actions({ incident, onChange }) {
     </div>
     ${open === "release" && html`<${Release} ...${shared} />`}
     ${open === "extend" && html`<${Extend} ...${shared} />`}
-    ${open === "kill" && html`<${KillSwitch} ...${shared} />`}
+    ${open === "kill" && html`<${KillSwitch} targets=${targetsOf(incident)} ...${shared} />`}
   `;
-}
-
-/** Why it cannot be pressed is its title; empty where it can. */
-function Button({ onClick, children, why, kind = "" }) {
-  return html`<button type="button" class="button ${kind}" disabled=${Boolean(why)} title=${why} onClick=${onClick}>${children}</button>`;
 }
 
 function Release({ incident, done, onClose }) {

@@ -56,8 +56,8 @@ function Item({ incident }) {
       <p class="facts quiet">
         <span>${incident.caller}</span>
         <span>${incident.model}</span>
-        <span>${counted(incident.refused, "call")} refused</span>
-        <span>${incident.saved_usd === null && !incident.refused ? "" : `${dollars(incident.saved_usd)} saved`}</span>
+        <span>${incident.refused ? `${counted(incident.refused, "call")} refused` : counted(incident.hits, "hit")}</span>
+        ${incident.refused > 0 && html`<span>${dollars(incident.saved_usd)} saved</span>`}
         <span><${Moment} at=${incident.last} /></span>
       </p>
     </li>

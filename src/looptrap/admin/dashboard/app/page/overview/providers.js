@@ -40,8 +40,8 @@ function Provider({ provider }) {
         ${provider.p95_first_byte_seconds !== null && html`<span title="95 of 100 answers begin within this time">first byte ${latency(provider.p95_first_byte_seconds)} (p95)</span>`}
       </p>
       ${away.map((one) => html`
-        <p class="breaker" key=${one.circuit}>
-          ${one.state === "open" ? "Circuit open" : "Circuit half open: one call tries it"}${one.model ? ` for ${one.model}` : ""}${one.reason ? `: ${one.reason}` : ""}.
+        <p class="breaker" key=${`${one.circuit} ${one.credential}`}>
+          ${one.state === "open" ? "Circuit open" : "Circuit half open: one call tries it"}${one.credential ? ` for ${one.credential}` : ""}${one.reason ? `: ${one.reason}` : ""}.
           ${one.until && html` Next try <${Moment} at=${one.until} />.`}
         </p>
       `)}
@@ -50,8 +50,8 @@ function Provider({ provider }) {
 }
 
 function Health({ provider, away }) {
-  if (away.some((one) => one.state === "open")) return html`<${Badge} tone="refused">not asked<//>`;
-  if (away.length) return html`<${Badge} tone="warned">being tried<//>`;
+  if (away.some((one) => one.state === "open" && !one.credential)) return html`<${Badge} tone="refused">not asked<//>`;
+  if (away.length) return html`<${Badge} tone="warned">${away.every((one) => one.credential) ? "limited for some" : "being tried"}<//>`;
   if (!provider.calls) return html`<${Badge}>not used yet<//>`;
   if (provider.failures > provider.calls / 20) return html`<${Badge} tone="warned">failing<//>`;
   return html`<${Badge} tone="good">answering<//>`;

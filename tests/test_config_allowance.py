@@ -2,10 +2,10 @@
 
 import pytest
 
-from looptrap.cli.allowance import PERIODS as WORDS
-from looptrap.cli.allowance import of_budget, of_rate
 from looptrap.cli.banner import banner
 from looptrap.config import load
+from looptrap.config.allowance import PERIODS as WORDS
+from looptrap.config.allowance import of_budget, of_rate
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.budget import PERIODS, Budget
 from looptrap.policy.policy import Selector

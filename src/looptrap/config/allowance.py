@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from looptrap.cli.sentence import selected
+from looptrap.config.sentence import selected
 from looptrap.money.dollar import in_words, nano
 from looptrap.money.whose import kept_apart
 from looptrap.policy.action import Action

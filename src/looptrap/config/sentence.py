@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from looptrap.config import Config
-from looptrap.config.gateway import RouteSettings
+from looptrap.config.provider import RouteSettings
+from looptrap.config.setting import Config
 from looptrap.detect.window import WindowKind
 from looptrap.incident.setting import DAY, ChannelSettings
 from looptrap.policy.action import Action

@@ -1,0 +1,87 @@
+// Letters: each an event on its way through one channel.
+
+import { act } from "../../act.js";
+import { change } from "../../api.js";
+import { html, useMemo, useState } from "../../html.js";
+import { useHeard } from "../../live.js";
+import { useThrottled } from "../../loaded.js";
+import { count, counted } from "../../number.js";
+import { useObserved } from "../../observed.js";
+import { linkTo } from "../../pages.js";
+import { usePaged } from "../../paged.js";
+import { Badge } from "../../part/badge.js";
+import { Button } from "../../part/button.js";
+import { Confirm } from "../../part/dialog.js";
+import { Moment } from "../../part/moment.js";
+import { Segments } from "../../part/segments.js";
+import { Empty, Loaded } from "../../part/state.js";
+import { More, Table } from "../../part/table.js";
+import { status, whyReadOnly } from "../../status.js";
+
+const STATES = [
+  { name: "all", title: "All" },
+  { name: "pending", title: "On their way" },
+  { name: "dead", title: "Given up" },
+  { name: "delivered", title: "Delivered" },
+];
+const NONE = { all: "Nothing has been sent.", pending: "Nothing is on its way.", dead: "Nothing was given up.", delivered: "Nothing has been delivered." };
+const REFRESH_MS = 5_000;
+
+export function Letters({ query, onChange }) {
+  const state = query.state in NONE ? query.state : "all";
+  const list = usePaged("alerts/letters", { state }, "letters");
+  // Whoever has gone on to older letters is not brought back to the first ones.
+  const freshen = useThrottled(() => list.value?.length <= 50 && list.reload(), REFRESH_MS);
+  for (const event of ["stats", "polled"]) useHeard(event, freshen);
+  const [asking, setAsking] = useState(null);
+  const reason = whyReadOnly(useObserved(status));
+  const columns = useMemo(() => columnsOf(reason, setAsking), [reason]);
+  const changed = () => Promise.all([list.reload(), onChange()]);
+  const hasDead = list.value?.some((one) => one.state === "dead");
+  const resend = () => act(change("POST", "alerts/resend", asking.event ? { event: asking.event, channel: asking.channel } : { state: "dead" }), ({ resent }) => `${counted(resent, "letter")} tried anew.`, changed);
+  return html`
+    <section class="card flush" aria-labelledby="letters">
+      <div class="card-head">
+        <h2 id="letters">Letters <span class="quiet">an event on its way through a channel</span></h2>
+        <span class="row">
+          <${Segments} label="Which letters" choices=${STATES} current=${state} to=${(name) => linkTo("alerts", { state: name })} />
+          <${Button} why=${reason || (hasDead ? "" : "Nothing was given up.")} onClick=${() => setAsking({})}>Resend all …<//>
+        </span>
+      </div>
+      <${Loaded} of=${list} lines=${8} what="The letters">
+        ${(letters) => (letters.length
+          ? html`
+            <${Table} caption="Letters, the newest first" columns=${columns} rows=${letters} keyOf=${(one) => `${one.event} ${one.channel}`} />
+            <${More} shown=${letters.length} noun="letter" hasMore=${Boolean(list.next)} isBusy=${list.isGoingOn} onMore=${list.goOn} />
+          `
+          : html`<${Empty} isCalm title=${NONE[state]} />`)}
+      <//>
+    </section>
+    ${asking && html`
+      <${Confirm}
+        title=${asking.event ? `Send it again through ${asking.channel}` : "Send again all that was given up"} verb="Resend" onConfirm=${resend} onClose=${() => setAsking(null)}
+        consequences=${asking.event ? `“${asking.title}” is tried anew, with the time it happened.` : "Every letter that was given up is tried anew, on every channel, with the time it happened: people may get many messages about what is long over."}
+      />
+    `}
+  `;
+}
+
+function columnsOf(reason, onResend) {
+  return [
+    { title: "What", isWide: true, render: (one) => html`${one.incident ? html`<a class="row-link" href=${linkTo("incident", {}, { id: one.incident })}>${one.title}</a>` : html`<span class="row-link">${one.title}</span>`}<span class="under quiet">${one.name}</span>` },
+    { title: "Channel", render: (one) => one.channel },
+    { title: "State", render: (one) => html`<${State} letter=${one} />` },
+    { title: "Happened", isNumber: true, render: (one) => html`<${Moment} at=${one.time} />` },
+    { title: "Tries", isNumber: true, render: (one) => count(one.attempts) },
+    { title: "Again", isAction: true, render: (one) => one.state === "dead" && html`<${Button} kind="small" why=${reason} about=${one.title} onClick=${() => onResend(one)}>Resend …<//>` },
+  ];
+}
+
+function State({ letter }) {
+  const [tone, word] = { pending: ["warned", "on its way"], dead: ["refused", "given up"], delivered: ["good", "delivered"] }[letter.state] ?? ["plain", letter.state];
+  return html`
+    <span class="letter-state"><${Badge} tone=${tone}>${word}<//>
+      ${letter.due && html` <span class="quiet">next try <${Moment} at=${letter.due} /></span>`}
+      ${letter.error && html`<span class="letter-error quiet">${letter.error}</span>`}</span>
+  `;
+}

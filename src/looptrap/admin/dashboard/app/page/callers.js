@@ -1,0 +1,105 @@
+// Callers and sessions: who loops most, what it costs, how fast it burns, and what budgets are left.
+
+import { html, useMemo, useState } from "../html.js";
+import { useHeard } from "../live.js";
+import { useLoaded, useThrottled } from "../loaded.js";
+import { useObserved } from "../observed.js";
+import { linkTo } from "../pages.js";
+import { Segments } from "../part/segments.js";
+import { Empty, Loaded } from "../part/state.js";
+import { useSince } from "../range.js";
+import { refine } from "../router.js";
+import { status } from "../status.js";
+import { brief, iso, now } from "../time.js";
+import { Budgets } from "./callers/budgets.js";
+import { Course } from "./callers/course.js";
+import { Shares } from "./callers/shares.js";
+
+const RANGES = [
+  { name: "1h", title: "1 h", words: "last hour", seconds: 3_600, step: 60 },
+  { name: "24h", title: "24 h", words: "last 24 hours", seconds: 86_400, step: 1_800 },
+  { name: "7d", title: "7 d", words: "last 7 days", seconds: 604_800, step: 10_800 },
+];
+const STEPS = [60, 300, 900, 3_600, 10_800, 43_200, 86_400, 604_800];
+const BY = [
+  { name: "caller", title: "Callers" },
+  { name: "project", title: "Projects" },
+  { name: "session", title: "Sessions" },
+  { name: "model", title: "Models" },
+];
+const VIEWS = [...BY, { name: "budgets", title: "Budgets" }];
+const ORDERS = { cost: "what they cost", refused: "refused calls", calls: "calls", tokens: "tokens", burn: "tokens a minute now" };
+const PAGES = [25, 100, 500];
+const REFRESH_MS = 5_000;
+
+export default function Callers({ query }) {
+  const range = useRange(query);
+  const keep = (changed) => linkTo("callers", { ...query, name: "", ...changed });
+  const isOfBudgets = query.by === "budgets";
+  return html`
+    <div class="page-head">
+      <h1 tabIndex="-1">Callers and sessions</h1>
+      ${!isOfBudgets && html`<${Segments} label="Range of time" choices=${RANGES} current=${range.name} to=${(name) => keep({ range: name, since: "" })} />`}
+    </div>
+    <div class="toolbar">
+      <${Segments} label="Whose" choices=${VIEWS} current=${isOfBudgets ? "budgets" : byOf(query)} to=${(name) => keep({ by: name })} />
+      ${!isOfBudgets && html`<${Order} query=${query} />`}
+    </div>
+    ${isOfBudgets ? html`<${Budgets} />` : html`<${Spending} query=${query} range=${range} />`}
+  `;
+}
+
+function Order({ query }) {
+  return html`
+    <label class="inline-field"><span>Most</span>
+      <select value=${orderOf(query)} onChange=${(event) => refine({ order: event.currentTarget.value })}>
+        ${Object.entries(ORDERS).map(([name, words]) => html`<option key=${name} value=${name}>${words}</option>`)}
+      </select>
+    </label>
+    ${query.since && html`<button type="button" class="chip" onClick=${() => refine({ since: "" })}>since ${brief(query.since)} <span aria-hidden="true">×</span><span class="unseen">remove</span></button>`}
+  `;
+}
+
+function Spending({ query, range }) {
+  const by = byOf(query);
+  const order = orderOf(query);
+  const since = useSince(range);
+  const [limit, setLimit] = useState(PAGES[0]);
+  const spending = useLoaded("spending", { by, order, limit, since: iso(since), step: range.step });
+  const freshen = useThrottled(spending.reload, REFRESH_MS);
+  for (const event of ["stats", "polled", "incident"]) useHeard(event, freshen);
+  const goOn = () => setLimit(PAGES[PAGES.indexOf(limit) + 1]);
+  return html`
+    <${Loaded} of=${spending} lines=${10} what="The spending">
+      ${(told) => (told.rows.length === 0
+        ? html`<${None} range=${range} />`
+        : html`
+          <${Course} told=${told} by=${by} order=${order} name=${query.name} since=${since} range=${range} />
+          <${Shares} rows=${told.rows} by=${by} query=${query} since=${iso(since)} hasMore=${told.rows.length === limit && limit < PAGES.at(-1)} onMore=${goOn} onChange=${spending.reload} />
+        `)}
+    <//>
+  `;
+}
+
+function byOf({ by }) {
+  return BY.some((one) => one.name === by) ? by : BY[0].name;
+}
+
+function orderOf({ order }) {
+  return order in ORDERS ? order : "cost";
+}
+
+function None({ range }) {
+  const listen = useObserved(status)?.listen;
+  return html`<${Empty} isCalm title=${`Nobody called in the ${range.words}.`}>${listen ? html`Calls come in at <code>${listen}</code>.` : ""}<//>`;
+}
+
+/** The range that the address names: one of those offered, or what began at a time. */
+function useRange({ range, since }) {
+  return useMemo(() => {
+    const begun = since && (now() - Date.parse(since)) / 1000;
+    if (!(begun > 0)) return RANGES.find((one) => one.name === range) ?? RANGES[1];
+    const step = STEPS.find((one) => begun / one <= 80) ?? STEPS.at(-1);
+    return { name: "", words: `time since ${brief(since)}`, seconds: Math.ceil(begun / step) * step, step };
+  }, [range, since]);
+}

@@ -1,0 +1,106 @@
+// Budgets: what is used of them, the most used first, against the stages at which something is done.
+
+import { act } from "../../act.js";
+import { change } from "../../api.js";
+import { html, useId, useState } from "../../html.js";
+import { useHeard } from "../../live.js";
+import { useLoaded, useThrottled } from "../../loaded.js";
+import { dollars, tokens } from "../../number.js";
+import { useObserved } from "../../observed.js";
+import { linkTo } from "../../pages.js";
+import { Badge } from "../../part/badge.js";
+import { Button } from "../../part/button.js";
+import { Confirm } from "../../part/dialog.js";
+import { Ladder } from "../../part/ladder.js";
+import { Moment } from "../../part/moment.js";
+import { Empty, Loaded } from "../../part/state.js";
+import { status, whyReadOnly } from "../../status.js";
+import { unnamed } from "../../wording.js";
+
+const SHOWN = 8;
+const REFRESH_MS = 5_000;
+const LINKED = ["caller", "project", "session", "model"];
+
+export function Budgets() {
+  const budgets = useLoaded("budgets");
+  const freshen = useThrottled(budgets.reload, REFRESH_MS);
+  for (const event of ["stats", "polled", "change"]) useHeard(event, freshen);
+  return html`
+    <${Loaded} of=${budgets} lines=${8} what="The budgets">
+      ${(value) => html`
+        ${value.budgets.length === 0 && html`<${Empty} title="No budget is set.">A limit on what a session, caller or project may cost is set under <code>[[budgets]]</code> in the configuration file.<//>`}
+        <div class="budgets">${value.budgets.map((one) => html`<${Budget} key=${one.name + one.unit} budget=${one} onChange=${budgets.reload} />`)}</div>
+        <${Rates} rates=${value.rates ?? []} />
+      `}
+    <//>
+  `;
+}
+
+function Budget({ budget, onChange }) {
+  const [isOpen, setOpen] = useState(false);
+  const { accounts } = budget;
+  const shown = isOpen ? accounts : accounts.slice(0, SHOWN);
+  const name = useId();
+  return html`
+    <section class="card" aria-labelledby=${name}>
+      <div class="row between">
+        <h2 id=${name}>${budget.name}</h2>
+        ${budget.mode === "shadow" && html`<${Badge} tone="shadow">shadow: reported only<//>`}
+      </div>
+      <p class="quiet">${unnamed(budget.words, budget.name)}.</p>
+      ${accounts.length === 0 && html`<p class="quiet">Nothing is used of it.</p>`}
+      <ul class="accounts">${shown.map((one) => html`<${Account} key=${one.fingerprint} account=${one} budget=${budget} onChange=${onChange} />`)}</ul>
+      ${accounts.length > SHOWN && html`<button type="button" class="button small" onClick=${() => setOpen(!isOpen)}>${isOpen ? "Show fewer" : `Show ${accounts.length - SHOWN} more`}</button>`}
+    </section>
+  `;
+}
+
+function Account({ account, budget, onChange }) {
+  const [isAsking, setAsking] = useState(false);
+  const reason = whyReadOnly(useObserved(status));
+  const whose = Object.entries(account.by);
+  const reset = () => act(change("POST", "release", { fingerprint: account.fingerprint }), "Reset: what was used of it counts no more.", onChange);
+  return html`
+    <li>
+      <div class="row between">
+        <span>${whose.map(([name, value], index) => html`${index ? " · " : ""}<${Whose} key=${name} name=${name} value=${value} />`)}</span>
+        <${Button} kind="small" why=${reason} about=${`${budget.name} of ${whose.map(([, value]) => value).join(", ")}`} onClick=${() => setAsking(true)}>Reset …<//>
+      </div>
+      <${Ladder} value=${account.percent} thresholds=${budget.thresholds} action=${account.is_exceeded ? "block" : reached(budget.thresholds, account.percent)} unit=" %" isNamed=${false} />
+      <p class="facts quiet">
+        <span>${amount(budget, account.used)} of ${amount(budget, account.limit)} used, ${account.percent} %</span>
+        <span>${account.resets ? html`begins anew <${Moment} at=${account.resets} />` : "never begins anew"}</span>
+      </p>
+      ${isAsking && html`
+        <${Confirm}
+          title=${`Reset ${budget.name}`} verb="Reset" onConfirm=${reset} onClose=${() => setAsking(false)}
+          consequences=${`${whose.map(([name, value]) => `${name} ${value}`).join(", ")} may use the whole ${amount(budget, account.limit)} again, at once and on all instances. What was spent stays in the statistics.`}
+        />
+      `}
+    </li>
+  `;
+}
+
+function Whose({ name, value }) {
+  return html`<span class="quiet">${name} </span>${LINKED.includes(name) ? html`<a href=${linkTo("callers", { by: name, name: value })}>${value}</a>` : value}`;
+}
+
+function Rates({ rates }) {
+  if (!rates.length) return null;
+  return html`
+    <section class="card" aria-labelledby="rates">
+      <h2 id="rates">Rates <span class="quiet">how fast calls may come</span></h2>
+      <ul>${rates.map((one) => html`<li key=${one.policy + one.name}><strong>${one.name}</strong> <span class="quiet">of ${one.policy}</span> ${unnamed(one.words, one.name)}</li>`)}</ul>
+    </section>
+  `;
+}
+
+function amount({ unit }, value) {
+  return unit === "tokens" ? tokens(value) : dollars(value);
+}
+
+/** The severest action whose stage is reached. */
+function reached(thresholds, percent) {
+  const passed = Object.entries(thresholds).filter(([, at]) => percent >= at);
+  return passed.sort((one, other) => other[1] - one[1])[0]?.[0] ?? "allow";
+}

@@ -1,0 +1,72 @@
+// What is being refused at this moment, and until when.
+
+import { act } from "../../act.js";
+import { change } from "../../api.js";
+import { html, useMemo, useState } from "../../html.js";
+import { useHeard } from "../../live.js";
+import { useLoaded, useThrottled } from "../../loaded.js";
+import { counted } from "../../number.js";
+import { useObserved } from "../../observed.js";
+import { linkTo } from "../../pages.js";
+import { Button } from "../../part/button.js";
+import { Confirm } from "../../part/dialog.js";
+import { Moment } from "../../part/moment.js";
+import { Empty, Loaded } from "../../part/state.js";
+import { Table } from "../../part/table.js";
+import { status, whyReadOnly } from "../../status.js";
+
+const REFRESH_MS = 5_000;
+
+export function Cooldowns() {
+  const cooldowns = useLoaded("cooldowns");
+  const freshen = useThrottled(cooldowns.reload, REFRESH_MS);
+  for (const event of ["incident", "change", "stats", "polled"]) useHeard(event, freshen);
+  const [asking, setAsking] = useState(null);
+  const reason = whyReadOnly(useObserved(status));
+  const columns = useMemo(() => columnsOf(reason, setAsking), [reason]);
+  const release = () => act(change("POST", "release", { incident: asking.incident }), ({ released }) => (released ? "Released: the next such call passes." : "It was not being refused any more."), cooldowns.reload);
+  return html`
+    <section class="card flush" aria-labelledby="cooldowns">
+      <div class="card-head"><h2 id="cooldowns">Cooldowns <span class="quiet">what is refused at this moment</span></h2></div>
+      <${Loaded} of=${cooldowns} lines=${3} what="The cooldowns">
+        ${(value) => (value.cooldowns.length
+          ? html`<${Table} caption="Cooldowns" columns=${columns} rows=${byIncident(value.cooldowns)} keyOf=${(one) => one.incident} />`
+          : html`<${Empty} isCalm title="Nothing is being refused." />`)}
+      <//>
+    </section>
+    ${asking && html`
+      <${Confirm} title="Let these calls pass again" verb="Release" onConfirm=${release} onClose=${() => setAsking(null)}
+        consequences="The next call of this kind reaches the provider and is paid for. Counting begins anew on all instances; a loop that goes on is refused again at its threshold." />
+    `}
+  `;
+}
+
+/** What is refused of one incident goes together: it is released together, and ends with the last of it. */
+function byIncident(cooldowns) {
+  const found = new Map();
+  for (const one of cooldowns) {
+    const before = found.get(one.incident);
+    found.set(one.incident, { ...(before ?? one), number: (before?.number ?? 0) + 1 });
+  }
+  return [...found.values()];
+}
+
+function columnsOf(reason, onRelease) {
+  return [
+    {
+      title: "What",
+      isWide: true,
+      render: (one) => html`
+        <a class="row-link" href=${linkTo("incident", {}, { id: one.incident })}>${what(one)}</a>
+        <span class="under quiet" title=${`${one.caller} · ${one.rule}`}>${one.caller} · ${one.rule} · ${counted(one.number, "fingerprint")}</span>
+      `,
+    },
+    { title: "Ends", render: (one) => html`<${Moment} at=${one.until} />` },
+    { title: "Release", isAction: true, render: (one) => html`<${Button} kind="small" why=${reason} about=${what(one)} onClick=${() => onRelease(one)}>Release …<//>` },
+  ];
+}
+
+/** Of what the client was told, what it did; the rest is advice. */
+function what({ message, rule }) {
+  return message.replace(/^Blocked: /, "").split(". Refused for ")[0] || rule;
+}

@@ -1,0 +1,32 @@
+// Gateway keys: their names, never the keys.
+
+import { html } from "../../html.js";
+import { useHeard } from "../../live.js";
+import { useLoaded } from "../../loaded.js";
+import { linkTo } from "../../pages.js";
+import { Badge } from "../../part/badge.js";
+import { Moment } from "../../part/moment.js";
+import { Loaded } from "../../part/state.js";
+
+export function Keys() {
+  const keys = useLoaded("keys");
+  useHeard("change", keys.reload);
+  return html`
+    <section class="card" aria-labelledby="keys">
+      <h2 id="keys">Gateway keys</h2>
+      <${Loaded} of=${keys} lines=${3} what="The keys">
+        ${(value) => html`
+          <p class="quiet">${value.requires_keys ? "Every call needs one." : "Calls need none."} They are made with <code>looptrap keys add</code>.</p>
+          <ul class="choices">
+            ${value.keys.map((one) => html`
+              <li key=${one.name}>
+                <span><a href=${linkTo("callers", { by: "caller", name: `key:${one.name}` })}>${one.name}</a> <span class="quiet">${one.project}</span></span>
+                ${one.revoked ? html`<${Badge} tone="refused">revoked<//>` : html`<span class="quiet">made <${Moment} at=${one.created} /></span>`}
+              </li>
+            `)}
+          </ul>
+        `}
+      <//>
+    </section>
+  `;
+}

@@ -1,0 +1,19 @@
+// What became of it, in words. Pure.
+
+const DOES = { warn: "Warned", throttle: "Slowed down", nudge: "Nudged", stop: "Ended", block: "Refused" };
+
+/** Whether a call is answered here rather than by the provider. */
+export function isRefused({ action }) {
+  return action === "stop" || action === "block";
+}
+
+/** "Refused at step 7 of 16, by no-progress." */
+export function verdictWords({ verdict, at, steps }) {
+  if (at === null) return `Nothing would be done in ${steps.length === 1 ? "this step" : `these ${steps.length} steps`}.`;
+  return `${DOES[verdict.action]} at step ${at + 1} of ${steps.length}, by ${verdict.rule}.`;
+}
+
+/** The step from which calls are refused; undefined where none is. */
+export function firstRefused(steps) {
+  return steps.find((step) => isRefused(step.verdict))?.index;
+}

@@ -1,0 +1,136 @@
+"""Providers for operators: whether they answer, how soon, and which are left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, TypedDict
+
+from aiohttp import web
+
+from looptrap.admin.answer import answer
+from looptrap.admin.history import NOTHING, Iso, moment, parameters
+from looptrap.gateway.app import App
+from looptrap.gateway.provider import Provider
+from looptrap.guard.tally import FIRST_BYTE_BOUNDS, Kind, Tally
+from looptrap.retry.breaker import State
+from looptrap.retry.breakers import Key
+
+PATH = "/api/v1/providers"
+
+SHARE = 0.95
+"""Of answers: so many begin within the time that is told."""
+
+LIMITED = 429
+
+
+class BreakerShown(TypedDict):
+    """One circuit: all calls to a place, or those with one credential."""
+
+    circuit: str
+    credential: str | None
+    state: Literal["closed", "open", "half_open"]
+    until: Iso | None
+    reason: str | None
+
+
+class ProviderShown(TypedDict):
+    """How one provider has fared since the gateway began."""
+
+    name: str
+    base_url: str
+    calls: int
+    failures: int
+    p95_first_byte_seconds: float | None
+    first_bytes: list[int]
+    breakers: list[BreakerShown]
+
+
+class Providers(TypedDict):
+    """All providers that calls may go to, and the bounds of their times."""
+
+    providers: list[ProviderShown]
+    first_byte_bounds: list[float]
+
+
+class ProviderApi:
+    """Answers at `/api/v1/providers`."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    def routes(self) -> list[web.RouteDef]:
+        """Return what is answered, and how."""
+        return [web.get(PATH, self._list)]
+
+    async def _list(self, request: web.Request) -> web.Response:
+        parameters(request, NOTHING)
+        return answer(providers_of(self._app))
+
+
+def providers_of(app: App) -> Providers:
+    """Return how all providers fare that calls may go to."""
+    by_name: dict[str, list[Provider]] = {}
+    for one in app.gateway.runtime.routes.providers:
+        by_name.setdefault(one.name, []).append(one)
+    return {
+        "providers": [_provider(app, name, places) for name, places in by_name.items()],
+        "first_byte_bounds": list(FIRST_BYTE_BOUNDS),
+    }
+
+
+def quantile(counts: Sequence[int], share: float = SHARE) -> float | None:
+    """Return about the time within which so many of the first bytes came; None of none."""
+    rank, so_far, low = share * sum(counts), 0, 0.0
+    for bound, number in zip(FIRST_BYTE_BOUNDS, counts, strict=False):
+        if number and so_far + number >= rank:
+            return round(low + (bound - low) * (rank - so_far) / number, 3)
+        so_far, low = so_far + number, bound
+    return low if rank else None
+
+
+def _provider(app: App, name: str, places: Sequence[Provider]) -> ProviderShown:
+    statuses = _statuses(app.tally, name)
+    histogram = app.tally.first_bytes.get(name)
+    counts = list(histogram.counts) if histogram is not None else []
+    return {
+        "name": name,
+        "base_url": places[0].base_url,
+        "calls": sum(number for _, number in statuses),
+        "failures": sum(number for status, number in statuses if is_failure(status)),
+        "p95_first_byte_seconds": quantile(counts),
+        "first_bytes": counts,
+        "breakers": _breakers(app, {one.circuit for one in places}),
+    }
+
+
+def is_failure(status: int) -> bool:
+    """Say whether a provider did not do what it is there for: no answer, a limit, a fault."""
+    return status in (0, LIMITED) or status >= 500
+
+
+def _statuses(tally: Tally, provider: str) -> list[tuple[int, int]]:
+    kinds = [(Kind(*key), number) for key, (number,) in list(tally.requests.items())]
+    return [
+        (kind.status, number)
+        for kind, number in kinds
+        if kind.provider == provider and kind.status >= 0
+    ]
+
+
+def _breakers(app: App, circuits: Iterable[str]) -> list[BreakerShown]:
+    """Return the circuits of these places; those of credentials only where they are not closed."""
+    states: dict[Key, State] = dict.fromkeys(map(Key, sorted(circuits)), "closed")
+    states |= {key: state for key, state in app.attempts.states() if Key(key.provider) in states}
+    return [_breaker(app, key, state) for key, state in states.items()]
+
+
+def _breaker(app: App, key: Key, state: State) -> BreakerShown:
+    is_open = state == "open"
+    reason = "failures in a row" if key.credential is None else "limited, or its key refused"
+    return {
+        "circuit": key.provider,
+        "credential": key.credential,
+        "state": state,
+        "until": moment(app.gateway.clock() + app.attempts.left(key)) if is_open else None,
+        "reason": None if state == "closed" else reason,
+    }

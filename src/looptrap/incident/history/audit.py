@@ -1,0 +1,125 @@
+"""The audit: who changed what while the gateway ran, and what it was before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from sqlite3 import Connection
+from typing import Any
+
+import msgspec
+
+from looptrap.incident.history.database import Database
+from looptrap.incident.history.page import Page
+from looptrap.incident.history.part import whole
+
+MOST = 100_000
+"""Entries that are kept."""
+
+LONGEST = 20_000
+"""Bytes of what something was, or is: of more, only how much it is."""
+
+LATEST = 1 << 62
+"""A number that no entry has."""
+
+_COLUMNS = "number, time, by, source, what, target, before, after"
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """One change that somebody made."""
+
+    number: int
+    time: float
+    by: str
+    source: str
+    """The address it came from."""
+    what: str
+    """`project.put`, `release`, …"""
+    target: str
+    before: Any = None
+    after: Any = None
+
+
+class Audit:
+    """Keeps what was changed. Waits for the disk: ask it from a thread."""
+
+    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
+        self._database = database
+        self._clock = clock
+
+    def add(
+        self,
+        what: str,
+        target: str,
+        *,
+        by: str,
+        source: str,
+        before: Any = None,
+        after: Any = None,
+    ) -> None:
+        """Keep a change."""
+        row = (self._clock(), by, source, what, whole(target), _plain(before), _plain(after))
+        with self._database.write() as connection:
+            connection.execute(
+                "INSERT INTO audit (time, by, source, what, target, before, after)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                row,
+            )
+
+    def entries(self, limit: int = 50, cursor: str | None = None) -> Page[Entry]:
+        """Return changes, the latest first; raise ValueError for a cursor that is none."""
+        before = min(int(cursor), LATEST) if cursor is not None else LATEST
+        with self._database.read() as connection:
+            rows = connection.execute(
+                f"SELECT {_COLUMNS} FROM audit WHERE number < ? ORDER BY number DESC LIMIT ?",
+                (before, limit + 1),
+            ).fetchall()
+        found = [_entry(*row) for row in rows[:limit]]
+        return Page(found, str(rows[limit - 1][0]) if len(rows) > limit else None)
+
+    def since(self, number: int, limit: int = 100) -> list[Entry]:
+        """Return the changes after that number, in their order."""
+        with self._database.read() as connection:
+            rows = connection.execute(
+                f"SELECT {_COLUMNS} FROM audit WHERE number > ? ORDER BY number LIMIT ?",
+                (number, limit),
+            ).fetchall()
+        return [_entry(*row) for row in rows]
+
+    def last(self) -> int:
+        """Return the number of the latest change."""
+        with self._database.read() as connection:
+            (number,) = connection.execute("SELECT max(number) FROM audit").fetchone()
+        return int(number or 0)
+
+
+def drop(connection: Connection, before: float, most: int) -> int:
+    """Drop some of what is older, and of very many the oldest; return how many went."""
+    (first, last) = connection.execute("SELECT min(number), max(number) FROM audit").fetchone()
+    if first is None:
+        return 0
+    surplus = min(max(last - first + 1 - MOST, 0), most)
+    return connection.execute(
+        "DELETE FROM audit WHERE number IN (SELECT number FROM"
+        " (SELECT number, time FROM audit ORDER BY number LIMIT ?) WHERE time < ? OR number < ?)",
+        (most, before, first + surplus),
+    ).rowcount
+
+
+def _entry(
+    number: int, time: float, by: str, source: str, what: str, target: str, before: Any, after: Any
+) -> Entry:
+    return Entry(
+        number=number, time=time, by=by, source=source, what=what, target=target,
+        before=_value(before), after=_value(after),
+    )  # fmt: skip
+
+
+def _plain(value: Any) -> bytes | None:
+    if value is None:
+        return None
+    text = msgspec.json.encode(whole(value))
+    return text if len(text) <= LONGEST else msgspec.json.encode({"left_out_bytes": len(text)})
+
+
+def _value(text: bytes | None) -> Any:
+    return None if text is None else msgspec.json.decode(text)

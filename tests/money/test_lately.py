@@ -1,0 +1,32 @@
+"""Accounts that were charged lately: bounded, the latest kept."""
+
+import pytest
+
+from looptrap.money.lately import Account, Lately
+from looptrap.store.model import Charge
+
+
+def account(name, limit=100):
+    return Account("b", "usd", (("caller", name),), limit, Charge(name.encode(), 0, limit, 0))
+
+
+def test_the_one_that_was_not_charged_for_longest_goes_first():
+    lately = Lately(most=2)
+    for name in ("a", "b", "a", "c"):
+        lately.note(account(name))
+    assert [*lately] == [b"a", b"c"]
+
+
+@pytest.mark.parametrize(
+    ("used", "wanted", "is_exceeded"),
+    [
+        pytest.param(99, 1, False, id="there is something left"),
+        pytest.param(100, 1, True, id="nothing is left"),
+        pytest.param(90, 20, True, id="less than was asked for"),
+        pytest.param(90, 10, False, id="just as much"),
+    ],
+)
+def test_it_is_exceeded_when_the_like_of_the_latest_call_is_refused(used, wanted, is_exceeded):
+    one = account("a")
+    one.wanted = wanted
+    assert one.is_exceeded(used) is is_exceeded
