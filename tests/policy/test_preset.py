@@ -55,6 +55,7 @@ def history(name, watch, **thresholds):
                         window=Window(60.0, WindowKind.ROLLING),
                         ladder=Ladder({Action.BLOCK: 6}),
                         cooldown=30.0,
+                        extend=True,
                     ),
                     history("no-progress", "repeat", warn=4, block=5),
                     history("cycle", "cycle", block=3),
