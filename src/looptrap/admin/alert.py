@@ -13,11 +13,10 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from looptrap.admin.answer import answer, error, mistakes, sent
+from looptrap.admin.answer import Api, answer, error, mistakes, sent
 from looptrap.admin.audit import record
 from looptrap.admin.history import CURSOR, LIMIT, MOST, ask, moment, parameters, wrong_cursor
 from looptrap.errors import ConfigError
-from looptrap.gateway.app import App
 from looptrap.incident.alert.channel import Channel
 from looptrap.incident.alert.failure import DeliveryError
 from looptrap.incident.alert.trial import test_event
@@ -60,11 +59,8 @@ RESENT: Table[dict[str, Any]] = Table(
 log = logging.getLogger("looptrap")
 
 
-class AlertApi:
+class AlertApi(Api):
     """Answers under `/api/v1/alerts`."""
-
-    def __init__(self, app: App) -> None:
-        self._app = app
 
     def routes(self) -> list[web.RouteDef]:
         """Return what is answered, and how."""

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import msgspec
 from aiohttp import web
 
 from looptrap.errors import ConfigError
+from looptrap.gateway.app import App
 
 JSON = "application/json"
 
 AWAY = "The store that instances share cannot be reached. Nothing has been changed."
+
+
+class Api(ABC):
+    """Answers operators of one gateway, under a path of its own."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    @abstractmethod
+    def routes(self) -> list[web.RouteDef]:
+        """Return what is answered, and how."""
 
 
 class BadRequest(web.HTTPError):

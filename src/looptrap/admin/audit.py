@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 
 from aiohttp import web
 
-from looptrap.admin.answer import answer
+from looptrap.admin.answer import Api, answer
 from looptrap.admin.history import CURSOR, LIMIT, ask, moment, parameters, wrong_cursor
 from looptrap.gateway.app import App
 from looptrap.incident.history.audit import Entry
@@ -48,11 +48,8 @@ class EntriesShown(TypedDict):
     next: str | None
 
 
-class AuditApi:
+class AuditApi(Api):
     """Answers at `/api/v1/audit`."""
-
-    def __init__(self, app: App) -> None:
-        self._app = app
 
     def routes(self) -> list[web.RouteDef]:
         """Return what is answered, and how."""

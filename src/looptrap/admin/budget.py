@@ -7,7 +7,7 @@ from typing import TypedDict
 
 from aiohttp import web
 
-from looptrap.admin.answer import answer
+from looptrap.admin.answer import Api, answer
 from looptrap.admin.history import NOTHING, Iso, moment, parameters
 from looptrap.config.allowance import of_budget, of_rate
 from looptrap.gateway.app import App
@@ -67,11 +67,8 @@ class Budgets(TypedDict):
     rates: list[RateShown]
 
 
-class BudgetApi:
+class BudgetApi(Api):
     """Answers at `/api/v1/budgets`."""
-
-    def __init__(self, app: App) -> None:
-        self._app = app
 
     def routes(self) -> list[web.RouteDef]:
         """Return what is answered, and how."""

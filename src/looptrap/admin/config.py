@@ -8,10 +8,9 @@ from typing import Any, TypedDict
 from aiohttp import web
 
 from looptrap.admin.alert import described
-from looptrap.admin.answer import answer
+from looptrap.admin.answer import Api, answer
 from looptrap.admin.history import NOTHING, parameters
 from looptrap.config import Config, allowance, sentence
-from looptrap.gateway.app import App
 from looptrap.schema.wording import inside
 
 PATH = "/api/v1/config"
@@ -49,11 +48,8 @@ class Effective(TypedDict):
     sentences: Sentences
 
 
-class ConfigApi:
+class ConfigApi(Api):
     """Answers at `/api/v1/config`."""
-
-    def __init__(self, app: App) -> None:
-        self._app = app
 
     def routes(self) -> list[web.RouteDef]:
         """Return what is answered, and how."""

@@ -7,11 +7,10 @@ from typing import Any, TypedDict
 
 from aiohttp import web
 
-from looptrap.admin.answer import answer, error, mistakes, sent
+from looptrap.admin.answer import Api, answer, error, mistakes, sent
 from looptrap.admin.audit import record
 from looptrap.admin.history import MOST, NOTHING, Iso, ask, moment, parameters
 from looptrap.errors import ConfigError
-from looptrap.gateway.app import App
 from looptrap.incident.model import Incident
 from looptrap.schema import Field, Number, Table, Text, read
 
@@ -62,11 +61,8 @@ class Extended(TypedDict):
     pending: bool
 
 
-class CooldownApi:
+class CooldownApi(Api):
     """Answers at `/api/v1/cooldowns`."""
-
-    def __init__(self, app: App) -> None:
-        self._app = app
 
     def routes(self) -> list[web.RouteDef]:
         """Return what is answered, and how."""

@@ -60,6 +60,10 @@ class Instant:
         return Moment().words()
 
 
+SINCE = Field(name="since", kind=Instant(), doc="from then on; without it, the last 24 hours")
+UNTIL = Field(name="until", kind=Instant(), doc="up to then; without it, now")
+
+
 class HistoryUnavailable(web.HTTPServiceUnavailable):
     """The history cannot be read or written; raised where it is asked, answered as it stands."""
 

@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 
 from aiohttp import web
 
-from looptrap.admin.answer import answer, error
+from looptrap.admin.answer import Api, answer, error
 from looptrap.admin.history import CURSOR, LIMIT, Instant, ask, parameters, wrong_cursor
 from looptrap.admin.incident_view import IncidentListed, IncidentShown, listed, shown
 from looptrap.gateway.app import App
@@ -66,11 +66,8 @@ class ChangesShown(TypedDict):
     last: int
 
 
-class IncidentApi:
+class IncidentApi(Api):
     """Answers under `/api/v1/incidents`."""
-
-    def __init__(self, app: App) -> None:
-        self._app = app
 
     def routes(self) -> list[web.RouteDef]:
         """Return what is answered, and how."""

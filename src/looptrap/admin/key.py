@@ -6,9 +6,8 @@ from typing import TypedDict
 
 from aiohttp import web
 
-from looptrap.admin.answer import answer
+from looptrap.admin.answer import Api, answer
 from looptrap.admin.history import NOTHING, Iso, moment, parameters
-from looptrap.gateway.app import App
 from looptrap.gateway.auth import projects_by_key
 
 PATH = "/api/v1/keys"
@@ -30,11 +29,8 @@ class Keys(TypedDict):
     requires_keys: bool
 
 
-class KeyApi:
+class KeyApi(Api):
     """Answers at `/api/v1/keys`."""
-
-    def __init__(self, app: App) -> None:
-        self._app = app
 
     def routes(self) -> list[web.RouteDef]:
         """Return what is answered, and how."""

@@ -6,22 +6,18 @@ from typing import Any
 
 from aiohttp import web
 
-from looptrap.admin.answer import answer, error, mistakes, sent
+from looptrap.admin.answer import Api, answer, error, mistakes, sent
 from looptrap.admin.audit import record
 from looptrap.config.claim import doubts_of
 from looptrap.errors import ConfigError
 from looptrap.gateway.agreement.kill import SetSwitch
-from looptrap.gateway.app import App
 from looptrap.policy.setting.policy import KILL_SWITCH
 
 PATH = "/api/v1/kill-switches"
 
 
-class KillSwitchApi:
+class KillSwitchApi(Api):
     """Answers under `/api/v1/kill-switches`."""
-
-    def __init__(self, app: App) -> None:
-        self._app = app
 
     def routes(self) -> list[web.RouteDef]:
         """Return what is answered, and how."""

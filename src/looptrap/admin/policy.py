@@ -6,11 +6,10 @@ from typing import TypedDict
 
 from aiohttp import web
 
-from looptrap.admin.answer import answer
+from looptrap.admin.answer import Api, answer
 from looptrap.admin.history import NOTHING, parameters
 from looptrap.config.allowance import of_rate
 from looptrap.config.sentence import of_rule, selected
-from looptrap.gateway.app import App
 from looptrap.policy.policy import Mode, Policy
 from looptrap.policy.rate import Rate
 from looptrap.policy.rule import SCOPES, Rule
@@ -58,11 +57,8 @@ class Policies(TypedDict):
     preset: str | None
 
 
-class PolicyApi:
+class PolicyApi(Api):
     """Answers at `/api/v1/policies`."""
-
-    def __init__(self, app: App) -> None:
-        self._app = app
 
     def routes(self) -> list[web.RouteDef]:
         """Return what is answered, and how."""

@@ -7,7 +7,7 @@ from typing import Literal, TypedDict
 
 from aiohttp import web
 
-from looptrap.admin.answer import answer
+from looptrap.admin.answer import Api, answer
 from looptrap.admin.history import NOTHING, Iso, moment, parameters
 from looptrap.gateway.app import App
 from looptrap.gateway.provider import Provider
@@ -52,11 +52,8 @@ class Providers(TypedDict):
     first_byte_bounds: list[float]
 
 
-class ProviderApi:
+class ProviderApi(Api):
     """Answers at `/api/v1/providers`."""
-
-    def __init__(self, app: App) -> None:
-        self._app = app
 
     def routes(self) -> list[web.RouteDef]:
         """Return what is answered, and how."""

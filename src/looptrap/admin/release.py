@@ -11,12 +11,11 @@ from functools import partial
 import msgspec
 from aiohttp import web
 
-from looptrap.admin.answer import answer, body_of, error
+from looptrap.admin.answer import Api, answer, body_of, error
 from looptrap.admin.audit import record
 from looptrap.admin.history import MOST, HistoryUnavailable, ask
 from looptrap.admin.incident import UNKNOWN
 from looptrap.admin.remark import say
-from looptrap.gateway.app import App
 from looptrap.incident.model import Incident
 
 PATH = "/api/v1/release"
@@ -24,11 +23,8 @@ PATH = "/api/v1/release"
 FORMS = '{"fingerprint": "1-…"}, {"caller": "key:ci"} or {"incident": "inc_…"}'
 
 
-class ReleaseApi:
+class ReleaseApi(Api):
     """Answers at `/api/v1/release`."""
-
-    def __init__(self, app: App) -> None:
-        self._app = app
 
     def routes(self) -> list[web.RouteDef]:
         """Return what is answered, and how."""

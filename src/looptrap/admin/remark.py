@@ -11,7 +11,7 @@ import msgspec
 from aiohttp import web
 from msgspec import Meta
 
-from looptrap.admin.answer import BadRequest, answer, body_of, error
+from looptrap.admin.answer import Api, BadRequest, answer, body_of, error
 from looptrap.admin.audit import ADMIN, record
 from looptrap.admin.history import HistoryUnavailable, ask
 from looptrap.admin.incident import PATH, UNKNOWN, incident_of, shown_to_operator
@@ -46,11 +46,8 @@ class Labelled(msgspec.Struct, forbid_unknown_fields=True):
     label: Label | None
 
 
-class RemarkApi:
+class RemarkApi(Api):
     """Answers what is said under `/api/v1/incidents/{id}`, with the incident as it is then."""
-
-    def __init__(self, app: App) -> None:
-        self._app = app
 
     def routes(self) -> list[web.RouteDef]:
         """Return what is answered, and how."""

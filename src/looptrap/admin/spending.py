@@ -8,11 +8,10 @@ from typing import Any, Literal, NotRequired, TypedDict, cast
 
 from aiohttp import web
 
-from looptrap.admin.answer import answer, mistakes
-from looptrap.admin.history import LIMIT, Instant, Iso, ask, moment, parameters
+from looptrap.admin.answer import Api, answer, mistakes
+from looptrap.admin.history import LIMIT, SINCE, UNTIL, Iso, ask, moment, parameters
 from looptrap.admin.stats import DAY, MOST_STEPS, Figures, figures
 from looptrap.errors import ConfigError, Problem
-from looptrap.gateway.app import App
 from looptrap.incident.history import History
 from looptrap.incident.history.spending import Point, SessionShare, Share
 from looptrap.incident.model import Incident
@@ -38,8 +37,8 @@ ASKED: Table[dict[str, Any]] = Table(
             kind=Choice(("caller", "project", "session", "model", "provider")),
             doc="whose shares are told",
         ),
-        Field(name="since", kind=Instant(), doc="from then on; without it, the last 24 hours"),
-        Field(name="until", kind=Instant(), doc="up to then; without it, now"),
+        SINCE,
+        UNTIL,
         Field(
             name="step",
             kind=Number(low=MINUTE, high=30 * DAY, unit="seconds", whole=True),
@@ -100,11 +99,8 @@ class Spending(TypedDict):
     series: NotRequired[list[SpendingStep]]
 
 
-class SpendingApi:
+class SpendingApi(Api):
     """Answers under `/api/v1/spending`."""
-
-    def __init__(self, app: App) -> None:
-        self._app = app
 
     def routes(self) -> list[web.RouteDef]:
         """Return what is answered, and how."""

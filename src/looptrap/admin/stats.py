@@ -6,10 +6,9 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 from aiohttp import web
 
-from looptrap.admin.answer import answer, mistakes
-from looptrap.admin.history import LIMIT, Instant, Iso, ask, moment, parameters
+from looptrap.admin.answer import Api, answer, mistakes
+from looptrap.admin.history import LIMIT, SINCE, UNTIL, Iso, ask, moment, parameters
 from looptrap.errors import ConfigError, Problem
-from looptrap.gateway.app import App
 from looptrap.incident.history import Books
 from looptrap.incident.spent import Spent
 from looptrap.schema import Choice, Field, Table
@@ -31,8 +30,8 @@ HOW = (
 ASKED: Table[dict[str, Any]] = Table(
     build=dict,
     fields=[
-        Field(name="since", kind=Instant(), doc="from then on; without it, the last 24 hours"),
-        Field(name="until", kind=Instant(), doc="up to then; without it, now"),
+        SINCE,
+        UNTIL,
         Field(
             name="step",
             kind=Choice((60, 300, 3_600, DAY)),
@@ -98,11 +97,8 @@ class Stats(TypedDict):
     groups: NotRequired[list[Group]]
 
 
-class StatsApi:
+class StatsApi(Api):
     """Answers at `/api/v1/stats`."""
-
-    def __init__(self, app: App) -> None:
-        self._app = app
 
     def routes(self) -> list[web.RouteDef]:
         """Return what is answered, and how."""

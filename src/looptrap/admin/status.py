@@ -7,7 +7,7 @@ from typing import Literal, NotRequired, TypedDict
 from aiohttp import web
 
 from looptrap import __version__
-from looptrap.admin.answer import answer
+from looptrap.admin.answer import Api, answer
 from looptrap.admin.budget import balances_of
 from looptrap.admin.door import MAY_WRITE
 from looptrap.admin.history import NOTHING, Iso, moment, parameters
@@ -79,11 +79,8 @@ class Status(Told):
     can_write: bool
 
 
-class StatusApi:
+class StatusApi(Api):
     """Answers at `/api/v1/status`."""
-
-    def __init__(self, app: App) -> None:
-        self._app = app
 
     def routes(self) -> list[web.RouteDef]:
         """Return what is answered, and how."""

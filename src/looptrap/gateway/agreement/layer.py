@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -28,24 +28,30 @@ NOTHING = Layer(0, {})
 class Layers:
     """The layers of one kind that all instances were given at run time."""
 
-    def __init__(self, kind: str, agreement: Agreement, clock: Callable[[], float]) -> None:
-        self._kind = kind
+    kind: ClassVar[str]
+    """By which they are told from what else instances agree on."""
+
+    def __init__(self, agreement: Agreement, clock: Callable[[], float]) -> None:
         self._agreement = agreement
         self._clock = clock
-        agreement.merge_by(kind, _later)
+        agreement.merge_by(self.kind, _later)
 
-    def every(self) -> dict[str, Layer]:
+    def layers(self) -> dict[str, Layer]:
         """Return what is set, by name."""
         found = {name: self._layer(name, value) for name, value in self._entries().items()}
         return {name: layer for name, layer in found.items() if layer is not NOTHING}
 
-    def one(self, name: str) -> Layer:
+    def layer(self, name: str) -> Layer:
         """Return what is set under one name."""
         return self._layer(name, self._entries().get(name))
 
     def ignore(self, name: str) -> None:
         """Say that what is set under a name cannot be used."""
         self._agreement.ignore(self._name(name), self._entries()[name])
+
+    async def drop(self, name: str, version: int | None) -> Layer | None:
+        """Go back to what the file says, under the conditions of `change`."""
+        return await self.change(name, None, version)
 
     async def change(
         self, name: str, settings: Mapping[str, Any] | None, version: int | None
@@ -71,7 +77,7 @@ class Layers:
         return None
 
     def _entries(self) -> dict[str, bytes]:
-        return self._agreement.of(self._kind)
+        return self._agreement.of(self.kind)
 
     def _layer(self, name: str, value: bytes | None) -> Layer:
         if value is None:
@@ -83,7 +89,7 @@ class Layers:
             return NOTHING
 
     def _name(self, name: str) -> str:
-        return f"{self._kind}:{name}"
+        return f"{self.kind}:{name}"
 
 
 def _later(there: bytes | None, ours: bytes) -> bytes:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from looptrap.config import Config
 from looptrap.errors import ConfigError, Problem
-from looptrap.gateway.agreement.agreement import Agreement
 from looptrap.gateway.agreement.layer import Layer, Layers
 from looptrap.policy.policy import Project
 from looptrap.policy.setting.policy import PROJECT
@@ -17,19 +16,10 @@ KIND = "project"
 IN_FILE_ONLY = ("name", "keys")
 
 
-class Projects:
+class Projects(Layers):
     """What all instances were told of projects at run time."""
 
-    def __init__(self, agreement: Agreement, clock: Callable[[], float]) -> None:
-        self._layers = Layers(KIND, agreement, clock)
-
-    def layers(self) -> dict[str, Layer]:
-        """Return what is set, by the names of projects."""
-        return self._layers.every()
-
-    def layer(self, name: str) -> Layer:
-        """Return what is set of one project."""
-        return self._layers.one(name)
+    kind = KIND
 
     def over(self, config: Config) -> tuple[Project, ...]:
         """Return the projects of a configuration with what was set on top of them.
@@ -41,7 +31,7 @@ class Projects:
             try:
                 projects[name] = _laid_over(config, name, layer.settings)
             except ConfigError:
-                self._layers.ignore(name)
+                self.ignore(name)
         return tuple(projects.values())
 
     async def put(
@@ -53,11 +43,7 @@ class Projects:
         store is away.
         """
         _laid_over(config, name, settings)
-        return await self._layers.change(name, settings, version)
-
-    async def drop(self, name: str, version: int | None) -> Layer | None:
-        """Go back to what the file says, under the same conditions."""
-        return await self._layers.change(name, None, version)
+        return await self.change(name, settings, version)
 
 
 def _laid_over(config: Config, name: str, settings: Mapping[str, Any]) -> Project:

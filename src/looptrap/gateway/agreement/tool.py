@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from looptrap.config import Config
 from looptrap.errors import ConfigError, Problem
-from looptrap.gateway.agreement.agreement import Agreement
 from looptrap.gateway.agreement.layer import Layer, Layers
 from looptrap.policy.setting.policy import TOOL
 from looptrap.policy.tool import ToolRule
@@ -18,19 +17,10 @@ KIND = "tool"
 NAME = Text(form="the name of a tool, at most 200 characters", pattern=r"(?s).{1,200}")
 
 
-class Tools:
+class Tools(Layers):
     """What all instances were told of tools at run time."""
 
-    def __init__(self, agreement: Agreement, clock: Callable[[], float]) -> None:
-        self._layers = Layers(KIND, agreement, clock)
-
-    def layers(self) -> dict[str, Layer]:
-        """Return what is set, by the names of tools."""
-        return self._layers.every()
-
-    def layer(self, name: str) -> Layer:
-        """Return what is set of one tool."""
-        return self._layers.one(name)
+    kind = KIND
 
     def over(self, config: Config) -> dict[str, ToolRule]:
         """Return the tools of a configuration with what was set in their place.
@@ -42,7 +32,7 @@ class Tools:
             try:
                 tools[name] = read(TOOL, layer.settings)
             except ConfigError:
-                self._layers.ignore(name)
+                self.ignore(name)
         return tools
 
     async def put(
@@ -58,8 +48,4 @@ class Tools:
         TOOL.read(settings, "", problems)
         if problems:
             raise ConfigError(problems)
-        return await self._layers.change(name, settings, version)
-
-    async def drop(self, name: str, version: int | None) -> Layer | None:
-        """Go back to what the file says, under the same conditions."""
-        return await self._layers.change(name, None, version)
+        return await self.change(name, settings, version)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from looptrap.store.memory import MemoryStore
 from looptrap.store.model import Balance, Charge, Count, Hit, Settlement, Trip
@@ -19,6 +19,8 @@ from looptrap.store.redis.operation import (
     settling,
     tripping,
 )
+
+T = TypeVar("T")
 
 Then = Callable[[Sequence[Count], Sequence[Balance], bool], None]
 """Gets counts and balances, and whether they are only this instance's own, the store having
@@ -152,12 +154,14 @@ class Trips:
         memory.trip(self.trips, now)
 
 
-class Release:
-    """A key to forget."""
+class _OfOne(Generic[T]):
+    """Something about one key; somebody waits for what is found."""
 
     __slots__ = ("key", "then")
 
-    def __init__(self, key: bytes, then: Callable[[bool], None]) -> None:
+    operation: ClassVar[bytes]
+
+    def __init__(self, key: bytes, then: Callable[[T], None]) -> None:
         self.key = key
         self.then = then
 
@@ -168,7 +172,15 @@ class Release:
 
     def write(self, records: list[bytes], operations: list[bytes]) -> None:
         records.append(record_of(self.key))
-        operations.append(RELEASE)
+        operations.append(self.operation)
+
+
+class Release(_OfOne[bool]):
+    """A key to forget."""
+
+    __slots__ = ()
+
+    operation = RELEASE
 
     def answer(self, replies: Sequence[Any]) -> None:
         self.then(replies[0] == 1)
@@ -177,23 +189,12 @@ class Release:
         self.then(memory.release(self.key))
 
 
-class CooldownLeft:
+class CooldownLeft(_OfOne[float]):
     """How long a key is still refused."""
 
-    __slots__ = ("key", "then")
+    __slots__ = ()
 
-    def __init__(self, key: bytes, then: Callable[[float], None]) -> None:
-        self.key = key
-        self.then = then
-
-    @property
-    def keys(self) -> Sequence[bytes]:
-        """What it is about."""
-        return [self.key]
-
-    def write(self, records: list[bytes], operations: list[bytes]) -> None:
-        records.append(record_of(self.key))
-        operations.append(COOLDOWN)
+    operation = COOLDOWN
 
     def answer(self, replies: Sequence[Any]) -> None:
         self.then(counts_of(replies)[0].cooldown_left)
