@@ -12,7 +12,7 @@ DEV_STAMP := $(VENV)/.installed-dev
 help:  ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-serve: $(RUN_STAMP)  ## Start the gateway on 127.0.0.1:4100, its admin listener on 127.0.0.1:4101
+serve: $(RUN_STAMP)  ## Start the gateway on 127.0.0.1:4100, the dashboard on 127.0.0.1:4101
 	$(BIN)/looptrap serve $(ARGS)
 
 demo: $(RUN_STAMP)  ## Watch a stuck agent being caught, without any network
