@@ -176,12 +176,21 @@ async def test_what_the_wire_refuses_is_counted(here):
     assert values(here.app)["looptrap_wire_refusals_total", "bad_request"] == 1
 
 
+async def test_a_token_that_is_not_believed_is_counted(tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("a secret of thirty-two characters")
+    async with serving(tmp_path, f'[gateway]\njwt_keys = "{secret}"\n') as here:
+        await here.ask(headers=JSON | {"Authorization": "Bearer aa.bb.cc"}, body=chat())
+        assert values(here.app)["looptrap_claims_refused_total", "malformed"] == 1
+
+
 async def test_the_reference_names_every_metric_with_its_type_and_labels(here):
     counted(here.app.tally)
     here.app.desk.numbers = Numbers()
     here.app.attempts.count("openai", is_retry=True, is_failover=True)
     here.app.attempts.note([Change(Key("openai"), "open", 60.0)])
     here.app.attempts.breakers.learn(Opening(Key("openai"), 60.0), here.app.attempts.clock())
+    here.app.claims.refused["expired"] += 1
     exposed = {}
     for name, family in families(here.app).items():
         labels = ", ".join(f"`{label}`" for label in _labels(family)) or "–"

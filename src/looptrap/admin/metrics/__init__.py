@@ -5,6 +5,7 @@ upstream   what became of it at the providers
 money      what calls used and cost, and what refusals saved
 attempt    what was tried again, and circuits that are not closed
 wire       clients and their connections
+claim      tokens whose claims were not believed
 store      who counts; captures
 incident   incidents, alerts and indicators
 """

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
-from looptrap.admin.metrics import attempt, incident, money, store, upstream, verdict, wire
+from looptrap.admin.metrics import attempt, claim, incident, money, store, upstream, verdict, wire
 from looptrap.gateway.app import App
 
 
@@ -26,6 +26,7 @@ class GatewayCollector(Collector):
         yield from money.metrics(app.tally, app.desk.numbers.saved)
         yield from attempt.metrics(app.attempts)
         yield from wire.metrics(app.server)
+        yield from claim.metrics(app.claims.refused)
         yield from store.metrics(app)
         yield from incident.metrics(app.desk.numbers)
 
