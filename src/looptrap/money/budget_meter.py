@@ -16,18 +16,10 @@ from looptrap.money.standing import Standing, Unit
 from looptrap.money.whose import Whose
 from looptrap.policy.action import Action
 from looptrap.policy.budget import PERIODS, Budget
+from looptrap.policy.decide import DONE
 from looptrap.policy.verdict import Verdict
+from looptrap.store.account import MONDAY
 from looptrap.store.model import UNLIMITED, Balance, Charge
-
-MONDAY = 4 * 86_400
-"""Periods begin at multiples of their length since then: 5 January 1970, in seconds."""
-
-_DONE = {
-    Action.WARN: "Warning",
-    Action.THROTTLE: "Slowed down",
-    Action.STOP: "Stopped",
-    Action.BLOCK: "Blocked",
-}
 
 
 class BudgetMeter(Meter):
@@ -145,7 +137,7 @@ class BudgetMeter(Meter):
             reason="budget_exceeded" if action.refuses else "budget_threshold",
             policy="budgets",
             rule=self.name,
-            message=f"{_DONE[action]}: {what}{advice}",
+            message=f"{DONE[action]}: {what}{advice}",
             count=percent,
             threshold=standing.stage,
             fingerprint=standing.fingerprint,

@@ -22,13 +22,14 @@ _WHAT = {
     "tool": "identical tool call",
     "similar_prompt": "the same prompt with other words around it",
 }
-_DONE = {
+DONE = {
     Action.WARN: "Warning",
     Action.THROTTLE: "Slowed down",
     Action.NUDGE: "Nudged",
     Action.STOP: "Stopped",
     Action.BLOCK: "Blocked",
 }
+"""How a message begins, by what was done."""
 
 
 def action_for(watch: Watch, hits: int, cooldown_left: float) -> Action:
@@ -50,7 +51,7 @@ def verdict_of(
         reason="loop_detected",
         policy=watch.policy.name,
         rule=rule.name,
-        message=f"{_DONE[action]}: {evidence.what}.{_advice(action, cooldown_left)}",
+        message=f"{DONE[action]}: {evidence.what}.{_advice(action, cooldown_left)}",
         count=count,
         threshold=watch.ladder.reached(count),
         fingerprint=text_of(key, isinstance(watch, Reading)),
