@@ -15,11 +15,11 @@ import time
 from collections.abc import Callable
 
 from bench.bodies import BODIES, UNIQUE
+from looptrap.admission import Guard
 from looptrap.call.model import Request
 from looptrap.call.read import read
 from looptrap.call.usage import Usage
 from looptrap.detect.window import Window
-from looptrap.guard import Guard
 from looptrap.money.price import Prices
 from looptrap.store.memory import MemoryStore
 from looptrap.store.model import Hit

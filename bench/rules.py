@@ -11,10 +11,10 @@ from typing import Any
 
 from bench.bodies import BODIES, UNIQUE
 from bench.core import HEADERS, cpu_us, loads_all
+from looptrap.admission import Guard
 from looptrap.call.model import Outcome, Request
 from looptrap.call.read import read
 from looptrap.call.usage import Usage
-from looptrap.guard import Guard
 from looptrap.money.meters import settled
 from looptrap.money.price import Prices
 from looptrap.policy import preset

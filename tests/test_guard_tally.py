@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from looptrap.admission import Guard, Tally, Ticket
+from looptrap.admission.tally import MOST_CALLERS, MOST_MODELS, Capped, Histogram
 from looptrap.call.model import Call, Outcome, Request
 from looptrap.call.usage import Usage
-from looptrap.guard import Guard, Tally, Ticket
-from looptrap.guard.tally import MOST_CALLERS, MOST_MODELS, Capped, Histogram
 
 
 def settled(guard, model="m", status=200, provider="p", caller="", usage=None, cost=None):

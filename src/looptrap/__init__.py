@@ -12,7 +12,7 @@ from looptrap.errors import (
 )
 
 if TYPE_CHECKING:
-    from looptrap.guard import Guard
+    from looptrap.admission import Guard
 
 __all__ = [
     "BudgetExceededError",
@@ -30,7 +30,7 @@ __version__ = "0.1.0.dev0"
 def __getattr__(name: str) -> Any:
     """Import the guard when it is first asked for: `looptrap --help` needs none."""
     if name == "Guard":
-        from looptrap.guard import Guard
+        from looptrap.admission import Guard
 
         return Guard
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,10 +11,10 @@ from tests.gateway.serving import JSON, chat, request, serving
 from tests.wire.fake_client import until
 
 from looptrap.admin.metrics import exposition
+from looptrap.admission import Guard, Ticket
 from looptrap.call.model import Call, Outcome, Request
 from looptrap.call.usage import Usage
 from looptrap.detect.evidence import Evidence
-from looptrap.guard import Guard, Ticket
 from looptrap.policy.action import Action
 from looptrap.policy.verdict import Verdict
 from looptrap.retry.breakers import Change, Key, Opening

@@ -7,7 +7,7 @@ from tests.admin.operating import operating, told
 from tests.gateway.serving import JSON, chat
 
 from looptrap.admin.provider import quantile
-from looptrap.guard.tally import FIRST_BYTE_BOUNDS, Histogram
+from looptrap.admission.tally import FIRST_BYTE_BOUNDS, Histogram
 from looptrap.retry.breakers import Key, Opening
 from looptrap.testing import Reply
 

@@ -4,11 +4,11 @@ import pytest
 from tests.gateway.test_sighting import call
 from tests.incident.test_budget import standing
 
+from looptrap.admission import Ticket
 from looptrap.call.model import Outcome
 from looptrap.config import load
 from looptrap.gateway.incident import budget, sharing
 from looptrap.gateway.incident.desk import Desk
-from looptrap.guard import Ticket
 from looptrap.incident.budget import budget_reached
 from looptrap.incident.event import store_degraded
 from looptrap.policy.action import Action

@@ -8,10 +8,10 @@ import pytest
 from tests.gateway.serving import JSON, chat, serving, until
 from tests.gateway.test_sighting import BLOCK, WARN, call, rounds, seen
 
+from looptrap.admission import Ticket
 from looptrap.call.model import Outcome
 from looptrap.call.usage import Usage
 from looptrap.gateway.incident.ledger import Ledger
-from looptrap.guard import Ticket
 from looptrap.testing import Reply, Tokens
 
 PRICES = '[prices."gpt-5.3"]\ninput = 1000\noutput = 2000\n'

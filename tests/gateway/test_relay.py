@@ -7,8 +7,8 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.answer.streams import events
 from tests.gateway.serving import CHAT, JSON, chat, request
-from tests.gateway.streams import events
 from tests.wire.fake_client import until
 
 from looptrap.policy.action import Action

@@ -3,13 +3,13 @@
 import msgspec
 import pytest
 
+from looptrap.admission import Guard, Ticket
 from looptrap.call.model import Outcome, Request
 from looptrap.call.read import read
 from looptrap.call.usage import Usage
 from looptrap.config import load
 from looptrap.gateway.incident.desk import MOST_OBSERVED, Desk
 from looptrap.gateway.incident.sighting import Witness
-from looptrap.guard import Guard, Ticket
 from looptrap.policy.action import Action
 from looptrap.policy.verdict import Verdict
 

@@ -3,11 +3,11 @@
 import pytest
 from tests.admin.looping import reading
 
+from looptrap.admission import Ticket
 from looptrap.call.body import read_body
 from looptrap.detect.trajectory import Trajectory
 from looptrap.gateway.incident import strip as module
 from looptrap.gateway.incident.strip import AGAIN, BURST, SHARE, Strips
-from looptrap.guard import Ticket
 from looptrap.incident.model import Sighting
 
 SECRET = b"k" * 32

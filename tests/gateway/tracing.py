@@ -14,6 +14,7 @@ from opentelemetry.trace import SpanContext, TraceFlags
 from tests.gateway.serving import CHAT, chat
 from tests.store.serving import PATIENCE
 
+from looptrap.admission import Ticket
 from looptrap.call.model import Request
 from looptrap.call.read import read
 from looptrap.detect.evidence import Evidence
@@ -21,7 +22,6 @@ from looptrap.gateway.auth import Identity
 from looptrap.gateway.envelope import Envelope
 from looptrap.gateway.relay import Relay
 from looptrap.gateway.trace.span import begin
-from looptrap.guard import Ticket
 from looptrap.policy.action import Action
 from looptrap.policy.verdict import Verdict
 

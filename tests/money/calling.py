@@ -3,10 +3,10 @@
 import msgspec
 
 from looptrap import Guard
+from looptrap.admission import Ticket
 from looptrap.call.model import Call, Request
 from looptrap.call.read import read
 from looptrap.call.usage import Usage
-from looptrap.guard import Ticket
 from looptrap.money.dollar import nano
 from looptrap.money.price import Prices
 from looptrap.money.setting import PriceSettings

@@ -11,11 +11,11 @@ from tests.replay.captured import DIALECTS, MODEL
 from tests.replay.recorded import line as run_line
 from tests.replay.recorded import openai_round, policies, stuck
 
+from looptrap.admission import Guard
 from looptrap.call import captured
 from looptrap.call.model import Request
 from looptrap.call.read import read
 from looptrap.gateway.capture.line import Lines
-from looptrap.guard import Guard
 from looptrap.policy import preset
 from looptrap.policy.action import Action
 from looptrap.policy.policy import Policy

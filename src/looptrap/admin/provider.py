@@ -9,9 +9,9 @@ from aiohttp import web
 
 from looptrap.admin.answer import Api, answer
 from looptrap.admin.history import NOTHING, Iso, moment, parameters
+from looptrap.admission.tally import FIRST_BYTE_BOUNDS, Kind, Tally
 from looptrap.gateway.app import App
 from looptrap.gateway.provider import Provider
-from looptrap.guard.tally import FIRST_BYTE_BOUNDS, Kind, Tally
 from looptrap.retry.breaker import State
 from looptrap.retry.breakers import Key
 

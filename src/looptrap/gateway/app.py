@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 
+from looptrap.admission import Tally
 from looptrap.config import Config
 from looptrap.config.gateway import GatewaySettings
 from looptrap.config.kind import MEMORY
@@ -29,7 +30,6 @@ from looptrap.gateway.runtime import Runtime
 from looptrap.gateway.state import StateFile, digest_secret, given_secret
 from looptrap.gateway.tls import authorities, context_of, why
 from looptrap.gateway.trace import Tracer
-from looptrap.guard import Tally
 from looptrap.store.memory import MemoryStore
 from looptrap.store.redis import RedisStore
 from looptrap.wire.flight import UpstreamLimits

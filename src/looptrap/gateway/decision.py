@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from hmac import compare_digest
 
+from looptrap.admission import Ticket
+from looptrap.answer.answer import Answer
+from looptrap.answer.refuse import failure, refusal
 from looptrap.call.model import Call, Dialect, Request
 from looptrap.call.read import dialect_of, read
-from looptrap.gateway.answer import Answer
 from looptrap.gateway.auth import Denied, Identity, is_loopback
 from looptrap.gateway.encoding import decoded
 from looptrap.gateway.envelope import DECISION_PATH, Envelope
-from looptrap.gateway.refuse import failure, refusal
 from looptrap.gateway.runtime import Runtime
-from looptrap.guard import Ticket
 from looptrap.policy.header import headers_of
 from looptrap.wire.exchange import Exchange
 

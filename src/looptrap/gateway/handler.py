@@ -10,9 +10,13 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
+from looptrap.admission import Ticket
+from looptrap.answer.answer import Answer
+from looptrap.answer.nudge import nudged
+from looptrap.answer.refuse import failure, refusal
+from looptrap.answer.stop import final_message
 from looptrap.call.model import Call, Outcome, Request
 from looptrap.call.read import dialect_of, read
-from looptrap.gateway.answer import Answer
 from looptrap.gateway.attempt import Dispatch
 from looptrap.gateway.auth import Denied
 from looptrap.gateway.capture import Capture
@@ -22,14 +26,10 @@ from looptrap.gateway.envelope import Envelope
 from looptrap.gateway.forward import Forwarder
 from looptrap.gateway.incident import Desk
 from looptrap.gateway.judge import Judge
-from looptrap.gateway.nudge import nudged
-from looptrap.gateway.refuse import failure, refusal
 from looptrap.gateway.relay import Relay
 from looptrap.gateway.request_id import RequestIds
 from looptrap.gateway.runtime import Runtime
-from looptrap.gateway.stop import final_message
 from looptrap.gateway.trace import Span, Tracer
-from looptrap.guard import Ticket
 from looptrap.money.meters import kept, settled
 from looptrap.policy.action import Action
 from looptrap.policy.decide import is_nudge_due

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 
+from looptrap.admission import Guard, Plan, Ticket
+from looptrap.admission.plan import release
 from looptrap.call.model import Call
 from looptrap.detect.fingerprint import key_of
-from looptrap.guard import Guard, Plan, Ticket
-from looptrap.guard.plan import release
 from looptrap.policy.action import Action
 from looptrap.policy.verdict import Verdict
 from looptrap.store.memory import MemoryStore

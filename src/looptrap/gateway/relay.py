@@ -6,22 +6,22 @@ import asyncio
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from looptrap.admission import Ticket
+from looptrap.answer.answer import Answer
+from looptrap.answer.bill import Bill
+from looptrap.answer.cut import ending
+from looptrap.answer.cut.broken import error_end, is_over
+from looptrap.answer.hearing import Hearing, hearing_of
+from looptrap.answer.refuse import failure
 from looptrap.call.model import Call, Outcome
 from looptrap.call.usage import NO_USAGE, Usage
 from looptrap.detect.signals.chant import REPEATED
-from looptrap.gateway.answer import Answer
 from looptrap.gateway.attempt import Journey
 from looptrap.gateway.attempt.held import is_encoded
-from looptrap.gateway.bill import Bill
-from looptrap.gateway.cut import ending
-from looptrap.gateway.cut.broken import error_end, is_over
 from looptrap.gateway.envelope import Envelope
-from looptrap.gateway.hearing import Hearing, hearing_of
 from looptrap.gateway.provider import Provider
-from looptrap.gateway.refuse import failure
 from looptrap.gateway.trace import Span
 from looptrap.gateway.unanswered import status_and_code
-from looptrap.guard import Ticket
 from looptrap.money.dollar import in_header
 from looptrap.money.forecast import is_charged
 from looptrap.policy.header import COST, UNPRICED, headers_of

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from looptrap.admission import Guard, Tally
+from looptrap.answer.bill import BYTES_A_TOKEN
 from looptrap.call.model import Call
 from looptrap.call.usage import Usage
 from looptrap.config import Config
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.auth import Authenticator, projects_by_key
-from looptrap.gateway.bill import BYTES_A_TOKEN
 from looptrap.gateway.claims import Claims
 from looptrap.gateway.envelope import Envelopes
 from looptrap.gateway.inbound import InboundReader
 from looptrap.gateway.keys import KeyRing
 from looptrap.gateway.route import routes_of
-from looptrap.guard import Guard, Tally
 from looptrap.money.forecast import is_charged
 from looptrap.money.price import Prices
 

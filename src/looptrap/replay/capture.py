@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from looptrap.admission import Guard
 from looptrap.call.captured import HISTORIES, History, Line, Recent, call_of
 from looptrap.call.content import UNREADABLE
 from looptrap.call.model import Call
 from looptrap.detect.stand_in import read_stand_in, size_of
 from looptrap.errors import CallError
-from looptrap.guard import Guard
 from looptrap.policy.policy import Policy, Project
 from looptrap.replay.play import Course, Tools, guard_of
 from looptrap.replay.result import Result

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import msgspec
 
+from looptrap.admission import Plan
 from looptrap.call.model import Call
 from looptrap.detect.evidence import Evidence
-from looptrap.guard import Plan
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.decide import counted
 from looptrap.policy.policy import Policy

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from looptrap.admission import Guard, Ticket
 from looptrap.call.model import Call
-from looptrap.guard import Guard, Ticket
 from looptrap.policy.action import Action
 from looptrap.policy.policy import Policy, Project
 from looptrap.policy.tool import ToolRule

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from prometheus_client.core import CounterMetricFamily, Metric
 
 from looptrap.admin.metrics.verdict import NONE
-from looptrap.guard import Tally
+from looptrap.admission import Tally
 from looptrap.incident.saving import usd
 
 KINDS = ("input", "output", "cached", "reasoning", "audio")

@@ -13,8 +13,8 @@ from prometheus_client.core import (
 )
 
 from looptrap.admin.metrics.verdict import NONE, buckets
-from looptrap.guard import Tally
-from looptrap.guard.tally import Kind
+from looptrap.admission import Tally
+from looptrap.admission.tally import Kind
 from looptrap.wire.pool import Pool
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 
-from looptrap.guard import Tally
-from looptrap.guard.tally import Histogram, Kind
+from looptrap.admission import Tally
+from looptrap.admission.tally import Histogram, Kind
 
 NONE = "none"
 """What a label says where there is nothing to say."""

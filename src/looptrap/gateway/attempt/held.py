@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from looptrap.answer.hearing.framing import Framing, Whole, framing_of
 from looptrap.call.content import UNREADABLE
-from looptrap.gateway.hearing.framing import Framing, Whole, framing_of
 from looptrap.retry.classify import classify_answer, classify_event
 from looptrap.retry.failure import Failure
 

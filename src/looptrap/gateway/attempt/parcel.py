@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
+from looptrap.answer.nudge import SIGNATURES
 from looptrap.call.model import Call
 from looptrap.gateway.attempt.abroad import carried_fields, carried_target, without_field
 from looptrap.gateway.attempt.plan import Leg
 from looptrap.gateway.attempt.rewrite import model_spots, target_with_model, with_model
 from looptrap.gateway.envelope import Envelope
-from looptrap.gateway.nudge import SIGNATURES
 from looptrap.gateway.trace import Span
 
 

@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 import msgspec
 
+from looptrap.answer.splice import field
 from looptrap.call.content import UNREADABLE
-from looptrap.gateway.splice import field
 
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[][{}]', re.DOTALL)
 _VALUE = re.compile(rb'\s*:\s*("(?:[^"\\]++|\\.)*+")', re.DOTALL)

@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, suppress
 from secrets import token_hex
 from typing import TypeVar
 
+from looptrap.admission import Ticket
 from looptrap.call.model import Outcome
 from looptrap.config import Config
 from looptrap.gateway.decision_log import DecisionLog
@@ -20,7 +21,6 @@ from looptrap.gateway.incident.outage import Outage
 from looptrap.gateway.incident.sharing import Sharing
 from looptrap.gateway.incident.sighting import Estimate, Witness, no_price
 from looptrap.gateway.incident.strip import Strips
-from looptrap.guard import Ticket
 from looptrap.incident.alert.channel import channels_of
 from looptrap.incident.alert.deliverer import Deliverer
 from looptrap.incident.history import History, Outgoing, Work, Writer

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 
+from looptrap.admission import Ticket
 from looptrap.call.model import Outcome
-from looptrap.guard import Ticket
 from looptrap.incident.model import Sighting
 from looptrap.incident.spending import LONGEST, Spending
 from looptrap.incident.spent import MINUTE, Batch, Spender

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from looptrap.admission import Ticket
 from looptrap.call.model import Call, Outcome
 from looptrap.detect.opening import derived, opening
 from looptrap.detect.trajectory import Trajectory
-from looptrap.guard import Ticket
 from looptrap.incident.indicator import Observation
 from looptrap.incident.model import Mode, Sighting
 from looptrap.policy.verdict import ALLOWED, Verdict

@@ -6,9 +6,9 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from looptrap.admission import Ticket
 from looptrap.detect.strip import strip
 from looptrap.detect.trajectory import Trajectory
-from looptrap.guard import Ticket
 from looptrap.incident.mark import COUNTED, Mark, marks_of
 from looptrap.incident.model import Sighting
 from looptrap.incident.strip import NO_STRIP, Strip, kept

@@ -6,11 +6,11 @@ from typing import cast, get_args
 
 from msgspec import Raw
 
+from looptrap.answer.answer import Answer
+from looptrap.answer.refuse import refusal
+from looptrap.answer.stop import final_message
 from looptrap.call.model import Call, Dialect, Request
 from looptrap.config import Config
-from looptrap.gateway.answer import Answer
-from looptrap.gateway.refuse import refusal
-from looptrap.gateway.stop import final_message
 from looptrap.incident.model import Incident
 from looptrap.policy.action import Action
 from looptrap.policy.verdict import Verdict

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
+from looptrap.admission import Ticket
 from looptrap.call.model import Call, Dialect, Outcome
-from looptrap.guard import Ticket
 from looptrap.incident.saving import usd
 from looptrap.policy.action import Action
 from looptrap.policy.verdict import ALLOWED, Verdict
