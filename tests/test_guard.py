@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looptrap import Guard, LoopDetectedError
+from looptrap import Guard, KilledError, LoopDetectedError, RefusedError
 from looptrap.call.model import Outcome, Request
 from looptrap.call.read import read
 from looptrap.call.usage import Usage
@@ -34,8 +34,8 @@ def actions(guard, times, request=None, **options):
     return done
 
 
-def refusal(guard, time, request=None, **options) -> LoopDetectedError:
-    with pytest.raises(LoopDetectedError) as caught:
+def refusal(guard, time, request=None, **options) -> RefusedError:
+    with pytest.raises(RefusedError) as caught:
         guard.check(request or chat(), now=T + time, **options)
     return caught.value
 
@@ -500,6 +500,7 @@ class TestKillSwitches:
     def test_refuses_at_once_with_its_reason(self):
         guard = self.guard(match=(("caller", "leaked"),), reason="credential leaked")
         error = refusal(guard, 0, caller="leaked")
+        assert isinstance(error, KilledError)
         assert "credential leaked" in error.message
         assert actions(guard, [0], caller="honest") == ["allow"]
 

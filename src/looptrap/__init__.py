@@ -1,14 +1,17 @@
 """Looptrap stops runaway LLM agents before the bill does."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from looptrap.errors import (
     BudgetExceededError,
     CallError,
     ConfigError,
+    KilledError,
     LoopDetectedError,
     LooptrapError,
     RateLimitedError,
+    RefusedError,
 )
 
 if TYPE_CHECKING:
@@ -19,18 +22,20 @@ __all__ = [
     "CallError",
     "ConfigError",
     "Guard",
+    "KilledError",
     "LoopDetectedError",
     "LooptrapError",
     "RateLimitedError",
+    "RefusedError",
 ]
 
 __version__ = "0.1.0.dev0"
 
+_ROOMS = {"Guard": "looptrap.admission"}
+"""Where names come from that are imported when first asked for: `looptrap --help` needs none."""
+
 
 def __getattr__(name: str) -> Any:
-    """Import the guard when it is first asked for: `looptrap --help` needs none."""
-    if name == "Guard":
-        from looptrap.admission import Guard
-
-        return Guard
+    if name in _ROOMS:
+        return getattr(import_module(_ROOMS[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,9 +3,11 @@
 LooptrapError
 ├── ConfigError          the configuration cannot be used; lists every mistake at once
 ├── CallError            a call handed to the library cannot be read
-├── LoopDetectedError    the call was refused: the agent is going in circles
-├── BudgetExceededError  the call was refused: it might cost more than is left of a budget
-├── RateLimitedError     the call was refused: too many came at once; says when to come again
+├── RefusedError         the call was refused; which of these it is says why
+│   ├── LoopDetectedError    the agent is going in circles
+│   ├── BudgetExceededError  it might cost more than is left of a budget
+│   ├── RateLimitedError     too many came at once; says when to come again
+│   └── KilledError          an operator has switched off what it belongs to
 ├── AllProvidersFailed   every link of a chain failed or was skipped; says why, link by link
 ├── GiveUp               a turn ended early; its marker lets an orchestrator requeue it
 └── IdempotencyError     a mutating call cannot be made, or repeated, safely
@@ -45,7 +47,15 @@ class CallError(LooptrapError):
     """A call handed to the library is not something that can be read as a request."""
 
 
-class LoopDetectedError(LooptrapError):
+class RefusedError(LooptrapError):
+    """The call was refused; `message` says why, in words meant for people and models."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class LoopDetectedError(RefusedError):
     """The call was refused: the agent is going in circles."""
 
     def __init__(
@@ -59,7 +69,6 @@ class LoopDetectedError(LooptrapError):
         evidence: Sequence[Any] = (),
     ) -> None:
         super().__init__(message)
-        self.message = message
         self.hit_count = hit_count
         self.cooldown_seconds = cooldown_seconds
         self.fingerprint = fingerprint
@@ -67,12 +76,11 @@ class LoopDetectedError(LooptrapError):
         self.evidence = tuple(evidence)
 
 
-class BudgetExceededError(LooptrapError):
+class BudgetExceededError(RefusedError):
     """The call was refused: it might cost more than is left of a budget."""
 
     def __init__(self, message: str, *, budget: str, percent: int, fingerprint: str) -> None:
         super().__init__(message)
-        self.message = message
         self.budget = budget
         self.percent = percent
         """How much of the budget is used or reserved."""
@@ -80,15 +88,23 @@ class BudgetExceededError(LooptrapError):
         """Of the account: releasing it begins the budget anew."""
 
 
-class RateLimitedError(LooptrapError):
+class RateLimitedError(RefusedError):
     """The call was refused: too many came at once."""
 
     def __init__(self, message: str, *, rate: str, retry_after: float) -> None:
         super().__init__(message)
-        self.message = message
         self.rate = rate
         self.retry_after = retry_after
         """Seconds after which there is room for it."""
+
+
+class KilledError(RefusedError):
+    """The call was refused: an operator has switched off what it belongs to."""
+
+    def __init__(self, message: str, *, rule: str) -> None:
+        super().__init__(message)
+        self.rule = rule
+        """Of the kill switch."""
 
 
 class AllProvidersFailed(LooptrapError):  # noqa: N818 - an outcome, named as people say it

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from looptrap.errors import (
     BudgetExceededError,
+    KilledError,
     LoopDetectedError,
-    LooptrapError,
     RateLimitedError,
+    RefusedError,
 )
 from looptrap.policy.verdict import Verdict
 
 
-def refusal(verdict: Verdict) -> LooptrapError:
+def refusal(verdict: Verdict) -> RefusedError:
     """Return what to raise for a verdict that refuses."""
     match verdict.reason:
         case "budget_exceeded":
@@ -25,6 +26,8 @@ def refusal(verdict: Verdict) -> LooptrapError:
             return RateLimitedError(
                 verdict.message, rate=verdict.rule, retry_after=verdict.retry_after or 0.0
             )
+        case "killed":
+            return KilledError(verdict.message, rule=verdict.rule)
         case _:
             return LoopDetectedError(
                 verdict.message,
