@@ -308,6 +308,24 @@ class TestHistory:
         assert actions(guard, [0, 31], self.same(5)) == ["refused", "warn"]
         assert actions(guard, [32], self.same(6)) == ["refused"]
 
+    def test_every_turn_that_was_wasted_makes_the_next_wait_twice_as_long(self):
+        guard = self.guard()
+        waits = [refusal(guard, n, self.same(rounds)) for n, rounds in enumerate(range(5, 16))]
+        assert [error.cooldown_seconds for error in waits][:8] == [
+            30, 60, 120, 240, 480, 960, 1800, 1800,
+        ]  # fmt: skip
+
+    def test_a_client_that_waits_out_every_cooldown_gets_few_calls_through_in_a_night(self):
+        guard, clock, passed, rounds = self.guard(), 0.0, 0, 5
+        while clock < 8 * 3600:
+            try:
+                guard.check(self.same(rounds), now=T + clock)
+            except LoopDetectedError as error:
+                clock += error.cooldown_seconds + 1
+            else:
+                passed, rounds = passed + 1, rounds + 1
+        assert passed < 24
+
     def test_after_the_probe_a_changed_approach_passes(self):
         guard = self.guard()
         assert actions(guard, [0, 31], self.same(5)) == ["refused", "warn"]

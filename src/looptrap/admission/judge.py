@@ -13,6 +13,9 @@ from looptrap.policy.verdict import Verdict
 from looptrap.policy.watch import Watch
 from looptrap.store.model import Balance, Count, Trip
 
+LONGEST_COOLDOWN = 1_800.0
+"""To which that of a history grows: half of the time for which a refusal is remembered."""
+
 
 def hear(ticket: Ticket, text: str) -> Verdict | None:
     """Judge an answer so far; return what is severer than all that was heard of it before."""
@@ -33,7 +36,9 @@ def hear(ticket: Ticket, text: str) -> Verdict | None:
 def judge_history(ticket: Ticket, seen: Seen, counts: Sequence[Count]) -> None:
     """Refuse a history, remember it, and let one call pass as a probe when the cooldown is over.
 
-    So the model gets a turn to change its approach; if it repeats itself, that is another history.
+    So the model gets a turn to change its approach; if it repeats itself, that is another history,
+    and the next turn is twice as far away: a client that waits out every cooldown must not go on
+    all night.
     """
     watch, evidence, key, place = seen
     rule, left = watch.rule, 0.0
@@ -45,7 +50,8 @@ def judge_history(ticket: Ticket, seen: Seen, counts: Sequence[Count]) -> None:
         if is_probe:
             action = Action.WARN
         elif left <= 0 and rule.cooldown > 0:
-            left = rule.cooldown
+            wasted = evidence.count - watch.ladder.reached(evidence.count)
+            left = max(rule.cooldown, min(rule.cooldown * 2.0**wasted, LONGEST_COOLDOWN))
             ticket.trips = [*ticket.trips, Trip(key, left, count.hits)]
     _weigh(ticket, watch, verdict_of(watch, action, key, evidence, left))
 
