@@ -202,6 +202,22 @@ def test_says_where_every_value_came_from(write):
     assert set(config.origins) <= set(origins) | {f"{rule}.action"}
 
 
+@pytest.mark.parametrize(
+    ("text", "env", "flags", "origin"),
+    [
+        pytest.param('mode = "shadow"\n', {}, {}, "looptrap.toml", id="file"),
+        pytest.param("", {"LOOPTRAP_MODE": "shadow"}, {}, "LOOPTRAP_MODE", id="variable"),
+        pytest.param("", {}, {"mode": "shadow"}, "--mode", id="flag"),
+    ],
+)
+def test_everything_can_be_put_into_shadow_at_once(write, text, env, flags, origin):
+    purse = '[[budgets]]\nname = "purse"\nlimit_usd = 1.0\n'
+    config = load(write(text + purse), env=env, flags=flags)
+    assert {one.mode for one in (*config.policies, *config.budgets)} == {"shadow"}
+    origins = {place: where for place, _, where in config.effective()}
+    assert origins["mode"] == origins["policies[0].mode"] == origins["budgets[0].mode"] == origin
+
+
 def test_the_effective_values_are_the_ones_in_effect():
     values = {place: value for place, value, _ in load().effective()}
     assert values["policies[0].rules[0].thresholds"] == {"block": 6}

@@ -35,6 +35,7 @@ log = logging.getLogger("looptrap")
     metavar="DIR",
     help="Write judged calls there, for replay: digests, unless capture says content.",
 )
+@click.option("--mode", metavar="MODE", help="shadow only reports.  [enforce]")
 @click.option("--workers", metavar="N", help="Processes that serve together.  [1]")
 @click.option("--allow-anonymous", is_flag=True, default=None, help="Serve others without keys.")
 def serve(file: str | None, **flags: Any) -> None:

@@ -44,7 +44,7 @@ def load(
         raise ConfigError(problems)
     config = believing(_capturing(_overlaid(config, above)))
     config = _without_preset(config, above) if has_policies else _with_preset(config)
-    config = _guard(config, guarded)
+    config = _shadowed(_guard(config, guarded))
     if mismatches := list(_mismatches(config)):
         raise ConfigError(mismatches)
     return replace(
@@ -171,6 +171,21 @@ def _guard(config: Config, values: Mapping[str, Any]) -> Config:
         policies=edited.policies,
         origins={**config.origins, **edited.origins},
         warnings=(*config.warnings, *edited.warnings),
+    )
+
+
+def _shadowed(config: Config) -> Config:
+    """Return the configuration with all that may be in shadow mode in it, where that is asked."""
+    if config.mode == "enforce":
+        return config
+    count, where = len(config.policies), config.origins.get("mode", "default")
+    modes = {f"policies[{place}].mode": where for place in range(count)}
+    modes |= {f"budgets[{place}].mode": where for place in range(len(config.budgets))}
+    return replace(
+        config,
+        policies=tuple(replace(one, mode="shadow") for one in config.policies),
+        budgets=tuple(replace(one, mode="shadow") for one in config.budgets),
+        origins={**config.origins, **modes},
     )
 
 

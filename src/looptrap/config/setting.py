@@ -21,7 +21,7 @@ from looptrap.incident.setting import (
 from looptrap.money.setting import PriceSettings
 from looptrap.policy import preset
 from looptrap.policy.budget import Budget
-from looptrap.policy.policy import KillSwitch, Policy, Project
+from looptrap.policy.policy import KillSwitch, Mode, Policy, Project
 from looptrap.policy.setting.budget import BUDGET
 from looptrap.policy.setting.kind import TOKEN
 from looptrap.policy.setting.policy import KILL_SWITCH, PROJECT, TOOL
@@ -37,6 +37,7 @@ class Config:
 
     preset: str | None = None
     """Where the policies come from; None when the file has its own."""
+    mode: Mode = "enforce"
     policies: tuple[Policy, ...] = ()
     projects: tuple[Project, ...] = ()
     kill_switches: tuple[KillSwitch, ...] = ()
@@ -77,6 +78,13 @@ CONFIG: Table[Config] = Table(
             name="preset",
             kind=Text(form="the name of a preset", into=preset.known),
             doc="the policies to start from; without it and without policies, `default`",
+        ),
+        Field(
+            name="mode",
+            kind=Choice(get_args(Mode)),
+            default="enforce",
+            doc="`shadow` puts every policy and budget into shadow mode: all is counted and"
+            " reported, and nothing is refused but by kill switches",
         ),
         Field(
             name="session_headers",

@@ -1,0 +1,47 @@
+"""The page on the command line is what the commands say of themselves.
+
+`LOOPTRAP_WRITE_TABLES=1` writes the page anew instead of comparing it.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from looptrap.cli import main
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
+
+INTRODUCTION = """# Command line
+
+What each command says of itself with `--help`. `make serve` runs `looptrap serve`.
+"""
+
+
+def commands(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
+    """Yield a command and all under it, with their whole names."""
+    yield name, command
+    if isinstance(command, click.Group):
+        for word, one in sorted(command.commands.items()):
+            yield from commands(one, f"{name} {word}")
+
+
+def described(name: str, command: click.Command) -> str:
+    with click.Context(command, info_name=name, terminal_width=78, max_content_width=78) as context:
+        return f"## {name}\n\n```text\n{command.get_help(context)}\n```\n"
+
+
+def test_the_page_is_what_the_commands_say_of_themselves():
+    page = "\n".join([INTRODUCTION, *(described(*one) for one in commands(main, "looptrap"))])
+    if os.environ.get("LOOPTRAP_WRITE_TABLES"):
+        PAGE.write_text(page, "utf-8")
+    assert PAGE.read_text("utf-8") == page
+
+
+def test_every_command_and_option_says_what_it_is_for():
+    for name, command in commands(main, "looptrap"):
+        assert command.help, name
+        for option in command.params:
+            if isinstance(option, click.Option):
+                assert option.help, f"{name} {option.opts}"
