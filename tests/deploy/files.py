@@ -39,9 +39,21 @@ def manifests():
 
 
 def compose():
-    """Return the services of the compose file by name."""
+    """Return the services of the compose file by name; a secret has its name as value."""
     (content,) = documents(COMPOSE / "compose.yaml")
-    return content["services"]
+    return _filled_in(content)["services"]
+
+
+def _filled_in(value):
+    """Return what compose makes of a value, where `.env` says no more than it must."""
+    match value:
+        case dict():
+            return {name: _filled_in(one) for name, one in value.items()}
+        case list():
+            return [_filled_in(one) for one in value]
+        case str():
+            return re.sub(r"\$\{(\w+):\?[^}]+\}", r"\1", value).replace("$$", "$")
+    return value
 
 
 def environment(container, secret):

@@ -1,9 +1,11 @@
 """The Kubernetes manifests agree with themselves, with the gateway and with the page about them."""
 
+import copy
 import re
 
+import kubernetes_validate
 import pytest
-from tests.deploy.files import KUBERNETES, ROOT, configured, documents, environment, manifests
+from tests.deploy.files import ROOT, configured, environment, manifests
 
 from looptrap import __version__
 from looptrap.admin.api import Admin
@@ -14,6 +16,7 @@ from looptrap.gateway.runtime import token_of
 from looptrap.store.redis.address import addresses_of
 
 SECRET = "0123456789abcdef" * 4
+OTHER = SECRET[::-1]
 ALL = manifests()
 WORKLOADS = {
     name: one for (kind, name), one in ALL.items() if kind in ("Deployment", "StatefulSet", "Job")
@@ -75,11 +78,17 @@ def test_there_is_what_a_deployment_needs():
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("path", sorted(KUBERNETES.glob("*.yaml")), ids=lambda path: path.name)
-def test_every_document_says_what_it_is(path):
-    for one in documents(path):
-        assert re.fullmatch(r"(?:[a-z0-9.]+/)?v\d", one["apiVersion"])
-        assert re.fullmatch(r"[a-z][a-z0-9-]*", one["metadata"]["name"])
+@pytest.mark.parametrize("version", ["1.29", "1.37"])
+@pytest.mark.parametrize("name", ALL, ids="/".join)
+def test_kubernetes_knows_every_field(name, version):
+    kubernetes_validate.validate(ALL[name], version, strict=True)
+
+
+def test_a_field_that_it_does_not_know_would_be_found():
+    wrong = copy.deepcopy(ALL["Deployment", "looptrap"])
+    wrong["spec"]["template"]["spec"]["containers"][0]["livenessprobe"] = {}
+    with pytest.raises(kubernetes_validate.ValidationError, match="livenessprobe"):
+        kubernetes_validate.validate(wrong, "1.37", strict=True)
 
 
 def test_the_gateway_takes_its_configuration_without_a_word(config):
@@ -89,9 +98,12 @@ def test_the_gateway_takes_its_configuration_without_a_word(config):
 
 async def test_the_gateway_would_start_with_it(config, gateway_env, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    token = token_of(config.gateway.admin_token_env, "admin", gateway_env)
-    assert token == SECRET
-    Admin(App(config, gateway_env), config.gateway.admin, token)
+    assert {gateway_env["ADMIN_TOKEN"], gateway_env["READ_TOKEN"]} == {SECRET}
+    env = gateway_env | {"READ_TOKEN": OTHER}
+    token = token_of(config.gateway.admin_token_env, "admin", env)
+    read_token = token_of(config.gateway.read_token_env, "read", env)
+    assert (token, read_token) == (SECRET, OTHER)
+    Admin(App(config, env), config.gateway.admin, token, read_token)
     listen, may_be_open = config.gateway.listen.host, config.gateway.allow_anonymous
     check_exposure(listen, has_keys=False, allow_anonymous=may_be_open)
 
@@ -120,6 +132,11 @@ def test_a_stopping_pod_has_time_for_its_calls(config):
     (sleep, seconds) = GATEWAY["containers"][0]["lifecycle"]["preStop"]["exec"]["command"]
     assert sleep == "sleep"
     assert GATEWAY["terminationGracePeriodSeconds"] > int(seconds) + config.gateway.grace
+
+
+def test_a_history_that_is_full_fits_into_its_volume_beside_its_log(config):
+    (volume,) = [one for one in GATEWAY["volumes"] if "emptyDir" in one]
+    assert size(volume["emptyDir"]["sizeLimit"]) >= 2 * config.incidents.max_size
 
 
 def test_the_store_is_pods_of_the_cluster(config):

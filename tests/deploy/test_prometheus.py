@@ -164,7 +164,7 @@ def test_the_rows_are_in_the_order_in_which_people_ask():
 
 @pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
 def test_prometheus_can_read_what_a_panel_asks(panel, promtool, tmp_path):
-    asked = [_filled(target["expr"]) for target in panel["targets"]]
+    asked = [filled(target["expr"]) for target in panel["targets"]]
     recorded = [{"record": f"panel:{i}", "expr": expr} for i, expr in enumerate(asked)]
     file = tmp_path / "panel.yml"
     file.write_text(json.dumps({"groups": [{"name": "panel", "rules": recorded}]}))
@@ -172,7 +172,7 @@ def test_prometheus_can_read_what_a_panel_asks(panel, promtool, tmp_path):
     assert code == 0, told
 
 
-def _filled(expression):
+def filled(expression):
     """Return an expression as Grafana asks it."""
     for variable in ("$__rate_interval", "$__range"):
         expression = expression.replace(variable, "5m")

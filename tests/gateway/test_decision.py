@@ -1,21 +1,13 @@
 """Decision mode: a proxy asks, Looptrap says yes or no, and nothing is forwarded by us."""
 
-import asyncio
-import signal
-from contextlib import asynccontextmanager, closing
-from pathlib import Path
-from socket import socket
-
 import msgspec
 import pytest
 from tests.gateway.serving import CHAT, JSON, chat, request
-from tests.wire.fake_client import Client, feed
+from tests.wire.fake_client import feed
 
 from looptrap.errors import ConfigError
-from looptrap.testing import Reply
 
 ASK = "/looptrap/decision"
-SHIPPED = Path(__file__).parents[2] / "deploy" / "nginx" / "looptrap.conf"
 
 FAIRVISOR = 'preset = "fairvisor"'
 READS = """
@@ -181,137 +173,3 @@ async def test_a_token_that_is_set_is_needed_on_loopback_too(serve):
 async def test_a_token_variable_that_is_empty_is_a_mistake(serve):
     with pytest.raises(ConfigError, match="decision_token_env: the variable DECISION_TOKEN is not"):
         await serve(TOKEN, env={})
-
-
-# With a real nginx and the configuration as it is shipped
-
-MAIN = """
-error_log stderr;
-pid nginx.pid;
-events {{}}
-http {{
-    access_log off;
-    client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi;
-    uwsgi_temp_path uwsgi; scgi_temp_path scgi;
-    include {shipped};
-}}
-"""
-
-
-class Nginx:
-    """A running nginx; `ask` is a client of it."""
-
-    def __init__(self, port):
-        self.port = port
-
-    async def ask(self, method="GET", target="/", headers=None, body=b""):
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
-        with closing(writer):
-            writer.write(request(method, target, headers, body))
-            return await Client(reader, writer).answer(method.encode())
-
-
-@asynccontextmanager
-async def running_nginx(program, folder, looptrap, protected):
-    """Run nginx with the shipped file, its three addresses replaced."""
-    with socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    shipped = SHIPPED.read_text()
-    addresses = {"127.0.0.1:4100": looptrap, "127.0.0.1:9000": protected, "127.0.0.1:8080": port}
-    for address, replacement in addresses.items():
-        assert shipped.count(address) == 1
-        shipped = shipped.replace(address, f"127.0.0.1:{replacement}")
-    (folder / "looptrap.conf").write_text(shipped)
-    (folder / "nginx.conf").write_text(MAIN.format(shipped=folder / "looptrap.conf"))
-    once = "daemon off; master_process off;"
-    process = await asyncio.create_subprocess_exec(
-        program, "-p", str(folder), "-c", "nginx.conf", "-e", "stderr", "-g", once
-    )
-    try:
-        async with asyncio.timeout(5):
-            while not await _accepts(port):
-                assert process.returncode is None
-                await asyncio.sleep(0.01)
-        yield Nginx(port)
-    finally:
-        if process.returncode is None:
-            process.send_signal(signal.SIGTERM)
-        await asyncio.wait_for(process.wait(), 5)
-
-
-async def _accepts(port):
-    try:
-        _, writer = await asyncio.open_connection("127.0.0.1", port)
-    except OSError:
-        return False
-    writer.close()
-    return True
-
-
-def port_of(url):
-    return int(url.rpartition(":")[2])
-
-
-@pytest.fixture
-async def nginx(serve, needs, tmp_path):
-    program = needs("nginx", "nginx-light")
-    toml = f"{READS}\n[gateway]\ndecision_status = 403"
-    here = await serve(toml, script=lambda _: Reply.status(200, {"ok": True}))
-    async with running_nginx(program, tmp_path, here.port, port_of(here.provider.url)) as nginx:
-        nginx.here = here
-        yield nginx
-
-
-@pytest.mark.parametrize(
-    ("method", "target"),
-    [("GET", "/jobs/7?now=1"), ("DELETE", "/jobs/7"), ("POST", "/jobs/7/start")],
-)
-async def test_nginx_forwards_what_is_allowed_and_refuses_with_the_real_status(
-    nginx, method, target
-):
-    provider = nginx.here.provider
-    for _ in range(3):
-        answer = await nginx.ask(method, target)
-        assert answer.status == 200
-        assert answer.headers[b"x-looptrap-verdict"] == b"allow"
-    refused = await nginx.ask(method, target)
-    assert refused.status == 429
-    assert refused.headers[b"retry-after"] == b"60"
-    assert refused.headers[b"x-should-retry"] == b"false"
-    assert refused.headers[b"x-looptrap-verdict"] == b"block"
-    assert refused.headers[b"x-looptrap-reason"] == b"loop_detected"
-    assert refused.headers[b"x-looptrap-rule"] == b"same-request"
-    assert refused.headers[b"x-looptrap-count"] == b"4"
-    assert refused.headers[b"content-type"] == b"application/json"
-    error = msgspec.json.decode(refused.body)["error"]
-    assert (error["type"], error["code"]) == ("loop_detected", "recursive_loop_detected")
-    assert [(one.method, one.target) for one in provider.requests] == [(method, target)] * 3
-
-
-async def test_nginx_forwards_bodies_that_it_does_not_show(nginx):
-    for number in range(6):
-        answer = await nginx.ask("POST", CHAT, JSON, chat(f"question {number}"))
-        assert answer.status == 200
-    assert nginx.here.provider.requests[-1].body == chat("question 5")
-
-
-async def test_nginx_passes_a_refusal_of_the_provider_as_it_is(nginx):
-    nginx.here.provider._script = lambda _: Reply.status(403, {"error": "theirs"})
-    answer = await nginx.ask("GET", "/forbidden")
-    assert (answer.status, answer.body) == (403, b'{"error":"theirs"}')
-
-
-async def test_a_missing_gateway_key_is_a_401_through_nginx(nginx):
-    key = nginx.here.add_key()
-    denied = await nginx.ask("GET", "/x")
-    assert denied.status == 401
-    assert msgspec.json.decode(denied.body)["error"]["code"] == "not_admitted"
-    assert (await nginx.ask("GET", "/x", {"X-Looptrap-Key": key})).status == 200
-    assert "x-looptrap-key" not in nginx.here.provider.requests[-1].headers
-
-
-async def test_without_looptrap_nginx_lets_requests_pass(nginx):
-    await nginx.here.app.stop()
-    for _ in range(5):
-        assert (await nginx.ask("GET", "/jobs/7")).status == 200

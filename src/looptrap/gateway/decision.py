@@ -122,6 +122,10 @@ def _denied(
 
 
 def _known_to_proxies(answer: Answer, runtime: Runtime) -> Answer:
-    """Return the answer under the one status that the asking proxy knows, if it knows just one."""
-    headers = [*answer.headers, (b"X-Looptrap-Status", b"%d" % answer.status)]
-    return Answer(runtime.decision_status or answer.status, headers, answer.body)
+    """Return the answer under the one status that the asking proxy knows, if it knows just one.
+
+    JSON-RPC errors travel under 200, which is a yes to whoever asks.
+    """
+    status = answer.status if answer.status >= 400 else 403
+    headers = [*answer.headers, (b"X-Looptrap-Status", b"%d" % status)]
+    return Answer(runtime.decision_status or status, headers, answer.body)
