@@ -1,24 +1,20 @@
-"""The same protection inside a process, without a gateway: ask before every call."""
+"""The same protection inside a process, without a gateway: one line around the client.
 
-from looptrap import Guard, LoopDetectedError
+Set OPENAI_API_KEY, then run this file.
+"""
 
-guard = Guard.from_preset("default")
+import openai
 
+import looptrap
 
-def ask_model(request: dict[str, object]) -> str:
-    """Stand in for an SDK; this one never says anything new."""
-    return f"{request['model']} says: try again."
+client = looptrap.guard(openai.OpenAI())
+question = [{"role": "user", "content": "Is the door closed? Answer yes or no."}]
 
-
-request = {
-    "model": "gpt-5.4-mini",
-    "messages": [{"role": "user", "content": "Is the build green? Answer yes or no."}],
-}
-
-for number in range(1, 11):
-    try:
-        guard.check(request, caller="nightly-build")
-    except LoopDetectedError as refusal:
-        print(f"call {number}: refused by {refusal.rule} after {refusal.hit_count} equal calls")
-        break
-    print(f"call {number}: {ask_model(request)}")
+with looptrap.session("nightly-build"):  # this run is counted by itself
+    for number in range(1, 11):
+        try:
+            answer = client.chat.completions.create(model="gpt-5.4-mini", messages=question)
+        except looptrap.LoopDetectedError as refusal:
+            print(f"call {number}: refused by {refusal.rule} after {refusal.hit_count} equal calls")
+            break
+        print(f"call {number}: {answer.choices[0].message.content}")

@@ -360,7 +360,7 @@ def test_a_session_rule_must_leave_room_for_calls_without_a_session():
         pytest.param(
             {"preset": "asig"},
             'preset: is the text "asig", must be default, aisg, fairvisor, fairvisor-throttle,'
-            " fairvisor-warn, tcc, zelyx or zelyx-block, did you mean aisg?",
+            " fairvisor-warn, service, tcc, zelyx or zelyx-block, did you mean aisg?",
             id="a misspelt preset",
         ),
     ],

@@ -16,6 +16,9 @@ from looptrap.errors import (
 
 if TYPE_CHECKING:
     from looptrap.admission import Guard
+    from looptrap.client.guard import guard
+    from looptrap.client.session import session
+    from looptrap.client.tool import tool
 
 __all__ = [
     "BudgetExceededError",
@@ -27,11 +30,19 @@ __all__ = [
     "LooptrapError",
     "RateLimitedError",
     "RefusedError",
+    "guard",
+    "session",
+    "tool",
 ]
 
 __version__ = "0.1.0.dev0"
 
-_ROOMS = {"Guard": "looptrap.admission"}
+_ROOMS = {
+    "Guard": "looptrap.admission",
+    "guard": "looptrap.client.guard",
+    "session": "looptrap.client.session",
+    "tool": "looptrap.client.tool",
+}
 """Where names come from that are imported when first asked for: `looptrap --help` needs none."""
 
 

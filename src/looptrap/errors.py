@@ -54,6 +54,15 @@ class RefusedError(LooptrapError):
         super().__init__(message)
         self.message = message
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # As usual it would be made by its message alone, and most kinds need more than that.
+        return _as_it_was, (type(self), *self.args), vars(self)
+
+
+def _as_it_was(kind: type[RefusedError], *args: object) -> RefusedError:
+    """Return a refusal on its way out of a pickle, before it gets its fields."""
+    return kind.__new__(kind, *args)
+
 
 class LoopDetectedError(RefusedError):
     """The call was refused: the agent is going in circles."""

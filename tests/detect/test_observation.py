@@ -95,6 +95,34 @@ def test_a_person_who_answers_code_begins_anew(text):
     assert Trajectory(call).latest(1) == []
 
 
+def written_out(arguments):
+    """Return an action as some harnesses write it: the API's own form, with an id each time."""
+
+    def action(number):
+        call = {"name": "find_part", "arguments": arguments(number)}
+        made = {"id": f"call_{number:x}9b", "type": "function", "function": call}
+        return f"Calling tools:\n[{made!r}]"
+
+    return action
+
+
+def called(rounds, arguments):
+    messages, action = [TASK], written_out(arguments)
+    for n in range(rounds):
+        told = {"role": "user", "content": "Observation:\nERROR: the catalogue is offline"}
+        messages += [{"role": "assistant", "content": action(n)}, told]
+    return messages
+
+
+def test_the_id_of_a_call_that_is_written_out_is_no_difference():
+    assert refusal(called(4, lambda n: {"number": 5})) is None
+    assert refusal(called(5, lambda n: {"number": 5})) == "repeat"
+
+
+def test_an_id_that_is_an_argument_is_one():
+    assert refusal(called(5, lambda n: {"id": f"{WORDS[n]}-{WORDS[9 - n]}"})) is None
+
+
 def test_an_action_in_text_is_no_unknown_tool():
     tools = [{"type": "function", "function": {"name": "bash"}}]
     messages = run(7, "Observation: {}", WORDS.__getitem__, lambda n: f"cat {WORDS[n]}")

@@ -6,7 +6,8 @@ from threading import Event
 import pytest
 from msgspec.structs import replace
 
-from looptrap.gateway.decision_log import MOST_WAITING, DecisionLog
+from looptrap.gateway.decision_log import decision_log
+from looptrap.gateway.scribe import MOST_WAITING
 from looptrap.incident.model import Sighting
 
 SEEN = Sighting(
@@ -26,8 +27,9 @@ SEEN = Sighting(
 
 def written(form, *sightings):
     lines = []
-    log = DecisionLog(form, lines.append)
-    log.add(sightings)
+    log = decision_log(form, lines.append)
+    for one in sightings:
+        log.add(one)
     log.start()
     log.stop()
     return "".join(lines)
@@ -74,9 +76,10 @@ def test_a_reader_who_is_stuck_costs_lines_and_nothing_else():
         is_read.wait(10)
         lines.append(text)
 
-    log = DecisionLog("text", write)
+    log = decision_log("text", write)
     log.start()
-    log.add([SEEN] * (3 * MOST_WAITING))
+    for _ in range(3 * MOST_WAITING):
+        log.add(SEEN)
     assert log.dropped >= MOST_WAITING
     is_read.set()
     log.stop()

@@ -117,6 +117,28 @@ def history(name, watch, **thresholds):
                 rules=(with_action(FAIRVISOR, Action.WARN),),
             ),
         ),
+        (
+            "service",
+            Policy(
+                name="service",
+                rules=(
+                    Rule(
+                        name="same-request",
+                        watch="request",
+                        by=("caller", "session"),
+                        ladder=Ladder({Action.WARN: 4, Action.BLOCK: 6}),
+                        cooldown=30.0,
+                    ),
+                    Rule(
+                        name="same-tool-call",
+                        watch="tool",
+                        by=("caller", "session", "header:mcp-session-id"),
+                        ladder=Ladder({Action.WARN: 6, Action.BLOCK: 20}),
+                        cooldown=30.0,
+                    ),
+                ),
+            ),
+        ),
         ("zelyx", Policy(name="zelyx", rules=(ZELYX,))),
         ("zelyx-block", Policy(name="zelyx", rules=(with_action(ZELYX, Action.BLOCK),))),
         (
@@ -145,8 +167,8 @@ def test_is_as_documented(name, policy):
 
 def test_there_are_these_presets_and_no_others():
     assert preset.names() == (
-        "default", "aisg", "fairvisor", "fairvisor-throttle", "fairvisor-warn", "tcc", "zelyx",
-        "zelyx-block",
+        "default", "aisg", "fairvisor", "fairvisor-throttle", "fairvisor-warn", "service", "tcc",
+        "zelyx", "zelyx-block",
     )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from looptrap.admin.audit import record
 from looptrap.admin.history import MOST, HistoryUnavailable, ask
 from looptrap.admin.incident import UNKNOWN
 from looptrap.admin.remark import say
+from looptrap.call.content import UNREADABLE
 from looptrap.incident.model import Incident
 
 PATH = "/api/v1/release"
@@ -38,7 +39,7 @@ class ReleaseApi(Api):
                 released = await self._app.gateway.judge.release(wanted.fingerprint, time.time())
                 await self._remember(request, wanted, [wanted.fingerprint] if released else [])
                 return web.json_response({"released": released})
-        except (msgspec.MsgspecError, ValueError) as why:
+        except UNREADABLE as why:
             return error(400, "bad_request", f"Send {FORMS}: {why}.")
         found = await self._incidents(wanted)
         if found is None:

@@ -20,6 +20,13 @@ SAME = ("looptrap_incidents_open", "looptrap_outbox", "looptrap_indicator")
 """How metrics begin of which each worker tells all that it knows: the most is true, not the sum."""
 
 
+MOST_ENDED = 50_000
+"""Samples of ended workers that are told apart; of more, those are one that clients gave names."""
+
+NAMED = ("caller", "model", "project")
+OTHER = "other"
+
+
 class Totals:
     """Sums metrics over workers; what ended workers counted stays, so that no counter goes back."""
 
@@ -43,13 +50,20 @@ class Totals:
         for pid in [pid for pid in self._running if pid not in pids]:
             for sample, value in self._running.pop(pid).items():
                 if self._metrics[sample[0]][1] in KEPT:
-                    self._ended[sample] += value
+                    self._ended[self._resting(sample)] += value
 
     def exposition(self, *, workers: int, restarts: int) -> bytes:
         """Return the sums in Prometheus's text format, and what there is to say of the workers."""
         registry = CollectorRegistry()
         registry.register(_Given([*self._sums(), *_crew(workers, restarts)]))
         return generate_latest(registry)
+
+    def _resting(self, sample: Sample) -> Sample:
+        """Return under which labels what an ended worker has counted is kept."""
+        if sample in self._ended or len(self._ended) < MOST_ENDED:
+            return sample
+        name, sampled, labels = sample
+        return name, sampled, tuple((one, OTHER if one in NAMED else is_) for one, is_ in labels)
 
     def _sums(self) -> Iterator[Metric]:
         totals = self._ended.copy()

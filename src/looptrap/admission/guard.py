@@ -67,7 +67,7 @@ class Guard:
         }
         self._switches = tuple(Switch(switch) for switch in kill_switches)
         self._progress = Fingerprint(key, ("progress",), ("caller", "session"))
-        self._session_headers = tuple(name.lower().encode() for name in session_headers)
+        self.session_headers = tuple(name.lower().encode() for name in session_headers)
         self._ends = Recent()
         budgets = tuple(budgets)
         is_metered = bool(budgets) or any(policy.rates for policy in policies)
@@ -247,7 +247,7 @@ class Guard:
         call.request.headers = list(sent.items())
         call.request.caller = caller
         call.request.project = project
-        call.request.session = session or session_of(sent, self._session_headers)
+        call.request.session = session or session_of(sent, self.session_headers)
         call.request.is_retry = is_retry(sent)
         call.request.progress = sent.get(PROGRESS, b"").decode("latin-1")
         ticket = self.admit(call, time.time() if now is None else now)
@@ -265,12 +265,26 @@ class Guard:
         nobody says anything, nothing does after a quarter of an hour.
         """
         now = time.time() if now is None else now
-        price = self._prices.of(ticket.call.model, "", now) if self._prices is not None else None
-        cost = price.cost(usage) if price is not None else None
+        cost = self.cost(ticket.call.model, usage, now)
         with self._lock:
             self.store.settle(settled(ticket.holds, Outcome(200, usage, cost=cost)), now)
             ticket.holds = ()
         return cost
+
+    def conclude(
+        self, ticket: Ticket, outcome: Outcome | None, now: float, provider: str = ""
+    ) -> None:
+        """Settle what was admitted in one go, with this guard's own store. Thread-safe."""
+        with self._lock:
+            if ticket.holds:
+                self.store.settle(settled(ticket.holds, outcome), now)
+                ticket.holds = ()
+            self.settle(ticket, outcome, provider)
+
+    def cost(self, model: str, usage: Usage, now: float) -> int | None:
+        """Return what that costs, in nano-dollars; None where no price is known."""
+        price = self._prices.of(model, "", now) if self._prices is not None else None
+        return price.cost(usage) if price is not None else None
 
     def release(self, fingerprint: str, now: float | None = None) -> bool:
         """Let the next call of a fingerprint pass; say whether it was known."""

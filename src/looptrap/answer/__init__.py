@@ -8,6 +8,7 @@ nudge        nudged: one message spliced in at the end of a body
 splice       insertion into JSON that leaves every other byte as it was sent
 
 hearing      what a passing answer says, one module a dialect; cut: how its stream is ended
+listener     Listener: hears an answer while it passes, and cuts it
 bill         Bill: what an answer used
 usage        UsageReader: tokens, read from an answer's passing bytes; tokens: how dialects count
 """

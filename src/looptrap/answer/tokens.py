@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from looptrap.call.content import UNREADABLE
 from looptrap.call.model import Dialect
 from looptrap.call.usage import Usage
 
@@ -151,7 +152,7 @@ def usage_of(dialect: Dialect, answer: bytes) -> Usage | None:
         return None
     try:
         usage: Usage = decode(answer).usage.usage()
-    except (msgspec.MsgspecError, RecursionError):
+    except UNREADABLE:
         return None
     return usage
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from looptrap.answer.tokens import Anthropic, Chat, Gemini, Responses, counted
+from looptrap.call.content import UNREADABLE
 from looptrap.call.model import Dialect
 from looptrap.call.usage import Usage
 
@@ -159,5 +160,5 @@ def _error(text: bytes, is_events: bool, places: Iterable[_Place]) -> str:
 def _decode(text: bytes) -> Any:
     try:
         return msgspec.json.decode(text)
-    except (msgspec.MsgspecError, RecursionError):
+    except UNREADABLE:
         return None

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any, get_args
 
-from looptrap.config.kind import NAME, VARIABLE, BaseUrl, Size
+from looptrap.config.kind import NAME, VARIABLE, BaseUrl, HookUrl, Size
 from looptrap.errors import ConfigError, Problem
 from looptrap.incident.model import EventName
 from looptrap.incident.setting import (
@@ -25,6 +25,8 @@ EVENTS: tuple[str, ...] = get_args(EventName)
 
 def _fits_an_event(pattern: str) -> str:
     """Return a pattern that some event fits: `loop.*`, `store.degraded`."""
+    # Stars in a row mean no more than one, and would be tried in every combination.
+    pattern = re.sub(r"\*+", "*", pattern)
     fitting = re.escape(pattern).replace(r"\*", ".*")
     if not any(re.fullmatch(fitting, event) for event in EVENTS):
         message = f"fits no event; there are {listed(EVENTS, 'and')}"
@@ -117,7 +119,7 @@ CHANNEL: Table[ChannelSettings] = Table(
             doc="`webhook` is signed JSON, `slack` an incoming webhook of Slack, `apprise` any URL"
             " that Apprise knows: Discord, Teams, PagerDuty, e-mail, …",
         ),
-        Field(name="url", kind=Text(form="a URL"), doc="where it goes"),
+        Field(name="url", kind=HookUrl(), doc="where it goes"),
         Field(name="url_env", kind=VARIABLE, doc="the variable with the URL, where that is secret"),
         Field(name="secret_env", kind=VARIABLE, doc="the variable with the signing secret"),
         Field(

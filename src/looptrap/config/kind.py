@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from looptrap.errors import Problem
 from looptrap.schema.kind import INVALID, Kind, Number, Text, refuse
@@ -99,12 +100,29 @@ class StorePlace:
         return value
 
     def plain(self, value: Any) -> Any:
-        entry, at, rest = value.partition("@")
-        scheme, mark, user = entry.partition("://")
-        return f"{scheme}{mark}{user.partition(':')[0]}:***@{rest}" if at else value
+        authority = urlsplit(value).netloc
+        # The last one: whatever stands before it may be part of the password.
+        entry, at, place = authority.rpartition("@")
+        shown = f"{entry.partition(':')[0]}:***@{place}"
+        return value.replace(authority, shown, 1) if at else value
 
     def words(self) -> str:
         return '"memory" or a URL such as "redis://127.0.0.1:6379"'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookUrl(Text):
+    """A URL that a service gave out, and so a key to it: only where it leads is shown."""
+
+    form: str = "a URL"
+
+    def plain(self, value: Any) -> Any:
+        try:
+            parts = urlsplit(value)
+            host = parts.hostname if parts.scheme in ("http", "https") else ""
+        except ValueError:
+            return "***"
+        return f"{parts.scheme}://{host}/***" if host else f"{parts.scheme}://***"
 
 
 @dataclass(frozen=True, slots=True)

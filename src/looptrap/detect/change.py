@@ -8,6 +8,9 @@ from functools import lru_cache
 READ = 2_000
 """So much of the arguments is looked at: what a call does stands at their beginning."""
 
+LONGEST = 100
+"""Characters of a name that are read."""
+
 _LOOKS = frozenset(
     "get list search read find view show fetch check count describe lookup look grep glob browse"
     " screenshot snapshot think".split()
@@ -63,20 +66,25 @@ def adds(name: str, arguments: str) -> bool:
 
 def _verb_of(name: str, arguments: str) -> str:
     action = _ACTION.search(arguments[:READ])
-    return (_verb(action[1]) if action is not None else "") or _verb(name)
+    verb = _verb(action[1][:LONGEST]) if action is not None else ""
+    return verb or _verb(name[:LONGEST])
 
 
-# The bounds keep clients that make up names from filling the memory.
-@lru_cache(maxsize=1024)
 def words_of(name: str) -> tuple[str, ...]:
     """Return the words that a tool's name is made of, in lower case."""
-    return tuple(word.lower() for word in _WORDS.findall(name[:100]))
+    return _words(name[:LONGEST])
+
+
+# The bounds keep clients that make up names, or long ones, from filling the memory.
+@lru_cache(maxsize=1024)
+def _words(name: str) -> tuple[str, ...]:
+    return tuple(word.lower() for word in _WORDS.findall(name))
 
 
 @lru_cache(maxsize=1024)
 def _verb(name: str) -> str:
     """Return the verb of a name that tells what it does, the first one; nothing if it has none."""
-    words = words_of(name)
+    words = _words(name)
     verbs = [word for word in words if word in _VERBS]
     if "and" in words and len(verbs) > 1:  # find and replace
         return verbs[1]

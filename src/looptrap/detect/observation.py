@@ -44,6 +44,10 @@ _RAW = re.compile(
     re.IGNORECASE,
 )
 _FENCED = re.compile(r"```[^\n`]*\n(.*?)```", re.DOTALL)
+_NUMBER = re.compile(
+    r"""(['"])id\1:\ ?(['"])[^'"]{1,80}\2,\ ?(?=(['"])type\3:\ ?(['"])function\4)""", re.VERBOSE
+)
+"""The id of a call that is written out as the API has it: another one each time."""
 _ACTION = re.compile(r"^\W{0,3}action\b.*", re.IGNORECASE | re.MULTILINE | re.DOTALL)
 
 
@@ -69,7 +73,8 @@ def as_call(said: Message) -> Message:
     else:
         found = _ACTION.search(said.text)
         action = found[0] if found else said.text
-    return Message("assistant", said.text, (ToolCall("", IN_TEXT, action.strip()),))
+    action = _NUMBER.sub("", action.strip())
+    return Message("assistant", said.text, (ToolCall("", IN_TEXT, action),))
 
 
 def as_result(observed: Message) -> Message:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from looptrap.detect.change import words_of
+from looptrap.detect.change import LONGEST, words_of
 
 _NAMES = re.compile(
     r"poll|wait|sleep|status|progress|heartbeat|health|(?:^|[_.-])(?:check|get|fetch|read|tail)"
@@ -51,7 +51,8 @@ PATIENCE = 4
 
 def is_poll(names: frozenset[str], arguments: str, result: str) -> bool:
     """Say whether a call asks for the state of something that goes on by itself, or waits."""
-    if any(map(_NAMES.search, names)) or _WAITS.search(arguments[:2_000]):
+    read = [name[:LONGEST] for name in names]
+    if any(map(_NAMES.search, read)) or _WAITS.search(arguments[:2_000]):
         return True
     return len(result) <= SHORT and _UNDER_WAY.search(result) is not None
 

@@ -14,7 +14,7 @@ route        which provider a call goes to; provider: under which path and key; 
 attempt      several attempts, at several providers, until one is good
 relay        Relay: one call on its way through
 decision     another proxy asks, and forwards by itself
-access_log   one line a request; decision_log: one a decision that is not `allow`
+access_log   one line a request; decision_log: one a decision that is not `allow`; scribe: how
 incident     Desk: sightings come in, people are told
 trace        Tracer: a span a request
 capture      Capture: judged calls, written down to be replayed

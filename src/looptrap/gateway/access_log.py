@@ -3,62 +3,71 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Literal
 
 from looptrap.call.model import Outcome
 from looptrap.gateway.relay import Relay
+from looptrap.gateway.scribe import Scribe, Write, onto
 from looptrap.incident.saving import usd
+from looptrap.incident.spending import LONGEST
 
-Write = Callable[[str], object]
+Fields = dict[str, str | int | float]
 
 
-class AccessLog:
+class AccessLog(Scribe[Fields]):
     """Writes what became of every request."""
 
     def __init__(
-        self, form: Literal["text", "json"], write: Write, clock: Callable[[], float]
+        self,
+        form: Literal["text", "json"],
+        clock: Callable[[], float],
+        write: Write | None = None,
     ) -> None:
-        self._form = form
-        self._write = write
+        super().__init__("access-log", partial(line, form), write or onto(sys.stdout))
         self._clock = clock
 
     def __call__(self, relay: Relay, outcome: Outcome) -> None:
-        """Write one line about a settled request."""
-        line = self._fields(relay, outcome)
-        if self._form == "json":
-            self._write(json.dumps(line, separators=(",", ":")) + "\n")
-        else:
-            self._write(" ".join(f"{name}={word(value)}" for name, value in line.items()) + "\n")
+        """Take note of a settled request."""
+        self.add(self._fields(relay, outcome))
 
-    def _fields(self, relay: Relay, outcome: Outcome) -> dict[str, str | int | float]:
+    def _fields(self, relay: Relay, outcome: Outcome) -> Fields:
         request, verdict = relay.call.request, relay.ticket.verdict
-        line: dict[str, str | int | float] = {
+        fields: Fields = {
             "time": datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds"),
             "method": request.method,
             "path": request.path,
             "status": outcome.status,
             "verdict": verdict.action.value,
             "caller": request.caller,
-            "model": relay.call.model,
+            "model": relay.call.model[:LONGEST],
             "provider": relay.provider,
             "input_tokens": outcome.usage.input_tokens,
             "output_tokens": outcome.usage.output_tokens,
             "request_id": relay.request_id.decode("latin-1"),
         }
         if verdict.rule:
-            line |= {"rule": verdict.rule, "count": verdict.count}
+            fields |= {"rule": verdict.rule, "count": verdict.count}
         if outcome.cost is not None:
-            line["cost_usd"] = usd(outcome.cost)
+            fields["cost_usd"] = usd(outcome.cost)
         if outcome.usage.is_estimated:
-            line["estimated"] = 1
+            fields["estimated"] = 1
         if outcome.cut_off:
-            line["cut_off"] = 1
-        return {name: value for name, value in line.items() if value != ""}
+            fields["cut_off"] = 1
+        return {name: value for name, value in fields.items() if value != ""}
 
 
-def word(value: str | float) -> str:
+def line(form: Literal["text", "json"], fields: Mapping[str, str | int | float]) -> str:
+    """Return fields as one line of a log."""
+    if form == "json":
+        return json.dumps(fields, separators=(",", ":")) + "\n"
+    return " ".join(f"{name}={_word(value)}" for name, value in fields.items()) + "\n"
+
+
+def _word(value: str | float) -> str:
     """Return the value so that it stays one word on one line."""
     text = str(value)
     return text if text.isprintable() and " " not in text else json.dumps(text)

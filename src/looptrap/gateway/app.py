@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import asdict
 
 from looptrap.admission import Tally
@@ -85,6 +83,8 @@ class App:
         self.tally = Tally()
         self.pools = Pools(_upstream_limits(gateway), environ=env, ca_file=authorities(gateway))
         self.capture = self._new_capture()
+        form = gateway.access_log
+        self._access_log = AccessLog(form, clock) if form != "off" else None
         self.tracer = Tracer.of(config.traces, env)
         shared = self.store if isinstance(self.store, RedisStore) else None
         self.desk = Desk(
@@ -101,7 +101,7 @@ class App:
             self._runtime(config),
             self.pools,
             Judge(self.store, fails_closed=config.on_store_error == "block"),
-            on_settled=self._access_log(),
+            on_settled=self._access_log,
             capture=self.capture,
             attempts=self.attempts,
             desk=self.desk,
@@ -117,6 +117,8 @@ class App:
         """Listen, with others at the same port if need be; return the addresses and ports found."""
         settings = self.config.gateway
         tls = context_of(settings)
+        if self._access_log is not None:
+            self._access_log.start()
         if self.capture is not None:
             self.capture.start()
         if self.tracer is not None:
@@ -154,6 +156,8 @@ class App:
         await self._agreement.stop()
         if isinstance(self.store, RedisStore):
             await self.store.stop()
+        if self._access_log is not None:
+            await asyncio.to_thread(self._access_log.stop)
         if self.capture is not None:
             await asyncio.to_thread(self.capture.stop)
         if self.tracer is not None:
@@ -239,10 +243,6 @@ class App:
         if self.capture is not None:
             self.capture.rekey(secret)
 
-    def _access_log(self) -> AccessLog | None:
-        form = self.config.gateway.access_log
-        return AccessLog(form, _print, self._clock) if form != "off" else None
-
     def _new_capture(self) -> Capture | None:
         form, settings = self.config.capture, self.config.gateway
         if form == "off" or settings.capture_dir is None:
@@ -261,13 +261,6 @@ class App:
             self.ring.refresh()
         except ConfigError as error:
             log.error("%s", error)
-
-
-def _print(line: str) -> None:
-    """Write a line of the access log at once; where nobody reads it, calls must not suffer."""
-    with suppress(OSError):
-        sys.stdout.write(line)
-        sys.stdout.flush()
 
 
 def _server_limits(settings: GatewaySettings) -> ServerLimits:

@@ -81,9 +81,10 @@ class Envelopes:
             envelope.claims_until is not None and envelope.claims_until <= self._clock()
         ):
             envelope = self._open(exchange)
-            if len(self._remembered) >= _REMEMBERED:
-                self._remembered.clear()
-            self._remembered[key] = envelope
+            if exchange.head.is_remembered:
+                if len(self._remembered) >= _REMEMBERED:
+                    self._remembered.clear()
+                self._remembered[key] = envelope
         return envelope
 
     def _open(self, exchange: Exchange) -> Envelope:

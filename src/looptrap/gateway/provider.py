@@ -14,7 +14,7 @@ from looptrap.wire.pool import Pool
 from looptrap.wire.pools import Pools
 from looptrap.wire.remembered import Remembered
 
-_has_version = re.compile(rb"/v\d+[a-z0-9]*(?:/|\Z)").search
+_has_version = re.compile(rb"/v\d[a-z0-9]*(?:/|\Z)").search
 _PRINTABLE = " !#$%&'()*+,-./:;<=>?@[]^_`{|}~"
 
 

@@ -1,6 +1,7 @@
 """Incidents: what people hear of loops, once, and where they are.
 
 model       Sighting (what was decided about one call), Incident, Event (what people are told)
+sighting    from a judged call to sightings. Pure
 strip       the latest rounds of an incident, as they are kept. Pure
 remark      what people say about an incident. Pure
 entry       an incident that is open, and how it grows. Pure

@@ -127,7 +127,5 @@ class Spending:
     def _close(self) -> None:
         """Put what is open where it waits to be taken."""
         for spender, spent in cast(dict[Spender, Spent], self._open).items():
-            known = self._batch.spending.setdefault((self._begin, spender), spent)
-            if known is not spent:  # the clock was put back and forth
-                known.add(spent)
+            self._batch.put(self._begin, spender, spent)
         self._open = {}

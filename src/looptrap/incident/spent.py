@@ -139,6 +139,12 @@ class Batch:
             key = minute, OTHERS
         return self.spending.setdefault(key, Spent())
 
+    def put(self, minute: int, spender: Spender, spent: Spent) -> None:
+        """Take a row as it is, unless there is one already, or no room."""
+        has_room = len(self.spending) < MOST_WAITING
+        if not has_room or self.spending.setdefault((minute, spender), spent) is not spent:
+            self.spent(minute, spender).add(spent)
+
     def add(self, later: Batch) -> None:
         """Add what came later; of very much, the rest is not told apart."""
         for (minute, spender), spent in later.spending.items():

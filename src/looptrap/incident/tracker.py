@@ -105,6 +105,8 @@ class Tracker:
                     self._forget(part.key)
             return
         if entry is None:
+            if len(self._entries) >= self._most_open:
+                return
             entry = self._entries[part.key] = Entry()
         entry.others[part.instance] = part
         self._remember(part.key, entry, marks_in(part))

@@ -18,6 +18,9 @@ NEEDED = frozenset(("turn",))
 CLAIM = "jwt:"
 """How descriptors begin for which somebody vouches."""
 
+LONGEST = 128
+"""Characters of a value that are told: clients may send any."""
+
 
 def kept_apart(by: Sequence[str]) -> tuple[str, ...]:
     """Return the descriptors that tell accounts apart, the caller's among them where it must be.
@@ -58,7 +61,8 @@ class Whose:
 
     def named(self, values: Sequence[str]) -> tuple[tuple[str, str], ...]:
         """Return values with their descriptors; one that is over is the caller's."""
-        return tuple(zip((*self.names, "caller"), values, strict=False))
+        told = [value[:LONGEST] for value in values]
+        return tuple(zip((*self.names, "caller"), told, strict=False))
 
     def key(self, values: Sequence[str]) -> bytes:
         """Return the key of the account with these values."""

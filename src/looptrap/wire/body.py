@@ -10,6 +10,7 @@ from looptrap.wire.refusal import Refused, malformed
 _CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,16})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?", re.DOTALL)
 _TRAILER_LINE = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*", re.DOTALL)
 _MAX_CHUNK_LINE = 256
+_SMALL = 4096  # a list of pieces of one byte would cost many times what was sent
 
 
 def too_large(limit: int) -> Refused:
@@ -24,14 +25,17 @@ class SizedBody:
 
     def __init__(self, length: int) -> None:
         self._missing = length
-        self._pieces: list[bytes] = []
+        self._pieces: list[bytes | bytearray] = []
         self.size = 0
 
     def feed(self, data: bytes, at: int) -> int | None:
         """Take what belongs to the body; return how many bytes follow it, None if more is due."""
         left = len(data) - at - self._missing
         piece = data[at : at + self._missing]
-        self._pieces.append(piece)
+        if len(piece) < _SMALL and self._pieces:
+            self._add_small(piece)
+        else:
+            self._pieces.append(piece)
         self.size += len(piece)
         self._missing -= len(piece)
         return left if left >= 0 else None
@@ -39,6 +43,14 @@ class SizedBody:
     def content(self) -> bytes:
         """Return the whole body."""
         return b"".join(self._pieces)
+
+    def _add_small(self, piece: bytes) -> None:
+        """Let small pieces share one growing buffer."""
+        last = self._pieces[-1]
+        if isinstance(last, bytearray):
+            last += piece
+        else:
+            self._pieces.append(bytearray(piece))
 
 
 class ChunkedBody:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import httptools
 
-from looptrap.wire.fields import CODING, CONNECTION, LENGTH, Field, fates, tokens
+from looptrap.wire.fields import CODING, CONNECTION, LENGTH, Field, fates, has_length, tokens
 from looptrap.wire.flight import Failure, Flight, Sink, UpstreamError
 
 if TYPE_CHECKING:
@@ -208,11 +208,14 @@ class Connection(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         flight, sink, status = self.flight, self._sink, self._parser.get_status_code()
+        if flight is None or sink is None or self._done:
+            return
         if status < 200:
             if status == 101:
                 raise AnswerError("switched protocols without being asked")
-            return
-        if flight is None or sink is None or self._done:
+            if status < 100 or has_length(self._framing):
+                # The parser takes what follows for a body, and no head has come for it.
+                raise AnswerError(f"status {status:03} announces a body")
             return
         headers, framing = self._headers, self._framing
         length, chunked = None, False

@@ -50,6 +50,11 @@ fates = Remembered(_fate, longest=64)
 """What becomes of a field by its name; 0 for those that go on."""
 
 
+def has_length(framing: Iterable[tuple[int, bytes]]) -> bool:
+    """Say whether fields, by their fates, announce a body that is not empty."""
+    return any(fate == CODING or (fate == LENGTH and int(value) > 0) for fate, value in framing)
+
+
 def tokens(value: bytes) -> set[bytes]:
     """Return the lower-cased members of a comma-separated list."""
     return {member.strip(b" \t") for member in value.lower().split(b",")}

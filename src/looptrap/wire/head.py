@@ -26,7 +26,7 @@ _REMEMBERED_HEADS = 1024
 _MEMORABLE = 4096  # lines of larger heads are not remembered, which bounds what is
 _REQUEST_LINE = re.compile(rb"([A-Z][A-Z_-]*) ([\x21\x22\x24-\x7e]+) HTTP/1\.([01])")
 _OTHER_VERSION = re.compile(rb"[A-Z][A-Z_-]* [\x21-\x7e]+ HTTP/(?!1\.[01])[0-9]\.[0-9]")
-_FIELD = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([\t\x20-\x7e\x80-\xff]*)")
+_FIELD = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*+([\t\x20-\x7e\x80-\xff]*)")
 # Host is a name, an IPv4 address or a bracketed IPv6 one, with an optional port; it may be empty.
 _HOST = re.compile(rb"(?:[A-Za-z0-9._~%!$&'()*+;=-]*|\[[0-9A-Fa-f:.]+\])(?::[0-9]*)?")
 _LENGTH = re.compile(rb"[0-9]{1,18}")
@@ -43,6 +43,7 @@ class Head:
         "awaits_continue",
         "headers",
         "is_chunked",
+        "is_remembered",
         "keep_alive",
         "method",
         "target",
@@ -57,6 +58,8 @@ class Head:
     keep_alive: bool
     awaits_continue: bool
     is_chunked: bool
+    is_remembered: bool
+    """Whether an equal head gives this very object again; a large one never does."""
 
 
 class HeadReader:
@@ -88,6 +91,7 @@ class HeadReader:
             if len(self._remembered) >= _REMEMBERED_HEADS:
                 self._remembered.clear()
             self._remembered[rest] = head
+            head.is_remembered = True
         if head.is_chunked:
             return head, CHUNKED
         return head, 0 if length is None else int(length)
@@ -111,11 +115,12 @@ def _cut_length(data: bytes) -> tuple[bytes, int]:
 
 def _parse(data: bytes, limits: ServerLimits) -> tuple[Head, bytes | None]:
     """Return what a head says, and its Content-Length."""
-    check_partial(data)  # first, as when it comes in pieces
+    check_partial(data + b"\r\n")  # first, as when it comes in pieces; a CR at its end is bare
     lines = data.split(b"\r\n", limits.max_headers + 1)
     if len(lines) > limits.max_headers + 1:
         raise Refused(431, "too_many_headers", f"More than {limits.max_headers} request headers.")
     head = Head()
+    head.is_remembered = False
     head.method, head.target, modern = _parse_request_line(lines.pop(0))
     if len(head.target) > limits.max_target:
         raise _target_too_long(limits)

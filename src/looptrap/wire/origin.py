@@ -22,11 +22,11 @@ class Origin:
         """Split a base URL into its origin and its path without the trailing slash."""
         parts = split_url(url)
         if parts.scheme not in ("http", "https"):
-            raise ValueError(f"{url!r}: scheme is {parts.scheme!r}, must be http or https")
+            raise ValueError(f"{shown(url)}: scheme is {parts.scheme!r}, must be http or https")
         if parts.username is not None or parts.password is not None:
             raise ValueError(f"{parts.hostname!r}: a user name or password is not allowed here")
         if parts.query or parts.fragment:
-            raise ValueError(f"{url!r}: a base URL has no query and no fragment")
+            raise ValueError(f"{shown(url)}: a base URL has no query and no fragment")
         host = ascii_host(parts)
         scheme: Literal["http", "https"] = "https" if parts.scheme == "https" else "http"
         port = parts.port if parts.port is not None else DEFAULT_PORTS[scheme]
@@ -42,17 +42,24 @@ class Origin:
         return f"{bracketed(self.host)}:{self.port}"
 
 
+def shown(url: str) -> str:
+    """Return a URL as messages repeat it: without what stands before an `@`, which is secret."""
+    return repr(url.rpartition("@")[2])
+
+
 def split_url(url: str) -> SplitResult:
     """Split a URL, or say in one sentence what is wrong with it."""
     if not url.isprintable() or " " in url:
-        raise ValueError(f"{url!r}: a URL has no spaces and no control characters")
+        raise ValueError(f"{shown(url)}: a URL has no spaces and no control characters")
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise ValueError(f"{url!r}: {error}") from None
+        # Python's own words repeat what it took for a port: the start of a password, perhaps.
+        why = error if "@" not in url else "not of the form http://user:password@host:port"
+        raise ValueError(f"{shown(url)}: {why}") from None
     if port == 0:
-        raise ValueError(f"{url!r}: port is 0, must be 1 to 65535")
+        raise ValueError(f"{shown(url)}: port is 0, must be 1 to 65535")
     return parts
 
 
@@ -60,7 +67,7 @@ def ascii_host(parts: SplitResult) -> str:
     """Return the host in the form that DNS and TLS compare."""
     host = parts.hostname or ""
     if not host:
-        raise ValueError(f"{parts.geturl()!r}: no host")
+        raise ValueError(f"{shown(parts.geturl())}: no host")
     if ":" in host or host.isascii():
         return host
     try:

@@ -11,6 +11,9 @@ import msgspec
 from looptrap.answer.hearing.text import Text
 from looptrap.call.content import UNREADABLE
 
+MOST_TEXTS = 1_000
+"""Texts that are heard of one answer."""
+
 
 class Ear(ABC):
     """Takes the events of one answer; remembers its texts and what it takes to end it."""
@@ -36,6 +39,11 @@ class Ear(ABC):
     def tokens(self) -> int:
         """How many tokens were read, about."""
         return sum(text.size for text in self.texts.values()) // 4
+
+    @property
+    def is_full(self) -> bool:
+        """Whether more was heard than is kept of an answer that does not end."""
+        return len(self.texts) > MOST_TEXTS
 
     @property
     @abstractmethod

@@ -43,7 +43,7 @@ class Hearing:
         self._stream = stream
         self.ear = ear
         self.is_lost = False
-        """Whether something came that is too large to be kept: nothing more is heard."""
+        """Whether more came than is kept: nothing more is heard."""
 
     def feed(self, chunk: bytes) -> bool:
         """Take note of the next chunk; say whether it is time to read."""
@@ -61,7 +61,7 @@ class Hearing:
         self.ear.take(framing.feed(data))
         # A large event is searched for its end as often as it doubles, not every few KB.
         self._room = max(READ, len(framing.rest))
-        self.is_lost = self._room > MOST
+        self.is_lost = self._room > MOST or self.ear.is_full
         return [text.look() for text in self.ear.texts.values() if text.grow() >= LOOK]
 
     def finish(self) -> list[str]:

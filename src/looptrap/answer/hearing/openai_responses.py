@@ -13,6 +13,9 @@ from looptrap.answer.hearing.text import Text
 NOTHING = msgspec.Raw(b"null")
 EMPTY = b"{}"
 
+MOST_KEPT = 4 * 1024 * 1024
+"""Characters and bytes of an answer that are kept to end it with; one that says more is not cut."""
+
 OUTPUT, REASONING = "response.output_text", "response.reasoning_text"
 SUMMARY = "response.reasoning_summary_text"
 DELTAS = {f"{kind}.delta": kind for kind in (OUTPUT, REASONING, SUMMARY)}
@@ -90,7 +93,7 @@ class Item:
 class ResponseEar(Ear):
     """Hears the items of a response."""
 
-    __slots__ = ("done", "is_ending", "number", "open", "response")
+    __slots__ = ("_kept", "done", "is_ending", "number", "open", "response")
 
     event = _Event
 
@@ -104,6 +107,11 @@ class ResponseEar(Ear):
         self.open: dict[int, Item] = {}
         self.done: dict[int, bytes] = {}
         """Items that have ended, as they were when they did."""
+        self._kept = 0
+
+    @property
+    def is_full(self) -> bool:
+        return super().is_full or self._kept > MOST_KEPT
 
     @property
     def can_end(self) -> bool:
@@ -118,6 +126,7 @@ class ResponseEar(Ear):
             kind = event.type
             if kind in DELTAS:
                 if event.delta:
+                    self._kept += len(event.delta)
                     self._part(event, DELTAS[kind]).text.pieces.append(event.delta)
             else:
                 self._hear_else(event)
@@ -133,6 +142,7 @@ class ResponseEar(Ear):
             case "response.output_item.done":
                 self.open.pop(event.output_index, None)
                 self.done[event.output_index] = bytes(event.item)
+                self._kept += len(event.item)
             case "response.content_part.added":
                 self._part(event, OUTPUT).shape = _object(event.part)
             case "response.reasoning_summary_part.added":
@@ -162,6 +172,7 @@ class ResponseEar(Ear):
         if item is not None:
             item.parts.pop(_place(event), None)
             item.done[_place(event)] = bytes(event.part)
+            self._kept += len(event.part)
 
 
 def _type_of(shape: bytes, other: str) -> str:

@@ -25,7 +25,6 @@ COLUMN = 16
 """Lines up to this long are values, each the answer to something else: labels, for instance."""
 
 _FENCE = re.compile(r"^[ \t>]*(`{3,}|~{3,})(.*)", re.MULTILINE)
-_BLOCK = re.compile(r"^[ \t>]*(`{3,}|~{3,}).*?^[ \t>]*\1[`~]*[ \t]*$", re.MULTILINE | re.DOTALL)
 _ATTEMPT = re.compile(r"\b(attempt|try|retry|iteration|round|take)(\W{0,2})\d+", re.IGNORECASE)
 _NO_DIGITS = dict.fromkeys(map(ord, "0123456789"))
 
@@ -148,11 +147,26 @@ def _is_worded(unit: str) -> bool:
     return 2 * len(letters) >= len(unit) and len(set(letters)) > 1
 
 
+def _set_in(text: str) -> str:
+    """Return a text with what its code blocks hold set in, as other code is."""
+    if "```" not in text and "~~~" not in text:
+        return text
+    opened, lines = "", []
+    # Line by line: a pattern for a whole block tries again from every fence that is never closed.
+    for line in text.split("\n"):
+        lines.append(f"\t{line}" if opened else line)
+        fence = _FENCE.match(line)
+        if fence is not None and not opened:
+            opened = fence[1]
+        elif fence is not None and fence[1].startswith(opened) and not fence[2].strip():
+            opened = ""
+    return "\n".join(lines)
+
+
 def _is_structure(text: str, size: int) -> bool:
     """Say whether the last lines, with `size` characters, are mostly rows, logs, code or values."""
     said = structure = 0
-    text = _BLOCK.sub(lambda block: block[0].replace("\n", "\n\t"), text)
-    for line in reversed(text.splitlines()):
+    for line in reversed(_set_in(text).splitlines()):
         length = len("".join(line.split()))
         said += length
         if length <= COLUMN or _STRUCTURE.match(line):

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from looptrap.detect.round import Round
 
+MOST = 8
+"""Tools that are named of one round."""
+
+LONGEST = 128
+"""Characters of a name that are told: clients may send any."""
+
 
 def tools(one: Round) -> str:
-    """Return the names of the tools of a round."""
-    return " + ".join(sorted(one.names))
+    """Return the names of the tools of a round, as many as people read."""
+    names = [name[:LONGEST] for name in sorted(one.names)]
+    more = [f"{len(names) - MOST} more"] if len(names) > MOST else []
+    return " + ".join(names[:MOST] + more)

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 WORTH_TELLING = 30.0
 """Seconds for which one caller's credential is left alone before anybody else cares."""
 
+MOST_WATCHED = 8_192
+"""Circuits that may have been opened, until those that have closed meanwhile are forgotten."""
+
 log = logging.getLogger("looptrap")
 
 
@@ -98,7 +101,7 @@ class Dispatch:
     def note(self, changes: Iterable[Change]) -> None:
         """Take circuits that have changed: people and other instances hear of it."""
         for change in changes:
-            self._unclosed.add(change.key)
+            self._watch(change.key)
             opening = opening_of(change)
             if opening is None:
                 continue
@@ -126,5 +129,11 @@ class Dispatch:
             self.note(self.breakers.done(permit, failure, self.clock()))
 
     def _learn(self, opening: Opening) -> None:
-        self._unclosed.add(opening.key)
         self.breakers.learn(opening, self.clock())
+        self._watch(opening.key)
+
+    def _watch(self, key: Key) -> None:
+        """Remember a circuit until it is closed: of breakers there are half as many at the most."""
+        self._unclosed.add(key)
+        if len(self._unclosed) > MOST_WATCHED:
+            self._unclosed = {key for key, _ in self.states()}

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from looptrap.call.content import UNREADABLE
 from looptrap.retry.breakers import Key, Opening
 from looptrap.store.redis import RedisStore
 from looptrap.store.redis.configuration import Configuration
@@ -154,7 +155,7 @@ class CircuitSharing:
     async def _hear(self, text: bytes) -> None:
         try:
             told = _decode(text)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except UNREADABLE:
             self.ignored += 1
             return
         if told.instance == self._instance:

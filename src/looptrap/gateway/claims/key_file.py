@@ -20,6 +20,7 @@ from cryptography.x509 import load_der_x509_certificate, load_pem_x509_certifica
 from jwt import PyJWK
 from jwt.exceptions import PyJWTError
 
+from looptrap.call.content import UNREADABLE
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.tls import why
 
@@ -97,7 +98,7 @@ def _from_pem(content: bytes) -> Iterator[Key]:
 def _from_json(content: bytes) -> Iterator[Key]:
     try:
         said = msgspec.json.decode(content)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         raise ConfigError("is not JSON, though it begins so") from None
     listed = [said] if isinstance(said, dict) and "kty" in said else None
     if listed is None and isinstance(said, dict):
@@ -129,7 +130,7 @@ def _from_jwk(one: dict[str, Any], place: str) -> Key | None:
             return None
         algorithms = _algorithms(key, place)
     if named is not None:
-        algorithms &= {named}
+        algorithms &= {named} if isinstance(named, str) else set()
     return Key(key, algorithms, kid if isinstance(kid, str) else None) if algorithms else None
 
 

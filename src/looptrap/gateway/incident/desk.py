@@ -13,13 +13,13 @@ from typing import TypeVar
 from looptrap.admission import Ticket
 from looptrap.call.model import Outcome
 from looptrap.config import Config
-from looptrap.gateway.decision_log import DecisionLog
+from looptrap.gateway.decision_log import decision_log
 from looptrap.gateway.incident.budget import BudgetTeller
 from looptrap.gateway.incident.ledger import Ledger
 from looptrap.gateway.incident.numbers import Numbers
 from looptrap.gateway.incident.outage import Outage
 from looptrap.gateway.incident.sharing import Sharing
-from looptrap.gateway.incident.sighting import Estimate, Witness, no_price
+from looptrap.gateway.incident.sighting import Witness
 from looptrap.gateway.incident.strip import Strips
 from looptrap.incident.alert.channel import channels_of
 from looptrap.incident.alert.deliverer import Deliverer
@@ -27,6 +27,7 @@ from looptrap.incident.history import History, Outgoing, Work, Writer
 from looptrap.incident.indicator import Indicators, Observation
 from looptrap.incident.model import Event, Incident, Sighting
 from looptrap.incident.remark import Remark
+from looptrap.incident.sighting import Estimate, no_price
 from looptrap.incident.tracker import Tracker
 from looptrap.policy.verdict import ALLOWED
 from looptrap.store.redis import RedisStore
@@ -73,7 +74,7 @@ class Desk:
         self._ledger = Ledger()
         self._budgets = BudgetTeller(self.tell)
         form = config.gateway.decision_log
-        self._log = DecisionLog(form) if form != "off" else None
+        self._log = decision_log(form) if form != "off" else None
         self._clock = clock
         self._quiet = config.incidents.quiet
         self._store = store
@@ -171,7 +172,8 @@ class Desk:
             return
         told = witness.sightings(ticket, outcome, now, request_id.decode("latin-1"), provider)
         if self._log is not None:
-            self._log.add(told)
+            for one in told:
+                self._log.add(one)
         for one in told:
             if one.reason == "loop_detected":
                 self._take(self._sightings, one)
@@ -229,9 +231,8 @@ class Desk:
             for key, incident_id in self.sharing.adopted():
                 self._asked.discard(key)
                 events += self.tracker.adopt(key, incident_id)
-            opened = self.tracker.unsettled()
-            self.sharing.ask((key, one) for key, one in opened.items() if key not in self._asked)
-            self._asked |= opened.keys()
+            opened = self.tracker.unsettled().items()
+            self._asked |= self.sharing.ask(one for one in opened if one[0] not in self._asked)
         observed = [self._observations.popleft() for _ in range(len(self._observations))]
         self.indicators.observe(observed)
         return events
@@ -256,10 +257,10 @@ class Desk:
         """Return the events that are this instance's to tell; of new ones that is to be asked."""
         if self.sharing is None:
             return events
-        for event in events:
+        # In a storm, better twice under one id than never.
+        told = list(self.sharing.claim(events))
+        for event in events[: len(events) - len(told)]:
             self._held.setdefault(event.incident, set()).add(event.id)
-        self.sharing.claim(events)
-        told = []
         for event, is_ours in self.sharing.claimed():
             waiting = self._held.get(event.incident, set())
             waiting.discard(event.id)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import TypeVar
 
 import msgspec
@@ -63,28 +64,35 @@ class Sharing:
         self._stream = Stream(store.configuration, STREAM, most=MOST_KEPT, seconds=KEPT_FOR)
         self._history_id = history_id
         self._open_for = int(quiet) + 60
-        self._asked: deque[tuple[str, str]] = deque(maxlen=MOST_WAITING)
-        self._to_claim: deque[Event] = deque(maxlen=MOST_WAITING)
+        self._asked: deque[tuple[str, str]] = deque()
+        self._to_claim: deque[Event] = deque()
         self._to_publish: deque[Incident | Remark] = deque(maxlen=MOST_WAITING)
         self._adopted: deque[tuple[str, str]] = deque()
         self._claimed: deque[tuple[Event, bool]] = deque()
-        self._learned: deque[Incident] = deque()
-        self._remarked: deque[Remark] = deque()
+        self._learned: deque[Incident] = deque(maxlen=MOST_WAITING)
+        self._remarked: deque[Remark] = deque(maxlen=MOST_WAITING)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._news = asyncio.Event()
         self._following: asyncio.Task[None] | None = None
 
     # Called on the thread of the desk
 
-    def ask(self, opened: Iterable[tuple[str, str]]) -> None:
-        """Ask under which id incidents that were opened here are known: keys and ids."""
-        self._asked.extend(opened)
-        self._wake()
+    def ask(self, opened: Iterable[tuple[str, str]]) -> set[str]:
+        """Ask under which id incidents that were opened here are known: keys and ids.
 
-    def claim(self, events: Iterable[Event]) -> None:
-        """Ask whether these are this instance's to tell."""
-        self._to_claim.extend(events)
+        Return the keys that were asked about: the rest finds no room for now.
+        """
+        asked = list(islice(opened, MOST_WAITING - len(self._asked)))
+        self._asked.extend(asked)
         self._wake()
+        return {key for key, _ in asked}
+
+    def claim(self, events: Sequence[Event]) -> Sequence[Event]:
+        """Ask whether these are this instance's to tell; return those that find no room."""
+        room = MOST_WAITING - len(self._to_claim)
+        self._to_claim.extend(events[:room])
+        self._wake()
+        return events[room:]
 
     def publish(self, told: Iterable[Incident | Remark]) -> None:
         """Tell the others what was seen here, or said."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from looptrap.admission import Ticket
 from looptrap.call.model import Call, Outcome
 from looptrap.detect.opening import derived, opening
 from looptrap.detect.trajectory import Trajectory
 from looptrap.incident.indicator import Observation
-from looptrap.incident.model import Mode, Sighting
-from looptrap.policy.verdict import ALLOWED, Verdict
+from looptrap.incident.model import Sighting
+from looptrap.incident.sighting import Estimate, no_price, sightings
+from looptrap.incident.spending import LONGEST
 from looptrap.wire.remembered import Remembered
 
 ONCE = 3
@@ -18,27 +17,6 @@ ONCE = 3
 
 SELDOM = 15
 """How far back a turn goes is counted once in so many messages: that costs more than all else."""
-
-NOTHING = Outcome()
-"""What a call used that never went upstream."""
-
-Estimate = Callable[[Call], int | None]
-"""What the input alone of a call costs, in nano-dollars; None where no price is known."""
-
-
-def no_price(_call: Call) -> int | None:
-    """Say that nothing has a price."""
-    return None
-
-
-def _signal(verdict: Verdict) -> str:
-    return verdict.evidence[0].signal if verdict.evidence else ""
-
-
-def _tool(call: Call) -> str:
-    """Return the only tool that a request is about."""
-    names = {one.name for message in call.tail(1) for one in message.calls}
-    return names.pop() if len(names) == 1 else ""
 
 
 class Witness:
@@ -55,54 +33,15 @@ class Witness:
         self, ticket: Ticket, outcome: Outcome | None, time: float, request_id: str, provider: str
     ) -> list[Sighting]:
         """Return what rules decided about a call; `outcome` is None where it was not forwarded."""
-        call = ticket.call
-        request = call.request
-        decided: list[tuple[Mode, Verdict]] = []
-        if ticket.verdict is not ALLOWED:
-            decided.append(("enforce", ticket.verdict))
-        if ticket.heard is not None:
-            decided.append(("enforce", ticket.heard))
-        if ticket.shadow is not None:
-            decided.append(("shadow", ticket.shadow))
-        used = outcome or NOTHING
-        is_refused = outcome is None and ticket.verdict.action.refuses
-        session = self.session(call)
-        return [
-            Sighting(
-                time=time,
-                request_id=request_id,
-                caller=request.caller,
-                project=request.project,
-                session=session,
-                model=call.model,
-                dialect=call.dialect,
-                provider=provider,
-                mode=mode,
-                reason=verdict.reason,
-                policy=verdict.policy,
-                rule=verdict.rule,
-                signal=_signal(verdict),
-                tool=_tool(call) if _signal(verdict) == "tool" else "",
-                action=verdict.action.value,
-                is_refused=is_refused and not number,
-                # What was told comes last: that is what is refused now.
-                refusing=tuple(one for one in ticket.refusing if one != verdict.fingerprint),
-                is_alarming=not verdict.is_early,
-                count=verdict.count,
-                threshold=verdict.threshold,
-                fingerprint=verdict.fingerprint,
-                cooldown=verdict.cooldown_left,
-                message=verdict.message,
-                evidence=verdict.evidence,
-                # What one call used is counted once, however many rules spoke.
-                input_tokens=used.usage.input_tokens if not number else 0,
-                output_tokens=used.usage.output_tokens if not number else 0,
-                cost=used.cost if not number else None,
-                estimate=self._estimate(call) if is_refused and not number else None,
-                size=len(request.body),
-            )
-            for number, (mode, verdict) in enumerate(decided)
-        ]
+        return sightings(
+            ticket,
+            outcome,
+            time,
+            session=self.session(ticket.call),
+            request_id=request_id,
+            provider=provider,
+            estimate=self._estimate,
+        )
 
     def observation(
         self,
@@ -122,7 +61,7 @@ class Witness:
             request.caller,
             request.project,
             session,
-            call.model,
+            call.model[:LONGEST],
             provider,
             outcome.status,
             first_byte,
@@ -137,14 +76,14 @@ class Witness:
         """Return the session of a call that is more than a question; to derive it is not cheap."""
         call = ticket.call
         if call.request.session:
-            return call.request.session
+            return call.request.session[:LONGEST]
         goes_on = ticket.trajectory is not None or len(call.raws) > ONCE
         return self.session(call) if goes_on else ""
 
     def session(self, call: Call) -> str:
         """Return the session that the client named, else one told by how all of it begins."""
         if call.request.session:
-            return call.request.session
+            return call.request.session[:LONGEST]
         begin = opening(call)
         return self._derived[begin] if begin else ""
 

@@ -6,6 +6,7 @@ import re
 
 import msgspec
 
+from looptrap.call.content import UNREADABLE
 from looptrap.retry.classify.status import sort
 from looptrap.retry.classify.told import told_by
 from looptrap.retry.failure import Failure
@@ -23,7 +24,7 @@ def classify_event(data: bytes) -> Failure | None:
         return None
     try:
         document = _decode(data)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return sort(None, told_by(data)) if _begins_as_error(data) else None
     if isinstance(document, list) and document:
         document = document[0]

@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from looptrap.call.content import UNREADABLE
+
 LONGEST_MESSAGE = 300
 
 _READ = 64 * 1024
@@ -49,7 +51,7 @@ def told_by(body: object) -> Told:
         raw = bytes(body[:_READ])
         try:
             body = _decode(raw)
-        except msgspec.DecodeError:
+        except UNREADABLE:
             # Cut off, or a page of a proxy's: codes stand out all the same.
             codes = [code.decode().lower() for code in _codes_in(raw)]
             return Told(tuple(codes), raw[:LONGEST_MESSAGE].decode("utf-8", "replace"))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from looptrap.call.content import UNREADABLE
+
 
 class Spent(msgspec.Struct, frozen=True, kw_only=True):
     """What a turn has taken so far."""
@@ -35,7 +37,7 @@ class Marker(msgspec.Struct, frozen=True, kw_only=True):
         """Return what `dumps` wrote; raises ValueError for anything else."""
         try:
             return msgspec.json.decode(text, type=cls)
-        except msgspec.MsgspecError as error:
+        except UNREADABLE as error:
             raise ValueError(f"not a marker of a turn: {error}") from None
 
     def __str__(self) -> str:

@@ -54,7 +54,9 @@ def addresses_of(url: str) -> tuple[list[Address], bool]:
     try:
         parts = urlsplit(url)
     except ValueError as error:
-        raise ValueError(f"the store's URL cannot be read: {error}") from None
+        # Python's own words may repeat all that stands before the path.
+        why = error if "@" not in url else "write %5B and %5D where a password holds brackets"
+        raise ValueError(f"the store's URL cannot be read: {why}") from None
     if parts.scheme not in SCHEMES:
         raise ValueError(
             f"the store's URL begins with {parts.scheme + '://'!r}, must be one of"
@@ -62,6 +64,11 @@ def addresses_of(url: str) -> tuple[list[Address], bool]:
         )
     if parts.fragment:
         raise ValueError("the store's URL has a '#': write %23 where a password holds one")
+    if "@" in parts.query or ("@" in parts.path and parts.scheme != "unix"):
+        raise ValueError(
+            "the store's URL has an '@' behind its servers: write %2F or %3F where a password"
+            " holds a '/' or a '?'"
+        )
     options = _options(parts)
     user, password, place = _entry(parts)
     is_cluster = parts.scheme.endswith("+cluster")

@@ -78,7 +78,7 @@ class Connection(asyncio.Protocol):
         reader = self._reader
         try:
             reader.feed(data)
-            while (reply := reader.gets()) is not False:
+            while (reply := _next(reader)) is not False:
                 if self._waiting:
                     self._waiting.popleft()(reply)
                 elif self.told is not None:
@@ -97,6 +97,14 @@ class Connection(asyncio.Protocol):
         if lost is not None:
             self._end(reason)
             lost(reason)
+
+
+def _next(reader: hiredis.Reader) -> Any:
+    """Return the next reply, False where none is complete."""
+    try:
+        return reader.gets()
+    except TypeError as error:  # a map of lists, which only another version of the protocol has
+        raise hiredis.ProtocolError(str(error)) from None
 
 
 def _answer(waiting: asyncio.Future[Any], reply: Any) -> None:

@@ -1,0 +1,23 @@
+"""A tool that is not called again when that is going in circles, without a gateway or a model."""
+
+import logging
+import sys
+
+import looptrap
+
+logging.basicConfig(stream=sys.stdout, format="%(message)s")  # where warnings go
+
+
+@looptrap.tool
+def find_part(number: int) -> str:
+    """Stand in for a search; this one never finds anything."""
+    return f"part {number} is on no shelf"
+
+
+with looptrap.session("run-42"):
+    for call, number in enumerate([5, 5, 5, 5, 5, 6], 1):
+        try:
+            result = find_part(number)
+        except looptrap.LoopDetectedError as refusal:
+            result = str(refusal)  # what the model is told in place of a result
+        print(f"call {call}: {result}")

@@ -1,0 +1,198 @@
+"""What LiteLLM's proxy is asked, judged as the gateway would. Needs no LiteLLM.
+
+Its hooks hand over plain dictionaries: `data`, which is the request with what the proxy knows of
+it, and what was used, as its `standard_logging_object`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import msgspec
+
+from looptrap.admission import Guard
+from looptrap.answer.refuse import refusal
+from looptrap.answer.tokens import Chat, counted
+from looptrap.call.model import Outcome
+from looptrap.call.usage import NO_USAGE
+from looptrap.client.journal import Journal
+from looptrap.client.keeper import Field, Keeper
+from looptrap.client.passage import Passage
+
+PROVIDER = "litellm"
+MOST_OPEN = 10_000
+"""Calls that may be under way at once; of more, the oldest are settled by the clock alone."""
+
+NANO = 1_000_000_000
+
+Data = Mapping[str, Any]
+
+
+class Refusal(NamedTuple):
+    """What the proxy is to tell a client that it refuses; it finds the shape by itself."""
+
+    status: int
+    headers: dict[str, str]
+    error: dict[str, Any]
+    """As OpenAI's `error`, with the gateway's `detail` inside."""
+
+
+class Judged(NamedTuple):
+    """What is to be done with a request."""
+
+    refusal: Refusal | None = None
+    delay: float = 0.0
+    """Seconds to wait before it goes on."""
+    changed: dict[str, Any] | None = None
+    """Fields to send in place of the client's own."""
+
+
+class ProxyKeeper:
+    """Judges the requests of a proxy, and settles those that pass by what they used."""
+
+    def __init__(
+        self,
+        guard: Guard,
+        *,
+        block_status: int = 429,
+        journal: Journal | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.guard = guard
+        self._block_status = block_status
+        self._journal = journal
+        self._clock = clock
+        self._open: dict[str, tuple[Keeper, Passage]] = {}
+
+    def judge(self, data: Data, key: str) -> Judged:
+        """Judge a request that was made with a key of the proxy; empty where there is none."""
+        asked = _mapping(data.get("proxy_server_request"))
+        if not asked:
+            return Judged()
+        keeper = Keeper(
+            self.guard,
+            caller=caller_of(key),
+            block_status=self._block_status,
+            journal=self._journal,
+            clock=self._clock,
+        )
+        sent = _sent(_mapping(asked.get("body")))
+        passage = keeper.judge(
+            str(asked.get("method", "POST")),
+            urlsplit(str(asked.get("url", ""))).path.encode("latin-1", "replace"),
+            self._headers(_mapping(asked.get("headers")), data),
+            _encoded(sent),
+            PROVIDER,
+        )
+        if passage is None:
+            return Judged()
+        if passage.answer is not None:
+            return Judged(self._refusal(keeper, passage))
+        self._keep(str(data.get("litellm_call_id", "")), keeper, passage)
+        return Judged(delay=passage.delay, changed=_changed(sent, passage.body))
+
+    def used(self, call_id: str, payload: Data) -> None:
+        """Settle a call by what the proxy logged of it."""
+        if (found := self._open.pop(call_id, None)) is None:
+            return
+        keeper, passage = found
+        counts = _mapping(payload.get("metadata")).get("usage_object")
+        usage = counted(counts, Chat) or counted(dict(payload), Chat)
+        cost: int | None = None
+        # The proxy knows which model an alias stood for; where it has no price, ours may be known.
+        if dollars := payload.get("response_cost"):
+            cost = round(dollars * NANO)
+        elif usage is not None:
+            cost = keeper.cost(passage, usage)
+        keeper.settle(passage, Outcome(200, usage or NO_USAGE, cost=cost))
+
+    def failed(self, call_id: str, status: int) -> None:
+        """Settle a call that brought no answer."""
+        if (found := self._open.pop(call_id, None)) is not None:
+            keeper, passage = found
+            keeper.settle(passage, Outcome(status, cost=0))
+
+    def _keep(self, call_id: str, keeper: Keeper, passage: Passage) -> None:
+        if len(self._open) >= MOST_OPEN:
+            self._open.pop(next(iter(self._open)))
+        self._open[call_id] = keeper, passage
+
+    def _headers(self, headers: Data, data: Data) -> list[Field]:
+        """Return what the client sent, with its session as LiteLLM knows it where ours is not."""
+        sent = [
+            (str(name).lower().encode("latin-1", "replace"), str(text).encode("latin-1", "replace"))
+            for name, text in headers.items()
+        ]
+        names = self.guard.session_headers
+        session = session_of(data)
+        if session and names and not any(name in names for name, _ in sent):
+            sent.append((names[0], session.encode("latin-1", "replace")))
+        return sent
+
+    def _refusal(self, keeper: Keeper, passage: Passage) -> Refusal:
+        """Return the refusal; also of a call to be stopped: a hook has no last words to give."""
+        ticket = passage.ticket
+        answer = refusal(
+            msgspec.structs.replace(ticket.call, dialect="openai_chat"),
+            ticket.verdict,
+            shadow=ticket.shadow,
+            pace=ticket.pace,
+            request_id=keeper.id_of(passage),
+            block_status=self._block_status,
+        )
+        body = msgspec.json.decode(answer.body)
+        headers = {
+            name.decode("latin-1").lower(): text.decode("latin-1")
+            for name, text in answer.headers
+            if name != b"Content-Type"
+        }
+        return Refusal(answer.status, headers, {**body["error"], "detail": body["detail"]})
+
+
+def caller_of(key: str) -> str:
+    """Return who a key stands for, without telling the key."""
+    return f"cred:{hashlib.blake2b(key.encode(), digest_size=8).hexdigest()}" if key else ""
+
+
+def session_of(data: Data) -> str:
+    """Return the session that the client named in LiteLLM's way, if it did."""
+    for place in (data.get("metadata"), data.get("litellm_metadata")):
+        if isinstance(place, Mapping) and place.get("session_id"):
+            return str(place["session_id"])
+    return str(data.get("litellm_session_id") or "")
+
+
+def _mapping(value: object) -> Data:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _sent(body: Data) -> dict[str, Any]:
+    """Return what the client sent, without what the proxy has added to it by then."""
+    sent = {
+        name: value
+        for name, value in body.items()
+        if name != "metadata" and not name.startswith("litellm_")
+    }
+    if user := _mapping(body.get("metadata")).get("user_id"):
+        sent["metadata"] = {"user_id": user}
+    return sent
+
+
+def _encoded(sent: Data) -> bytes | None:
+    """Return the body as it may have been sent; None where it was no JSON, such as a file."""
+    try:
+        return msgspec.json.encode(sent)
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
+        return None
+
+
+def _changed(sent: Data, body: bytes | None) -> dict[str, Any] | None:
+    """Return the fields that a body has and what was sent has not."""
+    if body is None:
+        return None
+    fields: dict[str, Any] = msgspec.json.decode(body)
+    return {name: value for name, value in fields.items() if value != sent.get(name)}

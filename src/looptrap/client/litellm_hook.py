@@ -1,0 +1,117 @@
+"""The hook by which LiteLLM's proxy asks before every call. Needs `litellm[proxy]`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from looptrap.admission import Guard
+from looptrap.client.configured import guard_of
+from looptrap.client.door import lacking
+from looptrap.client.journal import Journal
+from looptrap.client.litellm import ProxyKeeper, Refusal
+from looptrap.config import load
+
+try:
+    from litellm.integrations.custom_logger import (  # type: ignore[import-not-found,unused-ignore]
+        CustomLogger,
+    )
+    from litellm.proxy._types import (  # type: ignore[import-not-found,unused-ignore]
+        ProxyException,
+    )
+except ModuleNotFoundError as error:
+    raise lacking("litellm", error) from error
+
+
+class Refused(ProxyException):  # type: ignore[misc,unused-ignore]
+    """A refusal that LiteLLM's proxy sends as it is."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        self._error = error = refusal.error
+        super().__init__(
+            message=error["message"],
+            type=error["type"],
+            param=None,
+            code=refusal.status,
+            openai_code=error["code"],
+            headers=refusal.headers,
+            provider_specific_fields={"detail": error["detail"]},
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what clients get as `error`: the gateway's, with its detail inside."""
+        return self._error
+
+
+class LooptrapHook(CustomLogger):  # type: ignore[misc,unused-ignore]
+    """Refuses what goes in circles before LiteLLM's proxy asks a model.
+
+    Rules come from `guard`; else from `config`, a file as the gateway reads it; else from `preset`.
+    With `history`, incidents are kept in that file.
+    """
+
+    def __init__(
+        self,
+        guard: Guard | None = None,
+        *,
+        preset: str | None = None,
+        config: str | Path | None = None,
+        history: str | Path = "",
+        block_status: int | None = None,
+    ) -> None:
+        super().__init__()
+        if guard is not None and (preset is not None or config is not None):
+            raise TypeError(
+                "LooptrapHook: a guard has its rules already, so neither preset nor config can be"
+                " given"
+            )
+        settings = load(config, env=os.environ, flags={"preset": preset})
+        self._keeper = ProxyKeeper(
+            guard or guard_of(settings),
+            block_status=block_status or settings.block_status,
+            journal=Journal.at(history) if history else None,
+        )
+
+    # LiteLLM names the arguments, and looks for the first of these in this very class.
+
+    async def async_pre_call_hook(
+        self,
+        user_api_key_dict: Any,
+        cache: Any,  # noqa: ARG002
+        data: dict[str, Any],
+        call_type: str,  # noqa: ARG002
+    ) -> dict[str, Any] | None:
+        """Let a request pass, late or changed where a rule says so, or raise its refusal."""
+        judged = self._keeper.judge(data, getattr(user_api_key_dict, "api_key", None) or "")
+        if judged.refusal is not None:
+            raise Refused(judged.refusal)
+        if judged.delay:
+            await asyncio.sleep(judged.delay)
+        return data | judged.changed if judged.changed else None
+
+    async def async_log_success_event(
+        self,
+        kwargs: Mapping[str, Any],
+        response_obj: Any,  # noqa: ARG002
+        start_time: Any,  # noqa: ARG002
+        end_time: Any,  # noqa: ARG002
+    ) -> None:
+        """Take what a call used."""
+        payload = kwargs.get("standard_logging_object") or {}
+        self._keeper.used(kwargs.get("litellm_call_id") or "", payload)
+
+    async def async_post_call_failure_hook(
+        self,
+        request_data: Mapping[str, Any],
+        original_exception: Exception,
+        user_api_key_dict: Any,  # noqa: ARG002
+        traceback_str: str | None = None,  # noqa: ARG002
+    ) -> None:
+        """Give back what was reserved for a call that no provider answered."""
+        status = getattr(original_exception, "status_code", 0)
+        self._keeper.failed(
+            request_data.get("litellm_call_id") or "", status if isinstance(status, int) else 0
+        )

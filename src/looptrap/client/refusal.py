@@ -1,0 +1,78 @@
+"""Refusals as a client gets them, by a gateway or in its own process, as exceptions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from looptrap.detect.evidence import Evidence
+from looptrap.errors import (
+    BudgetExceededError,
+    KilledError,
+    LoopDetectedError,
+    RateLimitedError,
+    RefusedError,
+)
+
+
+def refused(body: object, headers: Mapping[str, str]) -> RefusedError | None:
+    """Return what the body of an answer refuses, in whatever dialect; None where it does not."""
+    detail = _within(body, "detail") or _within(_within(body, "error"), "detail")
+    if not detail:
+        return None
+    told = _Detail(detail)
+    message, rule, fingerprint = told.text("message"), told.text("rule"), told.text("fingerprint")
+    match detail.get("error"):
+        case "recursive_loop_detected":
+            return LoopDetectedError(
+                message,
+                hit_count=int(told.number("hit_count")),
+                cooldown_seconds=told.number("cooldown_seconds"),
+                fingerprint=fingerprint,
+                rule=rule,
+                evidence=told.evidence(),
+            )
+        case "budget_exceeded":
+            percent = int(told.number("hit_count"))
+            return BudgetExceededError(
+                message, budget=rule, percent=percent, fingerprint=fingerprint
+            )
+        case "rate_limited":
+            return RateLimitedError(message, rate=rule, retry_after=_retry_after(headers))
+        case "killed":
+            return KilledError(message, rule=rule)
+    return None
+
+
+def _within(body: object, name: str) -> Mapping[str, Any]:
+    """Return a table inside another: LiteLLM's proxy passes only `error` on, with all inside it."""
+    found = body.get(name) if isinstance(body, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+class _Detail:
+    """What a refusal says of itself; what is not as it should be is told as nothing."""
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        self._fields = fields
+
+    def text(self, name: str) -> str:
+        value = self._fields.get(name)
+        return value if isinstance(value, str) else ""
+
+    def number(self, name: str) -> float:
+        value = self._fields.get(name)
+        return float(value) if isinstance(value, int | float) else 0.0
+
+    def evidence(self) -> tuple[Evidence, ...]:
+        try:
+            return msgspec.convert(self._fields.get("evidence", ()), tuple[Evidence, ...])
+        except msgspec.ValidationError:
+            return ()
+
+
+def _retry_after(headers: Mapping[str, str]) -> float:
+    seconds = headers.get("retry-after", "")
+    return float(seconds) if seconds.isdecimal() else 0.0

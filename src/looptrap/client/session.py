@@ -1,0 +1,139 @@
+"""Sessions: the run that calls belong to, wherever in it they are made."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import ContextVar
+from functools import partial, wraps
+from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
+from types import TracebackType
+from typing import Any, ParamSpec, TypeVar, cast
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_named: ContextVar[str] = ContextVar("looptrap_session", default="")
+_in_header = re.compile(r"(?:[!-~](?:[ -~]*[!-~])?)?").fullmatch
+
+
+def current() -> str:
+    """Return the session in which this code runs; empty outside of any."""
+    return _named.get()
+
+
+def checked(name: str) -> str:
+    """Return the name of a session; raise ValueError for what no header can carry."""
+    if not isinstance(name, str) or _in_header(name) is None:
+        raise ValueError(f"session: is {name!r}, must be printable ASCII without spaces around it")
+    return name
+
+
+class session:  # noqa: N801 - used like a function, as the standard library's context managers are
+    """Marks every call inside the block as part of one run, also in threads and tasks begun there.
+
+    `with looptrap.session("run-42"): …` in sync and async code alike, or `@looptrap.session("…")`
+    above a function. Blocks nest, the innermost counts; an empty name takes the mark off.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = checked(name)
+        self._before: str | None = None
+
+    def __enter__(self) -> str:
+        if self._before is not None:
+            raise RuntimeError("this session is entered already: make another for another block")
+        _follow_threads()
+        # The value, and no token: whoever leaves in another context than it came in may do so.
+        self._before = _named.get()
+        _named.set(self.name)
+        return self.name
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        before, self._before = self._before, None
+        _named.set(before or "")
+
+    def __call__(self, function: Callable[P, T]) -> Callable[P, T]:
+        """Mark every call that a function makes."""
+        if isgeneratorfunction(function) or isasyncgenfunction(function):
+            raise TypeError(
+                f"session: cannot mark {function.__name__}, which is a generator: its caller runs"
+                " between its steps. Use `with looptrap.session(…)` inside it"
+            )
+        name = self.name
+        if iscoroutinefunction(function):
+
+            @wraps(function)
+            async def awaited(*args: P.args, **kwargs: P.kwargs) -> Any:
+                with session(name):
+                    return await function(*args, **kwargs)
+
+            return cast(Callable[P, T], awaited)
+
+        @wraps(function)
+        def called(*args: P.args, **kwargs: P.kwargs) -> T:
+            with session(name):
+                return function(*args, **kwargs)
+
+        return called
+
+
+# Tasks inherit what their maker's context says, plain threads and pools do not.
+
+_hooking = threading.Lock()
+_is_hooked = False
+
+
+def _follow_threads() -> None:
+    """Have threads and pools carry the session of whoever gives them work, from now on."""
+    global _is_hooked
+    if _is_hooked:
+        return
+    with _hooking:
+        if not _is_hooked:
+            _hook()
+            _is_hooked = True
+
+
+def _hook() -> None:
+    # As they are now: whoever hooked them before us stays.
+    start_before, submit_before = threading.Thread.start, ThreadPoolExecutor.submit
+
+    @wraps(start_before)
+    def start(self: threading.Thread) -> None:
+        if name := _named.get():
+            self.run = partial(_run, self, name, self.run)  # type: ignore[method-assign]
+        start_before(self)
+
+    @wraps(submit_before)  # type: ignore[arg-type]
+    def submit(
+        self: ThreadPoolExecutor, fn: Callable[..., T], /, *args: Any, **kwargs: Any
+    ) -> Future[T]:
+        # Also without a session: the pool's thread may have been started within one.
+        return submit_before(self, partial(_within, _named.get(), fn), *args, **kwargs)
+
+    threading.Thread.start = start  # type: ignore[method-assign]
+    ThreadPoolExecutor.submit = submit  # type: ignore[method-assign, assignment]
+
+
+def _run(thread: threading.Thread, name: str, run: Callable[[], None]) -> None:
+    """Be a thread's `run`, in a session."""
+    del thread.run  # else the thread would hold itself
+    _within(name, run)
+
+
+def _within(name: str, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function in a session, and leave no mark on the thread that did."""
+    before = _named.get()
+    _named.set(name)
+    try:
+        return function(*args, **kwargs)
+    finally:
+        _named.set(before)
