@@ -5,12 +5,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUN_STAMP := $(VENV)/.installed-run
 DEV_STAMP := $(VENV)/.installed-dev
+FUZZ_STAMP := $(VENV)/.installed-fuzz
+AUDIT_STAMP := $(VENV)/.installed-audit
+FRAMEWORKS := .frameworks
 
 .DEFAULT_GOAL := help
-.PHONY: help serve demo test lint bench pictures docs clean
+.PHONY: help serve demo test test-frameworks lint bench bench-check fuzz audit chaos soak pictures docs clean
 
 help:  ## Show this help
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
 
 serve: $(RUN_STAMP)  ## Start the gateway on 127.0.0.1:4100, the dashboard on 127.0.0.1:4101
 	$(BIN)/looptrap serve $(ARGS)
@@ -22,14 +25,31 @@ test: $(DEV_STAMP) lint  ## Lint, types and all tests
 	tests/system-parts
 	$(BIN)/python -m pytest -n 2 --dist loadfile -q
 
+test-frameworks: $(DEV_STAMP) $(FRAMEWORKS)/b/.installed $(FRAMEWORKS)/c/.installed $(FRAMEWORKS)/node/.installed  ## Tests of heavy frameworks (2 GB of them)
+	LOOPTRAP_FRAMEWORKS=b,c,node $(BIN)/python -m pytest -n 2 --dist loadgroup -q tests/frameworks
+
 lint: $(DEV_STAMP)  ## Style and types only
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(DEV_STAMP)  ## Measure what Looptrap costs; ratios of things measured in one run
-	$(BIN)/python -m bench.core
-	$(BIN)/python -m bench.gateway $(ARGS)
+bench: $(DEV_STAMP)  ## Measure everything, and write bench/RESULTS.md; ARGS="--runs RUNS.jsonl.gz"
+	$(BIN)/python -m bench.report $(ARGS)
+
+bench-check: $(DEV_STAMP)  ## Measure again, and hold the ratios against bench/RESULTS.md
+	$(BIN)/python -m bench.report --check $(ARGS)
+
+fuzz: $(FUZZ_STAMP)  ## Fuzz every parser; ARGS="--seconds 600 --target wire", --list says which
+	$(BIN)/python -m fuzz $(ARGS)
+
+audit: $(AUDIT_STAMP)  ## Versions, licences and known vulnerabilities of what runs with Looptrap
+	$(BIN)/python -m fuzz.audit $(ARGS)
+
+chaos: $(DEV_STAMP)  ## Kill store, providers and workers under traffic for 10 minutes
+	$(BIN)/python -m bench.chaos $(ARGS)
+
+soak: $(DEV_STAMP)  ## Send a million requests; does memory stay flat?
+	$(BIN)/python -m bench.soak $(ARGS)
 
 pictures: $(DEV_STAMP)  ## Make the pictures of the dashboard in docs/pictures anew
 	tests/system-parts
@@ -39,7 +59,7 @@ docs: $(DEV_STAMP)  ## Build the documentation into site/
 	$(BIN)/zensical build --clean
 
 clean:  ## Remove everything that was made here
-	rm -rf $(VENV) site build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(FRAMEWORKS) site build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 # A virtual environment made by another Python, or half made, is made anew.
 $(VENV)/.made:
@@ -54,3 +74,24 @@ $(RUN_STAMP): pyproject.toml | $(VENV)/.made
 $(DEV_STAMP): pyproject.toml | $(VENV)/.made
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@ $(RUN_STAMP)
+
+# Where atheris has no wheel, inputs are chosen at random.
+$(FUZZ_STAMP): $(DEV_STAMP)
+	-$(BIN)/python -m pip install --quiet --editable '.[dev,fuzz]'
+	touch $@
+
+$(AUDIT_STAMP): $(DEV_STAMP)
+	-$(BIN)/python -m pip install --quiet --editable '.[dev,audit]'
+	touch $@
+
+# What does not go with the rest has an environment of its own, with the versions that are documented.
+$(FRAMEWORKS)/%/.installed: tests/frameworks/%.txt | $(VENV)/.made
+	$(BIN)/python -m venv --clear $(FRAMEWORKS)/$*
+	$(FRAMEWORKS)/$*/bin/python -m pip install --quiet --requirement $<
+	touch $@
+
+$(FRAMEWORKS)/node/.installed: tests/frameworks/node/package.json
+	mkdir -p $(FRAMEWORKS)/node
+	cp $< $(FRAMEWORKS)/node
+	npm install --prefix $(FRAMEWORKS)/node --no-audit --no-fund --no-package-lock
+	touch $@

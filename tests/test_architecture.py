@@ -31,9 +31,10 @@ PURE = ("errors", "schema", "call", "detect", "policy")
 PURE_PARTS = (
     "incident/budget.py", "incident/entry.py", "incident/event.py", "incident/indicator",
     "incident/mark.py", "incident/merge.py", "incident/model.py", "incident/remark.py",
-    "incident/saving.py", "incident/sighting.py", "incident/spending.py", "incident/spent.py", "incident/strip.py",
-    "incident/tracker.py", "retry/backoff.py", "retry/breaker.py", "retry/breakers.py",
-    "retry/chain.py", "retry/classify", "retry/course.py", "retry/failure.py", "retry/policy.py",
+    "incident/saving.py", "incident/sighting.py", "incident/spending.py", "incident/spent.py",
+    "incident/strip.py", "incident/tracker.py", "retry/backoff.py", "retry/breaker.py",
+    "retry/breakers.py", "retry/chain.py", "retry/classify", "retry/course.py", "retry/failure.py",
+    "retry/policy.py",
 )  # fmt: skip
 """Pure, in rooms that are not."""
 

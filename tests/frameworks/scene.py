@@ -34,15 +34,22 @@ def stuck(received: Received) -> Reply | None:
     return Reply.tool_call("find_part", {"number": 5}) if received.call.generates else None
 
 
+def circling(received: Received) -> Reply | None:
+    """Ask for part 5 and for part 6 by turns, whatever happens."""
+    if not received.call.generates:
+        return None
+    return Reply.tool_call("find_part", {"number": 5 + _turns(received) % 2})
+
+
 def honest(finish: Reply | None = None) -> Script:
     """Ask for each part once, then finish: by saying so, unless told otherwise."""
 
     def script(received: Received) -> Reply | None:
         if not received.call.generates:
             return None
-        found = sum(len(message.results) for message in received.call.messages)
-        if found < len(PARTS):
-            return Reply.tool_call("find_part", {"number": PARTS[found]})
+        asked = _turns(received)
+        if asked < len(PARTS):
+            return Reply.tool_call("find_part", {"number": PARTS[asked]})
         return finish or Reply.text(ANSWER)
 
     return script
@@ -119,6 +126,11 @@ def environment(url: str) -> dict[str, str]:
         "GEMINI_API_KEY": "test",
         "NO_COLOR": "1",
     }
+
+
+def _turns(received: Received) -> int:
+    """Return how often the model has spoken: results are not told apart by all frameworks."""
+    return sum(message.role == "assistant" for message in received.call.messages)
 
 
 def _words(command: str | Path | Sequence[str | Path]) -> Sequence[str | Path]:

@@ -3,7 +3,7 @@
 import pytest
 from tests.frameworks.cast import FRAMEWORKS, PLAYING, ROOT
 from tests.frameworks.page import compare
-from tests.frameworks.scene import ANSWER, EXAMPLES, Played, honest, play, stuck
+from tests.frameworks.scene import ANSWER, EXAMPLES, Played, honest, play
 
 STOPPING = """
 [[policies]]
@@ -12,6 +12,18 @@ name = "p"
   name = "no-progress"
   watch = "repeat"
   threshold = 5
+  action = "stop"
+
+  [[policies.rules]]
+  name = "cycle"
+  watch = "cycle"
+  threshold = 3
+  action = "stop"
+
+  [[policies.rules]]
+  name = "near-repeat"
+  watch = "near_repeat"
+  threshold = 6
   action = "stop"
 """
 WAYS = {"429": "", "400": "block_status = 400", "stop": STOPPING}
@@ -23,7 +35,7 @@ every_framework = pytest.mark.parametrize("framework", FRAMEWORKS, ids=lambda on
 
 def perform(framework, script, folder, toml="") -> Played:
     return play(
-        framework.command,
+        framework.command(folder),
         script,
         folder,
         toml=toml,
@@ -36,11 +48,11 @@ def perform(framework, script, folder, toml="") -> Played:
 def test_a_stuck_agent_is_stopped_and_its_run_ends_cleanly(framework, tmp_path):
     cells = []
     for way, toml in WAYS.items():
-        played = perform(framework, stuck, tmp_path, toml)
+        played = perform(framework, framework.stuck, tmp_path, toml)
         assert played.status == 0, played.errors
         assert played.calls == framework.passed, way
         assert played.refused == framework.refused[way], way
-        assert "find_part" in played.last, (way, played)
+        assert framework.told in played.last, (way, played)
         cells.append(f"{played.refused}, `{played.last.partition(':')[0]}`")
     name = framework.page.relative_to(ROOT / "docs")
     catches = f"`{framework.catches}`" if framework.catches else "–"
