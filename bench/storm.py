@@ -13,7 +13,7 @@ import argparse
 import heapq
 import json
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import count
@@ -21,6 +21,7 @@ from math import inf
 from random import Random
 from typing import NamedTuple
 
+from bench.figure import Figure
 from bench.weather import LIMITERS, OUTAGE, STEPS, TENANTS, TURNS, Call, Day, Figures, Job, Provider
 from looptrap.retry import Breakers, Chain, Limits, Link, RetryPolicy, Turn
 from looptrap.retry.course import Course, Failed, Try, Wait
@@ -174,6 +175,27 @@ def aims(days: dict[str, Figures], latency: float) -> list[Aim]:
         Aim("lost to what passes, outside it", "≤ 0.2 %", f"{100 * lost:.3f} %", lost <= 0.002),
         Aim("latency when nothing fails", "≤ 1.1 ×", f"{latency:.5f} ×", latency <= 1.1),
     ]
+
+
+def figures(seed: int = 6) -> Iterator[Figure]:
+    """Yield what a report shows of this."""
+    day = Day.of(TURNS, seed, OUTAGE)
+    chosen = {name: begin for name, begin in clients(seed).items() if name in (OURS, "naive")}
+    days = {name: live(day, begin) for name, begin in chosen.items()}
+    mine, naive = days[OURS], days["naive"]
+    fewer = naive.outage_tokens / max(1, mine.outage_tokens)
+    yield Figure(
+        part="storm",
+        name="tokens that naive retries send in an outage ÷ ours",
+        value=fewer,
+        aim=100,
+        more_is_better=True,
+    )
+    lost = 100 * mine.lost_outside / mine.turns
+    name = "turns lost to what passes, outside the outage"
+    yield Figure(part="storm", name=name, value=lost, unit="%", aim=0.2)
+    name, retried = "permanent errors retried", float(mine.permanent_retried)
+    yield Figure(part="storm", name=name, value=retried, unit="", aim=0, tolerance=0)
 
 
 ROWS: dict[str, Callable[[Figures], str]] = {

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, NamedTuple
 
+from bench.figure import Figure
 from bench.rig import Load
 
 NGINX, OURS = "nginx", "looptrap"
@@ -16,8 +17,6 @@ AIMED_RATIO = {"small": 4.0, "large": 5.0, "agent": 5.0, "small_stream": 2.0}
 AIMED_LATENCY = 150.0
 """Microseconds added to nginx's p50 at one connection, at most."""
 AIMED_RSS = 80 * MB
-FLAT = 1.05
-"""Growth of memory over the second half of a soak that is still called flat."""
 
 
 class Round(NamedTuple):
@@ -81,7 +80,6 @@ def render(
     rows: Sequence[Row],
     idle: Mapping[str, int],
     loaded: Mapping[str, int],
-    legs: Sequence[tuple[int, int]],
 ) -> str:
     """Return everything as text."""
     lines = [
@@ -96,13 +94,6 @@ def render(
     for name in idle:
         aim = _met(idle[name] <= AIMED_RSS, f"≤ {AIMED_RSS / MB:.0f} idle") if name == OURS else ""
         lines.append(f"{name:<22}{idle[name] / MB:>8.1f}{loaded[name] / MB:>8.1f}  {aim}".rstrip())
-    if legs:
-        lines += [
-            "",
-            "memory of Looptrap over a soak with small bodies, its store full from the start",
-        ]
-        lines += [f"{sent:>12,} requests {size / MB:>8.1f} MB" for sent, size in legs]
-        lines.append(_met(_is_flat(legs), f"second half grows by at most {FLAT - 1:.0%}"))
     return "\n".join(lines)
 
 
@@ -110,7 +101,6 @@ def as_json(
     rows: Sequence[Row],
     idle: Mapping[str, int],
     loaded: Mapping[str, int],
-    legs: Sequence[tuple[int, int]],
 ) -> dict[str, Any]:
     """Return everything as plain values, every round included."""
     return {
@@ -132,8 +122,43 @@ def as_json(
         ],
         "rss_idle": dict(idle),
         "rss_after": dict(loaded),
-        "soak": [{"requests": sent, "rss": size} for sent, size in legs],
     }
+
+
+def figures(rows: Sequence[Row], idle: Mapping[str, int]) -> Iterator[Figure]:
+    """Yield what a report shows: CPU beside nginx's, what one caller waits, memory."""
+    for row in rows:
+        nginx = _beside(rows, row)
+        ratio = _ratio(row, nginx)
+        if nginx is None or ratio is None or row.proxy == NGINX:
+            continue
+        if row.connections > 1:
+            name = f"{row.proxy}, {row.body}: CPU ÷ nginx's"
+            aim, spread = AIMED_RATIO[row.body] if row.proxy == OURS else None, row.spread
+            is_ours = row.proxy == OURS
+            yield Figure(
+                part="gateway", name=name, value=ratio, spread=spread, aim=aim, is_compared=is_ours
+            )
+        else:
+            added = row.p50 - nginx.p50
+            aim = AIMED_LATENCY if row.proxy == OURS else None
+            name = f"{row.proxy}, {row.body}: p50 added to nginx's, one connection"
+            yield Figure(
+                part="gateway", name=name, value=added, unit="µs", aim=aim, is_compared=False
+            )
+    for proxy, size in idle.items():
+        if proxy != "direct":
+            aim = AIMED_RSS / MB if proxy == OURS else None
+            is_ours = proxy == OURS
+            yield Figure(
+                part="gateway",
+                name=f"{proxy}: resident memory, idle",
+                value=size / MB,
+                unit="MB",
+                aim=aim,
+                tolerance=0.1,
+                is_compared=is_ours,
+            )
 
 
 def _line(row: Row, nginx: Row | None) -> str:
@@ -174,10 +199,6 @@ def _ratio(row: Row, nginx: Row | None) -> float | None:
     if nginx is None or row.errors or row.proxy == "direct" or not nginx.best.cpu_us:
         return None
     return row.best.cpu_us / nginx.best.cpu_us
-
-
-def _is_flat(legs: Sequence[tuple[int, int]]) -> bool:
-    return legs[-1][1] <= legs[len(legs) // 2][1] * FLAT
 
 
 def _met(reached: bool, aim: str) -> str:

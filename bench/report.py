@@ -1,0 +1,188 @@
+"""All benchmarks, one report: bench/RESULTS.md for people, bench/results.json for later runs.
+
+python -m bench.report [--runs RUNS.jsonl.gz] [--soak 1000000] [--only PART ...]
+python -m bench.report --check [--runs RUNS.jsonl.gz]
+
+The second form measures again what is quick to measure, holds the ratios against the committed
+report, and ends with 1 where something has become worse than noise explains.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from bench import core, figure, gateway, quality, soak, store, storm
+from bench.figure import Figure, Report
+from bench.rig import MissingPartError, PartFailedError
+
+PAGE = Path(__file__).with_name("RESULTS.md")
+
+TITLES = {
+    "gateway": "The gateway, beside nginx and others",
+    "core": "Judging a call, beside `json.loads` of its body",
+    "quality": "Detection, on labelled runs, beside simple detectors",
+    "storm": "The retry policy, on a day of trouble",
+    "store": "The shared store, beside redis-py",
+    "soak": "Memory over many requests",
+}
+EXPLAINED = {
+    "gateway": "CPU of the proxy a request, the least of the rounds, over nginx's as a plain"
+    " reverse proxy with the same load in the same run. Others are run as they come.",
+    "core": "The whole default policy, every body seen for the first time.",
+    "quality": "Runs of real agents that people read and labelled. They do not ship with Looptrap."
+    " The simple detectors are three equal calls in a row, and the last three messages five times.",
+    "storm": "A simulated day of 180,000 turns with an outage of 40 minutes, always the same one.",
+    "store": "A real Valkey on a Unix socket.",
+    "soak": "The gateway as users run it, but for a store that may hold 20,000 fingerprints only:"
+    " it is full from the start, and whatever still grows is a leak.",
+}
+GUARDED = ["small", "agent"]
+"""Bodies with which a check loads the gateway."""
+
+
+def parts(options: argparse.Namespace) -> dict[str, Callable[[], Iterator[Figure]]]:
+    """Return what is measured, in the order of the report."""
+    rounds, bodies = (5, list(gateway.BODIES)) if not options.check else (5, GUARDED)
+    found: dict[str, Callable[[], Iterator[Figure]]] = {
+        "gateway": partial(gateway.figures, rounds, 3 if not options.check else 2, bodies),
+        "core": core.figures,
+        "storm": storm.figures,
+        "store": store.figures,
+    }
+    if options.runs is not None:
+        found["quality"] = partial(quality.figures, options.runs)
+    if options.soak and not options.check:
+        found["soak"] = partial(soak.figures, options.soak)
+    chosen = options.only or [part for part in TITLES if part in found]
+    return {part: found[part] for part in chosen if part in found}
+
+
+def measure(chosen: dict[str, Callable[[], Iterator[Figure]]]) -> Iterator[Figure]:
+    """Measure part after part; one that lacks something says so, and is left out."""
+    for part, figures in chosen.items():
+        print(f"{part} …", file=sys.stderr, flush=True)
+        try:
+            yield from figures()
+        except (MissingPartError, PartFailedError) as error:
+            print(f"{part}: {error}", file=sys.stderr)
+
+
+def machine() -> str:
+    """Return in one line what this was measured on."""
+    model = platform.processor() or platform.machine()
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model = line.partition(":")[2].strip()
+            break
+    return (
+        f"{model}, {os.cpu_count()} cores, Linux {platform.release()},"
+        f" {platform.python_implementation()} {platform.python_version()}"
+    )
+
+
+def commit() -> str:
+    """Return the commit that was measured."""
+    done = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
+    )
+    return done.stdout.strip() or "unknown"
+
+
+def render(report: Report) -> str:
+    """Return the report as a page."""
+    lines = [
+        "# Results",
+        "",
+        "Written by `python -m bench.report`; [README.md](README.md) says how each part measures.",
+        "`make bench-check` measures again and holds the ratios against this page.",
+        "",
+        "| | |",
+        "|---|---|",
+        f"| date | {report.date} |",
+        f"| commit | `{report.commit}` |",
+        f"| machine | {report.machine} |",
+        f"| load before | {report.load:.1f} |",
+        "",
+        "*Spread* is how far the median round lies above the best: where it is large, the machine",
+        "was busy, and the figure is worth less.",
+    ]
+    for part, title in TITLES.items():
+        if found := [one for one in report.figures if one.part == part]:
+            lines += ["", f"## {title}", "", EXPLAINED[part], ""]
+            lines += ["| figure | value | spread | aim |", "|---|--:|--:|---|"]
+            lines += map(_line, found)
+    return "\n".join(lines) + "\n"
+
+
+def _line(one: Figure) -> str:
+    spread = f"{one.spread:.0%}" if one.spread is not None else ""
+    aim = ""
+    if one.aim is not None:
+        sign, state = "≥" if one.more_is_better else "≤", "reached" if one.is_reached else "missed"
+        aim = f"{sign} {one.aim:g}{_unit(one)}: {state}"
+    return f"| {one.name} | {_number(one.value)}{_unit(one)} | {spread} | {aim} |"
+
+
+def _number(value: float) -> str:
+    digits = 0 if abs(value) >= 100 or value == int(value) else 1 if abs(value) >= 10 else 2
+    return f"{value:,.{digits}f}"
+
+
+def _unit(one: Figure) -> str:
+    return f" {one.unit}" if one.unit else ""
+
+
+def check(before: Report, now: Sequence[Figure]) -> int:
+    """Print every figure beside the committed one; return how many have become worse."""
+    known = {one.key: one for one in before.figures}
+    worse = {now.key for _, now in figure.regressions(before.figures, now)}
+    for one in now:
+        if (old := known.get(one.key)) is not None and old.is_compared:
+            state = "WORSE" if one.key in worse else "as before"
+            limit = f"limit {_number(old.worst())}"
+            print(f"{state:<10}{one.part}: {one.name}: {_number(one.value)}", end="")
+            print(f" (was {_number(old.value)}, {limit}){_unit(one)}")
+    return len(worse)
+
+
+def keep(before: Iterable[Figure], now: Sequence[Figure]) -> list[Figure]:
+    """Return the new figures, and the old ones of parts that were not measured again."""
+    measured = {one.part for one in now}
+    return [*(one for one in before if one.part not in measured), *now]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.report", description=__doc__.partition("\n")[0]
+    )
+    parser.add_argument("--check", action="store_true", help="hold against the committed report")
+    parser.add_argument("--runs", type=Path, help="labelled runs; without, detection is left out")
+    parser.add_argument("--soak", type=int, default=1_000_000, metavar="N", help="0 leaves it out")
+    parser.add_argument("--only", nargs="+", choices=TITLES, metavar="PART", help="the rest stays")
+    options = parser.parse_args()
+    if options.runs is not None and not options.runs.is_file():
+        parser.error(f"{options.runs}: there is no such file; labelled runs do not ship here")
+    load = os.getloadavg()[0]
+    now = list(measure(parts(options)))
+    if options.check:
+        sys.exit(1 if check(figure.load(), now) else 0)
+    before = figure.load().figures if options.only and figure.RESULTS.exists() else ()
+    today = datetime.now(UTC).date().isoformat()
+    report = Report(
+        date=today, commit=commit(), machine=machine(), load=load, figures=keep(before, now)
+    )
+    figure.save(report)
+    PAGE.write_text(render(report), "utf-8")
+    print(f"written: {PAGE.name}, {figure.RESULTS.name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,176 @@
+"""What grows with what clients send, or with what happens elsewhere, has a bound."""
+
+import tracemalloc
+
+import msgspec
+import pytest
+from bench.structure import STRUCTURES, drive
+from prometheus_client.parser import text_string_to_metric_families
+from tests.answer.streams import hear
+from tests.incident.test_tracker import seen, tracker
+
+from looptrap.admin import total
+from looptrap.answer.hearing import ear, openai_responses
+from looptrap.call.model import Outcome
+from looptrap.call.usage import Usage
+from looptrap.gateway.attempt.dispatch import MOST_WATCHED, Dispatch
+from looptrap.gateway.incident import sharing as sharing_module
+from looptrap.gateway.incident.sharing import Sharing
+from looptrap.incident import spent
+from looptrap.incident.model import Event
+from looptrap.incident.spending import Spending
+from looptrap.retry.breakers import Change, Key
+from looptrap.wire.body import SizedBody
+
+# The store, accounts, tallies, ledgers
+
+
+@pytest.mark.parametrize(
+    ("name", "share"),
+    [
+        pytest.param("callers, models, providers in the tally", 0.02, id="tally"),
+        pytest.param("sessions and spenders in the ledger", 0.02, id="ledger"),
+        pytest.param("models in the price list", 0.02, id="prices"),
+        pytest.param("credentials with a circuit", 0.02, id="circuits"),
+    ],
+)
+def test_many_times_what_has_room_takes_no_more_room(name, share):
+    held = drive(name, share)
+    assert held.number == STRUCTURES[name][1] * share
+    assert held.is_bounded, held
+
+
+def test_spending_that_nobody_takes_is_no_longer_told_apart_but_counted(monkeypatch):
+    monkeypatch.setattr(spent, "MOST_WAITING", 100)
+    spending, minutes = Spending(), 50
+    for minute in range(minutes):
+        for caller in range(20):
+            spending.add(minute * 60.0, f"c{caller}", "", "p", "m", Outcome(200, Usage(1, 1)))
+    batch = spending.take()
+    assert len(batch.spending) <= 100 + minutes
+    assert sum(one.calls for one in batch.spending.values()) == minutes * 20
+
+
+# Circuits
+
+
+def test_circuits_that_have_closed_are_forgotten_though_nobody_asks():
+    dispatch = Dispatch(tell=lambda _event: None, clock=lambda: 0.0)
+    for number in range(3 * MOST_WATCHED):
+        dispatch.note([Change(Key("p", f"sk-{number}"), "closed", 0.0)])
+    assert len(dispatch._unclosed) <= MOST_WATCHED
+
+
+# Incidents of other instances
+
+
+class Away:
+    """A store that never answers."""
+
+    configuration = None
+
+
+@pytest.fixture
+def sharing(monkeypatch):
+    monkeypatch.setattr(sharing_module, "MOST_WAITING", 10)
+    monkeypatch.setattr(sharing_module, "Stream", lambda *_args, **_more: None)
+    return Sharing(Away(), "h", quiet=1.0)
+
+
+def test_what_finds_no_room_to_be_asked_about_is_asked_about_later(sharing):
+    opened = [(f"k{number}", "id") for number in range(25)]
+    assert sharing.ask(iter(opened)) == {f"k{number}" for number in range(10)}
+    assert sharing.ask(iter(opened)) == set()
+
+
+def test_an_event_that_finds_no_room_to_be_claimed_is_told_all_the_same(sharing):
+    events = [Event(id=f"e{number}", name="loop.detected", time=0.0) for number in range(25)]
+    assert sharing.claim(events) == events[10:]
+    assert sharing.claim(events) == events
+
+
+def test_incidents_of_others_are_followed_up_to_the_same_bound():
+    here, there = tracker(most_open=5), tracker("there")
+    for number in range(20):
+        there.sight(seen(caller=f"c{number}"))
+    for part in there.take_changed():
+        here.learn(part)
+    assert here.open == 5
+    here.sight(seen(caller="own"))
+    assert here.open == 5
+
+
+# Answers that do not end
+
+
+def endless(number, size):
+    delta = {
+        "type": "response.output_text.delta",
+        "sequence_number": number,
+        "output_index": 0,
+        "content_index": 0,
+        "delta": f"{number} ".ljust(size, "x"),
+    }
+    return b"data: %b\n\n" % msgspec.json.encode(delta)
+
+
+def test_an_answer_without_end_is_not_kept_for_ever(monkeypatch):
+    monkeypatch.setattr(openai_responses, "MOST_KEPT", 100_000)
+    hearing, _ = hear("responses", [endless(number, 1_000) for number in range(50)])
+    assert not hearing.is_lost
+    hearing, _ = hear("responses", [endless(number, 1_000) for number in range(200)])
+    assert hearing.is_lost
+
+
+def test_an_answer_of_ever_new_texts_is_not_heard_for_ever(monkeypatch):
+    monkeypatch.setattr(ear, "MOST_TEXTS", 50)
+
+    def block(number):
+        delta = {"type": "text_delta", "text": "word " * 100}
+        event = {"type": "content_block_delta", "index": number, "delta": delta}
+        return b"data: %b\n\n" % msgspec.json.encode(event)
+
+    assert not hear("anthropic", [block(number) for number in range(40)])[0].is_lost
+    assert hear("anthropic", [block(number) for number in range(80)])[0].is_lost
+
+
+# Bodies
+
+
+@pytest.mark.parametrize("size", [1, 2, 100, 5_000])
+def test_a_body_in_small_pieces_takes_about_what_was_sent(size):
+    length = 60_000
+    data = bytes(range(256)) * (length // 256 + 1)
+    tracemalloc.start()
+    try:
+        body = SizedBody(length)
+        for at in range(0, length, size):
+            left = body.feed(data[at : at + size], 0)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert left == size - (length % size or size)
+    assert body.content() == data[:length]
+    assert held < 2 * length
+
+
+# Workers that end
+
+
+def test_what_ended_workers_counted_is_added_up_in_the_end(monkeypatch):
+    monkeypatch.setattr(total, "MOST_ENDED", 10)
+    totals = total.Totals()
+    head = "# TYPE looptrap_caller_cost_usd_total counter\n"
+    for pid in range(30):
+        line = f'looptrap_caller_cost_usd_total{{caller="c{pid}",project=""}} 2\n'
+        totals.take(pid, head + line)
+    totals.retire_all_but([])
+    text = totals.exposition(workers=0, restarts=30).decode()
+    samples = [
+        sample
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name == "looptrap_caller_cost_usd_total"
+    ]
+    assert len(samples) == 11
+    assert sum(sample.value for sample in samples) == 60
