@@ -83,7 +83,7 @@ def machine() -> str:
             model = line.partition(":")[2].strip()
             break
     return (
-        f"{model}, {os.cpu_count()} cores, Linux {platform.release()},"
+        f"{model}, {os.cpu_count()} cores, Linux {'.'.join(platform.release().split('.')[:2])},"
         f" {platform.python_implementation()} {platform.python_version()}"
     )
 

@@ -57,6 +57,7 @@ class Reader:
         self.env = {
             **clean_environment(),
             "PATH": f"{LOOPTRAP.parent}{os.pathsep}{os.environ['PATH']}",
+            "LOOPTRAP_URL": url,
             "OPENAI_API_KEY": "sk-test",
             "ANTHROPIC_API_KEY": "sk-ant-test",
         }
@@ -160,7 +161,7 @@ def slug(heading: str) -> str:
     return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 
 
-@pytest.mark.parametrize("name", ["ARCHITECTURE.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize("name", ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/threat-model.md"])
 def test_every_file_that_is_named_exists(name):
     named = re.findall(r"`([\w/.-]+/(?:[\w.-]+\.\w+)?)`", (ROOT / name).read_text("utf-8"))
     assert len(named) > 10

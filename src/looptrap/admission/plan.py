@@ -109,10 +109,10 @@ def _seen(
     call: Call, watches: Sequence[Reading], tools: Mapping[str, ToolRule], trajectory: Trajectory
 ) -> Iterator[Seen]:
     """Yield what the history shows that is worth a verdict; one kept elsewhere shows nothing."""
-    latest = trajectory.latest(1)
-    if call.chain or not latest:
+    newest = trajectory.newest
+    if call.chain or newest is None:
         return
-    tool = next(iter(latest[0].names)) if tools and len(latest[0].names) == 1 else ""
+    tool = next(iter(newest.names)) if tools and len(newest.names) == 1 else ""
     for general in watches:
         watch = general.by_tool.get(tool, general) if tool else general
         evidence = watch.signal(trajectory)

@@ -24,14 +24,19 @@ def _header(name: str) -> Descriptor:
     return read
 
 
+ATTRIBUTES = {
+    "caller": "request.caller",
+    "project": "request.project",
+    "session": "request.session",
+    "user": "user",
+    "model": "model",
+    "ip:address": "request.address",
+}
+"""Descriptors that calls have as attributes."""
+
 PLAIN: dict[str, Descriptor] = {
-    "caller": attrgetter("request.caller"),
-    "project": attrgetter("request.project"),
-    "session": attrgetter("request.session"),
+    **{name: attrgetter(place) for name, place in ATTRIBUTES.items()},
     "turn": _header(TURN.decode()),
-    "user": attrgetter("user"),
-    "model": attrgetter("model"),
-    "ip:address": attrgetter("request.address"),
 }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from types import MappingProxyType
 from typing import Literal
 
@@ -166,8 +166,15 @@ class Call(msgspec.Struct, gc=False, eq=False):
             return reversed(self._messages)
         if self.read is None:
             return iter(())
-        messages = map(self.read, reversed(self.raws))
+        known = self.known
+        unread = map(self.read, islice(reversed(self.raws), len(known), None))
+        messages = chain(reversed(known), unread) if known else unread
         return _gathered(messages) if self.scattered else messages
+
+    @property
+    def known(self) -> Sequence[Message]:
+        """The latest messages, as far as they have been read: one for each of the last `raws`."""
+        return () if self.scattered else self._messages or self._tail or ()
 
     @property
     def messages(self) -> list[Message]:

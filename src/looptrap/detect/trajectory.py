@@ -57,16 +57,21 @@ class Trajectory:
             self._unread = _without(exempt, self._unread)
 
     @lazy
+    def newest(self) -> Round | None:
+        """The latest round; None where there is none. Most signals look no further."""
+        latest = self.latest(1)
+        return latest[0] if latest else None
+
+    @lazy
     def asks_anew(self) -> bool:
         """Whether what was asked last was surely not asked in the rounds before.
 
         The longest plain piece of its arguments would stand in what was sent then: to look for it
         costs far less than reading all that.
         """
-        latest = self.latest(1)
-        if not latest:
+        if self.newest is None:
             return True
-        needle = max(_PLAIN.findall(latest[0].arguments), key=len, default="")[:LONGEST].encode()
+        needle = max(_PLAIN.findall(self.newest.arguments), key=len, default="")[:LONGEST].encode()
         if len(needle) < SHORTEST:
             return False
         return b"".join(self._call.raws[-LOOKED_THROUGH:]).count(needle) < 2
@@ -108,7 +113,7 @@ class Trajectory:
 
     def mark(self, with_texts: list[str]) -> bytes:
         """Return what tells this history from others: what was asked last, and these texts."""
-        asked = sorted(self.latest(1)[0].asked) if self.latest(1) else []
+        asked = sorted(self.newest.asked) if self.newest is not None else []
         return join([*with_texts, *(text for pair in asked for text in pair)])
 
 
@@ -133,7 +138,7 @@ def _is_long(raw: Raw) -> bool:
 def _backwards(call: Call) -> Iterator[Round]:
     """Yield the rounds from the latest back; answers of tools stay unread where that is cheaper."""
     if call.peek is not None and call.read is not None:
-        yield from _peeking(call.raws, call.peek, call.read)
+        yield from _peeking(call, call.peek, call.read)
         return
     answers: list[Message] = []
     for message in call.backwards():
@@ -157,20 +162,26 @@ def _without(exempt: frozenset[str], rounds: Iterator[Round]) -> Iterator[Round]
             return
 
 
-def _peeking(raws: Sequence[Raw], peek: Callable[[Raw], str], read: Reader) -> Iterator[Round]:
+def _peeking(call: Call, peek: Callable[[Raw], str], read: Reader) -> Iterator[Round]:
     answers: list[Raw | Message] = []
-    for raw in reversed(raws):
-        role = peek(raw)
+    # What was read to count the prompt stands at the end, where this begins: it is not read again.
+    known = call.known
+    left = len(known)
+    for raw in reversed(call.raws):
+        left -= 1
+        message = known[left] if left >= 0 else None
+        role = peek(raw) if message is None else message.role
         if role == "tool":
             answers.append(raw)
         elif role == "assistant":
             is_read = bool(answers) and isinstance(answers[0], Message)
-            yield Round(_said(read(raw), answers) if is_read else raw, answers, read)
+            said = _said(message or read(raw), answers) if is_read else message or raw
+            yield Round(said, answers, read)
             answers = []
         elif role == "user":
             if _is_long(raw) and not may_be_observation(memoryview(raw)):
                 return
-            message = read(raw)
+            message = message or read(raw)
             if begins_turn(message):
                 return
             if is_observation(message.text):

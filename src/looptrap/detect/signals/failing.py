@@ -24,13 +24,15 @@ class Failing:
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how many rounds in a row have failed; None when the latest went well."""
-        length = 0
+        if trajectory.newest is None or trajectory.newest.failure is None:
+            return None
+        length = 1
         while length < self._rounds:
             rounds = trajectory.latest(length + 1)
             if len(rounds) <= length or rounds[length].failure is None:
                 break
             length += 1
-        if not length or length < self._first:
+        if length < self._first:
             return None
         failed = trajectory.latest(length)
         calls = [normalise([one.arguments]) for one in failed]

@@ -18,7 +18,7 @@ class Monologue:
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how often it was said in a row; None when something was done, or said once."""
-        if trajectory.latest(1)[0].calls:
+        if trajectory.newest is None or trajectory.newest.calls:
             return None
         rounds = trajectory.latest(self._rounds)
         count = 0

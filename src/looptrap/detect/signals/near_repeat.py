@@ -28,10 +28,9 @@ class NearRepeat:
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how often it was tried; None when the latest round brought something."""
-        first = trajectory.latest(1)
-        if not first or (first[0].failure is None and not first[0].is_fruitless):
+        latest = trajectory.newest
+        if latest is None or (latest.failure is None and not latest.is_fruitless):
             return None
-        latest = first[0]
         if latest.is_put_off or (latest.is_poll and latest.failure is None):
             return None  # that is for `repeat` to say
         rounds = trajectory.since_change(self._rounds)

@@ -21,8 +21,8 @@ class Repeat:
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how often the latest round has happened; None when it was the first time."""
-        first = trajectory.latest(1)
-        if not first or not first[0].calls or trajectory.asks_anew:
+        newest = trajectory.newest
+        if newest is None or not newest.calls or trajectory.asks_anew:
             return None
         rounds = trajectory.since_change(self._rounds)
         equal = [age for age, one in enumerate(rounds) if self._is_equal(one, rounds[0])]

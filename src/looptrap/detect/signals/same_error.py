@@ -24,19 +24,19 @@ class SameError:
 
         Who is told to come again, and does, is polling: that is for `repeat` to say.
         """
-        latest = trajectory.latest(1)
-        if not latest or latest[0].failure is None or latest[0].is_put_off:
+        latest = trajectory.newest
+        if latest is None or latest.failure is None or latest.is_put_off:
             return None
         rounds = trajectory.since_change(self._rounds)
         equal = [
             age
             for age, one in enumerate(rounds)
-            if one.fails_like(latest[0], SAME)
-            or (one.failure is not None and one.asked == latest[0].asked)
+            if one.fails_like(latest, SAME)
+            or (one.failure is not None and one.asked == latest.asked)
         ]
         return Evidence(
             signal="same_error",
-            what=f"{tools(latest[0])} failed the same way, or asked the same, {len(equal)} times"
+            what=f"{tools(latest)} failed the same way, or asked the same, {len(equal)} times"
             f" in {len(rounds)} rounds",
             count=len(equal),
             ago=equal[-1],

@@ -35,8 +35,8 @@ class Stagnation:
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how many results were not new; None while there are few rounds, or new results."""
-        first = trajectory.latest(1)
-        if not first or _is_plain_success(first[0], trajectory):
+        newest = trajectory.newest
+        if newest is None or _is_plain_success(newest, trajectory):
             return None
         recent = trajectory.latest(RECENT + 1)
         if len(recent) <= RECENT or not any(_is_seen(recent[0], one) for one in recent[1:]):
@@ -48,7 +48,7 @@ class Stagnation:
         what = f"{count} of the latest {len(rounds)} results had come before"
         if tries > count + 1:
             count = min(tries - 1, len(rounds))
-            what = f"{tools(first[0])} failed the same way {tries} times, whatever came between"
+            what = f"{tools(newest)} failed the same way {tries} times, whatever came between"
         return Evidence(
             signal="stagnation",
             what=what,

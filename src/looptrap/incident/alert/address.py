@@ -84,7 +84,7 @@ class Target:
             # As aiohttp reads it: a host that two readers take for two hosts is a way around.
             read = URL(url)
             host, port = read.raw_host, read.port
-        except ValueError:
+        except (ValueError, IndexError):  # the latter of brackets before an @ with nothing behind
             raise ValueError('cannot be read as a URL such as "https://example.com/hook"') from None
         if read.scheme not in ("https", "http"):
             raise ValueError(f"begins with {read.scheme + '://'!r}, must begin with https://")

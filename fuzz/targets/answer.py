@@ -1,0 +1,175 @@
+"""Answers of providers: heard, counted, cut off, and told apart when they failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from fuzz.target import Target, cuts, pick, seed
+from fuzz.targets.call import LOOP, decoded
+from looptrap.answer.cut import ending
+from looptrap.answer.hearing import Hearing, hearing_of
+from looptrap.answer.hearing.framing import framing_of
+from looptrap.answer.tokens import usage_of
+from looptrap.answer.usage import UsageReader
+from looptrap.call.model import Dialect, Request
+from looptrap.call.read import read
+from looptrap.gateway.attempt.held import Held
+from looptrap.policy.action import Action
+from looptrap.retry.classify import classify_answer, classify_event
+from looptrap.retry.classify.told import told_by
+from looptrap.testing import anthropic, gemini, openai_chat, openai_completions, openai_responses
+from looptrap.testing.said import Said, Tokens, ToolCall, encode
+
+KINDS: tuple[tuple[Dialect, bool], ...] = (
+    ("openai_chat", True),
+    ("openai_chat", False),
+    ("openai_responses", True),
+    ("openai_responses", False),
+    ("openai_completions", True),
+    ("anthropic", True),
+    ("anthropic", False),
+    ("gemini", True),
+    ("gemini", False),
+    ("openai_embeddings", False),
+    ("http", False),
+)
+PATHS: dict[Dialect, str] = {
+    "openai_chat": "/v1/chat/completions",
+    "openai_responses": "/v1/responses",
+    "openai_completions": "/v1/completions",
+    "anthropic": "/v1/messages",
+    "gemini": "/v1beta/models/m:streamGenerateContent",
+}
+BODIES = {"openai_responses": b'{"model":"m","input":"hi"}', "gemini": b'{"contents":[]}'}
+HEADERS = [(b"retry-after", b"3"), (b"x-should-retry", b"false")]
+WORDS = (
+    b"data: ", b"event: error\n", b"\n\n", b"data: [DONE]\n\n", b'"usage":', b'"usageMetadata":',
+    b'"error":', b'"response":', b'"message":', b'"delta":', b'"choices":', b'"index":',
+    b'"content_block":', b'"type":"content_block_delta"', b'"type":"response.failed"',
+)  # fmt: skip
+
+
+def check_usage(data: bytes) -> None:
+    """What was used is the same however the answer came in chunks, and no exception."""
+    (dialect, stream), text = pick(data, KINDS)
+    found = []
+    for chunks in ([text], cuts(text)):
+        reader = UsageReader(dialect, stream)
+        for chunk in chunks:
+            reader.feed(chunk)
+        found.append((reader.finish(), reader.error))
+    assert found[0] == found[1], "another usage when cut in other places"
+    usage_of(dialect, text)
+
+
+def check_hearing(data: bytes) -> None:
+    """Hear a stream in any chunks, and end it where it stands: what is sent then is whole."""
+    (dialect, stream), text = pick(data, KINDS)
+    heard = []
+    # No answer is read before some of it is there: how it begins tells how it goes on.
+    for chunks in ([text], [text[:64], *cuts(text[64:])]):
+        hearing = hearing_of(dialect, stream)
+        if hearing is None:
+            return
+        _hear(hearing, chunks)
+        if stream:
+            _cut(dialect, hearing)
+        heard.append({key: one.size for key, one in hearing.ear.texts.items()})
+    assert heard[0] == heard[1], "other texts when cut in other places"
+
+
+def _hear(hearing: Hearing, chunks: list[bytes]) -> None:
+    for chunk in chunks:
+        hearing.feed(chunk)
+        hearing.read()
+        assert hearing.is_between_events in (True, False)
+    for one in chunks[-1:]:
+        end = hearing.take_event(one)
+        assert end is None or 0 <= end <= len(one)
+
+
+def _cut(dialect: Dialect, hearing: Hearing) -> None:
+    body = BODIES.get(dialect, b'{"model":"m","messages":[],"stream":true}')
+    call = read(Request(path=PATHS[dialect], body=body))
+    for action in (Action.STOP, Action.BLOCK):
+        verdict = msgspec.structs.replace(LOOP, action=action)
+        end = ending(call, hearing, verdict, request_id="r", block_status=429)
+        if end is not None and not end.rstrip().endswith(b"]"):
+            for line in end.split(b"\n"):
+                if line.startswith(b"data:") and line[5:].strip() != b"[DONE]":
+                    decoded(line[5:])
+
+
+def check_framing(data: bytes) -> None:
+    """Events are the same in any chunks, and never more bytes than came."""
+    found = []
+    for chunks in ([data], cuts(data)):
+        framing = framing_of(data)
+        events = [event for chunk in chunks for event in framing.feed(chunk)]
+        found.append([one for one in events if one.strip() != b"[DONE]"] + framing.finish())
+    assert found[0] == found[1], "other events when cut in other places"
+    assert sum(map(len, found[0])) <= len(data)
+
+
+def check_error(data: bytes) -> None:
+    """A failed answer means something, whatever its body; never an exception."""
+    status, body = pick(data, (400, 401, 402, 403, 404, 408, 409, 413, 422, 429, 500, 503, 529))
+    assert classify_answer(status, HEADERS, body, 1.0) is not None
+    fields = [(b"retry-after", body[:80]), (b"date", body[80:160]), (b"retry-after-ms", body[:9])]
+    failure = classify_answer(status, fields, b"", 1.0)
+    assert failure is not None
+    assert failure.retry_after is None or failure.retry_after >= 0
+    classify_event(body)
+    told_by(body)
+    held = Held(200, b"OK", [], None, True, peeks=True)
+    for chunk in cuts(body):
+        held.take(chunk)
+        if held.look(chunk) is not False:
+            break
+    held.classified(1.0)
+
+
+def seeds() -> Iterator[bytes]:
+    """Yield answers of every dialect, as the fake provider writes them, streamed and whole."""
+    call = ToolCall("search", {"q": "weather"})
+    for said in (
+        Said(1, "m", "word " * 9, (), Tokens(12, 34)),
+        Said(1, "m", "", (call,), Tokens(1, 2)),
+    ):
+        yield seed(0, b"".join(openai_chat.stream(said, {})))
+        yield seed(1, encode(openai_chat.whole(said)))
+        yield seed(2, b"".join(openai_responses.stream(said, {})))
+        yield seed(3, encode(openai_responses.whole(said, {})))
+        yield seed(4, b"".join(openai_completions.stream(said, {})))
+        yield seed(5, b"".join(anthropic.stream(said)))
+        yield seed(6, encode(anthropic.whole(said)))
+        yield seed(7, b"".join(gemini.stream(said)))
+        yield seed(7, b"".join(gemini.array(said)))
+        yield seed(8, encode(gemini.whole(said)))
+
+
+def framed() -> Iterator[bytes]:
+    """Yield the same without the byte that says what they are."""
+    return (one[1:] for one in seeds())
+
+
+def failed() -> Iterator[bytes]:
+    """Yield errors as providers write them."""
+    for place, status in enumerate((400, 401, 429, 500, 529)):
+        for write in (openai_chat.error, anthropic.error, gemini.error):
+            yield seed(place, encode(write(status)))
+            yield seed(place, b"event: error\ndata: " + encode(write(status)) + b"\n\n")
+    yield seed(9, b'{"error":{"code":"rate_limit","message":"Please try again in 1h2m3.5s"}}')
+    yield seed(
+        9, b'[{"error":{"details":[{"retryDelay":"3s"},{"violations":[{"quotaId":"PerDay"}]}]}}]'
+    )
+
+
+TARGETS = [
+    Target(name="usage", check=check_usage, seeds=seeds, words=WORDS),
+    Target(name="hearing", check=check_hearing, seeds=seeds, words=WORDS),
+    Target(name="framing", check=check_framing, seeds=framed, words=WORDS),
+    Target(name="error", check=check_error, seeds=failed, words=WORDS),
+]
