@@ -166,6 +166,12 @@ async def test_what_is_under_way_and_who_left_is_counted(here):
     assert found["looptrap_disconnects_total",] == 1
     assert found["looptrap_upstream_in_flight",] == 0
     assert found["looptrap_buffered_bytes",] == 0
+    assert total(here.app, "looptrap_upstream_answers_total", status="499") == 1
+
+
+async def test_a_provider_that_never_answers_is_told_from_a_client_that_left(here):
+    here.provider._script = [Reply.drop()]
+    assert (await here.ask()).status == 502
     assert total(here.app, "looptrap_upstream_answers_total", status="0") == 1
 
 

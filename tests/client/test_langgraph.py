@@ -97,7 +97,9 @@ async def generating_async(state):
     yield {}
 
 
-@pytest.mark.parametrize("node", [generating, generating_async, "model"], ids=repr)
+@pytest.mark.parametrize(
+    "node", [generating, generating_async, "model"], ids=["a generator", "an async one", "a name"]
+)
 def test_what_it_cannot_wrap_it_does_not_take(node):
     with pytest.raises(TypeError, match=r"ending: .* is no function"):
         ending(node)

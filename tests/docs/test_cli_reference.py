@@ -28,7 +28,8 @@ def commands(command: click.Command, name: str) -> Iterator[tuple[str, click.Com
 
 
 def described(name: str, command: click.Command) -> str:
-    with click.Context(command, info_name=name, terminal_width=78, max_content_width=78) as context:
+    width = {"terminal_width": 78, "max_content_width": 78}
+    with click.Context(command, info_name=name, **width, **main.context_settings) as context:
         return f"## {name}\n\n```text\n{command.get_help(context)}\n```\n"
 
 

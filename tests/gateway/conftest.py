@@ -68,7 +68,9 @@ def trace(collector):
         tracer = Tracer.of(TraceSettings(endpoint=collector.url, **more), env or {})
         tracer.start()
         span = tracer.begin(fields, began)
-        tracer.settled(span, relay, outcome or Outcome(200, Usage(12, 34)), ended)
+        outcome = outcome or Outcome(200, Usage(12, 34))
+        relay.status = relay.status or outcome.status
+        tracer.settled(span, relay, outcome, ended)
         tracer.close(PATIENCE)
         return collector.spans[-1]
 

@@ -22,6 +22,8 @@ from looptrap.gateway.envelope import Envelopes
 from looptrap.gateway.inbound import InboundReader
 from looptrap.gateway.keys import KeyRing
 from looptrap.gateway.state import StateFile
+from looptrap.wire.head import HeadReader
+from looptrap.wire.limits import ServerLimits
 
 NOW = 1_000_000.0
 ACME = {"org_id": "acme", "exp": NOW + 600}
@@ -356,8 +358,10 @@ def envelopes(tmp_path):
 
 
 def exchange(headers):
+    lines = [b"POST /v1/x HTTP/1.1", b"host: x", *(b": ".join(field) for field in headers)]
+    head, _ = HeadReader(ServerLimits()).read(b"\r\n".join(lines))
     return SimpleNamespace(
-        head=tuple(headers), headers=headers, target=b"/v1/x", method=b"POST", peer="127.0.0.1"
+        head=head, headers=headers, target=head.target, method=head.method, peer="127.0.0.1"
     )
 
 

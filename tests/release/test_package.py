@@ -96,7 +96,7 @@ def test_it_runs_where_nothing_else_is_installed(installed, tmp_path):
 def test_the_examples_run_against_the_wheel(installed, tmp_path):
     run(installed / "python", "-m", "pip", "install", "--quiet", "openai>=3,<4")
     with FakeProvider.running() as provider:
-        for example in ("in_process.py", "guarded_tool.py"):
+        for example, told in (("in_process.py", "refused"), ("guarded_tool.py", "Blocked")):
             printed = run(
                 installed / "python",
                 EXAMPLES / example,
@@ -104,4 +104,4 @@ def test_the_examples_run_against_the_wheel(installed, tmp_path):
                 OPENAI_API_KEY="sk-test",
                 PATH=f"{installed}{os.pathsep}{os.environ['PATH']}",
             )
-            assert "refused" in printed, example
+            assert told in printed, example

@@ -123,9 +123,8 @@ class Guard:
                 plan.await_progress(planned, reading, self._progress)
             else:
                 plan.read(planned, reading, self._tools, maxsize)
-        meters = self._meters
-        if meters is not None and not (meters.is_idle and call.request.session_limit is None):
-            planned.metered, planned.now = meters.plan(call, now), now
+        if self._meters is not None:
+            planned.metered, planned.now = self._meters.plan(call, now), now
         return planned
 
     def follow(self, planned: Plan, counts: Sequence[Count]) -> Sequence[Hit]:

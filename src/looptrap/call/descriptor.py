@@ -35,8 +35,13 @@ ATTRIBUTES = {
 """Descriptors that calls have as attributes."""
 
 PLAIN: dict[str, Descriptor] = {
-    **{name: attrgetter(place) for name, place in ATTRIBUTES.items()},
+    "caller": attrgetter(ATTRIBUTES["caller"]),
+    "project": attrgetter(ATTRIBUTES["project"]),
+    "session": attrgetter(ATTRIBUTES["session"]),
     "turn": _header(TURN.decode()),
+    "user": attrgetter(ATTRIBUTES["user"]),
+    "model": attrgetter(ATTRIBUTES["model"]),
+    "ip:address": attrgetter(ATTRIBUTES["ip:address"]),
 }
 
 

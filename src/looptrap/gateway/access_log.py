@@ -40,7 +40,7 @@ class AccessLog(Scribe[Fields]):
             "time": datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds"),
             "method": request.method,
             "path": request.path,
-            "status": outcome.status,
+            "status": relay.status,
             "verdict": verdict.action.value,
             "caller": request.caller,
             "model": relay.call.model[:LONGEST],

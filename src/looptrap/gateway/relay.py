@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from looptrap.admission import Ticket
 from looptrap.answer.answer import Answer
 from looptrap.answer.bill import Bill
-from looptrap.answer.cut import ending
 from looptrap.answer.cut.broken import error_end, is_over
 from looptrap.answer.hearing import Hearing, hearing_of
+from looptrap.answer.listener import Listener
 from looptrap.answer.refuse import failure
 from looptrap.call.model import Call, Outcome
 from looptrap.call.usage import NO_USAGE, Usage
@@ -21,11 +22,10 @@ from looptrap.gateway.attempt.held import is_encoded
 from looptrap.gateway.envelope import Envelope
 from looptrap.gateway.provider import Provider
 from looptrap.gateway.trace import Span
-from looptrap.gateway.unanswered import status_and_code
+from looptrap.gateway.unanswered import LEFT, status_and_code
 from looptrap.money.dollar import in_header
 from looptrap.money.forecast import is_charged
 from looptrap.policy.header import COST, UNPRICED, headers_of
-from looptrap.policy.verdict import Verdict
 from looptrap.wire.exchange import Exchange
 from looptrap.wire.flight import Flight, UpstreamError
 
@@ -40,12 +40,11 @@ class Relay:
 
     __slots__ = (
         "_bill",
-        "_cutting",
         "_gateway",
-        "_hearing",
         "_is_endless",
         "_is_stream",
         "_latest",
+        "_listening",
         "_used",
         "call",
         "envelope",
@@ -77,8 +76,7 @@ class Relay:
         self._latest = b""
         self._is_endless = False  # as long as it will be is not known
         self._is_stream = False  # of events that can be read
-        self._hearing: Hearing | None = None
-        self._cutting: Verdict | None = None  # until the event that has begun is over
+        self._listening: Listener | None = None
         self.exchange = exchange
         self.envelope = envelope
         self.call = call
@@ -124,7 +122,8 @@ class Relay:
             if self.call.stream:
                 self._is_stream = length is None and not is_encoded(headers)
             if not is_short and self.ticket.listening and not is_encoded(headers):
-                self._hearing = hearing_of(self.call.dialect, self.call.stream)
+                hearing = hearing_of(self.call.dialect, self.call.stream)
+                self._listening = self._listener(hearing) if hearing is not None else None
         self.exchange.begin(status, reason, headers, length)
 
     def on_data(self, chunk: bytes) -> None:
@@ -132,10 +131,10 @@ class Relay:
         self._latest = chunk
         if self._bill is not None:
             self._bill.take(chunk)
-        if self._hearing is None:
+        if self._listening is None:
             self.exchange.write(chunk)
         else:
-            self._hear(self._hearing, chunk)
+            self._hear(self._listening, chunk)
 
     def flush(self) -> None:
         """Send what one segment brought."""
@@ -150,9 +149,8 @@ class Relay:
             if not usage.is_estimated:
                 exchange.amend(COST, in_header(cost) if cost is not None else UNPRICED)
         exchange.finish()
-        if self._hearing is not None:
-            for text in self._hearing.finish():
-                self._gateway.runtime.guard.hear(self.ticket, text)
+        if self._listening is not None:
+            self._listening.finish()
         self._settle(cut_off=False)
 
     def on_error(self, error: UpstreamError) -> None:
@@ -203,7 +201,7 @@ class Relay:
         self.status = status
         self.exchange.answer(status, [*headers, *answer.headers], answer.body)
         if self.provider:
-            self._settle(cut_off=True)
+            self._settle(cut_off=True, is_answered=False)
         else:
             self._gateway.settle(self, None)
 
@@ -227,61 +225,43 @@ class Relay:
         if self.flight is not None:
             self.flight.cancel()
             self.flight = None
+            self.status = self.status or LEFT
             self._settle(cut_off=True)
 
     # What the answer says
 
-    def _hear(self, hearing: Hearing, chunk: bytes) -> None:
-        """Pass a chunk on, whatever it says; then look, now and then, whether to cut here."""
-        if self._cutting is not None:
-            end = hearing.take_event(chunk)
-            self.exchange.write(chunk[:end])
-            if end is None or self._cut(hearing):
-                return
-            chunk = chunk[end:]
-        self.exchange.write(chunk)
-        if not hearing.feed(chunk):
-            return
-        for text in hearing.read():
-            verdict = self._gateway.runtime.guard.hear(self.ticket, text)
-            if verdict is not None and verdict.action.refuses:
-                self._cutting = verdict
-        if hearing.is_lost:
-            self._hearing = None
-        elif self._cutting is not None and hearing.is_between_events:
-            self._cut(hearing)
-
-    def _cut(self, hearing: Hearing) -> bool:
-        """End the answer between two events, where that can be done; say whether it was."""
-        verdict, self._cutting = self._cutting, None
-        if verdict is None or not self._is_endless:
-            return False
-        end = ending(
+    def _listener(self, hearing: Hearing) -> Listener:
+        gateway = self._gateway
+        return Listener(
             self.call,
             hearing,
-            verdict,
-            request_id=self._gateway.id_of(self).decode("latin-1"),
-            block_status=self._gateway.runtime.block_status,
+            partial(gateway.runtime.guard.hear, self.ticket),
+            can_cut=self._is_endless,
+            request_id=lambda: gateway.id_of(self).decode("latin-1"),
+            block_status=gateway.runtime.block_status,
         )
-        if end is None:
-            return False
+
+    def _hear(self, listener: Listener, chunk: bytes) -> None:
+        """Pass a chunk on, whatever it says, with the end behind it where that is cut."""
+        self.exchange.write(listener.take(chunk))
+        if not listener.is_over:
+            return
         if self.flight is not None:
             self.flight.cancel()
             self.flight = None
-        self.exchange.write(end)
         self.exchange.finish()
         self._settle(cut_off=True)
-        return True
 
-    def _settle(self, *, cut_off: bool) -> None:
+    def _settle(self, *, cut_off: bool, is_answered: bool = True) -> None:
         # Exchange, relay and flight name each other: let go, or only the collector frees them.
         self.exchange.state = self.exchange.source = None
         usage = NO_USAGE
         cost: int | None = 0
         if self._bill is not None:
-            heard = self._hearing.ear.tokens if cut_off and self._hearing is not None else 0
+            heard = self._listening.tokens if cut_off and self._listening is not None else 0
             usage, cost = self._used or self._reckon(self._bill, heard)
-        self._gateway.settle(self, Outcome(self.status, usage, cut_off, cost))
+        status = self.status if is_answered else 0
+        self._gateway.settle(self, Outcome(status, usage, cut_off, cost))
 
     def _reckon(self, bill: Bill, heard: int) -> tuple[Usage, int | None]:
         """Return what was used, and what that cost; None where no price is known."""

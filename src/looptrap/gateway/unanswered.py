@@ -13,6 +13,10 @@ _STATUS = {
 """502 for everything else."""
 
 
+LEFT = 499
+"""The status of a call whose client did not wait for an answer."""
+
+
 def status_and_code(error: UpstreamError) -> tuple[int, str]:
     """Return the status and the code that tell why."""
     return _STATUS.get(error.kind, 502), f"upstream_{error.kind}"

@@ -65,13 +65,14 @@ class Meters:
             if rate.enabled
             for meter in rate_meter.meters_of(policy, rate, secret)
         ]
-        self.is_idle = not self._budgets and not self._rates
-        """Whether only a call that limits its session itself is charged."""
+        self._is_idle = not self._budgets and not self._rates
         has_session = any(_binds_sessions(one) for one in budgets)
         self._own = [] if has_session else budget_meter.meters_of(SESSION_LIMIT, secret, lately)
 
     def plan(self, call: Call, now: float) -> Sequence[Metered]:
         """Return the charges that a call has to be granted: mostly none."""
+        if self._is_idle and call.request.session_limit is None:
+            return ()
         meters: list[Meter] = []
         if is_charged(call):
             meters += self._budgets

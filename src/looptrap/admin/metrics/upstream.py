@@ -22,7 +22,7 @@ def metrics(tally: Tally, pools: Sequence[Pool]) -> Iterator[Metric]:
     """Yield what providers answered, and how soon."""
     answers = CounterMetricFamily(
         "looptrap_upstream_answers",
-        "Calls forwarded, by the provider's status; 0 when it never answered.",
+        "Calls forwarded, by the provider's status; 0: it never answered, 499: the client left.",
         labels=["provider", "status"],
     )
     counted: Counter[tuple[str, str]] = Counter()

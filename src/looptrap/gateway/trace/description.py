@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from looptrap.admission import Ticket
 from looptrap.call.model import Call, Dialect, Outcome
+from looptrap.gateway.unanswered import LEFT
 from looptrap.incident.saving import usd
 from looptrap.policy.action import Action
 from looptrap.policy.verdict import ALLOWED, Verdict
@@ -75,8 +76,8 @@ def attributes_of(relay: Relay, outcome: Outcome) -> Attributes:
     if outcome.cost is not None:
         told["looptrap.cost_usd"] = usd(outcome.cost)
     told["looptrap.usage_estimated"] = outcome.usage.is_estimated
-    told["http.response.status_code"] = outcome.status
-    told["error.type"] = error_of(relay.ticket, outcome)
+    told["http.response.status_code"] = 0 if relay.status == LEFT else relay.status
+    told["error.type"] = error_of(relay.ticket, relay.status, outcome.cut_off)
     told["looptrap.provider"] = relay.provider
     told["looptrap.caller"] = request.caller
     told["looptrap.project"] = request.project
@@ -84,16 +85,16 @@ def attributes_of(relay: Relay, outcome: Outcome) -> Attributes:
     return {name: value for name, value in told.items() if value}
 
 
-def error_of(ticket: Ticket, outcome: Outcome) -> str:
+def error_of(ticket: Ticket, status: int, cut_off: bool) -> str:
     """Return what class of error a call ended in; empty where it went well, or was ended well."""
     verdict, heard = ticket.verdict, ticket.heard
     if verdict.action.refuses:
-        return verdict.reason if outcome.status >= 400 else ""
-    if outcome.status >= 400:
-        return str(outcome.status)
-    if not outcome.status:
+        return verdict.reason if status >= 400 else ""
+    if status in (0, LEFT):
         return "cancelled"
-    if not outcome.cut_off:
+    if status >= 400:
+        return str(status)
+    if not cut_off:
         return ""
     if heard is not None and heard.action.refuses:
         return heard.reason if heard.action is Action.BLOCK else ""
