@@ -1,4 +1,4 @@
-# The gateway as a container: docker build -t looptrap:0.1.0.dev0 .
+# The gateway as a container: docker build -t looptrap:0.1.0 .
 #
 # It listens where its configuration says, and inside a container that is 127.0.0.1 by default: see
 # deploy/compose and deploy/kubernetes for files that open it. Nothing but /var/lib/looptrap is

@@ -35,7 +35,7 @@ __all__ = [
     "tool",
 ]
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 _ROOMS = {
     "Guard": "looptrap.admission",
