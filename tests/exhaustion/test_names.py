@@ -8,12 +8,11 @@ from tests.gateway.serving import JSON, chat, until
 from tests.gateway.test_sighting import BLOCK, WITNESS
 
 from looptrap.admission import Ticket
-from looptrap.call.model import Outcome, Request
+from looptrap.call.model import LONGEST_NAME, Outcome, Request
 from looptrap.call.read import read
 from looptrap.detect.change import alters, words_of
 from looptrap.detect.signals import wording
 from looptrap.detect.trajectory import Trajectory
-from looptrap.incident.spending import LONGEST
 from looptrap.money.whose import Whose
 
 LONG = 100_000
@@ -27,19 +26,19 @@ def call(**more):
 def test_a_sighting_keeps_the_beginning_of_each_name():
     ticket = Ticket(call(session="s" * LONG), BLOCK)
     (seen,) = WITNESS.sightings(ticket, None, 7.0, "r" * LONG, "openai")
-    assert {seen.model, seen.session, seen.request_id} == {c * LONGEST for c in "msr"}
+    assert {seen.model, seen.session, seen.request_id} == {c * LONGEST_NAME for c in "msr"}
 
 
 def test_an_observation_keeps_the_beginning_of_each_name():
     ticket = Ticket(call(session="s" * LONG))
     session = WITNESS.running_session(ticket)
     seen = WITNESS.observation(ticket, Outcome(200), 7.0, "openai", None, session)
-    assert {seen.model, seen.session} == {"m" * LONGEST, "s" * LONGEST}
+    assert {seen.model, seen.session} == {"m" * LONGEST_NAME, "s" * LONGEST_NAME}
 
 
 def test_evidence_names_the_beginning_of_a_tool():
     (latest,) = Trajectory(call()).latest(1)
-    assert wording.tools(latest) == "t" * wording.LONGEST
+    assert wording.tools(latest) == "t" * wording.LONGEST_NAME
 
 
 def test_whose_an_account_is_is_told_by_the_beginning_of_each_name():

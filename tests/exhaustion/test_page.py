@@ -9,6 +9,7 @@ from bench.attempts import PLANS
 from looptrap.admin import feed, total
 from looptrap.admission import tally
 from looptrap.answer.hearing import ear, openai_responses
+from looptrap.call.model import LONGEST_NAME
 from looptrap.detect import window
 from looptrap.gateway import capture, handler, scribe
 from looptrap.gateway.incident import desk, sharing, strip
@@ -60,7 +61,7 @@ IN, OUT = ServerLimits(), UpstreamLimits()
         ("samples of workers that have ended", [total.MOST_ENDED]),
         (
             "characters of a name that are kept: model, session, tool, user",
-            [spending.LONGEST],
+            [LONGEST_NAME],
         ),
         ("sightings that wait to be gathered", [desk.MOST_WAITING]),
         ("open incidents", [tracker.MOST_OPEN]),

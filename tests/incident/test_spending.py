@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looptrap.call.model import Outcome
+from looptrap.call.model import LONGEST_NAME, Outcome
 from looptrap.call.usage import Usage
-from looptrap.incident.spending import LONGEST, MOST_A_MINUTE, MOST_SESSIONS, Spending
+from looptrap.incident.spending import MOST_A_MINUTE, MOST_SESSIONS, Spending
 from looptrap.incident.spent import OTHER, OTHERS, Batch, Session, Spender
 
 NOON = 1_800_000_000.0
@@ -116,7 +116,7 @@ def test_names_of_any_length_are_cut():
     add(spending, model="m" * 10_000, session="s" * 10_000)
     batch = spending.take()
     ((_, spender),), (session,) = batch.spending, batch.sessions
-    assert (len(spender.model), len(session.session)) == (LONGEST, LONGEST)
+    assert (len(spender.model), len(session.session)) == (LONGEST_NAME, LONGEST_NAME)
 
 
 class TestSessions:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
-from looptrap.call.model import Call, Outcome
+from looptrap.call.model import LONGEST_NAME, Call, Outcome
 from looptrap.money.lately import Lately
 from looptrap.policy.action import Action
 from looptrap.policy.verdict import Verdict
@@ -31,8 +31,6 @@ MOST_KINDS = 2_000
 MOST_MODELS = 100
 MOST_PROVIDERS = 100
 MOST_CALLERS = 500
-LONGEST = 128
-"""Characters of a model's name that count: clients may send any."""
 
 OTHER = "other"
 """What names the rest, where more would have to be counted apart than that."""
@@ -153,7 +151,11 @@ class Tally:
 
     def count_used(self, call: Call, outcome: Outcome, provider: str) -> None:
         """Count what a call used, and what that cost."""
-        used, usage, cost = self.used[provider, call.model[:LONGEST]], outcome.usage, outcome.cost
+        used, usage, cost = (
+            self.used[provider, call.model[:LONGEST_NAME]],
+            outcome.usage,
+            outcome.cost,
+        )
         used.input_tokens += usage.input_tokens
         used.output_tokens += usage.output_tokens
         if usage.cached_tokens:

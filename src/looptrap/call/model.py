@@ -29,6 +29,9 @@ Dialect = Literal[
 
 NO_CLAIMS: Mapping[str, str] = MappingProxyType({})
 
+LONGEST_NAME = 128
+"""Characters of a model, session, tool or user that are told or kept: clients may send any."""
+
 
 class Request(msgspec.Struct, gc=False):
     """What arrived, and from whom. Header names are lower-case bytes."""

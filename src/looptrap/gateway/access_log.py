@@ -9,11 +9,10 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Literal
 
-from looptrap.call.model import Outcome
+from looptrap.call.model import LONGEST_NAME, Outcome
 from looptrap.gateway.relay import Relay
 from looptrap.gateway.scribe import Scribe, Write, onto
 from looptrap.incident.saving import usd
-from looptrap.incident.spending import LONGEST
 
 Fields = dict[str, str | int | float]
 
@@ -43,7 +42,7 @@ class AccessLog(Scribe[Fields]):
             "status": relay.status,
             "verdict": verdict.action.value,
             "caller": request.caller,
-            "model": relay.call.model[:LONGEST],
+            "model": relay.call.model[:LONGEST_NAME],
             "provider": relay.provider,
             "input_tokens": outcome.usage.input_tokens,
             "output_tokens": outcome.usage.output_tokens,

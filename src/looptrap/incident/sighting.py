@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from looptrap.call.model import Call, Outcome
+from looptrap.call.model import LONGEST_NAME, Call, Outcome
 from looptrap.incident.model import Mode, Sighting
-from looptrap.incident.spending import LONGEST
 from looptrap.policy.verdict import ALLOWED, Verdict
 
 NOTHING = Outcome()
@@ -50,11 +49,11 @@ def sightings(
     return [
         Sighting(
             time=time,
-            request_id=request_id[:LONGEST],
+            request_id=request_id[:LONGEST_NAME],
             caller=request.caller,
             project=request.project,
-            session=session[:LONGEST],
-            model=call.model[:LONGEST],
+            session=session[:LONGEST_NAME],
+            model=call.model[:LONGEST_NAME],
             dialect=call.dialect,
             provider=provider,
             mode=mode,
@@ -103,4 +102,4 @@ def _signal(verdict: Verdict) -> str:
 def _tool(call: Call) -> str:
     """Return the only tool that a request is about."""
     names = {one.name for message in call.tail(1) for one in message.calls}
-    return names.pop()[:LONGEST] if len(names) == 1 else ""
+    return names.pop()[:LONGEST_NAME] if len(names) == 1 else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from looptrap.call.model import Outcome
+from looptrap.call.model import LONGEST_NAME, Outcome
 from looptrap.call.usage import NO_USAGE
 from looptrap.incident.spent import (
     MINUTE,
@@ -22,9 +22,6 @@ MOST_A_MINUTE = 1_000
 
 MOST_SESSIONS = 5_000
 """Sessions that are told apart until they are taken."""
-
-LONGEST = 128
-"""Characters of what clients name that count."""
 
 
 class Spending:
@@ -55,9 +52,9 @@ class Spending:
         """Count a call, and what it used and cost; return its row, for what else there is to it."""
         if not self._begin <= now < self._end:
             self._turn(now)
-        spent = self._open.get((caller, project, provider, model[:LONGEST]))
+        spent = self._open.get((caller, project, provider, model[:LONGEST_NAME]))
         if spent is None:
-            spent = self._name((caller, project, provider, model[:LONGEST]))
+            spent = self._name((caller, project, provider, model[:LONGEST_NAME]))
         spent.calls += 1
         if outcome is not None and (usage := outcome.usage) is not NO_USAGE:
             spent.input_tokens += usage.input_tokens
@@ -80,12 +77,12 @@ class Spending:
         outcome: Outcome | None,
     ) -> Run:
         """Count a call of a session; to be asked after `add`. Return what it has come to."""
-        run = self._runs.get((caller, project, session[:LONGEST]))
+        run = self._runs.get((caller, project, session[:LONGEST_NAME]))
         if run is None:
-            run = self._follow((caller, project, session[:LONGEST]), now)
+            run = self._follow((caller, project, session[:LONGEST_NAME]), now)
         run.calls += 1
         run.last = now
-        run.model = model[:LONGEST]
+        run.model = model[:LONGEST_NAME]
         if run.minute != self._begin:
             run.minute, run.used = self._begin, 0
         if outcome is not None and (usage := outcome.usage) is not NO_USAGE:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from hashlib import blake2b
 
 from looptrap.call.descriptor import Descriptor, descriptor
-from looptrap.call.model import Call
+from looptrap.call.model import LONGEST_NAME, Call
 from looptrap.detect.canonical import join
 from looptrap.detect.fingerprint import VERSION, payer
 from looptrap.detect.opening import session_name
@@ -14,12 +14,8 @@ from looptrap.detect.opening import session_name
 NEEDED = frozenset(("turn",))
 """Descriptors without which there is nobody to charge."""
 
-
 CLAIM = "jwt:"
 """How descriptors begin for which somebody vouches."""
-
-LONGEST = 128
-"""Characters of a value that are told: clients may send any."""
 
 
 def kept_apart(by: Sequence[str]) -> tuple[str, ...]:
@@ -61,7 +57,7 @@ class Whose:
 
     def named(self, values: Sequence[str]) -> tuple[tuple[str, str], ...]:
         """Return values with their descriptors; one that is over is the caller's."""
-        told = [value[:LONGEST] for value in values]
+        told = [value[:LONGEST_NAME] for value in values]
         return tuple(zip((*self.names, "caller"), told, strict=False))
 
     def key(self, values: Sequence[str]) -> bytes:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from looptrap.call.model import LONGEST_NAME
 from looptrap.detect.round import Round
 
 MOST = 8
 """Tools that are named of one round."""
 
-LONGEST = 128
-"""Characters of a name that are told: clients may send any."""
-
 
 def tools(one: Round) -> str:
     """Return the names of the tools of a round, as many as people read."""
-    names = [name[:LONGEST] for name in sorted(one.names)]
+    names = [name[:LONGEST_NAME] for name in sorted(one.names)]
     more = [f"{len(names) - MOST} more"] if len(names) > MOST else []
     return " + ".join(names[:MOST] + more)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import deque
 
 from looptrap.admission import Ticket
-from looptrap.call.model import Outcome
+from looptrap.call.model import LONGEST_NAME, Outcome
 from looptrap.incident.model import Sighting
-from looptrap.incident.spending import LONGEST, Spending
+from looptrap.incident.spending import Spending
 from looptrap.incident.spent import MINUTE, Batch, Spender
 from looptrap.policy.verdict import ALLOWED
 
@@ -53,7 +53,7 @@ class Ledger:
 
     def save(self, seen: Sighting, nano: int) -> None:
         """Add what a refused call would have cost."""
-        spender = Spender(seen.caller, seen.project, seen.provider, seen.model[:LONGEST])
+        spender = Spender(seen.caller, seen.project, seen.provider, seen.model[:LONGEST_NAME])
         self._batch.spent(int(seen.time) // MINUTE * MINUTE, spender).saved += nano
 
     def take(self) -> Batch:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from looptrap.admission import Ticket
-from looptrap.call.model import Call, Outcome
+from looptrap.call.model import LONGEST_NAME, Call, Outcome
 from looptrap.detect.opening import derived, opening
 from looptrap.detect.trajectory import Trajectory
 from looptrap.incident.indicator import Observation
 from looptrap.incident.model import Sighting
 from looptrap.incident.sighting import Estimate, no_price, sightings
-from looptrap.incident.spending import LONGEST
 from looptrap.wire.remembered import Remembered
 
 ONCE = 3
@@ -61,7 +60,7 @@ class Witness:
             request.caller,
             request.project,
             session,
-            call.model[:LONGEST],
+            call.model[:LONGEST_NAME],
             provider,
             outcome.status,
             first_byte,
@@ -76,14 +75,14 @@ class Witness:
         """Return the session of a call that is more than a question; to derive it is not cheap."""
         call = ticket.call
         if call.request.session:
-            return call.request.session[:LONGEST]
+            return call.request.session[:LONGEST_NAME]
         goes_on = ticket.trajectory is not None or len(call.raws) > ONCE
         return self.session(call) if goes_on else ""
 
     def session(self, call: Call) -> str:
         """Return the session that the client named, else one told by how all of it begins."""
         if call.request.session:
-            return call.request.session[:LONGEST]
+            return call.request.session[:LONGEST_NAME]
         begin = opening(call)
         return self._derived[begin] if begin else ""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from looptrap.call.model import LONGEST_NAME
 from looptrap.incident.indicator.alarm import Alarm
 from looptrap.incident.indicator.latency import Latencies
 from looptrap.incident.indicator.model import PANES, IndicatorName, Observation
@@ -11,9 +12,6 @@ from looptrap.incident.indicator.session import Sessions
 from looptrap.incident.indicator.tool_error import ToolErrors
 from looptrap.incident.model import Event
 from looptrap.incident.setting import IndicatorSettings
-
-LONGEST = 128
-"""Characters of what clients name that count."""
 
 
 class Indicators:
@@ -58,10 +56,10 @@ class Indicators:
                 errors.take(caller, project, tools, failed)
             # Whoever asks for what is not there is answered at once, and may name any model.
             if first_byte is not None and latencies is not None and not 400 <= status < 500:
-                latencies.take(provider, model[:LONGEST], first_byte)
+                latencies.take(provider, model[:LONGEST_NAME], first_byte)
             if session and sessions is not None:
                 tokens = input_tokens + output_tokens
-                sessions.take(caller, project, session[:LONGEST], tokens, turn_calls)
+                sessions.take(caller, project, session[:LONGEST_NAME], tokens, turn_calls)
 
     def tick(self, now: float) -> list[Event]:
         """Return what people are to be told by now."""
