@@ -107,7 +107,7 @@ def render(report: Report) -> str:
         "| | |",
         "|---|---|",
         f"| date | {report.date} |",
-        f"| commit | `{report.commit}` |",
+        f"| commit | {report.commit} |",
         f"| machine | {report.machine} |",
         f"| load before | {report.load:.1f} |",
         "",
@@ -174,10 +174,17 @@ def main() -> None:
     now = list(measure(parts(options)))
     if options.check:
         sys.exit(1 if check(figure.load(), now) else 0)
-    before = figure.load().figures if options.only and figure.RESULTS.exists() else ()
-    today = datetime.now(UTC).date().isoformat()
+    before = figure.load() if options.only and figure.RESULTS.exists() else None
+    of = commit()
+    if before is not None:
+        rest = before.commit.rpartition(" ")[2]
+        of = f"{of} for {', '.join(sorted({one.part for one in now}))}; the rest {rest}"
     report = Report(
-        date=today, commit=commit(), machine=machine(), load=load, figures=keep(before, now)
+        date=datetime.now(UTC).date().isoformat(),
+        commit=of,
+        machine=machine(),
+        load=load,
+        figures=keep(before.figures if before is not None else (), now),
     )
     figure.save(report)
     PAGE.write_text(render(report), "utf-8")
