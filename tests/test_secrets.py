@@ -9,13 +9,11 @@ import json
 import os
 import re
 import signal
-import sys
 from contextlib import contextmanager
 from secrets import token_hex
 
 import aiohttp
 import msgspec
-import pytest
 from tests.cli.serving import LOOPTRAP, run
 from tests.gateway.serving import request
 from tests.gateway.signing import forged
@@ -300,7 +298,6 @@ async def key_of(folder, env):
     return re.search(rb"lt-[\w-]+", out)[0].decode()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="drives processes by signals")
 async def test_nothing_secret_comes_out_of_a_gateway_that_tells_all_it_can(tmp_path):
     secrets = planted()
     env = {
