@@ -315,6 +315,25 @@ class TestHistory:
             30, 60, 120, 240, 480, 960, 1800, 1800,
         ]  # fmt: skip
 
+    @pytest.mark.parametrize("rounds", [5, 9, 40, 3_000], ids="{} rounds".format)
+    def test_a_first_refusal_lasts_as_long_as_the_rule_says(self, rounds):
+        assert refusal(self.guard(), 0, self.same(rounds)).cooldown_seconds == 30
+
+    def test_a_first_refusal_by_any_signal_lasts_as_long_as_the_rule_says(self):
+        # Twenty rounds of which most results had come before: far above the threshold at once.
+        run = tool_run([f'{{"cmd":"{cmd}"}}' for _ in range(11) for cmd in ("a", "b", "c")])
+        waits = {error.cooldown_seconds for error in [refusal(self.guard(), 0, run)]}
+        assert waits == {30}
+
+    def test_a_second_loop_of_the_same_run_begins_with_the_wait_of_a_first(self):
+        guard, asked = self.guard(), ['{"cmd":"ls"}'] * 5
+        assert refusal(guard, 0, tool_run(asked)).cooldown_seconds == 30
+        asked += [f'{{"cmd":"cat {n}"}}' for n in range(12)]
+        results = ["same"] * 5 + [f"new {n * 7919}" for n in range(12)]
+        assert actions(guard, [100], tool_run(asked, results)) == ["allow"]
+        asked, results = asked + ['{"cmd":"pwd"}'] * 5, results + ["here"] * 5
+        assert refusal(guard, 200, tool_run(asked, results)).cooldown_seconds == 30
+
     def test_a_client_that_waits_out_every_cooldown_gets_few_calls_through_in_a_night(self):
         guard, clock, passed, rounds = self.guard(), 0.0, 0, 5
         while clock < 8 * 3600:

@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from looptrap.detect.mask import mask
+from looptrap.detect.mask import mask, mask_result
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from looptrap.detect.mask import mask
         pytest.param("request id: 99", "request id: 100", id="request id"),
         pytest.param('{"attempt":3,"ok":false}', '{"attempt":4,"ok":false}', id="in JSON"),
         pytest.param('{"attempt": "3"}', '{"attempt": "12"}', id="in JSON, as text"),
-        pytest.param("step 3/10", "step 4/10", id="step"),
+        pytest.param("in step 3", "in step 4", id="step"),
         pytest.param(
             "job 123e4567-e89b-12d3-a456-426614174000",
             "job 923e4567-e89b-12d3-a456-426614174fff",
@@ -46,10 +46,47 @@ def test_what_is_volatile_does_not_count(one, other):
         pytest.param("face", "cafe", id="short hex is a word"),
         pytest.param("5 apples", "6 apples", id="amounts"),
         pytest.param("attempt to sleep", "attempt to leave", id="a counter's name without one"),
+        pytest.param("step 3 of 9", "step 4 of 9", id="a step of many"),
+        pytest.param("step 3/10", "step 4/10", id="a step of many, in short"),
+        pytest.param("build: 11% done", "build: 22% done", id="per cent"),
+        pytest.param("10M\tbuild", "20M\tbuild", id="sizes"),
     ],
 )
 def test_what_may_mean_something_counts(one, other):
     assert mask(one) != mask(other)
+    assert mask_result(one) != mask_result(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param("step 3 done", "step 4 done", id="steps"),
+        pytest.param('{"iteration": 3}', '{"iteration": 4}', id="iterations in JSON"),
+        pytest.param("read up to line 40", "read up to line 80", id="lines"),
+        pytest.param("offset: 4096", "offset: 8192", id="offsets"),
+        pytest.param("processed transaction 17", "processed transaction 18", id="transactions"),
+        pytest.param("30 s remaining", "20 s remaining", id="seconds that remain"),
+        pytest.param("ETA: 3 minutes", "ETA: 2 minutes", id="time of arrival"),
+        pytest.param("00:10:00 of 01:30:00", "00:20:00 of 01:30:00", id="a time of many"),
+    ],
+)
+def test_a_number_that_is_the_news_of_a_result_counts(one, other):
+    assert mask_result(one) != mask_result(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param("attempt 3: pending", "attempt 4: pending", id="attempts"),
+        pytest.param("Process id: 77", "Process id: 1234", id="process ids"),
+        pytest.param('{"request_id": 99}', '{"request_id": 100}', id="request ids"),
+        pytest.param("listening on port 50123", "listening on port 50999", id="ports"),
+        pytest.param("42 passed in 1.20s", "42 passed in 1.31s", id="durations"),
+        pytest.param("[10:00:03] pending", "[10:00:09] pending", id="times"),
+    ],
+)
+def test_what_is_volatile_in_a_result_does_not_count(one, other):
+    assert mask_result(one) == mask_result(other)
 
 
 @pytest.mark.parametrize(
@@ -64,6 +101,7 @@ def test_hostile_texts_take_linear_time(text):
         started = time.process_time()
         for _ in range(3):
             mask(text[:size])
+            mask_result(text[:size])
         return time.process_time() - started
 
     cost(1_000)

@@ -1,11 +1,13 @@
 """Prompts that are their predecessor once more, and those that only look like it."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from looptrap import Guard, LoopDetectedError
-from looptrap.detect.near import without_noise
+from looptrap.detect.near import without_envelope
 
 T = 1_800_000_000.0
 PROMPT = "Return the invoice below as JSON with the fields date, total and currency: Oslo, 12 kr"
@@ -66,6 +68,17 @@ def test_a_prompt_that_contains_an_earlier_one_is_one_more_of_it(prompts, expect
         ),
         case([f"[2026-11-15 10:00:0{n}] {PROMPT}" for n in range(8)], id="the time of asking"),
         case([f"{PROMPT} Current time: 10:00:0{n}" for n in range(8)], id="the time, by name"),
+        case([f"Fix the build (attempt {n})" for n in range(8)], id="attempts after a short one"),
+        case([f"Attempt {n}\n\nFix the build" for n in range(8)], id="attempts on a line"),
+        case(
+            [f"[attempt {n} at 2026-11-15T10:00:0{n}Z] Fix the build" for n in range(8)],
+            id="attempts with their time, in one bracket",
+        ),
+        case(
+            [f"{PROMPT}\n\nThe current date and time is 2026-11-15 10:00:0{n}." for n in range(8)],
+            id="the time, in a sentence of its own",
+        ),
+        case([f"Please attempt to fix it. Attempt {n} of 9." for n in range(8)], id="the verb"),
     ],
 )
 def test_the_same_prompt_once_more_is_refused_the_sixth_time(prompts):
@@ -95,6 +108,28 @@ def test_a_changing_time_in_the_system_prompt_hides_nothing():
             [f"Summarise the sales of 2026-11-{n:02d}, please." for n in range(1, 20)], id="dates"
         ),
         case([f"What happened in line {n} of the log file?" for n in range(20)], id="lines"),
+        case(
+            [f"What is the status of request id {n}?" for n in range(4001, 4021)],
+            id="questions about requests",
+        ),
+        case(
+            [f"Look up the request. Request id: 4f3a{n:04}-9d2e" for n in range(20)],
+            id="a request that is looked up by its id",
+        ),
+        case([f"Explain login attempt {n} for user bob" for n in range(20)], id="login attempts"),
+        case(
+            [f"Attempt {n}: why did this login attempt fail?" for n in range(20)],
+            id="a question about an attempt that is named first",
+        ),
+        case(
+            [f"Which sights are open when the current time is 10:{n:02}?" for n in range(20)],
+            id="a time inside the question",
+        ),
+        case(
+            [f"Current time: 10:{n:02}. What time is it in Oslo?" for n in range(20)],
+            id="a question about the time that is named first",
+        ),
+        case([f"What angle do the hands make at {n}:30?" for n in range(1, 13)], id="times of day"),
         case([f"Describe pump {n} of the northern station." for n in range(20)], id="numbers"),
         case(
             [f"{PROMPT}\n{'Thought, action, observation. ' * n}{n}" for n in range(20)],
@@ -139,7 +174,18 @@ def test_no_prompt_passes_less_often_than_it_is_allowed_to(prompts, times):
     assert passes((prompts * times)[:5]) == len((prompts * times)[:5])
 
 
-@given(text=st.text(alphabet="abc 123:-\xff", max_size=80).map(lambda t: t.encode("latin-1")))
-def test_cleaning_twice_changes_nothing(text):
-    once = without_noise(text)
-    assert without_noise(once) == once
+@given(text=st.text(max_size=300))
+def test_an_envelope_is_only_ever_taken_from_the_ends(text):
+    assert without_envelope(text) in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 200, "attempt " * 40, "attempt 1, " * 40, "2026-11-15 " * 30, " -" * 100, "id " * 80],
+    ids=lambda text: text[:8],
+)
+def test_hostile_prompts_take_little_time(text):
+    started = time.process_time()
+    for _ in range(20):
+        without_envelope(text)
+    assert time.process_time() - started < 0.5

@@ -58,9 +58,61 @@ def failures(left, name):
     return f"FAILED tests/test_{name}.py::test_{name} - AssertionError\n{left} failed, 30 passed"
 
 
+PROGRESS = "build job step process thread iteration offset line transaction".split()
+"""What tools count in words that elsewhere name an id or a place."""
+
+
+def pytest_report(failed, passed):
+    """Return the end of a long report whose first failures stay the same."""
+    failures = "".join(f"FAILED tests/test_{word(n)}.py::test_it - KeyError\n" for n in range(3))
+    return f"{failures}====== {failed} failed, {passed} passed in {failed}.3s ======"
+
+
+def checks(_number=0):
+    """Return what careful people do after an edit, as long as all is well."""
+    return [
+        runs("pytest -q", "42 passed in 1.20s"),
+        runs("ruff check .", "All checks passed!"),
+        runs("mypy", "Success: no issues found in 12 source files"),
+    ]
+
+
 FAILED = "E       assert 4 == 3\ntests/test_total.py:7: AssertionError\n1 failed, 11 passed in 0.2s"
 
 QUIET = [
+    *(
+        case(
+            each(lambda n, name=name: runs("status", f"{name}: {n * 7}% done"), times=12),
+            id=f"a {name} whose per cent rise",
+        )
+        for name in PROGRESS
+    ),
+    *(
+        case(
+            each(lambda n, name=name: runs("status", f"{name} {n} of 12 done"), times=12),
+            id=f"a {name} of many",
+        )
+        for name in PROGRESS
+    ),
+    *(
+        case(
+            each(lambda n, name=name: runs("look", f'{{"{name}": {n * 100}}}'), times=12),
+            id=f"a {name} that rises",
+        )
+        for name in PROGRESS
+    ),
+    case(
+        each(lambda n: runs("look", f"{120 - n * 10} seconds remaining"), times=12),
+        id="seconds that run out",
+    ),
+    case(
+        each(lambda n: runs("pytest -q", pytest_report(20 - 2 * n, 30 + 2 * n)), times=9),
+        id="own tools: nine runs of the tests, each with fewer failures",
+    ),
+    case(
+        [step for n in range(12) for step in (edits(n), *checks())],
+        id="own tools: edit, test, lint, type check, twelve times",
+    ),
     case(
         each(
             lambda n: editor("str_replace", replaced(n), old_str=word(n), new_str=word(n + 1)),
@@ -196,6 +248,17 @@ HONEST = [
 ]
 
 LOOPS = [
+    case([runs("look", "step 3 of 9 done")] * 12, 6, id="own tools: a step that does not move on"),
+    case(
+        each(lambda n: runs("pytest -q", pytest_report(8, 30)), times=12),
+        8,
+        id="own tools: the tests again and again, as many failures each time",
+    ),
+    case(
+        [edits(0), *(step for n in range(12) for step in checks())],
+        12,
+        id="own tools: test, lint, type check, and nothing changed",
+    ),
     case(
         each(unmatched, lambda n: editor("view", source(0), view_range=[1, 40]), times=20),
         20,

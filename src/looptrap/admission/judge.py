@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from looptrap.admission import plan
 from looptrap.admission.model import Plan, Seen, Ticket
+from looptrap.call.model import Call
+from looptrap.detect.evidence import Evidence
 from looptrap.money.meter import Meter
 from looptrap.money.meters import Hold, settled
 from looptrap.policy.action import Action
@@ -15,6 +18,9 @@ from looptrap.store.model import Balance, Count, Trip
 
 LONGEST_COOLDOWN = 1_800.0
 """To which that of a history grows: half of the time for which a refusal is remembered."""
+
+MESSAGES_A_ROUND = 2
+"""At the least: what the assistant asked for, and what came back."""
 
 
 def hear(ticket: Ticket, text: str) -> Verdict | None:
@@ -36,9 +42,9 @@ def hear(ticket: Ticket, text: str) -> Verdict | None:
 def judge_history(ticket: Ticket, seen: Seen, counts: Sequence[Count]) -> None:
     """Refuse a history, remember it, and let one call pass as a probe when the cooldown is over.
 
-    So the model gets a turn to change its approach; if it repeats itself, that is another history,
-    and the next turn is twice as far away: a client that waits out every cooldown must not go on
-    all night.
+    So the model gets a turn to change its approach. If it repeats itself, the probe was wasted, and
+    the next one is twice as far away: a client that waits out every cooldown must not go on all
+    night. The first refusal of a loop lasts as long as the rule says, however late it came.
     """
     watch, evidence, key, place = seen
     rule, left = watch.rule, 0.0
@@ -50,10 +56,22 @@ def judge_history(ticket: Ticket, seen: Seen, counts: Sequence[Count]) -> None:
         if is_probe:
             action = Action.WARN
         elif left <= 0 and rule.cooldown > 0:
-            wasted = evidence.count - watch.ladder.reached(evidence.count)
+            wasted = _wasted_probes(ticket.call, evidence, counts[place + 1].marks)
             left = max(rule.cooldown, min(rule.cooldown * 2.0**wasted, LONGEST_COOLDOWN))
             ticket.trips = [*ticket.trips, Trip(key, left, count.hits)]
     _weigh(ticket, watch, verdict_of(watch, action, key, evidence, left))
+
+
+def _wasted_probes(call: Call, evidence: Evidence, refused: Sequence[bytes]) -> int:
+    """Return how many refused histories lie within this evidence: each was followed by a probe.
+
+    What was refused before the evidence begins belongs to another loop.
+    """
+    begin, end = (
+        plan.length_mark(max(length, 0))
+        for length in (len(call.raws) - MESSAGES_A_ROUND * (evidence.ago + 1), len(call.raws))
+    )
+    return sum(begin <= length < end for length in refused)
 
 
 def judge_count(ticket: Ticket, watch: Watch, key: bytes, count: Count, signal: str = "") -> None:

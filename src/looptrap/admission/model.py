@@ -25,7 +25,8 @@ class Seen(NamedTuple):
     evidence: Evidence
     key: bytes
     place: int
-    """Where in the plan's hits the key stands; -1 for what would not be refused."""
+    """Where in the plan's hits the key stands, followed by what asks for the histories of the same
+    run that were refused before; -1 for what would not be refused."""
 
 
 class Recall(NamedTuple):

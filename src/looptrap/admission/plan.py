@@ -8,6 +8,7 @@ from looptrap.admission.model import Plan, Recall, Seen
 from looptrap.call.model import Call
 from looptrap.detect import near
 from looptrap.detect.fingerprint import Fingerprint, key_of
+from looptrap.detect.opening import opening
 from looptrap.detect.trajectory import Trajectory
 from looptrap.detect.window import Window, WindowKind
 from looptrap.policy.tool import ToolRule
@@ -51,9 +52,24 @@ def read(plan: Plan, watches: Sequence[Reading], tools: Mapping[str, ToolRule], 
         place = -1
         if watch.ladder.at(evidence.count).refuses:
             place = len(plan.hits)
-            plan.hits.append(Hit(key, HISTORY_WINDOW))
+            run_key = watch.fingerprint.key(plan.call, _run_of(plan.call))
+            plan.hits += [
+                Hit(key, HISTORY_WINDOW),
+                Hit(run_key, HISTORY_WINDOW, length_mark(trajectory.length)),
+            ]
         found.append(Seen(watch, evidence, key, place))
     plan.seen = found
+
+
+def length_mark(length: int) -> bytes:
+    """Return what a store remembers of a refused history: how many messages it had."""
+    return length.to_bytes(8)
+
+
+def _run_of(call: Call) -> bytes:
+    """Return what the refused histories of one run have in common."""
+    session = call.request.session.encode("utf-8", "surrogatepass")
+    return b"refused\xfe%b\xfe%b" % (session, opening(call))
 
 
 def release(fingerprint: str) -> tuple[bytes, Sequence[Hit]]:

@@ -15,7 +15,8 @@ import msgspec
 
 from looptrap.client.handed import handed_names, is_context
 from looptrap.detect.canonical import normalise
-from looptrap.detect.mask import mask
+from looptrap.detect.failure import failure_of
+from looptrap.detect.mask import mask, mask_result
 from looptrap.detect.trajectory import COMPARED
 
 ARGUMENTS, RESULT = 2_000, 1_000
@@ -92,7 +93,8 @@ def _short_result(text: str) -> str:
     if len(text) <= RESULT + TAIL:
         return text
     # Masked before it is cut, so that a number longer than before shifts nothing.
-    masked, end = mask(text[:COMPARED]), mask(text[-2 * TAIL :])[-TAIL:]
+    masking = mask_result if failure_of(text) is None else mask
+    masked, end = masking(text[:COMPARED]), masking(text[-2 * TAIL :])[-TAIL:]
     return _joined(masked[:RESULT], normalise([masked]), end[end.find("\n") + 1 :])
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from hashlib import blake2b
+from unicodedata import normalize
 
 SEPARATOR = b"\xff"
 """Stands between texts. UTF-8 never contains it, so nothing a client writes can forge one."""
@@ -18,6 +20,16 @@ _NORMAL = bytes(
     for byte in _NUL_TO_SEPARATOR
 )
 
+_ALMOST_INVISIBLE = "\ufe0e\ufe0f\u034f\u115f\u1160"
+"""Of what nobody sees, what Unicode counts among the printable characters."""
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    "\ufe00-\ufe0f\ufeff\U000e0000-\U000e0fff]"
+)
+_LOOK_ALIKES = "аеорсухіјѕһԁԛԝАВЕКМНОРСТУХІЈЅοανικρτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧ"
+_LATIN = str.maketrans(_LOOK_ALIKES, "aeopcyxijshdqwABEKMHOPCTYXIJSoavikptuxABEZHIKMNOPTYX")
+"""Cyrillic and Greek letters that look like Latin ones."""
+
 
 def join(texts: Sequence[str]) -> bytes:
     """Join texts so that no two lists of as many texts ever give the same bytes."""
@@ -28,7 +40,7 @@ def join(texts: Sequence[str]) -> bytes:
 
 
 def normalise(texts: Sequence[str]) -> bytes:
-    """Join texts with case folded and every run of white space made one space.
+    """Join texts with case folded, every run of white space made one space, and nothing invisible.
 
     ASCII, which most prompts are, is joined and cleaned in one go: no object a text, and none a
     word unless there are runs of spaces.
@@ -47,7 +59,21 @@ def normalise(texts: Sequence[str]) -> bytes:
 def _normal(text: str) -> bytes:
     if len(text) > LONG_TEXT:
         return blake2b(_encoded(text)).hexdigest().encode()
-    return _encoded(" ".join(text.split()).casefold())
+    text = " ".join(text.split())
+    return _encoded((text if text.isascii() else _plain(text)).casefold())
+
+
+def _plain(text: str) -> str:
+    """Return a text without characters that nobody sees, in the letters that people see."""
+    if not text.isprintable() or any(char in text for char in _ALMOST_INVISIBLE):
+        text = _INVISIBLE.sub("", text)
+    folded = normalize("NFKC", text)
+    if folded is not text:
+        text = " ".join(folded.split())
+    # Text that is mostly Cyrillic or Greek means its letters as they are.
+    if any(char in text for char in _LOOK_ALIKES) and len(_encoded(text)) <= 1.6 * len(text):
+        text = text.translate(_LATIN)
+    return text
 
 
 def _encoded(text: str) -> bytes:

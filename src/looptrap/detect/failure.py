@@ -61,9 +61,12 @@ _FRAME = re.compile(
 )
 """What harnesses put around an output."""
 _TALLY = re.compile(
-    r"\b\d+ (?:tests? )?(?:failed|fail|failures?|failing|errors?|passed|problems?|warnings?)\b"
-    r"|\b(?:failures|errors|failed|passed|tests run): ?\d+"
+    r"\b\d+(?: ?(?:/|of|out of) ?\d+)? (?:(?:test|check|spec|suite|example|file|job|target)s? )?"
+    r"(?:failed|fail|failures?|failing|errors?|passed|passing|problems?|warnings?)\b"
+    r"|\b(?:failures|errors|failed|passed|tests run)[:=] {0,8}\d+"
+    r"|\bcoverage\b[^\n\d]{0,20}\d+(?:\.\d+)? ?%"
 )
+"""What a test run or a checker counts."""
 _FINE = re.compile(
     r"\b(?:pass(?:ed|es)?|success(?:ful|fully)?|succeeded|ok|clean|up[ -]to[ -]date|no issues"
     r"|(?:no|0) (?:\w+ )?(?:errors?|problems?|warnings?|failures?))\b"
@@ -101,7 +104,10 @@ def failure_of(text: str, is_error: bool = False) -> str | None:
         told and (is_short or told[0] in lines[:3] or _NAMED.match(lines[-1]) is not None)
     ):
         return None
-    said = " ".join((told or [line[:LINE] for line in lines[-2:]])[:3])
+    first = (told or [line[:LINE] for line in lines[-2:]])[:3]
+    # A run that fails less often than before is progress, wherever it says so.
+    tally = next((line for line in reversed(lines) if _TALLY.search(line[:LINE])), "")
+    said = " ".join(first if tally in first else [tally[:LINE], *first])
     return _NUMBER.sub(lambda number: number[1] or "#", " ".join(mask(said).split()))[:300]
 
 

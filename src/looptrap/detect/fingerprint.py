@@ -12,7 +12,8 @@ from looptrap.call.model import Call
 from looptrap.detect.canonical import join
 
 VERSION = 1
-"""Raised whenever equal calls get other digests than before."""
+"""Raised when a store must not mix old keys with new ones: that resets all counts and budgets. A
+change that merely makes some prompts equal that were not before does not raise it."""
 
 
 def text_of(key: bytes, is_history: bool = False) -> str:

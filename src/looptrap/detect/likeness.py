@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice, starmap
 
 from rapidfuzz import fuzz
 from rapidfuzz.distance import Postfix, Prefix
 
 from looptrap.detect.canonical import normalise
-from looptrap.detect.mask import mask
+from looptrap.detect.mask import is_all_volatile, mask, mask_result
+
+Masking = Callable[[str], str]
 
 LIKENED = 4096
 """Texts are likened by so many of their first characters: it takes long."""
@@ -36,14 +39,29 @@ def have_words_in_common(one: str, other: str) -> bool:
     return fuzz.ratio(one.split(), other.split(), score_cutoff=MOST) > 0
 
 
-def differ_in_noise(one: str, other: str) -> bool:
-    """Say whether two texts are the same but for case, white space and volatile tokens."""
+def differ_in_noise(one: str, other: str, are_failures: bool = False) -> bool:
+    """Return whether two results are the same but for case, white space and volatile tokens."""
+    masking = _masking(one, are_failures)
     ones, others = one.splitlines(), other.splitlines()
     if len(ones) != len(others):
-        return len(one) <= LIKENED and _gist(one) == _gist(other)
+        return len(one) <= LIKENED and _gist(one, masking) == _gist(other, masking)
     pairs = (pair for pair in zip(ones, others, strict=True) if pair[0] != pair[1])
     # To look at all of a long log with a time in each line would take too long.
-    return all(_gist(a) == _gist(b) for a, b in starmap(_apart, islice(pairs, LINES)))
+    return all(
+        _gist(a, masking) == _gist(b, masking) for a, b in starmap(_apart, islice(pairs, LINES))
+    )
+
+
+def gist_of_result(text: str, is_failure: bool) -> bytes:
+    """Return what two results have in common that differ in noise only."""
+    return _gist(text, _masking(text, is_failure))
+
+
+def _masking(text: str, is_failure: bool) -> Masking:
+    """Return how a result is masked: not at all where nothing would be left of it."""
+    if len(text) <= SHARED and is_all_volatile(mask_result(text)):
+        return str  # a lone date, duration or hash is the news
+    return mask if is_failure else mask_result
 
 
 def _apart(one: str, other: str) -> tuple[str, str]:
@@ -58,5 +76,5 @@ def _ends(text: str) -> str:
     return text if len(text) <= LIKENED else f"{text[: LIKENED // 2]} {text[-LIKENED // 2 :]}"
 
 
-def _gist(text: str) -> bytes:
-    return normalise([mask(text)])
+def _gist(text: str, masking: Masking) -> bytes:
+    return normalise([masking(text)])

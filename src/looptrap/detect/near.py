@@ -25,42 +25,95 @@ AROUND = 400
 LENGTH = 4
 
 _PROMPTS = (b"user" + SEPARATOR, SEPARATOR + SEPARATOR)
-"""What stands before the last text of a content when a user wrote it, or nobody says who did."""
+"""What stands before the last text of a content when it is a user's prompt."""
 
-_STAMP = rb"\d{4}-\d\d-\d\d[t ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?(?:z|utc|[+-]\d\d:?\d\d))?"
-_CLOCK = rb"\d\d?:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?[ap]m)?"
-_COUNTER = re.compile(
-    rb"[ :=#(\[\"'._]{0,4}"
-    rb"((?=[0-9a-f-]{0,36}\d)[0-9a-f-]{1,36}\b(?: ?(?:/|of) ?\d+)?)"
+ENVELOPE = 160
+"""Characters at either end of a prompt in which an envelope is looked for."""
+
+BEFORE = 24
+"""An envelope begins at most so many characters before the first name in it."""
+
+VALUE = 16
+"""Among so many of its last characters an envelope at the end has a digit."""
+
+SHORT = 600
+"""A prompt up to this long may be about what its envelope names."""
+
+_DATE = r"\d{4}-\d\d-\d\d"
+_CLOCK = r"\d\d?:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?:\ ?[ap]m)?(?:\ ?(?:z|utc|[+-]\d\d:?\d\d))?"
+_STAMP = rf"{_DATE}[t\ ]{_CLOCK}"
+_ITEM = rf"""
+    (?: (?:attempt|retry|try)s?(?:\ (?:count|no\.?|number))?[\ :=\#.]{{1,3}}
+        \d{{1,9}}(?:\ ?(?:/|of)\ ?\d{{1,9}})?
+      | (?:x-)?(?:request|correlation|trace|message)[\ _-]?id[\ :=\#]{{1,3}}
+        (?=[0-9-]{{0,64}}[a-z])(?=[a-z-]{{0,64}}\d)[0-9a-z-]{{8,64}}
+      | nonce[\ :=\#]{{1,3}}[0-9a-z-]{{1,64}}
+      | (?:the\ )?(?:current|local|present)\ (?:date(?:\ and\ time|time)?|time)(?:\ is)?
+        [\ :=]{{1,3}}(?:{_STAMP}|{_DATE}|{_CLOCK})
+      | timestamp[\ :=]{{1,3}}(?:{_STAMP}|{_CLOCK}|\d{{10,16}})
+    )"""
+_ITEMS = rf"{_ITEM}(?:(?:,|;|\ at|\ on|\ -|\ \|)?\ (?:{_ITEM}|{_STAMP})){{0,3}}"
+_LEADING = re.compile(
+    rf"""\s{{0,4}} (?: [\[(<] \s? (?:{_ITEMS}|{_STAMP}) \s? [\])>] [\s:.,;-]{{0,4}}
+                    | {_ITEMS} (?: \s?[:.;|\n] | ,\s | \s[-–—]{{1,2}}\s ) \s{{0,4}}
+                    | {_STAMP} [\s:,-]{{1,4}} )""",
+    re.IGNORECASE | re.VERBOSE,
 )
-_TIME = re.compile(rb"[ :=#(\[\"'._]{0,4}(%b|%b)" % (_STAMP, _CLOCK))
-_DATED = re.compile(rb"[\[(]?%b[\])]?[ :-]*" % _STAMP)
-"""A prompt that begins with when it was asked."""
+_TRAILING = re.compile(
+    rf"""(?: \s? [\[(<] \s? {_ITEMS} \s? [\])>]
+           | (?: (?<=[.!?;:,|]) \s | \n | \s[-–—|]{{1,2}}\s
+               | \s (?= (?-i:[A-Z]) [\w\ -]{{2,30}} [:=\#] ) )  # such a label begins a clause
+             \s{{0,4}} {_ITEMS} )
+        \s? [.!]? \s{{0,4}} \Z""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_find_digit = re.compile(r"\d").search
+_NAMES = ("attempt", "retry", "try", "id", "nonce", "time", "date")
+_SUBJECTS = [
+    (re.compile(name, re.IGNORECASE), re.compile(subject, re.IGNORECASE))
+    for name, subject in (
+        ("attempt|retry", r"\b(?:attempts?|retries)\b(?!\ to\b)"),
+        ("id", r"\b(?:requests?|ids?|traces?|messages?)\b"),
+        ("time", r"\b(?:times?|clock|hours?|now|today|when)\b"),
+        (r"date(?!.*time)", r"\b(?:dates?|days?|weeks?|today|when)\b"),
+    )
+]
+"""What an envelope names, and how a prompt speaks of it that asks about it."""
 
-_LABELS = {
-    b"attempt": _COUNTER,
-    b"attempts": _COUNTER,
-    b"attempt no": _COUNTER,
-    b"attempt number": _COUNTER,
-    b"retry": _COUNTER,
-    b"retry count": _COUNTER,
-    b"nonce": _COUNTER,
-    b"request id": _COUNTER,
-    b"request_id": _COUNTER,
-    b"timestamp": _TIME,
-    b"time": _TIME,
-    b"time is": _TIME,
-}
-"""What names a thing that a retry changes by itself, and what must follow there."""
 
-_NAMES = tuple(_LABELS)
-_BETWEEN = b" :=#([\"'._"
-_HEX = b"0123456789abcdef-"
-_OPENINGS = frozenset(bytes([byte]) for byte in b"0123456789[(")
-_DIGITS = bytes(0x30 if byte in b"0123456789" else 0x2E for byte in range(256))
+def without_envelope(text: str) -> str:
+    """Return a prompt without what a retry puts around it by itself.
 
-_NOISY = 160
-"""In so many bytes at either end of a prompt, and before it, what a retry changes is looked for."""
+    That is a bracket or a clause of its own at either end which holds nothing but counters of
+    attempts, ids of requests or the time of asking. A number inside the question is what the
+    question is about, and so is one that the rest of a short prompt speaks of.
+    """
+    found = _LEADING.match(text, 0, ENVELOPE)
+    if found is not None and not _is_subject(found[0], rest := text[found.end() :]):
+        text = rest or text
+    return without_trailer(text)
+
+
+def without_trailer(text: str) -> str:
+    """Return a prompt without such an envelope at its end."""
+    if _find_digit(text[-VALUE:]) is None:
+        return text
+    tail = text[-ENVELOPE:]
+    lowered = tail.lower()
+    named = [at for name in _NAMES if (at := lowered.find(name)) >= 0]
+    found = _TRAILING.search(tail, max(min(named) - BEFORE, 0)) if named else None
+    if found is None:
+        return text
+    rest = text[: len(text) - len(tail) + found.start()]
+    return text if not rest or _is_subject(found[0], rest) else rest
+
+
+def _is_subject(envelope: str, prompt: str) -> bool:
+    """Return whether a short prompt speaks of what its envelope names."""
+    return len(prompt) <= SHORT and any(
+        name.search(envelope) and subject.search(prompt) for name, subject in _SUBJECTS
+    )
+
 
 _LAST, _FAR = 16, 2_048
 """What repeats itself at an end is found by its last bytes, so far back …"""
@@ -69,49 +122,13 @@ _PHRASE = 10
 """… and has at least so many: shorter things that repeat themselves may be what is asked about."""
 
 
-def without_noise(content: bytes) -> bytes:
-    """Return a normalised content without what a retry changes by itself.
+def said_once(content: bytes) -> bytes:
+    """Return a normalised content whose prompt, where its end repeats itself, says that once.
 
-    Counters of attempts, ids of requests and the time of asking go. Whatever else is a number, a
-    date or an id may be what the prompt is about, and stays. What repeats itself at the very end
-    is said once: prompts that grow there otherwise are transcripts, and documents being written.
+    Prompts that grow at their end in other ways are transcripts, and documents being written.
     """
-    start = content.rfind(SEPARATOR) + 1
-    if not content.endswith(_PROMPTS, 0, start):
+    if not content.endswith(_PROMPTS, 0, content.rfind(SEPARATOR) + 1):
         return content
-    content = _once(content)
-    # To find digits in such a copy is ten times cheaper than any pattern.
-    digits = content.translate(_DIGITS)
-    if digits.find(b"0") < 0:
-        return content
-    after = start + _NOISY
-    noise = _noise(content, digits, start - _NOISY if start > _NOISY else 0, after)
-    if (length := len(content)) > after:
-        noise += _noise(content, digits, max(length - _NOISY, after), length)
-    if content[start : start + 1] in _OPENINGS and (found := _DATED.match(content, start)):
-        noise.append(found.span())
-    return _cut(content, noise) if noise else content
-
-
-def _noise(content: bytes, digits: bytes, at: int, end: int) -> list[tuple[int, int]]:
-    """Return where, between two places, numbers stand whose names say that they are noise."""
-    noise = []
-    at = digits.find(b"0", at, end)
-    while at >= 0:
-        near = max(at - 64, 0)
-        before = content[near:at].rstrip(_HEX).rstrip(_BETWEEN)
-        at = digits.find(b".", at, end)
-        if before.endswith(_NAMES):
-            name = next(one for one in reversed(_NAMES) if before.endswith(one))
-            if found := _LABELS[name].match(content, near + len(before)):
-                noise.append(found.span(1))
-                at = found.end()
-        at = digits.find(b"0", at, end) if at >= 0 else -1
-    return noise
-
-
-def _once(content: bytes) -> bytes:
-    """Return a content whose end, where it repeats itself, stands there once."""
     length = len(content)
     while length >= 2 * _LAST:
         at = content.rfind(content[length - _LAST : length], max(length - _FAR, 0), length - 1)
@@ -122,15 +139,6 @@ def _once(content: bytes) -> bytes:
             break
         length -= unit
     return content[:length]
-
-
-def _cut(content: bytes, spans: list[tuple[int, int]]) -> bytes:
-    kept, end = [], 0
-    for start, stop in sorted(spans):
-        if start >= end:
-            kept.append(content[end:start])
-            end = stop
-    return b"".join([*kept, content[end:]])
 
 
 def end(content: bytes) -> bytes | None:

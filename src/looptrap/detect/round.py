@@ -170,7 +170,8 @@ class Round:
         # Volatile tokens change a length by little: mostly this saves looking closer.
         if abs(len(one) - len(two)) > 16 + len(one) // 16:
             return False
-        return differ_in_noise(one[:COMPARED], two[:COMPARED])
+        are_failures = self.failure is not None and other.failure is not None
+        return differ_in_noise(one[:COMPARED], two[:COMPARED], are_failures)
 
     def repeats(self, other: Round) -> bool:
         """Say whether the same was asked, with the same result."""

@@ -17,7 +17,7 @@ import msgspec
 from looptrap.call.model import Call, Message
 from looptrap.detect.canonical import LONG_TEXT, join, normalise
 from looptrap.detect.mask import mask
-from looptrap.detect.near import without_noise
+from looptrap.detect.near import said_once, without_envelope, without_trailer
 
 Similarity = Literal["exact", "masked", "near"]
 """What two texts that count as the same may differ in: nothing; volatile tokens; what a retry
@@ -50,17 +50,24 @@ def conversation(tail: int, with_tools: bool, similarity: Similarity) -> Content
         if with_tools and messages[-1].results:
             # In the midst of a run a longer history is no retry: the signals judge that one.
             texts.append(f"after {len(call.raws)}")
+        is_near = similarity == "near"
         for message in messages:
             mark = _MARKS.get(message.role) or f"?{message.role}" if with_tools else ""
             if message.calls or message.results:
                 more = _tools(message) if with_tools else [one.text for one in message.results]
                 # How many texts follow comes first: nothing a client writes can shift them.
                 texts += (f"{len(more)} {mark}", message.text, *more)
+            elif is_near and message.role == "system":
+                texts += (mark, without_trailer(message.text))
             else:
                 texts += (mark, message.text)
         if similarity == "masked":
             return normalise(list(map(_masked, texts)))
-        return normalise(texts) if similarity == "exact" else without_noise(normalise(texts))
+        if similarity == "exact":
+            return normalise(texts)
+        if messages[-1].role == "user" and not messages[-1].results:
+            texts[-1] = without_envelope(texts[-1])
+        return said_once(normalise(texts))
 
     return content
 

@@ -10,7 +10,7 @@ fixed words      that it failed, brought nothing, goes on by itself, waits, alte
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 
 import msgspec
@@ -20,7 +20,8 @@ from looptrap.call.model import Call, Message, Request, ToolCall, ToolResult
 from looptrap.detect.canonical import LONG_TEXT, join, normalise
 from looptrap.detect.change import adds, alters
 from looptrap.detect.failure import failure_of, is_fruitless, is_tally
-from looptrap.detect.mask import mask
+from looptrap.detect.likeness import gist_of_result
+from looptrap.detect.mask import mask, mask_result
 from looptrap.detect.nudge import NUDGE_MARK, without_nudge
 from looptrap.detect.poll import NOD, is_poll, is_put_off, is_step
 from looptrap.detect.signals.model import Look
@@ -129,11 +130,11 @@ class StandIns:
         exact = normalise([text])
         if message.role == "user" and not message.results and not begins_turn(message):
             return f"continue{self._digest(b'exact', exact).translate(_SIGNS)[:16]}"
-        return self._both(_gist(text), exact)
+        return self._both(_gist(text, mask), exact)
 
     def _call(self, call: ToolCall) -> ToolCall:
         arguments = call.arguments
-        words = self._both(_gist(arguments), join([arguments]))
+        words = self._both(_gist(arguments, mask_result), join([arguments]))
         if is_poll(_NO_ONE, arguments, ""):
             words = f"wait {words}"
         deed = _deed(arguments)
@@ -142,10 +143,10 @@ class StandIns:
 
     def _result(self, result: ToolResult, tool: str) -> Result:
         text = without_nudge(result.text) if NUDGE_MARK in result.text else result.text
-        told = self._told(text, result.text, tool) if text.strip() else ""
+        told = self._told(text, result, tool) if text.strip() else ""
         return Result(self.name(result.call_id), told, len(text), result.is_error, result.name)
 
-    def _told(self, text: str, whole: str, tool: str) -> str:
+    def _told(self, text: str, result: ToolResult, tool: str) -> str:
         """Return what stands for a text that is not blank, whether or not it is marked an error."""
         failure = failure_of(text)
         words = []
@@ -161,7 +162,8 @@ class StandIns:
             words.append("no output")
         if tool and tool in text and _is_unknown(tool, text):
             words.append(f"unknown tool {tool}")
-        words.append(self._both(_gist(text[:COMPARED]), normalise([whole])))
+        gist = gist_of_result(text[:COMPARED], result.is_error or failure is not None)
+        words.append(self._both(gist, normalise([result.text])))
         told = " ".join(words)
         if failure is None:
             return told
@@ -178,8 +180,8 @@ class StandIns:
         return keyed.hexdigest()
 
 
-def _gist(text: str) -> bytes:
-    return normalise([mask(text) if len(text) <= LONG_TEXT else text])
+def _gist(text: str, masking: Callable[[str], str]) -> bytes:
+    return normalise([masking(text) if len(text) <= LONG_TEXT else text])
 
 
 def _is_unknown(tool: str, text: str) -> bool:

@@ -8,9 +8,8 @@ from hashlib import blake2b
 
 import msgspec
 
-from looptrap.detect.canonical import join, normalise
-from looptrap.detect.likeness import LIKENED, differ_in_noise
-from looptrap.detect.mask import mask
+from looptrap.detect.canonical import join
+from looptrap.detect.likeness import LIKENED, differ_in_noise, gist_of_result
 from looptrap.detect.round import Round
 from looptrap.detect.trajectory import Trajectory
 
@@ -65,7 +64,9 @@ class _Naming:
     def _new(self, one: Round) -> str:
         told = one.result if one.calls else one.text
         asked = [text for pair in sorted(one.asked) for text in pair]
-        content = join([*asked, "", str(len(asked))]) + normalise([mask(told[:LIKENED])])
+        content = join([*asked, "", str(len(asked))]) + gist_of_result(
+            told[:LIKENED], one.failure is not None
+        )
         id = self._digest(content)
         # What begins alike and goes on otherwise is not the same.
         while id in self._used:

@@ -156,6 +156,7 @@ def unit_of(text):
 def test_a_unit_is_counted_as_often_as_it_was_said(unit, extra, before):
     single = unit_of(unit)
     assume(len(set(single)) > 2)
+    assume(unit.split()[0] not in ("info", "warn", "error"))  # a line of a log begins so
     times = REPEATED // len(squeezed(unit)) + 1 + extra
     text = before + unit * times
     assume(len(text) <= STRETCH)

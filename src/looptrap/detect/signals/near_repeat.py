@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from looptrap.detect.evidence import Evidence
 from looptrap.detect.likeness import alike
-from looptrap.detect.mask import mask
+from looptrap.detect.mask import mask_result
 from looptrap.detect.round import Round
 from looptrap.detect.signals.model import Look
 from looptrap.detect.signals.wording import tools
@@ -34,7 +34,7 @@ class NearRepeat:
         if latest.is_put_off or (latest.is_poll and latest.failure is None):
             return None  # that is for `repeat` to say
         rounds = trajectory.since_change(self._rounds)
-        masked = mask(latest.arguments) if latest.failure is None else ""
+        masked = mask_result(latest.arguments) if latest.failure is None else ""
         near = [age for age, one in enumerate(rounds) if _is_near(one, latest, masked)]
         how = "failed" if latest.failure is not None else "brought nothing"
         return Evidence(
@@ -52,4 +52,4 @@ def _is_near(one: Round, latest: Round, masked: str) -> bool:
         return False
     if latest.failure is not None:
         return one.fails_like(latest, VARIANT) and alike(one.arguments, latest.arguments, VARIANT)
-    return one.is_fruitless and alike(mask(one.arguments), masked, NOISE)
+    return one.is_fruitless and alike(mask_result(one.arguments), masked, NOISE)

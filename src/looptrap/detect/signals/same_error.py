@@ -32,7 +32,7 @@ class SameError:
             age
             for age, one in enumerate(rounds)
             if one.fails_like(latest, SAME)
-            or (one.failure is not None and one.asked == latest.asked)
+            or (one.failure is not None and not one.is_report and one.asked == latest.asked)
         ]
         return Evidence(
             signal="same_error",

@@ -14,6 +14,9 @@ RECENT = 6
 SLACK = 64
 """By how many bytes the same result may differ in size: numbers and ids grow."""
 
+ENVELOPE = 160
+"""Bytes that a message of a tool takes beside its result, about."""
+
 FAR = 40
 """In so many rounds the same call that fails the same way is counted: each try takes several."""
 
@@ -64,25 +67,30 @@ def _is_plain_success(latest: Round, trajectory: Trajectory) -> bool:
 
 
 def _stale(rounds: list[Round], patience: int) -> int:
-    """Return how many rounds brought what had come before, and were no batch work.
+    """Return how many rounds brought a result that had come before, and were no batch work.
 
     Equal results for new arguments are a batch, unless they say that it failed. Where they say that
-    there is nothing it may be a search that is stuck, or a sweep: that weighs half. Polls weigh
-    little, and a check that still finds nothing wrong after a change weighs nothing.
+    there is nothing, it may be a search that is stuck or a sweep: that weighs half. Polls weigh
+    little. After a change that was not made before, every check may say once more that nothing is
+    wrong: that weighs nothing.
     """
     weight = 0.0
-    has_landed = False
+    changes = 0
     asked: dict[object, list[Round]] = {}
+    checked: dict[object, int] = {}
     dull: dict[object, list[Round]] = {}
     for one in reversed(rounds):
         twins = asked.setdefault(one.asked, [])
         likes = dull.setdefault(one.failure, []) if one.failure or one.is_fruitless else []
         if any(map(one.has_result_of, twins if one.failure is None else likes)):
-            if not (has_landed and one.is_fine):
+            is_first_since_change = checked.get(one.asked, changes) < changes
+            if not (is_first_since_change and one.is_fine):
                 weight += 1 / patience if one.is_poll or one.is_step else 1
         elif _is_search(one) and any(map(one.has_result_of, likes)):
             weight += 0.5
-        has_landed = one.lands
+        if one.lands and not twins:
+            changes += 1
+        checked[one.asked] = changes
         twins.append(one)
         likes.append(one)
     return int(weight)
@@ -98,7 +106,8 @@ def _tries(trajectory: Trajectory) -> int:
 
 def _is_seen(latest: Round, one: Round) -> bool:
     # Results of other sizes are not the same: mostly that is known without reading them.
-    return abs(latest.size - one.size) <= SLACK + latest.size // 8 and latest.has_result_of(one)
+    slack = SLACK + ENVELOPE * abs(latest.answered - one.answered)
+    return abs(latest.size - one.size) <= slack + latest.size // 8 and latest.has_result_of(one)
 
 
 def _is_search(one: Round) -> bool:
