@@ -41,7 +41,7 @@ def incident(number: int, ids: str) -> Incident:
         model="gpt-5.3", dialect="openai_chat", provider="openai", policy="agents",
         rule="identical-conversation", signal="conversation", action="block", count=6, threshold=6,
         fingerprint=digest, cooldown=30.0, request_id=digest, calls=1, refused=1, before=5,
-        message="Blocked: identical request sent 6 times in 60 seconds.",
+        message="Blocked (recursive_loop_detected): identical request sent 6 times in 60 seconds.",
         evidence=(Evidence("conversation", "the same conversation, 6 times", 6),),
         saved_tokens=1_000, steps=[Step(now, "block", "identical-conversation", 6, digest)],
         fingerprints=[digest],

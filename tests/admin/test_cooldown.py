@@ -43,7 +43,7 @@ async def test_what_is_refused_is_told_with_its_incident(running):
     assert (found["fingerprint"], found["caller"]) == (fingerprint, "addr:127.0.0.1")
     assert found["rule"] == "identical-conversation"
     assert 0 < found["left_seconds"] <= 30
-    assert found["message"].startswith("Blocked:")
+    assert found["message"].startswith("Blocked (recursive_loop_detected): ")
     await told(operator, "GET", f"/api/v1/incidents/{found['incident']}")
 
 

@@ -20,7 +20,10 @@ from looptrap.policy.action import Action
 from looptrap.policy.verdict import Verdict
 
 SECRET = "the colour of the secret pump"
-MESSAGE = "Blocked: identical request sent 6 times in 60 seconds. Change the approach, or stop."
+MESSAGE = (
+    "Blocked (recursive_loop_detected): identical request sent 6 times in 60 seconds."
+    " Change the approach, or stop."
+)
 
 LOOP = Verdict(
     action=Action.BLOCK,
@@ -34,7 +37,7 @@ LOOP = Verdict(
     evidence=(Evidence("conversation", "identical request sent 6 times in 60 seconds", 6),),
 )
 KILLED = Verdict(
-    action=Action.BLOCK, reason="killed", rule="kill-switch", message="Blocked: switched off."
+    action=Action.BLOCK, reason="killed", rule="kill-switch", message="Blocked (killed): off."
 )
 DETAIL = {
     "error": "recursive_loop_detected",
@@ -177,7 +180,7 @@ def test_a_milder_verdict_that_must_refuse_becomes_a_block(action):
     assert dict(answer.headers)[b"X-Looptrap-Verdict"] == b"block"
     assert dict(answer.headers)[b"x-should-retry"] == b"false"
     message = shape(answer)["error"]["message"]
-    assert message.startswith("Blocked: identical request sent 6 times in 60 seconds.")
+    assert message.startswith("Blocked (recursive_loop_detected): identical request sent 6 times")
 
 
 def test_what_shadow_mode_would_have_done_is_in_the_headers_too():
@@ -211,7 +214,7 @@ def test_the_status_is_the_configured_one_but_a_kill_is_always_403(
 def test_a_kill_says_so(dialect):
     body = shape(refused(dialect, KILLED))
     assert body["detail"]["error"] == "killed"
-    assert body["error"]["message"] == "Blocked: switched off."
+    assert body["error"]["message"] == "Blocked (killed): off."
 
 
 FAILURES = [

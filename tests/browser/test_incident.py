@@ -54,6 +54,23 @@ def test_who_sends_what_was_refused_again_still_shows_what_loops(gateway, open_t
     expect(tab.page.locator(".strip-said")).to_contain_text("6 rounds")
 
 
+def test_in_shadow_mode_nothing_on_the_page_says_that_a_call_was_refused(serve, open_tab, pictures):
+    gateway = serve(mode="shadow")
+    assert Agent(gateway).statuses([READ] * 6) == [200] * 6
+    gateway.until(lambda: any(one.action == "block" for one in gateway.incidents()))
+    tab = shown(gateway, open_tab)
+    timeline = tab.section("Timeline").locator("li")
+    expect(timeline.first).to_contain_text("would have been warned by no-progress at 4")
+    expect(timeline.nth(1)).to_contain_text("would have been refused by no-progress at 5")
+    expect(tab.page.locator(".incident-head p.badges")).to_contain_text("would have been refused")
+    expect(tab.section("What the rules said")).to_contain_text(
+        "would have acted on, 0 calls refused"
+    )
+    for name in ("Release …", "Extend cooldown …"):
+        expect(tab.button(name)).to_be_disabled()
+    pictures.take(tab, "incident-shadow")
+
+
 def test_the_list_and_the_overview_go_on_with_the_loop(gateway, open_tab):
     agent = stuck(gateway)
     tab = open_tab(gateway, "/incidents")

@@ -148,7 +148,13 @@ def test_one_in_shadow_mode_says_that_nothing_was_done(tmp_path):
     with operated(tmp_path, toml) as running:
         assert running.ask(3) == [200] * 3
         listed = running.until(lambda out: "same" in out, "incidents").stdout
-        assert "block (shadow)" in listed
+        assert "would block (shadow)" in listed
+        [found] = json.loads(running.run("incidents", "--json").stdout)
+        shown = running.run("incidents", "show", found["id"]).stdout
+        assert re.search(r"\nSteps\n  .* UTC  would block by same at 2\n", shown)
+        assert "that a rule would have acted on, 0 of them refused" in shown
+        assert "Would have been refused (recursive_loop_detected): identical request" in shown
+        assert "Blocked" not in shown
 
 
 @pytest.mark.parametrize(

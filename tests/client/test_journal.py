@@ -133,7 +133,10 @@ def test_a_process_that_dies_of_a_refusal_has_written_it(provider, file):
         check=False,
     )
     assert ended.returncode == 1
-    assert "looptrap.client.openai.LoopDetectedError: Blocked: identical" in ended.stderr
+    raised = (
+        "looptrap.client.openai.LoopDetectedError: Blocked (recursive_loop_detected): identical"
+    )
+    assert raised in ended.stderr
     (incident,) = incidents(file)
     assert (incident.session, incident.refused) == ("run-1", 1)
 

@@ -82,7 +82,8 @@ class TestLoops:
             tool(1)
         error = caught.value
         assert str(error) == (
-            "Blocked: weigh with the same arguments and result, 5 times in 5 rounds."
+            "Blocked (recursive_loop_detected): weigh with the same arguments and result,"
+            " 5 times in 5 rounds."
             " Refused for another 30 seconds."
             " Sending it again will not change the answer: change the approach, or stop."
         )
@@ -306,7 +307,9 @@ class TestOptions:
     def test_a_tool_that_tells_raises_nothing(self):
         tool = looptrap.tool(tells=True, guard=Guard.from_preset("default"))(weigh)
         assert outcomes(tool, [(1,)] * 4) == [weigh(1)] * 4
-        assert tool(1).startswith("Blocked: weigh with the same arguments and result, 5 times")
+        assert tool(1).startswith(
+            "Blocked (recursive_loop_detected): weigh with the same arguments"
+        )
 
     def test_polls_and_a_guard_do_not_go_together(self):
         with pytest.raises(TypeError, match=r'\[tools."weigh"\]'):
@@ -338,7 +341,10 @@ class TestActions:
         guard = guard_with({Action.BLOCK: 2}, mode="shadow")
         tool = guarded(weigh, Toolbox(guard, clock=clock))
         assert outcomes(tool, [(1,)] * 3) == [weigh(1)] * 3
-        assert caplog.messages[0].startswith("tool weigh, in shadow: Blocked: weigh")
+        assert caplog.messages[0] == (
+            "tool weigh: Would have been refused (recursive_loop_detected):"
+            " weigh with the same arguments and result, 2 times in 2 rounds."
+        )
 
     def test_a_throttled_call_is_held_back(self, clock, monkeypatch):
         slept = []
@@ -538,5 +544,5 @@ def test_the_example_runs_as_its_page_says():
     lines = done.stdout.splitlines()
     assert lines[:3] == [f"call {n}: part 5 is on no shelf" for n in (1, 2, 3)]
     assert lines[3].startswith("tool find_part: Warning: ")
-    assert lines[5].startswith("call 5: Blocked: find_part with the same arguments and result")
+    assert lines[5].startswith("call 5: Blocked (recursive_loop_detected): find_part with the same")
     assert lines[6] == "call 6: part 6 is on no shelf"

@@ -127,6 +127,7 @@ def test_a_block_is_an_error_amid_the_stream_for_openai(chanting, provider, call
     assert caught.value.code == "recursive_loop_detected"
     assert caught.value.type == "loop_detected"
     assert "times in a row" in caught.value.message
+    assert "(recursive_loop_detected): " in str(caught.value)
     assert provider.calls == 1
 
 

@@ -67,6 +67,7 @@ async def test_the_same_tool_call_is_refused_and_the_session_goes_on(serve, prov
         assert caught.value.error.code == -32029
         assert caught.value.error.data["error"] == "recursive_loop_detected"
         assert caught.value.error.data["hit_count"] == 3
+        assert "(recursive_loop_detected): " in str(caught.value)
         other = await session.call_tool("search", {"q": "valve"})
         assert other.content[0].text == "nothing found"
     assert len(calls(provider)) == 3

@@ -139,7 +139,8 @@ def test_stop_ends_the_run_with_a_final_message(serve, provider):
         ask(client)
         answer = ask(client)
         assert answer.choices[0].finish_reason == "stop"
-        assert "Looptrap ended this run" in answer.choices[0].message.content
+        said = answer.choices[0].message.content
+        assert "Looptrap ended this run (recursive_loop_detected)" in said
         assert "Looptrap ended this run" in ask_streamed(client)
         with pytest.raises(openai.RateLimitError):
             ask(client, response_format={"type": "json_object"})

@@ -47,7 +47,7 @@ def test_litellm_tries_as_often_as_it_is_told_to_whatever_it_hears(tmp_path, tom
         instead="tools=[tool], num_retries=2)",
     )
     assert (played.calls, played.refused) == (5, 3)
-    assert played.last.startswith("stopped: Blocked: find_part")
+    assert played.last.startswith("stopped: Blocked (recursive_loop_detected): find_part")
 
 
 @pytest.mark.env("b")
@@ -61,7 +61,7 @@ def test_llama_index_asks_three_times_where_it_does_not_stream(tmp_path):
         instead="FunctionAgent(streaming=False, ",
     )
     assert (played.calls, played.refused) == (5, 3)
-    assert played.last.startswith("stopped: Blocked: find_part")
+    assert played.last.startswith("stopped: Blocked (recursive_loop_detected): find_part")
 
 
 @pytest.mark.env("c")
@@ -85,4 +85,4 @@ def test_crewai_begins_a_refused_task_anew_twice(tmp_path, toml, refused):
         instead="max_retry_limit=2",
     )
     assert (played.calls, played.refused) == (18, refused)
-    assert played.last.startswith("stopped: Blocked: ")
+    assert played.last.startswith("stopped: Blocked (recursive_loop_detected): ")

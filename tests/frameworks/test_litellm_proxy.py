@@ -127,7 +127,8 @@ def rounds(number: int, part: int) -> list[dict]:
 def test_a_stuck_agent_is_refused_and_the_provider_is_asked_no_more(proxy):
     before = proxy.provider.calls
     proxy.script = stuck
-    assert proxy.run("openai_sdk.py").startswith("stopped: Blocked: find_part with the same")
+    told = proxy.run("openai_sdk.py")
+    assert told.startswith("stopped: Blocked (recursive_loop_detected): find_part with the same")
     assert proxy.provider.calls - before == PASSED
 
 

@@ -97,7 +97,7 @@ def test_a_run_has_the_name_that_it_was_given(page, run, last, refused, tmp_path
             "cooldown = 30\n  retry_after = 1",
             5,
             3,
-            "stopped: Blocked: find_part",
+            "stopped: Blocked (recursive_loop_detected): find_part",
             id="is refused three times while it lasts, and gives up",
         ),
     ],
@@ -120,7 +120,7 @@ def test_vercel_obeys_with_the_fetch_that_its_page_shows(tmp_path):
     written(tmp_path, snippet=snippet("vercel_ai", "gateway"), main=source)
     played = run_of(tmp_path, stuck, REFUSING.format(waiting="cooldown = 1"))
     assert (played.calls, played.refused) == (5, 1)
-    assert played.last.startswith("stopped: Blocked: find_part")
+    assert played.last.startswith("stopped: Blocked (recursive_loop_detected): find_part")
 
 
 def test_every_client_takes_the_last_message_of_an_ended_run_for_an_answer(tmp_path):

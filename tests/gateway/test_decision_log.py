@@ -21,7 +21,7 @@ SEEN = Sighting(
     action="block",
     count=6,
     fingerprint="1-abc",
-    message="Blocked: identical request sent 6 times in 60 seconds.",
+    message="Blocked (recursive_loop_detected): identical request sent 6 times.",
 )
 
 
@@ -40,7 +40,7 @@ def test_text_is_one_line_a_decision_in_which_every_value_is_one_word():
         "time=2023-11-14T22:13:20.250+00:00 decision=block reason=loop_detected"
         " rule=identical-conversation signal=conversation count=6 caller=key:ci"
         ' session="run 42" model=gpt-5.3 fingerprint=1-abc request_id=lt-1'
-        ' message="Blocked: identical request sent 6 times in 60 seconds."\n'
+        ' message="Blocked (recursive_loop_detected): identical request sent 6 times."\n'
     )
 
 

@@ -184,7 +184,11 @@ mode = "shadow"
     one = await kept(here, calls=2)
     assert (one.mode, one.action, one.refused) == ("shadow", "block", 0)
     await until(lambda: receiver.got)
-    assert json.loads(receiver.got[0].body)["data"]["mode"] == "shadow"
+    data = json.loads(receiver.got[0].body)["data"]
+    assert data["mode"] == "shadow"
+    said = "Would have been refused (recursive_loop_detected): identical request sent {} times"
+    assert data["message"] == f"{said.format(3)} in 60 seconds."
+    assert one.message == f"{said.format(4)} in 60 seconds."
 
 
 async def test_a_restart_goes_on_with_an_open_incident(tmp_path, receiver):

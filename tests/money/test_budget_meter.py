@@ -60,7 +60,8 @@ def test_a_refusal_says_what_is_used_what_is_needed_and_until_when():
     verdict = ticket.verdict
     assert (verdict.reason, verdict.policy, verdict.rule) == ("budget_exceeded", "budgets", "daily")
     assert verdict.message == (
-        "Blocked: budget daily: $0.90 of $1.00 used or reserved (100 %); this call may need $0.20."
+        "Blocked (budget_exceeded): budget daily: $0.90 of $1.00 used or reserved (100 %);"
+        " this call may need $0.20."
         " Nothing more until 2027-01-16 00:00 UTC."
     )
     assert verdict.retry_after is None
@@ -162,6 +163,10 @@ class TestShadow:
             assert ticket.shadow.action is expected
             (standing,) = ticket.standings
             assert (standing.used, standing.mode) == (nano(spent / 100), "shadow")
+        assert ticket.shadow.message == (
+            "Would have been refused (budget_exceeded): budget b: $3.00 of $1.00 used or reserved"
+            " (300 %); this call may need $1.00."
+        )
 
 
 SESSION = Budget(name="b", by=("session",), limit_usd=1.0, **BLOCK)

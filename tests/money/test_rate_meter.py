@@ -39,7 +39,7 @@ def test_a_refusal_says_when_to_come_again():
     assert (verdict.reason, verdict.policy, verdict.rule) == ("rate_limited", "p", "slow")
     assert verdict.retry_after == pytest.approx(6)
     assert verdict.message == (
-        "Blocked: rate limit slow: at most 1 calls. Send it again in 6 seconds."
+        "Blocked (rate_limited): rate limit slow: at most 1 calls. Send it again in 6 seconds."
     )
 
 
@@ -194,3 +194,6 @@ def test_in_shadow_nothing_is_refused_and_nothing_promised(rate):
         "rate_limited",
     ]
     assert [one.pace for one in tickets] == [None] * 3
+    told = tickets[-1].shadow.message
+    assert told.startswith("Would have been refused (rate_limited): rate limit ")
+    assert "Send it again" not in told

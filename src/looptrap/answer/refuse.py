@@ -14,18 +14,9 @@ from looptrap.call.model import Call, Dialect
 from looptrap.policy.action import Action
 from looptrap.policy.header import headers_of
 from looptrap.policy.rate import Pace
-from looptrap.policy.verdict import Reason, Verdict
+from looptrap.policy.verdict import CODES, Reason, Verdict
 
 __all__ = ["Answer", "failure", "refusal"]
-
-CODES: dict[Reason, str] = {
-    "loop_detected": "recursive_loop_detected",
-    "budget_exceeded": "budget_exceeded",
-    "rate_limited": "rate_limited",
-    "killed": "killed",
-    "store_unavailable": "store_unavailable",
-}
-"""The `code` under which clients know each reason for a refusal."""
 
 STATUSES: dict[Reason, int] = {
     "budget_exceeded": 402,

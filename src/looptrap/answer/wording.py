@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from looptrap.detect.nudge import NUDGE_MARK
 from looptrap.policy.action import Action
-from looptrap.policy.verdict import Verdict
+from looptrap.policy.decide import ADVICE, opening
+from looptrap.policy.verdict import CODES, Verdict
 
 
 def repeated(verdict: Verdict) -> str:
@@ -17,10 +18,7 @@ def refused(verdict: Verdict) -> str:
     """Return why a call is refused; also where a milder verdict had to become a refusal."""
     if verdict.action is Action.BLOCK or verdict.reason != "loop_detected":
         return verdict.message
-    return (
-        f"Blocked: {repeated(verdict)}."
-        " Sending it again will not change the answer: change the approach, or stop."
-    )
+    return f"{opening(Action.BLOCK, verdict.reason)}: {repeated(verdict)}. {ADVICE}"
 
 
 def ended(verdict: Verdict) -> str:
@@ -28,7 +26,8 @@ def ended(verdict: Verdict) -> str:
     if verdict.reason != "loop_detected":
         return f"Looptrap ended this run. {verdict.message}"
     return (
-        f"Looptrap ended this run because it was going in circles: {repeated(verdict)}."
+        f"Looptrap ended this run ({CODES[verdict.reason]}) because it was going in circles:"
+        f" {repeated(verdict)}."
         " The model was not asked again. Before starting over, change the approach:"
         " other arguments, another tool, or a smaller task."
     )

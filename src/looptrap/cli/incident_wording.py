@@ -10,6 +10,7 @@ from typing import Any
 from looptrap.cli.age import ago, at
 from looptrap.cli.listing import print_table
 from looptrap.incident.saving import shown, words
+from looptrap.policy.action import Action
 from looptrap.schema.wording import escaped
 
 HEADINGS = (
@@ -17,6 +18,8 @@ HEADINGS = (
 )  # fmt: skip
 
 NONE = "–"
+
+ACTIONS = frozenset(action.value for action in Action)
 
 
 def print_list(incidents: Sequence[dict[str, Any]], now: datetime) -> None:
@@ -45,7 +48,8 @@ def told(one: dict[str, Any], now: datetime) -> Iterator[str]:
     for step in one["steps"]:
         by = f" by {step['rule']}" if step["rule"] else ""
         count = f" at {step['count']:,}" if step["count"] else ""
-        yield escaped(f"  {at(step['time'])}  {step['what']}{by}{count}")
+        would = "would " if _is_shadow(one) and step["what"] in ACTIONS else ""
+        yield escaped(f"  {at(step['time'])}  {would}{step['what']}{by}{count}")
     if one["notes"]:
         yield "Notes"
         for note in one["notes"]:
@@ -78,7 +82,8 @@ def _facts(one: dict[str, Any], now: datetime) -> Iterator[tuple[str, str]]:
         yield "closed", f"{at(one['closed'])}, {ago(one['closed'], now)}"
     grown = f", more than {one['stage']} times its threshold" if one["stage"] else ""
     yield "hits", f"{one['hits']:,}{grown}"
-    yield "calls", f"{one['calls']:,} that a rule acted on, {one['refused']:,} of them refused"
+    acted = "would have acted on" if _is_shadow(one) else "acted on"
+    yield "calls", f"{one['calls']:,} that a rule {acted}, {one['refused']:,} of them refused"
     if one["input_tokens"] or one["output_tokens"]:
         spent = shown(one["spent_usd"])
         yield "used", f"{one['input_tokens']:,} tokens in, {one['output_tokens']:,} out, {spent}"
@@ -119,5 +124,9 @@ def _row(one: dict[str, Any], now: datetime) -> tuple[str, ...]:
 
 
 def _action(one: dict[str, Any]) -> str:
-    """Say what was done, or would have been."""
-    return f"{one['action']} (shadow)" if one["mode"] == "shadow" else str(one["action"])
+    """Say what was done, or in shadow mode would have been."""
+    return f"would {one['action']} (shadow)" if _is_shadow(one) else str(one["action"])
+
+
+def _is_shadow(one: dict[str, Any]) -> bool:
+    return bool(one["mode"] == "shadow")

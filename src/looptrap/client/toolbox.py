@@ -80,7 +80,7 @@ class Toolbox:
             return Passing(None, None, ALLOWED, self._clock)
         verdict = ticket.verdict
         if ticket.shadow is not None:
-            log.warning("tool %s, in shadow: %s", name, ticket.shadow.message)
+            log.warning("tool %s: %s", name, ticket.shadow.message)
         if verdict.action.refuses:
             raise refusal(verdict)
         if verdict is not ALLOWED:

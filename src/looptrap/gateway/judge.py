@@ -10,6 +10,7 @@ from looptrap.admission.plan import release
 from looptrap.call.model import Call
 from looptrap.detect.fingerprint import key_of
 from looptrap.policy.action import Action
+from looptrap.policy.decide import opening
 from looptrap.policy.verdict import Verdict
 from looptrap.store.memory import MemoryStore
 from looptrap.store.model import Balance, Charge, Count, Settlement, Trip
@@ -21,7 +22,8 @@ STORE_UNAVAILABLE = Verdict(
     action=Action.BLOCK,
     reason="store_unavailable",
     rule="store",
-    message="Blocked: the store that counts calls cannot be reached. Send it again in a moment.",
+    message=f"{opening(Action.BLOCK, 'store_unavailable')}: the store that counts calls cannot be"
+    " reached. Send it again in a moment.",
     retry_after=1.0,
 )
 

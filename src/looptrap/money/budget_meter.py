@@ -16,8 +16,8 @@ from looptrap.money.standing import Standing, Unit
 from looptrap.money.whose import Whose
 from looptrap.policy.action import Action
 from looptrap.policy.budget import PERIODS, Budget
-from looptrap.policy.decide import DONE
-from looptrap.policy.verdict import Verdict
+from looptrap.policy.decide import opening
+from looptrap.policy.verdict import Reason, Verdict
 from looptrap.store.account import MONDAY
 from looptrap.store.model import UNLIMITED, Balance, Charge
 
@@ -131,13 +131,17 @@ class BudgetMeter(Meter):
         what = f"budget {self.name}: {used} used or reserved ({percent} %)"
         needs = f"; this call may need {_amount(charge.amount, self._unit)}"
         until = f" until {_moment(standing.ends)}" if standing.ends else ""
-        advice = f"{needs}. Nothing more{until}." if action.refuses else "."
+        advice = "."
+        if action.refuses:
+            advice = f"{needs}." if self.is_shadow else f"{needs}. Nothing more{until}."
+        reason: Reason = "budget_exceeded" if action.refuses else "budget_threshold"
+        begin = opening(action, reason, is_shadow=self.is_shadow)
         return Verdict(
             action=action,
-            reason="budget_exceeded" if action.refuses else "budget_threshold",
+            reason=reason,
             policy="budgets",
             rule=self.name,
-            message=f"{DONE[action]}: {what}{advice}",
+            message=f"{begin}: {what}{advice}",
             count=percent,
             threshold=standing.stage,
             fingerprint=standing.fingerprint,

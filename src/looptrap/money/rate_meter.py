@@ -13,6 +13,7 @@ from looptrap.money.meter import Meter, Reading
 from looptrap.money.whose import Whose
 from looptrap.policy.action import Action
 from looptrap.policy.budget import PERIODS
+from looptrap.policy.decide import opening
 from looptrap.policy.header import LONGEST_RETRY_AFTER
 from looptrap.policy.policy import Policy
 from looptrap.policy.rate import Pace, Rate, Values
@@ -73,15 +74,16 @@ class RateMeter(Meter):
         what = f"{self.name}: at most {self._limit:,} {self._unit}"
         seconds = max(1.0, balance.left)
         wait: float | None = seconds
-        advice = f" Send it again in {ceil(seconds)} seconds."
+        advice = "" if self.is_shadow else f" Send it again in {ceil(seconds)} seconds."
         if charge.amount > self._limit:
             wait, advice = None, f" This call counts for {charge.amount:,}, which never fits."
+        begin = opening(Action.BLOCK, "rate_limited", is_shadow=self.is_shadow)
         verdict = Verdict(
             action=Action.BLOCK,
             reason="rate_limited",
             policy=self._policy.name,
             rule=self.name,
-            message=f"Blocked: rate limit {what}.{advice}",
+            message=f"{begin}: rate limit {what}.{advice}",
             count=balance.used,
             threshold=self._limit,
             # Some clients sleep for all of it, however long that is.

@@ -7,7 +7,7 @@ from looptrap.detect.fingerprint import text_of
 from looptrap.policy.action import Action
 from looptrap.policy.policy import KillSwitch
 from looptrap.policy.rule import Rule
-from looptrap.policy.verdict import Verdict
+from looptrap.policy.verdict import CODES, Reason, Verdict
 from looptrap.policy.watch import Reading, Watch
 
 DELAY_A_HIT = 0.1
@@ -22,14 +22,33 @@ _WHAT = {
     "tool": "identical tool call",
     "similar_prompt": "the same prompt with other words around it",
 }
-DONE = {
+_DONE = {
     Action.WARN: "Warning",
     Action.THROTTLE: "Slowed down",
     Action.NUDGE: "Nudged",
     Action.STOP: "Stopped",
     Action.BLOCK: "Blocked",
 }
-"""How a message begins, by what was done."""
+_WOULD = {
+    Action.WARN: "Would have been warned about",
+    Action.THROTTLE: "Would have been slowed down",
+    Action.NUDGE: "Would have been nudged",
+    Action.STOP: "Would have been stopped",
+    Action.BLOCK: "Would have been refused",
+}
+
+
+ADVICE = "Sending it again will not change the answer: change the approach, or stop."
+"""What a refused client should do."""
+
+
+def opening(action: Action, reason: Reason, *, is_shadow: bool = False) -> str:
+    """Return how a message begins: what was done, or would have been, with a refusal's code.
+
+    SDKs show only the message of an error, so this is where clients look for the code.
+    """
+    done = (_WOULD if is_shadow else _DONE)[action]
+    return f"{done} ({CODES[reason]})" if action.refuses else done
 
 
 def action_for(watch: Watch, hits: int, cooldown_left: float) -> Action:
@@ -51,7 +70,7 @@ def verdict_of(
         reason="loop_detected",
         policy=watch.policy.name,
         rule=rule.name,
-        message=f"{DONE[action]}: {evidence.what}.{_advice(action, cooldown_left)}",
+        message=_message(action, evidence, cooldown_left, is_shadow=watch.is_shadow),
         count=count,
         threshold=watch.ladder.reached(count),
         fingerprint=text_of(key, isinstance(watch, Reading)),
@@ -87,12 +106,13 @@ def killed(switch: KillSwitch) -> Verdict:
         action=Action.BLOCK,
         reason="killed",
         rule="kill-switch",
-        message=f"Blocked: calls of {whom} are switched off{why}.",
+        message=f"{opening(Action.BLOCK, 'killed')}: calls of {whom} are switched off{why}.",
     )
 
 
-def _advice(action: Action, cooldown_left: float) -> str:
-    if not action.refuses:
-        return ""
+def _message(action: Action, evidence: Evidence, cooldown_left: float, *, is_shadow: bool) -> str:
+    said = f"{opening(action, 'loop_detected', is_shadow=is_shadow)}: {evidence.what}."
+    if is_shadow or not action.refuses:
+        return said
     pause = f" Refused for another {cooldown_left:.0f} seconds." if cooldown_left >= 1 else ""
-    return f"{pause} Sending it again will not change the answer: change the approach, or stop."
+    return f"{said}{pause} {ADVICE}"

@@ -20,6 +20,15 @@ Reason = Literal[
     "store_unavailable",
 ]
 
+CODES: dict[Reason, str] = {
+    "loop_detected": "recursive_loop_detected",
+    "budget_exceeded": "budget_exceeded",
+    "rate_limited": "rate_limited",
+    "killed": "killed",
+    "store_unavailable": "store_unavailable",
+}
+"""The `code` under which clients know each reason for a refusal."""
+
 
 class Verdict(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """What was decided about a call, and why."""

@@ -7,6 +7,9 @@ from hypothesis import strategies as st
 from tests.incident.alert.delivering import event
 
 from looptrap.incident.alert.message import facts, plain, timestamp, webhook_body
+from looptrap.incident.alert.slack import slack_body
+from looptrap.incident.event import detected
+from looptrap.incident.model import Incident
 
 
 def test_a_webhook_gets_the_documented_json():
@@ -87,3 +90,28 @@ def test_a_name_is_only_a_name(name):
         assert not set(line) & set("@<>*`[]\n\r\x1b\u202e")
         assert "://" not in line
     assert len(text.splitlines()) == 5
+
+
+def test_in_shadow_mode_people_read_what_would_have_been_done():
+    incident = Incident(
+        id="inc_1",
+        instance="a",
+        key="k",
+        opened=1.0,
+        last=2.0,
+        mode="shadow",
+        action="block",
+        rule="same",
+        caller="key:ci",
+        cooldown=30.0,
+        message="Would have been refused (recursive_loop_detected): identical request.",
+    )
+    one = detected(incident, 6)
+    title, text, _ = plain(one)
+    assert title == "Loop detected: 6 calls of key:ci, would have been blocked by same"
+    assert "Action: would block" in text
+    assert "Mode: shadow" in text
+    for told in (text, slack_body(one).decode()):
+        assert "Would have been refused (recursive_loop_detected)" in told
+        assert "Cooldown" not in told
+        assert "Blocked" not in told

@@ -90,9 +90,12 @@ def facts(event: Event) -> Iterator[tuple[str, str]]:
     data = {**scope, **event.data} if isinstance(scope, dict) else event.data
     names = [name for name in LEADING if name in data]
     names += [name for name in data if name not in LEADING and name not in APART]
+    is_shadow = data.get("mode") == "shadow"
     for name in names:
+        if is_shadow and name == "cooldown_seconds":
+            continue  # nothing is refused, so nothing cools down
         if told := _told(data[name]):
-            yield _label(name), told
+            yield _label(name), f"would {told}" if is_shadow and name == "action" else told
 
 
 def trail(event: Event) -> list[str]:

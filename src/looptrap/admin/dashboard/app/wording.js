@@ -46,17 +46,16 @@ const DONE = {
 };
 
 const WOULD = {
-  warn: "would warn",
-  throttle: "would throttle",
-  nudge: "would nudge",
-  stop: "would stop",
-  block: "would refuse",
+  warn: "would have been warned",
+  throttle: "would have been throttled",
+  nudge: "would have been nudged",
+  stop: "would have been stopped",
+  block: "would have been refused",
 };
 
-/** Say what was done about it: "refused", "would refuse (shadow)". */
-export function done(incident) {
-  if (incident.mode === "shadow") return `${WOULD[incident.action] ?? incident.action} (shadow)`;
-  return DONE[incident.action] ?? incident.action;
+/** Say what was done about it, or in shadow mode would have been: "refused", "would have been refused". */
+export function done({ action, mode }) {
+  return (mode === "shadow" ? WOULD : DONE)[action] ?? action;
 }
 
 /** What the calls of an incident that passed have cost; a dash where none passed. */
@@ -76,12 +75,12 @@ export function tone(incident) {
   return incident.action === "block" || incident.action === "stop" ? "refused" : "warned";
 }
 
-/** Say what a step of an incident was. */
-export function stepped(step) {
+/** Say what a step of an incident in this mode was. */
+export function stepped(step, mode) {
   const stage = /^stage (\d+)$/.exec(step.what);
   if (stage) return `grew to ${stage[1]} times what it was when people heard of it`;
   if (step.what === "closed") return "over: nothing came for a while";
-  return DONE[step.what] ?? step.what;
+  return done({ action: step.what, mode });
 }
 
 export function capital(text) {

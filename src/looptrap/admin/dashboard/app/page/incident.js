@@ -55,7 +55,7 @@ function Incident({ incident, onChange }) {
       </div>
       <div>
         <${Money} incident=${incident} />
-        <${Timeline} steps=${incident.steps} />
+        <${Timeline} steps=${incident.steps} mode=${incident.mode} />
         <${Notes} incident=${incident} onChange=${onChange} />
       </div>
     </div>

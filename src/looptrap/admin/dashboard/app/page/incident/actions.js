@@ -22,7 +22,8 @@ export function Actions({ incident, onChange }) {
   const press = (request, words) => done(request, words).catch((error) => say(error.message, "bad"));
   const label = (value, words) => press(change("PUT", `${path}/label`, { label: value }), words);
   const shared = { incident, done, onClose: () => setOpen("") };
-  const nothing = incident.fingerprints?.length || incident.fingerprint ? "" : "Nothing of it is being refused.";
+  const isRefused = incident.mode !== "shadow" && (incident.fingerprints?.length || incident.fingerprint);
+  const nothing = isRefused ? "" : "Nothing of it is being refused.";
   return html`
     <div class="actions" role="group" aria-label="What to do about it">
       <${Button} kind="primary" why=${reason || nothing} onClick=${() => setOpen("release")}>Release …<//>

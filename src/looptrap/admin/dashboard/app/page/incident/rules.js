@@ -12,7 +12,7 @@ export function Rules({ incident }) {
     <section class="card" aria-labelledby="rules">
       <h2 id="rules">What the rules said</h2>
       <p class="quiet">
-        ${counted(incident.hits, "hit")}, ${counted(incident.calls, "call")} that a rule acted on, ${counted(incident.refused, "call")} refused.
+        ${counted(incident.hits, "hit")}, ${counted(incident.calls, "call")} that a rule ${incident.mode === "shadow" ? "would have acted on" : "acted on"}, ${counted(incident.refused, "call")} refused.
       </p>
       <ul class="rules">
         ${rules.map((rule) => html`<${Rule} key=${rule.rule} rule=${rule} mode=${incident.mode} evidence=${incident.evidence} />`)}

@@ -5,7 +5,7 @@ import { count } from "../../number.js";
 import { Moment } from "../../part/moment.js";
 import { stepped } from "../../wording.js";
 
-export function Timeline({ steps = [] }) {
+export function Timeline({ steps = [], mode }) {
   return html`
     <section class="card" aria-labelledby="timeline">
       <h2 id="timeline">Timeline</h2>
@@ -14,7 +14,7 @@ export function Timeline({ steps = [] }) {
         ${steps.map((step, index) => html`
           <li key=${index}>
             <${Moment} at=${step.time} isExact />
-            <span>${stepped(step)}${step.rule ? html` <span class="quiet">by ${step.rule}${step.count ? ` at ${count(step.count)}` : ""}</span>` : ""}</span>
+            <span>${stepped(step, mode)}${step.rule ? html` <span class="quiet">by ${step.rule}${step.count ? ` at ${count(step.count)}` : ""}</span>` : ""}</span>
           </li>
         `)}
       </ol>

@@ -68,5 +68,5 @@ function columnsOf(reason, onRelease) {
 
 /** Of what the client was told, what it did; the rest is advice. */
 function what({ message, rule }) {
-  return message.replace(/^Blocked: /, "").split(". Refused for ")[0] || rule;
+  return message.replace(/^(Blocked|Stopped)( \(\w+\))?: /, "").split(". Refused for ")[0] || rule;
 }
