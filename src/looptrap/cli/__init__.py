@@ -9,6 +9,7 @@ import click
 
 from looptrap import __version__
 from looptrap.cli.alerts import alerts
+from looptrap.cli.backup import backup
 from looptrap.cli.check import check
 from looptrap.cli.cost import cost
 from looptrap.cli.demo import demo
@@ -29,6 +30,7 @@ def main() -> None:
 
 
 main.add_command(alerts)
+main.add_command(backup)
 main.add_command(check)
 main.add_command(cost)
 main.add_command(demo)

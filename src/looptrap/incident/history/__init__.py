@@ -14,6 +14,7 @@ retention  what is dropped: the old, and what there is no room for
 rows       many rows as few statements
 database   Database: connections, transactions, what is done when the file is gone
 file       the file, and who can read it
+backup     Backup: a copy of a history that is in use
 schema     tables, and how a file of an older version gets them
 """
 

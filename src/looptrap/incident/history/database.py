@@ -56,7 +56,7 @@ class Database:
                 f"cannot be used: {(error.strerror or str(error)).lower()}"
             ) from None
         except sqlite3.Error as error:
-            raise self._unusable(_why(error)) from None
+            raise self._unusable(why(error)) from None
 
     def close(self) -> None:
         """Close the file; what is asked of it from now on is refused."""
@@ -177,7 +177,8 @@ def _opened(connection: Connection | None) -> Connection:
     return connection
 
 
-def _why(error: sqlite3.Error) -> str:
+def why(error: sqlite3.Error) -> str:
+    """Say why SQLite cannot use a file."""
     match getattr(error, "sqlite_errorcode", 0) & 0xFF:
         case sqlite3.SQLITE_NOTADB:
             return "is no SQLite database"

@@ -1,0 +1,48 @@
+"""`looptrap backup`: copy the history of a gateway, also while it runs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from looptrap.cli.failure import fail
+from looptrap.errors import ConfigError
+
+
+@click.command(short_help="Copy the history, also while the gateway runs.")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--config", metavar="FILE", type=click.Path(), help="The gateway's TOML; it names the history."
+)
+@click.option("--history", metavar="FILE", help="The history to copy.  [looptrap.db]")
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+def backup(file: Path, config: str | None, history: str | None, force: bool) -> None:
+    """Copy incidents, alerts, spending and the audit to FILE, and check the copy.
+
+    The gateway may run and write meanwhile: the copy holds everything that was committed when it
+    began, in one file that only its owner can read. A plain copy of looptrap.db would not: what
+    was written last is in looptrap.db-wal.
+
+    FILE replaces looptrap.db while no gateway runs. The gateway keys and the digest secret are in
+    the state file, and not in the history: keep a copy of it too.
+
+    \b
+    Example: looptrap backup /backup/looptrap-$(date +%F).db --config looptrap.toml
+    """
+    from looptrap.config import load
+    from looptrap.incident.history.backup import back_up
+    from looptrap.schema.wording import escaped
+
+    try:
+        found = load(config, env=os.environ, flags={"history": history})
+        if not found.history:
+            raise ConfigError('history: is "", so there is no file to copy')
+        done = back_up(Path(found.history), file, replace=force)
+    except ConfigError as error:
+        fail(error)
+    click.echo(
+        f"{escaped(str(file))}: {done.incidents:,} incidents and {done.alerts:,} alerts,"
+        f" {done.size:,} bytes, checked"
+    )

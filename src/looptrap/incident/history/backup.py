@@ -1,0 +1,153 @@
+"""Backups: a consistent copy of a history, made while gateways write to it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from secrets import token_hex
+from typing import NamedTuple
+
+from looptrap.errors import ConfigError, Problem
+from looptrap.incident.history import schema
+from looptrap.incident.history.database import PATIENCE, why
+from looptrap.incident.history.file import beside
+
+BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+UNWRITTEN = (
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR_WRITE,
+    sqlite3.SQLITE_IOERR_FSYNC,
+    sqlite3.SQLITE_IOERR_TRUNCATE,
+)
+"""What SQLite says of a disk that takes no more: the copy is to blame, not the history."""
+
+LOCKED = f"has been locked by another process for {PATIENCE:g} seconds"
+
+
+class Backup(NamedTuple):
+    """What a copy holds."""
+
+    incidents: int
+    alerts: int
+    size: int
+    """In bytes."""
+
+
+def back_up(source: Path, target: Path, *, replace: bool = False) -> Backup:
+    """Copy the history at `source` to one file at `target`, and check the copy.
+
+    The copy holds everything that was committed when it began. It appears at `target` only when it
+    is complete, and only its owner can read it. Raises ConfigError, which names the file.
+    """
+    _check_paths(source, target, replace)
+    partial = target.with_name(f".{target.name}.{token_hex(4)}.partial")
+    try:
+        os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        _copy(source, partial, target)
+        found = _checked(partial, target)
+        partial.replace(target)
+        _sync(target.parent)
+    except OSError as error:
+        raise _problem(target, f"cannot be written: {_reason(error)}") from None
+    finally:
+        for one in (partial, beside(partial, "-journal")):
+            one.unlink(missing_ok=True)
+    return found
+
+
+def _check_paths(source: Path, target: Path, replace: bool) -> None:
+    try:
+        if not source.is_file():
+            raise _problem(source, "is no file" if source.exists() else "does not exist")
+        if not target.exists():
+            return
+        if target.samefile(source):
+            raise _problem(target, "is the history itself")
+        if not target.is_file():
+            raise _problem(target, "is no file")
+        if not replace:
+            raise _problem(target, "exists already; --force replaces it")
+        if beside(target, "-wal").exists():
+            # SQLite would apply that log to the copy.
+            raise _problem(target, f"is a database in use: {target.name}-wal is beside it")
+    except OSError as error:
+        raise _problem(target, _reason(error)) from None
+
+
+def _copy(source: Path, partial: Path, target: Path) -> None:
+    try:
+        with (
+            closing(_connection(source, "ro")) as reading,
+            closing(_connection(partial, "rw")) as writing,
+        ):
+            schema.check(reading)
+            # One snapshot for all pages: a copy in steps starts again whenever somebody writes.
+            reading.execute("BEGIN")
+            if not reading.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                raise ConfigError("is empty: it holds no history")
+            reading.backup(writing, progress=_patience())
+            # One file without a log beside it, so that a plain copy of it is complete.
+            writing.execute("PRAGMA journal_mode = DELETE").fetchall()
+    except ConfigError as error:
+        raise _problem(source, str(error)) from None
+    except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", 0) in UNWRITTEN:
+            raise _problem(target, f"cannot be written: {error}") from None
+        raise _problem(source, _why(error)) from None
+
+
+def _checked(partial: Path, target: Path) -> Backup:
+    """Read the whole copy; raise ConfigError where it is not as it should be."""
+    try:
+        with closing(_connection(partial, "ro")) as copy:
+            [(said,)] = copy.execute("PRAGMA integrity_check(1)").fetchall()
+            if said != "ok":
+                raise _problem(target, f"the copy is damaged: {said}")
+            [(incidents,)] = copy.execute("SELECT count(DISTINCT id) FROM part").fetchall()
+            [(alerts,)] = copy.execute("SELECT count(*) FROM letter").fetchall()
+    except sqlite3.Error as error:
+        raise _problem(target, f"the copy is damaged: {error}") from None
+    _sync(partial)
+    return Backup(incidents, alerts, partial.stat().st_size)
+
+
+def _connection(path: Path, mode: str) -> sqlite3.Connection:
+    address = f"{path.absolute().as_uri()}?mode={mode}"
+    return sqlite3.connect(address, uri=True, timeout=PATIENCE, isolation_level=None)
+
+
+def _patience() -> Callable[[int, int, int], object]:
+    """Return what ends a copy that waits for a lock: by itself it would wait for ever."""
+    until = time.monotonic() + PATIENCE
+
+    def look(status: int, _remaining: int, _total: int) -> None:
+        if status in BUSY and time.monotonic() > until:
+            raise ConfigError(LOCKED)
+
+    return look
+
+
+def _sync(path: Path) -> None:
+    opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def _why(error: sqlite3.Error) -> str:
+    is_busy = getattr(error, "sqlite_errorcode", 0) & 0xFF in BUSY
+    return LOCKED if is_busy else why(error)
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
+
+
+def _problem(path: Path, message: str) -> ConfigError:
+    return ConfigError([Problem(str(path), message)])
