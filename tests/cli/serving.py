@@ -1,7 +1,9 @@
 """`looptrap serve` as a process of its own."""
 
 import asyncio
+import os
 import re
+import signal
 import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,6 +13,19 @@ from tests.wire.fake_client import Client
 
 LOOPTRAP = Path(sys.executable).with_name("looptrap")
 PATIENCE = 10.0
+
+BARE = {"PATH": "/usr/bin:/bin"} | {
+    # Where the sources are, if the tests were told so.
+    name: os.environ[name]
+    for name in ("PYTHONPATH",)
+    if name in os.environ
+}
+"""An environment without settings of whoever runs the tests."""
+
+
+def interruptible():
+    """Let Ctrl-C through in a child, also where the tests run in the background without it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 class Process:
@@ -61,7 +76,7 @@ async def run(folder, *arguments, env=None):
         "serve",
         *map(str, arguments),
         cwd=folder,
-        env={"PATH": "/usr/bin:/bin", **(env or {})},
+        env={**BARE, **(env or {})},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )

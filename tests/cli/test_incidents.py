@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from tests.admin.looping import reading
 from tests.admin.operating import operating
 from tests.cli.operating import operated
-from tests.cli.serving import run
+from tests.cli.serving import BARE, interruptible, run
 from tests.gateway.serving import JSON, chat, until
 from tests.incident.alert.receiving import Receiver
 from tests.store.serving import free_port
@@ -195,9 +195,9 @@ class Following:
         async with asyncio.timeout(PATIENCE):
             return (await self.process.stderr.readline()).decode()
 
-    async def interrupted(self):
-        """Press Ctrl-C; return the exit status and what was said on standard error."""
-        self.process.send_signal(signal.SIGINT)
+    async def interrupted(self, number=signal.SIGINT):
+        """Press Ctrl-C, or send another signal; return the exit status and what was said."""
+        self.process.send_signal(number)
         _, said = await asyncio.wait_for(self.process.communicate(), PATIENCE)
         return self.process.returncode, said.decode()
 
@@ -207,9 +207,10 @@ async def following(admin, *flags):
     process = await asyncio.create_subprocess_exec(
         LOOPTRAP, "incidents", "follow", *flags,
         *("--admin", admin),
-        env={"PATH": "/usr/bin:/bin"},
+        env=BARE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
+        preexec_fn=interruptible,
     )  # fmt: skip
     try:
         yield Following(process)
@@ -244,6 +245,13 @@ async def test_follow_prints_what_is_open_and_then_what_happens(tmp_path):
                 line,
             )
             assert await it.interrupted() == (0, "")
+
+
+async def test_follow_ends_on_sigterm_as_on_ctrl_c(tmp_path):
+    async with operating(tmp_path) as (here, operator), following(address(operator)) as it:
+        await loop(here)
+        assert await it.line()
+        assert await it.interrupted(signal.SIGTERM) == (0, "")
 
 
 async def test_follow_in_json_says_when_it_is_over(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -163,7 +164,7 @@ def label(incident_id: str, label: str, admin: str, token_env: str | None) -> No
 @click.option("--json", "as_json", is_flag=True, help="Print a line of JSON a change.")
 @reaching
 def follow(as_json: bool, admin: str, token_env: str | None) -> None:
-    """Print open incidents, then a line a change, until Ctrl-C.
+    """Print open incidents, then a line a change, until Ctrl-C or SIGTERM.
 
     An incident that goes on is told at most once a second.
 
@@ -176,6 +177,8 @@ def follow(as_json: bool, admin: str, token_env: str | None) -> None:
         for one in found:
             click.echo(json.dumps(one) if as_json else incident_wording.line(one))
 
+    # A process in the background of a script never sees Ctrl-C.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         # First where changes are to be counted from: what happens meanwhile is told twice then,
         # and not missed.
@@ -186,6 +189,8 @@ def follow(as_json: bool, admin: str, token_env: str | None) -> None:
         fail(error)
     except KeyboardInterrupt:
         return
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _path(incident_id: str) -> str:
