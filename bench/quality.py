@@ -1,4 +1,4 @@
-"""What detection catches and what it spares, on runs that people have read and labelled.
+"""What detection catches and what it spares, on labelled runs.
 
 python -m bench.quality RUNS.jsonl[.gz] [--preset default | --config FILE] [--json] [--misses]
 

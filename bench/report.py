@@ -37,8 +37,10 @@ EXPLAINED = {
     "gateway": "CPU of the proxy a request, the least of the rounds, over nginx's as a plain"
     " reverse proxy with the same load in the same run. Others are run as they come.",
     "core": "The whole default policy, every body seen for the first time.",
-    "quality": "Runs of real agents that people read and labelled. They do not ship with Looptrap."
-    " The simple detectors are three equal calls in a row, and the last three messages five times.",
+    "quality": "Runs of real agents. Two language models judged them independently, and only runs"
+    " on which both agreed are scored; no person has checked the labels. The runs do not ship with"
+    " Looptrap. The simple detectors are three equal calls in a row, and the last three messages"
+    " five times.",
     "storm": "A simulated day of 180,000 turns with an outage of 40 minutes, always the same one.",
     "store": "A real Valkey on a Unix socket.",
     "soak": "The gateway as users run it, but for a store that may hold 20,000 fingerprints only:"
