@@ -4,17 +4,30 @@
 # deploy/compose and deploy/kubernetes for files that open it. Nothing but /var/lib/looptrap is
 # written: run it with --read-only, and a volume or tmpfs there.
 
-FROM python:3.12-slim AS build
+# A tag can be moved to another image, a digest cannot:
+# docker build --build-arg PYTHON_IMAGE=python:3.12-slim@sha256:… .
+ARG PYTHON_IMAGE=python:3.12-slim
+
+FROM ${PYTHON_IMAGE} AS build
 # What else it shall know: docker build --build-arg EXTRAS=[jwt,otel] .
 ARG EXTRAS=""
 WORKDIR /source
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml README.md LICENSE requirements.lock ./
 COPY src src
+# All that is downloaded, build tools included, has the version and a hash of the lock file.
+# Afterwards only these files can be installed, so no version has to be named again.
+# hadolint ignore=DL3013
+RUN pip download --no-cache-dir --require-hashes --only-binary :all: \
+        --requirement requirements.lock --dest wheels \
+    && pip install --no-cache-dir --no-index --find-links wheels hatchling \
+    && pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir wheels .
 # Compiled once, here: when it runs, no byte code can be kept. pip itself stays behind.
+# hadolint ignore=DL3013
 RUN python -m venv --without-pip /opt/looptrap \
-    && pip --python /opt/looptrap/bin/python install --no-cache-dir "./${EXTRAS}"
+    && pip --python /opt/looptrap/bin/python install --no-cache-dir \
+        --no-index --find-links wheels "looptrap${EXTRAS}"
 
-FROM python:3.12-slim
+FROM ${PYTHON_IMAGE}
 # No name is needed: orchestrators check that the number is not root's.
 RUN install -d -o 10001 -g 10001 -m 0700 /var/lib/looptrap
 COPY --from=build /opt/looptrap /opt/looptrap

@@ -7,10 +7,11 @@ RUN_STAMP := $(VENV)/.installed-run
 DEV_STAMP := $(VENV)/.installed-dev
 FUZZ_STAMP := $(VENV)/.installed-fuzz
 AUDIT_STAMP := $(VENV)/.installed-audit
+LOCK_STAMP := $(VENV)/.installed-lock
 FRAMEWORKS := .frameworks
 
 .DEFAULT_GOAL := help
-.PHONY: help serve demo test test-frameworks lint bench bench-check fuzz audit chaos soak pictures docs clean
+.PHONY: help serve demo test test-frameworks lint bench bench-check fuzz audit lock sbom chaos soak pictures docs clean
 
 help:  ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -44,6 +45,15 @@ fuzz: $(FUZZ_STAMP)  ## Fuzz every parser; ARGS="--seconds 600 --target wire", -
 
 audit: $(AUDIT_STAMP)  ## Versions, licences and known vulnerabilities of what runs with Looptrap
 	$(BIN)/python -m fuzz.audit $(ARGS)
+
+# Build tools belong to it, as the image is built with them.
+lock: $(LOCK_STAMP)  ## Pin what runs with Looptrap anew, with hashes, in requirements.lock
+	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
+	| $(BIN)/uv pip compile pyproject.toml - --upgrade --universal --python-version 3.11 --generate-hashes \
+		$(addprefix --extra ,embedded jwt apprise otel) --no-header --no-annotate --quiet --output-file requirements.lock
+
+sbom: $(DEV_STAMP)  ## Write what runs with Looptrap as CycloneDX into sbom.cdx.json
+	$(BIN)/python -m fuzz.sbom --output sbom.cdx.json
 
 chaos: $(DEV_STAMP)  ## Kill store, providers and workers under traffic for 10 minutes
 	$(BIN)/python -m bench.chaos $(ARGS)
@@ -82,6 +92,10 @@ $(FUZZ_STAMP): $(DEV_STAMP)
 
 $(AUDIT_STAMP): $(DEV_STAMP)
 	-$(BIN)/python -m pip install --quiet --editable '.[dev,audit]'
+	touch $@
+
+$(LOCK_STAMP): $(DEV_STAMP)
+	$(BIN)/python -m pip install --quiet --editable '.[dev,lock]'
 	touch $@
 
 # What does not go with the rest has an environment of its own, with the versions that are documented.

@@ -48,6 +48,13 @@ class Dependency(NamedTuple):
         return _PERMISSIVE.search(self.licence) is not None
 
 
+class Installed(NamedTuple):
+    """A distribution that is installed here, with the extras that are asked of it."""
+
+    distribution: Distribution
+    extras: frozenset[str]
+
+
 class Known(NamedTuple):
     """What is known of vulnerabilities."""
 
@@ -58,8 +65,13 @@ class Known(NamedTuple):
 
 def dependencies() -> list[Dependency]:
     """Return all that runs with the product, its dependencies' dependencies included."""
-    found: dict[str, Distribution] = {}
-    waiting = [(_normal(one.name), frozenset(one.extras)) for one in _asked_for()]
+    return [described(one.distribution) for _, one in sorted(installed().items())]
+
+
+def installed() -> dict[str, Installed]:
+    """Return what is installed of all that runs with the product, by normal name."""
+    found: dict[str, Installed] = {}
+    waiting = [(normal(one.name), frozenset(one.extras)) for one in asked_for()]
     seen: set[tuple[str, frozenset[str]]] = set()
     while waiting:
         name, wanted = waiting.pop()
@@ -67,16 +79,16 @@ def dependencies() -> list[Dependency]:
             continue
         seen.add((name, wanted))
         try:
-            found[name] = distribution(name)
+            one = distribution(name)
         except PackageNotFoundError:
             continue  # for another platform or another Python
-        waiting += [
-            (_normal(one.name), frozenset(one.extras)) for one in _needed(found[name], wanted)
-        ]
-    return [_described(found[name]) for name in sorted(found)]
+        before = found[name].extras if name in found else frozenset[str]()
+        found[name] = Installed(one, before | wanted)
+        waiting += [(normal(more.name), frozenset(more.extras)) for more in needed(one, wanted)]
+    return found
 
 
-def _asked_for() -> Iterator[Requirement]:
+def asked_for() -> Iterator[Requirement]:
     """Yield what the project asks for: of itself, what is installed may be older."""
     project = tomllib.loads(PROJECT.read_text("utf-8"))["project"]
     extras = project["optional-dependencies"]
@@ -84,7 +96,8 @@ def _asked_for() -> Iterator[Requirement]:
         yield from map(Requirement, texts)
 
 
-def _needed(of: Distribution, extras: frozenset[str]) -> Iterator[Requirement]:
+def needed(of: Distribution, extras: frozenset[str]) -> Iterator[Requirement]:
+    """Yield what a distribution asks for, here and with these extras."""
     for text in of.requires or ():
         one = Requirement(text)
         environments = [{"extra": extra} for extra in ("", *extras)]
@@ -92,11 +105,13 @@ def _needed(of: Distribution, extras: frozenset[str]) -> Iterator[Requirement]:
             yield one
 
 
-def _normal(name: str) -> str:
+def normal(name: str) -> str:
+    """Return a name as all its spellings are compared."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def _described(one: Distribution) -> Dependency:
+def described(one: Distribution) -> Dependency:
+    """Return name, version and licence of a distribution."""
     fields = one.metadata
     classified = [
         text.rpartition(" :: ")[2]
@@ -105,7 +120,7 @@ def _described(one: Distribution) -> Dependency:
     ]
     written = (fields.get("License") or "").strip().partition("\n")[0]
     licence = fields.get("License-Expression") or " / ".join(classified) or written
-    return Dependency(_normal(str(fields["Name"])), one.version, str(licence or "unknown"))
+    return Dependency(normal(str(fields["Name"])), one.version, str(licence or "unknown"))
 
 
 def known(names: list[str]) -> Known:
@@ -118,7 +133,7 @@ def known(names: list[str]) -> Known:
         told = json.loads(done.stdout)["dependencies"]
     except (subprocess.TimeoutExpired, ValueError, KeyError):
         return Known([], ["pip-audit could not ask anybody"])
-    ours = [one for one in told if _normal(one["name"]) in names]
+    ours = [one for one in told if normal(one["name"]) in names]
     vulnerable = [
         f"{one['name']} {one['version']}: {found['id']}"
         for one in ours

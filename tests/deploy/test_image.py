@@ -48,12 +48,26 @@ def test_hadolint_has_nothing_to_say():
 
 def test_the_image_is_small_pinned_and_not_roots():
     stages = re.findall(r"^FROM (\S+)", TEXT, re.MULTILINE)
-    assert len(stages) == 2
-    assert all(re.fullmatch(r"python:3\.\d+-slim", stage) for stage in stages)
+    assert stages == ["${PYTHON_IMAGE}"] * 2
+    (base,) = re.findall(r"^ARG PYTHON_IMAGE=(\S+)$", TEXT, re.MULTILINE)
+    assert re.fullmatch(r"python:3\.\d+-slim", base)
     assert f"install -d -o {USER} -g {USER} -m 0700 {FOLDER}" in TEXT
     assert f"looptrap:{__version__} " in TEXT
     page = (ROOT / "docs" / "deploy.md").read_text("utf-8")
     assert set(re.findall(r"looptrap:(\d\S+)", page)) == {__version__}
+    assert f"--build-arg PYTHON_IMAGE={base}@sha256:" in page
+
+
+def test_all_that_the_build_downloads_is_pinned_by_hashes():
+    uncommented = [line for line in TEXT.splitlines() if not line.startswith("#")]
+    commands = re.sub(r"\\\n\s+", "", "\n".join(uncommented))
+    downloading = re.findall(r"pip (?:--python \S+ )?(?:install|wheel|download) [^&\n]+", commands)
+    assert len(downloading) == 4
+    first, *others = downloading
+    assert "--require-hashes --only-binary :all: --requirement requirements.lock" in first
+    for command in others:
+        is_offline = "--no-index --find-links wheels" in command
+        assert is_offline or "--no-deps --no-build-isolation" in command, command
 
 
 def test_the_image_copies_what_there_is_and_the_engine_is_sent_nothing_else():
@@ -72,20 +86,20 @@ def test_the_extras_that_are_named_exist():
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory):
-    """Install from the copied files alone, with the very requirement that the build installs.
+    """Install the wheel that the build makes, from the copied files alone.
 
     What it depends on is taken from the environment of the tests, which has it.
     """
-    (requirement,) = re.findall(r'pip .*install .*"(.+)"$', TEXT, re.MULTILINE)
+    (made,) = re.findall(r"pip (wheel .+ \.)$", TEXT, re.MULTILINE)
     source, installed = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("image")
     for path in COPIED:
         copy = shutil.copytree if (ROOT / path).is_dir() else shutil.copy
         copy(ROOT / path, source / path)
-    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
-    command += ["--no-deps", "--no-build-isolation", "--target", installed]
-    command.append(requirement.replace("${EXTRAS}", ""))
-    done = subprocess.run(command, cwd=source, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    for command in (made.split(), ["install", "--no-deps", "--target", installed]):
+        given = [*pip, *command, *source.glob("wheels/*.whl")]
+        done = subprocess.run(given, cwd=source, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
     return installed
 
 
