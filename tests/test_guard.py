@@ -51,6 +51,7 @@ class TestDefault:
         assert error.rule == "identical-conversation"
         assert error.fingerprint.startswith("1-")
         assert "sent 6 times in 60 seconds" in error.message
+        assert str(error).startswith("Blocked (recursive_loop_detected): ")
         assert error.evidence[0].count == 6
 
     def test_refusals_in_the_cooldown_raise_the_count_and_begin_it_anew(self):
@@ -539,6 +540,7 @@ class TestKillSwitches:
         error = refusal(guard, 0, caller="leaked")
         assert isinstance(error, KilledError)
         assert "credential leaked" in error.message
+        assert str(error).startswith("Blocked (killed): ")
         assert actions(guard, [0], caller="honest") == ["allow"]
 
     @pytest.mark.parametrize(

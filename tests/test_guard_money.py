@@ -26,7 +26,8 @@ def purse():
 
 
 def test_what_might_cost_more_than_is_left_raises(purse):
-    with pytest.raises(BudgetExceededError, match=r"budget purse: \$0\.00 of \$1\.00") as raised:
+    says = r"^Blocked \(budget_exceeded\): budget purse: \$0\.00 of \$1\.00"
+    with pytest.raises(BudgetExceededError, match=says) as raised:
         purse.check(asked(most=2_000), now=0.0)
     assert (raised.value.budget, raised.value.percent) == ("purse", 100)
     assert not classify(raised.value).is_retryable
@@ -62,6 +63,7 @@ def test_too_many_at_once_raise_and_are_told_when_to_come_again():
     with pytest.raises(RateLimitedError) as raised:
         guard.check(asked("three"), now=0.0)
     assert (raised.value.rate, raised.value.retry_after) == ("slow", 2.0)
+    assert str(raised.value).startswith("Blocked (rate_limited): ")
     assert classify(raised.value).is_retryable
     guard.check(asked("three"), now=2.0)
 

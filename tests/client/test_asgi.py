@@ -132,6 +132,7 @@ class TestByDefault:
         assert int(answer.headers[b"content-length"]) == len(answer.body)
         told = json.loads(answer.body)
         assert told["error"]["code"] == "recursive_loop_detected"
+        assert told["error"]["message"].startswith("Blocked (recursive_loop_detected): ")
         assert told["detail"]["hit_count"] == 6
         assert all(name == name.lower() for name in answer.headers)
 
