@@ -181,6 +181,16 @@ def into_nowhere(folder, history):
     return folder / "none" / "copy.db", history, "copy.db: cannot be written: no such file"
 
 
+def into_a_file(folder, history):
+    (folder / "file").touch()
+    return folder / "file" / "copy.db", history, "copy.db: cannot be written: not a directory"
+
+
+def beside_a_log(folder, history):
+    (folder / "copy.db-wal").touch()
+    return folder / "copy.db", history, "copy.db: is a database in use: copy.db-wal is beside it"
+
+
 def onto_a_database_in_use(folder, history):
     (folder / "copy.db").touch()
     (folder / "copy.db-wal").touch()
@@ -191,7 +201,8 @@ def onto_a_database_in_use(folder, history):
     "case",
     [
         nothing, folder_as_history, no_database, other_program, empty, onto_itself,
-        onto_a_folder, into_nowhere, onto_a_database_in_use,
+        onto_a_folder, into_nowhere, into_a_file, beside_a_log,
+        onto_a_database_in_use,
     ],
     ids=lambda case: case.__name__.replace("_", " "),
 )  # fmt: skip

@@ -6,7 +6,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from secrets import token_hex
 from typing import NamedTuple
@@ -56,7 +56,8 @@ def back_up(source: Path, target: Path, *, replace: bool = False) -> Backup:
         raise _problem(target, f"cannot be written: {_reason(error)}") from None
     finally:
         for one in (partial, beside(partial, "-journal")):
-            one.unlink(missing_ok=True)
+            with suppress(OSError):
+                one.unlink()
     return found
 
 
@@ -64,13 +65,11 @@ def _check_paths(source: Path, target: Path, replace: bool) -> None:
     try:
         if not source.is_file():
             raise _problem(source, "is no file" if source.exists() else "does not exist")
-        if not target.exists():
-            return
-        if target.samefile(source):
+        if target.exists() and target.samefile(source):
             raise _problem(target, "is the history itself")
-        if not target.is_file():
+        if target.exists() and not target.is_file():
             raise _problem(target, "is no file")
-        if not replace:
+        if target.exists() and not replace:
             raise _problem(target, "exists already; --force replaces it")
         if beside(target, "-wal").exists():
             # SQLite would apply that log to the copy.
