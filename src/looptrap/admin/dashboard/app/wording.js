@@ -53,8 +53,9 @@ const WOULD = {
   block: "would have been refused",
 };
 
-/** Say what was done about it, or in shadow mode would have been: "refused", "would have been refused". */
+/** Say what was done about it, or in shadow mode would have been, or on trial would be: "refused", "would be refused". */
 export function done({ action, mode }) {
+  if (mode === "trial" && action in DONE) return `would be ${DONE[action]}`;
   return (mode === "shadow" ? WOULD : DONE)[action] ?? action;
 }
 

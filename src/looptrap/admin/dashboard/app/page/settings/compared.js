@@ -64,7 +64,7 @@ const COLUMNS = [
 function Found({ found }) {
   if (found.verdict === "allow") return html`<${Badge} tone="good">passes<//>`;
   return html`
-    <span><${ActionBadge} incident=${{ action: found.verdict, mode: "enforce" }} />
+    <span><${ActionBadge} incident=${{ action: found.verdict, mode: "trial" }} />
       <span class="under quiet">${found.at === null ? NONE : `request ${found.at + 1}`}${found.rule ? `, ${found.rule}` : ""}${found.saved_calls ? `, ${counted(found.saved_calls, "call")} not made` : ""}</span></span>
   `;
 }

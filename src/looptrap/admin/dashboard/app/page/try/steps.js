@@ -24,12 +24,12 @@ function Step({ step, isCurrent, isFirstRefused, onChoose }) {
   const { verdict } = step;
   return html`
     <li class=${isFirstRefused ? "first-refused" : undefined}>
-      ${isFirstRefused && html`<p class="refused-from">refused from here</p>`}
+      ${isFirstRefused && html`<p class="refused-from">would be refused from here</p>`}
       <button type="button" class="step" aria-current=${isCurrent ? "step" : undefined} onClick=${() => onChoose(step.index)}>
         <span class="step-number">${step.index + 1}</span>
         <span class="step-words"><span class="quiet">${step.role}</span> ${step.summary || "nothing"}
           ${step.result !== null && html`<span class="step-result ${step.is_error ? "failed-result" : "quiet"}">→ ${step.result || "nothing"}</span>`}</span>
-        ${verdict.action !== "allow" && html`<${ActionBadge} incident=${{ action: verdict.action, mode: "enforce" }} />`}
+        ${verdict.action !== "allow" && html`<${ActionBadge} incident=${{ action: verdict.action, mode: "trial" }} />`}
       </button>
     </li>
   `;

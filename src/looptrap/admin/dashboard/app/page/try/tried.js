@@ -24,7 +24,7 @@ export function Tried({ tried }) {
     <section class="card" aria-labelledby="verdict">
       <div class="row between">
         <h2 id="verdict" class="tried-verdict">${verdictWords(tried)}</h2>
-        ${tried.at === null ? html`<${Badge} tone="good">passes<//>` : html`<${ActionBadge} incident=${{ action: tried.verdict.action, mode: "enforce" }} />`}
+        ${tried.at === null ? html`<${Badge} tone="good">passes<//>` : html`<${ActionBadge} incident=${{ action: tried.verdict.action, mode: "trial" }} />`}
       </div>
       <p class="facts quiet">
         <span>${tried.dialect.replace("_", " ")}</span><span>${tried.model}</span>
