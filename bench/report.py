@@ -38,7 +38,7 @@ EXPLAINED = {
     " reverse proxy with the same load in the same run. Others are run as they come.",
     "core": "The whole default policy, every body seen for the first time.",
     "quality": "Runs of real agents. Two language models judged them independently, and only runs"
-    " on which both agreed are scored; no person has checked the labels. The runs do not ship with"
+    " on which both agreed are scored. The runs do not ship with"
     " Looptrap. The simple detectors are three equal calls in a row, and the last three messages"
     " five times.",
     "storm": "A simulated day of 180,000 turns with an outage of 40 minutes, always the same one.",
