@@ -71,3 +71,11 @@ def test_too_many_at_once_raise_and_are_told_when_to_come_again():
 def test_a_guard_without_budgets_or_rates_needs_no_prices():
     guard = Guard.from_preset()
     assert guard.used(guard.check(asked(), now=0.0), Usage(10, 20), now=1.0) is None
+
+
+def test_a_thousand_made_up_models_switch_no_budget_off():
+    guard = Guard([], budgets=[Budget(name="purse", limit_usd=1)], secret=b"s")
+    for number in range(1_001):
+        guard.check({**asked(), "model": f"made-up-{number}"}, caller="other", now=0.0)
+    with pytest.raises(BudgetExceededError):
+        guard.check({**asked(most=1_000_000), "model": "gpt-4o"}, now=1.0)

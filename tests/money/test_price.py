@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from looptrap.call.usage import NO_USAGE, Usage
-from looptrap.money.listed import FREE, price_of
+from looptrap.money.listed import FREE, Listed, price_of
 from looptrap.money.price import FRESH, LONGEST, MOST_KNOWN, NANO, Price, Prices
 from looptrap.money.setting import PriceSettings
 
@@ -276,16 +276,57 @@ def test_a_price_changes_with_the_time_of_day():
     assert evening % FRESH == 0
 
 
-def test_whoever_sends_any_number_of_names_costs_no_more_than_so_many_look_ups():
+def test_made_up_names_take_no_room_from_those_that_have_a_price():
     prices = Prices({"my-own": CHEAP})
-    prices.of("gpt-4o", "openai", NOW)
-    for number in range(MOST_KNOWN + 50):
-        prices.of(f"m{number}", "p", NOW)
-    assert len(prices._known) == MOST_KNOWN
-    assert dollars(prices.of("gpt-4o", "openai", NOW), INPUT) == 2.5  # was known before
-    assert prices.of("gpt-4o-mini", "openai", NOW) is None
-    assert prices.of("my-own", "openai", NOW) is not None
-    assert prices.of("gpt-4o-mini", "openai", NOW + FRESH) is not None
+    for number in range(3 * MOST_KNOWN):
+        assert prices.of(f"made-up-{number}", "p", NOW) is None
+        prices.of(f"gpt-4o-audio-preview-{number}", "openai", NOW)  # may be priced by a pattern
+    assert len(prices._known) <= MOST_KNOWN
+    assert len(prices._unknown) <= MOST_KNOWN
+    for model, usd in [("gpt-4o", 2.5), ("gpt-4o-mini", 0.15), ("my-own", 1)]:
+        assert dollars(prices.of(model, "openai", NOW), INPUT) == usd
+
+
+@given(st.lists(st.text(max_size=8) | st.integers(0, 9_999).map(lambda n: f"m{n}"), max_size=50))
+def test_a_listed_model_keeps_its_price_whatever_else_is_asked_for(full, asked):
+    for model in asked:
+        full.of(model, "", NOW)
+    assert dollars(full.of("gpt-4o-mini", "", NOW), INPUT) == 0.15
+
+
+@pytest.fixture(scope="module")
+def full():
+    """Return prices that were asked for as many made-up names as are kept at hand."""
+    prices = Prices()
+    for number in range(MOST_KNOWN):
+        prices.of(f"made-up-{number}", "", NOW)
+    return prices
+
+
+def test_what_is_set_for_every_name_holds_for_names_that_are_too_long():
+    price = Prices({"*": DEAR}).of("x" * (LONGEST + 1), "", NOW)
+    assert dollars(price, INPUT) == 30
+
+
+# The index finds what the data itself finds, which takes much longer
+
+
+def every_name():
+    """Yield all plain names of the data, and names that are nearly such."""
+    for provider in get_snapshot().providers:
+        for info in provider.models:
+            for name in (info.id, f"{info.id}-20251211", f"{info.id}-2025-12-11", f"{info.id}x"):
+                yield provider, name.lower()
+
+
+def test_the_index_finds_what_a_search_finds():
+    listed, everyone = Listed(), get_snapshot().providers
+    wrong = [
+        (provider.id, name)
+        for provider, name in every_name()
+        if listed._listing(provider, name) is not provider.find_model(name, all_providers=everyone)
+    ]
+    assert wrong == []
 
 
 def test_close_names_are_those_that_have_a_price(prices):

@@ -1,7 +1,8 @@
 """Listed prices: what providers ask, as the data of `genai-prices` has it; no network.
 
 That package is slow to import and to reckon with. So this module is imported only where prices are
-asked for, and what is known of a model is made into a `Price` once.
+asked for, names are found through an index, and a listed model is made into a `Price` once in half
+an hour. Clients may send any name: finding none is as quick as finding one.
 """
 
 from __future__ import annotations
@@ -12,15 +13,27 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 from genai_prices.data_snapshot import find_provider_by_id, get_snapshot
-from genai_prices.types import ModelInfo, ModelPrice, Provider, Tier, TieredPrices
+from genai_prices.types import (
+    ClauseEquals,
+    ClauseOr,
+    MatchLogic,
+    ModelInfo,
+    ModelPrice,
+    Provider,
+    Tier,
+    TieredPrices,
+)
 
-from looptrap.money.price import A_TOKEN, NANO, Price, Rates
+from looptrap.money.price import A_TOKEN, FRESH, NANO, Price, Rates
 
 FREE = ":free"
 """How the names of models end that cost nothing; others without a listed price are unpriced."""
 
 _PLACE = re.compile(r"(?:.*/)?models/(.+)")
 """`models/…`, `accounts/…/models/…`, `projects/…/publishers/…/models/…`: where a model is found."""
+
+_COMPACT_DATE = re.compile(r"-(20\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?=[-:]|$)")
+"""`-20251211`, where the data has `-2025-12-11`."""
 
 Listing = Decimal | TieredPrices | None
 
@@ -30,37 +43,53 @@ class Listed:
 
     def __init__(self) -> None:
         self._providers = get_snapshot().providers
+        self._catalogues = {one.id: _Catalogue(one) for one in self._providers}
+        self._prices: dict[int, tuple[int, Price | None]] = {}  # by the place of their listing
 
     def price(self, model: str, provider: str, now: float) -> Price | None:
         """Return what that model costs at that time; None where nothing is listed for it."""
         info = self._find(model.lower(), provider)
-        return None if info is None else price_of(info, datetime.fromtimestamp(now, UTC))
+        if info is None:
+            return None
+        time = int(now // FRESH)
+        known = self._prices.get(id(info))
+        if known is None or known[0] != time:
+            known = time, price_of(info, datetime.fromtimestamp(now, UTC))
+            self._prices[id(info)] = known
+        return known[1]
 
     def names(self) -> Iterator[str]:
         """Yield the names of all models."""
         return (info.id for one in self._providers for info in one.models)
 
     def _find(self, model: str, provider: str) -> ModelInfo | None:
-        """Look at the provider first, if it is one that is known, then wherever the name leads.
-
-        The look-ups of the data itself would remember every name for ever.
-        """
+        """Look at the provider first, if it is one that is known, then wherever the name leads."""
         place = _PLACE.fullmatch(model)
         bare = place[1] if place is not None else model
         names = dict.fromkeys([model, bare])
         if own := self._provider(provider):
             for name in names:
-                if info := own.find_model(name, all_providers=self._providers):
+                if info := self._listing(own, name):
                     return info
         prefix, _, rest = bare.partition("/")
         if rest and (named := self._provider(prefix)):
-            if info := named.find_model(rest, all_providers=self._providers):
+            if info := self._listing(named, rest):
                 return info
             names[rest] = None
         for name in names:
             maker = self._maker(name)
-            if maker and (info := maker.find_model(name, all_providers=self._providers)):
+            if maker and (info := self._listing(maker, name)):
                 return info
+        return None
+
+    def _listing(self, provider: Provider, name: str) -> ModelInfo | None:
+        """Return what `provider.find_model` would, through the index."""
+        dated = _COMPACT_DATE.sub(r"-\1-\2-\3", name)
+        for one in dict.fromkeys((name, dated)):
+            for at in (provider.id, *(provider.fallback_model_providers or ())):
+                catalogue = self._catalogues.get(at)
+                if catalogue is not None and (info := catalogue.find(one)):
+                    return info
         return None
 
     def _provider(self, name: str) -> Provider | None:
@@ -72,6 +101,41 @@ class Listed:
             if one.model_match is not None and one.model_match.is_match(model):
                 return one
         return None
+
+
+class _Catalogue:
+    """The models of one provider: those with a plain name by that name, then the patterns."""
+
+    __slots__ = ("_named", "_patterns")
+
+    def __init__(self, provider: Provider) -> None:
+        self._named: dict[str, tuple[int, ModelInfo]] = {}
+        self._patterns: list[tuple[int, ModelInfo, MatchLogic]] = []
+        for place, info in enumerate(provider.models):
+            for clause in _alternatives(info.match):
+                if isinstance(clause, ClauseEquals):
+                    self._named.setdefault(clause.equals.lower(), (place, info))
+                else:
+                    self._patterns.append((place, info, clause))
+
+    def find(self, name: str) -> ModelInfo | None:
+        """Return the first model that a lower-case name fits."""
+        last, found = self._named.get(name, (0, None))
+        for place, info, clause in self._patterns:
+            if found is not None and place >= last:
+                break
+            if clause.is_match(name):
+                return info
+        return found
+
+
+def _alternatives(match: MatchLogic) -> Iterator[MatchLogic]:
+    """Yield the clauses of which one has to fit."""
+    if isinstance(match, ClauseOr):
+        for one in match.or_:
+            yield from _alternatives(one)
+    else:
+        yield match
 
 
 def price_of(info: ModelInfo, when: datetime) -> Price | None:

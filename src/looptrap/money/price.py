@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import translate
 from math import ceil
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -20,17 +20,23 @@ A_TOKEN = NANO // 1_000_000
 """Nano-dollars a token, where a million of them cost a dollar."""
 
 MOST_KNOWN = 1_000
-"""Models whose prices are looked up in half an hour, and kept at hand: clients may send any name,
-as many as they like, and a look-up is dear."""
+"""Names whose prices are kept at hand, and as many of names without one; others are looked up
+again. Clients may send any name: how many they send changes no price."""
 
 LONGEST = 256
-"""Characters of a name beyond which it is none."""
+"""Characters of a name beyond which no model is listed."""
 
 FRESH = 1800
 """Seconds, from one half hour to the next: listed prices change with the date and time of day."""
 
 NOISE = 1e-3
 """What floating point may add to a sum that is whole."""
+
+
+Name = tuple[str, str]
+"""A model and its provider."""
+
+Entry = TypeVar("Entry")
 
 
 class Rates(NamedTuple):
@@ -131,26 +137,24 @@ class Prices:
         self._wild = [(_wild(name), price) for name, price in made.items() if {*"*?"} & {*name}]
         self._listed = Listed()
         self._fallback = Price.from_settings(fallback) if fallback is not None else None
-        self._known: dict[tuple[str, str], tuple[int, Price | None]] = {}
+        self._known: dict[Name, tuple[int, Price]] = {}
+        self._unknown: dict[Name, tuple[int, Price | None]] = {}
 
     def of(self, model: str, provider: str, now: float) -> Price | None:
         """Return the price of a model at a provider, "" where that is not known; None: unpriced."""
-        time = int(now // FRESH)
-        known = self._known.get((model, provider))
+        time, name = int(now // FRESH), (model, provider)
+        known = self._known.get(name) or self._unknown.get(name)
         if known is not None and known[0] == time:
             return known[1]
         if len(model) > LONGEST:
-            return self._fallback
-        price = self._set(model, provider)
-        self._known.pop((model, provider), None)
-        if len(self._known) >= MOST_KNOWN:
-            oldest = next(iter(self._known))
-            if self._known[oldest][0] == time:
-                return price or self._fallback  # nobody honest has so many: no more look-ups
-            del self._known[oldest]
-        price = price or self._listed.price(model, provider, now) or self._fallback
-        self._known[model, provider] = time, price
-        return price
+            return self._set(model[:LONGEST], provider) or self._fallback
+        price = self._set(model, provider) or self._listed.price(model, provider, now)
+        # What is made up has a table of its own: it crowds out nothing that has a price.
+        if price is not None:
+            _remember(self._known, name, (time, price))
+            return price
+        _remember(self._unknown, name, (time, self._fallback))
+        return self._fallback
 
     def close_to(self, model: str, now: float) -> Sequence[str]:
         """Return names like that one which have a price; the closest first, three at the most."""
@@ -170,6 +174,13 @@ class Prices:
             if any(pattern.match(name) for name in names):
                 return price
         return None
+
+
+def _remember(table: dict[Name, Entry], name: Name, entry: Entry) -> None:
+    """Keep an entry at hand; a full table is begun anew, which several threads may do at once."""
+    if len(table) >= MOST_KNOWN:
+        table.clear()
+    table[name] = entry
 
 
 def _wild(name: str) -> re.Pattern[str]:
