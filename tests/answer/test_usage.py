@@ -389,6 +389,28 @@ def test_reads_what_providers_write(dialect, stream, answer, expected):
     assert usage_of(dialect, answer, stream=stream) == expected
 
 
+def counting(dialect, number):
+    """Return an answer that says it used as many tokens as that."""
+    match dialect:
+        case "openai_chat":
+            return b'{"usage":{"prompt_tokens":7,"completion_tokens":%b}}' % number
+        case "openai_responses" | "anthropic":
+            return b'{"usage":{"input_tokens":7,"output_tokens":%b}}' % number
+        case _:
+            return b'{"usageMetadata":{"promptTokenCount":%b}}' % number
+
+
+ABSURD = [
+    pytest.param(dialect, stream, b"data: %b\n\n" % answer if stream else answer, id=name)
+    for dialect in ("openai_chat", "openai_responses", "anthropic", "gemini")
+    for stream in (False, True)
+    for number in (b"1" + b"0" * 400, b"1" * 4_301, b"1e308", b"1000000000001")
+    for answer in [counting(dialect, number)]
+    for name in [f"{dialect}, {len(number)} characters, {'streamed' if stream else 'whole'}"]
+]
+"""Numbers that no call can have used."""
+
+
 @pytest.mark.parametrize(
     ("dialect", "stream", "answer"),
     [
@@ -435,6 +457,7 @@ def test_reads_what_providers_write(dialect, stream, answer, expected):
         pytest.param("anthropic", False, b"[" * 100_000, id="nested without end"),
         pytest.param("anthropic", False, b'{"usage":' * 900, id="usage in usage in usage"),
         pytest.param("http", False, b'{"usage":{"prompt_tokens":7}}', id="no dialect"),
+        *ABSURD,
         pytest.param("mcp", True, events({"usage": {"prompt_tokens": 7}}), id="no model"),
     ],
 )

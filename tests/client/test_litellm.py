@@ -244,6 +244,14 @@ def test_without_a_price_of_the_proxy_ours_counts(tmp_path):
     assert not passes(keeper, "two")
 
 
+@pytest.mark.parametrize("told", [float("inf"), float("nan"), 10**400, -1, "much"], ids=str)
+def test_a_price_of_the_proxy_that_is_none_is_not_believed(tmp_path, told):
+    keeper = budgeted(tmp_path)
+    assert passes(keeper, "one")
+    keeper.used("one", {"response_cost": told, "prompt_tokens": 1000, "completion_tokens": 3000})
+    assert not passes(keeper, "two")
+
+
 def test_a_call_that_failed_costs_nothing(tmp_path):
     keeper = budgeted(tmp_path)
     for number in range(400):  # what is reserved for them would be more than the budget

@@ -98,6 +98,27 @@ async def test_a_refusal_costs_nothing_and_says_so(serve):
     assert (answer.status, answer.headers[b"x-looptrap-cost-usd"]) == (429, b"0")
 
 
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_a_usage_beyond_all_numbers_neither_hangs_the_client_nor_counts(serve, stream):
+    unsaid = b'{"choices":[],"usage":{"prompt_tokens":1%b,"completion_tokens":1}}' % (b"0" * 400)
+    reply = Reply.sse(unsaid) if stream else Reply.status(200, unsaid)
+    one = await serve(DOLLAR, script=[reply, SMALL])
+    answer = await one.ask(headers=in_session(), body=asked("How much?", stream=stream))
+    assert answer.status == 200
+    assert 0 < await account_of(one) < 50
+
+
+@pytest.mark.parametrize(
+    "most",
+    [b"1" + b"0" * 400, b"1" * 4_301, b"1e308", b"-1", b'"many"'],
+    ids=["401 digits", "4,301 digits", "a float", "negative", "a word"],
+)
+async def test_a_limit_that_none_can_mean_reserves_what_a_call_without_one_does(serve, most):
+    one = await serve(DOLLAR.replace("limit_usd = 1\n", "limit_usd = 9\n"), script=[SMALL])
+    body = asked("How much?", 7_777).replace(b"7777", most)
+    assert (await one.ask(headers=in_session(), body=body)).status == 200
+
+
 async def test_calls_are_refused_with_402_when_the_budget_is_used_up(serve):
     one = await serve(DOLLAR, script=[Reply.text("Yes.", tokens=Tokens(400, 90))] * 2)
     for turn in range(2):

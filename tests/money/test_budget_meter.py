@@ -1,10 +1,13 @@
 """Budgets: what is done at which stage, whose they are, and who may lower them."""
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.money.calling import CENT, T, budgeted, call, spend
 
+from looptrap.call.model import Request
+from looptrap.call.read import read
 from looptrap.call.usage import Usage
 from looptrap.money.dollar import nano
 from looptrap.policy.action import Action, Ladder
@@ -84,6 +87,40 @@ def test_what_was_used_takes_the_place_of_what_was_reserved():
     assert action(guard) is Action.BLOCK
     guard.used(ticket, Usage(0, CENT), T)
     assert action(guard) is Action.ALLOW
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({"n": 128}, id="128 choices without a limit"),
+        pytest.param({"max_completion_tokens": 1, "max_tokens": 512_000 * 3}, id="two limits"),
+        pytest.param({"max_tokens": 10_000, "best_of": 101}, id="the best of 101"),
+        pytest.param({"n": 10**400}, id="choices without end"),
+    ],
+)
+def test_what_may_cost_more_than_the_budget_is_refused_before_it_is_sent(fields):
+    guard = budgeted(Budget(name="b", limit_usd=0.5))
+    body = msgspec.json.encode({"model": "m", "messages": [], **fields})
+    one = read(Request(path="/v1/chat/completions", body=body, caller="c"))
+    assert action(guard, one) is Action.BLOCK
+
+
+def test_what_was_used_beyond_the_reservation_counts_in_full():
+    guard = budgeted(DOLLAR)
+    ticket = guard.admit(call(), T)
+    guard.used(ticket, Usage(0, 300 * CENT), T)
+    refused = guard.admit(call(), T)
+    assert refused.verdict.action is Action.BLOCK
+    assert refused.standings[0].used == nano(3)
+
+
+@pytest.mark.parametrize("unit", ["limit_usd", "limit_tokens"])
+@pytest.mark.parametrize("used", [Usage(10**400, 10**400), Usage(0, -5)], ids=["+", "-"])
+def test_a_usage_beyond_all_numbers_breaks_no_account(unit, used):
+    guard = budgeted(Budget(name="b", **{unit: 1_000_000}))
+    guard.used(guard.admit(call(), T), used, T)
+    expected = Action.BLOCK if used.output_tokens > 0 else Action.ALLOW
+    assert action(guard) is expected
 
 
 def test_a_refused_call_leaves_room_for_a_smaller_one():

@@ -15,6 +15,7 @@ from looptrap.call.usage import NO_USAGE, Usage
 from looptrap.money.listed import FREE, Listed, price_of
 from looptrap.money.price import FRESH, LONGEST, MOST_KNOWN, NANO, Price, Prices
 from looptrap.money.setting import PriceSettings
+from looptrap.store.model import UNLIMITED
 
 NOW = datetime(2026, 10, 14, 12, tzinfo=UTC).timestamp()
 MILLION = 1_000_000
@@ -67,6 +68,15 @@ FULL = PriceSettings(
 )
 def test_a_usage_costs_what_its_tokens_cost(settings, usage, nano):
     assert Price.from_settings(settings).cost(usage) == nano
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [Usage(10**400), Usage(0, 10**400, reasoning_tokens=7), Usage(10**18, 10**18)],
+    ids=["input", "output", "more than can be counted"],
+)
+def test_no_usage_costs_more_than_the_largest_limit(usage):
+    assert Price.from_settings(DEAR).cost(usage) == UNLIMITED
 
 
 # As providers list it: the same as the data's own reckoning, which is much slower

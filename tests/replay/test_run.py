@@ -118,6 +118,7 @@ def test_odd_messages_are_kept_in_their_place():
         pytest.param([10, None, None, None, 30, None], [10, 11, 30], id="some"),
         pytest.param([10, 11, 5, 6, 12, 13], [10, 10, 12], id="never backwards"),
         pytest.param([1.5, None, "soon", True, 9, None], [1.5, 2.5, 9], id="not a number"),
+        pytest.param([1, None, 10**400, None, 9, None], [1, 2, 9], id="beyond all numbers"),
     ],
 )
 def test_requests_are_as_old_as_recorded(stamps, times):

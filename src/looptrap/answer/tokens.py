@@ -9,9 +9,10 @@ import msgspec
 
 from looptrap.call.content import UNREADABLE
 from looptrap.call.model import Dialect
-from looptrap.call.usage import Usage
+from looptrap.call.usage import MOST_TOKENS, Usage
 
-Count = Annotated[int, msgspec.Meta(ge=0)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=MOST_TOKENS)]
+"""What is negative, or more than any call has, was not reported."""
 
 
 class _Details(msgspec.Struct, gc=False):

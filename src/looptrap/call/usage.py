@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
+MOST_TOKENS = 1_000_000_000_000
+"""More tokens than any call has. A limit that is higher is none, and a count that is higher was not
+reported: so every sum and product stays a number that is quick to reckon with."""
+
 
 class Usage(msgspec.Struct, frozen=True, gc=False):
     """Tokens used, counted alike for all dialects."""

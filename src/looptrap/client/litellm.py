@@ -22,12 +22,14 @@ from looptrap.call.usage import NO_USAGE
 from looptrap.client.journal import Journal
 from looptrap.client.keeper import Field, Keeper
 from looptrap.client.passage import Passage
+from looptrap.money.dollar import nano
 
 PROVIDER = "litellm"
 MOST_OPEN = 10_000
 """Calls that may be under way at once; of more, the oldest are settled by the clock alone."""
 
-NANO = 1_000_000_000
+MOST_DOLLARS = 1_000_000
+"""What the proxy may say that one call cost; more is not believed."""
 
 Data = Mapping[str, Any]
 
@@ -104,8 +106,9 @@ class ProxyKeeper:
         usage = counted(counts, Chat) or counted(dict(payload), Chat)
         cost: int | None = None
         # The proxy knows which model an alias stood for; where it has no price, ours may be known.
-        if dollars := payload.get("response_cost"):
-            cost = round(dollars * NANO)
+        dollars = payload.get("response_cost")
+        if isinstance(dollars, int | float) and 0 < dollars <= MOST_DOLLARS:
+            cost = nano(dollars)
         elif usage is not None:
             cost = keeper.cost(passage, usage)
         keeper.settle(passage, Outcome(200, usage or NO_USAGE, cost=cost))

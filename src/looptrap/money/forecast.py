@@ -17,7 +17,7 @@ rather than too little."""
 class Forecast:
     """What one call will use at most; each part is worked out when it is first asked for."""
 
-    __slots__ = ("_call", "_input", "_most_output", "_now", "_price", "_prices")
+    __slots__ = ("_call", "_input", "_now", "_price", "_prices", "_said_at_most")
 
     def __init__(self, call: Call, prices: Prices, now: float) -> None:
         self._call = call
@@ -25,7 +25,7 @@ class Forecast:
         self._now = now
         self._input = -1
         self._price: Price | None = None
-        self._most_output: int | None = -1
+        self._said_at_most: dict[int, int] = {}  # by what is assumed without a limit
 
     def tokens(self, output_tokens: int) -> int:
         """Return all tokens; `output_tokens` are those of an answer without a limit of its own."""
@@ -48,11 +48,11 @@ class Forecast:
         return self._input
 
     def _said(self, assumed: int) -> int:
-        if not self._call.generates:
-            return 0
-        if self._most_output == -1:
-            self._most_output = most_output(self._call)
-        return assumed if self._most_output is None else self._most_output
+        said = self._said_at_most.get(assumed)
+        if said is None:
+            window = self._price.context_window if self._price is not None else None
+            said = self._said_at_most[assumed] = most_output(self._call, assumed, window)
+        return said
 
 
 def is_charged(call: Call) -> bool:

@@ -37,7 +37,7 @@ class Hold(NamedTuple):
 
     def settled(self, actual: int) -> Settlement:
         """Return what puts the amount that was used in place of the one that was reserved."""
-        return Settlement(self.charge, self.place, actual, self.is_local)
+        return Settlement(self.charge, self.place, max(0, min(actual, UNLIMITED)), self.is_local)
 
 
 class Meters:

@@ -12,6 +12,7 @@ import msgspec
 
 from looptrap.call.usage import Usage
 from looptrap.money.setting import PriceSettings
+from looptrap.store.model import UNLIMITED
 
 NANO = 1_000_000_000
 """Nano-dollars a dollar."""
@@ -82,7 +83,7 @@ class Price(msgspec.Struct, frozen=True):
         return cls(settings.context_window, rates)
 
     def cost(self, usage: Usage) -> int:
-        """Return what that costs in nano-dollars, rounded up."""
+        """Return what that costs in nano-dollars, rounded up; no more than the largest limit."""
         asked, said = usage.input_tokens, usage.output_tokens
         rates = self.rates_for(asked) if self.tiers else self.rates
         text, cached, written, heard, output, spoken, thought = rates
@@ -108,7 +109,10 @@ class Price(msgspec.Struct, frozen=True):
             tokens = min(tokens, said)
             said -= tokens
             total += tokens * spoken
-        return ceil(total + asked * text + said * output - NOISE)
+        try:
+            return min(ceil(total + asked * text + said * output - NOISE), UNLIMITED)
+        except OverflowError:  # counts that an application says, and no provider can have billed
+            return UNLIMITED
 
     def rates_for(self, asked: int) -> Rates:
         """Return the rates of a call with so many tokens of input."""

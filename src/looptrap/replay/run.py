@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import cached_property
 from itertools import accumulate
 from typing import Any
@@ -13,6 +12,9 @@ from looptrap.call.body import read_body
 from looptrap.call.content import UNREADABLE, identity, mend
 from looptrap.call.model import Call, Message
 from looptrap.errors import CallError
+
+LATEST = 1e12
+"""Seconds since 1970 after which no message was sent."""
 
 UNKNOWN_MODEL = "unknown"
 """What the requests of a run name as their model when the run names none."""
@@ -167,7 +169,7 @@ def _is_openai(raw: msgspec.Raw) -> bool:
 def _time(raw: msgspec.Raw) -> float | None:
     stamp = _margin(raw).t
     is_time = isinstance(stamp, int | float) and not isinstance(stamp, bool)
-    return float(stamp) if is_time and math.isfinite(stamp) else None
+    return float(stamp) if is_time and abs(stamp) <= LATEST else None
 
 
 def _margin(raw: msgspec.Raw) -> _Margin:

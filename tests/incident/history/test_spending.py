@@ -321,3 +321,14 @@ def test_what_cannot_be_written_in_the_end_is_counted(keep, caplog):
     running.stop()
     assert running.lost == 3
     assert "ends without 3 incidents, events and sums" in caplog.text
+
+
+def test_what_providers_make_up_can_be_written_and_added_up(history):
+    """Each call costs as much as one can; the sum of the rows would not fit into one."""
+    for number in range(1_100):
+        history.put(spending=spent((60 * number, "ann", "", "gpt", 1 << 53, "run")))
+    history.put(spending=spent(*[(0, "ann", "", "gpt", 1 << 53, "run")] * 1_100))
+    total = history.books.totals(FIRST, FIRST + 2 * DAY)
+    assert total.cost > 1 << 62
+    assert history.books.top("caller", FIRST, FIRST + 2 * DAY)[0].name == "ann"
+    assert history.books.sessions(FIRST)[0].run.cost == booking.MOST

@@ -17,6 +17,9 @@ PATIENCE = 2.0
 
 A_MOMENT = 0.02
 
+LONGEST_LENGTH = 18
+"""Digits of a Content-Length that is believed."""
+
 
 class Guarded:
     """What both kinds of guarded HTTP clients have in common."""
@@ -80,7 +83,7 @@ class Guarded:
         length = headers.get("content-length", "")
         told = passage.begin(
             response.status_code,
-            int(length) if length.isdecimal() else None,
+            int(length) if length.isdecimal() and len(length) <= LONGEST_LENGTH else None,
             "content-encoding" in headers,
         )
         for name, value in told:

@@ -22,13 +22,23 @@ SESSIONS_KEPT = 7 * DAY
 
 MOST_SESSIONS = 100_000
 
+MOST = 1 << 53
+"""To which a figure of a row grows, whatever providers report: it fits where numbers are kept."""
+
 SLICE = 5_000
 """So many sessions go at once."""
 
 FIGURES = Spent.__struct_fields__
+
+
+def total(figure: str) -> str:
+    """Return the SQL for the sum of a figure; `sum` would fail on one that is too large."""
+    return f"CAST(min(total({figure}), 9e18) AS INTEGER)"
+
+
 _NAMES = ("instance", *Spender._fields)
 _KEY = ("start", *_NAMES)
-_ADDED = ", ".join(f"{name} = {name} + excluded.{name}" for name in FIGURES)
+_ADDED = ", ".join(f"{name} = min({name} + excluded.{name}, {MOST})" for name in FIGURES)
 _ADD = f" ON CONFLICT ({', '.join(_KEY)}) DO UPDATE SET {_ADDED}"
 
 _PUT = f"INSERT INTO spending ({', '.join((*_KEY, *FIGURES))}) VALUES "
@@ -37,26 +47,26 @@ _PUT = f"INSERT INTO spending ({', '.join((*_KEY, *FIGURES))}) VALUES "
 _PUT_SESSION = (
     f"INSERT INTO session ({', '.join((*Session._fields, *Run.__struct_fields__))}) VALUES "
 )
-_ADD_SESSION = """
+_ADD_SESSION = f"""
     ON CONFLICT (caller, project, session) DO UPDATE SET
         first = min(first, excluded.first),
         last = max(last, excluded.last),
         model = CASE WHEN excluded.last >= last THEN excluded.model ELSE model END,
         calls = calls + excluded.calls,
         refused = refused + excluded.refused,
-        tokens = tokens + excluded.tokens,
-        cost = cost + excluded.cost,
+        tokens = min(tokens + excluded.tokens, {MOST}),
+        cost = min(cost + excluded.cost, {MOST}),
         unpriced = unpriced + excluded.unpriced,
         used = CASE
             WHEN excluded.minute > minute THEN excluded.used
-            WHEN excluded.minute = minute THEN used + excluded.used
+            WHEN excluded.minute = minute THEN min(used + excluded.used, {MOST})
             ELSE used
         END,
         minute = max(minute, excluded.minute)"""
 
 _ROLL_UP = (
     f"INSERT INTO spending SELECT :hour, {', '.join(_NAMES)},"
-    f" {', '.join(f'sum({name})' for name in FIGURES)} FROM spending"
+    f" {', '.join(map(total, FIGURES))} FROM spending"
     f" WHERE start > :hour AND start < :next GROUP BY {', '.join(_NAMES)}"
 )
 
@@ -64,11 +74,12 @@ _ROLL_UP = (
 def put(connection: Connection, instance: str, batch: Batch) -> None:
     """Add what was spent to what is there."""
     spending = [
-        (minute, instance, *_whole(spender), *msgspec.structs.astuple(spent))
+        (minute, instance, *_whole(spender), *_bounded(msgspec.structs.astuple(spent)))
         for (minute, spender), spent in batch.spending.items()
     ]
     sessions = [
-        _whole((*session, *msgspec.structs.astuple(run))) for session, run in batch.sessions.items()
+        _whole((*session, *_bounded(msgspec.structs.astuple(run))))
+        for session, run in batch.sessions.items()
     ]
     insert(connection, _PUT, spending, _ADD)
     insert(connection, _PUT_SESSION, sessions, _ADD_SESSION)
@@ -118,7 +129,12 @@ def _drop_sessions(connection: Connection, before: float, most: int) -> int:
 
 
 def _whole(row: Row) -> Row:
-    """Return a row with a question mark for every half of a character."""
+    """Return a row that can be written: a question mark for every half of a character."""
     return tuple(
         writable(one) if isinstance(one, str) and not one.isascii() else one for one in row
     )
+
+
+def _bounded(figures: Row) -> Row:
+    """Return figures that can be written, whatever providers have said."""
+    return tuple(min(one, MOST) if isinstance(one, int) else one for one in figures)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from sqlite3 import Connection
 from typing import Any, Literal, NamedTuple
 
-from looptrap.incident.history.booking import FIGURES
+from looptrap.incident.history.booking import FIGURES, total
 from looptrap.incident.history.database import Database
 from looptrap.incident.spent import MINUTE, OTHER, Run, Session, Spent
 
@@ -19,17 +19,17 @@ Order = Literal["cost", "refused", "calls", "tokens", "burn"]
 MOST_LINES = 10
 """Names that a series tells apart; the rest of them is one."""
 
-_SUMS = ", ".join(f"coalesce(sum({name}), 0) AS {name}" for name in FIGURES)
+_SUMS = ", ".join(f"{total(name)} AS {name}" for name in FIGURES)
 _WITHIN = "start >= :since AND start < :until"
 _TOKENS = "input_tokens + output_tokens"
 # The minute that is open is not over, and the one before may have been quieter.
 _BURN = (
-    f"max(sum(CASE WHEN start = :minute THEN {_TOKENS} ELSE 0 END),"
-    f" sum(CASE WHEN start = :minute - {MINUTE} THEN {_TOKENS} ELSE 0 END))"
+    f"max({total(f'CASE WHEN start = :minute THEN {_TOKENS} ELSE 0 END')},"
+    f" {total(f'CASE WHEN start = :minute - {MINUTE} THEN {_TOKENS} ELSE 0 END')})"
 )
 _ORDERS: dict[Order, str] = {
-    "cost": "sum(cost)", "refused": "sum(refused)", "calls": "sum(calls)",
-    "tokens": f"sum({_TOKENS})", "burn": _BURN,
+    "cost": total("cost"), "refused": total("refused"), "calls": total("calls"),
+    "tokens": total(_TOKENS), "burn": _BURN,
 }  # fmt: skip
 _SESSION_ORDERS: dict[Order, str] = {
     "cost": "cost", "refused": "refused", "calls": "calls", "tokens": "tokens",
