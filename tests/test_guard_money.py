@@ -3,6 +3,8 @@
 import pytest
 
 from looptrap import BudgetExceededError, Guard, RateLimitedError
+from looptrap.call.body import read_body
+from looptrap.call.model import Outcome
 from looptrap.call.usage import Usage
 from looptrap.money.price import Prices
 from looptrap.money.setting import PriceSettings
@@ -79,3 +81,13 @@ def test_a_thousand_made_up_models_switch_no_budget_off():
         guard.check({**asked(), "model": f"made-up-{number}"}, caller="other", now=0.0)
     with pytest.raises(BudgetExceededError):
         guard.check({**asked(most=1_000_000), "model": "gpt-4o"}, now=1.0)
+
+
+@pytest.mark.parametrize("unit", ["limit_usd", "limit_tokens"])
+def test_an_outcome_that_says_nothing_leaves_what_was_reserved(unit):
+    guard = Guard([], budgets=[Budget(name="b", **{unit: 1_000})], prices=DOLLAR, secret=b"s")
+    most = 900 if unit == "limit_tokens" else 900_000
+    ticket = guard.admit(read_body(asked(most=most)), 0.0)
+    guard.conclude(ticket, Outcome(200), 1.0)
+    with pytest.raises(BudgetExceededError):
+        guard.check(asked(most=most), now=2.0)

@@ -1,5 +1,6 @@
 """`looptrap.guard` with the real SDKs: the gateway's judgement, in the client's own process."""
 
+import asyncio
 import pickle
 
 import openai
@@ -15,7 +16,7 @@ from tests.client.vendors import (
 )
 
 import looptrap
-from looptrap.testing import Reply, Tokens
+from looptrap.testing import Gate, Reply, Tokens
 
 
 @EVERY_WAY
@@ -193,6 +194,42 @@ async def test_a_budget_counts_what_answers_used(way, provider, guarded, config)
     assert provider.calls == 1
     with looptrap.session("run-2"):
         await way.ask(client, "Two.", **model, **more)
+
+
+WHOLE_CHATS = pytest.mark.parametrize(
+    "way", [WAY["chat"], WAY["chat, async"]], ids=lambda w: w.name
+)
+
+
+@WHOLE_CHATS
+async def test_a_loop_of_time_outs_uses_its_budget_up(way, provider, guarded, config):
+    provider._script = lambda _: Reply.hang()
+    client = guarded(way, config=config(BUDGET), session="run-1").with_options(timeout=0.05)
+    asked = {"extra_body": {"model": "gpt-4o"}, "max_completion_tokens": 100}
+    errors = []
+    for number in range(50):
+        try:
+            await way.ask(client, f"Question {number}.", **asked)
+        except openai.OpenAIError as error:
+            errors.append(type(error))
+            if isinstance(error, looptrap.BudgetExceededError):
+                break
+    assert 5 < provider.calls < 12
+    assert errors[:-1] == [openai.APITimeoutError] * provider.calls
+    assert issubclass(errors[-1], looptrap.BudgetExceededError)
+
+
+async def test_a_cancelled_task_is_paid_for(provider, guarded, config):
+    way, gate = WAY["chat, async"], Gate()
+    provider._script = [Reply.pause(gate), Reply.text("Done.")]
+    client = guarded(way, config=config(BUDGET), session="run-1")
+    asked = {"extra_body": {"model": "gpt-4o"}, "max_completion_tokens": 600}
+    task = asyncio.ensure_future(way.ask(client, "One.", **asked))
+    await gate.reached.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert isinstance(await refusal(way, client, "Two.", **asked), looptrap.BudgetExceededError)
 
 
 async def test_what_failed_is_given_back(provider, guarded, config):

@@ -252,6 +252,15 @@ def test_a_price_of_the_proxy_that_is_none_is_not_believed(tmp_path, told):
     assert not passes(keeper, "two")
 
 
+def test_a_loop_of_time_outs_uses_its_budget_up(tmp_path):
+    keeper = budgeted(tmp_path)
+    passed = 0
+    while passes(keeper, f"call {passed}"):
+        keeper.failed(f"call {passed}", 408)
+        passed += 1
+        assert passed < 400
+
+
 def test_a_call_that_failed_costs_nothing(tmp_path):
     keeper = budgeted(tmp_path)
     for number in range(400):  # what is reserved for them would be more than the budget

@@ -5,6 +5,7 @@ import asyncio
 import msgspec
 import pytest
 from tests.gateway.serving import JSON, chat, request
+from tests.store.serving import free_port
 
 from looptrap.testing import Gate, Reply
 from looptrap.testing.said import Tokens
@@ -206,15 +207,102 @@ async def test_what_a_call_did_not_use_is_given_back(serve, reply, cents):
     assert await account_of(one) == cents
 
 
-async def test_what_a_client_did_not_wait_for_is_settled_with_what_was_sent(serve):
-    gate = Gate()
-    one = await serve(DOLLAR, script=[Reply.pause(gate, SMALL)])
+async def leave(one, gate, body):
+    """Ask, and leave before the answer; return the status of what is answered at once."""
     client = await one.connect()
-    await client.send(request(headers=in_session(), body=asked("A question", 500)))
-    await gate.reached.wait()
+    await client.send(request(headers=in_session(), body=body))
+    answer = asyncio.ensure_future(client.answer(b"POST"))
+    reached = asyncio.ensure_future(gate.reached.wait())
+    await asyncio.wait((answer, reached), return_when=asyncio.FIRST_COMPLETED)
+    if answer.done():
+        reached.cancel()
+        return answer.result().status
+    answer.cancel()
     client.writer.close()
     await gate.abandoned.wait()
+    return 0
+
+
+@pytest.mark.parametrize(
+    ("body", "cents"),
+    [
+        pytest.param(asked("A question", 500), 52, id="a whole answer is written to its end"),
+        pytest.param(asked("A question", 100, n=3), 32, id="every choice of it"),
+        pytest.param(asked("A question", 500, stream=True), 3, id="a stream has read its input"),
+    ],
+)
+async def test_what_a_client_did_not_wait_for_is_paid_for(serve, body, cents):
+    gate = Gate()
+    one = await serve(DOLLAR, script=[Reply.pause(gate, SMALL)])
+    await leave(one, gate, body)
+    assert await account_of(one) == cents
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_a_loop_of_time_outs_uses_its_budget_up(serve, stream):
+    gates = [Gate() for _ in range(50)]
+    one = await serve(DOLLAR, script=[Reply.pause(gate, SMALL) for gate in gates])
+    text = "Read all of this again, please. " * 8
+    statuses = [
+        await leave(one, gate, asked(f"{number} {text}", 20, stream=stream))
+        for number, gate in enumerate(gates)
+    ]
+    passed = len(one.provider.requests)
+    assert 5 < passed < 15
+    assert statuses == [0] * passed + [402] * (50 - passed)
+
+
+async def test_what_never_came_to_its_provider_costs_nothing(serve):
+    one = await serve(DOLLAR, upstream=f"http://127.0.0.1:{free_port()}")
+    answer = await one.ask(headers=in_session(), body=asked("A question", 500))
+    assert answer.status == 502
     assert await account_of(one) == 0
+
+
+ATTEMPTS = """
+[[providers]]
+name = "one"
+base_url = "{url}"
+[[routes]]
+select = { path_prefix = "/v1/" }
+provider = "one"
+attempts = 2
+attempt_timeout = 0.05
+"""
+
+
+@pytest.mark.parametrize(
+    ("second", "status", "cents"),
+    [(SMALL, 200, 34), (Reply.hang(), 504, 64), (Reply.status(500), 500, 32)],
+    ids=["answered", "timed out again", "failed"],
+)
+async def test_every_attempt_that_timed_out_is_paid_for(serve, second, status, cents):
+    one = await serve(DOLLAR + ATTEMPTS, script=[Reply.hang(), second], upstream=None)
+    answer = await one.ask(headers=in_session(), body=asked("A question", 300))
+    assert answer.status == status
+    assert await account_of(one) == cents
+
+
+async def test_an_attempt_that_a_client_did_not_wait_for_is_paid_for_once(serve):
+    gate, toml = Gate(), ATTEMPTS.replace("0.05", "30")
+    one = await serve(DOLLAR + toml, script=[Reply.pause(gate, SMALL)], upstream=None)
+    await leave(one, gate, asked("A question", 300))
+    assert await account_of(one) == 32
+
+
+async def test_what_works_in_the_background_is_charged_what_it_may_use(serve):
+    queued = {"id": "resp_1", "object": "response", "status": "queued", "usage": None}
+    one = await serve(DOLLAR, script=[Reply.status(200, queued)])
+    sent = {"model": "gpt-5.3", "input": "Think.", "background": True, "max_output_tokens": 500}
+    await one.ask(headers=in_session(), target="/v1/responses", body=msgspec.json.encode(sent))
+    assert await account_of(one) >= 50
+
+
+async def test_a_provider_that_took_too_long_is_paid_for(serve):
+    one = await serve(DOLLAR + "[gateway]\nfirst_byte_timeout = 0.05\n", script=[Reply.hang()])
+    answer = await one.ask(headers=in_session(), body=asked("A question", 500))
+    assert answer.status == 504
+    assert await account_of(one) == 52
 
 
 async def test_calls_at_the_same_moment_do_not_slip_past_the_limit(serve):

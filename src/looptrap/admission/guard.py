@@ -266,8 +266,10 @@ class Guard:
         """
         now = time.time() if now is None else now
         cost = self.cost(ticket.call.model, usage, now)
+        # Somebody who says that nothing was used says so of tokens that have no price, too.
+        outcome = Outcome(200, usage, cost=0 if cost is None and usage is NO_USAGE else cost)
         with self._lock:
-            self.store.settle(settled(ticket.holds, Outcome(200, usage, cost=cost)), now)
+            self.store.settle(settled(ticket.holds, outcome), now)
             ticket.holds = ()
         return cost
 

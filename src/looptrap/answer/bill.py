@@ -7,6 +7,7 @@ from math import ceil
 from looptrap.answer.tokens import usage_of
 from looptrap.answer.usage import UsageReader
 from looptrap.call.model import Call
+from looptrap.call.most_output import is_in_background, most_output, runs_on
 from looptrap.call.usage import Usage
 
 BYTES_A_TOKEN = 4
@@ -14,6 +15,19 @@ BYTES_A_TOKEN = 4
 
 STREAMED_BYTES_A_TOKEN = 100
 """About, of answers in events: most events carry one token and a good deal of JSON."""
+
+
+ASSUMED_OUTPUT = 4_096
+"""Tokens of an answer that nobody waited for, where the call sets no limit."""
+
+
+def unanswered(call: Call, window: int | None = None) -> Usage:
+    """Return what a call is taken to have used that was sent, and of which no answer was seen.
+
+    The provider has read it. What it goes on to write is not known: as much as the call allows.
+    """
+    written = most_output(call, ASSUMED_OUTPUT, window) if runs_on(call) else 0
+    return Usage(ceil(len(call.request.body) / BYTES_A_TOKEN), written, is_estimated=True)
 
 
 class Bill:
@@ -39,11 +53,11 @@ class Bill:
             self._reader = UsageReader(self._call.dialect, self._call.stream)
             self._reader.feed(chunk)
 
-    def usage(self, heard: int) -> Usage:
+    def usage(self, heard: int, *, is_cut: bool = False) -> Usage:
         """Return what the answer used; `heard` are the tokens that were counted as they passed."""
         found = self._reported()
         if found is None:
-            return self._estimated(heard)
+            return self._estimated(heard, is_cut)
         if heard > found.output_tokens:  # an answer that was cut says less than it used
             return Usage(found.input_tokens, heard, found.cached_tokens, is_estimated=True)
         return found
@@ -57,8 +71,10 @@ class Bill:
             self._reader.feed(self._whole)
         return self._reader.finish() if self._reader is not None else None
 
-    def _estimated(self, heard: int) -> Usage:
+    def _estimated(self, heard: int, is_cut: bool) -> Usage:
         call = self._call
+        if (is_cut and runs_on(call)) or is_in_background(call):
+            return unanswered(call)
         a_token = STREAMED_BYTES_A_TOKEN if call.stream else BYTES_A_TOKEN
         written = heard or ceil(self._size / a_token) if call.generates else 0
         asked = ceil(len(call.request.body) / BYTES_A_TOKEN)

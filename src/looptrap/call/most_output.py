@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil, isfinite
+from typing import Any
 
 import msgspec
 
@@ -29,7 +30,12 @@ class _Limits(msgspec.Struct, gc=False):
     generation_config: msgspec.Raw = ABSENT
 
 
+class _Background(msgspec.Struct, gc=False):
+    background: Any = None
+
+
 _decode = msgspec.json.Decoder(_Limits).decode
+_decode_background = msgspec.json.Decoder(_Background).decode
 _decode_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
@@ -61,6 +67,24 @@ def most_output(call: Call, assumed: int, window: int | None = None) -> int:
     if window is not None and window < most:
         most = window
     return min(most * (choices or 1) * prompts, MOST_TOKENS)
+
+
+def runs_on(call: Call) -> bool:
+    """Say whether a provider goes on writing when nobody waits for the answer any more.
+
+    A stream ends with its connection, unless it was told to work in the background.
+    """
+    return call.generates and (not call.stream or is_in_background(call))
+
+
+def is_in_background(call: Call) -> bool:
+    """Say whether the Responses API was told to answer at once, and to work on."""
+    if call.dialect != "openai_responses" or b'"background"' not in call.request.body:
+        return False
+    try:
+        return _decode_background(call.request.body).background is True
+    except UNREADABLE:
+        return False
 
 
 def _tables(body: bytes) -> Sequence[_Limits]:

@@ -29,6 +29,19 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
     is_estimated: bool = False
     """Whether all this was told from sizes, the provider having said nothing."""
 
+    def plus(self, other: Usage) -> Usage:
+        """Return both together; what is estimated in part is estimated."""
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
+            self.audio_input_tokens + other.audio_input_tokens,
+            self.audio_output_tokens + other.audio_output_tokens,
+            self.is_estimated or other.is_estimated,
+        )
+
     @property
     def tokens(self) -> int:
         """All tokens together."""

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from looptrap.admission import Guard
+from looptrap.answer.bill import unanswered
 from looptrap.answer.refuse import refusal
 from looptrap.answer.tokens import Chat, counted
 from looptrap.call.model import Outcome
@@ -25,6 +26,10 @@ from looptrap.client.passage import Passage
 from looptrap.money.dollar import nano
 
 PROVIDER = "litellm"
+
+TIMED_OUT = (408, 504)
+"""The status of what LiteLLM no longer waited for."""
+
 MOST_OPEN = 10_000
 """Calls that may be under way at once; of more, the oldest are settled by the clock alone."""
 
@@ -114,10 +119,15 @@ class ProxyKeeper:
         keeper.settle(passage, Outcome(200, usage or NO_USAGE, cost=cost))
 
     def failed(self, call_id: str, status: int) -> None:
-        """Settle a call that brought no answer."""
-        if (found := self._open.pop(call_id, None)) is not None:
-            keeper, passage = found
-            keeper.settle(passage, Outcome(status, cost=0))
+        """Settle a call that brought no answer; one that took too long may be answered yet."""
+        if (found := self._open.pop(call_id, None)) is None:
+            return
+        keeper, passage = found
+        outcome = Outcome(status, cost=0)
+        if status in TIMED_OUT and passage.is_charged:
+            usage = unanswered(passage.ticket.call)
+            outcome = Outcome(status, usage, True, keeper.cost(passage, usage))
+        keeper.settle(passage, outcome)
 
     def _keep(self, call_id: str, keeper: Keeper, passage: Passage) -> None:
         if len(self._open) >= MOST_OPEN:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from looptrap.admission import Ticket
 from looptrap.answer.answer import Answer
-from looptrap.answer.bill import Bill
+from looptrap.answer.bill import Bill, unanswered
 from looptrap.answer.hearing import hearing_of
 from looptrap.answer.listener import Listener
 from looptrap.call.model import Outcome
@@ -82,9 +82,12 @@ class Passage:
         """Settle a call whose answer is complete, or was cut here."""
         self._settle(cut_off=self.is_over)
 
-    def give_up(self) -> None:
-        """Settle a call that brought no answer, or only part of one that nobody wants any more."""
-        self._settle(cut_off=True)
+    def give_up(self, *, is_awaited: bool = True) -> None:
+        """Settle a call that brought no answer, or only part of one that nobody wants any more.
+
+        What is no longer awaited, and had not begun to answer, is paid for: the provider works on.
+        """
+        self._settle(cut_off=True, is_lost=not is_awaited and not self._status)
 
     def refused(self) -> None:
         """Settle a call that never left."""
@@ -112,7 +115,7 @@ class Passage:
             block_status=keeper.block_status,
         )
 
-    def _settle(self, *, cut_off: bool) -> None:
+    def _settle(self, *, cut_off: bool, is_lost: bool = False) -> None:
         if self._is_settled:
             return
         self._is_settled = True
@@ -123,7 +126,10 @@ class Passage:
             elif listener is not None:
                 listener.finish()
             if self._bill is not None:
-                usage = self._bill.usage(heard)
+                usage = self._bill.usage(heard, is_cut=cut_off)
+                self._used = usage, self._keeper.cost(self, usage)
+            elif is_lost and self.is_charged:
+                usage = unanswered(self.ticket.call)
                 self._used = usage, self._keeper.cost(self, usage)
             usage, cost = self._used
             outcome = Outcome(self._status, usage, cut_off, cost)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from looptrap.admission import Ticket
 from looptrap.answer.answer import Answer
-from looptrap.answer.bill import Bill
+from looptrap.answer.bill import Bill, unanswered
 from looptrap.answer.cut.broken import error_end, is_over
 from looptrap.answer.hearing import Hearing, hearing_of
 from looptrap.answer.listener import Listener
@@ -25,6 +25,7 @@ from looptrap.gateway.trace import Span
 from looptrap.gateway.unanswered import LEFT, status_and_code
 from looptrap.money.dollar import in_header
 from looptrap.money.forecast import is_charged
+from looptrap.money.price import Price
 from looptrap.policy.header import COST, UNPRICED, headers_of
 from looptrap.wire.exchange import Exchange
 from looptrap.wire.flight import Flight, UpstreamError
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from looptrap.gateway.handler import Gateway
 
 Field = tuple[bytes, bytes]
+
+Used = tuple[Usage, int | None]
+"""What was used, and what that cost in nano-dollars; None where no price is known."""
 
 
 class Relay:
@@ -45,6 +49,7 @@ class Relay:
         "_is_stream",
         "_latest",
         "_listening",
+        "_lost",
         "_used",
         "call",
         "envelope",
@@ -72,7 +77,8 @@ class Relay:
     ) -> None:
         self._gateway = gateway
         self._bill: Bill | None = None  # of an answer that costs something
-        self._used: tuple[Usage, int | None] | None = None  # with its cost, once it has been read
+        self._used: Used | None = None  # with its cost, once it has been read
+        self._lost: Used | None = None  # what providers run on with
         self._latest = b""
         self._is_endless = False  # as long as it will be is not known
         self._is_stream = False  # of events that can be read
@@ -156,6 +162,8 @@ class Relay:
     def on_error(self, error: UpstreamError) -> None:
         """Say why there is no answer, or no more of it; what cannot be told that is cut."""
         self.flight = None
+        if error.kind == "first_byte_timeout":
+            self.lose()
         status, code = status_and_code(error)
         if not self.exchange.started:
             self.fail(
@@ -186,6 +194,15 @@ class Relay:
         self.model = model or self.call.model
         self.provider_field = provider.field
         self.sent = self._gateway.clock()
+
+    def lose(self) -> None:
+        """Note that a provider was asked, and that nobody waits for its answer any more."""
+        if not is_charged(self.call):
+            return
+        price = self._price()
+        usage = unanswered(self.call, price.context_window if price is not None else None)
+        lost = usage, price.cost(usage) if price is not None else None
+        self._lost = lost if self._lost is None else _together(self._lost, lost)
 
     def fail(
         self,
@@ -222,8 +239,12 @@ class Relay:
             self.sleeper.cancel()
             self.sleeper = None
             self._gateway.settle(self, None)
-        if self.flight is not None:
-            self.flight.cancel()
+        flight = self.flight
+        if flight is not None:
+            # A journey says by itself which of its attempts had been sent.
+            if isinstance(flight, Flight) and flight.connection is not None and not self.status:
+                self.lose()
+            flight.cancel()
             self.flight = None
             self.status = self.status or LEFT
             self._settle(cut_off=True)
@@ -259,15 +280,27 @@ class Relay:
         cost: int | None = 0
         if self._bill is not None:
             heard = self._listening.tokens if cut_off and self._listening is not None else 0
-            usage, cost = self._used or self._reckon(self._bill, heard)
+            usage, cost = self._used or self._reckon(self._bill, heard, is_cut=cut_off)
+        if self._lost is not None:
+            used = usage, cost
+            usage, cost = self._lost if usage is NO_USAGE else _together(used, self._lost)
         status = self.status if is_answered else 0
         self._gateway.settle(self, Outcome(status, usage, cut_off, cost))
 
-    def _reckon(self, bill: Bill, heard: int) -> tuple[Usage, int | None]:
+    def _reckon(self, bill: Bill, heard: int, *, is_cut: bool = False) -> Used:
         """Return what was used, and what that cost; None where no price is known."""
-        usage, gateway = bill.usage(heard), self._gateway
-        price = gateway.runtime.prices.of(self.model, self.provider, gateway.clock())
+        usage, price = bill.usage(heard, is_cut=is_cut), self._price()
         return usage, price.cost(usage) if price is not None else None
+
+    def _price(self) -> Price | None:
+        gateway = self._gateway
+        return gateway.runtime.prices.of(self.model, self.provider, gateway.clock())
+
+
+def _together(one: Used, other: Used) -> Used:
+    """Return what two attempts used, and what that cost as far as prices are known."""
+    costs = [cost for _, cost in (one, other) if cost is not None]
+    return one[0].plus(other[0]), sum(costs) if costs else None
 
 
 def _names_request(headers: list[tuple[bytes, bytes]]) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from looptrap.call.model import Call, Outcome
+from looptrap.call.usage import NO_USAGE
 from looptrap.money import budget_meter, rate_meter
 from looptrap.money.dollar import NANO
 from looptrap.money.forecast import Forecast, is_charged
@@ -103,11 +104,15 @@ def _binds_sessions(budget: Budget) -> bool:
 
 
 def settled(holds: Iterable[Hold], outcome: Outcome | None) -> list[Settlement]:
-    """Return what settles these; without an outcome, all of it is given back."""
-    return [
-        hold.settled(hold.meter.actual(hold.charge, outcome) if outcome is not None else 0)
-        for hold in holds
-    ]
+    """Return what settles these; without an outcome, all of it is given back.
+
+    An outcome that says neither what was used nor what it cost leaves what was reserved.
+    """
+    if outcome is None:
+        return [hold.settled(0) for hold in holds]
+    if outcome.usage is NO_USAGE and outcome.cost is None:
+        return kept(holds)
+    return [hold.settled(hold.meter.actual(hold.charge, outcome)) for hold in holds]
 
 
 def kept(holds: Iterable[Hold]) -> list[Settlement]:

@@ -94,6 +94,10 @@ class Guarded:
         passage.end()
         return False
 
+    def _is_awaited(self, error: BaseException) -> bool:
+        """Say whether an error is the provider's, and not that nobody waits for it any more."""
+        return isinstance(error, Exception) and not isinstance(error, self._module.ReadTimeout)
+
     def _ended(self, response: Any, passage: Passage) -> None:
         """Say what a complete answer cost."""
         if (cost := passage.cost_header()) is not None:

@@ -57,12 +57,16 @@ def kind_of(name: str) -> Any:
                 return self._own.send(request, stream=stream, **how)
             if passage.answer is not None:
                 return self._answered(request, passage.answer)
-            try:
-                if passage.delay:
+            if passage.delay:
+                try:
                     time.sleep(passage.delay)
+                except BaseException:
+                    passage.refused()  # it never left
+                    raise
+            try:
                 response = self._own.send(self._outgoing(request, passage), stream=True, **how)
-            except BaseException:
-                passage.give_up()
+            except BaseException as error:
+                passage.give_up(is_awaited=self._is_awaited(error))
                 raise
             if self._begun(response, passage):
                 response.stream = Passing(response.stream, passage)

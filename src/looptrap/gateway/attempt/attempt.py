@@ -47,8 +47,11 @@ class Attempt:
         self._is_passing = False
 
     def drop(self) -> None:
-        """Have no more of it."""
+        """Have no more of it; a provider that was asked may work on."""
         if self.flight is not None:
+            is_answering = self._held is None or not self._held.is_failed
+            if self.flight.connection is not None and is_answering and not self._is_passing:
+                self._relay.lose()
             self.flight.cancel()
             self.flight = None
 
@@ -125,6 +128,8 @@ class Attempt:
 
     def on_error(self, error: UpstreamError) -> None:
         """Take that there will be no answer, or no end of it."""
+        if error.kind == "first_byte_timeout" and self.flight is not None:
+            self._relay.lose()
         self.flight = None
         if self._is_passing:
             self._traveller.broke_off(classify(error))
