@@ -12,6 +12,7 @@ from looptrap.client.litellm import ProxyKeeper, caller_of, session_of
 from looptrap.config import load
 from looptrap.incident.history import History
 from looptrap.incident.setting import IncidentSettings
+from looptrap.store.model import RESERVED_FOR
 
 KEY = "88dc28d0f030c55ed4ab77ed8faf098196cb1c05df778539800c9f1243fe6b4b"
 NOW = 1_800_000_000.0
@@ -285,6 +286,20 @@ def test_calls_that_never_end_do_not_pile_up(monkeypatch, tmp_path):
     keeper.used("four", USED)
     keeper.used("five", USED)
     assert not passes(keeper, "six")
+
+
+def test_calls_that_pile_up_have_no_older_one_go_free(monkeypatch, tmp_path):
+    monkeypatch.setattr("looptrap.client.litellm.MOST_OPEN", 1)
+    keeper, moment = budgeted(tmp_path), [NOW]
+    keeper._clock = lambda: moment[0]
+    passed = 0
+    while passes(keeper, f"call {passed}"):
+        passed += 1
+    moment[0] += 2 * RESERVED_FOR  # by when what nobody has settled has come back
+    again = 0
+    while passes(keeper, f"much later: call {again}"):
+        again += 1
+    assert again <= 1 < passed
 
 
 def test_a_call_of_which_nothing_is_known_costs_what_was_reserved_for_it(tmp_path):

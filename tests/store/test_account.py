@@ -5,7 +5,18 @@ from itertools import count
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.store.charging import DAY, T, bucket, budget, places, spend, stores, take, used
+from tests.store.charging import (
+    DAY,
+    T,
+    bucket,
+    budget,
+    places,
+    settle,
+    spend,
+    stores,
+    take,
+    used,
+)
 
 from looptrap.store.account import Accounts
 from looptrap.store.memory import MemoryStore
@@ -165,23 +176,89 @@ def test_accounts_that_say_nothing_more_leave_in_small_batches(charge, passed):
     assert (len(store.accounts), store.accounts.evicted) == (20, 0)
 
 
-@pytest.mark.parametrize(
-    "kinds",
-    [
-        pytest.param([budget, budget, budget], id="budgets"),
-        pytest.param([bucket, bucket, bucket], id="buckets"),
-        pytest.param([budget, bucket, budget], id="of several kinds"),
-    ],
-)
-def test_the_longest_untouched_account_goes_first_when_there_are_too_many(kinds):
+@pytest.mark.parametrize("kind", [budget, bucket], ids=["budgets", "buckets"])
+def test_the_longest_untouched_account_goes_first_when_there_are_too_many(kind):
     accounts = Accounts(3)
-    charges = [kind(1, 40, DAY, key(number)) for number, kind in enumerate(kinds)]
-    for number, charge in enumerate(charges):
+    charges = [kind(1, 40, DAY, key(number)) for number in range(4)]
+    for number, charge in enumerate(charges[:3]):
         accounts.charge([charge], T + number)
     accounts.charge([charges[0]], T + 3)
-    accounts.charge([budget(1, key=key(3))], T + 4)
+    accounts.charge([charges[3]], T + 4)
     assert (len(accounts), accounts.evicted) == (3, 1)
     assert [accounts.charge([charges[number]], T + 5)[0].used for number in (0, 2, 1)] == [3, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("few", "many"),
+    [
+        pytest.param(budget, bucket, id="rates of many callers, and a budget"),
+        pytest.param(bucket, budget, id="budgets of many callers, and a rate"),
+    ],
+)
+def test_budgets_and_rates_take_no_room_from_one_another(few, many):
+    accounts = Accounts(10)
+    accounts.charge([few(7, 40, DAY, key(0))], T)
+    for number in range(1, 1_000):
+        accounts.charge([many(1, 40, DAY, key(number))], T + 1)
+    assert accounts.charge([few(0, 40, DAY, key(0))], T + 1)[0].used == 7
+
+
+@pytest.mark.parametrize(
+    "amount",
+    [pytest.param(1, id="that use little"), pytest.param(100, id="that use all they may at once")],
+)
+@pytest.mark.parametrize("used", [50, 100], ids=["half used", "used up"])
+@pytest.mark.parametrize("seconds", [DAY, 0.0], ids=["a day", "without a period"])
+def test_no_number_of_made_up_accounts_has_a_used_up_one_forgotten(used, amount, seconds):
+    """As decisions are: what was reserved counts as used."""
+    store = MemoryStore(max_fingerprints=20)
+    spend(store, budget(used, seconds=seconds, key=key(0)))
+    for number in range(1, 2_000):
+        spend(store, budget(amount, seconds=seconds, key=key(number)), now=T + number / 100)
+    assert take(store, budget(0, seconds=seconds, key=key(0)), T + 20).used == used
+    assert len(store.accounts) == 20
+
+
+def test_used_up_accounts_leave_half_of_the_room_to_others():
+    accounts = Accounts(20)
+    for number in range(100):
+        accounts.charge([budget(100, key=key(number))], T)
+    live = [budget(1, key=key(1_000 + number)) for number in range(10)]
+    for _ in range(3):
+        accounts.charge(live, T + 1)
+    assert {balance.used for balance in accounts.charge(live, T + 2)} == {4}
+
+
+def test_a_used_up_account_is_forgotten_when_its_period_ends():
+    accounts = Accounts(20)
+    accounts.charge([budget(100, key=key(number)) for number in range(10)], T)
+    accounts.charge([budget(1, key=key(99))], T + DAY)
+    assert len(accounts) == 1
+
+
+def test_an_account_that_is_no_longer_used_up_has_no_privilege():
+    store = MemoryStore(max_fingerprints=4)
+    asked = budget(100, key=key(0))
+    settle(store, asked, take(store, asked), 10)
+    for number in range(1, 10):
+        spend(store, budget(1, key=key(number)), now=T + number)
+    assert take(store, budget(0, key=key(0)), T + 20).used == 0
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.integers(0, 120), st.integers(0, 120)), max_size=60),
+    st.integers(2, 6),
+)
+def test_what_is_used_up_stays_so_whatever_others_do(steps, most):
+    store = MemoryStore(max_fingerprints=most)
+    spend(store, budget(100, key=key(0)))
+    for number, amount, actual in steps:
+        charge = budget(amount, key=key(number))
+        balance = take(store, charge)
+        if balance.is_granted:
+            settle(store, charge, balance, actual)
+        assert not take(store, budget(1, key=key(0))).is_granted
+        assert len(store.accounts) <= most
 
 
 def test_many_distinct_accounts_stay_within_the_bound():

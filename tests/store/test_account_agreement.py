@@ -10,7 +10,7 @@ from tests.store.charging import DAY, T, bucket, budget, settle, spend, take, us
 from looptrap.detect.window import Window
 from looptrap.store.memory import MemoryStore
 from looptrap.store.model import RESERVED_FOR, UNLIMITED, Charge, Hit, Settlement
-from looptrap.store.redis.operation import SLACK, record_of
+from looptrap.store.redis.operation import OUTLIVES, SLACK, record_of
 
 RUNS = count()
 """Every run has accounts of its own: the server keeps those of the runs before."""
@@ -93,9 +93,14 @@ def test_memory_and_redis_agree_on_any_sequence(shared, steps):
 @pytest.mark.parametrize(
     ("charge", "actual", "seconds"),
     [
-        pytest.param(budget(9), None, RESERVED_FOR, id="as long as a reservation"),
-        pytest.param(budget(9, seconds=60), 9, 60, id="as long as the period"),
-        pytest.param(budget(9, seconds=0), 9, 30 * DAY, id="thirty days without one"),
+        pytest.param(budget(9), None, RESERVED_FOR + OUTLIVES, id="as long as a reservation"),
+        pytest.param(budget(9, seconds=60), 9, 60 + OUTLIVES, id="as long as the period"),
+        pytest.param(budget(9, seconds=0), 9, 30 * DAY + OUTLIVES, id="thirty days without one"),
+        pytest.param(budget(50, seconds=60), 50, 60 + 2 * OUTLIVES, id="longer if half is used"),
+        pytest.param(
+            budget(50), None, RESERVED_FOR + 2 * OUTLIVES, id="longer if half is reserved"
+        ),
+        pytest.param(budget(90, seconds=60), 9, 60 + OUTLIVES, id="no longer if it was not"),
         pytest.param(bucket(10), None, 0.5, id="until a bucket has run out"),
         pytest.param(bucket(10, 1, 3_600.0), UNLIMITED, 30 * DAY, id="thirty days of a debt"),
         pytest.param(budget(9), 0, None, id="nothing is kept of what was given back"),
@@ -122,7 +127,8 @@ def test_an_account_is_kept_by_the_server(place, shared, charge, actual, seconds
 def test_an_account_of_a_clock_that_was_ahead_is_kept_no_longer(place, shared, charge):
     spend(shared, charge, now=T + 1e9)
     shared.hit([Hit(charge.key, Window(5.0))], T)
-    assert 0 < place.client().pttl(record_of(charge.key)) <= (30 * DAY + SLACK) * 1000
+    longest = 30 * DAY + OUTLIVES + SLACK
+    assert 0 < place.client().pttl(record_of(charge.key)) <= longest * 1000
     place.empty()
 
 
@@ -155,6 +161,6 @@ def test_no_account_is_immortal_whatever_the_clock_says(place, shared, steps, ju
     spend(shared, budget(1, seconds=60.0))
     client = place.client()
     lives = {key: client.pttl(key) for key in client.scan_iter("lt:*")}
-    longest = (30 * DAY + SLACK) * 1000
+    longest = (30 * DAY + 2 * OUTLIVES + SLACK) * 1000
     assert {key: left for key, left in lives.items() if left == -1 or left > longest} == {}
     place.empty()

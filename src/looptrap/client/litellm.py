@@ -31,7 +31,7 @@ TIMED_OUT = (408, 504)
 """The status of what LiteLLM no longer waited for."""
 
 MOST_OPEN = 10_000
-"""Calls that may be under way at once; of more, the oldest are settled by the clock alone."""
+"""Calls that may be under way at once; of more, the oldest are taken to use what was reserved."""
 
 MOST_DOLLARS = 1_000_000
 """What the proxy may say that one call cost; more is not believed."""
@@ -131,7 +131,8 @@ class ProxyKeeper:
 
     def _keep(self, call_id: str, keeper: Keeper, passage: Passage) -> None:
         if len(self._open) >= MOST_OPEN:
-            self._open.pop(next(iter(self._open)))
+            oldest, its = self._open.pop(next(iter(self._open)))
+            oldest.settle(its, Outcome())
         self._open[call_id] = keeper, passage
 
     def _headers(self, headers: Data, data: Data) -> list[Field]:

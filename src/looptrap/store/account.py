@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from math import ceil, floor
 
 from looptrap.store.model import (
@@ -18,6 +20,12 @@ from looptrap.store.shelf import Seen, Shelf
 MONDAY = 345_600
 """5 January 1970, midnight UTC: periods begin at multiples of their seconds since."""
 
+MUCH = 2
+"""An account of which one part in so many is used is kept for longer than others, and …"""
+
+USED_UP = 2
+"""… such accounts may take one part in so many of the room."""
+
 KEPT_FOR = 2_592_000
 """Seconds after its last touch for which an account without a period, or a debt, is kept."""
 
@@ -30,9 +38,16 @@ class _Accounts(Shelf[Seen]):
 
     __slots__ = ()
 
+    def __len__(self) -> int:
+        return len(self.entries)
+
     def expire(self, now: float) -> None:
         super().expire(now)
         self._look_again = min(self._look_again, now + RESERVED_TOGETHER)
+
+    def release(self, key: bytes) -> bool:
+        """Forget an account; say whether there was one."""
+        return self.entries.pop(key, None) is not None
 
 
 class _Spending:
@@ -75,9 +90,30 @@ class _Spending:
 
 
 class _Periods(_Accounts[_Spending]):
-    """Accounts that are filled at the end of each period; without one they never are."""
+    """Accounts that are filled at the end of each period; without one they never are.
 
-    __slots__ = ()
+    Those of which much is used are kept apart, as far as there is room for them: whoever makes up
+    accounts does not have them forgotten.
+    """
+
+    __slots__ = ("_has_room", "used_up")
+
+    def __init__(self, seconds: float, has_room: Callable[[], bool]) -> None:
+        super().__init__(seconds)
+        self._has_room = has_room
+        self.used_up: OrderedDict[bytes, _Spending] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self.entries) + len(self.used_up)
+
+    def expire(self, now: float) -> None:
+        super().expire(now)
+        if self.used_up:
+            self._look_again = min(self._look_again, self._drop_stale(self.used_up, now))
+
+    def release(self, key: bytes) -> bool:
+        known = self.used_up.pop(key, None) is not None
+        return super().release(key) or known
 
     def charge(self, charge: Charge, now: float) -> Balance:
         spending = self._open(charge.key, now)
@@ -86,7 +122,7 @@ class _Periods(_Accounts[_Spending]):
         if is_granted and amount:
             place = spending.reserve(amount, now)
             used += amount
-        self._keep(charge.key, spending, now)
+        self._keep(charge, spending, now)
         left = spending.start + self.seconds - now if self.seconds else 0.0
         return Balance(is_granted, used, left, place)
 
@@ -95,7 +131,7 @@ class _Periods(_Accounts[_Spending]):
         spending = self._open(charge.key, now)
         spending.free(settlement.place, charge.amount)
         spending.spent = min(spending.spent + settlement.actual, UNLIMITED)
-        self._keep(charge.key, spending, now)
+        self._keep(charge, spending, now)
 
     def _open(self, key: bytes, now: float) -> _Spending:
         """Return what an account holds now, a new one's too."""
@@ -103,7 +139,7 @@ class _Periods(_Accounts[_Spending]):
             self.expire(now)
         seconds, minute = self.seconds, now // RESERVED_TOGETHER
         start = floor((now - MONDAY) / seconds) * seconds + MONDAY if seconds else 0.0
-        spending = self.entries.get(key)
+        spending = self.entries.get(key) or self.used_up.get(key)
         if spending is None or spending.end <= now:
             return _Spending(start, minute)
         # A clock that is a little slow does not begin a period that is over anew.
@@ -114,17 +150,24 @@ class _Periods(_Accounts[_Spending]):
             spending.drop_ended(now)
         return spending
 
-    def _keep(self, key: bytes, spending: _Spending, now: float) -> None:
+    def _keep(self, charge: Charge, spending: _Spending, now: float) -> None:
         """Put an account behind all others; one that holds nothing is forgotten."""
+        key = charge.key
         end = now + LATEST if spending.held else 0.0
         if spending.spent:
             end = max(end, spending.start + self.seconds if self.seconds else now + KEPT_FOR)
         if not end:
-            self.entries.pop(key, None)
+            self.release(key)
             return
         spending.end, spending.touched = end, now
-        self.entries[key] = spending
-        self.entries.move_to_end(key)
+        entries, others = self.entries, self.used_up
+        is_used_up = (spending.spent + spending.held) * MUCH >= charge.limit
+        if is_used_up and (key in self.used_up or self._has_room()):
+            entries, others = others, entries
+        entries[key] = spending
+        entries.move_to_end(key)
+        if others:
+            others.pop(key, None)
 
     def since(self, seen: _Spending) -> float:
         return seen.touched
@@ -190,18 +233,22 @@ class _Leaking(_Accounts[tuple[float, float, float]]):
 
 
 class Accounts:
-    """Accounts by key, seconds, and whether they leak; the longest untouched go first."""
+    """Accounts by key, seconds, and whether they leak; the longest untouched go first.
+
+    Those of budgets and those of rates have as much room each, and take none from one another.
+    """
 
     def __init__(self, most: int) -> None:
         self.most = most
         self.evicted = 0
         """Accounts dropped before their time because there were too many."""
         self._room = most
-        self._shelves: dict[tuple[float, bool], _Periods | _Leaking] = {}
+        self._periods: dict[float, _Periods] = {}
+        self._leaking: dict[float, _Leaking] = {}
 
     def __len__(self) -> int:
         """Return how many accounts hold anything."""
-        return sum([len(shelf.entries) for shelf in self._shelves.values()])
+        return sum(map(len, self._shelves()))
 
     def charge(self, charges: Sequence[Charge], now: float) -> list[Balance]:
         """Take each amount from its account where there is room for it, and say how that stands."""
@@ -217,24 +264,43 @@ class Accounts:
 
     def release(self, key: bytes) -> bool:
         """Forget a key's accounts; say whether there was any."""
-        known = [shelf.entries.pop(key, None) for shelf in self._shelves.values()]
-        return any(one is not None for one in known)
+        known = False
+        for shelf in self._shelves():
+            known = shelf.release(key) or known
+        return known
+
+    def _shelves(self) -> Iterator[_Periods | _Leaking]:
+        return chain(self._periods.values(), self._leaking.values())
 
     def _shelf(self, charge: Charge) -> _Periods | _Leaking:
-        kind = charge.seconds, charge.leaks
-        shelf = self._shelves.get(kind)
+        shelf: _Periods | _Leaking | None
+        if charge.leaks:
+            shelf = self._leaking.get(charge.seconds)
+            if shelf is None:
+                shelf = self._leaking[charge.seconds] = _Leaking(charge.seconds)
+            return shelf
+        shelf = self._periods.get(charge.seconds)
         if shelf is None:
-            shelf = (_Leaking if charge.leaks else _Periods)(charge.seconds)
-            self._shelves[kind] = shelf
+            shelf = self._periods[charge.seconds] = _Periods(charge.seconds, self._has_room)
         return shelf
+
+    def _has_room(self) -> bool:
+        """Say whether one more account may be kept for being used up."""
+        used_up = sum([len(shelf.used_up) for shelf in self._periods.values()])
+        return used_up < self.most // USED_UP
 
     def _take_room(self, accounts: int) -> None:
         """Note that there may be more accounts; they are counted when these may be too many."""
         self._room -= accounts
-        if self._room >= 0:
-            return
-        for _ in range(len(self) - self.most):
-            filled = [shelf for shelf in self._shelves.values() if shelf.entries]
+        if self._room < 0:
+            left = self._make_room(self._periods.values()), self._make_room(self._leaking.values())
+            self._room = min(left)
+
+    def _make_room(self, shelves: Iterable[_Periods | _Leaking]) -> int:
+        """Forget the longest untouched of these while there are too many; say how many may come."""
+        size = sum(map(len, shelves))
+        for _ in range(size - self.most):
+            filled = [shelf for shelf in shelves if shelf.entries]
             min(filled, key=lambda shelf: shelf.oldest()).entries.popitem(last=False)
             self.evicted += 1
-        self._room = self.most - len(self)
+        return self.most - min(size, self.most)

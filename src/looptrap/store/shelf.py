@@ -36,16 +36,21 @@ class Shelf(ABC, Generic[Seen]):
 
     def expire(self, now: float) -> None:
         """Drop stale keys from the front."""
+        self._look_again = self._drop_stale(self.entries, now)
+
+    def _drop_stale(self, entries: OrderedDict[bytes, Seen], now: float) -> float:
+        """Drop stale keys from the front, and return when to look again."""
         stale: list[bytes] = []
-        self._look_again = now + self.seconds
-        for key, seen in self.entries.items():
+        look_again = now + self.seconds
+        for key, seen in entries.items():
             end = self.end(seen)
             if end > now:
-                self._look_again = end
+                look_again = end
                 break
             if len(stale) == EXPIRY_BATCH:
-                self._look_again = now
+                look_again = now
                 break
             stale.append(key)
         for key in stale:
-            del self.entries[key]
+            del entries[key]
+        return look_again

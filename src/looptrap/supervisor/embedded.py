@@ -98,8 +98,9 @@ class Embedded(Child):
             "save": "",
             "appendonly": "no",
             "maxmemory": str(ROOM + BYTES * self._max_fingerprints),
-            # As in the memory store: when it is full, what would be forgotten next goes first, and
-            # a cooldown outlives a count. What has no end is kept: the key of all digests.
+            # As in the memory store: when it is full, what would be forgotten next goes first, a
+            # cooldown outlives a count, and a budget both. What has no end is kept: the key of all
+            # digests.
             "maxmemory-policy": "volatile-ttl",
         }
         return [word for name, value in settings.items() for word in (f"--{name}", value)]

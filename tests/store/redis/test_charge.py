@@ -8,6 +8,7 @@ from tests.store.driving import WINDOW, ask_all, charge, eventually
 from tests.store.redis.test_cluster import keys_of
 from tests.store.serving import cluster, server
 
+from looptrap.detect.window import Window
 from looptrap.store.model import Charge, Hit, Settlement
 from looptrap.store.redis.operation import record_of
 
@@ -174,3 +175,42 @@ async def test_an_operator_resets_a_budget_for_all_instances(one, connect):
     assert one.client().exists(record_of(budget(0).key)) == 0
     [balance], _ = await charge(first, budget(100))
     assert balance.is_granted
+
+
+HISTORY = Window(3_600.0)
+"""As long as most that is counted is remembered."""
+
+
+async def test_counts_that_fill_a_server_have_no_budget_forgotten(one, connect):
+    """The period of the budget ends long before what is counted would be forgotten."""
+    client = one.client()
+    client.config_set("maxmemory-policy", "volatile-ttl")
+    store = await connect(one.url)
+    asked = budget(100, 100, 300.0, b"\0\0purse")
+    [balance], _ = await charge(store, asked)
+    settle(store, asked, balance, 100, None)
+    client.config_set("maxmemory", client.info("memory")["used_memory"] + 600_000)
+    for number in range(0, 20_000, 100):
+        some = [Hit(b"%b-%d" % (b"\1\2", number + place), HISTORY) for place in range(100)]
+        _, _, is_local = await ask_all(store, some, [])
+        assert not is_local
+    assert client.info("stats")["evicted_keys"] > 5_000
+    assert await used(store, asked) == (100, False)
+
+
+async def test_made_up_accounts_that_fill_a_server_have_no_used_up_one_forgotten(one, connect):
+    client = one.client()
+    client.config_set("maxmemory-policy", "volatile-ttl")
+    store = await connect(one.url)
+    purses = [budget(100, 100, 86_400.0, b"\0\0purse %d" % number) for number in range(50)]
+    for asked in purses:
+        [balance], _ = await charge(store, asked)
+        settle(store, asked, balance, 100, None)
+    client.config_set("maxmemory", client.info("memory")["used_memory"] + 600_000)
+    for number in range(0, 10_000, 100):
+        keys = [b"%b-%d" % (b"\1\2", number + place) for place in range(100)]
+        some = [budget(1, 100, 86_400.0, key) for key in keys]
+        _, is_local = await charge(store, *some)
+        assert not is_local
+    assert client.info("stats")["evicted_keys"] > 3_000
+    assert {await used(store, asked) for asked in purses} == {(100, False)}

@@ -31,13 +31,14 @@ local function accounts()
   end
 
   -- One that holds nothing is forgotten.
-  local function keep_period(sections, name, account)
+  local function keep_period(sections, name, account, limit)
     local start, spent, seconds = account.start, account.spent, account.seconds
-    local ends, reserved = 0, {}
+    local ends, used, reserved = 0, spent, {}
     for place, amount in pairs(account.places) do
-      ends = max(ends, place)
+      ends, used = max(ends, place), used + amount
       reserved[#reserved + 1] = pack('<dd', place, amount)
     end
+    is_used_up = used * MUCH >= limit
     if spent > 0 then ends = max(ends, seconds > 0 and start + seconds or now + KEPT_FOR) end
     local head = pack('<dddd', ends, ends - now, start, spent)
     sections[name] = ends > 0 and head .. table.concat(reserved) or nil
@@ -54,17 +55,17 @@ local function accounts()
       places[place] = (places[place] or 0) + amount
       used = used + amount
     end
-    keep_period(sections, name, account)
+    keep_period(sections, name, account, limit)
     return balance(is_granted, used, seconds > 0 and account.start + seconds - now or 0, place)
   end
 
   local function settle_period(sections, name, operation)
-    local seconds, amount, actual, place = unpack_at('<dddd', operation, 2)
+    local seconds, amount, actual, place, limit = unpack_at('<ddddd', operation, 2)
     local account = open_period(sections[name], seconds)
     local reserved = account.places[place] or 0
     account.places[place] = reserved > amount and reserved - amount or nil
     account.spent = min(account.spent + actual, UNLIMITED)
-    keep_period(sections, name, account)
+    keep_period(sections, name, account, limit)
     return 0
   end
 

@@ -6,7 +6,7 @@
     c     + seconds + hits       a cooldown
     q                            what is left of that
     p l   + seconds + amount + limit                    a charge: with periods, or leaking
-    P     + seconds + amount + actual + place           what one with periods came to
+    P     + seconds + amount + actual + place + limit   what one with periods came to
     L     + seconds + amount + actual + limit           what one that leaks came to
     x                            forget the key
 
@@ -25,7 +25,7 @@ from struct import Struct
 from typing import Any
 
 from looptrap.detect.window import HIT_LIMIT, Window, WindowKind
-from looptrap.store.account import KEPT_FOR, LATEST, MONDAY
+from looptrap.store.account import KEPT_FOR, LATEST, MONDAY, MUCH
 from looptrap.store.model import (
     MARKS,
     RESERVED_FOR,
@@ -43,6 +43,11 @@ from looptrap.store.model import (
 SLACK = 10
 """Seconds for which a key outlives what it says, so that clocks may differ."""
 
+OUTLIVES = 3_700
+"""Seconds for which an account with periods stays when it says nothing more, and twice that one of
+which much is used. A full server drops what expires next (`volatile-ttl`): so counts of an hour go
+before budgets, and budgets that are used up go last."""
+
 MANY = 64
 """From more hits than this on, those of a rolling window are kept in a list."""
 
@@ -57,6 +62,7 @@ _SECONDS = Struct("<d")
 _COOLDOWN = Struct("<dI")
 _CHARGE = Struct("<ddd")
 _SETTLEMENT = Struct("<dddd")
+_PLACED_SETTLEMENT = Struct("<ddddd")
 _BALANCE = Struct("<?ddd")
 _FEW = tuple(Count(hits) for hits in range(64))
 
@@ -67,6 +73,8 @@ _CONSTANTS = {
     "MARKS": MARKS,
     "MANY": MANY,
     "SLACK": SLACK,
+    "OUTLIVES": OUTLIVES,
+    "MUCH": MUCH,
     "RESERVED_FOR": RESERVED_FOR,
     "RESERVED_TOGETHER": RESERVED_TOGETHER,
     "MONDAY": MONDAY,
@@ -142,7 +150,9 @@ def settling(settlement: Settlement) -> bytes:
     charge, actual = settlement.charge, settlement.actual
     if charge.leaks:
         return b"L" + _SETTLEMENT.pack(charge.seconds, charge.amount, actual, charge.limit)
-    return b"P" + _SETTLEMENT.pack(charge.seconds, charge.amount, actual, settlement.place)
+    return b"P" + _PLACED_SETTLEMENT.pack(
+        charge.seconds, charge.amount, actual, settlement.place, charge.limit
+    )
 
 
 def balance_of(reply: bytes) -> Balance:

@@ -58,6 +58,15 @@ local function left_of(name, payload)
   return since - (now - seconds), seconds
 end
 
+-- Whether much is used of the account that was charged or settled last.
+local is_used_up = false
+
+-- How many seconds longer than it lasts a section is kept, so that others are dropped before it.
+local function stay_of(name)
+  if name:sub(1, 1) ~= 'p' then return 0 end
+  return is_used_up and 2 * OUTLIVES or OUTLIVES
+end
+
 local function keep_in_list(record, others)
   local key, grown = record.key, record.grown
   if record.listed then
@@ -70,7 +79,7 @@ local function keep_in_list(record, others)
   redis.call('RPUSH', key, unpack(all))
 end
 
--- No clock can make a key stay for longer than its longest section and the slack.
+-- No clock can make a key stay for longer than its longest section, its stay and the slack.
 local function write(record)
   local key, parts, longest = record.key, {}, 0
   if record.listed then
@@ -80,7 +89,7 @@ local function write(record)
   for name, payload in pairs(record.sections) do
     local left, seconds = left_of(name, payload)
     if left > 0 then
-      longest = max(longest, min(left, seconds))
+      longest = max(longest, min(left, seconds) + stay_of(name))
       if name ~= record.grown then
         parts[#parts + 1] = name .. pack('<I3', #payload) .. payload
       end
