@@ -1,5 +1,7 @@
 """Decision mode: a proxy asks, Looptrap says yes or no, and nothing is forwarded by us."""
 
+import asyncio
+
 import msgspec
 import pytest
 from tests.gateway.serving import CHAT, JSON, chat, request
@@ -173,3 +175,35 @@ async def test_a_token_that_is_set_is_needed_on_loopback_too(serve):
 async def test_a_token_variable_that_is_empty_is_a_mistake(serve):
     with pytest.raises(ConfigError, match="decision_token_env: the variable DECISION_TOKEN is not"):
         await serve(TOKEN, env={})
+
+
+PURSE = """
+max_fingerprints = 1_000
+policies = [{ name = "none", rules = [], rates = [{ name = "far", rps = 1e5, burst = 100_000 }] }]
+[[budgets]]
+name = "purse"
+limit_tokens = 1_000
+"""
+
+
+async def test_made_up_credentials_have_no_used_up_budget_forgotten(serve):
+    here = await serve(PURSE)
+    clients = [await here.connect() for _ in range(10)]
+
+    async def decided(credential, client, most):
+        headers = JSON | {"X-Api-Key": credential}
+        body = chat(credential, max_tokens=most)
+        await client.send(request(target=f"{ASK}{CHAT}", headers=headers, body=body))
+        return (await client.answer(b"POST")).status
+
+    assert await decided("honest", clients[0], 900) == 200
+    assert await decided("honest", clients[0], 900) == 402
+
+    async def make_up(number):
+        for i in range(300):
+            most = 900 if i % 2 else 1
+            assert await decided(f"made-up-{number}-{i}", clients[number], most) == 200
+
+    await asyncio.gather(*map(make_up, range(10)))
+    assert here.app.store.accounts.evicted >= 1_000
+    assert await decided("honest", clients[0], 900) == 402
