@@ -99,6 +99,15 @@ async def test_a_refusal_costs_nothing_and_says_so(serve):
     assert (answer.status, answer.headers[b"x-looptrap-cost-usd"]) == (429, b"0")
 
 
+async def test_a_price_at_one_provider_counts_there(serve):
+    toml = DOLLAR.replace('"gpt-5.3"', '"one/*"') + ATTEMPTS.partition("attempts")[0]
+    reply = Reply.text("Yes.", tokens=Tokens(600, 0))
+    one = await serve(toml, script=[reply] * 3, upstream=None)
+    body = asked("How much?").replace(b"gpt-5.3", b"my-own-finetune-7")
+    answers = [await one.ask(headers=in_session(), body=body) for _ in range(3)]
+    assert [answer.status for answer in answers] == [200, 200, 402]
+
+
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 async def test_a_usage_beyond_all_numbers_neither_hangs_the_client_nor_counts(serve, stream):
     unsaid = b'{"choices":[],"usage":{"prompt_tokens":1%b,"completion_tokens":1}}' % (b"0" * 400)

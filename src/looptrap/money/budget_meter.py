@@ -47,7 +47,9 @@ class BudgetMeter(Meter):
         assumed = self._budget.output_tokens
         amount = forecast.cost(assumed) if self._unit == "usd" else forecast.tokens(assumed)
         if amount is None:
-            return None  # unpriced: there is nothing that dollars could be counted by
+            if not forecast.may_be_priced:
+                return None  # unpriced: there is nothing that dollars could be counted by
+            amount = 0
         limit = self._limit_of(call)
         most = UNLIMITED if self.is_shadow else self._most(limit)
         charge = Charge(self._whose.key(values), amount, most, self._period)

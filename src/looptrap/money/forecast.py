@@ -38,6 +38,11 @@ class Forecast:
             return None
         return self._price.cost(Usage(asked, self._said(output_tokens)))
 
+    @property
+    def may_be_priced(self) -> bool:
+        """Whether there may be a price once it is known which provider was asked."""
+        return self._prices.has_providers
+
     def _asked(self) -> int:
         if self._input < 0:
             self._price = price = self._prices.of(self._call.model, "", self._now)

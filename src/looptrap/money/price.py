@@ -138,6 +138,8 @@ class Prices:
 
         made = {name: Price.from_settings(one) for name, one in (overrides or {}).items()}
         self._exact = made
+        self.has_providers = any("/" in name for name in made)
+        """Whether a model may have a price at one provider and none at others."""
         self._wild = [(_wild(name), price) for name, price in made.items() if {*"*?"} & {*name}]
         self._listed = Listed()
         self._fallback = Price.from_settings(fallback) if fallback is not None else None
