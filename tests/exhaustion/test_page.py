@@ -10,6 +10,7 @@ from looptrap.admin import feed, total
 from looptrap.admission import tally
 from looptrap.answer.hearing import ear, openai_responses
 from looptrap.call.model import LONGEST_NAME
+from looptrap.call.usage import MOST_TOKENS
 from looptrap.detect import window
 from looptrap.gateway import capture, handler, scribe
 from looptrap.gateway.incident import desk, sharing, strip
@@ -47,7 +48,10 @@ IN, OUT = ServerLimits(), UpstreamLimits()
         ("fingerprints in the memory store", [memory.MAX_FINGERPRINTS]),
         ("hits of one fingerprint", [window.HIT_LIMIT]),
         ("marks of one fingerprint (`near`)", [model.MARKS]),
-        ("prices of models", [price.MOST_KNOWN]),
+        ("accounts of budgets", [memory.MAX_FINGERPRINTS]),
+        ("accounts of rates", [memory.MAX_FINGERPRINTS]),
+        ("tokens: a limit on output, or a count in an answer", [MOST_TOKENS]),
+        ("names of models kept at hand", [price.MOST_KNOWN, price.MOST_KNOWN]),
         ("circuits of providers and credentials", [Breakers()._most]),
         ("kinds of requests that are counted apart", [tally.MOST_KINDS]),
         ("pairs of provider and model", [tally.MOST_MODELS]),

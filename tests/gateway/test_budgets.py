@@ -268,6 +268,24 @@ async def test_what_never_came_to_its_provider_costs_nothing(serve):
     assert await account_of(one) == 0
 
 
+async def test_a_client_that_leaves_before_its_call_was_sent_pays_nothing(serve):
+    """The provider takes the connection, and says nothing of TLS: no request can be sent."""
+    gate = Gate()
+
+    async def accept(reader, writer):
+        gate.reached.set()
+        while await reader.read(1_000):
+            pass
+        gate.abandoned.set()
+        writer.close()
+
+    async with await asyncio.start_server(accept, "127.0.0.1", 0) as silent:
+        port = silent.sockets[0].getsockname()[1]
+        one = await serve(DOLLAR, upstream=f"https://127.0.0.1:{port}")
+        await leave(one, gate, asked("A question", 500))
+        assert await account_of(one) == 0
+
+
 ATTEMPTS = """
 [[providers]]
 name = "one"
