@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from looptrap.call.model import Request
-from looptrap.call.most_output import most_output
+from looptrap.call.most_output import most_output, runs_on
 from looptrap.call.read import read
 from looptrap.call.usage import MOST_TOKENS
 
@@ -129,6 +129,21 @@ def test_a_limit_is_found_wherever_the_call_can_be_read(body):
 def test_what_generates_nothing_has_no_output():
     one = read(Request(path="/v1/embeddings", body=b'{"model":"m","input":"x","max_tokens":9}'))
     assert most_output(one, ASSUMED) == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "expected"),
+    [
+        pytest.param(CHAT, {}, True, id="an answer in one piece"),
+        pytest.param(CHAT, {"stream": True}, False, id="a stream"),
+        pytest.param(CHAT, {"stream": True, "background": True}, False, id="a field of others"),
+        pytest.param(RESPONSES, {"stream": True}, False, id="a stream of Responses"),
+        pytest.param(RESPONSES, {"stream": True, "background": True}, True, id="in the background"),
+        pytest.param(RESPONSES, {"stream": True, "background": False}, False, id="not there"),
+    ],
+)
+def test_a_provider_works_on_without_a_client_unless_it_streams(path, fields, expected):
+    assert runs_on(call(path, **fields)) is expected
 
 
 limits = st.none() | st.integers() | st.floats(min_value=1) | st.floats(max_value=0)
