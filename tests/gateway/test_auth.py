@@ -27,6 +27,7 @@ SECRET = bytes(range(32))
 CHAT = b"/v1/chat/completions"
 PEER = "192.0.2.7"
 JSON = (b"content-type", b"application/json")
+WHOLE = b"lt-0123abcd-" + b"x" * 43
 
 
 @pytest.fixture
@@ -220,7 +221,7 @@ class TestRemembering:
         caller((b"x-api-key", b"x" * 50_000), by=authenticator)
         remembered = authenticator._remembered
         assert len(remembered) <= auth._REMEMBERED
-        assert max(len(value) for fields in remembered for _, value in fields) < 100
+        assert max(len(value) for _, fields in remembered for _, value in fields) < 100
         assert caller((b"x-api-key", b"0"), by=authenticator) == first
 
     def test_long_targets_are_read_but_not_kept(self):
@@ -234,7 +235,9 @@ TEXTS = st.binary(min_size=1, max_size=40).filter(
     lambda text: text.strip() == text and b"lt-" not in text and not text.startswith(b"AWS4-")
 )
 """Header values as the wire hands them over, none of them a gateway key or a signature."""
-CREDENTIALS = TEXTS.filter(lambda text: not text.lower().startswith(b"bearer"))
+CREDENTIALS = TEXTS.filter(
+    lambda text: not text.lower().startswith(b"bearer") and len(text.split()) == 1
+)
 
 
 @given(credential=CREDENTIALS)
@@ -253,17 +256,88 @@ def test_a_credential_is_the_same_caller_wherever_it_is_presented(credential):
     assert re.fullmatch("cred:[0-9a-f]{16}", callers.pop())
 
 
-@given(
-    one=st.frozensets(CREDENTIALS, min_size=1, max_size=4),
-    other=st.frozensets(CREDENTIALS, min_size=1, max_size=4),
-)
+@given(one=CREDENTIALS, other=CREDENTIALS)
 def test_distinct_credentials_never_share_a_caller(one, other):
-    names = [b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key"]
-    first = caller(*zip(names, sorted(one), strict=False))
-    again = caller(*zip(reversed(names), sorted(one), strict=False))
-    second = caller(*zip(names, sorted(other), strict=False))
-    assert first == again
+    first, second = caller((b"authorization", b"Bearer " + one)), caller((b"x-api-key", other))
     assert (first == second) == (one == other)
+
+
+AUTHORIZATION = (b"authorization", b"Bearer sk-real")
+READ_AT = [
+    pytest.param("/v1/chat/completions", AUTHORIZATION, id="chat: Authorization"),
+    pytest.param("/v1/responses", AUTHORIZATION, id="responses: Authorization"),
+    pytest.param("/v1/embeddings", AUTHORIZATION, id="embeddings: Authorization"),
+    pytest.param("/v1/messages", (b"x-api-key", b"sk-real"), id="messages: x-api-key"),
+    pytest.param(
+        "/v1beta/models/g:generateContent", (b"x-goog-api-key", b"sk-real"), id="Gemini: its header"
+    ),
+    pytest.param("/v1beta/models/g:generateContent", b"key=sk-real", id="Gemini: the query"),
+    pytest.param("/mcp", AUTHORIZATION, id="another path: Authorization"),
+]
+
+
+@pytest.mark.parametrize(("path", "real"), READ_AT)
+@given(junk=CREDENTIALS)
+def test_nothing_beside_the_credential_that_is_read_makes_another_caller(path, real, junk):
+    own = {b"x-goog-api-key"} if isinstance(real, bytes) else {real[0]}
+    headers = [] if isinstance(real, bytes) else [real]
+    query = real if isinstance(real, bytes) else b""
+    alone = caller(*headers, target=path.encode() + b"?" + query)
+    for name in {b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key"} - own:
+        target = path.encode() + b"?" + query
+        assert caller(*headers, (name, junk), target=target) == alone
+        assert caller((name, junk), *headers, target=target) == alone
+    if not query:
+        escaped = b"".join(b"%%%02x" % byte for byte in junk)
+        assert caller(*headers, target=path.encode() + b"?key=" + escaped) == alone
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        b"bearer sk-real",
+        b"BEARER   sk-real",
+        b"Bearer\tsk-real",
+        b"Bearer sk-real junk",
+        b"sk-real",
+    ],
+    ids=["lower case", "more spaces", "a tab", "more behind it", "no scheme"],
+)
+def test_a_bearer_token_is_one_caller_however_it_is_written(written):
+    assert caller((b"authorization", written)) == caller(AUTHORIZATION)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [b"basic dTpw", b"BASIC  dTpw", b"Basic dT*pw", b"Basic dTpw===="],
+    ids=["lower case", "capitals", "a letter that decoders skip", "more padding"],
+)
+def test_a_user_and_password_are_one_caller_however_they_are_written(written):
+    assert caller((b"authorization", written)) == caller((b"authorization", b"Basic dTpw"))
+    assert caller((b"authorization", b"Basic dTpx")) != caller((b"authorization", b"Basic dTpw"))
+
+
+@pytest.mark.parametrize(
+    ("headers", "query"),
+    [
+        ([AUTHORIZATION, (b"authorization", b"Bearer junk")], b""),
+        ([(b"authorization", b"Bearer junk"), AUTHORIZATION], b""),
+        ([], b"?key=sk-real&key=junk"),
+    ],
+    ids=["a header, the real one first", "a header, the real one last", "the query"],
+)
+def test_two_credentials_in_one_place_are_refused(headers, query):
+    found = opened().identify(headers, CHAT + query, PEER)
+    assert found == auth.TWO_CREDENTIALS
+    assert found.status == 400
+    assert caller(AUTHORIZATION, AUTHORIZATION) == caller(AUTHORIZATION)
+
+
+def test_empty_credentials_are_passed_by():
+    assert caller((b"x-api-key", b""), AUTHORIZATION, target=b"/v1/messages") == caller(
+        AUTHORIZATION
+    )
+    assert caller((b"authorization", b"Bearer "), (b"api-key", b"sk-real")) == caller(AUTHORIZATION)
 
 
 @given(credential=CREDENTIALS, text=st.text())
@@ -333,9 +407,21 @@ def test_a_credential_that_merely_contains_our_prefix_is_a_providers(value):
         (b"k%65y=+lt-1-x&a=1", b"a=1"),
         (b"key=AIza&alt=sse", b"key=AIza&alt=sse"),
         (b"monkey=lt-1&a=key=lt-1", b"monkey=lt-1&a=key=lt-1"),
+        (b"token=%b&a=1" % WHOLE, b"a=1"),
+        (b"a=1&t=lt%%2d%b" % WHOLE[3:], b"a=1"),
         (b"", b""),
     ],
-    ids=["alone", "last", "escaped", "escaped name", "a provider's", "other fields", "empty"],
+    ids=[
+        "alone",
+        "last",
+        "escaped",
+        "escaped name",
+        "a provider's",
+        "other fields",
+        "a whole key elsewhere",
+        "a whole key elsewhere, escaped",
+        "empty",
+    ],
 )
 def test_a_gateway_key_is_cut_out_of_the_query_and_nothing_else(query, forwarded):
     assert without_key(query) == forwarded

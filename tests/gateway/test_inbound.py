@@ -228,3 +228,35 @@ async def test_ten_thousand_headers_are_a_431(serve):
     assert answer.status == 431
     assert msgspec.json.decode(answer.body)["error"]["code"]
     assert here.provider.requests == []
+
+
+async def test_a_gateway_key_is_forwarded_from_nowhere(serve):
+    here = await serve()
+    key = here.add_key()
+    headers = JSON | {
+        "X-Looptrap-Key": key,
+        "Authorization": "Bearer sk-own",
+        "Cookie": f"a=1; looptrap={key}; b=2",
+        "X-Custom-Token": f"Token {key}",
+        "Proxy-Authorization": f"Bearer {key}",
+        "X-Looptrap-Anything": "ours",
+    }
+    target = f"{CHAT}?token={key}&a=1&t=lt%2D{key[3:]}"
+    assert (await here.ask(target=target, headers=headers, body=chat())).status == 200
+    [received] = here.provider.requests
+    sent = received.headers
+    assert received.target == f"{CHAT}?a=1"
+    assert sent["cookie"] == "a=1; b=2"
+    assert sent["authorization"] == "Bearer sk-own"
+    assert key not in repr(received)
+    assert not [name for name in sent if name.startswith(("x-looptrap", "proxy-"))]
+
+
+async def test_a_gateway_key_in_the_path_is_refused(serve):
+    here = await serve()
+    key = here.add_key()
+    headers = JSON | {"X-Looptrap-Key": key}
+    answer = await here.ask(target=f"/{key}{CHAT}", headers=headers, body=chat())
+    assert answer.status == 400
+    assert key.encode() not in answer.body
+    assert here.provider.requests == []

@@ -7,6 +7,8 @@ from tests.gateway.serving import CHAT, JSON, chat
 from looptrap.call.model import Request
 from looptrap.call.read import read
 from looptrap.config import load
+from looptrap.gateway.auth import Authenticator
+from looptrap.gateway.keys import KeyRing
 from looptrap.gateway.provider import Provider
 from looptrap.gateway.route import routes_of
 
@@ -143,3 +145,70 @@ async def test_an_unknown_path_is_a_404_in_words(serve):
     assert error["code"] == "unknown_route"
     assert error["message"].startswith("No provider answers /v2/surprise. Point clients at /v1")
     assert "secret" not in answer.body.decode()
+
+
+GATEWAY_ROUTES = """
+[[providers]]
+name = "azure"
+base_url = "https://corp.openai.azure.com/openai"
+credential = "api-key"
+
+[[providers]]
+name = "portal"
+base_url = "https://portal.example/v1"
+credential = "api-key"
+
+[[providers]]
+name = "relay"
+base_url = "https://relay.example"
+"""
+AZURE = '[[routes]]\nselect = { path_prefix = "/azure/" }\nprovider = "azure"\n'
+PORTAL = '[[routes]]\nprovider = "portal"\n'
+RELAY = '[[routes]]\nprovider = "relay"\n'
+BY_MODEL = '[[routes]]\nselect = { models = ["m"] }\nprovider = "azure"\n'
+BOTH = [(b"authorization", b"Bearer a"), (b"x-api-key", b"x"), (b"api-key", b"k")]
+BOTH += [(b"x-goog-api-key", b"g")]
+MESSAGES, GEMINI_PATH = "/v1/messages", "/v1beta/models/g:generateContent"
+
+
+@pytest.mark.parametrize(
+    ("routes", "upstream", "path", "expected", "forwarded"),
+    [
+        pytest.param("", None, CHAT, b"a", {"authorization"}, id="OpenAI"),
+        pytest.param("", None, MESSAGES, b"x", {"x-api-key"}, id="Anthropic"),
+        pytest.param("", None, GEMINI_PATH, b"g", {"x-goog-api-key"}, id="Gemini"),
+        pytest.param(AZURE, None, "/azure/chat/completions", b"k", {"api-key"}, id="Azure"),
+        pytest.param(PORTAL, None, CHAT, b"k", "all", id="as the provider's settings say"),
+        pytest.param(RELAY, None, MESSAGES, b"a", "all", id="a provider that wants a bearer token"),
+        pytest.param(BY_MODEL, None, MESSAGES, b"x", "all", id="by model: as the dialect has it"),
+        pytest.param("", "https://u.example", CHAT, b"a", "all", id="an upstream, chat"),
+        pytest.param("", "https://u.example", MESSAGES, b"x", "all", id="an upstream, messages"),
+        pytest.param("", "https://u.example", GEMINI_PATH, b"g", "all", id="an upstream, Gemini"),
+        pytest.param("", "https://u.example", "/mcp", b"a", "all", id="an upstream, another path"),
+        pytest.param("", "https://api.openai.com", CHAT, b"a", {"authorization"}, id="by its host"),
+    ],
+)
+def test_who_calls_is_the_credential_that_the_provider_reads(
+    tmp_path, routes, upstream, path, expected, forwarded
+):
+    file = tmp_path / "looptrap.toml"
+    file.write_text(GATEWAY_ROUTES + routes)
+    config = load(file, env={}, flags={"upstream": upstream} if upstream else {})
+    by = Authenticator(KeyRing(), secret=bytes(32), carriers=routes_of(config, {}).carriers)
+    alone = by.identify([(b"authorization", b"Bearer " + expected)], CHAT.encode(), "::1")
+    found = by.identify(BOTH, path.encode(), "::1")
+    assert found.caller == alone.caller
+    names = {name.decode() for name, _ in BOTH} - {name.decode() for name in found.drop}
+    assert names == ({name.decode() for name, _ in BOTH} if forwarded == "all" else forwarded)
+
+
+async def test_junk_beside_the_credential_escapes_no_count(serve):
+    here = await serve()
+    statuses = []
+    for i in range(12):
+        junk = {"api-key": f"j{i}", "x-api-key": f"j{i}", "x-goog-api-key": f"j{i}"}
+        headers = JSON | {"Authorization": "Bearer sk-real"} | junk
+        answer = await here.ask(target=f"{CHAT}?key=j{i}", headers=headers, body=chat())
+        statuses.append(answer.status)
+    assert statuses[0] == 200
+    assert statuses[-1] != 200

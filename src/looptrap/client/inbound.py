@@ -107,6 +107,9 @@ class Requests:
         sent = dict(scope["headers"])
         for name in CREDENTIALS:
             if credential := sent.get(name):
+                # "Bearer k" and "bearer  k" are one credential.
+                scheme, *rest = credential.split(None, 1) or [b""]
+                credential = b" ".join([scheme.lower(), *rest]) if rest else credential
                 keyed = blake2b(credential, digest_size=8, key=self._secret)
                 return f"cred:{keyed.hexdigest()}"
         return f"addr:{_address(scope)}"

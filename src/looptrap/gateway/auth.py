@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from hashlib import blake2b
 from ipaddress import ip_address
@@ -12,6 +12,16 @@ from urllib.parse import unquote_to_bytes
 import msgspec
 
 from looptrap.errors import ConfigError, Problem
+from looptrap.gateway.credential import (
+    API_KEY,
+    AUTHORIZATION,
+    IN_QUERY,
+    X_API_KEY,
+    X_GOOG_API_KEY,
+    Carriers,
+    carriers_of,
+    credential_in,
+)
 from looptrap.gateway.keys import KeyRing
 from looptrap.policy.policy import Project
 from looptrap.schema.wording import quoted
@@ -21,13 +31,9 @@ Field = tuple[bytes, bytes]
 KEY_HEADER = b"x-looptrap-key"
 """Carries a gateway key beside the caller's own provider credential."""
 
-CREDENTIAL_HEADERS = frozenset(
-    (b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key", KEY_HEADER)
-)
-_IN_QUERY = b"?key"  # no header can have this name
+CREDENTIAL_HEADERS = frozenset((AUTHORIZATION, X_API_KEY, API_KEY, X_GOOG_API_KEY, KEY_HEADER))
 _OURS = re.compile(rb"""(?:\A|(?<=[\s,"']))lt-[^\s,"']*""")
-_BEARER = re.compile(rb"\Abearer(?:[ \t]+|\Z)", re.IGNORECASE)
-_SIGNATURE = b"AWS4-"
+_WHOLE_KEY = re.compile(rb"lt-[0-9a-f]{8}-[A-Za-z0-9_-]{43}")
 
 _REMEMBERED = 4096
 _MEMORABLE_BYTES = 2048  # longer credentials are digested anew each time, which bounds the memory
@@ -41,9 +47,12 @@ class Identity(msgspec.Struct, frozen=True, gc=False):
     project: str = ""
     key_name: str = ""
     drop: frozenset[bytes] = frozenset()
-    """The (lower-case) names of the headers that carried the gateway key."""
+    """The (lower-case) names of headers that are not forwarded: those with the gateway key, or
+    with credentials that the provider might read in place of the caller's."""
     drop_query: bool = False
     """The query carried the gateway key: forward `without_key(query)`."""
+    drop_every_key: bool = False
+    """No `key` of the query is forwarded: the caller's credential is in a header."""
     has_credential: bool = False
     """A provider's credential is forwarded: beside a gateway key, the caller's own."""
 
@@ -65,6 +74,16 @@ MISSING = Denied(
 UNKNOWN = Denied(401, "invalid_api_key", "Unknown gateway key.")
 REVOKED = Denied(401, "invalid_api_key", "This gateway key has been revoked.")
 AMBIGUOUS = Denied(401, "invalid_api_key", "The request carries two different gateway keys.")
+TWO_CREDENTIALS = Denied(
+    400,
+    "ambiguous_credential",
+    "The request carries two different credentials in the same place. Send one.",
+)
+KEY_IN_PATH = Denied(
+    400,
+    "key_in_path",
+    "The path of the request contains a gateway key. Send it as your API key.",
+)
 
 
 class Authenticator:
@@ -77,14 +96,19 @@ class Authenticator:
         secret: bytes,
         projects: Mapping[str, str] | None = None,
         require_keys: bool = False,
+        carriers: Callable[[bytes], Carriers] = carriers_of,
     ) -> None:
-        """`projects` maps names of keys to projects, and wins over what the keys themselves say."""
+        """`projects` maps names of keys to projects, and wins over what the keys themselves say.
+
+        `carriers` returns which credentials the provider of a path reads.
+        """
         self._ring = ring
         self._secret = secret
         self._projects = dict(projects or {})
         self._require_keys = require_keys
+        self._carriers = carriers
         self._generation = ring.generation
-        self._remembered: dict[tuple[Field, ...] | str, Identity] = {}
+        self._remembered: dict[tuple[Carriers, tuple[Field, ...]] | str, Identity] = {}
 
     @property
     def generation(self) -> int:
@@ -102,21 +126,31 @@ class Authenticator:
         if self._generation != self._ring.generation:
             self._generation = self._ring.generation
             self._remembered.clear()
-        return self._remembered.get(presented or peer) or self._conclude(presented, peer)
+        if not presented:
+            return self._remembered.get(peer) or self._conclude(None, presented, peer)
+        carriers = self._carriers(target.partition(b"?")[0])
+        return self._remembered.get((carriers, presented)) or self._conclude(
+            carriers, presented, peer
+        )
 
-    def _conclude(self, presented: tuple[Field, ...], peer: str) -> Identity | Denied:
+    def _conclude(
+        self, carriers: Carriers | None, presented: tuple[Field, ...], peer: str
+    ) -> Identity | Denied:
         identity = self._by_key(presented)
         if isinstance(identity, Denied):
             return identity
         if identity is None and (self._require_keys or self._ring.has_keys):
             return MISSING
-        if identity is None and (credentials := _credentials(presented)):
-            identity = Identity(caller=f"cred:{self._digest(credentials)}", has_credential=True)
+        if identity is None and carriers is not None:
+            identity = self._by_credential(carriers, presented)
+            if isinstance(identity, Denied):
+                return identity
         if identity is None:
-            # Whatever was presented says nothing: the same from elsewhere is another caller.
-            presented = ()
+            # Nothing that was presented identifies a caller, so its address does; the answer is
+            # remembered by address only.
+            carriers = None
             identity = Identity(caller=f"addr:{_plain(peer)}")
-        self._remember(presented, peer, identity)
+        self._remember(peer if carriers is None else (carriers, presented), identity)
         return identity
 
     def _by_key(self, presented: tuple[Field, ...]) -> Identity | Denied | None:
@@ -141,29 +175,82 @@ class Authenticator:
             caller=f"key:{key.name}",
             project=self._projects.get(key.name, key.project),
             key_name=key.name,
-            drop=frozenset(carriers - {_IN_QUERY}),
-            drop_query=_IN_QUERY in carriers,
-            has_credential=any(_BEARER.sub(b"", v) for n, v in presented if n not in carriers),
+            drop=frozenset(carriers - {IN_QUERY}),
+            drop_query=IN_QUERY in carriers,
+            has_credential=any(credential_in(v) != b"" for n, v in presented if n not in carriers),
         )
 
-    def _digest(self, credentials: list[bytes]) -> str:
-        told_apart = b"".join([b"%d:%b" % (len(text), text) for text in credentials])
+    def _by_credential(
+        self, carriers: Carriers, presented: tuple[Field, ...]
+    ) -> Identity | Denied | None:
+        """Return the caller by the one credential that the provider reads; None without any."""
+        for carrier in carriers.order:
+            found = {credential_in(value) for name, value in presented if name == carrier} - {b""}
+            if not found:
+                continue
+            if len(found) > 1:
+                return TWO_CREDENTIALS
+            credential = found.pop()
+            if credential is None:
+                return None
+            others = carriers.exclusive - {carrier}
+            return Identity(
+                caller=f"cred:{self._digest(credential)}",
+                drop=others - {IN_QUERY},
+                drop_every_key=IN_QUERY in others,
+                has_credential=True,
+            )
+        return None
+
+    def _digest(self, credential: bytes) -> str:
+        told_apart = b"%d:%b" % (len(credential), credential)
         person = b"looptrap-cred"
         return blake2b(told_apart, digest_size=8, key=self._secret, person=person).hexdigest()
 
-    def _remember(self, presented: tuple[Field, ...], peer: str, identity: Identity) -> None:
-        if sum(len(name) + len(value) for name, value in presented) > _MEMORABLE_BYTES:
+    def _remember(
+        self, place: tuple[Carriers, tuple[Field, ...]] | str, identity: Identity
+    ) -> None:
+        if (
+            not isinstance(place, str)
+            and sum(len(name) + len(value) for name, value in place[1]) > _MEMORABLE_BYTES
+        ):
             return
         if len(self._remembered) >= _REMEMBERED:
             self._remembered.clear()
-        self._remembered[presented or peer] = identity
+        self._remembered[place] = identity
 
 
-def without_key(query: bytes) -> bytes:
-    """Return the query less the gateway keys in it, every other byte as it was sent."""
+def without_key(query: bytes, *, every: bool = False) -> bytes:
+    """Return the query less the gateway keys in it, every other byte as it was sent.
+
+    With `every`, a `key` that is a provider's is left out as well.
+    """
     return b"&".join(
-        field for field in query.split(b"&") if not any(map(_OURS.search, _keys_in(field)))
+        field
+        for field in query.split(b"&")
+        if not any(every or _OURS.search(value) for value in _keys_in(field))
+        and not _WHOLE_KEY.search(unquote_to_bytes(field))
     )
+
+
+def without_keys(headers: Iterable[Field]) -> list[Field]:
+    """Return the headers less those that contain a gateway key; of a Cookie, only its pairs."""
+    kept = []
+    for name, value in headers:
+        if _WHOLE_KEY.search(value):
+            if name != b"cookie":
+                continue
+            pairs = [pair for pair in value.split(b";") if not _WHOLE_KEY.search(pair)]
+            value = b";".join(pairs).strip()
+            if not value:
+                continue
+        kept.append((name, value))
+    return kept
+
+
+def has_key(text: bytes) -> bool:
+    """Say whether a path or query contains a whole gateway key, escaped or not."""
+    return _WHOLE_KEY.search(unquote_to_bytes(text) if b"%" in text else text) is not None
 
 
 def projects_by_key(projects: Iterable[Project]) -> dict[str, str]:
@@ -205,7 +292,7 @@ def is_loopback(host: str) -> bool:
 @lru_cache(maxsize=1024)
 def _in_query(target: bytes) -> tuple[Field, ...]:
     """Return the keys in a target's query; remembered, as most requests have the same few."""
-    return tuple([(_IN_QUERY, value) for value in _keys_in(target.partition(b"?")[2])])
+    return tuple([(IN_QUERY, value) for value in _keys_in(target.partition(b"?")[2])])
 
 
 def _keys_in(query: bytes) -> Iterator[bytes]:
@@ -214,15 +301,6 @@ def _keys_in(query: bytes) -> Iterator[bytes]:
         name, _, value = field.partition(b"=")
         if name == b"key" or (b"%" in name and unquote_to_bytes(name) == b"key"):
             yield unquote_to_bytes(value.replace(b"+", b" "))
-
-
-def _credentials(presented: Iterable[Field]) -> list[bytes]:
-    """Return the distinct provider credentials, in an order of their own.
-
-    A signature is none: it changes with every request, and whom it claims to be is not proven here.
-    """
-    texts = {_BEARER.sub(b"", value) for _, value in presented if not value.startswith(_SIGNATURE)}
-    return sorted(texts - {b""})
 
 
 def _plain(peer: str) -> str:

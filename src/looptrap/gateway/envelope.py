@@ -13,9 +13,18 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from looptrap.gateway.auth import Authenticator, Denied, Identity, without_key
+from looptrap.gateway.auth import (
+    KEY_IN_PATH,
+    Authenticator,
+    Denied,
+    Identity,
+    has_key,
+    without_key,
+    without_keys,
+)
 from looptrap.gateway.claims import Claims
 from looptrap.gateway.inbound import InboundReader
+from looptrap.gateway.keys import PREFIX
 from looptrap.gateway.session_limit import session_limit
 from looptrap.wire.exchange import Exchange
 from looptrap.wire.head import Head
@@ -39,7 +48,7 @@ class Envelope(msgspec.Struct, frozen=True, gc=False):
     path: str
     query: str
     target: bytes
-    """As it is forwarded: without a gateway key."""
+    """As it is forwarded: without gateway keys."""
     fields: bytes
     """The header block to forward, without Host and framing."""
     session: str
@@ -99,9 +108,14 @@ class Envelopes:
             denied, limit = denied or limit, None
         claims, claims_until = self._claims.of(headers, self._clock())
         path, mark, query = target.partition(b"?")
-        if identity.drop_query:
-            kept = without_key(query)
+        if has_key(path):
+            denied = denied or KEY_IN_PATH
+        if query and (identity.drop_query or identity.drop_every_key or has_key(query)):
+            kept = without_key(query, every=identity.drop_every_key)
             target = path + mark + kept if kept else path
+        fields = b"".join([b"%b: %b\r\n" % field for field in inbound.forwarded])
+        if PREFIX in fields:
+            fields = b"".join([b"%b: %b\r\n" % field for field in without_keys(inbound.forwarded)])
         return Envelope(
             identity,
             denied,
@@ -110,7 +124,7 @@ class Envelopes:
             path.decode("latin-1"),
             query.decode("latin-1"),
             target,
-            b"".join([b"%b: %b\r\n" % field for field in inbound.forwarded]),
+            fields,
             inbound.session,
             inbound.request_id,
             inbound.is_retry,

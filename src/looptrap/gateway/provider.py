@@ -9,6 +9,7 @@ from urllib.parse import quote
 from looptrap.call.model import Dialect
 from looptrap.call.read import dialect_of
 from looptrap.config.provider import Credential
+from looptrap.gateway.credential import Carriers, carriers_at
 from looptrap.wire.origin import Origin
 from looptrap.wire.pool import Pool
 from looptrap.wire.pools import Pools
@@ -23,7 +24,9 @@ class Provider:
 
     __slots__ = (
         "_base_path",
+        "_credential",
         "_key_field",
+        "_openai_credential",
         "_openai_field",
         "_overlaps",
         "_pool",
@@ -43,7 +46,7 @@ class Provider:
         *,
         key: str = "",
         key_name: str = "",
-        credential: Credential = "bearer",
+        credential: Credential | None = None,
         circuit: str = "",
         speaks: Iterable[Dialect] = (),
     ) -> None:
@@ -59,10 +62,12 @@ class Provider:
         self.origin, base_path = Origin.of(base_url)
         self._base_path = base_path.encode()
         self._overlaps = _suffixes(self._base_path)
-        self._key_field = _key_field(credential, key)
+        self._credential = credential
+        self._key_field = _key_field(credential or "bearer", key)
         # Anthropic wants its key as OpenAI does where it is spoken to as OpenAI is.
         is_bilingual = credential == "x-api-key" and "anthropic" in self.speaks
-        self._openai_field = _key_field("bearer", key) if is_bilingual else self._key_field
+        self._openai_credential = "bearer" if is_bilingual else credential
+        self._openai_field = _key_field(self._openai_credential or "bearer", key)
         self._targets = Remembered(self._join)
         self._pool: Pool | None = None
 
@@ -80,6 +85,12 @@ class Provider:
     def key_field(self, dialect: Dialect) -> bytes | None:
         """Return the header that carries the operator's key, where there is one."""
         return self._openai_field if dialect.startswith("openai") else self._key_field
+
+    def carriers(self, dialect: Dialect) -> Carriers:
+        """Return where it looks for the credential of a caller who has no gateway key."""
+        is_openai = dialect.startswith("openai")
+        credential = self._openai_credential if is_openai else self._credential
+        return carriers_at(self.origin.host, credential, dialect)
 
     def target(self, asked: bytes) -> bytes:
         """Return the request target at the provider; what base and path share is not doubled."""

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from looptrap.call.model import Call
+from looptrap.call.model import Call, Request
+from looptrap.call.read import dialect_of
 from looptrap.config import Config
-from looptrap.config.provider import ProviderSettings, RouteSettings
+from looptrap.config.provider import SPOKEN, ProviderSettings, RouteSettings
 from looptrap.config.route import known_providers
 from looptrap.gateway.attempt import Place, Plan
 from looptrap.gateway.auth import is_loopback
+from looptrap.gateway.credential import Carriers, carriers_of
 from looptrap.gateway.provider import Provider
 from looptrap.policy.policy import Selector
 from looptrap.policy.select import Selects, selects
 from looptrap.retry.policy import RetryPolicy
 from looptrap.wire.origin import Origin
+from looptrap.wire.remembered import Remembered
 
 
 class Route:
     """Calls that a selector binds go to a provider."""
 
-    __slots__ = ("plan", "provider", "selects")
+    __slots__ = ("_needs_more", "plan", "provider", "selects")
 
     def __init__(
         self,
@@ -32,15 +36,28 @@ class Route:
         self.plan = plan
         """What is done when it fails; None for nothing."""
         self.selects = selects(select) if isinstance(select, Selector) else select
+        self._needs_more = None
+        if isinstance(select, Selector) and (
+            select.methods or select.hosts or select.headers or select.models
+        ):
+            path_only = replace(select, methods=(), hosts=(), headers=(), models=())
+            self._needs_more = selects(path_only) or _always
+
+    def may_bind(self, call: Call) -> bool | None:
+        """Say whether it binds all calls with that path; None where more than the path decides."""
+        if self._needs_more is not None:
+            return None if self._needs_more(call) else False
+        return self.selects is None or self.selects(call)
 
 
 class Routes:
     """An ordered list of routes: the first that binds a call decides."""
 
-    __slots__ = ("_routes",)
+    __slots__ = ("_carriers", "_routes")
 
     def __init__(self, routes: Sequence[Route]) -> None:
         self._routes = tuple(routes)
+        self._carriers = Remembered(self._find_carriers)
 
     @property
     def providers(self) -> list[Provider]:
@@ -53,6 +70,27 @@ class Routes:
             )
         ]
         return list({one.circuit: one for one in reversed(every)}.values())[::-1]
+
+    def carriers(self, path: bytes) -> Carriers:
+        """Return where the provider of a path looks for credentials.
+
+        Asked before there is a body. Where more than the path decides which provider it will be,
+        and for paths of no dialect, the dialect alone says.
+        """
+        return self._carriers[path]
+
+    def _find_carriers(self, path: bytes) -> Carriers:
+        text = path.decode("latin-1")
+        dialect = dialect_of(text)
+        if dialect in SPOKEN:
+            call = Call(Request(path=text), dialect)
+            for route in self._routes:
+                binds = route.may_bind(call)
+                if binds:
+                    return route.provider.carriers(dialect)
+                if binds is None:
+                    break
+        return carriers_of(path)
 
     def choose(self, call: Call) -> Route | None:
         """Return the route of a call; None when none binds it."""
@@ -130,6 +168,10 @@ def _circuit(name: str, url: str, urls: Sequence[str]) -> str:
         return name
     origin, path = Origin.of(url)
     return f"{name}@{origin.authority}{path}"
+
+
+def _always(call: Call) -> bool:  # noqa: ARG001 - as selectors are called
+    return True
 
 
 def _speaks_anthropic(call: Call) -> bool:

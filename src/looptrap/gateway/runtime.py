@@ -49,7 +49,10 @@ class Runtime:
         )
         self.routes = routes_of(config, env)
         self.authenticator = Authenticator(
-            ring, secret=secret, projects=projects_by_key(config.projects)
+            ring,
+            secret=secret,
+            projects=projects_by_key(config.projects),
+            carriers=self.routes.carriers,
         )
         self.inbound = InboundReader(
             config.session_headers, relay_compressed=gateway.relay_compressed
