@@ -49,6 +49,12 @@ def test_addresses(tmp_path, text, address):
         ("gateway.workers = 0", "gateway.workers: is 0, must be 1 or more"),
         ('gateway.tls_cert = "c.pem"', "gateway: has tls_cert without tls_key, needs both"),
         ("gateway.idle_timeout = 0", "gateway.idle_timeout: is 0, must be more than 0"),
+        (
+            'gateway.allowed_origins = ["https://a.example/path"]',
+            'gateway.allowed_origins[0]: is the text "https://a.example/path", must be an origin',
+        ),
+        ('gateway.allowed_origins = ["*"]', 'gateway.allowed_origins[0]: is the text "*"'),
+        ('gateway.allowed_origins = ["null"]', 'gateway.allowed_origins[0]: is the text "null"'),
         ("gateway.lisen = 1", "gateway.lisen: is not a setting, did you mean listen?"),
         ('[[routes]]\nprovider = "opnai"', 'routes[0].provider: is the text "opnai", must be'),
         ('[[providers]]\nname = "x"', "providers[0]: has no base_url"),

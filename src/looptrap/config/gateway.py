@@ -7,10 +7,10 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
 from looptrap.config.claim import JwtTrust
-from looptrap.config.kind import VARIABLE, Address, BaseUrl, Listen, Size, seconds
+from looptrap.config.kind import VARIABLE, Address, BaseUrl, Listen, Size, WebOrigin, seconds
 from looptrap.errors import Problem
 from looptrap.policy.setting.kind import TOKEN
-from looptrap.schema import Choice, Field, Flag, Number, Table, Text
+from looptrap.schema import Choice, Field, Flag, Listing, Number, Table, Text
 from looptrap.wire.flight import UpstreamLimits
 from looptrap.wire.limits import ServerLimits
 
@@ -34,6 +34,7 @@ class GatewaySettings:
     admin: Address = ADMIN
     upstream: str | None = None
     allow_anonymous: bool = False
+    allowed_origins: tuple[str, ...] = ()
     state: str = "looptrap.state"
     tls_cert: str | None = None
     tls_key: str | None = None
@@ -90,6 +91,11 @@ GATEWAY: Table[GatewaySettings] = Table(
         _field("admin", Listen(), "where health, metrics and releases are served"),
         _field("upstream", BaseUrl(), "one place for everything, whatever the path"),
         _field("allow_anonymous", Flag(), "serve callers without a gateway key beyond loopback"),
+        _field(
+            "allowed_origins",
+            Listing(WebOrigin(), "origins"),
+            "web pages that may use the gateway from a browser",
+        ),
         _field("state", FILE, "the file with the digest secret and the gateway keys"),
         _field("tls_cert", FILE, "the certificate chain to listen with, PEM"),
         _field("tls_key", FILE, "its private key, PEM"),

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from looptrap.errors import Problem
 from looptrap.schema.kind import INVALID, Kind, Number, Text, refuse
 from looptrap.store.redis.address import addresses_of
-from looptrap.wire.origin import Origin
+from looptrap.wire.origin import DEFAULT_PORTS, Origin
 
 MEMORY = "memory"
 """The store inside one process."""
@@ -21,6 +21,8 @@ VARIABLE = Text(form="the name of an environment variable", pattern=r"[A-Za-z_][
 _UNITS = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 _SIZE = re.compile(r"(\d{1,12})\s*(B|KB|MB|GB)?", re.IGNORECASE)
 _ADDRESS = re.compile(r"(?:\[([0-9a-fA-F:.%]+)\]|([^\[\]:\s/]+)):(\d{1,5})")
+
+_ORIGIN = re.compile(r"([a-z][a-z0-9+.-]*)://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?")
 
 
 def seconds(high: float = 86_400) -> Number:
@@ -144,6 +146,25 @@ class BaseUrl:
 
     def words(self) -> str:
         return 'a base URL such as "https://api.openai.com/v1"'
+
+
+@dataclass(frozen=True, slots=True)
+class WebOrigin:
+    """The origin of web pages, as browsers send it."""
+
+    def read(self, value: object, place: str, problems: list[Problem]) -> Any:
+        match = _ORIGIN.fullmatch(value.lower()) if isinstance(value, str) else None
+        if match is None or (match[2] is not None and int(match[2]) > 65_535):
+            return refuse(self, value, place, problems)
+        # Browsers leave out the port that a scheme has by itself.
+        is_default = match[2] is not None and DEFAULT_PORTS.get(match[1]) == int(match[2])
+        return match[0].rpartition(":")[0] if is_default else match[0]
+
+    def plain(self, value: Any) -> Any:
+        return value
+
+    def words(self) -> str:
+        return 'an origin such as "https://chat.example" or "http://localhost:3000"'
 
 
 @dataclass(frozen=True, slots=True)

@@ -212,7 +212,7 @@ CONFIG: Table[Config] = Table(
 SCALARS = [one for one in CONFIG.fields if not isinstance(one.kind, Listing | Mapped | Table)]
 """Settings that an environment variable or a flag can give as well …"""
 
-GATEWAY_SCALARS = list(GATEWAY.fields)
+GATEWAY_SCALARS = [one for one in GATEWAY.fields if not isinstance(one.kind, Listing)]
 """… those of the gateway among them, without its name before theirs."""
 
 

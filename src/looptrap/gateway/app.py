@@ -37,7 +37,8 @@ from looptrap.wire.server import Server
 
 RELOADED = frozenset(
     (
-        "upstream", "relay_compressed", "decision_status", "decision_token_env", "grace",
+        "upstream", "allowed_origins", "relay_compressed", "grace",
+        "decision_status", "decision_token_env",
         "jwt", "jwt_keys", "jwt_header", "jwt_issuer", "jwt_audience",
     )
 )  # fmt: skip

@@ -22,6 +22,7 @@ from looptrap.gateway.auth import (
     without_key,
     without_keys,
 )
+from looptrap.gateway.browser import PREFLIGHT, Browsers
 from looptrap.gateway.claims import Claims
 from looptrap.gateway.inbound import InboundReader
 from looptrap.gateway.keys import PREFIX
@@ -60,6 +61,8 @@ class Envelope(msgspec.Struct, frozen=True, gc=False):
     claims: Mapping[str, str]
     claims_until: float | None
     """When they have to be looked at anew; None where time changes nothing."""
+    shared: tuple[tuple[bytes, bytes], ...] = ()
+    """Headers that let the web page that sent the request read the answer; mostly none."""
 
 
 class Envelopes:
@@ -71,10 +74,12 @@ class Envelopes:
         inbound: InboundReader,
         claims: Claims,
         clock: Callable[[], float] = time.time,
+        browsers: Browsers | None = None,
     ) -> None:
         self._authenticator = authenticator
         self._inbound = inbound
         self._claims = claims
+        self._browsers = browsers or Browsers()
         self._clock = clock
         self._remembered: dict[tuple[Head, str], Envelope] = {}
         self._generation = authenticator.generation
@@ -102,6 +107,9 @@ class Envelopes:
         denied = None
         if isinstance(identity, Denied):
             denied, identity = identity, NOBODY
+        refused, shared = self._browsers.decide(exchange.method, headers, identity)
+        if refused is not None and (denied is None or refused is PREFLIGHT):
+            denied = refused
         inbound = self._inbound.read(headers, identity.drop)
         limit = session_limit(inbound.session_limit)
         if isinstance(limit, Denied):
@@ -133,6 +141,7 @@ class Envelopes:
             limit,
             claims,
             claims_until,
+            shared,
         )
 
 

@@ -19,6 +19,7 @@ from looptrap.call.model import Call, Outcome, Request
 from looptrap.call.read import dialect_of, read
 from looptrap.gateway.attempt import Dispatch
 from looptrap.gateway.auth import Denied
+from looptrap.gateway.browser import PREFLIGHT
 from looptrap.gateway.capture import Capture
 from looptrap.gateway.decision import asked_about, decision
 from looptrap.gateway.encoding import decoded
@@ -227,12 +228,16 @@ class Gateway:
             # What could not be stopped or held back was blocked: so say log and metrics.
             ticket.verdict = replace(ticket.verdict, action=Action.BLOCK)
         relay.status = answer.status
-        relay.exchange.answer(answer.status, answer.headers, answer.body)
+        relay.exchange.answer(answer.status, [*answer.headers, *relay.envelope.shared], answer.body)
         self.settle(relay, None)
 
     def _deny(self, exchange: Exchange, denied: Denied) -> None:
+        shared = exchange.state.shared
+        if denied is PREFLIGHT:
+            exchange.answer(denied.status, shared)
+            return
         headers, body = self.refuse(exchange, denied.status, denied.code, denied.message)
-        exchange.answer(denied.status, headers, body)
+        exchange.answer(denied.status, [*headers, *shared], body)
 
     def refuse(
         self, exchange: Exchange | None, status: int, code: str, message: str

@@ -38,6 +38,8 @@ Field = tuple[bytes, bytes]
 Used = tuple[Usage, int | None]
 """What was used, and what that cost in nano-dollars; None where no price is known."""
 
+CORS_PREFIX = b"access-control-"
+
 
 class Relay:
     """Carries one call to its provider and the answer back; the wire's sink for that answer."""
@@ -121,6 +123,9 @@ class Relay:
         headers += headers_of(self.ticket.verdict, self.ticket.shadow, self.ticket.pace)
         if not _names_request(headers):
             headers.append((b"X-Request-Id", self._gateway.id_of(self)))
+        if self.envelope.shared:
+            headers = [one for one in headers if not one[0].lower().startswith(CORS_PREFIX)]
+            headers += self.envelope.shared
         if is_charged(self.call) and status < 400:
             self._bill = Bill(self.call, length)
             self._is_endless = length is None
@@ -216,7 +221,8 @@ class Relay:
         answer = self._failure(status, code, message, retry_after)
         self.flight = None
         self.status = status
-        self.exchange.answer(status, [*headers, *answer.headers], answer.body)
+        shared = self.envelope.shared
+        self.exchange.answer(status, [*headers, *answer.headers, *shared], answer.body)
         if self.provider:
             self._settle(cut_off=True, is_answered=False)
         else:

@@ -11,6 +11,7 @@ from looptrap.call.usage import Usage
 from looptrap.config import Config
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.auth import Authenticator, projects_by_key
+from looptrap.gateway.browser import Browsers
 from looptrap.gateway.claims import Claims
 from looptrap.gateway.envelope import Envelopes
 from looptrap.gateway.inbound import InboundReader
@@ -57,7 +58,8 @@ class Runtime:
         self.inbound = InboundReader(
             config.session_headers, relay_compressed=gateway.relay_compressed
         )
-        self.envelopes = Envelopes(self.authenticator, self.inbound, claims, clock)
+        browsers = Browsers(gateway.allowed_origins, gateway.listen.host)
+        self.envelopes = Envelopes(self.authenticator, self.inbound, claims, clock, browsers)
         self.block_status = config.block_status
         self.max_decoded = gateway.max_body
         self.decision_status = gateway.decision_status

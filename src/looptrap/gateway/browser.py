@@ -1,0 +1,128 @@
+"""Browsers: which web pages may send requests through this gateway.
+
+A page of any site can make the browser of its visitor send requests to 127.0.0.1. Where no gateway
+key is asked for, such a request would be served as the visitor's own. Programs that are no browsers
+send neither `Origin` nor `Sec-Fetch-Site`, and are not concerned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from ipaddress import ip_address
+
+from looptrap.gateway.auth import Denied, Identity, is_loopback
+
+Field = tuple[bytes, bytes]
+
+APPS = (b"app://", b"file://", b"tauri://", b"vscode-file://", b"vscode-webview://")
+"""Origins of desktop applications, such as Electron's: no page of a web site can have them."""
+
+LOCAL_ENDINGS = (".localhost", ".local", ".internal")
+"""Names that no public name server answers for, so that no site can point its own name here."""
+
+METHODS = b"DELETE, GET, HEAD, PATCH, POST, PUT"
+REMEMBERED_FOR = b"600"
+"""Seconds for which a browser may remember the answer to a preflight."""
+
+FROM_ELSEWHERE = Denied(
+    403,
+    "cross_site_request",
+    "A web page may not use this gateway, unless gateway.allowed_origins lists its origin.",
+)
+FOREIGN_HOST = Denied(
+    403,
+    "foreign_host",
+    "This gateway was reached under a name that is not its own. Use 127.0.0.1 or localhost, or list"
+    " the name, as in https://name, in gateway.allowed_origins.",
+)
+PREFLIGHT = Denied(204, "", "")
+"""Not a refusal: the answer to a browser that asks what a page may send."""
+
+
+class Browsers:
+    """Decides about requests of web pages; made anew with the configuration."""
+
+    def __init__(self, allowed_origins: Iterable[str] = (), listen_host: str = "127.0.0.1") -> None:
+        self._allowed = frozenset(origin.encode() for origin in allowed_origins)
+        self._hosts = {origin.partition("://")[2] for origin in allowed_origins}
+        self._hosts = {_without_port(host) for host in self._hosts} | {listen_host.lower()}
+        self._is_loopback = is_loopback(listen_host)
+
+    def decide(
+        self, method: bytes, headers: Iterable[Field], identity: Identity
+    ) -> tuple[Denied | None, tuple[Field, ...]]:
+        """Return why a request is not served, and the headers that let a page read the answer."""
+        found = {name: value for name, value in headers if name in _LOOKED_AT}
+        origin = found.get(b"origin", b"").lower()
+        if origin in self._allowed and origin:
+            if method == b"OPTIONS" and b"access-control-request-method" in found:
+                return PREFLIGHT, _preflight(origin, found)
+            return None, _readable(origin)
+        if identity.key_name:
+            return None, ()
+        return self._refusal(origin, found), ()
+
+    def _refusal(self, origin: bytes, found: dict[bytes, bytes]) -> Denied | None:
+        host = found.get(b"host", b"").decode("latin-1").lower()
+        name = _without_port(host)
+        is_own = not name or name in self._hosts or _is_local(name)
+        if origin and not origin.startswith(APPS):
+            # Same origin: a page that this very address served, under a name that is its own.
+            is_here = origin.partition(b"://")[2] == host.encode("latin-1") and is_own
+            return None if is_here else FROM_ELSEWHERE
+        if not origin and found.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin"):
+            return FROM_ELSEWHERE
+        return None if is_own or not self._is_loopback else FOREIGN_HOST
+
+
+_LOOKED_AT = frozenset(
+    (
+        b"host",
+        b"origin",
+        b"sec-fetch-site",
+        b"access-control-request-method",
+        b"access-control-request-headers",
+        b"access-control-request-private-network",
+    )
+)
+
+
+def _readable(origin: bytes) -> tuple[Field, ...]:
+    return (
+        (b"Access-Control-Allow-Origin", origin),
+        (b"Access-Control-Expose-Headers", b"*"),
+        (b"Vary", b"Origin"),
+    )
+
+
+def _preflight(origin: bytes, found: dict[bytes, bytes]) -> tuple[Field, ...]:
+    fields = [
+        (b"Access-Control-Allow-Origin", origin),
+        (b"Access-Control-Allow-Methods", METHODS),
+        (b"Access-Control-Max-Age", REMEMBERED_FOR),
+        (b"Vary", b"Origin, Access-Control-Request-Headers"),
+    ]
+    if asked := found.get(b"access-control-request-headers"):
+        fields.append((b"Access-Control-Allow-Headers", asked))
+    if found.get(b"access-control-request-private-network") == b"true":
+        fields.append((b"Access-Control-Allow-Private-Network", b"true"))
+    return tuple(fields)
+
+
+def _without_port(host: str) -> str:
+    name, _, port = host.rpartition(":")
+    return name if name and port.isdigit() else host
+
+
+def _is_local(name: str) -> bool:
+    """Say whether no site can have that name: an address, or a name of this machine or network."""
+    name = name.removesuffix(".")
+    if "." not in name and ":" not in name:
+        return True
+    if name.endswith(LOCAL_ENDINGS):
+        return True
+    try:
+        ip_address(name.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return False
+    return True
