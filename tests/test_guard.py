@@ -643,6 +643,12 @@ class TestProgress:
         assert self.ask(guard, 5, "mine", caller="two", session="a") == "allow"
         assert self.ask(guard, 5, "mine", caller="one", session="a") == "refused"
 
+    def test_a_new_session_with_every_request_does_not_switch_detection_off(self):
+        guard = self.guard()
+        done = [self.ask(guard, 5, f"step {n}", time=n, session=f"s{n}") for n in range(24)]
+        assert done == ["allow"] * 20 + ["refused"] * 4
+        assert self.ask(guard, 5, "step", time=24, caller="another", session="s") == "allow"
+
     def test_equal_requests_are_counted_all_the_same(self):
         guard = self.guard(rule("equal", thresholds={Action.BLOCK: 3}, cooldown=30))
         done = [self.ask(guard, 1, f"step {n}") for n in range(4)]

@@ -66,7 +66,10 @@ class Guard:
             for project in projects
         }
         self._switches = tuple(Switch(switch) for switch in kill_switches)
-        self._progress = Fingerprint(key, ("progress",), ("caller", "session"))
+        self._progress = (
+            Fingerprint(key, ("progress",), ("caller", "session")),
+            Fingerprint(key, ("progress",), ("caller",)),
+        )
         self.session_headers = tuple(name.lower().encode() for name in session_headers)
         self._ends = Recent()
         budgets = tuple(budgets)
@@ -120,7 +123,7 @@ class Guard:
                 )
         if reading and not (is_fresh(call) if fresh is None else fresh):
             if call.request.progress:
-                plan.await_progress(planned, reading, self._progress)
+                plan.await_progress(planned, reading, *self._progress)
             else:
                 plan.read(planned, reading, self._tools, maxsize)
         if self._meters is not None:

@@ -19,7 +19,8 @@ HISTORY_WINDOW = Window(3_600.0, WindowKind.REFRESHED)
 """How long it is remembered that a history was refused, or that an application got on."""
 
 MOST_PROGRESS = 20
-"""So often may an application say, in one session, that it got on."""
+"""So often may an application say, in one session, that it got on; and in so many sessions with the
+same beginning, or a new session with every request would be a new beginning with every request."""
 
 
 def count(plan: Plan, watch: Counting, content: bytes) -> None:
@@ -81,17 +82,24 @@ def release(fingerprint: str) -> tuple[bytes, Sequence[Hit]]:
     return key, [Hit(key, HISTORY_WINDOW)] if is_history else []
 
 
-def await_progress(plan: Plan, watches: Sequence[Reading], fingerprint: Fingerprint) -> None:
-    """Plan to ask since when the application says that it got on; until then nothing is read."""
+def await_progress(
+    plan: Plan, watches: Sequence[Reading], fingerprint: Fingerprint, across: Fingerprint
+) -> None:
+    """Plan to ask since when the application says that it got on; until then nothing is read.
+
+    `fingerprint` is of one session, `across` of all sessions of the caller.
+    """
     call = plan.call
     token = call.request.progress.encode("utf-8", "surrogatepass")
-    session = b"" if call.request.session else b"".join(call.raws[:2])
+    opening = b"".join(call.raws[:2])
+    session = b"" if call.request.session else opening
     plan.reading = watches
     plan.progress = len(plan.hits)
     plan.follows = True
     plan.hits += [
         Hit(fingerprint.key(call, b"%b\xfe%b" % (session, token)), HISTORY_WINDOW),
         Hit(fingerprint.key(call, session), HISTORY_WINDOW, fingerprint.key(call, token)),
+        Hit(across.key(call, opening), HISTORY_WINDOW, fingerprint.key(call, b"")),
     ]
 
 
@@ -99,10 +107,11 @@ def rounds_since_progress(plan: Plan, counts: Sequence[Count], limit: int) -> in
     """Return how many rounds there are since the application said that it got on.
 
     Its word came with as many requests as there were rounds since, and one. Said too often in a
-    session it means nothing: up to `limit` rounds count then.
+    session, or in too many sessions that begin alike, it means nothing: up to `limit` rounds count
+    then.
     """
-    with_token, in_session = counts[plan.progress], counts[plan.progress + 1]
-    if len(in_session.marks) >= MOST_PROGRESS:
+    with_token, in_session, in_opening = counts[plan.progress : plan.progress + 3]
+    if max(len(in_session.marks), len(in_opening.marks)) >= MOST_PROGRESS:
         return limit
     return min(max(with_token.hits - 1, 0), limit)
 
