@@ -66,8 +66,9 @@ async def test_people_are_told_once_of_a_circuit_that_opens(attempt):
         await ask(here, n)
     (event,) = here.told
     assert event.name == "breaker.opened"
-    assert event.data == {"provider": "one", "credential": "", "seconds": 60.0}
-    assert event.title == "one is left alone for 60 s after failures in a row"
+    who = "addr:127.0.0.1"
+    assert event.data == {"provider": "one", "credential": "", "caller": who, "seconds": 60.0}
+    assert event.title == f"one is left alone for {who} for 60 s after failures in a row"
 
 
 @pytest.mark.parametrize(
@@ -156,6 +157,78 @@ async def test_a_limit_of_one_caller_closes_the_road_for_no_other(attempt):
     assert other.status == 200
 
 
+POISON = b"poison"
+
+
+def poisoned(received):
+    return Reply.status(500) if POISON in received.body else Reply.text("ok")
+
+
+async def sent_by(here, who, text, **headers):
+    answer = await here.ask(chat(text), headers={"Authorization": f"Bearer {who}"} | headers)
+    return answer.status, answer.headers[b"x-looptrap-attempts"]
+
+
+async def test_prompts_of_one_caller_that_make_a_provider_fail_close_the_road_for_no_other(attempt):
+    here = await attempt(ONCE, poisoned)
+    for n in range(6):
+        await sent_by(here, "attacker", f"poison {n}")
+    assert await sent_by(here, "attacker", "harmless") == (503, b"0")
+    assert await sent_by(here, "honest", "harmless") == (200, b"1")
+    assert here.told[0].data["caller"].startswith("cred:")
+
+
+@pytest.mark.parametrize("by", ["session", "beginning"])
+async def test_one_conversation_closes_the_road_for_no_other_of_its_caller(attempt, by):
+    here = await attempt(ONCE, poisoned)
+    mine, other = ({"X-Session-Id": "a"}, {"X-Session-Id": "b"}) if by == "session" else ({}, {})
+    for _ in range(3):
+        await sent_by(here, "one", "poison", **mine)
+    assert await sent_by(here, "one", "poison", **mine) == (503, b"0")
+    assert await sent_by(here, "one", "harmless", **other) == (200, b"1")
+    assert here.told == []
+
+
+async def test_failures_of_several_callers_close_the_road_for_all(attempt):
+    here = await attempt(ONCE, Provider())
+    for who in ("one", "two"):
+        assert (await sent_by(here, who, "hello"))[0] == 503
+    assert await sent_by(here, "three", "hello") == (503, b"0")
+    assert [event.data["caller"] for event in here.told] == [""]
+
+
+async def test_a_provider_that_cannot_be_reached_is_left_alone_by_all_at_once(attempt):
+    nowhere = '[[providers]]\nname = "one"\nbase_url = "http://127.0.0.1:1"\n'
+    here = await attempt(ONCE, OK, providers=nowhere)
+    for _ in range(2):
+        await sent_by(here, "one", "hello")
+    assert await sent_by(here, "two", "hello") == (503, b"0")
+
+
+async def test_others_find_out_by_themselves_that_it_is_an_outage(attempt):
+    here = await attempt(ONCE, Provider())
+    for n in range(2):
+        await sent_by(here, "one", f"hello {n}")
+    assert [await sent_by(here, "two", "hello") for _ in range(3)] == [
+        (503, b"1"),
+        (503, b"1"),
+        (503, b"0"),
+    ]
+    assert await sent_by(here, "three", "hello") == (503, b"0")
+
+
+async def test_a_probe_that_fails_by_its_own_prompt_keeps_the_road_closed_for_no_other(attempt):
+    script = Provider()
+    here = await attempt(ONCE, script)
+    for who in ("one", "two"):
+        await sent_by(here, who, "hello")
+    script.reply = None
+    here.providers["one"]._script = poisoned
+    here.clock.now += 60
+    assert await sent_by(here, "attacker", "poison") == (500, b"1")
+    assert await sent_by(here, "two", "hello") == (200, b"1")
+
+
 @pytest.mark.parametrize("status", [400, 401, 404])
 async def test_permanent_errors_open_nothing(attempt, status):
     here = await attempt(ONCE, Provider(Reply.status(status)))
@@ -231,6 +304,16 @@ async def test_a_circuit_that_opens_here_opens_everywhere(pair, valkey):
         keys = list(client.scan_iter(b"lt:brk:*"))
         assert keys
         assert [key for key in keys if client.ttl(key) < 0] == []
+
+
+async def test_what_one_caller_opened_closes_the_road_for_no_other_anywhere(pair):
+    one, other = await pair(poisoned, poisoned)
+    assert await sent_by(other, "honest", "harmless") == (200, b"1")
+    for n in range(2):
+        await sent_by(one, "attacker", f"poison {n}")
+    await until(lambda: is_open(other))
+    assert await sent_by(other, "attacker", "harmless") == (503, b"0")
+    assert await sent_by(other, "honest", "harmless 2") == (200, b"1")
 
 
 async def test_of_two_instances_exactly_one_probes(pair):

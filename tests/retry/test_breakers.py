@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from looptrap.errors import ConfigError
+from looptrap.retry.breaker import Source
 from looptrap.retry.breakers import Breakers, Change, Key, Opening, opening_of
 from looptrap.retry.failure import Failure
 
@@ -26,6 +27,88 @@ def test_an_outage_closes_the_road_for_all():
     assert breakers.allow("openai", "mine", 1.0) is None
     assert breakers.allow("openai", "theirs", 1.0) is None
     assert breakers.allow("anthropic", "mine", 1.0) is not None
+
+
+def of(caller, conversation="main"):
+    return Source(caller, lambda: conversation)
+
+
+def failed_by(breakers, *sources, failure=DOWN, now=0.0):
+    for source in sources:
+        permit = breakers.allow("openai", "shared", now, source)
+        if permit is not None:
+            breakers.done(permit, failure, now)
+
+
+ONE, SECOND, THIRD, OTHER, ELSE = every = [
+    of("one", "a"), of("one", "b"), of("one", "c"), of("other"), of("else"),
+]  # fmt: skip
+REFUSED = Failure("server", "connection", trips="provider")
+
+
+@pytest.mark.parametrize(
+    ("sources", "failure", "passing"),
+    [
+        pytest.param([ONE] * 5, DOWN, [SECOND, THIRD, OTHER, ELSE], id="one conversation"),
+        pytest.param([ONE] * 4 + [SECOND], DOWN, [OTHER, ELSE], id="two of one caller"),
+        pytest.param([ONE] * 4 + [OTHER], DOWN, [], id="two callers"),
+        pytest.param(
+            [ONE] * 5 + [OTHER] * 4, DOWN, [SECOND, THIRD, OTHER, ELSE], id="others, not as often"
+        ),
+        pytest.param([ONE] * 5 + [OTHER] * 5, DOWN, [], id="others as often"),
+        pytest.param([ONE] * 5, REFUSED, [], id="no connection"),
+        pytest.param([ONE] * 4 + [None], DOWN, [], id="one without a source"),
+    ],
+)
+def test_an_opening_is_for_those_who_failed_unless_they_are_several(sources, failure, passing):
+    breakers = Breakers()
+    failed_by(breakers, *sources, failure=failure)
+    assert [one for one in every if _passes(breakers, one)] == passing
+    for one in every:
+        left = breakers.retry_after("openai", "shared", 1.0, one)
+        assert left == (0.0 if one in passing else 59.0)
+
+
+def test_a_success_between_failures_of_others_widens_nothing():
+    breakers = Breakers()
+    failed_by(breakers, *[ONE] * 5, *[OTHER] * 4)
+    breakers.done(breakers.allow("openai", "shared", 0.0, ELSE), None, 0.0)
+    failed_by(breakers, *[OTHER] * 4)
+    assert _passes(breakers, OTHER)
+    assert not _passes(breakers, ONE)
+
+
+def test_a_failed_probe_speaks_for_its_caller_alone():
+    breakers = Breakers()
+    failed_by(breakers, *[ONE] * 4, OTHER)
+    probe = breakers.allow("openai", "shared", 60.0, ONE)
+    assert probe.is_probe
+    breakers.done(probe, DOWN, 60.0)
+    assert not _passes(breakers, SECOND, 61.0)
+    assert _passes(breakers, OTHER, 61.0)
+
+
+def test_instances_tell_each_other_for_whom_a_circuit_opened():
+    here, there = Breakers(), Breakers()
+    failed_by(here, *[ONE] * 4)
+    (change,) = here.done(here.allow("openai", "shared", 0.0, SECOND), DOWN, 0.0)
+    opening = opening_of(change)
+    assert opening == Opening(Key("openai"), 60.0, "one")
+    there.learn(opening, 0.0)
+    assert (_passes(there, THIRD), _passes(there, OTHER)) == (False, True)
+    there.learn(Opening(Key("openai"), 60.0, "other"), 0.0)
+    assert not _passes(there, ELSE)
+
+
+def test_an_opening_of_one_conversation_is_no_affair_of_other_instances():
+    breakers = Breakers()
+    failed_by(breakers, *[ONE] * 4)
+    (change,) = breakers.done(breakers.allow("openai", "shared", 0.0, ONE), DOWN, 0.0)
+    assert (change.state, change.caller, opening_of(change)) == ("open", "one", None)
+
+
+def _passes(breakers, source, now=1.0):
+    return breakers.allow("openai", "shared", now, source) is not None
 
 
 def test_one_tenants_limit_closes_it_for_that_tenant_only():

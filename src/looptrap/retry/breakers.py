@@ -8,8 +8,18 @@ from typing import NamedTuple
 import msgspec
 
 from looptrap.errors import ConfigError
-from looptrap.retry.breaker import SHORTEST_OPENING, Breaker, Permit, State
+from looptrap.retry.breaker import (
+    EVERY_CONVERSATION,
+    SHORTEST_OPENING,
+    Breaker,
+    Permit,
+    Source,
+    State,
+)
 from looptrap.retry.failure import Failure
+
+UNREACHABLE = frozenset(("connection", "tls"))
+"""Failures that have nothing to do with what was asked, or who asked."""
 
 
 class Key(NamedTuple):
@@ -25,7 +35,11 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     key: Key
     state: State
     seconds: float = 0.0
-    """How long it stays open."""
+    """How long it stays open …"""
+    caller: str | None = None
+    """… and for which caller; None for everybody."""
+    is_shared: bool = True
+    """Whether it concerns other instances: that of a single conversation does not."""
 
 
 class Opening(msgspec.Struct, frozen=True, gc=False):
@@ -33,6 +47,8 @@ class Opening(msgspec.Struct, frozen=True, gc=False):
 
     key: Key
     seconds: float
+    caller: str | None = None
+    """None for everybody."""
 
 
 class Permits(msgspec.Struct, frozen=True, gc=False):
@@ -44,6 +60,7 @@ class Permits(msgspec.Struct, frozen=True, gc=False):
     credential_breaker: Breaker
     provider_permit: Permit
     credential_permit: Permit
+    source: Source | None = None
 
     @property
     def is_probe(self) -> bool:
@@ -78,29 +95,43 @@ class Breakers:
     def __len__(self) -> int:
         return len(self._breakers)
 
-    def allow(self, provider: str, credential: str, now: float) -> Permits | None:
-        """Return leave for one attempt when both circuits give it, else None."""
+    def allow(
+        self, provider: str, credential: str, now: float, source: Source | None = None
+    ) -> Permits | None:
+        """Return leave for one attempt when both circuits give it, else None.
+
+        With a `source`, failures of that one alone close the provider's road for no other.
+        """
         ours, theirs = self._of(Key(provider)), self._of(Key(provider, credential))
-        own = ours.allow(now)
+        own = ours.allow(now, source)
         if own is None:
             return None
         other = theirs.allow(now)
         if other is None:
             ours.done(own, None, now)
             return None
-        return Permits(provider, credential, ours, theirs, own, other)
+        return Permits(provider, credential, ours, theirs, own, other, source)
 
-    def retry_after(self, provider: str, credential: str, now: float) -> float:
+    def retry_after(
+        self, provider: str, credential: str, now: float, source: Source | None = None
+    ) -> float:
         """Return the seconds after which an attempt may be allowed; 0 when it is."""
         found = (self._breakers.get(Key(provider)), self._breakers.get(Key(provider, credential)))
-        return max((breaker.retry_after(now) for breaker in found if breaker), default=0.0)
+        return max(
+            (one.retry_after(now) for one in found if one and one.concerns(source)), default=0.0
+        )
 
-    def limited_for(self, provider: str, credential: str, now: float) -> float:
+    def limited_for(
+        self, provider: str, credential: str, now: float, source: Source | None = None
+    ) -> float:
         """Return the seconds until a limit may be over; 0 unless one is all that refuses."""
-        breaker = self._breakers.get(Key(provider, credential))
-        if breaker is None or not breaker.is_passing or self.state(Key(provider), now) != "closed":
+        breaker, ours = (
+            self._breakers.get(Key(provider, credential)),
+            self._breakers.get(Key(provider)),
+        )
+        if breaker is None or not breaker.is_passing:
             return 0.0
-        return breaker.retry_after(now)
+        return 0.0 if ours is not None and ours.concerns(source) else breaker.retry_after(now)
 
     def state(self, key: Key, now: float) -> State:
         """Return the state of one circuit."""
@@ -135,8 +166,8 @@ class Breakers:
     def learn(self, opening: Opening, now: float) -> Change | None:
         """Open a circuit as another instance has; return the change, if it is one."""
         breaker = self._of(opening.key)
-        state = breaker.learn(opening.seconds, now)
-        return None if state is None else Change(opening.key, state, breaker.retry_after(now))
+        state = breaker.learn(opening.seconds, now, opening.caller)
+        return None if state is None else _change(opening.key, state, breaker, now)
 
     def _of(self, key: Key) -> Breaker:
         breaker = self._breakers.get(key)
@@ -161,7 +192,8 @@ class Breakers:
         ours, theirs = permit.provider_breaker, permit.credential_breaker
         asked = None if failure is None else failure.retry_after
         is_passing = failure is None or failure.is_retryable
-        opened = ours.done(permit.provider_permit, provider_failed, now, asked)
+        source = None if failure is not None and failure.reason in UNREACHABLE else permit.source
+        opened = ours.done(permit.provider_permit, provider_failed, now, asked, source=source)
         other = theirs.done(
             permit.credential_permit, credential_failed, now, asked, is_passing=is_passing
         )
@@ -169,13 +201,24 @@ class Breakers:
             return ()
         changes = []
         if opened is not None:
-            changes.append(Change(Key(permit.provider), opened, ours.retry_after(now)))
+            changes.append(_change(Key(permit.provider), opened, ours, now))
         if other is not None:
             key = Key(permit.provider, permit.credential)
-            changes.append(Change(key, other, theirs.retry_after(now)))
+            changes.append(_change(key, other, theirs, now))
         return tuple(changes)
+
+
+def _change(key: Key, state: State, breaker: Breaker, now: float) -> Change:
+    blamed = breaker.blamed if state == "open" else None
+    seconds = breaker.retry_after(now)
+    if blamed is None:
+        return Change(key, state, seconds)
+    ((caller, conversation),) = blamed.items()
+    return Change(key, state, seconds, caller, conversation is EVERY_CONVERSATION)
 
 
 def opening_of(change: Change) -> Opening | None:
     """Return what other instances are to be told of a change; None where it is their own affair."""
-    return Opening(change.key, change.seconds) if change.state == "open" else None
+    if change.state != "open" or not change.is_shared:
+        return None
+    return Opening(change.key, change.seconds, change.caller)

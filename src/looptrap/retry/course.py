@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from looptrap.retry.breaker import Source
 from looptrap.retry.breakers import Breakers, Change, Permits
 from looptrap.retry.chain import Chain, Link
 from looptrap.retry.failure import Failure
@@ -80,6 +81,7 @@ class Course:
         "_reasons",
         "_servers",
         "_soonest",
+        "_source",
         "_timeouts",
         "_waited",
     )
@@ -92,8 +94,13 @@ class Course:
         *,
         now: float,
         deadline: float | None = None,
+        source: Source | None = None,
     ) -> None:
-        """Begin at `now`; `deadline` is a moment of the same clock, the policy's own holds too."""
+        """Begin at `now`; `deadline` is a moment of the same clock, the policy's own holds too.
+
+        `source` says whose call it is, for the breakers.
+        """
+        self._source = source
         self._chain = chain
         self._policy = policy
         self._breakers = breakers
@@ -176,7 +183,7 @@ class Course:
         """Begin an attempt at this link; None when its circuits are open."""
         link = self._chain.links[self._index]
         if self._breakers is not None:
-            permit = self._breakers.allow(link.provider, link.credential, now)
+            permit = self._breakers.allow(link.provider, link.credential, now, self._source)
             if permit is None:
                 return None
             self._permit = permit
@@ -211,7 +218,7 @@ class Course:
         if self._following() is not None:
             return None
         link = self._chain.links[self._index]
-        left = self._breakers.limited_for(link.provider, link.credential, now)
+        left = self._breakers.limited_for(link.provider, link.credential, now, self._source)
         if not 0 < left <= backoff.longest_retry_after:
             return None
         # All wait for the same moment, and one of them is let through: the longer that goes on,
@@ -227,7 +234,7 @@ class Course:
         if self._breakers is None:
             return 0.0
         link = self._chain.links[self._index]
-        return self._breakers.retry_after(link.provider, link.credential, now)
+        return self._breakers.retry_after(link.provider, link.credential, now, self._source)
 
     def _leave_link(self, now: float) -> None:
         """Go on to the next link; after the last one it is over."""

@@ -9,6 +9,7 @@ from threading import Lock
 
 from looptrap.errors import AllProvidersFailed
 from looptrap.retry.attempt import Attempt, under_way
+from looptrap.retry.breaker import Source
 from looptrap.retry.breakers import Breakers
 from looptrap.retry.chain import Chain, Link
 from looptrap.retry.course import DEADLINE, Course, Failed, Step, Try, Wait
@@ -81,7 +82,11 @@ class Drive:
         self.timing = means.timing or timing_here()
         now = self.timing.clock()
         self._chain = means.chain or Chain((Link(name),))
-        self._course = Course(self._chain, means.policy, means.breakers, now=now, deadline=deadline)
+        # A process is one caller, and a turn one of its conversations.
+        source = Source("", lambda: turn) if turn else None
+        self._course = Course(
+            self._chain, means.policy, means.breakers, now=now, deadline=deadline, source=source
+        )
         own = means.policy.deadline
         self._ends = min(inf if own is None else now + own, inf if deadline is None else deadline)
         # Inside somebody else's attempt that one retries; two would multiply.

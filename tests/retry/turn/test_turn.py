@@ -3,6 +3,7 @@
 import asyncio
 import json
 import subprocess
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from tests.retry.failing import Answer, Fake, down, forbidden
 
 from looptrap.errors import AllProvidersFailed, ConfigError, GiveUp
 from looptrap.retry import (
+    Breakers,
     Chain,
     Marker,
     RetryPolicy,
@@ -29,6 +31,30 @@ def rehearsal():
 def given_up(raised):
     marker = raised.value.marker
     return marker.reason, marker.step, marker.attempts
+
+
+class TestCircuits:
+    def ask(self, breakers, *errors):
+        """Make one call in a turn of its own; return how often it was tried."""
+        fake = Fake(*errors)
+
+        def provider():
+            return fake()
+
+        with Turn(breakers=breakers) as turn, suppress(GiveUp):
+            turn.call(provider)
+        return fake.calls
+
+    def test_failures_of_one_turn_close_the_road_for_no_other(self, rehearsal):
+        breakers = Breakers(threshold=3)
+        assert self.ask(breakers, down(), down(), down()) == 3
+        assert self.ask(breakers) == 1
+
+    def test_failures_of_several_turns_close_it(self, rehearsal):
+        breakers = Breakers(threshold=4)
+        assert self.ask(breakers, down(), down(), down()) == 3
+        self.ask(breakers, down(), down(), down())
+        assert self.ask(breakers) == 0
 
 
 class TestSteps:

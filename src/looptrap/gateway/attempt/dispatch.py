@@ -106,7 +106,8 @@ class Dispatch:
             if opening is None:
                 continue
             if change.key.credential is None or change.seconds >= WORTH_TELLING:
-                event = breaker_opened(change.key, change.seconds, self._wall_clock())
+                caller = change.caller or ""
+                event = breaker_opened(change.key, change.seconds, self._wall_clock(), caller)
                 log.warning("%s", event.title)
                 self._tell(event)
             if self.sharing is not None:

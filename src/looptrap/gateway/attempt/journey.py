@@ -8,6 +8,7 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, assert_never
 
+from looptrap.call.model import Call
 from looptrap.gateway.attempt.attempt import NO_RETRY, Attempt
 from looptrap.gateway.attempt.dispatch import Dispatch
 from looptrap.gateway.attempt.giving_up import (
@@ -19,6 +20,7 @@ from looptrap.gateway.attempt.giving_up import (
 )
 from looptrap.gateway.attempt.parcel import Packing, Parcel
 from looptrap.gateway.attempt.plan import Leg, Plan
+from looptrap.retry.breaker import Source
 from looptrap.retry.breakers import Permits
 from looptrap.retry.chain import Chain
 from looptrap.retry.course import Course, Failed, Step, Try, Wait
@@ -81,7 +83,10 @@ class Journey:
         self._packing = packing
         self._dispatch = dispatch
         self._pools = pools
-        self._course = Course(Chain(tuple(self._legs)), plan.policy, breakers, now=now)
+        source = Source(relay.envelope.identity.caller, partial(_conversation, relay.call))
+        self._course = Course(
+            Chain(tuple(self._legs)), plan.policy, breakers, now=now, source=source
+        )
         self._deadline = inf if plan.policy.deadline is None else now + plan.policy.deadline
         self._leg: Leg | None = None
         self._parcel: Parcel | None = None
@@ -265,3 +270,8 @@ class Journey:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def _conversation(call: Call) -> int:
+    """Return what tells a conversation apart: the client's session, else how it begins."""
+    return hash(call.request.session or b"".join(call.raws[:2]))

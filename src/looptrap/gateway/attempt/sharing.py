@@ -41,6 +41,8 @@ class Told(msgspec.Struct, frozen=True, gc=False):
     instance: str
     provider: str
     credential: str | None = None
+    caller: str | None = None
+    """Whom it is open for; None for everybody."""
 
 
 _encode = msgspec.json.encode
@@ -107,7 +109,7 @@ class CircuitSharing:
         name = OPEN + _digest(key)
         try:
             await self._configuration.command(b"SET", name, self._instance, b"PX", lasts)
-            told = Told(self._instance, key.provider, key.credential)
+            told = Told(self._instance, key.provider, key.credential, opening.caller)
             await self._stream.push(_encode(told))
         except OSError:
             return  # they will find out by themselves
@@ -163,7 +165,7 @@ class CircuitSharing:
         key = Key(told.provider, told.credential)
         left: int = await self._configuration.command(b"PTTL", OPEN + _digest(key))
         if left > 0:
-            self._learn(Opening(key, left / 1000))
+            self._learn(Opening(key, left / 1000, told.caller))
 
 
 def _digest(key: Key) -> bytes:
