@@ -1,10 +1,14 @@
 """The door of the admin address: tokens, names, pages of other sites, and what answers carry."""
 
+import asyncio
+import logging
+
 import pytest
 from tests.admin.operating import operating, told
 
+from looptrap.admin import door
 from looptrap.admin.api import Admin
-from looptrap.admin.door import Door
+from looptrap.admin.door import Door, Guesses
 from looptrap.config import load
 from looptrap.config.kind import Address
 from looptrap.errors import ConfigError
@@ -236,3 +240,108 @@ async def test_off_loopback_a_read_token_alone_is_not_enough(tmp_path):
     async with operating(tmp_path) as (here, _):
         with pytest.raises(ConfigError, match="admin_token_env"):
             Admin(here.app, Address("0.0.0.0", 0), "", "r3ader")
+
+
+@pytest.mark.parametrize(
+    ("token", "read_token", "place"),
+    [("x", "", "admin_token_env"), ("x" * 15, "", "admin_token_env"), ("x" * 16, "y", "read_tok")],
+    ids=["one character", "fifteen", "a short second one"],
+)
+def test_a_token_that_can_be_guessed_is_refused_where_others_reach_it(token, read_token, place):
+    for host in ("0.0.0.0", "192.0.2.7", "gateway.example"):
+        with pytest.raises(ConfigError, match=rf"gateway\.{place}.*must have 16 or more") as caught:
+            Door(host, token, read_token)
+        assert "xx" not in str(caught.value)
+    Door("127.0.0.1", token, read_token)
+    Door("0.0.0.0", "x" * 16, "y" * 16)
+
+
+class Guessing:
+    """Wrong tokens on a clock that the test turns; notes the waits in place of waiting."""
+
+    def __init__(self, *, is_stuck=False):
+        self.now = 1000.0
+        self.waits = []
+        self.is_stuck = is_stuck
+        self.guesses = Guesses(lambda: self.now, self.sleep)
+
+    async def sleep(self, seconds):
+        self.waits.append(seconds)
+        if self.is_stuck:
+            await asyncio.Event().wait()
+
+    async def guess(self, times, address="192.0.2.7"):
+        return [await self.guesses.hold(address) for _ in range(times)]
+
+
+async def test_wrong_tokens_wait_longer_and_longer():
+    here = Guessing()
+    assert await here.guess(10) == [True] * 10
+    assert here.waits == [0.25, 0.5, 1.0, 2.0, 4.0, 5.0, 5.0]
+
+
+async def test_guesses_of_one_address_do_not_slow_another_down():
+    here = Guessing()
+    await here.guess(50)
+    here.waits.clear()
+    await here.guess(3, "192.0.2.8")
+    assert here.waits == []
+
+
+async def test_guesses_from_everywhere_wait_as_well():
+    here = Guessing()
+    for i in range(door.FREE_IN_ALL + 1):
+        await here.guess(1, f"2001:db8::{i:x}")
+    assert here.waits == [0.25]
+
+
+async def test_guesses_are_forgotten():
+    here = Guessing()
+    await here.guess(3)
+    here.now += door.FORGOTTEN_AFTER + 1
+    await here.guess(3)
+    assert here.waits == []
+
+
+async def test_what_is_remembered_and_held_back_is_bounded():
+    here = Guessing(is_stuck=True)
+    tasks = []
+    for i in range(door.MOST_ADDRESSES + 10):
+        tasks.append(asyncio.ensure_future(here.guess(1, f"a{i}")))
+        await asyncio.sleep(0)
+    assert len(here.guesses._by_address) == door.MOST_ADDRESSES
+    assert len(here.waits) == door.MOST_WAITING
+    refused = tasks[door.FREE_IN_ALL + door.MOST_WAITING :]
+    assert [task.result() for task in refused] == [[False]] * len(refused)
+    for task in tasks:
+        task.cancel()
+
+
+async def test_guesses_are_logged_now_and_then_without_the_token(guarded, caplog):
+    caplog.set_level(logging.WARNING)
+    for _ in range(door.FREE_GUESSES):
+        headers = {"Authorization": "Bearer a-wrong-guess"}
+        await told(guarded, "GET", "/api/v1/status", headers=headers, status=401)
+    (line,) = [one.getMessage() for one in caplog.records if "wrong token" in one.getMessage()]
+    assert "127.0.0.1" in line
+    assert "a-wrong-guess" not in caplog.text
+
+
+async def test_the_right_token_never_waits_and_no_token_is_no_guess(guarded, monkeypatch):
+    async def hold(self, address):
+        raise AssertionError("held back")
+
+    monkeypatch.setattr(Guesses, "hold", hold)
+    await told(guarded, "GET", "/api/v1/status", headers=ALL)
+    await told(guarded, "GET", "/api/v1/status", status=401)
+
+
+async def test_too_many_wrong_tokens_at_once_are_told_so(guarded, monkeypatch):
+    async def hold(self, address):
+        return False
+
+    monkeypatch.setattr(Guesses, "hold", hold)
+    wrong = {"Authorization": "Bearer wrong"}
+    found = await told(guarded, "GET", "/api/v1/status", headers=wrong, status=429)
+    assert found["error"]["code"] == "too_many_guesses"
+    await told(guarded, "GET", "/api/v1/status", headers=ALL)

@@ -236,3 +236,63 @@ def test_says_what_is_wrong_with_a_bundle(check):
 )  # fmt: skip
 def test_ordinals(count, expected):
     assert ordinal(count) == expected
+
+
+@pytest.mark.parametrize(
+    ("toml", "env", "mistake"),
+    [
+        pytest.param(
+            '[[channels]]\nurl = "http://hooks.example/x"',
+            {},
+            "channels[0].url: is plain http, must be https",
+            id="a channel in plain http",
+        ),
+        pytest.param(
+            '[[channels]]\nurl = "https://127.0.0.1/x"',
+            {},
+            "channels[0].url: leads to 127.0.0.1, which is not public",
+            id="a channel to a private address",
+        ),
+        pytest.param(
+            '[[channels]]\nurl_env = "HOOK"',
+            {"HOOK": "ftp://hooks.example/secret"},
+            "channels[0].url_env: begins with 'ftp://', must begin with https://",
+            id="a channel in a variable",
+        ),
+        pytest.param(
+            '[gateway]\nadmin = "0.0.0.0:4101"\nadmin_token_env = "TOKEN"',
+            {"TOKEN": "x"},
+            "gateway.admin_token_env: its token has 1 character, must have 16 or more",
+            id="a short admin token",
+        ),
+        pytest.param(
+            '[gateway]\nlisten = "0.0.0.0:4100"\ndecision_token_env = "TOKEN"',
+            {"TOKEN": "short"},
+            "gateway.decision_token_env: its token has 5 characters, must have 16 or more",
+            id="a short decision token",
+        ),
+        pytest.param(
+            '[gateway]\nadmin = "0.0.0.0:4101"',
+            {},
+            "gateway.admin: 0.0.0.0 can be reached by others",
+            id="an admin address without a token",
+        ),
+    ],
+)
+def test_finds_what_serve_would_refuse_at_its_start(check, toml, env, mistake):
+    result = check(toml, **env)
+    assert result.exit_code == 2
+    assert mistake in result.stderr
+    assert "secret" not in result.stderr
+    assert result.stdout == ""
+
+
+def test_warns_of_variables_that_are_not_set_here(check):
+    toml = '[gateway]\nadmin = "0.0.0.0:4101"\nadmin_token_env = "NOWHERE"\n'
+    result = check(toml + '[[channels]]\nurl_env = "NEITHER"')
+    assert result.exit_code == 0
+    unset = {"gateway.admin_token_env": "NOWHERE", "channels[0].url_env": "NEITHER"}
+    assert result.stderr.splitlines() == [
+        f"warning: {place}: the variable {name} is not set here, and serve needs it"
+        for place, name in unset.items()
+    ]

@@ -111,7 +111,7 @@ class Admin:
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Let in who may come in; answer in words and in time, whatever happens."""
-        told: web.StreamResponse | None = self._door.refusal(request)
+        told: web.StreamResponse | None = await self._door.judge(request)
         if told is None:
             told = await self._answered(roomy(request), handler)
         return await self._patience.deliver(request, told)

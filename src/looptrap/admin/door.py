@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from hmac import compare_digest
 from typing import Literal
 from urllib.parse import urlsplit
 
+import msgspec
 from aiohttp import web
 
 from looptrap.admin.answer import error
 from looptrap.admin.page import is_page
 from looptrap.errors import ConfigError, Problem
-from looptrap.gateway.auth import is_loopback
+from looptrap.gateway.auth import check_token, is_loopback
 
 OPEN_PATHS = ("/livez", "/readyz")
 """Asked by orchestrators, which have no token; they tell nothing but health."""
@@ -37,6 +43,96 @@ HEADERS = {
 
 Access = Literal["all", "read", "none"]
 
+FREE_GUESSES = 3
+"""Wrong tokens of one address that are answered at once …"""
+FREE_IN_ALL = 100
+"""… and of all addresses together."""
+FIRST_WAIT, LONGEST_WAIT = 0.25, 5.0
+"""Seconds for which the answer to the next wrong token is held back, doubled with every other."""
+FORGOTTEN_AFTER = 600.0
+"""Seconds after the latest wrong token of an address."""
+MOST_ADDRESSES = 1024
+MOST_WAITING = 64
+"""Answers that are held back at once; more wrong tokens get 429."""
+QUIET = 60.0
+"""Seconds between two lines in the log."""
+
+log = logging.getLogger("looptrap")
+
+
+class Tried(msgspec.Struct, gc=False):
+    """Wrong tokens, and when the latest came."""
+
+    count: int = 0
+    latest: float = 0.0
+
+
+class Guesses:
+    """Holds back the answers to wrong tokens, and logs that there were some.
+
+    A right token never waits, whoever else has guessed.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._clock = clock
+        self._sleep = sleep
+        self._all = Tried()
+        self._by_address: OrderedDict[str, Tried] = OrderedDict()
+        self._waiting = 0
+        self._unlogged = 0
+        self._quiet_until = 0.0
+
+    async def hold(self, address: str) -> bool:
+        """Take a wrong token and wait before it is answered; False when too many wait already."""
+        now = self._clock()
+        tried = self._by_address.pop(address, None) or Tried()
+        self._by_address[address] = tried
+        if len(self._by_address) > MOST_ADDRESSES:
+            self._by_address.popitem(last=False)
+        seconds = max(
+            _wait(_count(tried, now) - FREE_GUESSES), _wait(_count(self._all, now) - FREE_IN_ALL)
+        )
+        self._log(address, tried.count, now)
+        if not seconds:
+            return True
+        if self._waiting >= MOST_WAITING:
+            return False
+        self._waiting += 1
+        try:
+            await self._sleep(seconds)
+        finally:
+            self._waiting -= 1
+        return True
+
+    def _log(self, address: str, count: int, now: float) -> None:
+        self._unlogged += 1
+        if now >= self._quiet_until:
+            self._quiet_until = now + QUIET
+            log.warning(
+                "wrong tokens at the admin address: %d since the last such line, now from %s (%d)",
+                self._unlogged,
+                address,
+                count,
+            )
+            self._unlogged = 0
+
+
+def _count(tried: Tried, now: float) -> int:
+    if now - tried.latest > FORGOTTEN_AFTER:
+        tried.count = 0
+    tried.count += 1
+    tried.latest = now
+    return tried.count
+
+
+def _wait(beyond: int) -> float:
+    """Return the seconds to wait after so many wrong tokens more than are free."""
+    return min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(beyond - 1, 10)) if beyond > 0 else 0.0
+
 
 class Door:
     """Knows the tokens; without any, everybody on this machine may do everything."""
@@ -55,8 +151,21 @@ class Door:
         if token and token == read_token:
             message = "its token is that of admin_token_env, so whoever reads may change everything"
             raise ConfigError([Problem("gateway.read_token_env", message)])
+        check_token("gateway.admin_token_env", token, host)
+        check_token("gateway.read_token_env", read_token, host)
         self._token = token.encode()
         self._read_token = read_token.encode()
+        self._guesses = Guesses()
+
+    async def judge(self, request: web.Request) -> web.Response | None:
+        """Do as `refusal` does, and let whoever sent a wrong token wait for the answer."""
+        told = self.refusal(request)
+        is_guess = told is not None and told.status == 401 and "Authorization" in request.headers
+        if not is_guess or await self._guesses.hold(request.remote or ""):
+            return told
+        told = error(429, "too_many_guesses", "Too many wrong tokens. Try again later.")
+        told.headers["Retry-After"] = f"{LONGEST_WAIT:.0f}"
+        return told
 
     def refusal(self, request: web.Request) -> web.Response | None:
         """Return why a request is not let in; None for one that is, and notes what it may do."""

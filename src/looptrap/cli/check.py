@@ -28,14 +28,49 @@ def check(file: str | None, effective: bool, preset: str | None) -> None:
 
     try:
         config = load(file, env=os.environ, flags={"preset": preset})
+        unset = _check_start(config)
     except ConfigError as error:
         fail(error, place=file or "")
     if effective:
         _print_effective(config)
     else:
         _print_summary(config)
-    for warning in config.warnings:
+    for warning in (*config.warnings, *unset):
         click.echo(f"warning: {warning}", err=True)
+
+
+def _check_start(config: Config) -> list[str]:
+    """Raise what `serve` would refuse at its start; return the variables that are not set here."""
+    from looptrap.admin.door import Door
+    from looptrap.gateway.auth import check_token
+    from looptrap.incident.alert.channel import mistakes_in
+
+    gateway, env = config.gateway, os.environ
+    problems = list(mistakes_in(config.channels, env))
+    variables = {
+        f"gateway.{name}": getattr(gateway, name)
+        for name in ("admin_token_env", "read_token_env", "decision_token_env")
+    }
+    for i, one in enumerate(config.channels):
+        variables[f"channels[{i}].url_env"] = one.url_env
+        variables[f"channels[{i}].secret_env"] = one.secret_env
+    unset = {place: name for place, name in variables.items() if name and not env.get(name)}
+    admin, reader, decision = (
+        env.get(getattr(gateway, name) or "", "")
+        for name in ("admin_token_env", "read_token_env", "decision_token_env")
+    )
+    try:
+        if "gateway.admin_token_env" not in unset:
+            Door(gateway.admin.host, admin, reader)
+        check_token("gateway.decision_token_env", decision, gateway.listen.host)
+    except ConfigError as error:
+        problems += error.problems
+    if problems:
+        raise ConfigError(problems)
+    return [
+        f"{place}: the variable {name} is not set here, and serve needs it"
+        for place, name in unset.items()
+    ]
 
 
 def _print_effective(config: Config) -> None:

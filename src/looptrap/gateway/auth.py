@@ -35,6 +35,9 @@ CREDENTIAL_HEADERS = frozenset((AUTHORIZATION, X_API_KEY, API_KEY, X_GOOG_API_KE
 _OURS = re.compile(rb"""(?:\A|(?<=[\s,"']))lt-[^\s,"']*""")
 _WHOLE_KEY = re.compile(rb"lt-[0-9a-f]{8}-[A-Za-z0-9_-]{43}")
 
+SHORTEST_TOKEN = 16
+"""Characters of a token of an operator's, beyond loopback."""
+
 _REMEMBERED = 4096
 _MEMORABLE_BYTES = 2048  # longer credentials are digested anew each time, which bounds the memory
 
@@ -278,6 +281,16 @@ def check_exposure(listen_host: str, *, has_keys: bool, allow_anonymous: bool) -
             )
         ]
     )
+
+
+def check_token(place: str, token: str, host: str) -> None:
+    """Refuse a token that can be guessed on an address that others can reach."""
+    if token and len(token) < SHORTEST_TOKEN and not is_loopback(host):
+        message = (
+            f"its token has {len(token)} character{'s'[: len(token) > 1]}, must have"
+            f" {SHORTEST_TOKEN} or more where others can reach {host}"
+        )
+        raise ConfigError([Problem(place, message)])
 
 
 def is_loopback(host: str) -> bool:

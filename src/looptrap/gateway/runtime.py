@@ -10,7 +10,7 @@ from looptrap.call.model import Call
 from looptrap.call.usage import Usage
 from looptrap.config import Config
 from looptrap.errors import ConfigError, Problem
-from looptrap.gateway.auth import Authenticator, projects_by_key
+from looptrap.gateway.auth import Authenticator, check_token, projects_by_key
 from looptrap.gateway.browser import Browsers
 from looptrap.gateway.claims import Claims
 from looptrap.gateway.envelope import Envelopes
@@ -63,8 +63,9 @@ class Runtime:
         self.block_status = config.block_status
         self.max_decoded = gateway.max_body
         self.decision_status = gateway.decision_status
-        self.decision_token = token_of(gateway.decision_token_env, "decision", env).encode()
-
+        token = token_of(gateway.decision_token_env, "decision", env)
+        check_token("gateway.decision_token_env", token, gateway.listen.host)
+        self.decision_token = token.encode()
         self._clock = clock
 
     def input_cost(self, call: Call) -> int | None:

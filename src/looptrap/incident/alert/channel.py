@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from looptrap.errors import ConfigError, Problem
@@ -103,6 +103,17 @@ def channels_of(
     if problems:
         raise ConfigError(problems)
     return channels
+
+
+def mistakes_in(settings: Sequence[ChannelSettings], env: Mapping[str, str]) -> Iterator[Problem]:
+    """Find what `channels_of` would refuse; what is in a variable that is not set is not judged."""
+    for i, one in enumerate(settings):
+        problems: list[Problem] = []
+        if one.secret_env is None or env.get(one.secret_env, "").strip():
+            _signer(one, env, problems)
+        if one.url_env is None or env.get(one.url_env, "").strip():
+            _made(one, env, problems)
+        yield from (Problem(f"channels[{i}].{p.place}", p.message) for p in problems)
 
 
 def _sender(
