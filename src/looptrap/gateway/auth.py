@@ -22,7 +22,7 @@ from looptrap.gateway.credential import (
     carriers_of,
     credential_in,
 )
-from looptrap.gateway.keys import KeyRing
+from looptrap.gateway.keys import PREFIX, KeyRing
 from looptrap.policy.policy import Project
 from looptrap.schema.wording import quoted
 
@@ -253,7 +253,9 @@ def without_keys(headers: Iterable[Field]) -> list[Field]:
 
 def has_key(text: bytes) -> bool:
     """Say whether a path or query contains a whole gateway key, escaped or not."""
-    return _WHOLE_KEY.search(unquote_to_bytes(text) if b"%" in text else text) is not None
+    if b"%" in text:
+        text = unquote_to_bytes(text)
+    return PREFIX in text and _WHOLE_KEY.search(text) is not None
 
 
 def projects_by_key(projects: Iterable[Project]) -> dict[str, str]:

@@ -47,12 +47,16 @@ class Browsers:
         self._hosts = {origin.partition("://")[2] for origin in allowed_origins}
         self._hosts = {_without_port(host) for host in self._hosts} | {listen_host.lower()}
         self._is_loopback = is_loopback(listen_host)
+        self._harmless: set[Field] = set()  # Host fields of requests that were no browser's
 
     def decide(
         self, method: bytes, headers: Iterable[Field], identity: Identity
     ) -> tuple[Denied | None, tuple[Field, ...]]:
         """Return why a request is not served, and the headers that let a page read the answer."""
-        found = {name: value for name, value in headers if name in _LOOKED_AT}
+        looked_at = [field for field in headers if field[0] in _LOOKED_AT]
+        if len(looked_at) == 1 and looked_at[0] in self._harmless:
+            return NOTHING
+        found = dict(looked_at)
         origin = found.get(b"origin", b"").lower()
         if origin in self._allowed and origin:
             if method == b"OPTIONS" and b"access-control-request-method" in found:
@@ -60,7 +64,12 @@ class Browsers:
             return None, _readable(origin)
         if identity.key_name:
             return None, ()
-        return self._refusal(origin, found), ()
+        refusal = self._refusal(origin, found)
+        if refusal is None and len(looked_at) == 1 and not origin and b"host" in found:
+            if len(self._harmless) >= _MOST_HARMLESS:
+                self._harmless.clear()
+            self._harmless.add(looked_at[0])
+        return refusal, ()
 
     def _refusal(self, origin: bytes, found: dict[bytes, bytes]) -> Denied | None:
         host = found.get(b"host", b"").decode("latin-1").lower()
@@ -74,6 +83,10 @@ class Browsers:
             return FROM_ELSEWHERE
         return None if is_own or not self._is_loopback else FOREIGN_HOST
 
+
+NOTHING: tuple[None, tuple[Field, ...]] = (None, ())
+
+_MOST_HARMLESS = 256
 
 _LOOKED_AT = frozenset(
     (
