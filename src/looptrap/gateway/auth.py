@@ -196,7 +196,7 @@ class Authenticator:
             credential = found.pop()
             if credential is None:
                 return None
-            others = carriers.exclusive - {carrier}
+            others = carriers.exclusive & {name for name, _ in presented if name != carrier}
             return Identity(
                 caller=f"cred:{self._digest(credential)}",
                 drop=others - {IN_QUERY},
