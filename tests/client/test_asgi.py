@@ -173,6 +173,12 @@ class TestByDefault:
             await ask(app, headers=key, client=f"10.0.0.{number}")
         assert (await ask(app, headers=key)).verdict == b"block"
 
+    async def test_one_bearer_token_is_one_caller_however_it_is_written(self, app):
+        for scheme in ("Bearer ", "bearer ", "BEARER ", "Bearer  ", "bEARER   "):
+            await ask(app, headers={"authorization": f"{scheme}sk-very-secret"})
+        headers = {"authorization": "Bearer sk-very-secret"}
+        assert (await ask(app, headers=headers)).verdict == b"block"
+
     async def test_a_credential_is_kept_as_a_digest_only(self, app):
         seen = []
         admit = app.guard.admit
