@@ -490,3 +490,20 @@ async def test_whatever_providers_do_there_is_one_answer_and_no_attempt_too_many
     assert asked <= made + stale
     assert headers.get(NO_RETRY) == b"false" or status < 400
     assert not here.dispatch.waiting
+
+
+async def test_a_stream_that_is_cut_as_it_is_passed_on_is_settled_once(attempt):
+    said = b'data: {"choices":[{"delta":{"content":"I cannot find that file. Once more. "}}]}\n\n'
+    rule = """
+    [[policies]]
+    name = "p"
+      [[policies.rules]]
+      name = "chanting"
+      watch = "chant"
+      threshold = 6
+      action = "stop"
+    """
+    here = await attempt(RETRIED + rule, [Reply.sse(said * 400, said)])
+    answer = await here.ask(STREAM)
+    assert answer.body.endswith(b"data: [DONE]\n\n")
+    assert here.gateway.app.tally.statuses == {200: 1}

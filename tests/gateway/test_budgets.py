@@ -379,3 +379,19 @@ async def test_a_thousand_calls_at_once_over_two_instances_stay_within_a_dollar(
     assert (len(statuses), set(statuses)) == (1_000, {200, 402})
     assert passed == statuses.count(200)
     assert 90 <= passed * 4 <= 100
+
+
+async def test_what_was_reserved_for_a_call_that_fails_inside_the_gateway_is_given_back(
+    serve, monkeypatch
+):
+    def fail(*_args):
+        raise RuntimeError("a fault of ours")
+
+    one = await serve(DOLLAR, script=[SMALL])
+    forward = one.app.gateway._forwarder.forward
+    monkeypatch.setattr(one.app.gateway._forwarder, "forward", fail)
+    for turn in range(3):
+        answer = await one.ask(headers=in_session(), body=asked(f"Question {turn}", 500))
+        assert (answer.status, code_of(answer)) == (500, "internal_error")
+    monkeypatch.setattr(one.app.gateway._forwarder, "forward", forward)
+    assert await account_of(one) == 0

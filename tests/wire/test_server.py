@@ -451,12 +451,36 @@ async def test_a_handler_that_raises_is_answered_for(handler, raw):
 
 
 async def test_a_handler_that_raises_midway_cuts_its_answer():
-    async with serving(Scripted(boom_midway)) as (server, connect):
+    handler = Scripted(boom_midway)
+    async with serving(handler) as (server, connect):
         client = await connect()
         await client.send(GET)
         with pytest.raises((ConnectionResetError, asyncio.IncompleteReadError)):
             await client.answer()
         assert server.handler_errors == 1
+        assert len(handler.lost) == 1
+
+
+@pytest.mark.parametrize("act", [boom, boom_midway], ids=["before its answer", "midway"])
+async def test_a_handler_that_raises_can_drop_what_it_began_while_the_client_still_waits(act):
+    told = []
+
+    def begin(exchange):
+        exchange.state = "work for it"
+        act(exchange)
+
+    class Working(Scripted):
+        def on_disconnect(self, exchange):
+            told.append((exchange.state, exchange.is_open))
+
+    handler = Working(begin)
+    async with serving(handler) as (server, connect):
+        client = await connect()
+        await client.send(GET)
+        await client.rest()
+        assert told == [("work for it", True)]
+        assert (await handler.next_exchange()).state is None
+        assert server.disconnects == 0
 
 
 @pytest.mark.parametrize("raw", [GET, EXPECTING], ids=["while answering", "while sending"])

@@ -86,11 +86,11 @@ async def test_a_reader_that_stops_is_cut_and_the_handler_told():
         narrow(client)
         client.writer.transport.pause_reading()
         await client.send(GET)
-        source = (await handler.next_exchange()).source
-        await until(lambda: source.paused)
+        exchange = await handler.next_exchange()
+        await until(lambda: exchange.source.paused)
         clock.now += 60
         server.sweep()
-        assert (await handler.next_departure()).source is source
+        assert await handler.next_departure() is exchange
 
 
 def test_a_reader_that_makes_some_progress_is_given_more_time():

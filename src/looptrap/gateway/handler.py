@@ -95,7 +95,7 @@ class Gateway:
         self._judge(exchange, self._read(exchange, envelope), then)
 
     def on_disconnect(self, exchange: Exchange) -> None:
-        """Stop working for a client that is gone."""
+        """Stop working for a client that is gone, or that gets a 500."""
         relay = exchange.state
         if isinstance(relay, Relay):
             self._sleepers.discard(relay)
@@ -229,7 +229,7 @@ class Gateway:
             ticket.verdict = replace(ticket.verdict, action=Action.BLOCK)
         relay.status = answer.status
         relay.exchange.answer(answer.status, [*answer.headers, *relay.envelope.shared], answer.body)
-        self.settle(relay, None)
+        relay.end(None)
 
     def _deny(self, exchange: Exchange, denied: Denied) -> None:
         shared = exchange.state.shared
@@ -273,7 +273,7 @@ class Gateway:
     # After the answer
 
     def settle(self, relay: Relay, outcome: Outcome | None) -> None:
-        """Record what became of a call; None when it never went upstream."""
+        """Record what became of a call, for `Relay.end`; None when it never went upstream."""
         ticket = relay.ticket
         if ticket.holds:
             self.judge.settle(settled(ticket.holds, outcome), self.clock())

@@ -58,6 +58,7 @@ class Relay:
         "exchange",
         "first_byte",
         "flight",
+        "is_over",
         "model",
         "provider",
         "provider_field",
@@ -102,6 +103,8 @@ class Relay:
         self.span: Span | None = None
         self.flight: Flight | Journey | None = None
         self.sleeper: asyncio.TimerHandle | None = None
+        self.is_over = False
+        """Whether the call is settled."""
 
     provider_field: Field
     """The header that names the provider."""
@@ -153,7 +156,6 @@ class Relay:
 
     def on_end(self) -> None:
         """End the answer, then look at what passed; of one that is still here, before."""
-        self.flight = None
         exchange = self.exchange
         if self._bill is not None and exchange.holds_head:
             usage, cost = self._used = self._reckon(self._bill, 0)
@@ -166,7 +168,6 @@ class Relay:
 
     def on_error(self, error: UpstreamError) -> None:
         """Say why there is no answer, or no more of it; what cannot be told that is cut."""
-        self.flight = None
         if error.kind == "first_byte_timeout":
             self.lose()
         status, code = status_and_code(error)
@@ -219,14 +220,13 @@ class Relay:
     ) -> None:
         """Answer with a failure of the gateway's own, in the client's dialect, and settle."""
         answer = self._failure(status, code, message, retry_after)
-        self.flight = None
         self.status = status
         shared = self.envelope.shared
         self.exchange.answer(status, [*headers, *answer.headers, *shared], answer.body)
         if self.provider:
             self._settle(cut_off=True, is_answered=False)
         else:
-            self._gateway.settle(self, None)
+            self.end(None)
 
     def _failure(self, status: int, code: str, message: str, after: int | None) -> Answer:
         """Return a failure of the gateway's own, in the client's dialect."""
@@ -240,20 +240,34 @@ class Relay:
         )
 
     def cancel(self) -> None:
-        """Drop everything: the client is gone."""
-        if self.sleeper is not None:
-            self.sleeper.cancel()
-            self.sleeper = None
-            self._gateway.settle(self, None)
-        flight = self.flight
+        """Drop everything: the client is gone, or the gateway itself failed."""
+        flight, was_answered = self.flight, bool(self.status)
+        self.status = self.status or (500 if self.exchange.is_open else LEFT)
         if flight is not None:
             # A journey says by itself which of its attempts had been sent.
-            if isinstance(flight, Flight) and flight.connection is not None and not self.status:
+            if isinstance(flight, Flight) and flight.connection is not None and not was_answered:
                 self.lose()
-            flight.cancel()
             self.flight = None
-            self.status = self.status or LEFT
+            flight.cancel()
             self._settle(cut_off=True)
+        else:
+            self.end(None)
+
+    def end(self, outcome: Outcome | None) -> None:
+        """Settle the call, once; None when it never went upstream.
+
+        Whatever refers back to this relay is dropped here, so that nothing of the call outlives it.
+        """
+        if self.is_over:
+            return
+        self.is_over = True
+        sleeper, flight = self.sleeper, self.flight
+        self.sleeper = self.flight = self._listening = None
+        if sleeper is not None:
+            sleeper.cancel()
+        if flight is not None:
+            flight.cancel()
+        self._gateway.settle(self, outcome)
 
     # What the answer says
 
@@ -271,17 +285,11 @@ class Relay:
     def _hear(self, listener: Listener, chunk: bytes) -> None:
         """Pass a chunk on, whatever it says, with the end behind it where that is cut."""
         self.exchange.write(listener.take(chunk))
-        if not listener.is_over:
-            return
-        if self.flight is not None:
-            self.flight.cancel()
-            self.flight = None
-        self.exchange.finish()
-        self._settle(cut_off=True)
+        if listener.is_over:
+            self.exchange.finish()
+            self._settle(cut_off=True)
 
     def _settle(self, *, cut_off: bool, is_answered: bool = True) -> None:
-        # Exchange, relay and flight name each other: let go, or only the collector frees them.
-        self.exchange.state = self.exchange.source = None
         usage = NO_USAGE
         cost: int | None = 0
         if self._bill is not None:
@@ -291,7 +299,7 @@ class Relay:
             used = usage, cost
             usage, cost = self._lost if usage is NO_USAGE else _together(used, self._lost)
         status = self.status if is_answered else 0
-        self._gateway.settle(self, Outcome(status, usage, cut_off, cost))
+        self.end(Outcome(status, usage, cut_off, cost))
 
     def _reckon(self, bill: Bill, heard: int, *, is_cut: bool = False) -> Used:
         """Return what was used, and what that cost; None where no price is known."""

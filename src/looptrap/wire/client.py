@@ -60,7 +60,6 @@ class Connection(asyncio.Protocol):
         self._limits = pool.limits
         self._max_headers = pool.limits.max_headers
         self._max_head_bytes = pool.limits.max_head_bytes
-        self._parser = httptools.HttpResponseParser(self)
         self._sink: Sink | None = None
         self._headers: list[Field] = []
         self._framing: list[tuple[int, bytes]] = []
@@ -135,6 +134,8 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
+        # Not before: it refers back to this connection, and `connection_lost` is what parts them.
+        self._parser = httptools.HttpResponseParser(self)
         self._pool.track(self)
 
     def data_received(self, data: bytes) -> None:
@@ -147,10 +148,7 @@ class Connection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserCallbackError as error:
-            cause = error.__context__
-            if not isinstance(cause, AnswerError):
-                raise cause or error from None  # the sink's own: the loop reports it and closes
-            self.fail("protocol", str(cause))
+            self._fail_to_parse(error)
             return
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             if not self._done:
@@ -258,6 +256,13 @@ class Connection(asyncio.Protocol):
             self._keep_alive = self._parser.should_keep_alive()
 
     # ends
+
+    def _fail_to_parse(self, error: httptools.HttpParserCallbackError) -> None:
+        """End a flight whose answer could not be taken; raise what its sink raised."""
+        if isinstance(error.__context__, AnswerError):
+            self.fail("protocol", str(error.__context__))
+        else:
+            raise error.__context__ or error from None  # the loop reports it and closes
 
     def _check_size(self) -> None:
         count = len(self._headers) + len(self._framing)

@@ -20,7 +20,8 @@ class Handler(Protocol):
     """Answers requests; every call is synchronous, on the loop.
 
     An exchange that the server itself refuses after `on_head` (its body is too large, malformed or
-    too slow) hears nothing more.
+    too slow) hears nothing more. What the handler keeps in `state` and `source` is dropped when
+    the exchange is over.
     """
 
     def on_head(self, exchange: Exchange) -> None:
@@ -30,7 +31,10 @@ class Handler(Protocol):
         """The whole request is here; must lead to exactly one answer, now or later."""
 
     def on_disconnect(self, exchange: Exchange) -> None:
-        """The client went away before its answer was complete."""
+        """The answer will not be completed: the client went away, or the handler itself raised.
+
+        `exchange.is_open` tells which: a client that is still there gets a 500, or a cut.
+        """
 
 
 class Pausable(Protocol):
@@ -213,8 +217,15 @@ class Exchange:
             connection.release(keep_alive=False)
             return
         self.started = True
-        connection.exchange = None  # the handler knows: this is no disconnect
+        connection.part()  # the handler knows: this is no disconnect
         connection.cut()
+
+    def let_go(self) -> None:
+        """Drop what the handler kept here: it names this exchange, so nothing else would free both.
+
+        A circle lives until the collector comes, which is seldom, and holds the request's body.
+        """
+        self.state = self.source = None
 
     def attempt(self, act: Callable[[], None]) -> None:
         """Do something for this exchange later than on a call of the handler.

@@ -211,7 +211,9 @@ class Pool:
         except UpstreamError as error:
             self._abandon(connection)
             self._leave_dialling(flight)
-            self._fail(flight, error)
+            # Its traceback holds this frame, and so the flight: a sink that keeps the error would
+            # keep itself.
+            self._fail(flight, error.with_traceback(None))
         except BaseException:
             self._abandon(connection)
             raise

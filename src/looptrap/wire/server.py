@@ -137,15 +137,22 @@ class Server:
     def lose(self, exchange: Exchange) -> None:
         """Tell the handler that the client of an unfinished exchange is gone."""
         self.disconnects += 1
-        try:
-            self.handler.on_disconnect(exchange)
-        except Exception as error:  # noqa: BLE001 - a handler's fault must not end the server
-            self._report(error)
+        self._give_up(exchange)
 
     def fail(self, exchange: Exchange, error: Exception) -> None:
         """Answer for a handler that raised: 500, or a cut where its answer had begun."""
         self._report(error)
-        exchange.fail(Refused(500, "internal_error", "The server failed to handle this request."))
+        if exchange.is_open:
+            self._give_up(exchange)
+            exchange.fail(
+                Refused(500, "internal_error", "The server failed to handle this request.")
+            )
+
+    def _give_up(self, exchange: Exchange) -> None:
+        try:
+            self.handler.on_disconnect(exchange)
+        except Exception as error:  # noqa: BLE001 - a handler's fault must not end the server
+            self._report(error)
 
     def count_refusal(self, status: int) -> None:
         """Count a request that the server itself refused."""

@@ -100,7 +100,7 @@ class ServerConnection(Ending):
     def release(self, keep_alive: bool) -> None:
         """Take the current answer as complete; go on with the next request, or end."""
         server = self.server
-        self.exchange = None
+        self.part()
         if self._counted:
             server.buffered_bytes -= self._counted
             self._counted = 0
@@ -112,13 +112,19 @@ class ServerConnection(Ending):
         if self._held and not self._writing_paused:
             self._read_held()
 
+    def part(self) -> None:
+        """Take the current exchange as over."""
+        if self.exchange is not None:
+            self.exchange.let_go()
+            self.exchange = None
+
     def refuse(self, refused: Refused) -> None:
         """Answer with the server's own refusal, and end."""
         exchange = self.exchange
         if exchange is not None and exchange.started:
             self.cut()
             return
-        self.exchange = None
+        self.part()
         self.server.count_refusal(refused.status)
         make = self.server.make_refusal
         headers, body = make(exchange, refused.status, refused.code, refused.message)
@@ -292,6 +298,7 @@ class ServerConnection(Ending):
         self._clear()
         if exchange is not None:
             self.server.lose(exchange)
+            exchange.let_go()
 
     def _clear(self) -> None:
         """Read no more requests, and hold nothing of one."""

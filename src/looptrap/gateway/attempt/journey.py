@@ -108,10 +108,11 @@ class Journey:
         self._go_on(self._next())
 
     def cancel(self) -> None:
-        """Drop everything: nobody waits for the answer any more."""
+        """Drop everything: the answer is complete, or nobody waits for it any more."""
         self._dispatch.waiting.discard(self)
         self._stop_timer()
         self._drop()
+        self._attempt = None  # it refers back to this journey
         if not self._is_over:
             self._is_over = True
             self._course.abandoned(self._dispatch.clock())
