@@ -1,7 +1,7 @@
 """The gateway: judges what passes through, and answers what must not.
 
 app          App: a configuration becomes a running gateway; everything meets here
-garbage      spare: the collector looks seldom, once all is up
+garbage      spare: the collector looks seldom, once all is up, and when memory grows
 runtime      Runtime: what the configuration means to a request; a reload makes another
 handler      Gateway: from a request on the wire to a verdict, and to the provider or back
 judge        Judge: asks the store, at once or later, and lets the guard judge
@@ -15,6 +15,7 @@ attempt      several attempts, at several providers, until one is good
 relay        Relay: one call on its way through
 decision     another proxy asks, and forwards by itself
 access_log   one line a request; decision_log: one a decision that is not `allow`; scribe: how
+repeats      Repeats: one traceback a minute for each fault, then a count
 incident     Desk: sightings come in, people are told
 trace        Tracer: a span a request
 capture      Capture: judged calls, written down to be replayed

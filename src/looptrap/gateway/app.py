@@ -24,6 +24,7 @@ from looptrap.gateway.handler import Gateway
 from looptrap.gateway.incident import Desk
 from looptrap.gateway.judge import Judge
 from looptrap.gateway.keys import KeyRing
+from looptrap.gateway.repeats import Repeats
 from looptrap.gateway.runtime import Runtime
 from looptrap.gateway.state import StateFile, digest_secret, given_secret
 from looptrap.gateway.tls import authorities, context_of, why
@@ -112,12 +113,14 @@ class App:
         self.server = Server(
             self.gateway, _server_limits(gateway), refuse=self.gateway.refuse, on_error=_report
         )
+        self._repeats = Repeats()
         self._keys_timer: asyncio.TimerHandle | None = None
 
     async def start(self, *, reuse_port: bool = False) -> list[tuple[str, int]]:
         """Listen, with others at the same port if need be; return the addresses and ports found."""
         settings = self.config.gateway
         tls = context_of(settings)
+        self._repeats.install()
         if self._access_log is not None:
             self._access_log.start()
         if self.capture is not None:
@@ -163,6 +166,7 @@ class App:
             await asyncio.to_thread(self.capture.stop)
         if self.tracer is not None:
             await asyncio.to_thread(self.tracer.close)
+        self._repeats.uninstall()
 
     def reload(self, config: Config) -> list[str]:
         """Go on under another configuration; counts, cooldowns and connections stay.
@@ -258,6 +262,7 @@ class App:
 
     def _look_at_keys(self) -> None:
         self._keys_timer = asyncio.get_running_loop().call_later(KEYS_INTERVAL, self._look_at_keys)
+        self._repeats.tell()
         try:
             self.ring.refresh()
         except ConfigError as error:
