@@ -9,7 +9,7 @@ from tests.wire.fake_client import PATIENCE, Clock, FakeTransport, Scripted, fee
 
 from looptrap.wire.limits import ServerLimits
 from looptrap.wire.server import SPARE_CONNECTIONS
-from looptrap.wire.server_connection import ServerConnection
+from looptrap.wire.server_connection import ServerConnection, network_of
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 LIMITS = ServerLimits(max_head=2048, max_headers=10, max_target=100, max_body=1000)
@@ -196,6 +196,99 @@ async def test_connections_beyond_the_cap_are_told_to_come_back():
         fourth = await connect()
         await fourth.send(GET)
         assert (await fourth.answer()).status == 200
+
+
+# Connections of one address
+
+OTHER = {"local_addr": ("127.0.0.2", 0)}
+FULL = ServerLimits(max_connections=4)
+
+
+@pytest.mark.parametrize(
+    ("begun", "told"),
+    [
+        pytest.param(b"", b"", id="idle"),
+        pytest.param(GET[:10], b"HTTP/1.1 503 ", id="a slow head"),
+        pytest.param(sized(10) + b"x", b"HTTP/1.1 503 ", id="a slow body"),
+    ],
+)
+async def test_an_address_that_holds_every_connection_makes_room_for_another(begun, told):
+    async with serving(limits=FULL) as (server, connect):
+        greedy = [await connect() for _ in range(4)]
+        await until(lambda: server.connections == 4)
+        for client in greedy:
+            await client.send(begun)
+        await until(lambda: server.buffered_bytes >= 4 * min(len(begun), 1))
+        newcomer = await connect(**OTHER)
+        await newcomer.send(GET)
+        assert (await newcomer.answer()).status == 200
+        assert (await greedy[0].rest()).startswith(told)
+        await until(lambda: (server.connections, server.refused_connections) == (4, 1))
+        assert not any(client.reader.at_eof() for client in greedy[1:])
+
+
+async def test_no_address_gets_more_than_its_share_by_that():
+    async with serving(limits=FULL) as (server, connect):
+        for _ in range(4):
+            await connect()
+        await until(lambda: server.connections == 4)
+        others = [await connect(**OTHER) for _ in range(3)]
+        for client in others[:2]:
+            await client.send(GET)
+            assert (await client.answer()).status == 200
+        assert (await others[2].answer()).status == 503
+
+
+async def test_an_answer_under_way_is_never_cut_to_make_room():
+    handler = Scripted(answer=None)
+    async with serving(handler, FULL) as (_, connect):
+        busy = [await connect() for _ in range(4)]
+        for client in busy:
+            await client.send(GET)
+        exchanges = [await handler.next_exchange() for _ in busy]
+        assert (await (await connect(**OTHER)).answer()).status == 503
+        exchanges[2].answer(200, [])
+        assert (await busy[2].answer()).status == 200
+        newcomer = await connect(**OTHER)
+        assert await busy[2].rest() == b""
+        await newcomer.send(GET)
+        (await handler.next_exchange()).answer(200, [])
+        assert (await newcomer.answer()).status == 200
+
+
+async def test_one_address_alone_may_hold_every_connection():
+    async with serving(limits=FULL) as (server, connect):
+        clients = [await connect() for _ in range(4)]
+        await until(lambda: server.connections == 4)
+        assert (await (await connect()).answer()).status == 503
+        for client in clients:
+            await client.send(GET)
+            assert (await client.answer()).status == 200
+
+
+async def test_connections_that_end_are_held_by_nobody():
+    async with serving(limits=FULL) as (server, connect):
+        for options in ({}, OTHER, {}):
+            (await connect(**options)).close()
+        await until(lambda: not server._open)
+        assert (server.connections, server._admitted) == (0, {})
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_one"),
+    [
+        ("192.0.2.1", "192.0.2.1", True),
+        ("192.0.2.1", "192.0.2.2", False),
+        ("2001:db8:0:1::1", "2001:db8:0:1:ffff::2", True),
+        ("2001:db8:0:1::1", "2001:db8:0:2::1", False),
+        ("::ffff:192.0.2.1", "192.0.2.1", True),
+        ("::ffff:192.0.2.1", "::ffff:192.0.2.2", False),
+        ("fe80::1%eth0", "fe80::2", True),
+        ("", "", True),
+    ],
+)
+def test_a_holder_is_an_address_or_the_network_that_one_host_gets(one, other, is_one):
+    assert (network_of(one) == network_of(other)) is is_one
 
 
 async def test_request_bytes_are_bounded_over_all_connections():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from itertools import islice
 from ssl import SSLContext
 
 from looptrap.wire.exchange import Exchange, Handler
@@ -16,6 +17,8 @@ from looptrap.wire.server_connection import ServerConnection
 SWEEP_SECONDS = 0.5
 SPARE_CONNECTIONS = 256
 """How many connections beyond the cap are told so; any more are closed without a word."""
+LOOKED_AT = 64
+"""Connections that are looked at to make room for one more."""
 _BACKLOG = 4096
 
 
@@ -50,6 +53,7 @@ class Server:
 
         self._on_error = on_error
         self._open: set[ServerConnection] = set()
+        self._admitted: dict[str, dict[ServerConnection, None]] = {}  # by network
         self._emptied = asyncio.Event()
         self._listeners: list[asyncio.Server] = []
         self._timer: asyncio.TimerHandle | None = None
@@ -116,12 +120,15 @@ class Server:
     def welcome(self, connection: ServerConnection) -> None:
         """Take in a new connection, or turn it away at the cap."""
         self._open.add(connection)
-        if self.connections < self.limits.max_connections:
-            connection.admitted = True
+        most = self.limits.max_connections
+        if self.connections >= most and len(self._open) <= most + SPARE_CONNECTIONS:
+            self._make_room(connection.network)
+        if self.connections < most:
             self.connections += 1
+            self._admitted.setdefault(connection.network, {})[connection] = None
             return
         self.refused_connections += 1
-        if len(self._open) > self.limits.max_connections + SPARE_CONNECTIONS:
+        if len(self._open) > most + SPARE_CONNECTIONS:
             connection.cut()
         else:
             connection.refuse(overloaded("The server has too many connections already."))
@@ -129,10 +136,34 @@ class Server:
     def forget(self, connection: ServerConnection) -> None:
         """Drop a connection that is no more."""
         self._open.discard(connection)
-        if connection.admitted:
-            self.connections -= 1
+        self._dismiss(connection)
         if not self._open:
             self._emptied.set()
+
+    def _make_room(self, network: str) -> None:
+        """End a connection of the network that holds most, if a newcomer's would still hold fewer.
+
+        Only one for which no answer is under way; the oldest are looked at first.
+        """
+        most = max(self._admitted.values(), key=len)
+        if len(most) <= len(self._admitted.get(network, ())) + 1:
+            return
+        for connection in list(islice(most, LOOKED_AT)):
+            if connection.is_waiting:
+                self._dismiss(connection)  # now: its socket may take a while to close
+                self.refused_connections += 1
+                connection.evict()
+                return
+            most[connection] = most.pop(connection)  # the next look begins behind it
+
+    def _dismiss(self, connection: ServerConnection) -> None:
+        """Give the place of a connection to others, if it has one."""
+        admitted = self._admitted.get(connection.network, {})
+        if connection in admitted:
+            self.connections -= 1
+            del admitted[connection]
+            if not admitted:
+                del self._admitted[connection.network]
 
     def lose(self, exchange: Exchange) -> None:
         """Tell the handler that the client of an unfinished exchange is gone."""

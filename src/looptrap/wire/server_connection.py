@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from ipaddress import IPv6Address
 from typing import TYPE_CHECKING
 
 from looptrap.wire.body import ChunkedBody, SizedBody, too_large
@@ -27,6 +28,15 @@ _FULL = "The server holds too many request bytes already."
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
+def network_of(peer: str) -> str:
+    """Return what counts as one holder of connections: an IPv4 address, an IPv6 network of /64."""
+    if ":" not in peer:
+        return peer
+    address = IPv6Address(peer.partition("%")[0])
+    mapped = address.ipv4_mapped
+    return str(mapped) if mapped is not None else address.packed[:8].hex()
+
+
 class ServerConnection(Ending):
     """Reads one request, waits for its answer, reads the next.
 
@@ -34,13 +44,21 @@ class ServerConnection(Ending):
     `_held` what has arrived but cannot be read yet.
     """
 
-    __slots__ = ("_counted", "_held", "admitted", "exchange", "incoming", "peer", "secure")
+    __slots__ = (
+        "_counted",
+        "_held",
+        "exchange",
+        "incoming",
+        "network",
+        "peer",
+        "secure",
+    )
 
     def __init__(self, server: Server, secure: bool) -> None:
         super().__init__(server)
         self.secure = secure
         self.peer = ""
-        self.admitted = False
+        self.network = ""
         self.exchange: Exchange | None = None
         self.incoming: SizedBody | ChunkedBody | None = None
         self._held = b""
@@ -53,6 +71,7 @@ class ServerConnection(Ending):
         self.transport = transport  # type: ignore[assignment]
         peername = transport.get_extra_info("peername")
         self.peer = peername[0] if peername else ""
+        self.network = network_of(self.peer)
         self.deadline = self.server.clock() + self.server.limits.keepalive_timeout
         self.server.welcome(self)
 
@@ -134,6 +153,18 @@ class ServerConnection(Ending):
         self.transport.write(head if silent else head + body)
         self._clear()
         self._linger()
+
+    @property
+    def is_waiting(self) -> bool:
+        """Is there nothing to do for it but to wait for the rest of a request, or for another?"""
+        return not self._ended and (self.exchange is None or self.incoming is not None)
+
+    def evict(self) -> None:
+        """End to make room: at once if it is idle, else with the reason."""
+        if self.exchange is None and not self._held:
+            self._end()
+        else:
+            self.refuse(overloaded("The server needs this connection's place for others."))
 
     def close_if_idle(self) -> None:
         """End unless some part of a request is here or an answer is under way."""
