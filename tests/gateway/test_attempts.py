@@ -507,3 +507,15 @@ async def test_a_stream_that_is_cut_as_it_is_passed_on_is_settled_once(attempt):
     answer = await here.ask(STREAM)
     assert answer.body.endswith(b"data: [DONE]\n\n")
     assert here.gateway.app.tally.statuses == {200: 1}
+
+
+async def test_headers_named_as_ours_are_not_passed_on_but_believed_of_a_gateway_behind(attempt):
+    refused = {"X-Looptrap-Verdict": "block", "X-Looptrap-Reason": "loop_detected"}
+    here = await attempt(RETRIED, [Reply.status(429, headers=refused)])
+    client = await here.gateway.connect()
+    await client.send(request(headers=JSON, body=chat()))
+    head = (await client.reader.readuntil(b"\r\n\r\n")).lower()
+    assert here.asked() == 1
+    assert head.count(b"x-looptrap-verdict: ") == head.count(b"x-looptrap-verdict: allow") == 1
+    assert b"x-looptrap-reason" not in head
+    assert b"x-looptrap-attempts: 1\r\n" in head

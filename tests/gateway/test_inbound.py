@@ -88,7 +88,18 @@ def test_a_header_that_names_the_session_and_carried_a_gateway_key_is_dropped_to
 
 
 @pytest.mark.parametrize(
-    ("value", "is_retry"), [(b"0", False), (b"1", True), (b"2", True), (b"", False), (b"x", False)]
+    ("value", "is_retry"),
+    [
+        (b"0", False),
+        (b"00", False),
+        (b"1", True),
+        (b"2", True),
+        (b"10", True),
+        (b"", False),
+        (b"x", False),
+        pytest.param(b"0" * 4_301, False, id="4,301 digits, all of them 0"),
+        pytest.param(b"9" * 4_301, True, id="4,301 digits"),
+    ],
 )
 def test_sdks_mark_their_own_retries(reader, value, is_retry):
     assert reader.read([(b"x-stainless-retry-count", value)]).is_retry is is_retry

@@ -81,6 +81,52 @@ async def test_status_reason_and_headers_of_the_provider_pass(serve):
     assert await client.reader.readexactly(3) == b"tea"
 
 
+PRETENDED = {"X-Looptrap-Verdict": "block", "x-looptrap-new": "theirs", "X-Own": "kept"}
+
+
+@pytest.mark.parametrize("body", [chat(), STREAM], ids=["whole", "a stream"])
+async def test_headers_named_as_ours_are_ours_alone(serve, body):
+    here = await serve(script=[Reply.status(200, {"choices": []}, PRETENDED)])
+    client = await here.connect()
+    await client.send(request(headers=JSON, body=body))
+    head = (await client.reader.readuntil(b"\r\n\r\n")).lower()
+    assert head.count(b"x-looptrap-verdict: ") == head.count(b"x-looptrap-verdict: allow") == 1
+    assert b"theirs" not in head
+    assert b"x-own: kept" in head
+
+
+@pytest.mark.parametrize("digits", [20, 5_000])
+async def test_a_length_that_no_answer_can_have_is_a_502(serve, digits):
+    raw = b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * digits + b"\r\n\r\nhi"
+    here = await serve(script=[Reply.raw(raw)])
+    assert (await here.ask(headers=JSON, body=chat())).status == 502
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "x-stainless-retry-count",
+        "Content-Length",
+        "X-Looptrap-Session-Limit-Usd",
+        "X-Looptrap-Progress",
+        "X-Looptrap-Turn",
+        "X-Original-Content-Length",
+        "traceparent",
+        "baggage",
+    ],
+)
+async def test_no_number_in_a_header_is_too_long_for_us(serve, name):
+    here = await serve()
+    client = await here.connect()
+    body = chat()
+    lines = {"Host": "gateway", "Content-Length": str(len(body)), name: "9" * 5_000}
+    head = "".join(f"{key}: {value}\r\n" for key, value in lines.items())
+    await client.send(f"POST {CHAT} HTTP/1.1\r\n{head}\r\n".encode() + body)
+    answer = await client.answer()
+    assert answer.status < 500
+    assert here.app.server.handler_errors == 0
+
+
 async def test_a_client_that_leaves_mid_stream_ends_the_providers_work(serve):
     gate = Gate()
     here = await serve(script=[Reply.sse(TICKS[0], gate, TICKS[1])])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from looptrap.detect.signals.chant import REPEATED
 from looptrap.gateway.attempt import Journey
 from looptrap.gateway.attempt.held import is_encoded
 from looptrap.gateway.envelope import Envelope
+from looptrap.gateway.inbound import OUR_PREFIX
 from looptrap.gateway.provider import Provider
 from looptrap.gateway.trace import Span
 from looptrap.gateway.unanswered import LEFT, status_and_code
@@ -29,6 +30,7 @@ from looptrap.money.price import Price
 from looptrap.policy.header import COST, UNPRICED, headers_of
 from looptrap.wire.exchange import Exchange
 from looptrap.wire.flight import Flight, UpstreamError
+from looptrap.wire.remembered import Remembered
 
 if TYPE_CHECKING:
     from looptrap.gateway.handler import Gateway
@@ -53,6 +55,7 @@ class Relay:
         "_listening",
         "_lost",
         "_used",
+        "added",
         "call",
         "envelope",
         "exchange",
@@ -103,6 +106,8 @@ class Relay:
         self.span: Span | None = None
         self.flight: Flight | Journey | None = None
         self.sleeper: asyncio.TimerHandle | None = None
+        self.added: Sequence[Field] = ()
+        """Headers of ours that go beside the provider's."""
         self.is_over = False
         """Whether the call is settled."""
 
@@ -122,9 +127,13 @@ class Relay:
         """Pass the head on, with the verdict beside the provider's own headers."""
         self.status = status
         self.first_byte = self._gateway.clock() - self.sent
+        has_id, has_ours = _look(headers)
+        if has_ours:  # by these names clients learn what we decided: they are not the provider's
+            headers = [field for field in headers if _kinds[field[0]] != _OURS]
         headers.append(self.provider_field)
+        headers += self.added
         headers += headers_of(self.ticket.verdict, self.ticket.shadow, self.ticket.pace)
-        if not _names_request(headers):
+        if not has_id:
             headers.append((b"X-Request-Id", self._gateway.id_of(self)))
         if self.envelope.shared:
             headers = [one for one in headers if not one[0].lower().startswith(CORS_PREFIX)]
@@ -317,8 +326,26 @@ def _together(one: Used, other: Used) -> Used:
     return one[0].plus(other[0]), sum(costs) if costs else None
 
 
-def _names_request(headers: list[tuple[bytes, bytes]]) -> bool:
-    for name, _ in headers:  # noqa: SIM110 - a generator would cost more than the loop
-        if len(name) == 12 and name.lower() == b"x-request-id":
-            return True
-    return False
+_REQUEST_ID, _OURS = 1, 2
+
+
+def _kind(name: bytes) -> int:
+    lowered = name.lower()
+    if lowered == b"x-request-id":
+        return _REQUEST_ID
+    return _OURS if lowered.startswith(OUR_PREFIX) else 0
+
+
+_kinds = Remembered(_kind, longest=64)
+"""What a header of an answer is, by its name; 0 for nearly all."""
+
+
+def _look(headers: Iterable[Field]) -> tuple[bool, bool]:
+    """Say whether headers name the request, and whether any of them is named as ours are."""
+    has_id = has_ours = False
+    for name, _ in headers:
+        kind = _kinds[name]
+        if kind:
+            has_id |= kind == _REQUEST_ID
+            has_ours |= kind == _OURS
+    return has_id, has_ours

@@ -70,7 +70,7 @@ class Attempt:
         headers = held.headers
         if NO_RETRY in more:
             headers = [field for field in headers if field[0].lower() != NO_RETRY[0]]
-        headers += more
+        relay.added = more
         relay.on_head(held.status, held.reason, headers, held.length, held.has_body)
         for chunk in held.chunks:
             relay.on_data(chunk)
