@@ -127,13 +127,15 @@ class Relay:
         """Pass the head on, with the verdict beside the provider's own headers."""
         self.status = status
         self.first_byte = self._gateway.clock() - self.sent
-        has_id, has_ours = _look(headers)
-        if has_ours:  # by these names clients learn what we decided: they are not the provider's
+        found = 0
+        for name, _ in headers:
+            found |= _kinds[name]
+        if found & _OURS:  # by these names clients learn what we decided, not what others say
             headers = [field for field in headers if _kinds[field[0]] != _OURS]
         headers.append(self.provider_field)
         headers += self.added
         headers += headers_of(self.ticket.verdict, self.ticket.shadow, self.ticket.pace)
-        if not has_id:
+        if not found & _REQUEST_ID:
             headers.append((b"X-Request-Id", self._gateway.id_of(self)))
         if self.envelope.shared:
             headers = [one for one in headers if not one[0].lower().startswith(CORS_PREFIX)]
@@ -337,15 +339,4 @@ def _kind(name: bytes) -> int:
 
 
 _kinds = Remembered(_kind, longest=64)
-"""What a header of an answer is, by its name; 0 for nearly all."""
-
-
-def _look(headers: Iterable[Field]) -> tuple[bool, bool]:
-    """Say whether headers name the request, and whether any of them is named as ours are."""
-    has_id = has_ours = False
-    for name, _ in headers:
-        kind = _kinds[name]
-        if kind:
-            has_id |= kind == _REQUEST_ID
-            has_ours |= kind == _OURS
-    return has_id, has_ours
+"""What a header of an answer is, by its name, as a bit; 0 for nearly all."""
