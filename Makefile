@@ -11,7 +11,7 @@ LOCK_STAMP := $(VENV)/.installed-lock
 FRAMEWORKS := .frameworks
 
 .DEFAULT_GOAL := help
-.PHONY: help serve demo test test-frameworks lint bench bench-check fuzz audit lock sbom chaos soak pictures docs clean
+.PHONY: help serve demo test test-all test-frameworks lint bench bench-check fuzz audit lock sbom chaos soak pictures docs clean
 
 help:  ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -22,9 +22,12 @@ serve: $(RUN_STAMP)  ## Start the gateway on 127.0.0.1:4100, the dashboard on 12
 demo: $(RUN_STAMP)  ## Watch a stuck agent being caught, without any network
 	$(BIN)/looptrap demo
 
-test: $(DEV_STAMP) lint  ## Lint, types and all tests
+test: $(DEV_STAMP) lint  ## Lint, types and all tests but the slow ones
 	tests/system-parts
-	$(BIN)/python -m pytest -n 2 --dist loadfile -q
+	$(BIN)/python -m pytest -n 2 --dist loadfile -q -m "not slow"
+
+test-all: test  ## The same, then the slow ones: memory over 100,000 refusals
+	$(BIN)/python -m pytest -q -m slow
 
 test-frameworks: $(DEV_STAMP) $(FRAMEWORKS)/b/.installed $(FRAMEWORKS)/c/.installed $(FRAMEWORKS)/node/.installed  ## Tests of heavy frameworks (2 GB of them)
 	LOOPTRAP_FRAMEWORKS=b,c,node $(BIN)/python -m pytest -n 2 --dist loadgroup -q tests/frameworks

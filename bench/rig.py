@@ -150,6 +150,7 @@ def looptrap(
     preset: str = "default",
     profile: Path | None = None,
     max_fingerprints: int | None = None,
+    settings: str = "",
 ) -> Iterator[Proxy]:
     """Run the gateway as its users do; under cProfile when there is a file to write to."""
     port, admin = free_port(), free_port()
@@ -157,8 +158,10 @@ def looptrap(
     command += ["--listen", f"127.0.0.1:{port}", "--admin", f"127.0.0.1:{admin}"]
     command += ["--upstream", f"http://127.0.0.1:{provider_port}"]
     if max_fingerprints is not None:
+        settings = f"max_fingerprints = {max_fingerprints}\n{settings}"
+    if settings:
         file = folder / "looptrap.toml"
-        file.write_text(f"max_fingerprints = {max_fingerprints}\n")
+        file.write_text(settings)
         command += ["--config", str(file)]
     if profile is not None:
         command = [sys.executable, "-m", "cProfile", "-o", str(profile), *command]

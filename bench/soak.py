@@ -1,25 +1,32 @@
-"""Memory and descriptors over very many requests, all allowed and no two alike.
+"""Memory and descriptors over very many requests, all allowed and no two alike; or all refused.
 
 python -m bench.soak [--requests 1000000] [--fingerprints N] [--json FILE]
+python -m bench.soak --refusals [--json FILE]
 
 The gateway is run as users run it. Its memory grows while its store fills, which holds what was
 sent in the last minute; after that it has to be flat. With `--fingerprints` the store may hold so
 many only, and is full at once. Needs `wrk` and a C compiler.
+
+With `--refusals` all requests are one loop: 100,000 of 20 KB and 300 of 1 MB. What the gateway
+holds at the end is compared with what it held after a tenth of them. Needs nothing else.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import socket
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
 from bench import rig
 from bench.bodies import UNIQUE, encoded, small
+from bench.client import chat, request
 from bench.figure import Figure
 from bench.rig import MissingPartError, PartFailedError, Proxy
 from bench.watch import MB, Holding, holding, slope
@@ -35,6 +42,22 @@ STEEPEST = 5.0
 SPARE_FDS = 8
 FEW = 20_000
 """Fingerprints that fill a store in the first leg, whatever the rate."""
+
+REFUSALS = ((100_000, 20_000), (300, 1_000_000))
+"""How many requests are refused, and of how many bytes."""
+MOST_GROWTH = 15.0
+"""Megabytes by which memory may grow after the first tenth of them."""
+REFUSING = 8
+"""Connections over which they come."""
+LOOP = """
+[[policies]]
+name = "soak"
+  [[policies.rules]]
+  name = "same"
+  watch = "conversation"
+  threshold = 2
+  cooldown = 3600
+"""
 
 
 class Sample(NamedTuple):
@@ -76,6 +99,74 @@ def _soak(gateway: Proxy, body: Path, requests: int) -> Iterator[Sample]:
     print(file=sys.stderr)
 
 
+def refused(number: int, size: int) -> list[Sample]:
+    """Have so many requests of a size refused; return what the gateway held at each tenth."""
+    with tempfile.TemporaryDirectory(prefix="looptrap-soak-") as name:
+        nowhere = rig.free_port()  # nothing that is refused is forwarded
+        with (
+            rig.looptrap(Path(name), nowhere, settings=LOOP) as gateway,
+            closing(_Looping(gateway.port, size)) as agent,
+        ):
+            agent.ask(REFUSING)  # until it is a loop
+            found = [Sample(0, holding(gateway.process.pid))]
+            for tenth in range(1, 11):
+                agent.be_refused(number // 10)
+                found.append(Sample(number * tenth // 10, holding(gateway.process.pid)))
+        return found
+
+
+class _Looping:
+    """Sends one request again and again, over some connections at once."""
+
+    def __init__(self, port: int, size: int) -> None:
+        body = chat("Again? " + "x" * size)
+        self._request = request(body, {"Content-Type": "application/json"})
+        self._sockets = [socket.create_connection(("127.0.0.1", port)) for _ in range(REFUSING)]
+
+    def ask(self, number: int) -> list[bytes]:
+        """Send it so many times at once, as many as there are connections at the most."""
+        asked = self._sockets[:number]
+        for one in asked:
+            one.sendall(self._request)
+        return [_status(one) for one in asked]
+
+    def be_refused(self, number: int) -> None:
+        """Send it so many times."""
+        for at in range(0, number, REFUSING):
+            statuses = set(self.ask(min(REFUSING, number - at)))
+            if statuses != {b"429"}:
+                raise PartFailedError(f"not refused: {statuses}")
+
+    def close(self) -> None:
+        """End every connection."""
+        for one in self._sockets:
+            one.close()
+
+
+def _status(one: socket.socket) -> bytes:
+    """Read one answer; return its status."""
+    answer = b""
+    while (end := answer.find(b"\r\n\r\n")) < 0 and (more := one.recv(65_536)):
+        answer += more
+    length = int(answer.lower().partition(b"content-length: ")[2].partition(b"\r")[0])
+    left = end + 4 + length - len(answer)
+    while left > 0 and (more := one.recv(left)):
+        left -= len(more)
+    return answer[9:12]
+
+
+def growth(found: Sequence[Sample]) -> float:
+    """Return the megabytes by which memory grew after the first tenth."""
+    return (found[-1].held.rss - found[1].held.rss) / MB
+
+
+def outgrown(found: Sequence[Sample]) -> list[str]:
+    """Return what is not as it should be after refusals."""
+    if growth(found) <= MOST_GROWTH:
+        return []
+    return [f"memory grew by {growth(found):.1f} MB over {found[-1].sent:,} refusals"]
+
+
 def steepness(found: Sequence[Sample]) -> float:
     """Return the megabytes by which memory grew for each 100,000 requests in the second half."""
     half = [one for one in found if one.sent >= found[-1].sent / 2]
@@ -110,17 +201,16 @@ def figures(requests: int) -> Iterator[Figure]:
     )
 
 
-def render(found: Sequence[Sample]) -> str:
+def render(found: Sequence[Sample], leg: int = LEG) -> str:
     """Return the samples as text, one for each leg."""
     lines = [f"{'requests':>12}{'RSS, MB':>10}{'fds':>6}{'sockets':>9}{'threads':>9}"]
-    leg = 0
+    due = 0
     for one in found:
-        if one.sent >= leg or one is found[-1]:
+        if one.sent >= due or one is found[-1]:
             held = one.held
             sizes = f"{held.rss / MB:>10.1f}{held.fds:>6}{held.sockets:>9}{held.threads:>9}"
             lines.append(f"{one.sent:>12,}{sizes}")
-            leg = one.sent // LEG * LEG + LEG
-    lines.append(f"second half: {steepness(found):+.2f} MB for each 100,000 requests")
+            due = one.sent // leg * leg + leg
     return "\n".join(lines)
 
 
@@ -129,17 +219,29 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--requests", type=int, default=1_000_000, metavar="N")
     parser.add_argument("--fingerprints", type=int, metavar="N", help="what the store may hold")
+    parser.add_argument("--refusals", action="store_true", help="all refused, instead")
     parser.add_argument("--json", type=Path, metavar="FILE")
     given = parser.parse_args()
     try:
-        found = samples(given.requests, given.fingerprints)
+        if given.refusals:
+            runs = [refused(number, size) for number, size in REFUSALS]
+        else:
+            runs = [samples(given.requests, given.fingerprints)]
     except (MissingPartError, PartFailedError) as error:
         sys.exit(str(error))
-    print(render(found))
-    for problem in (told := problems(found)):
+    told = []
+    for found in runs:
+        print(render(found, found[-1].sent // 10 if given.refusals else LEG))
+        if given.refusals:
+            print(f"after the first tenth: {growth(found):+.1f} MB")
+            told += outgrown(found)
+        else:
+            print(f"second half: {steepness(found):+.2f} MB for each 100,000 requests")
+            told += problems(found)
+    for problem in told:
         print(f"VIOLATION {problem}")
     if given.json:
-        rows = [{"requests": one.sent, **one.held._asdict()} for one in found]
+        rows = [{"requests": one.sent, **one.held._asdict()} for found in runs for one in found]
         given.json.write_text(json.dumps({"samples": rows, "problems": told}, indent=1))
     return int(bool(told))
 

@@ -12,7 +12,7 @@ from looptrap.answer.hearing import ear, openai_responses
 from looptrap.call.model import LONGEST_NAME
 from looptrap.call.usage import MOST_TOKENS
 from looptrap.detect import window
-from looptrap.gateway import capture, handler, scribe
+from looptrap.gateway import capture, garbage, handler, repeats, scribe
 from looptrap.gateway.incident import desk, sharing, strip
 from looptrap.gateway.trace import export
 from looptrap.incident import entry, spending, spent, tracker
@@ -45,6 +45,7 @@ IN, OUT = ServerLimits(), UpstreamLimits()
         ("a provider's silence", [OUT.first_byte_timeout, OUT.idle_timeout]),
         ("connections to one provider", [OUT.max_connections]),
         ("calls that are held back (`throttle`)", [handler.MOST_SLEEPERS]),
+        ("faults of ours that are told apart", [repeats.MOST]),
         ("fingerprints in the memory store", [memory.MAX_FINGERPRINTS]),
         ("hits of one fingerprint", [window.HIT_LIMIT]),
         ("marks of one fingerprint (`near`)", [model.MARKS]),
@@ -100,6 +101,10 @@ def test_the_page_says_the_bound_that_holds(what, bounds):
 def test_the_page_says_what_is_kept_of_answers_without_end():
     assert f"up to {openai_responses.MOST_KEPT // MB} MB of one are kept" in PAGE
     assert f"more than {ear.MOST_TEXTS:,} texts" in PAGE
+
+
+def test_the_page_says_how_far_the_process_may_grow_before_a_collection():
+    assert f"grown by {garbage.STEP // MB} MB" in PAGE
 
 
 def test_the_page_says_how_many_attempts_there_are():
