@@ -85,6 +85,10 @@ def large(text=None, **more):
     return chat(text + " x" * (SIZE // 2), **more)
 
 
+def fail(*_args, **_more):
+    raise RuntimeError("a fault of ours")
+
+
 # Ways a call can end
 
 
@@ -252,49 +256,49 @@ async def too_large(here):
 
 
 async def a_fault_while_judging(here):
-    def fail(*_args):
-        raise RuntimeError("a fault of ours")
-
     here.monkeypatch.setattr(here.app.gateway.judge, "at_once", fail)
     await asked(500)(here)
 
 
 async def a_fault_while_forwarding(here):
-    def fail(*_args):
-        raise RuntimeError("a fault of ours")
-
     here.monkeypatch.setattr(here.app.gateway._forwarder, "forward", fail)
     await asked(500)(here)
 
 
 async def a_fault_while_refusing(here):
-    def fail(*_args, **_more):
-        raise RuntimeError("a fault of ours")
-
     here.monkeypatch.setattr(handler, "refusal", fail)
     await asked(200, 500, text="Again?")(here)
 
 
 async def a_fault_while_answering(here):
-    def fail(*_args):
-        raise RuntimeError("a fault of ours")
-
     here.monkeypatch.setattr(Relay, "on_head", fail)
     await asked(502)(here)
 
 
-async def a_fault_while_settling(here):
-    def fail(*_args):
-        raise RuntimeError("a fault of ours")
+async def a_fault_at_the_end_of_an_answer(here):
+    here.monkeypatch.setattr(Relay, "_reckon", fail)
+    client = await here.connect()
+    await client.send(request(headers=JSON, body=large()))
+    with pytest.raises((ConnectionResetError, asyncio.IncompleteReadError)):
+        await client.answer()
 
+
+async def a_fault_while_it_is_told_what_broke(here):
+    here.monkeypatch.setattr(Relay, "_failure", fail)
+    await asked(500)(here)
+
+
+async def a_fault_while_a_failed_answer_is_read(here):
+    here.monkeypatch.setattr(Held, "classified", fail)
+    await asked(500)(here)
+
+
+async def a_fault_while_settling(here):
     here.monkeypatch.setattr(here.app.desk, "settled", fail)
     await asked(200, 500)(here)
 
 
 async def a_fault_between_attempts(here):
-    def fail(*_args):
-        raise RuntimeError("a fault of ours")
-
     here.monkeypatch.setattr(Journey, "_give_up", fail)
     await asked(500)(here)
 
@@ -370,6 +374,10 @@ WAYS = {
     "a fault while forwarding": Way(a_fault_while_forwarding),
     "a fault while refusing": Way(a_fault_while_refusing, LOOP),
     "a fault while answering": Way(a_fault_while_answering, reports=True),
+    "a fault at the end of an answer": Way(a_fault_at_the_end_of_an_answer),
+    "a fault while it is told what broke": Way(
+        a_fault_while_it_is_told_what_broke, script=[Reply.drop()]
+    ),
     "a fault while settling": Way(a_fault_while_settling),
 }
 
@@ -395,6 +403,9 @@ OVER_ATTEMPTS = {
         RETRIED, [lambda _: Reply.sse(TICKS[0], Gate(), TICKS[1])], left_mid_stream,
     ),
     "a fault of ours": (RETRIED, [lambda _: Reply.status(400)], a_fault_between_attempts),
+    "a fault while a failed answer is read": (
+        RETRIED, [lambda _: Reply.status(500)], a_fault_while_a_failed_answer_is_read,
+    ),
 }  # fmt: skip
 
 SHARED = {

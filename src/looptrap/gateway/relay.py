@@ -168,19 +168,28 @@ class Relay:
     def on_end(self) -> None:
         """End the answer, then look at what passed; of one that is still here, before."""
         exchange = self.exchange
-        if self._bill is not None and exchange.holds_head:
-            usage, cost = self._used = self._reckon(self._bill, 0)
-            if not usage.is_estimated:
-                exchange.amend(COST, in_header(cost) if cost is not None else UNPRICED)
-        exchange.finish()
-        if self._listening is not None:
-            self._listening.finish()
-        self._settle(cut_off=False)
+        try:
+            if self._bill is not None and exchange.holds_head:
+                usage, cost = self._used = self._reckon(self._bill, 0)
+                if not usage.is_estimated:
+                    exchange.amend(COST, in_header(cost) if cost is not None else UNPRICED)
+            exchange.finish()
+            if self._listening is not None:
+                self._listening.finish()
+            self._settle(cut_off=False)
+        except Exception as fault:  # noqa: BLE001 - its flight is over: nobody else would end it
+            self.give_up(fault)
 
     def on_error(self, error: UpstreamError) -> None:
         """Say why there is no answer, or no more of it; what cannot be told that is cut."""
-        if error.kind == "first_byte_timeout":
-            self.lose()
+        try:
+            if error.kind == "first_byte_timeout":
+                self.lose()
+            self._break_off(error)
+        except Exception as fault:  # noqa: BLE001 - its flight is over: nobody else would end it
+            self.give_up(fault)
+
+    def _break_off(self, error: UpstreamError) -> None:
         status, code = status_and_code(error)
         if not self.exchange.started:
             self.fail(
@@ -252,6 +261,8 @@ class Relay:
 
     def cancel(self) -> None:
         """Drop everything: the client is gone, or the gateway itself failed."""
+        if self.is_over:
+            return
         flight, was_answered = self.flight, bool(self.status)
         self.status = self.status or (500 if self.exchange.is_open else LEFT)
         if flight is not None:
@@ -263,6 +274,11 @@ class Relay:
             self._settle(cut_off=True)
         else:
             self.end(None)
+
+    def give_up(self, fault: Exception) -> None:
+        """End the call after a fault of ours: with a 500, or a cut where its answer had begun."""
+        self.exchange.blame(fault)
+        self.cancel()
 
     def end(self, outcome: Outcome | None) -> None:
         """Settle the call, once; None when it never went upstream.
@@ -301,16 +317,17 @@ class Relay:
             self._settle(cut_off=True)
 
     def _settle(self, *, cut_off: bool, is_answered: bool = True) -> None:
-        usage = NO_USAGE
-        cost: int | None = 0
-        if self._bill is not None:
-            heard = self._listening.tokens if cut_off and self._listening is not None else 0
-            usage, cost = self._used or self._reckon(self._bill, heard, is_cut=cut_off)
-        if self._lost is not None:
-            used = usage, cost
-            usage, cost = self._lost if usage is NO_USAGE else _together(used, self._lost)
-        status = self.status if is_answered else 0
-        self.end(Outcome(status, usage, cut_off, cost))
+        usage, bill = NO_USAGE, self._bill
+        cost: int | None = 0 if bill is None else None
+        try:
+            if bill is not None:
+                heard = self._listening.tokens if cut_off and self._listening is not None else 0
+                usage, cost = self._used or self._reckon(bill, heard, is_cut=cut_off)
+            if self._lost is not None:
+                used = usage, cost
+                usage, cost = self._lost if usage is NO_USAGE else _together(used, self._lost)
+        finally:
+            self.end(Outcome(self.status if is_answered else 0, usage, cut_off, cost))
 
     def _reckon(self, bill: Bill, heard: int, *, is_cut: bool = False) -> Used:
         """Return what was used, and what that cost; None where no price is known."""

@@ -117,8 +117,8 @@ class FakeProvider:
         task.add_done_callback(partial(self._delivered, exchange))
 
     def on_disconnect(self, exchange: Exchange) -> None:
-        """Stop answering a client that went away."""
-        self.disconnects += 1
+        """Stop answering a client that went away, or whose script failed."""
+        self.disconnects += not exchange.is_open
         if exchange.state is not None:
             exchange.state.cancel()
 

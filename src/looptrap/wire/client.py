@@ -290,6 +290,7 @@ class Connection(asyncio.Protocol):
             if flight.paused:
                 self.transport.resume_reading()
             self.flight = self._sink = None
+            self._last = b""
             self.used = True
             pool.release(self, flight)
         else:

@@ -85,7 +85,9 @@ async def _open_tunnel(
     tunnel = Tunnel(proxy, origin)
     try:
         await _open(lambda: tunnel, proxy.host, proxy.port, None)
-        await tunnel.opened
+        refusal = await tunnel.opened
+        if refusal is not None:
+            raise ProxyError(refusal)
         assert tunnel.transport is not None
         protocol = factory()
         protocol.connection_made(tunnel.transport)  # so that it can be aborted meanwhile
@@ -93,10 +95,11 @@ async def _open_tunnel(
             tunnel.transport, protocol, context, server_hostname=origin.host
         )
     except BaseException:
-        tunnel.opened.cancel()
         if tunnel.transport is not None:
             tunnel.transport.abort()
         raise
+    finally:
+        tunnel.close()
     if transport is None:
         raise ConnectionResetError("the proxy closed the tunnel")
     protocol.connection_made(transport)
@@ -161,14 +164,15 @@ class Tunnel(asyncio.Protocol):
 
     def __init__(self, proxy: Proxy, origin: Origin) -> None:
         self.transport: asyncio.Transport | None = None
-        self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.opened: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        """Why the proxy would not; None once it has."""
         target = str(origin).encode()
         self._request = b"CONNECT %b HTTP/1.1\r\nHost: %b\r\n%b\r\n" % (
             target,
             target,
             proxy.fields,
         )
-        self._parser = httptools.HttpResponseParser(self)
+        self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
         self._status = 0
         self._reason = b""
         self._received = 0
@@ -179,7 +183,7 @@ class Tunnel(asyncio.Protocol):
         self.transport.write(self._request)
 
     def data_received(self, data: bytes) -> None:
-        if self.opened.done():
+        if self.opened.done() or self._parser is None:
             return
         self._received += len(data)
         try:
@@ -206,6 +210,7 @@ class Tunnel(asyncio.Protocol):
         self._reason += reason
 
     def on_headers_complete(self) -> None:
+        assert self._parser is not None
         self._status = self._parser.get_status_code()
 
     def on_body(self, _body: bytes) -> None:
@@ -216,4 +221,9 @@ class Tunnel(asyncio.Protocol):
 
     def _refuse(self, what: str) -> None:
         if not self.opened.done():
-            self.opened.set_exception(ProxyError(what))
+            self.opened.set_result(what)
+
+    def close(self) -> None:
+        """Want no more of the proxy; the parser refers back to this tunnel, so it is dropped."""
+        self.opened.cancel()
+        self._parser = None

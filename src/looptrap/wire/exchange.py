@@ -235,7 +235,11 @@ class Exchange:
         try:
             act()
         except Exception as error:  # noqa: BLE001 - nor may it harm whoever calls back
-            self._connection.server.fail(self, error)
+            self.blame(error)
+
+    def blame(self, error: Exception) -> None:
+        """Answer for an error that was raised on behalf of this exchange, and report it."""
+        self._connection.server.fail(self, error)
 
     def fail(self, refused: Refused) -> None:
         """Answer with the server's own refusal, or cut an answer that has begun."""

@@ -121,24 +121,30 @@ class Attempt:
         held = self._held
         assert held is not None
         held.is_whole = True
-        if held.is_failed:
-            self._fail(held)
-        else:
-            self._traveller.succeeded()
+        try:
+            if held.is_failed:
+                self._fail(held)
+            else:
+                self._traveller.succeeded()
+        except Exception as fault:  # noqa: BLE001 - the flight is over: nobody else would end it
+            self._relay.give_up(fault)
 
     def on_error(self, error: UpstreamError) -> None:
         """Take that there will be no answer, or no end of it."""
         if error.kind == "first_byte_timeout" and self.flight is not None:
             self._relay.lose()
         self.flight = None
-        if self._is_passing:
-            self._traveller.broke_off(classify(error))
-            self._relay.on_error(error)
-        elif self._held is not None and self._held.is_failed:
-            self._fail(self._held)
-        else:
-            self._held, self.error = None, error
-            self._traveller.failed(classify(error))
+        try:
+            if self._is_passing:
+                self._traveller.broke_off(classify(error))
+                self._relay.on_error(error)
+            elif self._held is not None and self._held.is_failed:
+                self._fail(self._held)
+            else:
+                self._held, self.error = None, error
+                self._traveller.failed(classify(error))
+        except Exception as fault:  # noqa: BLE001 - the flight is over: nobody else would end it
+            self._relay.give_up(fault)
 
     def _fail(self, held: Held) -> None:
         self._traveller.failed(held.classified(self._relay.now()))
