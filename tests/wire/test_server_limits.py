@@ -7,6 +7,7 @@ import socket
 import pytest
 from tests.wire.fake_client import PATIENCE, Clock, FakeTransport, Scripted, feed, serving, until
 
+from looptrap.wire import server as server_module
 from looptrap.wire.limits import ServerLimits
 from looptrap.wire.server import SPARE_CONNECTIONS
 from looptrap.wire.server_connection import ServerConnection, network_of
@@ -225,6 +226,20 @@ async def test_an_address_that_holds_every_connection_makes_room_for_another(beg
         assert (await greedy[0].rest()).startswith(told)
         await until(lambda: (server.connections, server.refused_connections) == (4, 1))
         assert not any(client.reader.at_eof() for client in greedy[1:])
+
+
+async def test_an_address_that_keeps_coming_keeps_nobody_out(monkeypatch):
+    monkeypatch.setattr(server_module, "SPARE_CONNECTIONS", 1)
+    async with serving(limits=FULL) as (server, connect):
+        greedy = [await connect() for _ in range(9)]
+        await until(lambda: server.refused_connections == 5)
+        assert len(server._open) == 5, "one of those that are refused has not gone yet"
+        newcomer = await connect(**OTHER)
+        await newcomer.send(GET)
+        assert (await newcomer.answer()).status == 200
+        with pytest.raises(ConnectionResetError):
+            await greedy[0].rest()
+        assert len(server._open) <= 5
 
 
 async def test_no_address_gets_more_than_its_share_by_that():

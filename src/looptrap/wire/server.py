@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import islice
 from ssl import SSLContext
 
@@ -104,8 +105,9 @@ class Server:
                 connection.expire(now)
 
     def _tick(self) -> None:
-        self.sweep()
+        # First the next one: whatever goes wrong with one connection, all have their time-outs.
         self._timer = asyncio.get_running_loop().call_later(SWEEP_SECONDS, self._tick)
+        self.sweep()
 
     async def _empty(self, seconds: float) -> None:
         if self._open:
@@ -120,18 +122,14 @@ class Server:
     def welcome(self, connection: ServerConnection) -> None:
         """Take in a new connection, or turn it away at the cap."""
         self._open.add(connection)
-        most = self.limits.max_connections
-        if self.connections >= most and len(self._open) <= most + SPARE_CONNECTIONS:
+        if self.connections >= self.limits.max_connections:
             self._make_room(connection.network)
-        if self.connections < most:
+        if self.connections < self.limits.max_connections:
             self.connections += 1
             self._admitted.setdefault(connection.network, {})[connection] = None
-            return
-        self.refused_connections += 1
-        if len(self._open) > most + SPARE_CONNECTIONS:
-            connection.cut()
         else:
-            connection.refuse(overloaded("The server has too many connections already."))
+            why = overloaded("The server has too many connections already.")
+            self._turn_away(connection, partial(connection.refuse, why))
 
     def forget(self, connection: ServerConnection) -> None:
         """Drop a connection that is no more."""
@@ -151,10 +149,17 @@ class Server:
         for connection in list(islice(most, LOOKED_AT)):
             if connection.is_waiting:
                 self._dismiss(connection)  # now: its socket may take a while to close
-                self.refused_connections += 1
-                connection.evict()
+                self._turn_away(connection, connection.evict)
                 return
             most[connection] = most.pop(connection)  # the next look begins behind it
+
+    def _turn_away(self, connection: ServerConnection, politely: Callable[[], None]) -> None:
+        """End a connection for want of room; at once where too many are ending already."""
+        self.refused_connections += 1
+        if len(self._open) > self.limits.max_connections + SPARE_CONNECTIONS:
+            connection.cut()
+        else:
+            politely()
 
     def _dismiss(self, connection: ServerConnection) -> None:
         """Give the place of a connection to others, if it has one."""
