@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -38,8 +39,8 @@ SIZE = 300_000
 NUMBERS = count()
 
 OF_A_CALL = (
-    Attempt, Exchange, Flight, Hearing, Held, Journey, Listener, Packing, Relay, ServerConnection,
-    Trajectory, UpstreamError, _Shared,
+    Attempt, Connection, Exchange, Flight, Hearing, Held, Journey, Listener, Packing, Relay,
+    ServerConnection, Trajectory, UpstreamError, _Shared,
 )  # fmt: skip
 
 LOOP = """
@@ -265,6 +266,21 @@ async def a_fault_while_forwarding(here):
     await asked(500)(here)
 
 
+async def a_fault_after_it_was_held_back(here):
+    here.monkeypatch.setattr(here.app.gateway._forwarder, "forward", fail)
+    client = await here.connect()
+    await client.send(request(headers=JSON, body=large("Again?")))
+    seen = here.app.server.requests
+    await until(lambda: here.app.gateway._sleepers or here.app.server.handler_errors >= seen)
+    here.app.gateway.wake_all()
+    assert (await client.answer()).status == 500
+
+
+async def a_fault_after_it_was_judged(here):
+    here.monkeypatch.setattr(here.app.gateway, "_capture", SimpleNamespace(add=fail))
+    await asked(500)(here)
+
+
 async def a_fault_while_refusing(here):
     here.monkeypatch.setattr(handler, "refusal", fail)
     await asked(200, 500, text="Again?")(here)
@@ -372,6 +388,8 @@ WAYS = {
     "too large": Way(too_large, f"[gateway]\nmax_body = {SIZE + 100_000}\n"),
     "a fault while judging": Way(a_fault_while_judging),
     "a fault while forwarding": Way(a_fault_while_forwarding),
+    "a fault after it was judged": Way(a_fault_after_it_was_judged),
+    "a fault after it was held back": Way(a_fault_after_it_was_held_back, THROTTLE),
     "a fault while refusing": Way(a_fault_while_refusing, LOOP),
     "a fault while answering": Way(a_fault_while_answering, reports=True),
     "a fault at the end of an answer": Way(a_fault_at_the_end_of_an_answer),
@@ -414,19 +432,25 @@ SHARED = {
     "stopped": Way(asked(200, text="Again?"), STOP),
     "a decision": Way(decided, LOOP),
     "left while it is judged": Way(left_while_it_is_judged, LOOP),
+    "a fault after it was judged": Way(a_fault_after_it_was_judged),
 }
 
 
 # Looking
 
 
+def alive():
+    """Return how many objects of each kind there are that belong to one call only."""
+    return Counter(type(one).__name__ for one in gc.get_objects() if isinstance(one, OF_A_CALL))
+
+
 @pytest.fixture
-def collector():
-    """Have nothing freed but what Python frees by counting references."""
+def before():
+    """Have nothing freed but what Python frees by counting references; return what is there."""
     gc.collect()
     gc.disable()
     logging.disable()  # pytest keeps what is logged, with its traceback
-    yield
+    yield alive()
     logging.disable(logging.NOTSET)
     gc.enable()
     gc.collect()
@@ -444,20 +468,7 @@ async def settle_down(here):
         await asyncio.sleep(0)
 
 
-def alive(here):
-    """Return how many objects of each kind are alive that belong to one call only."""
-    in_use = {id(one) for pool in here.app.pools for one in pool._connections}
-    kinds = Counter(
-        type(one).__name__
-        for one in gc.get_objects()
-        if isinstance(one, OF_A_CALL) or (isinstance(one, Connection) and id(one) not in in_use)
-    )
-    # What the pool still has open is idle, and its far end is the fake provider's.
-    kinds["ServerConnection"] -= len(in_use)
-    return +kinds
-
-
-async def look(here, end, providers):
+async def look(here, end, providers, before):
     def forget():
         for one in providers:
             one.requests.clear()
@@ -477,24 +488,27 @@ async def look(here, end, providers):
             tracemalloc.Filter(True, "*/looptrap/*"),
             tracemalloc.Filter(False, "*/looptrap/testing/*"),
         ]
-        left = tracemalloc.take_snapshot().filter_traces(ours).statistics("lineno")
+        kept = tracemalloc.take_snapshot().filter_traces(ours).statistics("lineno")
     finally:
         tracemalloc.stop()
-    assert alive(here) == {}
-    assert sum(one.size for one in left) < SIZE, left[:3]
+    # What the pool still has open is idle, and its far end is the fake provider's.
+    idle = sum(len(pool._connections) for pool in here.app.pools)
+    left = alive() - before - Counter({"Connection": idle, "ServerConnection": idle})
+    assert left == {}
+    assert sum(one.size for one in kept) < SIZE, kept[:3]
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-async def test_nothing_of_a_call_is_left(tmp_path, monkeypatch, collector, way):
+async def test_nothing_of_a_call_is_left(tmp_path, monkeypatch, before, way):
     if way.reports:
         asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)
     async with serving(tmp_path, way.toml, script=way.script, **way.flags) as here:
         here.monkeypatch = monkeypatch
-        await look(here, way.end, [here.provider])
+        await look(here, way.end, [here.provider], before)
 
 
 @pytest.mark.parametrize(("routes", "scripts", "end"), OVER_ATTEMPTS.values(), ids=OVER_ATTEMPTS)
-async def test_nothing_of_attempts_is_left(tmp_path, monkeypatch, collector, routes, scripts, end):
+async def test_nothing_of_attempts_is_left(tmp_path, monkeypatch, before, routes, scripts, end):
     async with AsyncExitStack() as stack:
         named = dict(zip(("one", "two"), scripts, strict=False))
         providers = ""
@@ -508,13 +522,13 @@ async def test_nothing_of_attempts_is_left(tmp_path, monkeypatch, collector, rou
         here = there.gateway
         here.monkeypatch = monkeypatch
         here.provider = there.providers["one"]
-        await look(here, end, there.providers.values())
+        await look(here, end, there.providers.values(), before)
 
 
 @pytest.mark.parametrize("way", SHARED.values(), ids=SHARED)
 async def test_nothing_is_left_of_a_call_that_instances_judge_together(
-    instances, monkeypatch, collector, way
+    instances, monkeypatch, before, way
 ):
     [here] = await instances(1, way.toml)
     here.monkeypatch = monkeypatch
-    await look(here, way.end, [here.provider])
+    await look(here, way.end, [here.provider], before)

@@ -130,7 +130,11 @@ class Gateway:
         """Judge a call, and go on with its exchange when that is done: mostly at once."""
         guard, now = self.runtime.guard, self.clock()
         if self.judge.is_shared:
-            self.judge.later(guard, call, now, lambda one: self._go_on(exchange, one, now, then))
+
+            def go_on(ticket: Ticket) -> None:
+                exchange.attempt(lambda: self._go_on(exchange, ticket, now, then))
+
+            self.judge.later(guard, call, now, go_on)
             return
         ticket = self.judge.at_once(guard, call, now)
         guard.tally.decisions.observe(self.clock() - now)
@@ -144,7 +148,7 @@ class Gateway:
         if self._capture is not None:
             self._capture.add(ticket.call, ticket.verdict, now)
         if exchange.is_open:
-            exchange.attempt(lambda: then(exchange, ticket))
+            then(exchange, ticket)
         else:
             self._settle(ticket, self._ids.of(exchange))
 
@@ -194,7 +198,7 @@ class Gateway:
     def _wake(self, relay: Relay) -> None:
         self._sleepers.discard(relay)
         relay.sleeper = None
-        self._forward(relay)
+        relay.exchange.attempt(partial(self._forward, relay))
 
     def wake_all(self) -> None:
         """Forward every call that is held back or waits: the gateway is about to stop."""
