@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
@@ -19,10 +21,13 @@ from looptrap.answer.stop import final_message
 from looptrap.call.body import read_body
 from looptrap.call.content import UNREADABLE
 from looptrap.call.model import Call, Request
-from looptrap.call.read import read
+from looptrap.call.path import normal_path
+from looptrap.call.read import find_ending, read
 from looptrap.detect.evidence import Evidence
 from looptrap.errors import CallError
 from looptrap.gateway.attempt.rewrite import model_spots, target_with_model, with_model
+from looptrap.gateway.encoding import TooLargeError
+from looptrap.gateway.encoding import decoded as unpacked
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.policy import Policy
 from looptrap.policy.rule import Rule
@@ -35,6 +40,17 @@ PATHS = (
     "/v1beta/models/m:streamGenerateContent",
     "/mcp",
     "/any/thing",
+    "/v1/Chat/%63ompletions;a=b/.",
+    "/model/m/converse",
+    "/model/m/invoke",
+    "/v1/batches",
+)
+ENCODINGS = ("utf-8-sig", "utf-16", "utf-16-be", "utf-32", "utf-32-le")
+MOST_UNPACKED = 1 << 16
+CONVERSE = (
+    b'{"system":[{"text":"s"}],"messages":[{"role":"assistant","content":[{"toolUse":{"toolUseId":'
+    b'"t","name":"n","input":{"a":1}}}]},{"role":"user","content":[{"toolResult":{"toolUseId":"t",'
+    b'"content":[{"text":"x"},{"json":{}}],"status":"error"}}]}],"toolConfig":{"tools":[]}}'
 )
 RPC = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{"a":1}}}'
 WORDS = tuple(
@@ -43,6 +59,7 @@ WORDS = tuple(
         b"messages", b"role", b"content", b"tool_calls", b"tool_call_id", b"arguments", b"input",
         b"type", b"text", b"contents", b"parts", b"functionCall", b"model", b"stream", b"tool_use",
         b"tool_result", b"function_call_output", b"jsonrpc", b"previous_response_id", b"tools",
+        b"toolUse", b"toolResult", b"toolConfig",
     )
 )  # fmt: skip
 
@@ -154,6 +171,39 @@ def check_rewrite(data: bytes) -> None:
     assert after == {**before, "model": "a/1"}
 
 
+def check_encoding(data: bytes) -> None:
+    """What can be read is read alike in every encoding that a decoder tells from the bytes."""
+    path, body = pick(data, PATHS)
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        return
+    plain = read(Request("POST", path, body=body))
+    if plain.opaque or plain.dialect in ("http", "mcp") or json.detect_encoding(body) != "utf-8":
+        return
+    for encoding in ENCODINGS:
+        other = read(Request("POST", path, body=text.encode(encoding)))
+        assert other.dialect == plain.dialect, encoding
+        assert [one.role for one in other.messages] == [one.role for one in plain.messages]
+
+
+def check_path(data: bytes) -> None:
+    """A path has one normal form, whatever it is made of, and its ending is found in it."""
+    path = data.decode("latin-1")
+    normal = normal_path(path)
+    assert normal.startswith("/")
+    assert not {"", ".", ".."} & {*normal.split("/")[1:]} or normal == "/"
+    assert find_ending(path) is find_ending(path.swapcase() if path.isascii() else path)
+
+
+def check_unpacked(data: bytes) -> None:
+    """Packed bytes unpack to no more than there may be, or stay as they are."""
+    encoding, body = pick(data, (b"gzip", b"deflate", b"gzip, identity", b"br", b"gzip, gzip"))
+    with suppress(TooLargeError):
+        plain = unpacked(body, encoding, MOST_UNPACKED)
+        assert plain is body or len(plain) <= MOST_UNPACKED
+
+
 def check_body(data: bytes) -> None:
     """Bodies inside a process: told by their shape, or a CallError."""
     try:
@@ -173,6 +223,29 @@ def seeds() -> Iterator[bytes]:
     yield seed(5, b'{"model":"e","input":["a","b"]}')
     yield seed(PATHS.index("/mcp"), RPC)
     yield seed(PATHS.index("/mcp"), b"[%b,%b]" % (RPC, RPC))
+    yield seed(PATHS.index("/model/m/converse"), CONVERSE)
+    yield seed(0, b'{"messages":[],"user":1e400,"x":NaN,"y":"\\ud83d"}')
+    yield seed(0, b'{"messages":[],"x":%b}' % (b"[" * 1_100 + b"]" * 1_100))
+    yield seed(0, '{"messages":[]}'.encode("utf-16"))
+
+
+def path_seeds() -> Iterator[bytes]:
+    """Yield paths as they are, and as nobody writes them."""
+    yield from (path.encode() for path in PATHS)
+    yield b"/v1/x/%2e%2e/chat%252fcompletions;a=b//."
+    yield b"\\v1\\chat\\completions%00%20?a#b"
+
+
+def packed_seeds() -> Iterator[bytes]:
+    """Yield a body in each encoding, whole, in members, and one that unpacks to too much."""
+    body = b'{"messages":[]}'
+    raw = zlib.compressobj(wbits=-15)
+    yield seed(0, gzip.compress(body))
+    yield seed(0, gzip.compress(body[:5]) + gzip.compress(body[5:]))
+    yield seed(1, zlib.compress(body))
+    yield seed(1, raw.compress(body) + raw.flush())
+    yield seed(2, gzip.compress(bytes(2 * MOST_UNPACKED)))
+    yield seed(4, gzip.compress(gzip.compress(body)))
 
 
 TARGETS = [
@@ -183,5 +256,10 @@ TARGETS = [
         ("nudge", check_nudge),
         ("rewrite", check_rewrite),
         ("body", check_body),
+        ("encoding", check_encoding),
     )
+]
+TARGETS += [
+    Target(name="path", check=check_path, seeds=path_seeds, words=(b"/", b"%2e", b";", b"..")),
+    Target(name="unpacked", check=check_unpacked, seeds=packed_seeds),
 ]

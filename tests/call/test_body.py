@@ -47,7 +47,7 @@ SYSTEM = {"role": "system", "content": "Be brief."}
             "mcp",
             id="JSON-RPC",
         ),
-        pytest.param({"messages": 5}, "http", id="messages of a wrong type"),
+        pytest.param({"messages": 5}, "openai_chat", id="messages of a wrong type"),
         pytest.param({"url": "x"}, "http", id="something else"),
         pytest.param({}, "http", id="nothing"),
         pytest.param(b'{"input": "hi"}', "openai_responses", id="bytes"),

@@ -7,7 +7,7 @@ from looptrap.call.read import ENDINGS, read
 
 
 def test_every_dialect_in_which_a_model_answers_can_be_captured():
-    asked = {ending.dialect for ending in ENDINGS.values() if ending.generates}
+    asked = {ending.dialect for ending in ENDINGS.values() if ending.generates} - {"http"}
     prompt = read(Request(path="/v1/completions", body=b'{"prompt":"Hi"}'))
     assert {*asked, prompt.dialect} == set(HISTORIES)
 

@@ -11,12 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from looptrap.call.content import (
+    MENDABLE,
     arguments,
     canonical,
     flatten,
     malformed,
     mend,
     model_in_path,
+    patch,
     tool_names,
 )
 from looptrap.call.model import Message
@@ -114,7 +116,7 @@ def test_broken_tools_have_no_names() -> None:
     [
         (b'{"x": 1, "role": "developer"}', Message("system", '{"role":"developer","x":1}')),
         (b"[1, 2]", Message("", "[1,2]")),
-        (b'{"x": 1e999, "role": "user"}', Message("", '{"x": 1e999, "role": "user"}')),
+        (b'{"x": 1e999, "role": "user"}', Message("user", '{"role":"user","x":"1e999"}')),
         (b"\xff", Message("", "\N{REPLACEMENT CHARACTER}")),
     ],
 )
@@ -125,14 +127,41 @@ def test_a_malformed_message_is_shown_as_its_json(raw: bytes, expected: Message)
 @pytest.mark.parametrize(
     ("body", "mended"),
     [
-        (b'{"a": "\\ud83d"}', b'{"a": "?"}'),
-        (b'{"a": "\\ud83d\\ude00"}', '{"a": "\U0001f600"}'.encode()),
-        (b'{"a": "\xff"}', '{"a": "\N{REPLACEMENT CHARACTER}"}'.encode()),
-        (b'{"a": -Infinity}', b'{"a": "-Infinity"}'),
+        (b'{"a": "\\ud83d"}', '{"a":"\N{REPLACEMENT CHARACTER}"}'.encode()),
+        (b'{"a": "\\ud83d\\ude00"}', '{"a":"\U0001f600"}'.encode()),
+        (b'{"a": "\xff"}', '{"a":"\N{REPLACEMENT CHARACTER}"}'.encode()),
+        (b'{"a": -Infinity}', b'{"a":"-Infinity"}'),
+        (b'{"a": 1e400}', b'{"a":"1e400"}'),
+        (b'{"a": %b}' % (b"9" * 5000), b'{"a":"%b"}' % (b"9" * 5000)),
+        (b'{"a": "\t"}', b'{"a":"\\t"}'),
+        (b'\xef\xbb\xbf{"a": 1}', b'{"a":1}'),
+        ('{"a": 1}'.encode("utf-16"), b'{"a":1}'),
+        ('{"a": 1}'.encode("utf-32-be"), b'{"a":1}'),
     ],
 )
 def test_what_is_nearly_json_is_mended(body: bytes, mended: bytes) -> None:
     assert mend(body) == mended
+
+
+def test_what_is_nested_too_deeply_is_cut_off_there_and_nothing_else_is_lost() -> None:
+    def deep(inner: str) -> bytes:
+        nested = "[" * 2_000 + inner + "]" * 2_000
+        return f'{{"before":"]}}","deep":{nested},"after":[1]}}'.encode()
+
+    value, same, other = (msgspec.json.decode(mend(deep(one))) for one in ("1", "1", "2"))
+    assert (value["before"], value["after"]) == ("]}", [1])
+    assert value == same
+    assert value != other
+
+
+def test_what_is_too_large_to_be_mended_is_not() -> None:
+    with pytest.raises(ValueError, match="more than"):
+        mend(b'{"a":NaN,"b":"%b"}' % (b"b" * MENDABLE))
+
+
+def test_halves_of_characters_are_replaced_at_any_size() -> None:
+    text = b'{"a":"%b\\ud83d and \\ud83d\\ude00"}' % (b"a" * MENDABLE)
+    assert msgspec.json.decode(patch(text))["a"].endswith("a\ufffd and \U0001f600")
 
 
 @pytest.mark.parametrize(

@@ -274,8 +274,9 @@ def test_reads_the_fields_around_the_items() -> None:
 @pytest.mark.parametrize(
     "body", [{}, {"input": 5}, {"input": None}, {"input": {"role": "user"}}, {"prompt": None}]
 )
-def test_a_body_without_input_is_plain_http(body: dict[str, Any]) -> None:
-    assert responses(model="gpt-5", **body).dialect == "http"
+def test_a_body_without_input_is_not_read(body: dict[str, Any]) -> None:
+    call = responses(model="gpt-5", **body)
+    assert (call.dialect, call.model, call.opaque) == ("openai_responses", "gpt-5", True)
 
 
 def test_counting_tokens_generates_nothing() -> None:

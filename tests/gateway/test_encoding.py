@@ -1,4 +1,4 @@
-"""Encoded bodies: opened for judging where that is possible and safe, else left as they are."""
+"""Packed bodies: unpacked for judging where that is possible and safe, else left as they are."""
 
 import gzip
 import tracemalloc
@@ -8,10 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looptrap.gateway.encoding import decoded
+from looptrap.gateway.encoding import (
+    AT_ONCE,
+    MOST_MEMBERS,
+    SMALL,
+    TooLargeError,
+    Unpacker,
+    decoded,
+)
 
 PLAIN = b'{"model": "gpt-5.3"}'
 ROOM = 1 << 20
+
+
+def raw_deflate(plain):
+    packer = zlib.compressobj(wbits=-15)
+    return packer.compress(plain) + packer.flush()
 
 
 @pytest.mark.parametrize(
@@ -24,9 +36,12 @@ ROOM = 1 << 20
         pytest.param(b"", PLAIN, PLAIN, id="none"),
         pytest.param(b"identity", PLAIN, PLAIN, id="identity"),
         pytest.param(b"gzip", PLAIN, PLAIN, id="not what it says"),
-        pytest.param(b"gzip", gzip.compress(PLAIN)[:-4], None, id="cut off"),
-        pytest.param(b"gzip", gzip.compress(PLAIN) + gzip.compress(b"!"), None, id="two members"),
-        pytest.param(b"gzip", gzip.compress(PLAIN) + b"rest", None, id="something behind its end"),
+        pytest.param(b"deflate", raw_deflate(PLAIN), PLAIN, id="deflate without its header"),
+        pytest.param(b"GZIP , identity", gzip.compress(PLAIN), PLAIN, id="gzip and identity"),
+        pytest.param(b"gzip", gzip.compress(PLAIN)[:-4], PLAIN, id="cut off"),
+        pytest.param(b"gzip", gzip.compress(PLAIN) + gzip.compress(b"!"), PLAIN + b"!", id="two"),
+        pytest.param(b"gzip", gzip.compress(PLAIN) + b"rest", PLAIN, id="more behind its end"),
+        pytest.param(b"gzip, gzip", gzip.compress(PLAIN), None, id="stacked"),
         pytest.param(b"gzip", b"", b"", id="empty"),
     ],
 )
@@ -34,15 +49,47 @@ def test_decoding(encoding, body, expected):
     assert decoded(body, encoding, ROOM) == (body if expected is None else expected)
 
 
-def test_a_bomb_is_never_opened_beyond_the_limit():
-    bomb = gzip.compress(bytes(100 << 20))
+@pytest.mark.parametrize("encoding", [b"gzip", b"deflate"])
+def test_a_bomb_is_never_opened_beyond_the_limit(encoding):
+    plain = bytes(100 << 20)
+    bomb = gzip.compress(plain) if encoding == b"gzip" else zlib.compress(plain)
     tracemalloc.start()
     try:
-        assert decoded(bomb, b"gzip", ROOM) is bomb
+        with pytest.raises(TooLargeError):
+            decoded(bomb, encoding, ROOM)
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert most < 4 * ROOM
+
+
+def test_a_bomb_in_several_members_is_never_opened_beyond_the_limit():
+    with pytest.raises(TooLargeError):
+        decoded(gzip.compress(bytes(ROOM // 3)) * 4, b"gzip", ROOM)
+
+
+def test_exactly_as_much_as_there_may_be_is_unpacked():
+    assert len(decoded(gzip.compress(bytes(ROOM)), b"gzip", ROOM)) == ROOM
+
+
+def test_members_beyond_the_most_are_left_alone():
+    many = gzip.compress(b"a") * (MOST_MEMBERS + 10)
+    assert decoded(many, b"gzip", ROOM) == b"a" * MOST_MEMBERS
+
+
+def test_what_unpacks_to_much_is_not_unpacked_on_the_loop():
+    unpacker = Unpacker()
+    assert unpacker.at_once(gzip.compress(bytes(AT_ONCE)), b"gzip") == bytes(AT_ONCE)
+    assert unpacker.at_once(gzip.compress(bytes(AT_ONCE + 1)), b"gzip") is None
+    assert unpacker.at_once(bytes(SMALL + 1), b"gzip") is None
+
+
+def test_unpacked_bodies_take_room_until_they_are_gone():
+    unpacker = Unpacker()
+    first = unpacker.hold(bytes(600), 1_000)
+    assert (unpacker.held, unpacker.hold(bytes(600), 1_000)) == (600, None)
+    del first
+    assert unpacker.held == 0
 
 
 @given(st.binary(max_size=4096), st.sampled_from([b"gzip", b"deflate"]))
@@ -54,3 +101,8 @@ def test_what_was_encoded_comes_back(plain, encoding):
 @given(st.binary(max_size=200), st.sampled_from([b"gzip", b"deflate", b"br", b"x-gzip"]))
 def test_whatever_arrives_nothing_is_raised(body, encoding):
     assert isinstance(decoded(body, encoding, ROOM), bytes)
+
+
+@given(st.binary(max_size=4096))
+def test_deflate_comes_back_without_its_header_too(plain):
+    assert decoded(raw_deflate(plain), b"deflate", ROOM) == plain

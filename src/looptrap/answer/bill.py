@@ -17,6 +17,10 @@ STREAMED_BYTES_A_TOKEN = 100
 """About, of answers in events: most events carry one token and a good deal of JSON."""
 
 
+MOST_GUESSED = 4_096
+"""Tokens that an answer of no dialect is taken to have at most: pictures and sounds have many bytes
+and few tokens."""
+
 ASSUMED_OUTPUT = 4_096
 """Tokens of an answer that nobody waited for, where the call sets no limit."""
 
@@ -77,5 +81,7 @@ class Bill:
             return unanswered(call)
         a_token = STREAMED_BYTES_A_TOKEN if call.stream else BYTES_A_TOKEN
         written = heard or ceil(self._size / a_token) if call.generates else 0
+        if call.dialect == "http":
+            written = min(written, MOST_GUESSED)
         asked = ceil(len(call.request.body) / BYTES_A_TOKEN)
         return Usage(asked, written, is_estimated=True)

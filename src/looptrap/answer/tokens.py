@@ -81,6 +81,18 @@ class Anthropic(msgspec.Struct, gc=False):
         return Usage(self.input_tokens + read + written, self.output_tokens, read, thought, written)
 
 
+class Bedrock(msgspec.Struct, gc=False, rename="camel"):
+    input_tokens: Count
+    output_tokens: Count
+    cache_read_input_tokens: Count | None = None
+    cache_write_input_tokens: Count | None = None
+
+    def usage(self) -> Usage:
+        read, written = self.cache_read_input_tokens or 0, self.cache_write_input_tokens or 0
+        asked = self.input_tokens + read + written
+        return Usage(asked, self.output_tokens, read, cache_write_tokens=written)
+
+
 class _Part(msgspec.Struct, gc=False, rename="camel"):
     modality: str = ""
     token_count: Count = 0
@@ -117,7 +129,7 @@ def _audio(parts: list[_Part]) -> int:
     return tokens
 
 
-Counts = Chat | Responses | Anthropic | Gemini
+Counts = Chat | Responses | Anthropic | Bedrock | Gemini
 
 
 class _ChatAnswer(msgspec.Struct, gc=False):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from looptrap.answer.tokens import Anthropic, Chat, Gemini, Responses, counted
+from looptrap.answer.tokens import Anthropic, Bedrock, Chat, Gemini, Responses, counted
 from looptrap.call.content import UNREADABLE
 from looptrap.call.model import Dialect
 from looptrap.call.usage import Usage
@@ -66,7 +66,11 @@ class UsageReader:
                 return counted(started if ended is None else ended, Anthropic, started)
             case "gemini":
                 return counted(_last(b'"usageMetadata"', tail, is_events, top), Gemini)
-            case "mcp" | "http":
+            case "http":
+                # Pictures and transcripts are counted as responses are, Bedrock's answers not.
+                found = _last(b'"usage"', tail, is_events, top)
+                return counted(found, Responses) or counted(found, Bedrock)
+            case "mcp":
                 return None
 
     def _turn(self) -> None:

@@ -6,8 +6,11 @@ Canonical means that key order and spacing are gone: equal values give equal tex
 from __future__ import annotations
 
 import json
+import re
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import pairwise
+from math import isfinite
 from typing import Any
 from urllib.parse import unquote
 
@@ -32,6 +35,25 @@ PASSING = frozenset(
     {"cache_control", "encrypted_content", "signature", "thoughtSignature", "thought_signature"}
 )
 """Fields of a part that differ from one request to the next though the part is the same."""
+
+PATCHABLE = 4 << 20
+"""Bytes that are read a second time where they are not strict JSON."""
+
+MENDABLE = 512 << 10
+"""Bytes that are mended, which takes many times as long as reading, while all others wait."""
+
+DEEPEST = 128
+"""Levels of nesting that are kept where there are more than the decoders take."""
+
+PAIR = len(b"\\ud83d\\ude00")
+
+_SURROGATES = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
+)
+"""The escape of a character beyond the first plane, or half of one."""
+
+_NESTING = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', re.DOTALL)
+"""A string, which may hold brackets, or a bracket outside of strings."""
 
 ABSENT = msgspec.Raw(b"null")
 """A field that was not sent, or sent as null."""
@@ -112,11 +134,70 @@ def malformed(raw: msgspec.Raw) -> Message:
 def mend(body: bytes) -> bytes:
     """Return strict JSON for what is nearly JSON; raises ValueError or RecursionError otherwise.
 
-    Clients that cut strings by length send half an emoji, and Python's own encoder writes NaN.
-    Some providers take them all the same; so must a guard.
+    Clients that cut strings by length send half an emoji, Python's own encoder writes NaN, and
+    its decoder takes numbers of any size. Some providers take them all; so must a guard.
     """
-    value = json.loads(body.decode("utf-8", "replace"), parse_constant=str)
-    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+    if len(body) > MENDABLE:
+        raise ValueError(f"more than {MENDABLE} bytes")
+    text = patch(as_utf8(body)).decode()
+    try:
+        return _encode(_lenient(text))
+    except RecursionError:
+        return _encode(_lenient(_shallow(text)))
+
+
+def patch(body: bytes) -> bytes:
+    """Return the bytes with every half of a character replaced: quickly, so at any size."""
+    return _SURROGATES.sub(_whole, body.decode("utf-8", "replace").encode())
+
+
+def as_utf8(body: bytes) -> bytes:
+    """Return JSON text in UTF-8 without a byte-order mark; as it is where it is already."""
+    encoding = json.detect_encoding(body)
+    if encoding == "utf-8":
+        return body
+    return body.decode(encoding, "replace").encode("utf-8", "replace")
+
+
+def _whole(found: re.Match[bytes]) -> bytes:
+    return found[0] if len(found[0]) == PAIR else b"\\ufffd"
+
+
+def _finite(number: str) -> float | str:
+    value = float(number)
+    return value if isfinite(value) else number
+
+
+def _bounded(number: str) -> int | str:
+    try:
+        return int(number)
+    except ValueError:  # more digits than Python converts
+        return number
+
+
+# Control characters in strings are accepted, as many parsers accept them.
+_lenient = json.JSONDecoder(
+    parse_constant=str, parse_float=_finite, parse_int=_bounded, strict=False
+).decode
+
+
+def _shallow(text: str) -> str:
+    """Return JSON text in which each value below DEEPEST levels is a digest of its text."""
+    kept: list[str] = []
+    depth = done = start = 0
+    for token in _NESTING.finditer(text):
+        mark = text[token.start()]
+        if mark in "[{":
+            depth += 1
+            if depth == DEEPEST:
+                start = token.start()
+        elif mark in "]}":
+            if depth == DEEPEST:
+                deep = text[start : token.end()].encode("utf-8", "surrogatepass")
+                kept += (text[done:start], f'"[deep {blake2b(deep, digest_size=8).hexdigest()}]"')
+                done = token.end()
+            depth -= 1
+    return "".join([*kept, text[done:]])
 
 
 def spoken(by: bytes, content: msgspec.Raw | bytes) -> msgspec.Raw:
@@ -124,12 +205,16 @@ def spoken(by: bytes, content: msgspec.Raw | bytes) -> msgspec.Raw:
     return msgspec.Raw(b'{"role":"%b","content":%b}' % (by, bytes(content)))
 
 
+@lru_cache(maxsize=256)
 def model_in_path(path: str) -> str:
-    """Return the model a path names, as Azure's (`…/deployments/x/…`) and Google's (`…/x:…`) do."""
-    _, found, rest = path.partition("/deployments/")
-    if found:
-        return unquote(rest.partition("/")[0])
-    return unquote(path.rpartition("/")[2]).rpartition(":")[0]
+    """Return the model a path names, as Azure's, Bedrock's (`…/model/x/…`) and Google's do."""
+    # Escaped slashes may be part of a name: segments are told apart before they are decoded.
+    segments = [unquote(one).partition(";")[0].strip() for one in path.split("/")]
+    named = [one for one in segments if one not in ("", ".")] or [""]
+    for segment, name in pairwise(named):
+        if segment.lower() in ("deployments", "model"):
+            return name
+    return named[-1].rpartition(":")[0]
 
 
 def tool_names(offered: msgspec.Raw) -> tuple[str, ...]:

@@ -57,6 +57,8 @@ class Request(msgspec.Struct, gc=False):
     """There may be a body, but whoever asks about the request did not send it along."""
     session_limit: int | None = None
     """The most that the session may cost, in nano-dollars, by the client's own word."""
+    room: object = None
+    """What accounts for the memory of the body, and has to live as long as the request does."""
 
     def header(self, name: bytes) -> bytes | None:
         """Return the first header of that (lower-case) name."""
@@ -133,7 +135,9 @@ class Call(msgspec.Struct, gc=False, eq=False):
     chain: str = ""
     """Server-side history this call continues (`previous_response_id`, `conversation`)."""
     generates: bool = False
-    """Whether a model writes an answer: not embeddings, token counts, lists or other HTTP."""
+    """Whether a model makes an answer: not embeddings, token counts, lists or other HTTP."""
+    opaque: bool = False
+    """Whether its body was not read: it is judged by its bytes and charged by its size."""
     raws: Sequence[msgspec.Raw] = ()
     """The messages, undecoded."""
     read: Callable[[msgspec.Raw], Message] | None = None

@@ -22,6 +22,9 @@ ADMIN = Address("127.0.0.1", 4101)
 AccessLogForm = Literal["off", "text", "json"]
 """How lines of a log are written, if at all."""
 
+Unreadable = Literal["charge", "refuse"]
+"""What is done about calls whose bodies cannot be read."""
+
 FILE = Text(form="the path of a file")
 FOLDER = Text(form="the path of a folder")
 
@@ -40,6 +43,7 @@ class GatewaySettings:
     tls_key: str | None = None
     upstream_ca: str | None = None
     relay_compressed: bool = False
+    unreadable: Unreadable = "charge"
     access_log: AccessLogForm = "off"
     decision_log: AccessLogForm = "text"
     capture_dir: str | None = None
@@ -56,6 +60,7 @@ class GatewaySettings:
     workers: int = 1
     max_body: int = _IN.max_body
     max_buffered: int = _IN.max_buffered
+    max_unpacked: int = 256 << 20
     max_head: int = _IN.max_head
     max_headers: int = _IN.max_headers
     max_target: int = _IN.max_target
@@ -101,6 +106,12 @@ GATEWAY: Table[GatewaySettings] = Table(
         _field("tls_key", FILE, "its private key, PEM"),
         _field("upstream_ca", FILE, "further authorities to trust upstream, PEM"),
         _field("relay_compressed", Flag(), "let providers compress: usage is then not read"),
+        _field(
+            "unreadable",
+            Choice(get_args(Unreadable)),
+            "what is done about a call of a model whose body cannot be read: `charge` judges it by"
+            " its bytes and charges it by its size, `refuse` answers 400",
+        ),
         _field("access_log", Choice(get_args(AccessLogForm)), "one line a request on stdout"),
         _field(
             "decision_log",
@@ -137,6 +148,11 @@ GATEWAY: Table[GatewaySettings] = Table(
         ),
         _field("max_body", Size(1 << 10, 1 << 30), "the largest request body"),
         _field("max_buffered", Size(1 << 20, 1 << 40), "request bytes held for all together"),
+        _field(
+            "max_unpacked",
+            Size(1 << 20, 1 << 40),
+            "bytes of packed request bodies, unpacked for judging, held for all together",
+        ),
         _field("max_head", Size(1 << 10, 1 << 20), "the largest request head"),
         _field("max_headers", Number(low=8, high=10_000, whole=True), "the most headers"),
         _field("max_target", Size(256, 1 << 20), "the longest URL"),

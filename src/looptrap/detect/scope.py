@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from looptrap.call.model import Call, Message
+from looptrap.call.path import normal_path
 from looptrap.detect.canonical import LONG_TEXT, join, normalise
 from looptrap.detect.mask import mask
 from looptrap.detect.near import said_once, without_envelope, without_trailer
@@ -88,7 +89,11 @@ def request(with_reads: bool, masked: bool) -> Content:
         if masked:
             body = _masked(body.decode("utf-8", "replace")).encode()
         query = sorted(parse_qsl(asked.query, keep_blank_values=True))
-        asking = [asked.method, asked.path, *(part for pair in query for part in pair)]
+        asking = [
+            asked.method,
+            normal_path(asked.path).lower(),
+            *(part for pair in query for part in pair),
+        ]
         return blake2b(body).digest() + join(asking)
 
     return content

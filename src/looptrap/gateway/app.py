@@ -38,7 +38,7 @@ from looptrap.wire.server import Server
 
 RELOADED = frozenset(
     (
-        "upstream", "allowed_origins", "relay_compressed", "grace",
+        "upstream", "allowed_origins", "relay_compressed", "grace", "unreadable", "max_unpacked",
         "decision_status", "decision_token_env",
         "jwt", "jwt_keys", "jwt_header", "jwt_issuer", "jwt_audience",
     )
@@ -154,6 +154,7 @@ class App:
             self._keys_timer.cancel()
         self.gateway.wake_all()
         await self.server.close(self.config.gateway.grace)
+        self.gateway.close()
         await self.pools.close()
         await self.attempts.stop()
         await self.desk.stop()

@@ -8,9 +8,8 @@ from looptrap.admission import Ticket
 from looptrap.answer.answer import Answer
 from looptrap.answer.refuse import failure, refusal
 from looptrap.call.model import Call, Dialect, Request
-from looptrap.call.read import dialect_of, read
+from looptrap.call.read import dialect_of
 from looptrap.gateway.auth import Denied, Identity, is_loopback
-from looptrap.gateway.encoding import decoded
 from looptrap.gateway.envelope import DECISION_PATH, Envelope
 from looptrap.gateway.runtime import Runtime
 from looptrap.policy.header import headers_of
@@ -18,11 +17,15 @@ from looptrap.wire.exchange import Exchange
 
 TOKEN_HEADER = b"x-looptrap-decision-token"
 
+UNREADABLE_CODE = "unreadable_request"
+
 BODILESS = frozenset(("GET", "HEAD", "DELETE", "OPTIONS"))
 
 
-def asked_about(exchange: Exchange, runtime: Runtime, request_id: str) -> Call | Answer:
-    """Return the call that another proxy asks about; or the answer, where it may not ask.
+def asked_about(
+    exchange: Exchange, runtime: Runtime, request_id: str, body: bytes
+) -> Request | Answer:
+    """Return the request that another proxy asks about; or the answer, where it may not ask.
 
     The request asked about is named by what follows /looptrap/decision in the path (Envoy), or by
     X-Original-Method and X-Original-URI (nginx); X-Real-IP says whence it came. Rules that need a
@@ -41,7 +44,7 @@ def asked_about(exchange: Exchange, runtime: Runtime, request_id: str) -> Call |
         status, code = identity.status, identity.code
         return _denied(runtime, dialect, status, code, identity.message, request_id)
     method = (sent.get(b"x-original-method") or exchange.method).decode("latin-1")
-    return read(_request(exchange, identity, runtime, method, target.decode("latin-1"), peer))
+    return _request(exchange, identity, runtime, method, target.decode("latin-1"), peer, body)
 
 
 def decision(ticket: Ticket, runtime: Runtime, request_id: str) -> Answer:
@@ -59,6 +62,11 @@ def decision(ticket: Ticket, runtime: Runtime, request_id: str) -> Answer:
         block_status=runtime.block_status,
     )
     return _known_to_proxies(answer, runtime)
+
+
+def unreadable(call: Call, runtime: Runtime, message: str, request_id: str) -> Answer:
+    """Return the answer to a proxy that asks about a call which cannot be read."""
+    return _denied(runtime, call.dialect, 400, UNREADABLE_CODE, message, request_id)
 
 
 def _target(exchange: Exchange, sent: dict[bytes, bytes]) -> bytes:
@@ -92,6 +100,7 @@ def _request(
     method: str,
     target: str,
     peer: str,
+    body: bytes,
 ) -> Request:
     inbound = runtime.inbound.read(exchange.headers, identity.drop)
     # The token is the client's own: proxies pass its header on.
@@ -102,7 +111,7 @@ def _request(
         path,
         query,
         exchange.headers,
-        decoded(exchange.body, inbound.encoding, runtime.max_decoded),
+        body,
         identity.caller,
         identity.project,
         inbound.session,

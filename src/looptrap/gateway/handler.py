@@ -16,17 +16,18 @@ from looptrap.answer.nudge import nudged
 from looptrap.answer.refuse import failure, refusal
 from looptrap.answer.stop import final_message
 from looptrap.call.model import Call, Outcome, Request
-from looptrap.call.read import dialect_of, read
+from looptrap.call.read import dialect_of, is_unreadable, read_at_once, read_odd
 from looptrap.gateway.attempt import Dispatch
 from looptrap.gateway.auth import Denied
 from looptrap.gateway.browser import PREFLIGHT
 from looptrap.gateway.capture import Capture
-from looptrap.gateway.decision import asked_about, decision
-from looptrap.gateway.encoding import decoded
+from looptrap.gateway.decision import UNREADABLE_CODE, asked_about, decision, unreadable
+from looptrap.gateway.encoding import Unpacked, Unpacker
 from looptrap.gateway.envelope import Envelope
 from looptrap.gateway.forward import Forwarder
 from looptrap.gateway.incident import Desk
 from looptrap.gateway.judge import Judge
+from looptrap.gateway.pacer import Pacer
 from looptrap.gateway.relay import Relay
 from looptrap.gateway.request_id import RequestIds
 from looptrap.gateway.runtime import Runtime
@@ -41,6 +42,11 @@ from looptrap.wire.pools import Pools
 
 MOST_SLEEPERS = 256
 """Throttled calls that are held back at once; one more is refused."""
+
+UNREADABLE_MESSAGE = (
+    "The body of this request cannot be read, and this gateway forwards only what it can judge:"
+    " send JSON in UTF-8, plain or packed with gzip or deflate."
+)
 
 Settled = Callable[[Relay, Outcome], None]
 Judged = Callable[[Exchange, Ticket], None]
@@ -73,6 +79,8 @@ class Gateway:
         self._tracer = tracer
         self.clock = clock
         self._sleepers: set[Relay] = set()
+        self._pacer = Pacer()
+        self._unpacker = Unpacker()
         self._ids = RequestIds()
 
     # What the wire tells
@@ -85,14 +93,10 @@ class Gateway:
 
     def on_request(self, exchange: Exchange) -> None:
         """Judge a call and act on the verdict."""
-        envelope: Envelope = exchange.state
-        if envelope.asks_for_decision:
-            self._decide(exchange)
-            return
-        then: Judged = self._relay
-        if self._tracer is not None:
-            then = partial(self._relay, span=self._tracer.begin(envelope.fields, self.clock()))
-        self._judge(exchange, self._read(exchange, envelope), then)
+        if exchange.state.encoding:
+            self._pace(exchange, partial(self._unpack, exchange))
+        else:
+            self._take(exchange, exchange.body)
 
     def on_disconnect(self, exchange: Exchange) -> None:
         """Stop working for a client that is gone, or that gets a 500."""
@@ -103,28 +107,112 @@ class Gateway:
 
     # Judging
 
-    def _read(self, exchange: Exchange, envelope: Envelope) -> Call:
+    def _take(self, exchange: Exchange, body: bytes, unpacked: Unpacked | None = None) -> None:
+        """Read a request, whose body is given in plain, and judge it."""
+        envelope: Envelope = exchange.state
+        then: Judged = self._relay
+        if envelope.asks_for_decision:
+            asked = asked_about(exchange, self.runtime, self._ids.of(exchange), body)
+            if isinstance(asked, Answer):
+                exchange.answer(asked.status, asked.headers, asked.body)
+                return
+            request, then = asked, self._tell
+        else:
+            request = self._request(exchange, envelope, body)
+            if self._tracer is not None:
+                then = partial(self._relay, span=self._tracer.begin(envelope.fields, self.clock()))
+        if unpacked is not None:
+            request.room = unpacked
+        call = read_at_once(request)
+        if call is None:
+            self._pace(exchange, partial(self._take_odd, exchange, request, then))
+        else:
+            self._judge(exchange, call, then)
+
+    def _request(self, exchange: Exchange, envelope: Envelope, body: bytes) -> Request:
         identity = envelope.identity
-        body = exchange.body
-        if envelope.encoding:
-            body = decoded(body, envelope.encoding, self.runtime.max_decoded)
-        return read(
-            Request(
-                envelope.method,
-                envelope.path,
-                envelope.query,
-                exchange.headers,
-                body,
-                identity.caller,
-                identity.project,
-                envelope.session,
-                exchange.peer,
-                envelope.claims,
-                envelope.is_retry,
-                envelope.progress,
-                session_limit=envelope.session_limit,
-            )
+        return Request(
+            envelope.method,
+            envelope.path,
+            envelope.query,
+            exchange.headers,
+            body,
+            identity.caller,
+            identity.project,
+            envelope.session,
+            exchange.peer,
+            envelope.claims,
+            envelope.is_retry,
+            envelope.progress,
+            session_limit=envelope.session_limit,
         )
+
+    # Reading that takes long
+
+    def _pace(self, exchange: Exchange, work: Callable[[], None]) -> None:
+        """Do some work for an exchange in its caller's turn, if there is room to wait for it."""
+        if self._pacer.is_full:
+            self._overload(exchange, "Too many requests wait to be read.")
+            return
+
+        def attempt() -> None:
+            if exchange.is_open:
+                exchange.attempt(work)
+
+        self._pacer.submit(exchange.state.identity.caller, attempt)
+
+    def _unpack(self, exchange: Exchange) -> None:
+        """Unpack a body: a small one at once, a larger one in a thread."""
+        encoding = exchange.state.encoding
+        plain = self._unpacker.at_once(exchange.body, encoding)
+        if plain is not None:
+            if (take := self._counted(exchange, plain)) is not None:
+                take()
+        elif self._unpacker.is_full:
+            self._overload(exchange, "Too many packed bodies wait to be unpacked.")
+        else:
+            then = partial(self._unpacked, exchange)
+            self._unpacker.later(exchange.body, encoding, self.runtime.max_decoded, then)
+
+    def _unpacked(self, exchange: Exchange, plain: bytes) -> None:
+        """Go on with what the thread has unpacked."""
+        if exchange.is_open and (take := self._counted(exchange, plain)) is not None:
+            self._pace(exchange, take)
+
+    def _counted(self, exchange: Exchange, plain: bytes) -> Callable[[], None] | None:
+        """Return what takes in an unpacked body, which counts from now on; None: no room."""
+        if plain is exchange.body:
+            return partial(self._take, exchange, plain)
+        unpacked = self._unpacker.hold(plain, self.runtime.max_unpacked)
+        if unpacked is None:
+            self._overload(exchange, "The gateway holds too many unpacked bodies already.")
+            return None
+        return partial(self._take, exchange, plain, unpacked)
+
+    def _take_odd(self, exchange: Exchange, request: Request, then: Judged) -> None:
+        """Read a body that takes long to read, or cannot be read, and judge it."""
+        call = read_odd(request)
+        if self.runtime.refuses_unreadable and is_unreadable(call):
+            self._refuse_unreadable(exchange, call)
+        else:
+            self._judge(exchange, call, then)
+
+    def _refuse_unreadable(self, exchange: Exchange, call: Call) -> None:
+        envelope: Envelope = exchange.state
+        if envelope.asks_for_decision:
+            request_id = self._ids.of(exchange)
+            answer = unreadable(call, self.runtime, UNREADABLE_MESSAGE, request_id)
+            exchange.answer(answer.status, answer.headers, answer.body)
+        else:
+            self._deny(exchange, Denied(400, UNREADABLE_CODE, UNREADABLE_MESSAGE))
+
+    def _overload(self, exchange: Exchange, why: str) -> None:
+        self._deny(exchange, Denied(503, "overloaded", f"{why} Try again later."))
+
+    def close(self) -> None:
+        """Read what waits to be read, and end the thread that unpacks."""
+        self._pacer.finish()
+        self._unpacker.close()
 
     def _judge(self, exchange: Exchange, call: Call, then: Judged) -> None:
         """Judge a call, and go on with its exchange when that is done: mostly at once."""
@@ -172,7 +260,9 @@ class Gateway:
                 self._hold_back(relay)
             case Action.NUDGE:
                 verdict = relay.ticket.verdict
-                due = is_nudge_due(verdict)
+                # What was unpacked or recoded for judging is not what the client has sent.
+                is_as_sent = relay.call.request.body is relay.exchange.body
+                due = is_as_sent and is_nudge_due(verdict)
                 self._forward(relay, nudged(relay.call, verdict) if due else None)
             case Action.STOP:
                 self._refuse(relay, self._final_message(relay))
@@ -257,13 +347,6 @@ class Gateway:
             retry_after=1 if status == 503 else None,
         )
         return answer.headers, answer.body
-
-    def _decide(self, exchange: Exchange) -> None:
-        asked = asked_about(exchange, self.runtime, self._ids.of(exchange))
-        if isinstance(asked, Answer):
-            exchange.answer(asked.status, asked.headers, asked.body)
-        else:
-            self._judge(exchange, asked, self._tell)
 
     def _tell(self, exchange: Exchange, ticket: Ticket) -> None:
         request_id = self._ids.of(exchange)

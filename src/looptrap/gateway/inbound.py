@@ -17,6 +17,9 @@ OUR_PREFIX = b"x-looptrap-"
 
 _KEEP, _DROP, _NOTE, _KEEP_AND_NOTE = range(4)
 
+_LISTS = frozenset((b"connection", b"content-encoding"))
+"""Headers that may come several times, and then mean all of it together."""
+
 _MOST_NAMES = 4096
 """Header names whose fate is remembered; clients that invent more pay for each anew."""
 
@@ -76,7 +79,7 @@ class InboundReader:
                     forwarded.append(field)
             elif fate != _DROP:
                 value = field[1]
-                if noted.setdefault(name, value) is not value and name == b"connection":
+                if noted.setdefault(name, value) is not value and name in _LISTS:
                     noted[name] += b"," + value
                 if fate == _KEEP_AND_NOTE and name not in drop:
                     forwarded.append(field)

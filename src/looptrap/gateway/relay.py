@@ -336,7 +336,9 @@ class Relay:
 
     def _price(self) -> Price | None:
         gateway = self._gateway
-        return gateway.runtime.prices.of(self.model, self.provider, gateway.clock())
+        prices = gateway.runtime.prices
+        price = prices.of(self.model, self.provider, gateway.clock())
+        return prices.dearest if price is None and self.call.opaque else price
 
 
 def _together(one: Used, other: Used) -> Used:

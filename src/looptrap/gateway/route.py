@@ -117,7 +117,7 @@ def routes_of(config: Config, env: Mapping[str, str]) -> Routes:
             *own,
             well_known("anthropic", _speaks_anthropic),
             well_known("gemini", _speaks_gemini),
-            well_known("openai", Selector(path_prefix="/v1/")),
+            well_known("openai", lambda call: call.request.path.startswith("/v1/")),
         ]
     )
 

@@ -62,6 +62,8 @@ class Runtime:
         self.envelopes = Envelopes(self.authenticator, self.inbound, claims, clock, browsers)
         self.block_status = config.block_status
         self.max_decoded = gateway.max_body
+        self.max_unpacked = gateway.max_unpacked
+        self.refuses_unreadable = gateway.unreadable == "refuse"
         self.decision_status = gateway.decision_status
         token = token_of(gateway.decision_token_env, "decision", env)
         check_token("gateway.decision_token_env", token, gateway.listen.host)

@@ -45,7 +45,10 @@ class Forecast:
 
     def _asked(self) -> int:
         if self._input < 0:
-            self._price = price = self._prices.of(self._call.model, "", self._now)
+            price = self._prices.of(self._call.model, "", self._now)
+            if price is None and self._call.opaque:
+                price = self._prices.dearest
+            self._price = price
             self._input = ceil(len(self._call.request.body) / BYTES_A_TOKEN)
             if price is not None and price.context_window is not None:
                 # A picture has many bytes and few tokens: no more than the model can read.
@@ -62,4 +65,5 @@ class Forecast:
 
 def is_charged(call: Call) -> bool:
     """Say whether a call uses tokens that somebody pays for, and shows how many."""
-    return (call.generates or call.dialect == "openai_embeddings") and not call.request.lacks_body
+    costs = call.generates or call.opaque or call.dialect == "openai_embeddings"
+    return costs and not call.request.lacks_body

@@ -123,6 +123,11 @@ class Price(msgspec.Struct, frozen=True):
         return rates
 
 
+UNREAD = Price.from_settings(PriceSettings(input=15.0, output=75.0))
+"""What a call costs whose model could not be read, where no price is set that is dearer: as much as
+the dear models of the large providers."""
+
+
 class Prices:
     """Knows what models cost: by the operator's word, by what providers list, else by a fallback.
 
@@ -145,6 +150,11 @@ class Prices:
         self._fallback = Price.from_settings(fallback) if fallback is not None else None
         self._known: dict[Name, tuple[int, Price]] = {}
         self._unknown: dict[Name, tuple[int, Price | None]] = {}
+        self.dearest = max(
+            (*made.values(), self._fallback or UNREAD),
+            key=lambda price: price.rates.input + price.rates.output,
+        )
+        """The dearest price that is set: of a model that could not be read."""
 
     def of(self, model: str, provider: str, now: float) -> Price | None:
         """Return the price of a model at a provider, "" where that is not known; None: unpriced."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from fnmatch import translate
 
 from looptrap.call.model import Call
+from looptrap.call.path import folded_path, folded_prefix
 from looptrap.policy.policy import Selector
 
 Selects = Callable[[Call], bool]
@@ -25,11 +26,11 @@ def selects(selector: Selector) -> Selects | None:
 def _tests(selector: Selector) -> list[Selects]:
     tests: list[Selects] = []
     if selector.path_exact is not None:
-        exact = selector.path_exact
-        tests.append(lambda call: call.request.path == exact)
+        exact = folded_path(selector.path_exact)
+        tests.append(lambda call: folded_path(call.request.path) == exact)
     if selector.path_prefix is not None:
-        prefix = selector.path_prefix
-        tests.append(lambda call: call.request.path.startswith(prefix))
+        prefix = folded_prefix(selector.path_prefix)
+        tests.append(lambda call: folded_path(call.request.path).startswith(prefix))
     if selector.methods:
         methods = frozenset(selector.methods)
         tests.append(lambda call: call.request.method in methods)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from looptrap.call.descriptor import descriptor
 from looptrap.call.model import Call
+from looptrap.call.path import folded_path, folded_prefix
 from looptrap.policy.decide import killed
 from looptrap.policy.policy import KillSwitch
 
@@ -16,15 +17,19 @@ class Switch:
     def __init__(self, switch: KillSwitch) -> None:
         self._match = tuple((descriptor(name), value) for name, value in switch.match)
         self._expires = switch.expires.timestamp() if switch.expires else float("inf")
-        self._path_exact = switch.path_exact
-        self._path_prefix = switch.path_prefix or ""
+        exact, prefix = switch.path_exact, switch.path_prefix
+        self._path_exact = folded_path(exact) if exact is not None else None
+        self._path_prefix = folded_prefix(prefix) if prefix is not None else None
         self.verdict = killed(switch)
 
     def kills(self, call: Call, now: float) -> bool:
         """Say whether it refuses the call."""
         return (
             now < self._expires
-            and call.request.path.startswith(self._path_prefix)
-            and self._path_exact in (None, call.request.path)
+            and self._path_exact in (None, folded_path(call.request.path))
+            and (
+                self._path_prefix is None
+                or folded_path(call.request.path).startswith(self._path_prefix)
+            )
             and all(value(call) == wanted for value, wanted in self._match)
         )

@@ -186,7 +186,7 @@ def _ends(whole: Call) -> Iterator[int]:
 
 def _request(document: dict[str, Any], place: int) -> Asked:
     call = read_body(msgspec.json.encode(document), caller=NAME, session=NAME)
-    if call.dialect == "http":
+    if call.dialect == "http" or call.opaque:
         raise CallError(f"number {place + 1} is a request in no dialect that is known")
     call.model = call.model or UNKNOWN_MODEL
     return Asked(call, PACE * place)

@@ -125,7 +125,7 @@ def read_run(line: bytes, name: str) -> Run:
         raise CallError("has no messages")
     is_openai = any(map(_is_openai, sent.messages))
     whole = read_body(line, "/v1/chat/completions" if is_openai else None)
-    if whole.dialect not in REPLAYED:
+    if whole.dialect not in REPLAYED or whole.opaque:
         raise CallError("is not written in OpenAI's or Anthropic's style")
     name = identity(sent.id) or name
     whole.model = whole.model or UNKNOWN_MODEL

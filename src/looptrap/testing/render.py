@@ -51,7 +51,7 @@ def is_plain(received: Received) -> bool:
 def _plain(received: Received) -> Rendered | None:
     call = received.call
     path = call.request.path.rstrip("/")
-    if call.dialect == "openai_embeddings":
+    if call.dialect == "openai_embeddings" and not call.opaque:
         return _whole(openai_completions.embeddings(call.model, received.json()))
     if received.method == "GET":
         before, _, name = path.rpartition("/")

@@ -54,7 +54,7 @@ def final_message(
 ) -> Answer | None:
     """Return the message that ends a run; None where no plain text can be the answer."""
     writer = WRITERS.get(call.dialect)
-    if writer is None or not call.generates:
+    if writer is None or not call.generates or call.opaque:
         return None
     sent = _sent(call)
     if sent is None or not writer.takes_text(sent):

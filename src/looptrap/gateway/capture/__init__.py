@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import Event, Thread
 
-from looptrap.call.captured import Form
+from looptrap.call.captured import HISTORIES, Form
 from looptrap.call.model import Call
 from looptrap.gateway.capture.folder import Folder
 from looptrap.gateway.capture.line import Lines
@@ -77,7 +77,7 @@ class Capture:
 
     def add(self, call: Call, verdict: Verdict, now: float) -> None:
         """Take a call that was judged; all else is done elsewhere, later."""
-        if not call.generates:
+        if not call.generates or call.dialect not in HISTORIES:
             return
         size = len(call.request.body)
         held = self._bytes_added - self._bytes_taken
