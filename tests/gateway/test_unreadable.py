@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from tests.gateway.serving import CHAT, JSON, chat
 
+from looptrap.answer.splice import has_repeated_key
 from looptrap.testing import Reply
 
 ANSWER = Reply.status(
@@ -259,3 +260,39 @@ async def test_a_call_that_cannot_be_read_pays_the_dearest_price_that_is_set(ser
     assert large.status == 402
     told = msgspec.json.decode(large.body)["error"]["message"]
     assert "this call may need $0.75" in told
+
+
+REPEATED = (
+    b'{"model":"gpt-5.3","messages":[],"model":"cheap","messages":[{"role":"user","content":"%d"}]}'
+)
+
+
+async def test_a_caller_that_repeats_keys_is_refused_within_64_calls_and_then_always(serve):
+    here = await serve(script=[ANSWER] * 70)
+    statuses = [
+        (await here.ask(target=CHAT, headers=JSON, body=REPEATED % turn)).status
+        for turn in range(70)
+    ]
+    first = statuses.index(400)
+    assert first < 64
+    assert set(statuses[first:]) == {400}
+    answer = await here.ask(target=CHAT, headers=JSON, body=REPEATED % 70)
+    assert msgspec.json.decode(answer.body)["error"]["code"] == "ambiguous_request"
+    others = await here.ask(target=CHAT, headers=JSON, body=chat("An honest question"))
+    assert others.status == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        pytest.param(b'{"a":1,"b":{"a":2,"a":3}}', False, id="only inside"),
+        pytest.param(b' { "a" : [1] , "b" : "\\"a\\":1" } ', False, id="in a text"),
+        pytest.param(b"{}", False, id="none"),
+        pytest.param(b"[1]", False, id="no object"),
+        pytest.param(b'{"a":1,"a":1}', True, id="the same value"),
+        pytest.param(b'{"a":1,"b":2,"a":3}', True, id="another value"),
+        pytest.param(b'{"a":1,"\\u0061":3}', True, id="written otherwise"),
+    ],
+)
+def test_repeated_keys(body, expected):
+    assert has_repeated_key(body) is expected

@@ -23,14 +23,30 @@ _decode_array = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 def field(body: bytes, name: str) -> slice | None:
     """Return where the value of a field of a JSON object stands."""
+    fields = _decoded(body)
+    found = None if fields is None else _places(body, fields)
+    return None if found is None else found.get(name)
+
+
+def has_repeated_key(body: bytes) -> bool:
+    """Return whether a key stands twice at the top of a JSON object: readers differ."""
+    fields = _decoded(body)
+    return fields is not None and _places(body, fields) is None
+
+
+def _decoded(body: bytes) -> dict[str, msgspec.Raw] | None:
+    try:
+        return _decode_object(body)
+    except UNREADABLE:
+        return None
+
+
+def _places(body: bytes, fields: dict[str, msgspec.Raw]) -> dict[str, slice] | None:
+    """Return where each value stands; None where a key stands twice: the decoder kept the last."""
     start = _OPENING.match(body)
     if start is None:
         return None
-    try:
-        fields = _decode_object(body)
-    except UNREADABLE:
-        return None
-    at, found = start.end(), None
+    at, found = start.end(), {}
     for number, (key, raw) in enumerate(fields.items()):
         if number:
             comma = _NEXT.match(body, at)
@@ -41,8 +57,7 @@ def field(body: bytes, name: str) -> slice | None:
         if before is None or not body.startswith(value, before.end()):
             return None
         at = before.end() + len(value)
-        if key == name:
-            found = slice(before.end(), at)
+        found[key] = slice(before.end(), at)
     return found if _CLOSING.fullmatch(body, at) else None
 
 

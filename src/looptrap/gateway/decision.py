@@ -17,7 +17,6 @@ from looptrap.wire.exchange import Exchange
 
 TOKEN_HEADER = b"x-looptrap-decision-token"
 
-UNREADABLE_CODE = "unreadable_request"
 
 BODILESS = frozenset(("GET", "HEAD", "DELETE", "OPTIONS"))
 
@@ -64,9 +63,9 @@ def decision(ticket: Ticket, runtime: Runtime, request_id: str) -> Answer:
     return _known_to_proxies(answer, runtime)
 
 
-def unreadable(call: Call, runtime: Runtime, message: str, request_id: str) -> Answer:
+def unreadable(call: Call, runtime: Runtime, denied: Denied, request_id: str) -> Answer:
     """Return the answer to a proxy that asks about a call which cannot be read."""
-    return _denied(runtime, call.dialect, 400, UNREADABLE_CODE, message, request_id)
+    return _denied(runtime, call.dialect, denied.status, denied.code, denied.message, request_id)
 
 
 def _target(exchange: Exchange, sent: dict[bytes, bytes]) -> bytes:

@@ -14,6 +14,7 @@ from looptrap.admission import Ticket
 from looptrap.answer.answer import Answer
 from looptrap.answer.nudge import nudged
 from looptrap.answer.refuse import failure, refusal
+from looptrap.answer.splice import has_repeated_key
 from looptrap.answer.stop import final_message
 from looptrap.call.model import Call, Outcome, Request
 from looptrap.call.read import dialect_of, is_unreadable, read_at_once, read_odd
@@ -21,7 +22,7 @@ from looptrap.gateway.attempt import Dispatch
 from looptrap.gateway.auth import Denied
 from looptrap.gateway.browser import PREFLIGHT
 from looptrap.gateway.capture import Capture
-from looptrap.gateway.decision import UNREADABLE_CODE, asked_about, decision, unreadable
+from looptrap.gateway.decision import asked_about, decision, unreadable
 from looptrap.gateway.encoding import Unpacked, Unpacker
 from looptrap.gateway.envelope import Envelope
 from looptrap.gateway.forward import Forwarder
@@ -43,10 +44,24 @@ from looptrap.wire.pools import Pools
 MOST_SLEEPERS = 256
 """Throttled calls that are held back at once; one more is refused."""
 
-UNREADABLE_MESSAGE = (
+UNREADABLE = Denied(
+    400,
+    "unreadable_request",
     "The body of this request cannot be read, and this gateway forwards only what it can judge:"
-    " send JSON in UTF-8, plain or packed with gzip or deflate."
+    " send JSON in UTF-8, plain or packed with gzip or deflate.",
 )
+AMBIGUOUS = Denied(
+    400,
+    "ambiguous_request",
+    "A key stands twice at the top of this request's JSON, and readers differ on which counts."
+    " Send it once.",
+)
+
+AMBIGUITY_SAMPLE = 64
+"""One body in so many is searched for repeated keys, and all further ones of a caller that sent
+such a body: to search every body would cost as much as reading it."""
+
+MAX_AMBIGUOUS_CALLERS = 1_024
 
 Settled = Callable[[Relay, Outcome], None]
 Judged = Callable[[Exchange, Ticket], None]
@@ -82,6 +97,8 @@ class Gateway:
         self._pacer = Pacer()
         self._unpacker = Unpacker()
         self._ids = RequestIds()
+        self._taken = 0
+        self._ambiguous: set[str] = set()
 
     # What the wire tells
 
@@ -124,7 +141,12 @@ class Gateway:
         if unpacked is not None:
             request.room = unpacked
         call = read_at_once(request)
-        if call is None:
+        self._taken += 1
+        if (
+            not self._taken % AMBIGUITY_SAMPLE or request.caller in self._ambiguous
+        ) and has_repeated_key(body):
+            self._refuse_ambiguous(exchange, request)
+        elif call is None:
             self._pace(exchange, partial(self._take_odd, exchange, request, then))
         else:
             self._judge(exchange, call, then)
@@ -193,18 +215,23 @@ class Gateway:
         """Read a body that takes long to read, or cannot be read, and judge it."""
         call = read_odd(request)
         if self.runtime.refuses_unreadable and is_unreadable(call):
-            self._refuse_unreadable(exchange, call)
+            self._refuse_unread(exchange, call, UNREADABLE)
         else:
             self._judge(exchange, call, then)
 
-    def _refuse_unreadable(self, exchange: Exchange, call: Call) -> None:
-        envelope: Envelope = exchange.state
-        if envelope.asks_for_decision:
-            request_id = self._ids.of(exchange)
-            answer = unreadable(call, self.runtime, UNREADABLE_MESSAGE, request_id)
+    def _refuse_ambiguous(self, exchange: Exchange, request: Request) -> None:
+        """Refuse a body with a repeated key, and look at every further body of its caller."""
+        if len(self._ambiguous) >= MAX_AMBIGUOUS_CALLERS:
+            self._ambiguous.clear()
+        self._ambiguous.add(request.caller)
+        self._refuse_unread(exchange, read_odd(request), AMBIGUOUS)
+
+    def _refuse_unread(self, exchange: Exchange, call: Call, denied: Denied) -> None:
+        if exchange.state.asks_for_decision:
+            answer = unreadable(call, self.runtime, denied, self._ids.of(exchange))
             exchange.answer(answer.status, answer.headers, answer.body)
         else:
-            self._deny(exchange, Denied(400, UNREADABLE_CODE, UNREADABLE_MESSAGE))
+            self._deny(exchange, denied)
 
     def _overload(self, exchange: Exchange, why: str) -> None:
         self._deny(exchange, Denied(503, "overloaded", f"{why} Try again later."))
