@@ -18,11 +18,11 @@ from typing import NamedTuple
 
 from bench.bodies import BODIES, UNIQUE
 from bench.figure import Figure
-from looptrap.admission import Guard
 from looptrap.call.model import Request
 from looptrap.call.read import read
 from looptrap.call.usage import Usage
-from looptrap.detect.window import Window
+from looptrap.detect.scope import Window
+from looptrap.engine import Guard
 from looptrap.money.price import Prices
 from looptrap.store.memory import MemoryStore
 from looptrap.store.model import Hit

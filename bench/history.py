@@ -18,9 +18,9 @@ from pathlib import Path
 
 import msgspec
 
-from looptrap.detect.evidence import Evidence
-from looptrap.incident.history import History, Outgoing, Work, Writer
-from looptrap.incident.model import Event, Incident, Step
+from looptrap.detect.signals.signal import Evidence
+from looptrap.incident.history import HistoryWriter, IncidentHistory, OutgoingEvent, WriteBatch
+from looptrap.incident.model import AlertEvent, Incident, IncidentStep
 from looptrap.incident.setting import IncidentSettings
 
 TICK = 0.005
@@ -43,14 +43,16 @@ def incident(number: int, ids: str) -> Incident:
         fingerprint=digest, cooldown=30.0, request_id=digest, calls=1, refused=1, before=5,
         message="Blocked (recursive_loop_detected): identical request sent 6 times in 60 seconds.",
         evidence=(Evidence("conversation", "the same conversation, 6 times", 6),),
-        saved_tokens=1_000, steps=[Step(now, "block", "identical-conversation", 6, digest)],
+        saved_tokens=1_000, steps=[IncidentStep(now, "block", "identical-conversation", 6, digest)],
         fingerprints=[digest],
     )  # fmt: skip
 
 
-def letter(one: Incident, channels: tuple[str, ...]) -> Outgoing:
+def letter(one: Incident, channels: tuple[str, ...]) -> OutgoingEvent:
     data = {"fingerprint": one.fingerprint, "hit_count": 6, "model": one.model}
-    return Outgoing(Event(id=one.id, name="loop.detected", time=one.opened, data=data), channels)
+    return OutgoingEvent(
+        AlertEvent(id=one.id, name="loop.detected", time=one.opened, data=data), channels
+    )
 
 
 def drive(
@@ -71,16 +73,16 @@ def drive(
 
 def keep(incidents: list[Incident], rate: int, letters: int, folder: str) -> tuple[float, float]:
     """Return what `drive` takes with a history behind it, and its last writes."""
-    history = History(str(Path(folder) / "history.db"), IncidentSettings())
+    history = IncidentHistory(str(Path(folder) / "history.db"), IncidentSettings())
     history.open()
     waiting: deque[Incident] = deque()
     channels = tuple(f"channel-{number}" for number in range(letters))
 
-    def work(_now: float) -> Work:
+    def work(_now: float) -> WriteBatch:
         some = [waiting.popleft() for _ in range(len(waiting))]
-        return Work(some, [letter(one, channels) for one in some] if letters else [])
+        return WriteBatch(some, [letter(one, channels) for one in some] if letters else [])
 
-    writer = Writer(history, work)
+    writer = HistoryWriter(history, work)
     writer.start()
     began = time.process_time()
     caller, _ = drive(incidents, rate, waiting.append)
@@ -126,7 +128,7 @@ def main() -> None:
     print(f"{'all threads, more':<32}{total:>8.1f}{total / baseline:>8.2f} ×")
     if options.profile:
         with tempfile.TemporaryDirectory() as folder:
-            history = History(str(Path(folder) / "history.db"), IncidentSettings())
+            history = IncidentHistory(str(Path(folder) / "history.db"), IncidentSettings())
             history.open()
             profile = cProfile.Profile()
             with profile:

@@ -24,11 +24,9 @@ from looptrap.call.model import Message
 from looptrap.config import load
 from looptrap.errors import CallError, ConfigError
 from looptrap.policy.policy import Policy
-from looptrap.replay.file import lines
-from looptrap.replay.play import enforced, play
-from looptrap.replay.result import First, Result
-from looptrap.replay.run import Judged, Run, read_run
-from looptrap.replay.score import Case, Score
+from looptrap.replay.judge import FirstActions, RunResult, as_enforced, judge_run
+from looptrap.replay.recorded_run import RecordedRun, RunLabel, iter_lines, read_run
+from looptrap.replay.score import Score, ScoredRun
 
 OURS = "looptrap"
 EQUAL_CALLS = "3 equal calls in a row"
@@ -41,9 +39,9 @@ class Measured(msgspec.Struct, frozen=True):
     """One run: what we found, and how each detector does on it."""
 
     id: str
-    judged: Judged | None
-    result: Result
-    cases: dict[str, Case]
+    judged: RunLabel | None
+    result: RunResult
+    cases: dict[str, ScoredRun]
 
 
 def measure(policies: Sequence[Policy], line: tuple[int, bytes]) -> Measured | str:
@@ -53,17 +51,17 @@ def measure(policies: Sequence[Policy], line: tuple[int, bytes]) -> Measured | s
         run = read_run(text, f"line {number}")
     except CallError as error:
         return f"line {number}: {error}"
-    result = play(run, policies)
+    result = judge_run(run, policies)
     firsts = {
         OURS: result.first,
-        EQUAL_CALLS: First(block=equal_calls(run)),
-        EQUAL_TAILS: First(block=equal_tails(run)),
+        EQUAL_CALLS: FirstActions(block=equal_calls(run)),
+        EQUAL_TAILS: FirstActions(block=equal_tails(run)),
     }
-    cases = {name: Case.of(run, first) for name, first in firsts.items()}
+    cases = {name: ScoredRun.of(run, first) for name, first in firsts.items()}
     return Measured(run.id, run.judged, result, cases)
 
 
-def equal_calls(run: Run, times: int = 3) -> int | None:
+def equal_calls(run: RecordedRun, times: int = 3) -> int | None:
     """Return the first request after so many turns in a row with the same tool calls."""
     latest: list[frozenset[tuple[str, str]]] = []
     for index, end in enumerate(run.ends):
@@ -75,7 +73,7 @@ def equal_calls(run: Run, times: int = 3) -> int | None:
     return None
 
 
-def equal_tails(run: Run, tail: int = 3, times: int = 5) -> int | None:
+def equal_tails(run: RecordedRun, tail: int = 3, times: int = 5) -> int | None:
     """Return the first request whose last messages are seen for the so-manieth time."""
     seen: dict[tuple[object, ...], int] = {}
     for index, end in enumerate(run.ends):
@@ -97,7 +95,7 @@ def _said(message: Message) -> tuple[object, ...]:
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    for line in lines(path):
+    for line in iter_lines(path):
         yield line.number, line.text or b""
 
 
@@ -145,7 +143,7 @@ def print_table(first: str, rows: Mapping[str, Score]) -> None:
 
 
 def scores_by_kind(runs: Iterable[Measured]) -> dict[str, Score]:
-    kinds: dict[str, list[Case]] = {}
+    kinds: dict[str, list[ScoredRun]] = {}
     for one in runs:
         if one.judged is not None and one.judged.label:
             kinds.setdefault(f"{one.judged.label} {one.judged.kind or '?'}", []).append(
@@ -184,7 +182,7 @@ def _story(one: Measured) -> str:
     return f"[{said}, {result.calls} calls] {at}  {result.rule or ''} {result.signal or ''}: {why}"
 
 
-def _reached(first: First) -> list[tuple[str, int]]:
+def _reached(first: FirstActions) -> list[tuple[str, int]]:
     return [
         (name, turn) for name, turn in msgspec.structs.asdict(first).items() if turn is not None
     ]
@@ -218,7 +216,7 @@ def figures(path: Path) -> Iterator[Figure]:
 
 
 def _policies(name: str) -> tuple[Policy, ...]:
-    return enforced(load(None, flags={"preset": name}).policies)
+    return as_enforced(load(None, flags={"preset": name}).policies)
 
 
 def _figures(name: str, score: Score) -> Iterator[Figure]:
@@ -262,7 +260,7 @@ def options() -> argparse.Namespace:
 def main() -> None:
     given = options()
     try:
-        policies = enforced(load(given.config, flags={"preset": given.preset}).policies)
+        policies = as_enforced(load(given.config, flags={"preset": given.preset}).policies)
     except ConfigError as error:
         sys.exit(str(error))
     started = time.perf_counter()

@@ -11,16 +11,15 @@ from typing import Any
 
 from bench.bodies import BODIES, UNIQUE
 from bench.core import HEADERS, cpu_us, loads_all
-from looptrap.admission import Guard
 from looptrap.call.model import Outcome, Request
 from looptrap.call.read import read
 from looptrap.call.usage import Usage
-from looptrap.money.meters import settled
+from looptrap.engine import Guard
+from looptrap.money.meters import settlements_of
 from looptrap.money.price import Prices
 from looptrap.policy import preset
-from looptrap.policy.budget import Budget
+from looptrap.policy.limit import Budget, Rate
 from looptrap.policy.policy import KillSwitch, Policy
-from looptrap.policy.rate import Rate
 
 PRICES = Prices()
 USED = Outcome(200, Usage(1200, 340), cost=2_000_000)
@@ -68,7 +67,7 @@ def judge_all(settings: dict[str, Any], bodies: list[bytes]) -> Callable[[], Non
             ticket = guard.decide(read(request), now, guard.store)
             assert not ticket.verdict.action.refuses
             if ticket.holds:
-                guard.store.settle(settled(ticket.holds, USED), now)
+                guard.store.settle(settlements_of(ticket.holds, USED), now)
 
     return run
 

@@ -157,7 +157,7 @@ class Stage:
     def workers_now(self) -> list[int]:
         """Return the workers that run."""
         found = children(self.supervisor)
-        return [pid for pid in found if "looptrap.supervisor.worker" in command(pid)]
+        return [pid for pid in found if "looptrap.workers.worker" in command(pid)]
 
     def received(self) -> list[str]:
         """Return the ids of all requests that reached a provider, each time one did."""

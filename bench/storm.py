@@ -3,8 +3,9 @@
 python -m bench.storm [--seed 6] [--turns 180000] [--outage 40] [--limiter minute] [--json]
 
 Every client meets the same turns, and a provider of its own that fails alike. What is simulated is
-the provider and the time; `Course`, `Breakers`, the limits of a `Turn` and the classifiers are
-those that people use. Fewer `--turns` make the day shorter, not thinner: the outage stays as it is.
+the provider and the time; `RetrySchedule`, `Breakers`, the limits of a `Turn` and the classifiers
+are those that people use. Fewer `--turns` make the day shorter, not thinner: the outage stays as it
+is.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from typing import NamedTuple
 
 from bench.figure import Figure
 from bench.weather import LIMITERS, OUTAGE, STEPS, TENANTS, TURNS, Call, Day, Figures, Job, Provider
-from looptrap.retry import Breakers, Chain, Limits, Link, RetryPolicy, Turn
-from looptrap.retry.course import Course, Failed, Try, Wait
-from looptrap.retry.turn.account import Account
+from looptrap.retry import Breakers, Chain, Link, RetryPolicy, Turn, TurnLimits
+from looptrap.retry.schedule import FinalFailure, RetrySchedule, Try, Wait
+from looptrap.retry.turn.budget import TurnAccount
 
 # What agents do. Frameworks try whatever fails 3 times (LangChain's `with_retry` does by default),
 # the SDK below them 3 times (`max_retries=2` of OpenAI's and Anthropic's), and so does a tool that
@@ -35,7 +36,7 @@ LAYERS = {"naive": 1, "naive³": 3}
 OURS = "looptrap"
 FIXED_BACKOFF = 1.0
 
-POLICY, LIMITS = RetryPolicy(), Limits()
+POLICY, LIMITS = RetryPolicy(), TurnLimits()
 
 
 class Clock:
@@ -78,7 +79,7 @@ class Looptrap:
         self._chains = [Chain((Link("provider", None, f"key {n}"),)) for n in range(TENANTS)]
 
     def turn(self, job: Job) -> Acting:
-        clock, account = self._clock, Account(LIMITS, self._clock.now)
+        clock, account = self._clock, TurnAccount(LIMITS, self._clock.now)
         ends = clock.now + account.left(clock.now).deadline
         for call in job.calls:
             if account.take(clock.now, steps=1).met or not (yield from self._step(job, call, ends)):
@@ -91,10 +92,10 @@ class Looptrap:
 
     def _step(self, job: Job, call: Call, ends: float) -> Acting:
         clock, chain = self._clock, self._chains[job.tenant]
-        course = Course(chain, POLICY, self._breakers, now=clock.now, deadline=ends)
+        course = RetrySchedule(chain, POLICY, self._breakers, now=clock.now, deadline=ends)
         while True:
             match course.next(clock.now, self._chance()):
-                case Failed():
+                case FinalFailure():
                     return False
                 case Wait(seconds):
                     yield seconds

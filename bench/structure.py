@@ -16,19 +16,19 @@ from typing import NamedTuple
 
 from bench.rig import HERE
 from bench.watch import MB, holding
-from looptrap.admission import Ticket
-from looptrap.admission.tally import Tally
 from looptrap.call.model import Call, Outcome, Request
 from looptrap.call.usage import Usage
-from looptrap.detect.window import Window
-from looptrap.gateway.incident.ledger import Ledger
-from looptrap.incident.indicator.session import Sessions
+from looptrap.detect.scope import Window
+from looptrap.engine import Ticket
+from looptrap.engine.counters import Counters
+from looptrap.incident.indicator.session import SessionIndicators
 from looptrap.incident.model import Sighting
 from looptrap.incident.tracker import Tracker
 from looptrap.money.price import Prices
 from looptrap.retry import Breakers
 from looptrap.store.memory import MemoryStore
 from looptrap.store.model import Charge, Hit
+from looptrap.usage.recorder import UsageRecorder
 
 Drive = Callable[[int], object]
 """Makes one more be remembered."""
@@ -74,12 +74,12 @@ _USED = Outcome(200, Usage(10, 5), cost=1_000)
 
 
 def _tally() -> Drive:
-    tally = Tally()
+    tally = Counters()
     return lambda n: tally.count_used(_call(n), _USED, f"provider-{n}")
 
 
 def _ledger() -> Drive:
-    ledger = Ledger()
+    ledger = UsageRecorder()
 
     def drive(number: int) -> None:
         ticket = Ticket(_call(number))
@@ -89,7 +89,7 @@ def _ledger() -> Drive:
 
 
 def _sessions() -> Drive:
-    sessions = Sessions(None, None, None)
+    sessions = SessionIndicators(None, None, None)
     return lambda n: sessions.take(f"caller-{n}", "", f"run-{n}", 100, 1)
 
 

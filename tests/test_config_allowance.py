@@ -2,14 +2,13 @@
 
 import pytest
 
-from looptrap.cli.banner import banner
+from looptrap.cli.lifecycle import banner
 from looptrap.config import load
-from looptrap.config.allowance import PERIODS as WORDS
-from looptrap.config.allowance import of_budget, of_rate
+from looptrap.config.description import PERIODS as WORDS
+from looptrap.config.description import of_budget, of_rate
 from looptrap.policy.action import Action, Ladder
-from looptrap.policy.budget import PERIODS, Budget
+from looptrap.policy.limit import PERIODS, Budget, Rate
 from looptrap.policy.policy import Selector
-from looptrap.policy.rate import Rate
 
 
 @pytest.mark.parametrize(

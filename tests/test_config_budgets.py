@@ -10,9 +10,8 @@ from looptrap.config import load
 from looptrap.config.setting import CONFIG
 from looptrap.errors import ConfigError
 from looptrap.policy.action import Action, Ladder
-from looptrap.policy.budget import STAGES, Budget
+from looptrap.policy.limit import STAGES, Budget, Rate
 from looptrap.policy.policy import Policy, Selector
-from looptrap.policy.rate import Rate
 from looptrap.policy.setting.budget import BUDGET
 from looptrap.policy.setting.rate import RATE
 from looptrap.schema import read

@@ -12,8 +12,7 @@ from looptrap.call.read import read
 from looptrap.call.usage import Usage
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.policy import KillSwitch, Policy, Project, Selector
-from looptrap.policy.rule import Rule
-from looptrap.policy.tool import ToolRule
+from looptrap.policy.rule import Rule, ToolRule
 
 T = 1_800_000_000.0
 

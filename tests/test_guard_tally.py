@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looptrap.admission import Guard, Tally, Ticket
-from looptrap.admission.tally import MOST_CALLERS, MOST_MODELS, Capped, Histogram
 from looptrap.call.model import Call, Outcome, Request
 from looptrap.call.usage import Usage
+from looptrap.engine import Counters, Guard, Ticket
+from looptrap.engine.counters import MOST_CALLERS, MOST_MODELS, CappedDict, Histogram
 
 
 def settled(guard, model="m", status=200, provider="p", caller="", usage=None, cost=None):
@@ -43,7 +43,7 @@ def test_no_value_is_lost_between_bounds(values):
 
 @given(keys=st.lists(st.integers(0, 30)), most=st.integers(1, 20))
 def test_there_are_never_more_keys_than_may_be_and_nothing_is_uncounted(keys, most):
-    capped = Capped(lambda: [0], most, -1)
+    capped = CappedDict(lambda: [0], most, -1)
     for key in keys:
         capped[key][0] += 1
     assert len(capped) <= most + 1
@@ -51,7 +51,7 @@ def test_there_are_never_more_keys_than_may_be_and_nothing_is_uncounted(keys, mo
 
 
 def test_models_beyond_the_cap_are_counted_as_others():
-    tally = Tally()
+    tally = Counters()
     guard = Guard.from_preset(tally=tally)
     for number in range(10_000):
         settled(guard, f"model-{number}")
@@ -62,14 +62,14 @@ def test_models_beyond_the_cap_are_counted_as_others():
 
 
 def test_names_that_no_model_has_are_cut():
-    tally = Tally()
+    tally = Counters()
     settled(Guard.from_preset(tally=tally), "m" * 1_000_000)
     ((_, model),) = tally.used
     assert len(model) == 128
 
 
 def test_what_calls_cost_is_added_up_by_model_and_by_caller():
-    tally = Tally()
+    tally = Counters()
     guard = Guard.from_preset(tally=tally)
     for caller, cost in [("ann", 5), ("ann", 7), ("bob", 1), ("bob", None), ("cy", 0)]:
         settled(guard, caller=caller, cost=cost)
@@ -79,7 +79,7 @@ def test_what_calls_cost_is_added_up_by_model_and_by_caller():
 
 
 def test_tokens_are_told_by_what_they_were():
-    tally = Tally()
+    tally = Counters()
     usage = Usage(100, 50, 60, 20, 0, 3, 4, is_estimated=True)
     for _ in range(2):
         settled(Guard.from_preset(tally=tally), usage=usage)
@@ -90,7 +90,7 @@ def test_tokens_are_told_by_what_they_were():
 
 
 def test_callers_beyond_the_cap_are_counted_as_others():
-    tally = Tally()
+    tally = Counters()
     guard = Guard.from_preset(tally=tally)
     for number in range(2 * MOST_CALLERS):
         settled(guard, caller=f"addr:{number}", cost=3)
@@ -99,7 +99,7 @@ def test_callers_beyond_the_cap_are_counted_as_others():
 
 
 def test_statuses_and_verdicts_are_sums_over_everything_else():
-    tally = Tally()
+    tally = Counters()
     guard = Guard.from_preset(tally=tally)
     for status, provider in [(200, "a"), (200, "b"), (0, "a")]:
         settled(guard, status=status, provider=provider)

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from fuzz.target import Target, pick, seed
-from looptrap.incident.alert.address import Target as Receiver
+from looptrap.incident.alert.address import WebhookTarget as Receiver
 from looptrap.incident.alert.address import is_public
-from looptrap.incident.alert.sign import Signer
-from looptrap.store.redis.address import addresses_of
+from looptrap.incident.alert.channel import WebhookSigner
+from looptrap.store.redis.address import parse_store_url
 from looptrap.wire.origin import Origin
-from looptrap.wire.proxy import Proxies, Proxy
+from looptrap.wire.proxy import Proxy, ProxyEnvironment
 
 PASSWORD = "hunter2hunter2"
 READERS: tuple[Callable[[str], object], ...] = (
     Origin.of,
     Proxy.of,
-    addresses_of,
+    parse_store_url,
     Receiver.of,
-    Signer.of,
-    lambda text: Proxies({"HTTPS_PROXY": "proxy:1", "NO_PROXY": text}).choose(
+    WebhookSigner.of,
+    lambda text: ProxyEnvironment({"HTTPS_PROXY": "proxy:1", "NO_PROXY": text}).choose(
         Origin("https", "a.example", 443)
     ),
 )
@@ -39,7 +39,7 @@ def check_address(data: bytes) -> None:
             told = told.replace(found.host, "")
     # Elsewhere in a mangled URL nobody can tell a password from a user, a port or a path.
     is_password = f":{PASSWORD}@" in text and text.count(PASSWORD) == 1
-    if is_password or read in (Receiver.of, Signer.of):
+    if is_password or read in (Receiver.of, WebhookSigner.of):
         assert PASSWORD not in told, "a secret is told"
 
 

@@ -15,12 +15,12 @@ from looptrap.answer.tokens import usage_of
 from looptrap.answer.usage import UsageReader
 from looptrap.call.model import Dialect, Request
 from looptrap.call.read import read
-from looptrap.gateway.attempt.held import Held
+from looptrap.gateway.upstream.attempt import ResponseBuffer
 from looptrap.policy.action import Action
 from looptrap.retry.classify import classify_answer, classify_event
-from looptrap.retry.classify.told import told_by
+from looptrap.retry.classify.error_body import parse_error_body
 from looptrap.testing import anthropic, gemini, openai_chat, openai_completions, openai_responses
-from looptrap.testing.said import Said, Tokens, ToolCall, encode
+from looptrap.testing.model_answer import FakeToolCall, ModelAnswer, Tokens, encode_json
 
 KINDS: tuple[tuple[Dialect, bool], ...] = (
     ("openai_chat", True),
@@ -122,8 +122,8 @@ def check_error(data: bytes) -> None:
     assert failure is not None
     assert failure.retry_after is None or failure.retry_after >= 0
     classify_event(body)
-    told_by(body)
-    held = Held(200, b"OK", [], None, True, peeks=True)
+    parse_error_body(body)
+    held = ResponseBuffer(200, b"OK", [], None, True, peeks=True)
     for chunk in cuts(body):
         held.take(chunk)
         if held.look(chunk) is not False:
@@ -133,21 +133,21 @@ def check_error(data: bytes) -> None:
 
 def seeds() -> Iterator[bytes]:
     """Yield answers of every dialect, as the fake provider writes them, streamed and whole."""
-    call = ToolCall("search", {"q": "weather"})
+    call = FakeToolCall("search", {"q": "weather"})
     for said in (
-        Said(1, "m", "word " * 9, (), Tokens(12, 34)),
-        Said(1, "m", "", (call,), Tokens(1, 2)),
+        ModelAnswer(1, "m", "word " * 9, (), Tokens(12, 34)),
+        ModelAnswer(1, "m", "", (call,), Tokens(1, 2)),
     ):
         yield seed(0, b"".join(openai_chat.stream(said, {})))
-        yield seed(1, encode(openai_chat.whole(said)))
+        yield seed(1, encode_json(openai_chat.full_body(said)))
         yield seed(2, b"".join(openai_responses.stream(said, {})))
-        yield seed(3, encode(openai_responses.whole(said, {})))
+        yield seed(3, encode_json(openai_responses.full_body(said, {})))
         yield seed(4, b"".join(openai_completions.stream(said, {})))
         yield seed(5, b"".join(anthropic.stream(said)))
-        yield seed(6, encode(anthropic.whole(said)))
+        yield seed(6, encode_json(anthropic.full_body(said)))
         yield seed(7, b"".join(gemini.stream(said)))
-        yield seed(7, b"".join(gemini.array(said)))
-        yield seed(8, encode(gemini.whole(said)))
+        yield seed(7, b"".join(gemini.stream_array(said)))
+        yield seed(8, encode_json(gemini.full_body(said)))
 
 
 def framed() -> Iterator[bytes]:
@@ -159,8 +159,8 @@ def failed() -> Iterator[bytes]:
     """Yield errors as providers write them."""
     for place, status in enumerate((400, 401, 429, 500, 529)):
         for write in (openai_chat.error, anthropic.error, gemini.error):
-            yield seed(place, encode(write(status)))
-            yield seed(place, b"event: error\ndata: " + encode(write(status)) + b"\n\n")
+            yield seed(place, encode_json(write(status)))
+            yield seed(place, b"event: error\ndata: " + encode_json(write(status)) + b"\n\n")
     yield seed(9, b'{"error":{"code":"rate_limit","message":"Please try again in 1h2m3.5s"}}')
     yield seed(
         9, b'[{"error":{"details":[{"retryDelay":"3s"},{"violations":[{"quotaId":"PerDay"}]}]}}]'

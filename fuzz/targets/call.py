@@ -14,7 +14,6 @@ import msgspec
 from tests.replay.captured import DIALECTS
 
 from fuzz.target import Target, pick, seed
-from looptrap.admission import Guard
 from looptrap.answer.nudge import nudged
 from looptrap.answer.refuse import refusal
 from looptrap.answer.stop import final_message
@@ -23,11 +22,16 @@ from looptrap.call.content import UNREADABLE
 from looptrap.call.model import Call, Request
 from looptrap.call.path import normal_path
 from looptrap.call.read import find_ending, read
-from looptrap.detect.evidence import Evidence
+from looptrap.detect.signals.signal import Evidence
+from looptrap.engine import Guard
 from looptrap.errors import CallError
-from looptrap.gateway.attempt.rewrite import model_spots, target_with_model, with_model
-from looptrap.gateway.encoding import TooLargeError
-from looptrap.gateway.encoding import decoded as unpacked
+from looptrap.gateway.request_context import TooLargeError
+from looptrap.gateway.request_context import decode_body as unpacked
+from looptrap.gateway.upstream.outbound_request import (
+    find_model_slices,
+    replace_model,
+    replace_model_in_path,
+)
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.policy import Policy
 from looptrap.policy.rule import Rule
@@ -163,11 +167,11 @@ def _alike(one: bytes, other: bytes) -> int:
 def check_rewrite(data: bytes) -> None:
     """Another model's name goes where the model's was, and changes nothing else."""
     _, body = pick(data, PATHS)
-    target_with_model(body[:200].replace(b"\n", b""), "other")
-    spots = model_spots(body)
+    replace_model_in_path(body[:200].replace(b"\n", b""), "other")
+    spots = find_model_slices(body)
     if not spots:
         return
-    before, after = decoded(body), decoded(with_model(body, spots, "a/1"))
+    before, after = decoded(body), decoded(replace_model(body, spots, "a/1"))
     assert after == {**before, "model": "a/1"}
 
 

@@ -12,14 +12,14 @@ from fuzz.target import Target
 from looptrap.call.model import Request
 from looptrap.call.read import read
 from looptrap.errors import CallError
-from looptrap.gateway.capture.line import Lines
+from looptrap.gateway.capture import CaptureEncoder
 from looptrap.policy import preset
 from looptrap.policy.policy import Policy
 from looptrap.policy.verdict import ALLOWED
-from looptrap.replay.capture import CapturePlayer, is_captured
-from looptrap.replay.pasted import read_pasted
-from looptrap.replay.play import verdicts
-from looptrap.replay.run import read_run
+from looptrap.replay.capture import CaptureReplayer, is_captured
+from looptrap.replay.judge import judge_requests
+from looptrap.replay.recorded_run import read_run
+from looptrap.replay.transcript import read_transcript
 from looptrap.retry.turn import Marker
 
 MOST_REQUESTS = 64
@@ -32,7 +32,7 @@ def _policies() -> tuple[Policy, ...]:
 
 def check_capture(data: bytes) -> None:
     """Lines of a capture are played, or a CallError each; what is left is told all the same."""
-    player = CapturePlayer(_policies())
+    player = CaptureReplayer(_policies())
     for line in data.split(b"\n")[:MOST_REQUESTS]:
         is_captured(line)
         try:
@@ -46,7 +46,7 @@ def check_capture(data: bytes) -> None:
 def check_paste(data: bytes) -> None:
     """Pasted text is a row of requests, or a CallError in words."""
     try:
-        pasted = read_pasted(data.decode("utf-8", "surrogateescape"))
+        pasted = read_transcript(data.decode("utf-8", "surrogateescape"))
     except CallError:
         return
     for asked in pasted.requests[:MOST_REQUESTS]:
@@ -61,7 +61,7 @@ def check_run(data: bytes) -> None:
         return
     if len(run.ends) <= MOST_REQUESTS:
         assert len(run.times) == len(run.ends)
-        for _ in verdicts(run, _policies()):
+        for _ in judge_requests(run, _policies()):
             pass
 
 
@@ -77,7 +77,7 @@ def lines() -> Iterator[bytes]:
     """Yield what captures hold: all dialects, as digests and as they were sent."""
     for form in ("digests", "content"):
         for path, make in DIALECTS.values():
-            writer = Lines(form, b"secret" * 6)
+            writer = CaptureEncoder(form, b"secret" * 6)
             calls = (
                 read(Request(path=path, body=msgspec.json.encode(make(rounds)), caller="c"))
                 for rounds in (1, 2, 3)

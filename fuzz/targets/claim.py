@@ -12,23 +12,27 @@ from tests.gateway.signing import SECRET, forged, jwk, jwks, keyed, pem, private
 from fuzz.target import Target, pick, seed
 from looptrap.config.gateway import GatewaySettings
 from looptrap.errors import ConfigError
-from looptrap.gateway.claims import Claims
-from looptrap.gateway.claims.content import LONGEST, MOST_CLAIMS, Content, read
-from looptrap.gateway.claims.key_file import Key
-from looptrap.gateway.claims.key_file import read as read_keys
-from looptrap.gateway.claims.signature import Signatures
+from looptrap.gateway.jwt_claims import (
+    MAX_CLAIM_CHARS,
+    MAX_CLAIMS,
+    ClaimsReader,
+    TokenContent,
+    read_payload,
+)
+from looptrap.gateway.jwt_verifier import TokenVerifier, VerificationKey
+from looptrap.gateway.jwt_verifier import read_key_file as read_keys
 
 CLAIMS = {"sub": "me", "org": {"id": 7}, "exp": 2_000_000_000, "aud": ["a"], "iss": "i"}
-KEYS = (Key(SECRET.encode(), frozenset({"HS256"}), "k"),)
+KEYS = (VerificationKey(SECRET.encode(), frozenset({"HS256"}), "k"),)
 
 
 def check_token(data: bytes) -> None:
     """A token is believed or not; nobody's but the holder of the key is."""
     trusts, text = pick(data, (False, True))
     settings = GatewaySettings(jwt="unverified" if trusts else "verified")
-    claims = Claims(settings, Signatures(None if trusts else KEYS).open)
+    claims = ClaimsReader(settings, TokenVerifier(None if trusts else KEYS).open)
     believed, _ = claims.of([(settings.jwt_header.lower().encode(), text)], 1_900_000_000.0)
-    assert len(believed) <= MOST_CLAIMS
+    assert len(believed) <= MAX_CLAIMS
     if believed and not trusts:
         signed, _, signature = text.rpartition(b".")
         header = msgspec.json.decode(_unpacked(signed.split(b" ")[-1].partition(b".")[0]))
@@ -45,10 +49,12 @@ def _unpacked(text: bytes) -> bytes:
 def check_payload(data: bytes) -> None:
     """What a token says is a bounded number of short texts, or a reason not to listen."""
     for issuer, audience in ((None, None), ("i", "a")):
-        said = read(data, issuer=issuer, audience=audience)
-        if isinstance(said, Content):
-            assert len(said.claims) <= MOST_CLAIMS
-            assert all(len(name) <= LONGEST >= len(text) for name, text in said.claims.items())
+        said = read_payload(data, issuer=issuer, audience=audience)
+        if isinstance(said, TokenContent):
+            assert len(said.claims) <= MAX_CLAIMS
+            assert all(
+                len(name) <= MAX_CLAIM_CHARS >= len(text) for name, text in said.claims.items()
+            )
             for text in said.claims.values():
                 text.encode()
 

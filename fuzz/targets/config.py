@@ -11,17 +11,16 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from fuzz.target import Target
-from looptrap.admin.history import LIMIT, SINCE, UNTIL
-from looptrap.admission import Guard
+from looptrap.admin.api import LIMIT, SINCE, UNTIL
 from looptrap.call.content import UNREADABLE
-from looptrap.cli.age import since
+from looptrap.cli.output import parse_since
 from looptrap.config import Config, load
-from looptrap.config.allowance import of_rate
-from looptrap.config.sentence import of_policy, of_rule
+from looptrap.config.description import of_policy, of_rate, of_rule
 from looptrap.config.setting import CONFIG, SCALARS, variable
+from looptrap.engine import Guard
 from looptrap.errors import ConfigError
-from looptrap.gateway.agreement.kill import kill_switch
-from looptrap.gateway.state import StateFile
+from looptrap.gateway.shared_settings.kill_switch import read_kill_switch
+from looptrap.gateway.state_file import StateFile
 from looptrap.policy import fairvisor, preset
 from looptrap.schema import Table, from_text, read
 from looptrap.schema.wording import shown
@@ -96,7 +95,7 @@ def check_plain(data: bytes) -> None:
         value = msgspec.json.decode(data)
     except UNREADABLE:
         return
-    for accept in (lambda: read(CONFIG, value), lambda: kill_switch(value)):
+    for accept in (lambda: read(CONFIG, value), lambda: read_kill_switch(value)):
         try:
             accept()
         except ConfigError as error:
@@ -122,7 +121,7 @@ def check_text(data: bytes) -> None:
         except ConfigError as error:
             _told(str(error))
     try:
-        since(text, "--since", NOW)
+        parse_since(text, "--since", NOW)
     except ConfigError as error:
         _told(str(error))
 

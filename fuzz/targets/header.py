@@ -13,13 +13,16 @@ from looptrap.call.descriptor import PLAIN, descriptor
 from looptrap.call.header import SESSION_HEADERS
 from looptrap.call.model import Request
 from looptrap.call.read import read
-from looptrap.gateway.auth import Authenticator, Identity, without_key
-from looptrap.gateway.encoding import decoded
-from looptrap.gateway.inbound import Field, InboundReader
+from looptrap.gateway.auth import Authenticator, Identity, strip_gateway_keys
 from looptrap.gateway.keys import KeyRing
-from looptrap.gateway.session_limit import session_limit
-from looptrap.gateway.trace.span import begin, members
-from looptrap.retry.turn.header import read as read_turn
+from looptrap.gateway.request_context import (
+    Field,
+    InboundHeaderReader,
+    decode_body,
+    parse_session_limit,
+)
+from looptrap.gateway.trace import parse_tracestate, start_span
+from looptrap.retry.turn.header import read_turn_headers as read_turn
 
 SECRET = b"0123456789abcdef"
 BLOCK = (
@@ -40,11 +43,11 @@ def check_header(data: bytes) -> None:
     inbound = _reader().read(headers)
     sent = b"".join(b"%b: %b\r\n" % field for field in inbound.forwarded)
     assert sent.count(b"\r\n") == len(inbound.forwarded), "a field became two"
-    session_limit(inbound.session_limit)
+    parse_session_limit(inbound.session_limit)
     identity = _authenticator().identify(headers, target + b"&" + block[:60], "192.0.2.7")
     if isinstance(identity, Identity):
         assert identity.caller.partition(":")[0] in ("key", "cred", "addr")
-    without_key(block)
+    strip_gateway_keys(block)
     read_turn(headers)
     call = read(Request("POST", "/v1/x", block.decode("latin-1"), headers, b"", "c"))
     for name in (*PLAIN, "header:baggage", "query:a", "jwt:org"):
@@ -54,17 +57,17 @@ def check_header(data: bytes) -> None:
 def check_trace(data: bytes) -> None:
     """A span goes on from what came, or begins anew; what is sent on names it exactly once."""
     block = b"".join(b"%b: %b\r\n" % field for field in _fields(data))
-    span = begin(block, 1.0, 0.5, Random(0))
+    span = start_span(block, 1.0, 0.5, Random(0))
     assert 0 < span.trace_id < 1 << 128
     assert 0 < span.id < 1 << 64
-    assert members(span.state) is not None
+    assert parse_tracestate(span.state) is not None
     assert span.forwarded(block).count(b"\r\ntraceparent: ") <= 1
 
 
 def check_encoding(data: bytes) -> None:
     """A packed body is unpacked up to a limit; what is no such thing stays as it was sent."""
     coding, body = pick(data, (b"gzip", b"deflate", b"identity", b"br", b"gzip, gzip"))
-    assert len(decoded(body, coding, 100_000)) <= max(100_000, len(body))
+    assert len(decode_body(body, coding, 100_000)) <= max(100_000, len(body))
 
 
 def _fields(block: bytes) -> list[Field]:
@@ -78,8 +81,8 @@ def _fields(block: bytes) -> list[Field]:
 
 
 @cache
-def _reader() -> InboundReader:
-    return InboundReader(SESSION_HEADERS, relay_compressed=False)
+def _reader() -> InboundHeaderReader:
+    return InboundHeaderReader(SESSION_HEADERS, relay_compressed=False)
 
 
 @cache

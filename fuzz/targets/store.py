@@ -9,10 +9,10 @@ from typing import Any, cast
 from tests.wire.fake_client import FakeTransport
 
 from fuzz.target import Target, cuts
-from looptrap.gateway.agreement import key, kill, layer
-from looptrap.gateway.attempt.sharing import CircuitSharing
-from looptrap.gateway.incident.sharing import Sharing
-from looptrap.store.redis.connection import Connection
+from looptrap.gateway.shared_settings import kill_switch, runtime_override, shared_keys
+from looptrap.gateway.upstream.circuit_sharing import CircuitSharing
+from looptrap.incident.sharing import IncidentSharing
+from looptrap.store.redis.connection import RedisConnection
 
 ENTRY = b'{"created":"2026-01-01T00:00:00Z","switch":{"match":{"caller":"c"},"reason":"r"}}'
 
@@ -23,7 +23,7 @@ def check_reply(data: bytes) -> None:
     for pieces in ([data], cuts(data)):
         lost: list[str] = []
         told: list[Any] = []
-        connection = Connection(lost.append, told.append)
+        connection = RedisConnection(lost.append, told.append)
         connection.connection_made(FakeTransport())
         for piece in pieces:
             if not lost:
@@ -38,10 +38,10 @@ def check_reply(data: bytes) -> None:
 def check_entry(data: bytes) -> None:
     """What others wrote into the store is used or ignored; never an exception."""
     ours = b'{"version":1}'
-    layer._later(data, ours)
-    kill._ended_first(data, ENTRY)
-    key._merged(data, b"[]")
-    sharing = Sharing(_store(), "here", quiet=60.0)
+    runtime_override._merge_later_wins(data, ours)
+    kill_switch._merge_ended_wins(data, ENTRY)
+    shared_keys._merge_keys(data, b"[]")
+    sharing = IncidentSharing(_store(), "here", quiet=60.0)
     sharing._learn(data)
     sharing._learn(b"remark:" + data)
     assert sharing.ignored + len(sharing.learned()) + len(sharing.remarked()) == 2

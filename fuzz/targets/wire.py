@@ -8,11 +8,11 @@ from tests.wire.fake_client import FakeTransport
 from tests.wire.test_fuzz_server import SEEDS, SPICE, run
 
 from fuzz.target import Target, cuts, pick, seed
-from looptrap.wire.client import Connection
-from looptrap.wire.flight import Flight, UpstreamError, UpstreamLimits
+from looptrap.wire.header_fields import parse_retry_after
 from looptrap.wire.origin import Origin
 from looptrap.wire.pool import Pool
-from looptrap.wire.retry_after import retry_after
+from looptrap.wire.upstream_connection import UpstreamConnection
+from looptrap.wire.upstream_exchange import UpstreamError, UpstreamExchange, UpstreamLimits
 
 REPLIES = (
     b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
@@ -85,9 +85,9 @@ def check_reply(data: bytes) -> None:
 def _replied(pieces: list[bytes], is_head: bool) -> tuple[object, ...]:
     pool = Pool(Origin("http", "upstream", 80), UpstreamLimits(), clock=lambda: 1.0)
     heard = Heard()
-    connection = Connection(pool)
+    connection = UpstreamConnection(pool)
     connection.connection_made(FakeTransport())
-    flight = Flight(pool, b"GET / HTTP/1.1\r\n\r\n", b"", heard, is_head)
+    flight = UpstreamExchange(pool, b"GET / HTTP/1.1\r\n\r\n", b"", heard, is_head)
     pool.in_flight += 1
     connection.launch(flight, 1.0)
     for piece in pieces:
@@ -105,7 +105,7 @@ def _replied(pieces: list[bytes], is_head: bool) -> tuple[object, ...]:
 def check_retry_after(data: bytes) -> None:
     """Seconds or a date, or nothing; never less than none."""
     value, _, date = data.decode("latin-1").partition("|")
-    seconds = retry_after(value, 1.0, date)
+    seconds = parse_retry_after(value, 1.0, date)
     assert seconds is None or seconds >= 0
 
 

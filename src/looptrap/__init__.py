@@ -15,10 +15,10 @@ from looptrap.errors import (
 )
 
 if TYPE_CHECKING:
-    from looptrap.admission import Guard
     from looptrap.client.guard import guard
     from looptrap.client.session import session
     from looptrap.client.tool import tool
+    from looptrap.engine import Guard
 
 __all__ = [
     "BudgetExceededError",
@@ -38,7 +38,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 _ROOMS = {
-    "Guard": "looptrap.admission",
+    "Guard": "looptrap.engine",
     "guard": "looptrap.client.guard",
     "session": "looptrap.client.session",
     "tool": "looptrap.client.tool",

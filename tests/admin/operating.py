@@ -5,15 +5,17 @@ from contextlib import asynccontextmanager
 import aiohttp
 from tests.gateway.serving import serving
 
-from looptrap.admin.api import PATIENCE, Admin
+from looptrap.admin.server import DEFAULT_TIMEOUTS, AdminServer
 from looptrap.config.kind import Address
 
 
 @asynccontextmanager
-async def operating(folder, toml="", *, token="", read_token="", patience=PATIENCE, **options):
+async def operating(
+    folder, toml="", *, token="", read_token="", patience=DEFAULT_TIMEOUTS, **options
+):
     """Serve a configuration and its operators."""
     async with serving(folder, toml, **options) as here:
-        admin = Admin(here.app, Address("127.0.0.1", 0), token, read_token, patience=patience)
+        admin = AdminServer(here.app, Address("127.0.0.1", 0), token, read_token, patience=patience)
         here.admin = admin
         host, port = await admin.start()
         try:

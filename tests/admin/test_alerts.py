@@ -11,8 +11,8 @@ from tests.gateway.serving import JSON, chat, until
 from tests.incident.alert.receiving import Receiver, hangs, status
 
 from looptrap.admin import alert
-from looptrap.incident.history import Outgoing
-from looptrap.incident.model import Event
+from looptrap.incident.history import OutgoingEvent
+from looptrap.incident.model import AlertEvent
 
 PATH = "/api/v1/alerts"
 
@@ -51,11 +51,11 @@ async def running(tmp_path, receiver):
 
 def event(number=1, **changes):
     given = {"id": f"evt_{number}", "name": "loop.detected", "time": time.time(), "title": "Loop"}
-    return Event(**{**given, **changes})
+    return AlertEvent(**{**given, **changes})
 
 
 async def put(here, *events, channels=("ops",)):
-    outgoing = [Outgoing(one, channels) for one in events]
+    outgoing = [OutgoingEvent(one, channels) for one in events]
     await asyncio.to_thread(here.app.desk.history.put, [], outgoing)
     here.app.desk.deliverer.wake()
 
@@ -106,7 +106,7 @@ async def test_channels_are_listed_without_what_may_be_secret(running, receiver)
     ids=["credentials", "IPv6", "slack", "apprise", "variable"],
 )
 def test_of_where_a_channel_leads_only_the_host_is_shown(settings, to):
-    shown = alert.described(alert.ChannelSettings(name="x", **settings))
+    shown = alert.channel_settings_view(alert.ChannelSettings(name="x", **settings))
     assert shown["to"] == to
 
 
@@ -149,7 +149,7 @@ async def test_one_channel_is_tried_and_what_is_wrong_is_said_in_words(running, 
 
 async def test_a_channel_that_hangs_holds_nobody_up_for_long(running, receiver, monkeypatch):
     _, operator = running
-    monkeypatch.setattr(alert, "PATIENCE", 0.05)
+    monkeypatch.setattr(alert, "TEST_TIMEOUT_S", 0.05)
     receiver.always = hangs
     found = await told(operator, "POST", f"{PATH}/test", json={"channel": None})
     assert [one["error"] for one in found["channels"]] == ["no answer in 0.05 s"] * 2

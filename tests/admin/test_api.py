@@ -9,7 +9,7 @@ from tests.admin.operating import operating
 from tests.gateway.serving import JSON, chat
 from tests.wire.fake_client import Client
 
-from looptrap.admin.api import Admin
+from looptrap.admin.server import AdminServer
 from looptrap.config.kind import Address
 from looptrap.errors import ConfigError
 
@@ -134,12 +134,12 @@ async def test_orchestrators_need_no_token(guarded, path):
 async def test_off_loopback_a_token_is_required(running):
     here, _ = running
     with pytest.raises(ConfigError, match=r"gateway\.admin: 0\.0\.0\.0 can be reached by others"):
-        Admin(here.app, Address("0.0.0.0", 0))
+        AdminServer(here.app, Address("0.0.0.0", 0))
 
 
 async def test_an_address_in_use_is_said_in_one_line(running):
     here, operator = running
     taken = Address("127.0.0.1", operator._base_url.port)
     with pytest.raises(ConfigError, match=rf"admin: cannot listen at {taken}: .*in use") as caught:
-        await Admin(here.app, taken).start()
+        await AdminServer(here.app, taken).start()
     assert "\n" not in str(caught.value)

@@ -6,9 +6,9 @@ import logging
 import pytest
 from tests.admin.operating import operating, told
 
-from looptrap.admin import door
-from looptrap.admin.api import Admin
-from looptrap.admin.door import Door, Guesses
+from looptrap.admin import auth
+from looptrap.admin.auth import AdminAuth, Guesses
+from looptrap.admin.server import AdminServer
 from looptrap.config import load
 from looptrap.config.kind import Address
 from looptrap.errors import ConfigError
@@ -107,7 +107,7 @@ async def test_an_empty_second_token_is_none(tmp_path):
 
 def test_a_second_token_that_is_the_first_is_refused():
     with pytest.raises(ConfigError, match=r"gateway\.read_token_env: its token is that of"):
-        Door("127.0.0.1", "same", "same")
+        AdminAuth("127.0.0.1", "same", "same")
 
 
 def test_a_second_token_needs_a_first(tmp_path):
@@ -239,7 +239,7 @@ async def test_elsewhere_what_is_asked_more_is_left_alone(operator, path):
 async def test_off_loopback_a_read_token_alone_is_not_enough(tmp_path):
     async with operating(tmp_path) as (here, _):
         with pytest.raises(ConfigError, match="admin_token_env"):
-            Admin(here.app, Address("0.0.0.0", 0), "", "r3ader")
+            AdminServer(here.app, Address("0.0.0.0", 0), "", "r3ader")
 
 
 @pytest.mark.parametrize(
@@ -250,10 +250,10 @@ async def test_off_loopback_a_read_token_alone_is_not_enough(tmp_path):
 def test_a_token_that_can_be_guessed_is_refused_where_others_reach_it(token, read_token, place):
     for host in ("0.0.0.0", "192.0.2.7", "gateway.example"):
         with pytest.raises(ConfigError, match=rf"gateway\.{place}.*must have 16 or more") as caught:
-            Door(host, token, read_token)
+            AdminAuth(host, token, read_token)
         assert "xx" not in str(caught.value)
-    Door("127.0.0.1", token, read_token)
-    Door("0.0.0.0", "x" * 16, "y" * 16)
+    AdminAuth("127.0.0.1", token, read_token)
+    AdminAuth("0.0.0.0", "x" * 16, "y" * 16)
 
 
 class Guessing:
@@ -290,7 +290,7 @@ async def test_guesses_of_one_address_do_not_slow_another_down():
 
 async def test_guesses_from_everywhere_wait_as_well():
     here = Guessing()
-    for i in range(door.FREE_IN_ALL + 1):
+    for i in range(auth.FREE_IN_ALL + 1):
         await here.guess(1, f"2001:db8::{i:x}")
     assert here.waits == [0.25]
 
@@ -298,7 +298,7 @@ async def test_guesses_from_everywhere_wait_as_well():
 async def test_guesses_are_forgotten():
     here = Guessing()
     await here.guess(3)
-    here.now += door.FORGOTTEN_AFTER + 1
+    here.now += auth.FORGOTTEN_AFTER + 1
     await here.guess(3)
     assert here.waits == []
 
@@ -306,12 +306,12 @@ async def test_guesses_are_forgotten():
 async def test_what_is_remembered_and_held_back_is_bounded():
     here = Guessing(is_stuck=True)
     tasks = []
-    for i in range(door.MOST_ADDRESSES + 10):
+    for i in range(auth.MOST_ADDRESSES + 10):
         tasks.append(asyncio.ensure_future(here.guess(1, f"a{i}")))
         await asyncio.sleep(0)
-    assert len(here.guesses._by_address) == door.MOST_ADDRESSES
-    assert len(here.waits) == door.MOST_WAITING
-    refused = tasks[door.FREE_IN_ALL + door.MOST_WAITING :]
+    assert len(here.guesses._by_address) == auth.MOST_ADDRESSES
+    assert len(here.waits) == auth.MOST_WAITING
+    refused = tasks[auth.FREE_IN_ALL + auth.MOST_WAITING :]
     assert [task.result() for task in refused] == [[False]] * len(refused)
     for task in tasks:
         task.cancel()
@@ -319,7 +319,7 @@ async def test_what_is_remembered_and_held_back_is_bounded():
 
 async def test_guesses_are_logged_now_and_then_without_the_token(guarded, caplog):
     caplog.set_level(logging.WARNING)
-    for _ in range(door.FREE_GUESSES):
+    for _ in range(auth.FREE_GUESSES):
         headers = {"Authorization": "Bearer a-wrong-guess"}
         await told(guarded, "GET", "/api/v1/status", headers=headers, status=401)
     (line,) = [one.getMessage() for one in caplog.records if "wrong token" in one.getMessage()]

@@ -13,8 +13,13 @@ from tests.admin.operating import operating, told
 from tests.gateway.serving import until
 from tests.store.serving import server
 
-from looptrap.admin import event as event_module
-from looptrap.admin.feed import MOST_LISTENERS, MOST_WAITING, Feed, Listener
+from looptrap.admin import event_stream as event_module
+from looptrap.admin.event_stream import (
+    MAX_QUEUED_FRAMES,
+    MAX_SUBSCRIBERS,
+    EventFeed,
+    EventSubscriber,
+)
 
 
 @pytest.fixture
@@ -122,7 +127,7 @@ async def test_an_id_from_nowhere_leads_to_now(running, last):
 
 
 async def test_silence_is_broken_by_pings(tmp_path, monkeypatch):
-    monkeypatch.setattr(event_module.EventApi.__init__, "__kwdefaults__", {"ping": 0.05})
+    monkeypatch.setattr(event_module.EventStreamApi.__init__, "__kwdefaults__", {"ping": 0.05})
     async with operating(tmp_path) as (_, operator), listening(operator) as ear:
         assert await ear.next() == ("", "ping")
 
@@ -159,7 +164,7 @@ async def test_all_who_listen_share_one_look(running):
 
 async def test_only_so_many_may_listen(running, monkeypatch):
     _, operator = running
-    monkeypatch.setattr("looptrap.admin.feed.MOST_LISTENERS", 2)
+    monkeypatch.setattr("looptrap.admin.event_stream.MAX_SUBSCRIBERS", 2)
     async with listening(operator), listening(operator):
         refused = await told(operator, "GET", PATH, status=503)
         assert refused["error"]["code"] == "too_many_listeners"
@@ -169,18 +174,21 @@ async def test_only_so_many_may_listen(running, monkeypatch):
             return answer.status == 200
 
     await until(is_let_in)
-    assert MOST_LISTENERS == 50
+    assert MAX_SUBSCRIBERS == 50
 
 
 async def test_who_does_not_keep_up_is_cut_off_and_the_others_are_not(running):
     here, _ = running
     cut = []
-    slow, quick = Listener(lambda: cut.append("slow")), Listener(lambda: cut.append("quick"))
-    feed = Feed(here.app)
+    slow, quick = (
+        EventSubscriber(lambda: cut.append("slow")),
+        EventSubscriber(lambda: cut.append("quick")),
+    )
+    feed = EventFeed(here.app)
     for listener in (slow, quick):
         await feed.join(listener)
     try:
-        for number in range(MOST_WAITING + 1):
+        for number in range(MAX_QUEUED_FRAMES + 1):
             feed._tell(b"%d" % number)
             assert await quick.get(1.0) == b"%d" % number
         assert cut == ["slow"]

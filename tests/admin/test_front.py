@@ -8,14 +8,14 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.gateway.serving import JSON, chat, serving
 
-from looptrap.admin.api import Admin
-from looptrap.admin.front import Front, Member
+from looptrap.admin.server import AdminServer
+from looptrap.admin.worker_proxy import WorkerEndpoint, WorkerProxy
 from looptrap.config.kind import Address
 from looptrap.errors import ConfigError
-from looptrap.retry.breakers import Key, Opening
+from looptrap.retry.breaker import CircuitKey, CircuitOpening
 
 LOOPBACK = Address("127.0.0.1", 0)
-GONE = Member(99, ("127.0.0.1", 1), "t")
+GONE = WorkerEndpoint(99, ("127.0.0.1", 1), "t")
 
 
 class Crew:
@@ -41,11 +41,11 @@ async def operating(folder, token="", read_token="", toml=""):
         for pid in (1, 2):
             (folder / str(pid)).mkdir()
             here = await stack.enter_async_context(serving(folder / str(pid), toml))
-            admin = Admin(here.app, LOOPBACK, f"inside-{pid}")
+            admin = AdminServer(here.app, LOOPBACK, f"inside-{pid}")
             stack.push_async_callback(admin.stop)
             crew.apps.append(here)
-            crew.there.append(Member(pid, await admin.start(), f"inside-{pid}"))
-        front = Front(crew.apps[0].app, crew, LOOPBACK, token, read_token)
+            crew.there.append(WorkerEndpoint(pid, await admin.start(), f"inside-{pid}"))
+        front = WorkerProxy(crew.apps[0].app, crew, LOOPBACK, token, read_token)
         stack.push_async_callback(front.stop)
         host, port = await front.start()
         session = aiohttp.ClientSession(f"http://{host}:{port}")
@@ -154,7 +154,7 @@ async def test_who_has_the_token_is_let_in_under_any_name(tmp_path):
 async def test_an_address_that_others_reach_needs_a_token(running):
     crew, _ = running
     with pytest.raises(ConfigError, match="admin_token_env"):
-        Front(crew.apps[0].app, crew, Address("0.0.0.0", 0))
+        WorkerProxy(crew.apps[0].app, crew, Address("0.0.0.0", 0))
 
 
 class TestAllWorkers:
@@ -203,7 +203,7 @@ class TestAllWorkers:
 
     async def test_a_circuit_that_one_has_opened_is_open(self, running):
         crew, operator = running
-        crew.apps[1].app.attempts._learn(Opening(Key("upstream"), 60.0))
+        crew.apps[1].app.attempts._learn(CircuitOpening(CircuitKey("upstream"), 60.0))
         (upstream,) = (await self.told(operator, "providers"))["providers"]
         assert [one["state"] for one in upstream["breakers"]] == ["open"]
 

@@ -11,13 +11,13 @@ from tests.gateway.serving import JSON, chat, request, serving
 from tests.wire.fake_client import until
 
 from looptrap.admin.metrics import exposition
-from looptrap.admission import Guard, Ticket
 from looptrap.call.model import Call, Outcome, Request
 from looptrap.call.usage import Usage
-from looptrap.detect.evidence import Evidence
+from looptrap.detect.signals.signal import Evidence
+from looptrap.engine import Guard, Ticket
 from looptrap.policy.action import Action
 from looptrap.policy.verdict import Verdict
-from looptrap.retry.breakers import Change, Key, Opening
+from looptrap.retry.breaker import CircuitChange, CircuitKey, CircuitOpening
 from looptrap.testing import Gate, Reply, Tokens
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
@@ -194,8 +194,10 @@ async def test_the_reference_names_every_metric_with_its_type_and_labels(here):
     counted(here.app.tally)
     here.app.desk.numbers = Numbers()
     here.app.attempts.count("openai", is_retry=True, is_failover=True)
-    here.app.attempts.note([Change(Key("openai"), "open", 60.0)])
-    here.app.attempts.breakers.learn(Opening(Key("openai"), 60.0), here.app.attempts.clock())
+    here.app.attempts.note([CircuitChange(CircuitKey("openai"), "open", 60.0)])
+    here.app.attempts.breakers.learn(
+        CircuitOpening(CircuitKey("openai"), 60.0), here.app.attempts.clock()
+    )
     here.app.claims.refused["expired"] += 1
     exposed = {}
     for name, family in families(here.app).items():

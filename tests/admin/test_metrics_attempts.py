@@ -3,15 +3,15 @@
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.registry import Collector
 
-from looptrap.admin.metrics.attempt import metrics
-from looptrap.gateway.attempt import Dispatch
-from looptrap.retry.breakers import Key, Opening
+from looptrap.admin.metrics import attempt_metrics
+from looptrap.gateway.upstream import UpstreamState
+from looptrap.retry.breaker import CircuitKey, CircuitOpening
 
 
 def exposition(dispatch):
     class Attempts(Collector):
         def collect(self):
-            yield from metrics(dispatch)
+            yield from attempt_metrics(dispatch)
 
     registry = CollectorRegistry()
     registry.register(Attempts())
@@ -19,7 +19,7 @@ def exposition(dispatch):
 
 
 def test_attempts_are_counted_by_provider():
-    dispatch = Dispatch(tell=lambda event: None)
+    dispatch = UpstreamState(tell=lambda event: None)
     dispatch.count("one", is_retry=False, is_failover=False)
     dispatch.count("one", is_retry=True, is_failover=False)
     dispatch.count("two", is_retry=False, is_failover=True)
@@ -31,9 +31,9 @@ def test_attempts_are_counted_by_provider():
 
 def test_circuits_that_are_not_closed_are_counted_without_naming_callers():
     now = [0.0]
-    dispatch = Dispatch(tell=lambda event: None, clock=lambda: now[0])
-    for key in (Key("one"), Key("two", "cred:1"), Key("two", "cred:2")):
-        dispatch._learn(Opening(key, 60.0))
+    dispatch = UpstreamState(tell=lambda event: None, clock=lambda: now[0])
+    for key in (CircuitKey("one"), CircuitKey("two", "cred:1"), CircuitKey("two", "cred:2")):
+        dispatch._learn(CircuitOpening(key, 60.0))
     text = exposition(dispatch)
     assert 'looptrap_breakers{circuit="provider",provider="one",state="open"} 1.0' in text
     assert 'looptrap_breakers{circuit="credential",provider="two",state="open"} 2.0' in text

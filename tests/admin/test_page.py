@@ -7,7 +7,7 @@ import pytest
 from tests.admin.operating import operating
 from tests.admin.test_front import operating as operating_front
 
-from looptrap.admin.page import FOLDER, files
+from looptrap.admin.dashboard_files import DASHBOARD_DIR, static_files
 
 IMPORT = re.compile(r"""(?:\bfrom\s*|\bimport\s*\(?\s*)["']([^"'\n]+)["']""")
 LOADED = re.compile(r'(?:src|href)="(ui/[^"]+)"')
@@ -15,8 +15,8 @@ INLINE = re.compile(
     r"<script(?![^>]*\bsrc=)|\sstyle=|\son[a-z]+=|<style|javascript:", re.IGNORECASE
 )
 
-OURS = sorted(name for name in files() if not name.startswith("vendor/"))
-MODULES = sorted(name for name in files() if name.endswith(".js"))
+OURS = sorted(name for name in static_files() if not name.startswith("vendor/"))
+MODULES = sorted(name for name in static_files() if name.endswith(".js"))
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ async def test_files_come_with_their_type_and_strict_headers(operator, path, kin
     async with operator.get(path) as answer:
         assert answer.status == 200
         assert (answer.content_type, answer.charset) == (kind, "utf-8")
-        assert await answer.read() == (FOLDER / (path[4:] or "index.html")).read_bytes()
+        assert await answer.read() == (DASHBOARD_DIR / (path[4:] or "index.html")).read_bytes()
         assert answer.headers["Content-Security-Policy"] == (
             "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
             " connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none';"
@@ -114,20 +114,20 @@ async def test_with_workers_the_front_serves_the_pages_itself(tmp_path):
 
 @pytest.mark.parametrize("name", MODULES)
 def test_modules_import_what_is_there_and_nothing_from_elsewhere(name):
-    for wanted in IMPORT.findall((FOLDER / name).read_text()):
+    for wanted in IMPORT.findall((DASHBOARD_DIR / name).read_text()):
         assert wanted.startswith(("./", "../")), wanted
-        assert (FOLDER / name).parent.joinpath(wanted).resolve().is_file(), wanted
+        assert (DASHBOARD_DIR / name).parent.joinpath(wanted).resolve().is_file(), wanted
 
 
 def test_the_page_loads_what_is_there():
-    loaded = LOADED.findall(files()["index.html"].content.decode())
+    loaded = LOADED.findall(static_files()["index.html"].content.decode())
     assert len(loaded) > 5
-    assert {name.removeprefix("ui/") for name in loaded} <= set(files())
+    assert {name.removeprefix("ui/") for name in loaded} <= set(static_files())
 
 
 @pytest.mark.parametrize("name", OURS)
 def test_our_files_name_no_other_origin_and_hold_nothing_inline(name):
-    text = files()[name].content.decode()
+    text = static_files()[name].content.decode()
     namespaces = ("http://www.w3.org/2000/svg",)
     named = re.findall(r"https?://[\w.-]+[^\s\"'`]*", text)
     assert [url for url in named if url not in namespaces] == []
@@ -137,5 +137,5 @@ def test_our_files_name_no_other_origin_and_hold_nothing_inline(name):
 
 
 def test_every_vendored_module_has_its_licence():
-    for folder in (FOLDER / "vendor").iterdir():
+    for folder in (DASHBOARD_DIR / "vendor").iterdir():
         assert not folder.is_dir() or Path(folder, "LICENSE").is_file()

@@ -14,12 +14,12 @@ from tests.incident.history.test_spending import spent
 from tests.store.serving import PATIENCE
 from tests.wire.fake_client import Client
 
-from looptrap.admin.patience import Patience
+from looptrap.admin.server import ClientTimeouts
 
 RELEASE = b"POST /api/v1/release HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
 
-LITTLE = Patience(body=0.3, read_on=0.3, idle=0.3)
+LITTLE = ClientTimeouts(body=0.3, read_on=0.3, idle=0.3)
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ async def test_what_fails_inside_is_answered_without_its_reasons(operator, monke
     def broken(_app):
         raise RuntimeError("the caller's secret")
 
-    monkeypatch.setattr("looptrap.admin.provider.providers_of", broken)
+    monkeypatch.setattr("looptrap.admin.provider.provider_list", broken)
     found = await told(operator, "GET", "/api/v1/providers", status=500)
     assert found["error"]["code"] == "internal_error"
     assert "secret" not in str(found)
@@ -114,4 +114,4 @@ async def test_many_idle_clients_keep_nobody_out(operator):
 
 async def test_a_stream_is_left_to_who_sends_it():
     answer = web.StreamResponse()
-    assert await Patience().deliver(None, answer) is answer
+    assert await ClientTimeouts().deliver(None, answer) is answer

@@ -7,8 +7,8 @@ from tests.admin.operating import operating, told
 from tests.gateway.serving import JSON, chat
 
 from looptrap.admin.provider import quantile
-from looptrap.admission.tally import FIRST_BYTE_BOUNDS, Histogram
-from looptrap.retry.breakers import Key, Opening
+from looptrap.engine.counters import FIRST_BYTE_BOUNDS, Histogram
+from looptrap.retry.breaker import CircuitKey, CircuitOpening
 from looptrap.testing import Reply
 
 PATH = "/api/v1/providers"
@@ -62,8 +62,8 @@ async def test_every_place_of_a_chain_has_its_circuit(tmp_path):
         assert [*found] == ["near", "far", "upstream"]
         circuits = [one["circuit"] for one in found["near"]["breakers"]]
         assert [one.partition("@")[0] for one in circuits] == ["near", "near"]
-        here.app.attempts._learn(Opening(Key(circuits[0]), 60.0))
-        here.app.attempts._learn(Opening(Key("far", "key:ci"), 60.0))
+        here.app.attempts._learn(CircuitOpening(CircuitKey(circuits[0]), 60.0))
+        here.app.attempts._learn(CircuitOpening(CircuitKey("far", "key:ci"), 60.0))
         found = await providers_of(operator)
         opened = found["near"]["breakers"][0]
         assert (opened["state"], opened["reason"]) == ("open", "failures in a row")

@@ -8,7 +8,7 @@ from tests.gateway.serving import JSON, chat, is_degraded, until
 from tests.store.serving import server
 
 from looptrap import __version__
-from looptrap.retry.breakers import Key, Opening
+from looptrap.retry.breaker import CircuitKey, CircuitOpening
 from looptrap.testing import Reply, Tokens
 
 PATH = "/api/v1/status"
@@ -130,13 +130,21 @@ async def test_a_model_without_a_price_is_named_and_only_a_name(tmp_path):
 @pytest.mark.parametrize(
     ("key", "code", "words"),
     [
-        (Key("openai"), "breaker_open", "openai failed several times in a row and is left alone"),
-        (Key("openai", "key:ci"), "breaker_open_for_credential", "openai for key:ci met a limit"),
+        (
+            CircuitKey("openai"),
+            "breaker_open",
+            "openai failed several times in a row and is left alone",
+        ),
+        (
+            CircuitKey("openai", "key:ci"),
+            "breaker_open_for_credential",
+            "openai for key:ci met a limit",
+        ),
     ],
 )
 async def test_a_provider_that_is_left_alone_is_named(tmp_path, key, code, words):
     async with operating(tmp_path) as (here, operator):
-        here.app.attempts._learn(Opening(key, 60.0))
+        here.app.attempts._learn(CircuitOpening(key, 60.0))
         assert words in (await notices_of(operator))[code]
 
 

@@ -2,7 +2,7 @@
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from looptrap.admin.total import Totals
+from looptrap.admin.worker_merge import MetricTotals
 
 TEXT = """\
 # HELP looptrap_requests_total Requests.
@@ -31,7 +31,7 @@ def sums(totals, workers=0, restarts=0):
 
 
 def test_counters_and_gauges_are_summed_over_workers():
-    totals = Totals()
+    totals = MetricTotals()
     totals.take(1, told(3.0, 2))
     totals.take(2, told(4.0, 5))
     assert sums(totals, workers=2, restarts=7) == {
@@ -43,14 +43,14 @@ def test_counters_and_gauges_are_summed_over_workers():
 
 
 def test_a_worker_that_is_asked_again_counts_once():
-    totals = Totals()
+    totals = MetricTotals()
     totals.take(1, told(3.0))
     totals.take(1, told(5.0))
     assert sums(totals)["looptrap_requests_total", "allow"] == 5
 
 
 def test_no_counter_goes_back_when_a_worker_ends_and_no_gauge_stays():
-    totals = Totals()
+    totals = MetricTotals()
     totals.take(1, told(3.0, 2))
     totals.take(2, told(4.0, 5))
     totals.retire_all_but([2])
@@ -75,7 +75,7 @@ looptrap_decision_seconds_sum {sum}
 
 
 def test_histograms_are_summed_bucket_by_bucket_and_outlast_their_worker():
-    totals = Totals()
+    totals = MetricTotals()
     totals.take(1, HISTOGRAM.format(fast=1.0, all=2.0, sum=0.5))
     totals.take(2, HISTOGRAM.format(fast=10.0, all=10.0, sum=0.05))
     totals.retire_all_but([2])
@@ -103,7 +103,7 @@ looptrap_incidents_open {open}
 
 
 def test_what_all_workers_see_is_counted_once():
-    totals = Totals()
+    totals = MetricTotals()
     totals.take(1, SHARED.format(dead=3.0, firing=1.0, open=2.0))
     totals.take(2, SHARED.format(dead=3.0, firing=0.0, open=2.0))
     found = sums(totals)

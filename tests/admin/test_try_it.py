@@ -10,7 +10,7 @@ from tests.gateway.serving import JSON
 from tests.replay.captured import CANARY, DIALECTS
 from tests.replay.recorded import stuck
 
-from looptrap.admin.try_it import LONGEST, ROOM
+from looptrap.admin.try_it import MAX_TEXT_BYTES, MAX_TRY_BODY_BYTES
 
 PATH = "/api/v1/try"
 FILE = """
@@ -110,8 +110,8 @@ def large(body):
         ({"json": {"text": LOOP, "preset": "x"}}, 400, "bad_request", "preset: is the text"),
         ({"json": {"text": LOOP, "project": "x"}}, 400, "bad_request", "no project of this name"),
         ({"json": {"text": LOOP, "more": 1}}, 400, "bad_request", "more: is not a setting"),
-        (large(b'{"text": "%b"}' % (b" " * (LONGEST + 1))), 413, "too_large", "larger than 5 MB"),
-        (large(b" " * (ROOM + 1)), 413, "too_large", "more than is taken"),
+        (large(b'{"text": "%b"}' % (b" " * (MAX_TEXT_BYTES + 1))), 413, "too_large", "than 5 MB"),
+        (large(b" " * (MAX_TRY_BODY_BYTES + 1)), 413, "too_large", "more than is taken"),
         ({"data": b"\x89PNG\x00", "headers": JSON}, 400, "bad_request", "Send JSON"),
         ({"data": DEEP.encode(), "headers": JSON}, 400, "bad_request", "Send JSON"),
         ({"data": LOOP.encode()}, 415, "not_json", "Send application/json."),
@@ -127,9 +127,9 @@ async def test_what_cannot_be_tried_is_told_in_words(operator, sent, status, cod
 
 
 async def test_five_megabytes_are_taken(operator):
-    content = "x" * (LONGEST - 100)
+    content = "x" * (MAX_TEXT_BYTES - 100)
     text = json.dumps([{"role": "user", "content": content}])
-    assert len(text) <= LONGEST
+    assert len(text) <= MAX_TEXT_BYTES
     found = await told(operator, "POST", PATH, **large(json.dumps({"text": text}).encode()))
     assert found["verdict"]["action"] == "allow"
 

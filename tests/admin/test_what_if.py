@@ -8,7 +8,7 @@ from tests.gateway.serving import JSON, chat, until
 from tests.replay.capturing import Capturing
 from tests.replay.recorded import honest, stuck
 
-from looptrap.admin import aside
+from looptrap.admin import subprocess_job
 from looptrap.config import load
 from looptrap.replay.replay import Replay
 
@@ -210,7 +210,7 @@ class Slow:
 @pytest.fixture
 def slow(monkeypatch):
     slow = Slow()
-    monkeypatch.setattr(aside, "aside", slow)
+    monkeypatch.setattr(subprocess_job, "aside", slow)
     return slow
 
 
@@ -246,7 +246,7 @@ async def test_work_that_fails_is_told_in_words(operator, monkeypatch, failure, 
     async def fail(*_):
         raise failure
 
-    monkeypatch.setattr(aside, "aside", fail)
+    monkeypatch.setattr(subprocess_job, "aside", fail)
     refused = await told(operator, "POST", PATH, json=STRICT, status=status)
     assert refused["error"]["code"] == code
 

@@ -8,30 +8,30 @@ from looptrap.testing import (
     openai_completions,
     openai_responses,
 )
-from looptrap.testing.said import Said, Tokens, ToolCall, encode, event
+from looptrap.testing.model_answer import FakeToolCall, ModelAnswer, Tokens, encode_json, event
 
-CALL = ToolCall("search", {"q": "weather " * 40})
+CALL = FakeToolCall("search", {"q": "weather " * 40})
 FORMS = {
-    "chat": ("openai_chat", lambda said: openai_chat.stream(said, {}), openai_chat.whole),
+    "chat": ("openai_chat", lambda said: openai_chat.stream(said, {}), openai_chat.full_body),
     "completions": (
         "openai_completions",
         lambda said: openai_completions.stream(said, {}),
-        openai_completions.whole,
+        openai_completions.full_body,
     ),
     "responses": (
         "openai_responses",
         lambda said: openai_responses.stream(said, {}),
-        lambda said: openai_responses.whole(said, {}),
+        lambda said: openai_responses.full_body(said, {}),
     ),
-    "anthropic": ("anthropic", anthropic.stream, anthropic.whole),
-    "gemini": ("gemini", gemini.stream, gemini.whole),
-    "gemini array": ("gemini", gemini.array, gemini.whole),
+    "anthropic": ("anthropic", anthropic.stream, anthropic.full_body),
+    "gemini": ("gemini", gemini.stream, gemini.full_body),
+    "gemini array": ("gemini", gemini.stream_array, gemini.full_body),
 }
 """Dialect, stream and whole answer of each form."""
 
 
 def said(text, calls=()):
-    return Said(1, "m", text, tuple(calls), Tokens(12, 34))
+    return ModelAnswer(1, "m", text, tuple(calls), Tokens(12, 34))
 
 
 def events(form, text, calls=()):
@@ -41,7 +41,7 @@ def events(form, text, calls=()):
 
 def whole(form, text):
     """Return an answer in one piece."""
-    return encode(FORMS[form][2](said(text)))
+    return encode_json(FORMS[form][2](said(text)))
 
 
 def hear(form, chunks, *, stream=True):

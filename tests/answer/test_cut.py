@@ -8,7 +8,7 @@ from tests.answer.streams import CALL, FORMS, event, events, hear
 from looptrap.answer.cut import ending
 from looptrap.call.model import Request
 from looptrap.call.read import read
-from looptrap.detect.evidence import Evidence
+from looptrap.detect.signals.signal import Evidence
 from looptrap.policy.action import Action
 from looptrap.policy.verdict import Verdict
 

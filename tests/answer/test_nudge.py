@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from looptrap.answer.nudge import LARGEST_BODY, nudged
 from looptrap.call.model import Request
 from looptrap.call.read import read
-from looptrap.detect.evidence import Evidence
-from looptrap.detect.nudge import NUDGE_MARK
+from looptrap.detect.round import NUDGE_MARK
+from looptrap.detect.signals.signal import Evidence
 from looptrap.policy.action import Action
 from looptrap.policy.verdict import Verdict
 

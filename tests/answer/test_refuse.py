@@ -15,7 +15,7 @@ from looptrap.answer.answer import Answer
 from looptrap.answer.refuse import failure, refusal
 from looptrap.call.model import Request
 from looptrap.call.read import read
-from looptrap.detect.evidence import Evidence
+from looptrap.detect.signals.signal import Evidence
 from looptrap.policy.action import Action
 from looptrap.policy.verdict import Verdict
 

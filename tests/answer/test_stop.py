@@ -8,7 +8,7 @@ from tests.answer.answering import anthropic_at, google_at, openai_at
 from looptrap.answer.stop import final_message
 from looptrap.call.model import Request
 from looptrap.call.read import read
-from looptrap.detect.evidence import Evidence
+from looptrap.detect.signals.signal import Evidence
 from looptrap.policy.action import Action
 from looptrap.policy.verdict import Verdict
 

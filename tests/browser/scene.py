@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from tests.browser.agent import CYCLE, READ, TESTS, Agent, honest
 from tests.browser.serving import watched
 
-from looptrap.incident.history import History
-from looptrap.incident.model import Incident, Step
+from looptrap.incident.history import IncidentHistory
+from looptrap.incident.model import Incident, IncidentStep
 from looptrap.incident.setting import IncidentSettings
-from looptrap.incident.spent import Batch, Run, Session, Spender, Spent
 from looptrap.testing import Reply, Tokens
+from looptrap.usage.model import SessionKey, SessionUsage, UsageBatch, UsageKey, UsageTotals
 
 MINUTE = 60
 DAY = 86_400
@@ -151,7 +151,7 @@ def loop(gateway):
 
 def remember(path, now):
     """Write a day of traffic and a week of incidents into a history, with its own writer."""
-    history = History(str(path), IncidentSettings())
+    history = IncidentHistory(str(path), IncidentSettings())
     history.open()
     history.put(past_incidents(now), spending=past_spending(now))
     history.close()
@@ -165,7 +165,7 @@ CALLERS = [
 
 
 def past_spending(now):
-    batch = Batch()
+    batch = UsageBatch()
     begin = int(now - DAY) // MINUTE * MINUTE
     for minute in range(begin, int(now) // MINUTE * MINUTE, MINUTE):
         wave = 1.2 + math.sin(minute / 4_000) + 0.4 * math.sin(minute / 190)
@@ -175,7 +175,7 @@ def past_spending(now):
             refused = round(calls * 0.7) if stuck else 0
             passed = calls - refused
             shadowed = refused if project == "research" else 0
-            batch.spending[minute, Spender(caller, project, "openai", model)] = Spent(
+            batch.spending[minute, UsageKey(caller, project, "openai", model)] = UsageTotals(
                 calls=calls,
                 refused=refused - shadowed,
                 warned=min(passed, 2) if stuck or minute % 17 == 0 else 0,
@@ -188,7 +188,7 @@ def past_spending(now):
     for number in range(24):
         caller, project, model, _ = CALLERS[number % 3]
         last = now - number * 900
-        batch.sessions[Session(caller, project, f"run-{900 - number}")] = Run(
+        batch.sessions[SessionKey(caller, project, f"run-{900 - number}")] = SessionUsage(
             last - 1_200, last, 14 + number, number % 5, 190_000, (30 - number) * CENT, model=model
         )
     return batch
@@ -221,5 +221,5 @@ def past_incident(now, number):
         signal=signal, tool=tool, action=action, count=5 + number % 9, message=words,
         calls=12 + number % 50, refused=9 + number % 50 if is_refused else 0,
         cost=4 * CENT, priced=2, answered=2, input_tokens=36_000, output_tokens=800,
-        steps=[Step(opened, action, rule, 5), Step(opened + 600, "closed")],
+        steps=[IncidentStep(opened, action, rule, 5), IncidentStep(opened + 600, "closed")],
     )  # fmt: skip

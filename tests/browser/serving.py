@@ -11,7 +11,7 @@ from tests.admin.operating import told
 from tests.gateway.serving import CHAT, JSON, Serving, serving, until
 from tests.store.serving import PATIENCE
 
-from looptrap.admin.api import Admin
+from looptrap.admin.server import AdminServer
 from looptrap.config.kind import Address
 
 
@@ -23,7 +23,7 @@ class Gateway:
     loop: asyncio.AbstractEventLoop
     tokens: tuple[str, str]
     port: int = 0
-    admin: Admin | None = None
+    admin: AdminServer | None = None
 
     @property
     def url(self):
@@ -62,7 +62,7 @@ class Gateway:
 
     async def open_admin(self):
         """Listen for operators, where they were listened for before."""
-        self.admin = Admin(self.here.app, Address("127.0.0.1", self.port), *self.tokens)
+        self.admin = AdminServer(self.here.app, Address("127.0.0.1", self.port), *self.tokens)
         _, self.port = await self.admin.start()
 
     async def close_admin(self):

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 from tests.browser.scene import past_incidents
 from tests.browser.serving import watched
 
-from looptrap.incident.history import History
+from looptrap.incident.history import IncidentHistory
 from looptrap.incident.setting import IncidentSettings
 
 MANY = 10_000
@@ -18,7 +18,7 @@ FRAME_MS = 1_000
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory):
     folder = tmp_path_factory.mktemp("many")
-    history = History(str(folder / "history.db"), IncidentSettings())
+    history = IncidentHistory(str(folder / "history.db"), IncidentSettings())
     history.open()
     history.put(past_incidents(time.time(), MANY))
     history.close()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looptrap.cli import age
+from looptrap.cli import output
 from looptrap.errors import ConfigError
 
 NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
@@ -28,7 +28,7 @@ NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
     ],
 )
 def test_spans_are_said_in_the_unit_that_suits_them(seconds, said):
-    assert age.span(seconds) == said
+    assert output.format_duration(seconds) == said
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_spans_are_said_in_the_unit_that_suits_them(seconds, said):
     ids=["a moment", "minutes", "another offset", "a clock that is ahead"],
 )
 def test_ages_are_said_from_now(then, said):
-    assert age.ago(then, NOW) == said
+    assert output.format_age(then, NOW) == said
 
 
 @pytest.mark.parametrize(
@@ -50,17 +50,17 @@ def test_ages_are_said_from_now(then, said):
     [("90s", 90), ("30m", 1_800), ("30 min", 1_800), ("1.5h", 5_400), ("7d", 604_800)],
 )
 def test_a_span_counts_back_from_now(text, seconds):
-    assert datetime.fromisoformat(age.since(text, "--since", NOW)) == NOW - timedelta(
+    assert datetime.fromisoformat(output.parse_since(text, "--since", NOW)) == NOW - timedelta(
         seconds=seconds
     )
 
 
 @given(st.datetimes(min_value=datetime(1971, 1, 1), timezones=st.just(UTC)))
 def test_a_time_is_itself(then):
-    assert datetime.fromisoformat(age.since(then.isoformat(), "--since", NOW)) == then
+    assert datetime.fromisoformat(output.parse_since(then.isoformat(), "--since", NOW)) == then
 
 
 @pytest.mark.parametrize("text", ["", "h", "24", "24 hours", "-1h", "soon", "999999999d"])
 def test_anything_else_is_refused_with_what_is_allowed(text):
     with pytest.raises(ConfigError, match=r"--since: (must be a span such as|is too long)"):
-        age.since(text, "--since", NOW)
+        output.parse_since(text, "--since", NOW)

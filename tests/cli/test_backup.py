@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from tests.cli.operating import operated
 
 from looptrap.cli import main
-from looptrap.incident.history import History, backup
+from looptrap.incident.history import IncidentHistory, backup
 from looptrap.incident.model import Incident
 from looptrap.incident.setting import IncidentSettings
 
@@ -29,7 +29,7 @@ def some_incident(number):
 
 
 def opened(path):
-    history = History(str(path), IncidentSettings())
+    history = IncidentHistory(str(path), IncidentSettings())
     history.open()
     return closing(history)
 

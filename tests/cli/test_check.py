@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from looptrap.cli import main
-from looptrap.config.sentence import ordinal
+from looptrap.config.description import ordinal
 
 LADDER = """
 [[policies]]

@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from looptrap.cli import main
-from looptrap.cli.cost_wording import SPANS
-from looptrap.config.loop_guard import VARIABLES
+from looptrap.cli.cost_output import SPAN_SECONDS
+from looptrap.config.load import VARIABLES
 
 LOOP = ("--model", "gpt-4o", "--tokens", "20000", "--rps", "0.2")
 OWN = ("--model", "mine", "--tokens", "1000000", "--output", "0", "--rps", "1")
@@ -71,7 +71,7 @@ def test_the_object_has_the_same_figures(cost):
     )
     assert bill["call_usd"] == pytest.approx(0.055)
     assert bill["until_refused_usd"] == pytest.approx(5 * 0.055)
-    assert [one["span"] for one in bill["spans"]] == list(SPANS)
+    assert [one["span"] for one in bill["spans"]] == list(SPAN_SECONDS)
     for one in bill["spans"]:
         assert one["calls"] == round(one["seconds"] * 0.2)
         assert 0 < one["passed"] < one["calls"]
@@ -81,7 +81,7 @@ def test_the_object_has_the_same_figures(cost):
 
 
 def test_a_weekend_lasts_from_friday_evening_to_monday_morning():
-    assert SPANS["weekend"] == (6 + 24 + 24 + 9) * 3600
+    assert SPAN_SECONDS["weekend"] == (6 + 24 + 24 + 9) * 3600
 
 
 @pytest.mark.parametrize(

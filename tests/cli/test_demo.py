@@ -13,9 +13,8 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 
 from looptrap.cli import main
-from looptrap.cli.demo import MOST_CALLS, screen
-from looptrap.cli.demo.act import Act, perform
-from looptrap.cli.demo.price import PRICE, Price
+from looptrap.cli.demo import MAX_CALLS, screen
+from looptrap.cli.demo.agent import MODEL_PRICE, DemoRun, ListPrice, run_agent
 
 LOOPTRAP = Path(sys.executable).with_name("looptrap")
 
@@ -24,20 +23,20 @@ def run(*arguments: str, **env: str) -> Result:
     return CliRunner().invoke(main, ["demo", *arguments], env=env)
 
 
-async def performed(act: Act) -> Act:
-    async for _ in perform(act):
+async def performed(act: DemoRun) -> DemoRun:
+    async for _ in run_agent(act):
         pass
     return act
 
 
 async def test_without_looptrap_every_call_reaches_the_provider():
-    act = await performed(Act(is_guarded=False, most=20))
+    act = await performed(DemoRun(is_guarded=False, most=20))
     assert act.answered == len(act.steps) == 20
     assert act.refusal is None
 
 
 async def test_with_looptrap_the_sixth_equal_conversation_is_refused():
-    act = await performed(Act(is_guarded=True, most=20))
+    act = await performed(DemoRun(is_guarded=True, most=20))
     # The first two calls fill the context window; from the third on they are equal.
     assert act.answered == 7
     assert [step.verdict for step in act.steps] == ["allow"] * 7 + ["block"]
@@ -49,15 +48,15 @@ async def test_with_looptrap_the_sixth_equal_conversation_is_refused():
 
 @pytest.mark.parametrize("is_guarded", [False, True], ids=["without", "with"])
 async def test_the_cost_is_that_of_the_tokens_reported(is_guarded):
-    act = await performed(Act(is_guarded, most=12))
+    act = await performed(DemoRun(is_guarded, most=12))
     input_tokens = sum(step.input_tokens for step in act.steps)
     output_tokens = sum(step.output_tokens for step in act.steps)
     assert input_tokens > output_tokens > 0
-    assert act.cost == pytest.approx(PRICE.of(input_tokens, output_tokens))
+    assert act.cost == pytest.approx(MODEL_PRICE.of(input_tokens, output_tokens))
 
 
 def test_a_price_is_dollars_a_million_tokens():
-    price = Price(model="m", input=2.0, output=10.0, listed="May")
+    price = ListPrice(model="m", input=2.0, output=10.0, listed="May")
     assert price.of(1_000_000, 500_000) == 7.0
     assert "m, May: $2.00 a million input tokens, $10.00 output" in str(price)
 
@@ -76,7 +75,7 @@ def test_a_pipe_gets_plain_lines_within_20_seconds_and_the_figures_add_up():
         shown.stdout
     )
     assert "Caught on call 8: 7 calls reached the provider, not 60." in shown.stdout
-    assert str(PRICE.listed) in shown.stdout
+    assert str(MODEL_PRICE.listed) in shown.stdout
 
 
 def test_plain_is_what_a_pipe_gets():
@@ -95,7 +94,7 @@ def test_too_few_calls_are_no_loop():
     assert "5 calls are not a loop yet" in shown.stdout
 
 
-@pytest.mark.parametrize("calls", ["0", "many", str(MOST_CALLS + 1)])
+@pytest.mark.parametrize("calls", ["0", "many", str(MAX_CALLS + 1)])
 def test_calls_that_make_no_sense_are_a_usage_error(calls):
     shown = run("--calls", calls)
     assert shown.exit_code == 2

@@ -341,12 +341,12 @@ async def test_with_several_workers_any_of_them_answers_for_all(tmp_path, room):
 
 
 def test_in_a_narrow_terminal_an_id_stays_whole(capsys, monkeypatch):
-    from looptrap.cli import listing
+    from looptrap.cli import output
 
-    monkeypatch.setattr(listing.sys.stdout, "isatty", lambda: True)
+    monkeypatch.setattr(output.sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "60")
     monkeypatch.setenv("TERM", "xterm")
-    listing.print_table(("ID", "RULE", "#HITS"), [("inc_0123456789abcdef", "x" * 80, "1,234")])
+    output.print_table(("ID", "RULE", "#HITS"), [("inc_0123456789abcdef", "x" * 80, "1,234")])
     shown = capsys.readouterr().out
     assert "inc_0123456789abcdef" in shown
     assert shown.count("x") == 80

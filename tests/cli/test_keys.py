@@ -13,7 +13,7 @@ from tests.store.serving import free_port, server
 from looptrap.cli import main
 from looptrap.config.gateway import GatewaySettings
 from looptrap.gateway.keys import KeyRing
-from looptrap.gateway.state import StateFile
+from looptrap.gateway.state_file import StateFile
 
 LOOPTRAP = Path(sys.executable).with_name("looptrap")
 

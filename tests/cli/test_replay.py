@@ -11,7 +11,7 @@ from tests.replay.recorded import honest, line, stuck
 
 from looptrap.call.body import read_body
 from looptrap.cli import main
-from looptrap.gateway.capture.line import Lines
+from looptrap.gateway.capture import CaptureEncoder
 from looptrap.policy.verdict import ALLOWED
 
 ROOT = Path(__file__).parents[2]
@@ -74,7 +74,7 @@ def test_json_is_one_object_a_run_in_input_order_and_nothing_else(replay):
 
 
 def test_a_capture_is_replayed_run_by_run(replay):
-    lines = Lines("digests", b"secret")
+    lines = CaptureEncoder("digests", b"secret")
     asked = [
         read_body({"model": "m", "messages": stuck(rounds)}, caller=name)
         for rounds in range(5)

@@ -47,7 +47,7 @@ class Family:
         self.url = process.url
         self.admin = re.search(r"Dashboard +(http://[^/\s]+)/", process.said)[1]
 
-    def children(self, program="looptrap.supervisor.worker"):
+    def children(self, program="looptrap.workers.worker"):
         """Return the processes that the gateway has started, of a program."""
         pid = self.process.pid
         listed = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()

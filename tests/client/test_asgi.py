@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from looptrap import Guard
 from looptrap.asgi import LoopMiddleware
 from looptrap.policy.action import Action, Ladder
+from looptrap.policy.limit import Rate
 from looptrap.policy.policy import Policy, Selector
-from looptrap.policy.rate import Rate
 from looptrap.policy.rule import Rule
 
 GONE = {"type": "http.disconnect"}
@@ -330,7 +330,7 @@ class TestRules:
         assert (answer.status, answer.headers[b"x-looptrap-delay-ms"]) == (201, b"200")
 
     async def test_when_too_many_are_held_back_one_more_is_refused(self, service, monkeypatch):
-        monkeypatch.setattr("looptrap.client.asgi.MOST_HELD", 0)
+        monkeypatch.setattr("looptrap.client.asgi.MAX_THROTTLED", 0)
         app = LoopMiddleware(service, guard_with({Action.THROTTLE: 2}))
         await ask(app)
         assert (await ask(app)).status == 429

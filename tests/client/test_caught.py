@@ -9,7 +9,7 @@ from langchain_openai.chat_models.base import OpenAIRateLimitError
 from pydantic_ai import ModelHTTPError
 
 from looptrap import BudgetExceededError, KilledError, LoopDetectedError, RateLimitedError
-from looptrap.client.caught import refusal_of
+from looptrap.client.refusal import unwrap_refusal
 
 DETAIL = {
     "error": "recursive_loop_detected",
@@ -75,7 +75,7 @@ def own():
     ],
 )
 def test_a_refusal_is_found(error):
-    found = refusal_of(error)
+    found = unwrap_refusal(error)
     assert isinstance(found, LoopDetectedError)
     assert (found.message, found.rule, found.hit_count) == ("Blocked: enough.", "no-progress", 5)
 
@@ -89,13 +89,13 @@ def test_a_refusal_is_found(error):
     ],
 )
 def test_it_is_of_the_class_that_says_why(code, kind):
-    found = refusal_of(of_openai({**DETAIL, "error": code}, **{"Retry-After": "7"}))
+    found = unwrap_refusal(of_openai({**DETAIL, "error": code}, **{"Retry-After": "7"}))
     assert type(found) is kind
     assert getattr(found, "retry_after", 7) == 7
 
 
 def test_amid_a_stream_the_code_is_enough():
-    found = refusal_of(openai.APIError("refused", request=REQUEST, body=ERROR))
+    found = unwrap_refusal(openai.APIError("refused", request=REQUEST, body=ERROR))
     assert isinstance(found, LoopDetectedError)
     assert found.message == "Blocked: enough."
 
@@ -135,10 +135,10 @@ def after_a_refusal():
     ],
 )
 def test_anything_else_is_none(error):
-    assert refusal_of(error) is None
+    assert unwrap_refusal(error) is None
 
 
 def test_an_exception_that_is_its_own_cause_does_not_go_in_circles():
     error = KeyError()
     error.__cause__ = around(ValueError(), error)
-    assert refusal_of(error) is None
+    assert unwrap_refusal(error) is None

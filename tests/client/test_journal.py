@@ -15,15 +15,15 @@ from tests.client.vendors import WAY, chat
 
 import looptrap
 from looptrap.cli import main
-from looptrap.client.journal import Journal
-from looptrap.incident.history import History
+from looptrap.client.history import LocalHistory
+from looptrap.incident.history import IncidentHistory
 from looptrap.incident.setting import IncidentSettings
 from looptrap.testing import Reply, Tokens
 
 
 def incidents(file):
     """Return what a history has."""
-    history = History(str(file), IncidentSettings())
+    history = IncidentHistory(str(file), IncidentSettings())
     history.open()
     try:
         return history.incidents().items
@@ -94,7 +94,7 @@ def test_what_is_allowed_leaves_no_trace(provider, guarded, file):
 
 
 def test_clients_of_one_file_write_one_journal(provider, guarded, file):
-    assert Journal.at(file) is Journal.at(str(file))
+    assert LocalHistory.at(file) is LocalHistory.at(str(file))
     guard = looptrap.Guard.from_preset("default")
     clients = [guarded(WAY["chat"], guard, history=file, session="run") for _ in range(2)]
     for number in range(8):

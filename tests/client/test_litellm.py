@@ -7,12 +7,12 @@ from importlib import import_module
 import pytest
 
 from looptrap import Guard
-from looptrap.client.journal import Journal
-from looptrap.client.litellm import ProxyKeeper, caller_of, session_of
+from looptrap.client.history import LocalHistory
+from looptrap.client.litellm import ProxyEnforcer, caller_id, litellm_session
 from looptrap.config import load
-from looptrap.incident.history import History
+from looptrap.incident.history import IncidentHistory
 from looptrap.incident.setting import IncidentSettings
-from looptrap.store.model import RESERVED_FOR
+from looptrap.store.model import RESERVATION_S
 
 KEY = "88dc28d0f030c55ed4ab77ed8faf098196cb1c05df778539800c9f1243fe6b4b"
 NOW = 1_800_000_000.0
@@ -49,14 +49,14 @@ def asked(number: int = 0, *, call_id: str = "c1", headers=None, **fields) -> di
     }
 
 
-def keeper_of(toml: str = "", folder=None, **options) -> ProxyKeeper:
+def keeper_of(toml: str = "", folder=None, **options) -> ProxyEnforcer:
     if not toml:
-        return ProxyKeeper(Guard.from_preset(), clock=lambda: NOW, **options)
+        return ProxyEnforcer(Guard.from_preset(), clock=lambda: NOW, **options)
     file = folder / "looptrap.toml"
     file.write_text(toml)
     config = load(file)
     guard = Guard(config.policies, budgets=config.budgets)
-    return ProxyKeeper(guard, clock=lambda: NOW, **options)
+    return ProxyEnforcer(guard, clock=lambda: NOW, **options)
 
 
 def test_what_goes_in_circles_is_refused_as_the_gateway_would():
@@ -138,8 +138,8 @@ def test_a_nudge_changes_the_messages_and_nothing_else(tmp_path):
     assert "going in circles" in str(judged.changed["messages"][-1])
 
 
-def refusals(keeper: ProxyKeeper, calls: Iterator[tuple[dict, str]]) -> int:
-    return sum(keeper.judge(data, key).refusal is not None for data, key in calls)
+def refusals(enforcer: ProxyEnforcer, calls: Iterator[tuple[dict, str]]) -> int:
+    return sum(enforcer.judge(data, key).refusal is not None for data, key in calls)
 
 
 @pytest.mark.parametrize(
@@ -195,13 +195,13 @@ def test_equal_prompts_count_by_key_session_and_user(calls, refused):
     ids=["metadata", "LiteLLM's own", "its header", "none"],
 )
 def test_a_session_is_found_where_litellm_keeps_it(data, session):
-    assert session_of(data) == session
+    assert litellm_session(data) == session
 
 
 def test_a_caller_does_not_tell_the_key():
-    assert KEY[:8] not in caller_of(KEY)
-    assert caller_of(KEY) == caller_of(KEY) != caller_of("other")
-    assert caller_of("") == ""
+    assert KEY[:8] not in caller_id(KEY)
+    assert caller_id(KEY) == caller_id(KEY) != caller_id("other")
+    assert caller_id("") == ""
 
 
 BUDGET = """
@@ -217,111 +217,113 @@ USED = {
 }
 
 
-def budgeted(folder) -> ProxyKeeper:
+def budgeted(folder) -> ProxyEnforcer:
     file = folder / "looptrap.toml"
     file.write_text(BUDGET)
     config = load(file)
-    return ProxyKeeper(Guard(config.policies, budgets=config.budgets), clock=lambda: NOW)
+    return ProxyEnforcer(Guard(config.policies, budgets=config.budgets), clock=lambda: NOW)
 
 
-def passes(keeper: ProxyKeeper, name: str) -> bool:
+def passes(enforcer: ProxyEnforcer, name: str) -> bool:
     data = asked(call_id=name, max_tokens=10)
     data["proxy_server_request"]["body"]["messages"] = [{"role": "user", "content": name}]
-    return keeper.judge(data, KEY).refusal is None
+    return enforcer.judge(data, KEY).refusal is None
 
 
 def test_budgets_count_what_the_proxy_says_a_call_cost(tmp_path):
-    keeper = budgeted(tmp_path)
+    enforcer = budgeted(tmp_path)
     for name in ("one", "two"):
-        assert passes(keeper, name)
-        keeper.used(name, USED)
-    assert not passes(keeper, "three")
+        assert passes(enforcer, name)
+        enforcer.used(name, USED)
+    assert not passes(enforcer, "three")
 
 
 def test_without_a_price_of_the_proxy_ours_counts(tmp_path):
-    keeper = budgeted(tmp_path)
-    assert passes(keeper, "one")
-    keeper.used("one", {"response_cost": 0.0, "prompt_tokens": 1000, "completion_tokens": 3000})
-    assert not passes(keeper, "two")
+    enforcer = budgeted(tmp_path)
+    assert passes(enforcer, "one")
+    enforcer.used("one", {"response_cost": 0.0, "prompt_tokens": 1000, "completion_tokens": 3000})
+    assert not passes(enforcer, "two")
 
 
 @pytest.mark.parametrize("told", [float("inf"), float("nan"), 10**400, -1, "much"], ids=str)
 def test_a_price_of_the_proxy_that_is_none_is_not_believed(tmp_path, told):
-    keeper = budgeted(tmp_path)
-    assert passes(keeper, "one")
-    keeper.used("one", {"response_cost": told, "prompt_tokens": 1000, "completion_tokens": 3000})
-    assert not passes(keeper, "two")
+    enforcer = budgeted(tmp_path)
+    assert passes(enforcer, "one")
+    enforcer.used("one", {"response_cost": told, "prompt_tokens": 1000, "completion_tokens": 3000})
+    assert not passes(enforcer, "two")
 
 
 def test_a_loop_of_time_outs_uses_its_budget_up(tmp_path):
-    keeper = budgeted(tmp_path)
+    enforcer = budgeted(tmp_path)
     passed = 0
-    while passes(keeper, f"call {passed}"):
-        keeper.failed(f"call {passed}", 408)
+    while passes(enforcer, f"call {passed}"):
+        enforcer.failed(f"call {passed}", 408)
         passed += 1
         assert passed < 400
 
 
 def test_a_call_that_failed_costs_nothing(tmp_path):
-    keeper = budgeted(tmp_path)
+    enforcer = budgeted(tmp_path)
     for number in range(400):  # what is reserved for them would be more than the budget
-        assert passes(keeper, f"call {number}")
-        keeper.failed(f"call {number}", 500)
+        assert passes(enforcer, f"call {number}")
+        enforcer.failed(f"call {number}", 500)
 
 
 def test_what_is_told_of_calls_nobody_knows_is_ignored():
-    keeper = keeper_of()
-    keeper.used("never seen", USED)
-    keeper.failed("never seen", 500)
+    enforcer = keeper_of()
+    enforcer.used("never seen", USED)
+    enforcer.failed("never seen", 500)
 
 
 def test_calls_that_never_end_do_not_pile_up(monkeypatch, tmp_path):
-    monkeypatch.setattr("looptrap.client.litellm.MOST_OPEN", 3)
-    keeper = budgeted(tmp_path)
+    monkeypatch.setattr("looptrap.client.litellm.MAX_OPEN_CALLS", 3)
+    enforcer = budgeted(tmp_path)
     for name in ("one", "two", "three", "four"):
-        assert passes(keeper, name)
-    keeper.used("one", USED)
-    keeper.used("one", USED)
-    assert passes(keeper, "five"), "the oldest is forgotten"
-    keeper.used("four", USED)
-    keeper.used("five", USED)
-    assert not passes(keeper, "six")
+        assert passes(enforcer, name)
+    enforcer.used("one", USED)
+    enforcer.used("one", USED)
+    assert passes(enforcer, "five"), "the oldest is forgotten"
+    enforcer.used("four", USED)
+    enforcer.used("five", USED)
+    assert not passes(enforcer, "six")
 
 
 def test_calls_that_pile_up_have_no_older_one_go_free(monkeypatch, tmp_path):
-    monkeypatch.setattr("looptrap.client.litellm.MOST_OPEN", 1)
-    keeper, moment = budgeted(tmp_path), [NOW]
-    keeper._clock = lambda: moment[0]
+    monkeypatch.setattr("looptrap.client.litellm.MAX_OPEN_CALLS", 1)
+    enforcer, moment = budgeted(tmp_path), [NOW]
+    enforcer._clock = lambda: moment[0]
     passed = 0
-    while passes(keeper, f"call {passed}"):
+    while passes(enforcer, f"call {passed}"):
         passed += 1
-    moment[0] += 2 * RESERVED_FOR  # by when what nobody has settled has come back
+    moment[0] += 2 * RESERVATION_S  # by when what nobody has settled has come back
     again = 0
-    while passes(keeper, f"much later: call {again}"):
+    while passes(enforcer, f"much later: call {again}"):
         again += 1
     assert again <= 1 < passed
 
 
 def test_a_call_of_which_nothing_is_known_costs_what_was_reserved_for_it(tmp_path):
-    keeper = budgeted(tmp_path)
+    enforcer = budgeted(tmp_path)
     passed = 0
-    while passes(keeper, f"call {passed}"):
-        keeper.used(f"call {passed}", {})
+    while passes(enforcer, f"call {passed}"):
+        enforcer.used(f"call {passed}", {})
         passed += 1
     assert 100 < passed < 200
 
 
 def test_refusals_become_incidents_where_a_history_is_wanted(tmp_path):
     file = str(tmp_path / "looptrap.db")
-    journal = Journal(file, clock=lambda: NOW)
-    keeper = ProxyKeeper(Guard.from_preset(), journal=journal, clock=lambda: NOW)
-    assert keeper.judge(asked(5), KEY).refusal is not None
-    journal.close()
-    history = History(file, IncidentSettings())
+    incident_history = LocalHistory(file, clock=lambda: NOW)
+    enforcer = ProxyEnforcer(
+        Guard.from_preset(), incident_history=incident_history, clock=lambda: NOW
+    )
+    assert enforcer.judge(asked(5), KEY).refusal is not None
+    incident_history.close()
+    history = IncidentHistory(file, IncidentSettings())
     history.open()
     [incident] = history.incidents().items
     history.close()
-    assert incident.caller == caller_of(KEY)
+    assert incident.caller == caller_id(KEY)
 
 
 class Absent:

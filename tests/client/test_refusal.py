@@ -15,10 +15,10 @@ from looptrap import (
     RateLimitedError,
     RefusedError,
 )
-from looptrap.admission.refusal import refusal as raised
 from looptrap.answer.refuse import refusal as answered
 from looptrap.call.body import read_body
-from looptrap.client.refusal import refused
+from looptrap.client.refusal import parse_refusal
+from looptrap.engine.model import refusal as raised
 from looptrap.policy.action import Action
 from looptrap.policy.verdict import Verdict
 
@@ -61,12 +61,12 @@ def test_what_a_client_reads_is_what_the_guard_would_raise(verdict, kind, dialec
     path, body = BODIES[dialect]
     answer = answered(read_body(body, path), verdict, shadow=None, request_id="r", block_status=429)
     headers = {name.decode().lower(): value.decode() for name, value in answer.headers}
-    read = refused(msgspec.json.decode(answer.body), headers)
+    read = parse_refusal(msgspec.json.decode(answer.body), headers)
     assert type(read) is kind
     assert vars(read) == vars(raised(verdict))
     assert str(read) == str(raised(verdict))
     inside = {"error": msgspec.json.decode(answer.body)}  # as LiteLLM's proxy passes it on
-    assert vars(refused(inside, headers)) == vars(read)
+    assert vars(parse_refusal(inside, headers)) == vars(read)
     again = pickle.loads(pickle.dumps(read))
     assert (type(again), vars(again), str(again)) == (kind, vars(read), str(read))
 
@@ -81,8 +81,8 @@ CODES = ["recursive_loop_detected", "budget_exceeded", "rate_limited", "killed"]
 
 @given(body=anything, headers=st.dictionaries(st.just("retry-after"), st.text()))
 def test_whatever_else_an_answer_says_is_no_refusal(body, headers):
-    assert refused(body, headers) is None
-    assert refused({"detail": body}, headers) is None
+    assert parse_refusal(body, headers) is None
+    assert parse_refusal({"detail": body}, headers) is None
 
 
 @given(
@@ -93,4 +93,4 @@ def test_whatever_else_an_answer_says_is_no_refusal(body, headers):
     headers=st.dictionaries(st.just("retry-after"), st.text()),
 )
 def test_a_refusal_that_says_odd_things_is_still_one(detail, code, headers):
-    assert isinstance(refused({"detail": {**detail, "error": code}}, headers), RefusedError)
+    assert isinstance(parse_refusal({"detail": {**detail, "error": code}}, headers), RefusedError)

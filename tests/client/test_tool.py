@@ -17,8 +17,12 @@ from hypothesis import strategies as st
 
 import looptrap
 from looptrap import Guard, LoopDetectedError
-from looptrap.client.tool import guarded
-from looptrap.client.toolbox import LONE, MOST_RUNS, Toolbox
+from looptrap.client.tool import (
+    MAX_NAMED_RUNS,
+    UNLINKED_CALLS_BEFORE_WARNING,
+    ToolGuard,
+    guard_tool,
+)
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.policy import KillSwitch, Policy
 from looptrap.policy.rule import Rule
@@ -40,8 +44,8 @@ def clock():
 
 
 @pytest.fixture
-def toolbox(clock):
-    return Toolbox(clock=clock)
+def tool_guard(clock):
+    return ToolGuard(clock=clock)
 
 
 def outcomes(function, calls):
@@ -69,14 +73,14 @@ def stuck(number=5):
 
 
 class TestLoops:
-    def test_the_fifth_equal_call_with_equal_results_is_refused_and_not_made(self, toolbox):
+    def test_the_fifth_equal_call_with_equal_results_is_refused_and_not_made(self, tool_guard):
         made = []
-        tool = guarded(lambda parcel: made.append(parcel) or "12 kg", toolbox, "weigh")
+        tool = guard_tool(lambda parcel: made.append(parcel) or "12 kg", tool_guard, "weigh")
         assert outcomes(tool, [(1,)] * 6) == ["12 kg"] * 4 + ["refused"] * 2
         assert len(made) == 4
 
-    def test_the_refusal_says_what_repeats_in_words_for_the_model(self, toolbox):
-        tool = guarded(weigh, toolbox)
+    def test_the_refusal_says_what_repeats_in_words_for_the_model(self, tool_guard):
+        tool = guard_tool(weigh, tool_guard)
         outcomes(tool, [(1,)] * 4)
         with pytest.raises(LoopDetectedError) as caught:
             tool(1)
@@ -108,16 +112,16 @@ class TestLoops:
             ),
         ],
     )  # fmt: skip
-    def test_each_way_of_going_in_circles(self, toolbox, function, calls, passing, rule):
-        tool = guarded(function, toolbox, "weigh")
+    def test_each_way_of_going_in_circles(self, tool_guard, function, calls, passing, rule):
+        tool = guard_tool(function, tool_guard, "weigh")
         assert "refused" not in outcomes(tool, calls[:passing])
         with pytest.raises(LoopDetectedError) as caught:
             tool(*calls[passing])
         assert caught.value.rule == rule
 
-    def test_several_tools_of_a_run_are_seen_together(self, toolbox):
-        ask = guarded(lambda: "busy line", toolbox, "dial")
-        note = guarded(lambda: "written in the book", toolbox, "jot")
+    def test_several_tools_of_a_run_are_seen_together(self, tool_guard):
+        ask = guard_tool(lambda: "busy line", tool_guard, "dial")
+        note = guard_tool(lambda: "written in the book", tool_guard, "jot")
         said = []
         for _ in range(3):
             said += outcomes(ask, [()]) + outcomes(note, [()])
@@ -139,59 +143,59 @@ class TestHonestWork:
             ),
         ],
     )
-    def test_is_never_refused_nor_warned_about(self, toolbox, caplog, answer, calls):
-        assert "refused" not in outcomes(guarded(answer, toolbox, "survey"), calls)
+    def test_is_never_refused_nor_warned_about(self, tool_guard, caplog, answer, calls):
+        assert "refused" not in outcomes(guard_tool(answer, tool_guard, "survey"), calls)
         assert caplog.records == []
 
-    def test_other_arguments_than_those_that_failed_are_another_approach(self, toolbox):
+    def test_other_arguments_than_those_that_failed_are_another_approach(self, tool_guard):
         def read(pump):
             return stuck() if pump == 5 else f"pump {pump}: pressure normal"
 
-        tool = guarded(read, toolbox, "read_log")
+        tool = guard_tool(read, tool_guard, "read_log")
         said = outcomes(tool, [(5,)] * 7 + [(6,), (7,), (5,), (8,)])
         assert said[4:7] == ["failed", "refused", "refused"]
         assert said[7:9] == ["pump 6: pressure normal", "pump 7: pressure normal"]
         assert said[10] == "pump 8: pressure normal"
 
-    def test_an_edit_in_between_makes_the_same_check_worth_another_try(self, toolbox):
-        check = guarded(lambda: "1 failed: test_weigh", toolbox, "run_tests")
-        edit = guarded(lambda line: "edited", toolbox, "edit_file")
+    def test_an_edit_in_between_makes_the_same_check_worth_another_try(self, tool_guard):
+        check = guard_tool(lambda: "1 failed: test_weigh", tool_guard, "run_tests")
+        edit = guard_tool(lambda line: "edited", tool_guard, "edit_file")
         for line in range(8):
             assert outcomes(check, [()]) == ["1 failed: test_weigh"]
             assert outcomes(edit, [(line,)]) == ["edited"]
 
-    def test_a_tool_that_polls_has_more_patience(self, toolbox, caplog):
-        tool = guarded(lambda job: {"state": 1}, toolbox, "job", polls=True)
+    def test_a_tool_that_polls_has_more_patience(self, tool_guard, caplog):
+        tool = guard_tool(lambda job: {"state": 1}, tool_guard, "job", polls=True)
         said = outcomes(tool, [(1,)] * 60)
         assert said.index("refused") == 59
         assert "20 times in 20 rounds" in caplog.messages[0]
 
-    def test_after_a_long_silence_a_run_begins_anew(self, toolbox, clock):
-        tool = guarded(weigh, toolbox)
+    def test_after_a_long_silence_a_run_begins_anew(self, tool_guard, clock):
+        tool = guard_tool(weigh, tool_guard)
         assert "refused" in outcomes(tool, [(1,)] * 5)
         clock.now += 3600
         assert outcomes(tool, [(1,)] * 4) == [weigh(1)] * 4
 
 
 class TestAfterARefusal:
-    def test_one_call_passes_as_a_probe_when_the_cooldown_is_over(self, toolbox, clock):
-        tool = guarded(weigh, toolbox)
+    def test_one_call_passes_as_a_probe_when_the_cooldown_is_over(self, tool_guard, clock):
+        tool = guard_tool(weigh, tool_guard)
         outcomes(tool, [(1,)] * 5)
         clock.now += 29
         assert outcomes(tool, [(1,)]) == ["refused"]
         clock.now += 2
         assert outcomes(tool, [(1,)] * 2) == [weigh(1), "refused"]
 
-    def test_a_probe_that_brings_something_else_ends_it(self, toolbox, clock):
+    def test_a_probe_that_brings_something_else_ends_it(self, tool_guard, clock):
         answers = ["12 kg"] * 4 + ["13 kg"] * 9
-        tool = guarded(lambda: answers.pop(0), toolbox, "weigh")
+        tool = guard_tool(lambda: answers.pop(0), tool_guard, "weigh")
         outcomes(tool, [()] * 5)
         clock.now += 31
         assert outcomes(tool, [()] * 4) == ["13 kg"] * 4
 
     def test_a_release_lets_the_next_call_through(self, clock):
         guard = Guard.from_preset("default")
-        tool = guarded(weigh, Toolbox(guard, clock=clock))
+        tool = guard_tool(weigh, ToolGuard(guard, clock=clock))
         outcomes(tool, [(1,)] * 4)
         with pytest.raises(LoopDetectedError) as caught:
             tool(1)
@@ -200,44 +204,44 @@ class TestAfterARefusal:
 
 
 class TestFunctions:
-    def test_the_tools_own_exception_comes_out_unchanged(self, toolbox):
+    def test_the_tools_own_exception_comes_out_unchanged(self, tool_guard):
         error = KeyError("pump")
 
         def broken():
             raise error
 
         with pytest.raises(KeyError) as caught:
-            guarded(broken, toolbox)()
+            guard_tool(broken, tool_guard)()
         assert caught.value is error
 
-    async def test_asynchronous_ones_stay_so_and_are_judged(self, toolbox):
+    async def test_asynchronous_ones_stay_so_and_are_judged(self, tool_guard):
         async def weigh_later(parcel: int) -> str:
             """Weigh it."""
             await asyncio.sleep(0)
             return "12 kg"
 
-        tool = guarded(weigh_later, toolbox)
+        tool = guard_tool(weigh_later, tool_guard)
         assert inspect.iscoroutinefunction(tool)
         for _ in range(4):
             assert await tool(1) == "12 kg"
         with pytest.raises(LoopDetectedError):
             await tool(1)
 
-    async def test_ones_that_only_return_something_to_await_are_judged_too(self, toolbox):
+    async def test_ones_that_only_return_something_to_await_are_judged_too(self, tool_guard):
         async def weigh_later(parcel):
             return "12 kg"
 
-        tool = guarded(lambda parcel: weigh_later(parcel), toolbox, "weigh")
+        tool = guard_tool(lambda parcel: weigh_later(parcel), tool_guard, "weigh")
         for _ in range(4):
             assert await tool(1) == "12 kg"
         with pytest.raises(LoopDetectedError):
             await tool(1)
 
-    async def test_a_call_that_is_cancelled_has_failed(self, toolbox):
+    async def test_a_call_that_is_cancelled_has_failed(self, tool_guard):
         async def hang():
             await asyncio.Event().wait()
 
-        tool = guarded(hang, toolbox)
+        tool = guard_tool(hang, tool_guard)
         with looptrap.session("hanging"):
             for _ in range(4):
                 with pytest.raises(TimeoutError):
@@ -245,12 +249,12 @@ class TestFunctions:
             with pytest.raises(LoopDetectedError):
                 await asyncio.wait_for(tool(), 10)
 
-    def test_methods_are_judged_object_by_object(self, toolbox):
+    def test_methods_are_judged_object_by_object(self, tool_guard):
         class Pump:
             def read(self):
                 return "pressure normal"
 
-        Pump.read = guarded(Pump.read, toolbox)
+        Pump.read = guard_tool(Pump.read, tool_guard)
         pumps = [Pump() for _ in range(20)]
         assert "refused" not in [one for pump in pumps for one in outcomes(pump.read, [()])]
         assert "refused" not in [one for _ in range(20) for one in outcomes(Pump().read, [()])]
@@ -331,7 +335,7 @@ def guard_with(ladder, mode="enforce", watch="repeat", **settings):
 
 class TestActions:
     def test_a_warning_is_logged_and_the_call_made(self, clock, caplog):
-        tool = guarded(weigh, Toolbox(guard_with({Action.WARN: 2}), clock=clock))
+        tool = guard_tool(weigh, ToolGuard(guard_with({Action.WARN: 2}), clock=clock))
         assert outcomes(tool, [(1,)] * 2) == [weigh(1)] * 2
         assert caplog.messages == [
             "tool weigh: Warning: weigh with the same arguments and result, 2 times in 2 rounds."
@@ -339,7 +343,7 @@ class TestActions:
 
     def test_in_shadow_a_refusal_is_only_logged(self, clock, caplog):
         guard = guard_with({Action.BLOCK: 2}, mode="shadow")
-        tool = guarded(weigh, Toolbox(guard, clock=clock))
+        tool = guard_tool(weigh, ToolGuard(guard, clock=clock))
         assert outcomes(tool, [(1,)] * 3) == [weigh(1)] * 3
         assert caplog.messages[0] == (
             "tool weigh: Would have been refused (recursive_loop_detected):"
@@ -349,31 +353,31 @@ class TestActions:
     def test_a_throttled_call_is_held_back(self, clock, monkeypatch):
         slept = []
         monkeypatch.setattr("looptrap.client.tool.time.sleep", slept.append)
-        tool = guarded(weigh, Toolbox(guard_with({Action.THROTTLE: 2}), clock=clock))
+        tool = guard_tool(weigh, ToolGuard(guard_with({Action.THROTTLE: 2}), clock=clock))
         assert outcomes(tool, [(1,)] * 3) == [weigh(1)] * 3
         assert slept == pytest.approx([0.2, 0.3])
 
     def test_a_nudge_stands_at_the_end_of_the_result_and_changes_no_history(self, clock):
         guard = guard_with({Action.NUDGE: 3, Action.BLOCK: 6})
-        tool = guarded(weigh, Toolbox(guard, clock=clock))
+        tool = guard_tool(weigh, ToolGuard(guard, clock=clock))
         said = outcomes(tool, [(1,)] * 6)
         assert said[:2] == [weigh(1)] * 2
         assert said[2].startswith(f"{weigh(1)}\n\n[looptrap]\nYou are going in circles: weigh")
         assert said[3:] == [weigh(1), weigh(1), "refused"]
 
     def test_a_stop_is_a_refusal(self, clock):
-        tool = guarded(weigh, Toolbox(guard_with({Action.STOP: 2}), clock=clock))
+        tool = guard_tool(weigh, ToolGuard(guard_with({Action.STOP: 2}), clock=clock))
         assert outcomes(tool, [(1,)] * 2) == [weigh(1), "refused"]
 
     def test_what_counts_requests_counts_equal_calls(self, clock):
         guard = guard_with({Action.BLOCK: 3}, watch="request")
-        tool = guarded(weigh, Toolbox(guard, clock=clock))
+        tool = guard_tool(weigh, ToolGuard(guard, clock=clock))
         assert outcomes(tool, [(1,), (2,), (1,), (2,), (3,), (1,)])[4:] == [weigh(3), "refused"]
 
     def test_a_kill_switch_kills(self, clock):
         switch = KillSwitch(match=(("session", "s-1"),), reason="leaked")
         guard = guard_with({Action.WARN: 2}, kill_switches=[switch])
-        tool = guarded(weigh, Toolbox(guard, clock=clock))
+        tool = guard_tool(weigh, ToolGuard(guard, clock=clock))
         with looptrap.session("s-1"), pytest.raises(looptrap.KilledError, match="leaked"):
             tool(1)
         with looptrap.session("s-2"):
@@ -381,26 +385,26 @@ class TestActions:
 
 
 class TestFailingOpen:
-    def test_an_error_of_our_own_lets_the_call_pass_and_is_logged(self, toolbox, caplog):
-        toolbox._guard = object()  # which judges nothing
-        assert outcomes(guarded(weigh, toolbox), [(1,)] * 9) == [weigh(1)] * 9
+    def test_an_error_of_our_own_lets_the_call_pass_and_is_logged(self, tool_guard, caplog):
+        tool_guard._guard = object()  # which judges nothing
+        assert outcomes(guard_tool(weigh, tool_guard), [(1,)] * 9) == [weigh(1)] * 9
         assert "weigh: could not be judged" in caplog.messages[0]
 
 
 class TestParallelCalls:
-    async def test_equal_calls_made_together_count_once(self, toolbox):
+    async def test_equal_calls_made_together_count_once(self, tool_guard):
         async def weigh_later(parcel):
             await asyncio.sleep(0)
             return "12 kg"
 
-        tool = guarded(weigh_later, toolbox)
+        tool = guard_tool(weigh_later, tool_guard)
         with looptrap.session("together"):
             for _ in range(4):
                 assert await asyncio.gather(*(tool(1) for _ in range(20))) == ["12 kg"] * 20
             with pytest.raises(LoopDetectedError):
                 await tool(1)
 
-    async def test_calls_that_overlap_without_end_are_judged_too(self, toolbox):
+    async def test_calls_that_overlap_without_end_are_judged_too(self, tool_guard):
         gates = [asyncio.Event() for _ in range(20)]
 
         async def weigh_later(number):
@@ -408,7 +412,7 @@ class TestParallelCalls:
             return "12 kg"
 
         def weigh(number):  # the same arguments for all, as far as the model says
-            return guarded(lambda: weigh_later(number), toolbox, "weigh")()
+            return guard_tool(lambda: weigh_later(number), tool_guard, "weigh")()
 
         running = []
         with looptrap.session("overlapping"):
@@ -427,18 +431,18 @@ class TestParallelCalls:
         await asyncio.gather(*running)
         assert 5 <= len(running) < 20
 
-    def test_threads_of_one_session_are_one_run(self, toolbox):
-        tool = guarded(weigh, toolbox)
+    def test_threads_of_one_session_are_one_run(self, tool_guard):
+        tool = guard_tool(weigh, tool_guard)
         with looptrap.session("threads"), ThreadPoolExecutor(4) as pool:
             said = [pool.submit(outcomes, tool, [(1,)]).result()[0] for _ in range(5)]
         assert said == [weigh(1)] * 4 + ["refused"]
 
     def test_many_threads_at_once_lose_nothing(self, clock):
-        toolbox = Toolbox(clock=clock)
+        tool_guard = ToolGuard(clock=clock)
         failed = []
 
         def work(session):
-            tool = guarded(weigh, toolbox)
+            tool = guard_tool(weigh, tool_guard)
             with looptrap.session(session):
                 said = outcomes(tool, [(1,)] * 5)
             if said != [weigh(1)] * 4 + ["refused"]:
@@ -453,16 +457,16 @@ class TestParallelCalls:
 
 
 class TestRuns:
-    def test_sessions_are_judged_apart(self, toolbox):
-        tool = guarded(weigh, toolbox)
+    def test_sessions_are_judged_apart(self, tool_guard):
+        tool = guard_tool(weigh, tool_guard)
         for session in range(5):
             with looptrap.session(f"run-{session}"):
                 assert outcomes(tool, [(1,)] * 4) == [weigh(1)] * 4
         with looptrap.session("run-0"):
             assert outcomes(tool, [(1,)]) == ["refused"]
 
-    def test_a_refusal_of_one_session_is_none_of_another(self, toolbox, clock):
-        tool = guarded(weigh, toolbox)
+    def test_a_refusal_of_one_session_is_none_of_another(self, tool_guard, clock):
+        tool = guard_tool(weigh, tool_guard)
         with looptrap.session("a"):
             assert outcomes(tool, [(1,)] * 5)[-1] == "refused"
         clock.now += 31
@@ -471,8 +475,8 @@ class TestRuns:
         with looptrap.session("a"):
             assert outcomes(tool, [(1,)]) == [weigh(1)]
 
-    async def test_without_a_session_tasks_are_judged_apart(self, toolbox):
-        tool = guarded(weigh, toolbox)
+    async def test_without_a_session_tasks_are_judged_apart(self, tool_guard):
+        tool = guard_tool(weigh, tool_guard)
 
         async def run():
             return outcomes(tool, [(1,)] * 5)
@@ -480,8 +484,8 @@ class TestRuns:
         both = await asyncio.gather(asyncio.create_task(run()), asyncio.create_task(run()))
         assert both == [[weigh(1)] * 4 + ["refused"]] * 2
 
-    async def test_tasks_begun_in_a_session_are_one_run(self, toolbox):
-        tool = guarded(weigh, toolbox)
+    async def test_tasks_begun_in_a_session_are_one_run(self, tool_guard):
+        tool = guard_tool(weigh, tool_guard)
 
         async def once():
             return outcomes(tool, [(1,)])[0]
@@ -490,32 +494,34 @@ class TestRuns:
             said = [await asyncio.create_task(once()) for _ in range(5)]
         assert said[-1] == "refused"
 
-    async def test_that_nothing_can_be_compared_is_said_once(self, toolbox, caplog):
-        tool = guarded(weigh, toolbox)
+    async def test_that_nothing_can_be_compared_is_said_once(self, tool_guard, caplog):
+        tool = guard_tool(weigh, tool_guard)
 
         async def once():
             return tool(1)
 
-        for _ in range(3 * LONE):
+        for _ in range(3 * UNLINKED_CALLS_BEFORE_WARNING):
             await asyncio.create_task(once())
         assert len(caplog.messages) == 1
         assert "looptrap.session" in caplog.messages[0]
 
-    def test_what_a_tool_calls_is_a_run_of_its_own(self, toolbox):
-        inner = guarded(weigh, toolbox)
+    def test_what_a_tool_calls_is_a_run_of_its_own(self, tool_guard):
+        inner = guard_tool(weigh, tool_guard)
         said = []
-        outer = guarded(lambda job: said.append(outcomes(inner, [(1,)] * 5)), toolbox, "delegate")
+        outer = guard_tool(
+            lambda job: said.append(outcomes(inner, [(1,)] * 5)), tool_guard, "delegate"
+        )
         for job in range(6):
             outer(job)
         assert said == [[weigh(1)] * 4 + ["refused"]] * 6
         assert outcomes(inner, [(1,)] * 4) == [weigh(1)] * 4
 
-    def test_runs_are_forgotten_when_there_are_too_many(self, toolbox):
-        tool = guarded(weigh, toolbox)
-        for session in range(MOST_RUNS + 50):
+    def test_runs_are_forgotten_when_there_are_too_many(self, tool_guard):
+        tool = guard_tool(weigh, tool_guard)
+        for session in range(MAX_NAMED_RUNS + 50):
             with looptrap.session(f"run-{session}"):
                 tool(1)
-        assert len(toolbox._trails) == MOST_RUNS
+        assert len(tool_guard._named_histories) == MAX_NAMED_RUNS
         with looptrap.session("run-49"):
             assert outcomes(tool, [(1,)] * 4) == [weigh(1)] * 4
 
@@ -524,7 +530,7 @@ class TestRuns:
 def test_what_brings_something_new_every_time_is_never_refused(calls):
     logging.disable(logging.WARNING)
     answers = count()
-    tool = guarded(lambda parcel: f"answer {next(answers)}", Toolbox(), "ask")
+    tool = guard_tool(lambda parcel: f"answer {next(answers)}", ToolGuard(), "ask")
     try:
         assert "refused" not in outcomes(tool, [(one,) for one in calls])
     finally:

@@ -20,12 +20,19 @@ from pydantic import BaseModel
 from pydantic_ai import RunContext
 
 from looptrap.call.model import Message, ToolCall, ToolResult
-from looptrap.client.text import ARGUMENTS, RESULT, TAIL, Arguments, failure_text, result_text
+from looptrap.client.tool_text import (
+    MAX_ARGUMENT_CHARS,
+    MAX_RESULT_CHARS,
+    TAIL_CHARS,
+    ArgumentEncoder,
+    failure_text,
+    result_text,
+)
 from looptrap.detect.round import Round
 
 
 def spelt(function, *args, **named):
-    return Arguments(function).spell(args, named)
+    return ArgumentEncoder(function).encode(args, named)
 
 
 def read_log(pump, lines=10, *more, unit="bar", **options):
@@ -250,8 +257,8 @@ LOG = [f"2026-11-16 07:{n % 60:02}:00 pump {n % 9} took {n}ms" for n in range(1_
 
 class TestLongResults:
     def test_are_not_kept(self):
-        assert len(result_text("x" * 10_000_000)) < RESULT + TAIL + 40
-        assert len(spelt(read_log, "x" * 10_000_000)) < ARGUMENTS + TAIL + 40
+        assert len(result_text("x" * 10_000_000)) < MAX_RESULT_CHARS + TAIL_CHARS + 40
+        assert len(spelt(read_log, "x" * 10_000_000)) < MAX_ARGUMENT_CHARS + TAIL_CHARS + 40
 
     def test_keep_how_they_begin_and_end(self):
         text = result_text("Error: no such pump\n" + "x" * 9_000 + "\nexit code 1")

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from tests.store.charging import places, stores
 from tests.store.serving import KINDS
 
-from looptrap.detect.window import Window, WindowKind
+from looptrap.detect.scope import Window, WindowKind
 from looptrap.store.memory import MemoryStore
-from looptrap.store.model import MARKS, Hit, Trip
+from looptrap.store.model import MAX_MARKS, Hit, Trip
 
 T = 1_800_000_000.0
 ROLLING, FIXED, REFRESHED = (Window(60, kind) for kind in WindowKind)
@@ -191,7 +191,7 @@ def test_marks_are_forgotten_when_nobody_left_one_for_a_window(store):
 
 
 def test_only_so_many_marks_are_remembered(store):
-    marks = [b"%d" % n for n in range(MARKS + 5)]
+    marks = [b"%d" % n for n in range(MAX_MARKS + 5)]
     for mark in marks:
         recall(store, mark)
     assert recall(store, b"new") == tuple(marks[5:])

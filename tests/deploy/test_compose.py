@@ -9,11 +9,11 @@ import pytest
 from tests.deploy.files import COMPOSE, DOCKERFILE, ROOT, compose, configured, documents
 
 from looptrap import __version__
-from looptrap.admin.api import Admin
+from looptrap.admin.server import AdminServer
 from looptrap.gateway.app import App
 from looptrap.gateway.auth import check_exposure
-from looptrap.gateway.runtime import token_of
-from looptrap.store.redis.address import addresses_of
+from looptrap.gateway.runtime import token_from_env
+from looptrap.store.redis.address import parse_store_url
 
 FILE = COMPOSE / "compose.yaml"
 (WHOLE,) = documents(FILE)
@@ -76,12 +76,12 @@ def test_there_are_two_gateways_one_place_where_they_count_and_those_who_watch()
 async def test_a_gateway_would_start_with_its_configuration(config, env, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert config.warnings == ()
-    (address,), is_cluster = addresses_of(config.store)
+    (address,), is_cluster = parse_store_url(config.store)
     assert (address.host, is_cluster) == ("valkey", False)
-    token = token_of(config.gateway.admin_token_env, "admin", env)
-    read_token = token_of(config.gateway.read_token_env, "read", env)
+    token = token_from_env(config.gateway.admin_token_env, "admin", env)
+    read_token = token_from_env(config.gateway.read_token_env, "read", env)
     assert (token, read_token) == SECRETS[:2]
-    Admin(App(config, env), config.gateway.admin, token, read_token)
+    AdminServer(App(config, env), config.gateway.admin, token, read_token)
     listen, may_be_open = config.gateway.listen.host, config.gateway.allow_anonymous
     check_exposure(listen, has_keys=False, allow_anonymous=may_be_open)
 

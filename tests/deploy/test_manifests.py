@@ -8,12 +8,12 @@ import pytest
 from tests.deploy.files import ROOT, configured, environment, manifests
 
 from looptrap import __version__
-from looptrap.admin.api import Admin
-from looptrap.admin.door import OPEN_PATHS
+from looptrap.admin.auth import UNAUTHENTICATED_PATHS
+from looptrap.admin.server import AdminServer
 from looptrap.gateway.app import App
 from looptrap.gateway.auth import check_exposure
-from looptrap.gateway.runtime import token_of
-from looptrap.store.redis.address import addresses_of
+from looptrap.gateway.runtime import token_from_env
+from looptrap.store.redis.address import parse_store_url
 
 SECRET = "0123456789abcdef" * 4
 OTHER = SECRET[::-1]
@@ -100,10 +100,10 @@ async def test_the_gateway_would_start_with_it(config, gateway_env, tmp_path, mo
     monkeypatch.chdir(tmp_path)
     assert {gateway_env["ADMIN_TOKEN"], gateway_env["READ_TOKEN"]} == {SECRET}
     env = gateway_env | {"READ_TOKEN": OTHER}
-    token = token_of(config.gateway.admin_token_env, "admin", env)
-    read_token = token_of(config.gateway.read_token_env, "read", env)
+    token = token_from_env(config.gateway.admin_token_env, "admin", env)
+    read_token = token_from_env(config.gateway.read_token_env, "read", env)
     assert (token, read_token) == (SECRET, OTHER)
-    Admin(App(config, env), config.gateway.admin, token, read_token)
+    AdminServer(App(config, env), config.gateway.admin, token, read_token)
     listen, may_be_open = config.gateway.listen.host, config.gateway.allow_anonymous
     check_exposure(listen, has_keys=False, allow_anonymous=may_be_open)
 
@@ -120,7 +120,7 @@ def test_ports_are_those_that_the_gateway_listens_at(config):
 def test_probes_ask_what_needs_no_token(probe, path):
     asked = GATEWAY["containers"][0][probe]["httpGet"]
     assert asked == {"path": path, "port": "admin"}
-    assert path in OPEN_PATHS
+    assert path in UNAUTHENTICATED_PATHS
 
 
 def test_the_service_does_not_show_the_admin_port():
@@ -140,7 +140,7 @@ def test_a_history_that_is_full_fits_into_its_volume_beside_its_log(config):
 
 
 def test_the_store_is_pods_of_the_cluster(config):
-    addresses, is_cluster = addresses_of(config.store)
+    addresses, is_cluster = parse_store_url(config.store)
     stateful = ALL["StatefulSet", "valkey"]["spec"]
     pods = {f"valkey-{n}.{stateful['serviceName']}" for n in range(stateful["replicas"])}
     assert is_cluster

@@ -7,8 +7,8 @@ from typing import Any
 
 from looptrap.call.model import Request
 from looptrap.call.read import read
-from looptrap.detect.evidence import Evidence
-from looptrap.detect.signals import ROUNDS, SIGNALS, Look
+from looptrap.detect.signals import ROUNDS, SIGNALS, SignalOptions
+from looptrap.detect.signals.signal import Evidence
 from looptrap.detect.trajectory import Trajectory
 
 
@@ -141,7 +141,7 @@ def evidence(
 ) -> Evidence | None:
     """Return what a signal sees in a run."""
     looks_at = rounds or ROUNDS.get(signal, 0)
-    return SIGNALS[signal](Look(looks_at, with_results))(trajectory(write, steps, tools))
+    return SIGNALS[signal](SignalOptions(looks_at, with_results))(trajectory(write, steps, tools))
 
 
 def count(signal: str, write: Write, steps: Sequence[Step], **options: Any) -> int:

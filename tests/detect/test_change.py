@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from looptrap.detect.change import adds, alters
+from looptrap.detect.call_kind import adds_something, changes_something
 
 case = pytest.param
 
@@ -37,7 +37,7 @@ def shell(command):
     ],
 )
 def test_changes_something(name, arguments):
-    assert alters(name, json.dumps(arguments, separators=(",", ":")))
+    assert changes_something(name, json.dumps(arguments, separators=(",", ":")))
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_changes_something(name, arguments):
     ],
 )
 def test_changes_nothing(name, arguments):
-    assert not alters(name, json.dumps(arguments, separators=(",", ":")))
+    assert not changes_something(name, json.dumps(arguments, separators=(",", ":")))
 
 
 @pytest.mark.parametrize(
@@ -68,4 +68,4 @@ def test_changes_nothing(name, arguments):
     [("create_ticket", True), ("insert", True), ("update_ticket", False), ("list_created", False)],
 )
 def test_what_adds_something_is_told_by_its_name(name, expected):
-    assert adds(name, "{}") is expected
+    assert adds_something(name, "{}") is expected

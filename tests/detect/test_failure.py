@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looptrap.detect.failure import failure_of, is_check, is_fine, is_fruitless, is_tally
+from looptrap.detect.failure import (
+    failure_of,
+    is_check,
+    is_empty_result,
+    is_success_report,
+    is_test_report,
+)
 
 LONG_FILE = "\n".join(
     f"def read_{n}(path):\n    raise ValueError(f'error in {{path}}, cannot read {n}')"
@@ -139,7 +145,7 @@ def test_the_same_failure_has_one_form(one, other):
 def test_fewer_failures_are_another_failure(one, other):
     forms = [failure_of(text, is_error=True) for text in (one, other)]
     assert forms[0] != forms[1]
-    assert all(map(is_tally, forms))
+    assert all(map(is_test_report, forms))
 
 
 @pytest.mark.parametrize(
@@ -153,7 +159,7 @@ def test_fewer_failures_are_another_failure(one, other):
     ],
 )
 def test_some_results_tell_that_all_is_well(text, expected):
-    assert is_fine(text) is expected
+    assert is_success_report(text) is expected
 
 
 @pytest.mark.parametrize(
@@ -177,7 +183,7 @@ def test_any_text_is_read(text, is_error):
     failure = failure_of(text, is_error)
     assert failure is None or len(failure) <= 300
     assert failure is not None or not is_error or "code" in text.lower() or "status" in text.lower()
-    assert is_fruitless(text) in (True, False)
+    assert is_empty_result(text) in (True, False)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +210,7 @@ def test_any_text_is_read(text, is_error):
     ],
 )
 def test_is_fruitless_and_no_failure(text):
-    assert is_fruitless(text)
+    assert is_empty_result(text)
     assert failure_of(text) is None
 
 
@@ -223,7 +229,7 @@ def test_is_fruitless_and_no_failure(text):
     ],
 )
 def test_is_not_fruitless(text):
-    assert not is_fruitless(text)
+    assert not is_empty_result(text)
 
 
 @pytest.mark.parametrize(
@@ -247,6 +253,6 @@ def test_a_hostile_result_costs_no_more_than_its_ends(unit, is_error):
     text = unit * (4_000_000 // len(unit))
     begun = process_time()
     failure_of(text, is_error)
-    is_fruitless(text)
+    is_empty_result(text)
     # Quadratic work on this much would take hours: the bound is generous on purpose.
     assert process_time() - begun < 2

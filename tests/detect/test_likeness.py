@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looptrap.detect.likeness import differ_in_noise, have_words_in_common
+from looptrap.detect.similarity import differs_only_in_noise, shares_most_words
 
 LONG = "\n".join(f"row {n}: {n * 7919 % 1000}" for n in range(3_000))
 FLAT = ", ".join(f'"{n}": {n * 7919 % 1000}' for n in range(3_000))
@@ -28,14 +28,14 @@ FLAT = ", ".join(f'"{n}": {n * 7919 % 1000}' for n in range(3_000))
     ],
 )
 def test_noise(one, other, expected):
-    assert differ_in_noise(one, other) is expected
-    assert differ_in_noise(other, one) is expected
+    assert differs_only_in_noise(one, other) is expected
+    assert differs_only_in_noise(other, one) is expected
 
 
 @given(text=st.text(max_size=300))
 def test_a_text_is_the_same_as_itself_in_other_white_space(text):
-    assert differ_in_noise(text, text)
-    assert differ_in_noise(f"{text} ", text)
+    assert differs_only_in_noise(text, text)
+    assert differs_only_in_noise(f"{text} ", text)
 
 
 @pytest.mark.parametrize(
@@ -46,14 +46,14 @@ def test_a_text_is_the_same_as_itself_in_other_white_space(text):
     ],
 )
 def test_most_words_in_common(one, other, expected):
-    assert have_words_in_common(one, other) is expected
+    assert shares_most_words(one, other) is expected
 
 
 def test_long_texts_are_compared_in_no_time():
     begun = process_time()
     for number in range(20):
-        assert differ_in_noise(f"{LONG}\n10:{number:02}", f"{LONG}\n11:{number:02}")
+        assert differs_only_in_noise(f"{LONG}\n10:{number:02}", f"{LONG}\n11:{number:02}")
         logs = ["\n".join(f"{hour}:{n % 60:02} {n}" for n in range(4_000)) for hour in (10, 11)]
-        assert differ_in_noise(*logs)
+        assert differs_only_in_noise(*logs)
     # To mask all of these texts would take seconds.
     assert process_time() - begun < 2

@@ -5,7 +5,7 @@ import pytest
 
 from looptrap.call.model import Request
 from looptrap.call.read import read
-from looptrap.detect.opening import opening
+from looptrap.detect.fingerprint import conversation_opening
 
 SYSTEM = {"role": "system", "content": "You are a careful assistant." * 50}
 USER = {"role": "user", "content": "Fix the failing test."}
@@ -23,14 +23,14 @@ def call(messages, path="/v1/chat/completions", model="gpt-5.3"):
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages"])
 @pytest.mark.parametrize("begin", [[USER], [SYSTEM, USER]], ids=["user", "system, user"])
 def test_it_stays_while_the_conversation_grows(path, begin):
-    first = opening(call([*begin, *ROUND], path))
+    first = conversation_opening(call([*begin, *ROUND], path))
     assert first
     for rounds in (2, 20):
-        assert opening(call([*begin, *ROUND * rounds], path)) == first
+        assert conversation_opening(call([*begin, *ROUND * rounds], path)) == first
 
 
 def test_a_question_that_is_sent_again_begins_the_same():
-    assert opening(call([USER])) == opening(call([USER])) != b""
+    assert conversation_opening(call([USER])) == conversation_opening(call([USER])) != b""
 
 
 @pytest.mark.parametrize(
@@ -43,19 +43,21 @@ def test_a_question_that_is_sent_again_begins_the_same():
     ids=["another question", "another system prompt", "another model"],
 )
 def test_it_tells_conversations_apart(messages, model):
-    assert opening(call(messages, model=model)) != opening(call([SYSTEM, USER]))
+    assert conversation_opening(call(messages, model=model)) != conversation_opening(
+        call([SYSTEM, USER])
+    )
 
 
 def test_what_is_no_conversation_has_none():
-    assert opening(read(Request(method="GET", path="/v1/models"))) == b""
-    assert opening(call([])) == b""
+    assert conversation_opening(read(Request(method="GET", path="/v1/models"))) == b""
+    assert conversation_opening(call([])) == b""
 
 
 def test_it_is_short_however_long_a_prompt_is():
-    assert len(opening(call([{**USER, "content": "x" * 1_000_000}]))) < 1_000
+    assert len(conversation_opening(call([{**USER, "content": "x" * 1_000_000}]))) < 1_000
 
 
 def test_half_a_character_in_a_name_does_no_harm():
     one = call([USER])
     one.model = "\ud800"
-    assert opening(one)
+    assert conversation_opening(one)

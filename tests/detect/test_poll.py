@@ -2,7 +2,7 @@
 
 import pytest
 
-from looptrap.detect.poll import is_poll, is_put_off, is_step
+from looptrap.detect.call_kind import is_poll, is_put_off, is_step
 
 case = pytest.param
 

@@ -19,26 +19,36 @@ from tests.detect.runs import (
 from looptrap.call.model import Message, Request, ToolCall, ToolResult
 from looptrap.call.read import read
 from looptrap.detect import scope
-from looptrap.detect.change import adds, alters
-from looptrap.detect.failure import failure_of, is_fruitless, is_tally
-from looptrap.detect.nudge import NUDGE_MARK
-from looptrap.detect.poll import is_poll, is_put_off, is_step
-from looptrap.detect.stand_in import LONGEST, StandIns, read_stand_in, size_of
-from looptrap.detect.trajectory import Round, Trajectory, begins_turn
+from looptrap.detect.call_kind import (
+    adds_something,
+    changes_something,
+    is_poll,
+    is_put_off,
+    is_step,
+)
+from looptrap.detect.failure import failure_of, is_empty_result, is_test_report
+from looptrap.detect.redacted_message import (
+    MAX_RESULT_LENGTH,
+    Redactor,
+    original_size,
+    read_redacted,
+)
+from looptrap.detect.round import NUDGE_MARK, Round
+from looptrap.detect.trajectory import Trajectory, begins_turn
 
-STAND_INS = StandIns(b"secret")
+STAND_INS = Redactor(b"secret")
 EXACT = ("repeat", "cycle", "same_error", "failing", "unknown_tool", "turn_budget")
 NO_ONE = frozenset()
 
 
 def stand_in_of(message, size=0, secret=b"secret"):
-    (found,) = StandIns(secret).of([(message, size)])
+    (found,) = Redactor(secret).of([(message, size)])
     return found
 
 
 def stood_in(message):
     """Return a message as it is read from its stand-in."""
-    return read_stand_in(msgspec.Raw(msgspec.json.encode(stand_in_of(message))))
+    return read_redacted(msgspec.Raw(msgspec.json.encode(stand_in_of(message))))
 
 
 def result_of(text, is_error=False):
@@ -80,10 +90,10 @@ def test_a_result_keeps_what_it_comes_down_to(text, is_error):
     failure = failure_of(text, is_error)
     assert (failure_of(stand_in.text, is_error) is None) is (failure is None)
     if failure is None:
-        assert is_fruitless(stand_in.text) is is_fruitless(text)
+        assert is_empty_result(stand_in.text) is is_empty_result(text)
         assert is_step(NO_ONE, stand_in.text) is is_step(NO_ONE, text)
     else:
-        assert is_tally(failure_of(stand_in.text, is_error)) is is_tally(failure)
+        assert is_test_report(failure_of(stand_in.text, is_error)) is is_test_report(failure)
     assert is_poll(NO_ONE, "", stand_in.text) is is_poll(NO_ONE, "", text)
     assert is_put_off(stand_in.text) is is_put_off(text)
 
@@ -138,8 +148,8 @@ def test_results_are_the_same_when_what_they_stand_for_is(one, other):
 )  # fmt: skip
 def test_arguments_keep_whether_they_alter_something_or_wait(text, tool):
     stand_in = arguments_of(text, tool)
-    assert alters(tool, stand_in) is alters(tool, text)
-    assert adds(tool, stand_in) is adds(tool, text)
+    assert changes_something(tool, stand_in) is changes_something(tool, text)
+    assert adds_something(tool, stand_in) is adds_something(tool, text)
     assert is_poll(NO_ONE, stand_in, "") is is_poll(NO_ONE, text, "")
 
 
@@ -230,7 +240,7 @@ def test_signals_that_compare_for_equality_count_the_same(write, steps, times, o
     call = read(Request(path=PATHS[write], body=body))
     sized = [(call.read(raw), 0) for raw in call.raws]
     raws = [msgspec.Raw(msgspec.json.encode(one)) for one in STAND_INS.of(sized)]
-    stand_ins = msgspec.structs.replace(call, raws=raws, read=read_stand_in, peek=None)
+    stand_ins = msgspec.structs.replace(call, raws=raws, read=read_redacted, peek=None)
     assert counts(stand_ins) == counts(call)
 
 
@@ -260,16 +270,16 @@ def test_another_secret_gives_other_digests():
 
 def test_the_size_of_the_message_is_kept():
     raw = msgspec.Raw(msgspec.json.encode(stand_in_of(Message("user", "Hello."), 38)))
-    assert size_of(raw) == 38
+    assert original_size(raw) == 38
 
 
 @pytest.mark.parametrize("text", [b"7", b'{"role":"tool","size":"much"}', b'{"ro'])
 def test_what_is_no_stand_in_is_read_all_the_same(text):
-    assert read_stand_in(msgspec.Raw(text)).results == ()
-    assert size_of(msgspec.Raw(text)) == 0
+    assert read_redacted(msgspec.Raw(text)).results == ()
+    assert original_size(msgspec.Raw(text)) == 0
 
 
 def test_a_length_that_somebody_made_up_fills_no_memory():
     made_up = b'{"role":"tool","size":1,"results":[{"call_id":"","text":"","length":9e15}]}'
-    (result,) = read_stand_in(msgspec.Raw(made_up.replace(b"9e15", b"9000000000000000"))).results
-    assert len(result.text) == LONGEST
+    (result,) = read_redacted(msgspec.Raw(made_up.replace(b"9e15", b"9000000000000000"))).results
+    assert len(result.text) == MAX_RESULT_LENGTH

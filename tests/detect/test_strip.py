@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.detect.runs import DIALECTS, Person, Use, bash, openai, says, together, trajectory
 
-from looptrap.detect.strip import MOST, strip
+from looptrap.detect.strip import MAX_CELLS, strip
 
 SECRET = b"secret"
 
 
-def cells(steps, most=MOST, write=openai, secret=SECRET):
+def cells(steps, most=MAX_CELLS, write=openai, secret=SECRET):
     return strip(trajectory(write, steps), secret, most)
 
 
@@ -100,7 +100,7 @@ def test_ids_are_digests_under_the_secret():
 def test_equal_letters_make_equal_cells(letters):
     run = [*(bash(f"cat {one}", f"content of {one}") for one in letters)]
     shown = cells(run)
-    latest = letters[-MOST:]
+    latest = letters[-MAX_CELLS:]
     assert len(shown) == len(latest)
     for place, cell in enumerate(shown):
         same = [other for other, one in enumerate(shown) if one.id == cell.id]

@@ -18,8 +18,9 @@ from tests.detect.runs import (
 
 from looptrap.call.model import Request
 from looptrap.call.read import read
-from looptrap.detect.likeness import alike
-from looptrap.detect.trajectory import COMPARED, Trajectory
+from looptrap.detect.round import MAX_RESULT_CHARS
+from looptrap.detect.similarity import is_similar
+from looptrap.detect.trajectory import Trajectory
 
 LS, CAT = bash("ls", "a.txt"), bash("cat a.txt", "hello")
 
@@ -102,7 +103,7 @@ def test_results_are_the_same_but_for_volatile_tokens(write, one, other, expecte
 @in_both_dialects
 def test_long_results_are_told_apart_by_their_length_too(write):
     first, second = trajectory(
-        write, [bash("run", "x" * COMPARED), bash("run", "x" * COMPARED * 2)]
+        write, [bash("run", "x" * MAX_RESULT_CHARS), bash("run", "x" * MAX_RESULT_CHARS * 2)]
     ).latest(2)
     assert not first.repeats(second)
 
@@ -152,8 +153,8 @@ def test_a_user_message_that_brings_results_is_no_person():
     ],
 )
 def test_alike(one, other, expected):
-    assert alike(one, other) is expected
-    assert alike(other, one) is expected
+    assert is_similar(one, other) is expected
+    assert is_similar(other, one) is expected
 
 
 def test_images_are_told_apart_in_both_dialects():

@@ -11,20 +11,19 @@ from looptrap.admin import (
     audit,
     budget,
     config,
-    cooldown,
+    enforcement,
     incident,
-    key,
-    policy,
     provider,
-    spending,
-    stats,
     status,
     try_it,
+    usage,
     what_if,
 )
-from looptrap.admin.api import APIS
-from looptrap.admin.incident_view import IncidentShown
-from looptrap.admin.openapi import shape
+from looptrap.admin.alert import ChannelList, DeliveryPage
+from looptrap.admin.enforcement import KillSwitchCreated
+from looptrap.admin.incident_view import IncidentDetail
+from looptrap.admin.server import APIS
+from looptrap.admin.what_if import WhatIfResult
 
 REFERENCE = (Path(__file__).parents[2] / "docs" / "reference" / "http.md").read_text()
 
@@ -57,15 +56,15 @@ def test_every_path_is_documented(api):
 @pytest.mark.parametrize(
     ("table", "heading"),
     [
-        pytest.param(incident.LISTED, "Incidents", id="incidents"),
-        pytest.param(incident.CHANGED, "Incidents", id="changes"),
-        pytest.param(alert.LETTERS, "Alerts", id="letters"),
-        pytest.param(spending.ASKED, "Spending", id="spending"),
-        pytest.param(stats.ASKED, "Statistics", id="stats"),
-        pytest.param(cooldown.EXTENDED, "Cooldowns", id="cooldowns"),
-        pytest.param(what_if.WHAT_IF, "What if", id="what if"),
-        pytest.param(try_it.TRIED, "Try it", id="try it"),
-        pytest.param(audit.ENTRIES, "Audit", id="audit"),
+        pytest.param(incident.LIST_PARAMETERS, "Incidents", id="incidents"),
+        pytest.param(incident.CHANGES_PARAMETERS, "Incidents", id="changes"),
+        pytest.param(alert.DELIVERY_PARAMETERS, "Alerts", id="letters"),
+        pytest.param(usage.SPENDING_PARAMETERS, "Spending", id="spending"),
+        pytest.param(usage.STATS_PARAMETERS, "Statistics", id="stats"),
+        pytest.param(enforcement.EXTEND_FIELDS, "Cooldowns", id="cooldowns"),
+        pytest.param(what_if.WHAT_IF_FIELDS, "What if", id="what if"),
+        pytest.param(try_it.TRY_FIELDS, "Try it", id="try it"),
+        pytest.param(audit.ENTRY_PARAMETERS, "Audit", id="audit"),
     ],
 )
 def test_every_parameter_is_documented(table, heading):
@@ -81,22 +80,22 @@ def test_every_parameter_is_documented(table, heading):
 @pytest.mark.parametrize(
     ("shape", "heading"),
     [
-        pytest.param(status.Status, "Status", id="status"),
-        pytest.param(stats.Stats, "Statistics|Spending", id="stats"),
-        pytest.param(spending.Spending, "Spending", id="spending"),
-        pytest.param(provider.Providers, "Providers", id="providers"),
-        pytest.param(key.Keys, "Keys", id="keys"),
-        pytest.param(config.Effective, "The configuration in effect", id="config"),
-        pytest.param(policy.Policies, "Policies in effect", id="policies"),
-        pytest.param(cooldown.Cooldowns, "Cooldowns", id="cooldowns"),
-        pytest.param(cooldown.Extended, "Cooldowns", id="cooldown"),
-        pytest.param(budget.Budgets, "Budgets", id="budgets"),
-        pytest.param(IncidentShown, "Incidents", id="an incident"),
-        pytest.param(audit.EntriesShown, "Audit", id="audit"),
-        pytest.param(shape.Channels, "Alerts", id="channels"),
-        pytest.param(shape.Letters, "Alerts", id="letters"),
-        pytest.param(shape.SwitchSet, "Kill switches at run time", id="kill switches"),
-        pytest.param(shape.WhatIf, "What if", id="what if"),
+        pytest.param(status.GatewayStatus, "Status", id="status"),
+        pytest.param(usage.Stats, "Statistics|Spending", id="stats"),
+        pytest.param(usage.SpendingReport, "Spending", id="spending"),
+        pytest.param(provider.ProviderList, "Providers", id="providers"),
+        pytest.param(config.KeyList, "Keys", id="keys"),
+        pytest.param(config.EffectiveConfig, "The configuration in effect", id="config"),
+        pytest.param(config.PolicyList, "Policies in effect", id="policies"),
+        pytest.param(enforcement.CooldownList, "Cooldowns", id="cooldowns"),
+        pytest.param(enforcement.ExtendedCooldown, "Cooldowns", id="cooldown"),
+        pytest.param(budget.BudgetList, "Budgets", id="budgets"),
+        pytest.param(IncidentDetail, "Incidents", id="an incident"),
+        pytest.param(audit.AuditPage, "Audit", id="audit"),
+        pytest.param(ChannelList, "Alerts", id="channels"),
+        pytest.param(DeliveryPage, "Alerts", id="letters"),
+        pytest.param(KillSwitchCreated, "Kill switches at run time", id="kill switches"),
+        pytest.param(WhatIfResult, "What if", id="what if"),
     ],
 )
 def test_every_field_of_an_answer_is_documented(shape: Any, heading):
@@ -106,7 +105,9 @@ def test_every_field_of_an_answer_is_documented(shape: Any, heading):
 
 def test_every_notice_is_documented():
     source = Path(status.__file__).parent
-    text = "".join((source / f"{name}.py").read_text() for name in ("notice", "front"))
+    text = "".join(
+        (source / f"{name}.py").read_text() for name in ("health_notice", "worker_proxy")
+    )
     codes = set(re.findall(r'notice\(\s*"(?:bad|warn)",\s*"(\w+)"', text))
     assert len(codes) > 10
     assert sorted(code for code in codes if not is_named(code, section("Status"))) == []
@@ -114,7 +115,7 @@ def test_every_notice_is_documented():
 
 def test_every_code_of_a_mistake_is_documented():
     source = Path(status.__file__).parent
-    told = re.compile(r'(?:error|BadRequest)\(\s*\d{3},\s*"(\w+)"')
+    told = re.compile(r'(?:error_response|ApiError)\(\s*\d{3},\s*"(\w+)"')
     codes = {code for file in source.glob("*.py") for code in told.findall(file.read_text())}
     assert {"read_only", "cross_site", "not_found"} <= codes
     codes.remove("gone")  # answered when nobody is there to read it

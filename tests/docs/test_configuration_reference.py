@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from looptrap.cli import main
-from looptrap.config.loop_guard import VARIABLES
+from looptrap.config.load import VARIABLES
 from looptrap.config.setting import CONFIG, GATEWAY_SCALARS, SCALARS, variable
 from looptrap.policy import fairvisor, preset
 from looptrap.schema import Entry, Table, entries, read

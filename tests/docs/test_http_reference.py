@@ -8,7 +8,7 @@ import pytest
 
 from looptrap.answer.refuse import CODES
 from looptrap.gateway import auth
-from looptrap.wire.flight import Failure
+from looptrap.wire.upstream_exchange import UpstreamErrorKind
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = (ROOT / "docs" / "reference" / "http.md").read_text()
@@ -21,14 +21,16 @@ def texts(*folders):
 
 def own_codes():
     """Return (status, code) of every refusal that the wire and the gateway write out."""
-    written = re.compile(r'(?:Refused|Denied|fail|_denied)\([^")]*?(\d{3}),\s*"([a-z_]+)"')
+    written = re.compile(
+        r'(?:Refused|Refusal|WireRefusal|Denial|fail|_denial_answer)\([^")]*?(\d{3}),\s*"([a-z_]+)"'
+    )
     return sorted({found for text in texts("wire", "gateway") for found in written.findall(text)})
 
 
 def test_the_search_for_codes_finds_those_of_every_room():
     codes = {code for _, code in own_codes()}
     assert {"request_too_large", "unknown_route", "invalid_decision_token"} <= codes
-    assert {auth.MISSING.code, auth.UNKNOWN.code, "overloaded"} <= codes
+    assert {auth.KEY_MISSING.code, auth.KEY_UNKNOWN.code, "overloaded"} <= codes
 
 
 @pytest.mark.parametrize(("status", "code"), own_codes(), ids=lambda value: value)
@@ -36,7 +38,7 @@ def test_every_code_is_documented_with_its_status(status, code):
     assert f"| `{code}` | {status} |" in REFERENCE
 
 
-@pytest.mark.parametrize("kind", get_args(Failure))
+@pytest.mark.parametrize("kind", get_args(UpstreamErrorKind))
 def test_every_failure_of_a_provider_is_documented(kind):
     assert f"| `upstream_{kind}` |" in REFERENCE
 

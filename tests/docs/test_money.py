@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from looptrap.cli import main
-from looptrap.config.loop_guard import VARIABLES
+from looptrap.config.load import VARIABLES
 from looptrap.config.setting import CONFIG
-from looptrap.replay.endless import MOST_CALLS
+from looptrap.replay.projection import MAX_CALLS
 from looptrap.schema import read
 
 ROOT = Path(__file__).parents[2]
@@ -57,7 +57,7 @@ def test_the_page_shows_what_the_command_prints():
 def test_the_page_names_every_option_and_the_most_calls():
     for option in main.commands["cost"].params:
         assert f"`{option.opts[0]}" in PAGE
-    assert f"{MOST_CALLS:,} times" in PAGE
+    assert f"{MAX_CALLS:,} times" in PAGE
 
 
 def test_the_prices_of_the_page_are_valid():

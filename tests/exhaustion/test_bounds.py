@@ -9,17 +9,17 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.answer.streams import hear
 from tests.incident.test_tracker import seen, tracker
 
-from looptrap.admin import total
+from looptrap.admin import worker_merge
 from looptrap.answer.hearing import ear, openai_responses
 from looptrap.call.model import Outcome
 from looptrap.call.usage import Usage
-from looptrap.gateway.attempt.dispatch import MOST_WATCHED, Dispatch
-from looptrap.gateway.incident import sharing as sharing_module
-from looptrap.gateway.incident.sharing import Sharing
-from looptrap.incident import spent
-from looptrap.incident.model import Event
-from looptrap.incident.spending import Spending
-from looptrap.retry.breakers import Change, Key
+from looptrap.gateway.upstream.upstream_state import MAX_TRACKED_CIRCUITS, UpstreamState
+from looptrap.incident import sharing as sharing_module
+from looptrap.incident.model import AlertEvent
+from looptrap.incident.sharing import IncidentSharing
+from looptrap.retry.breaker import CircuitChange, CircuitKey
+from looptrap.usage import model
+from looptrap.usage.recorder import UsageAccumulator
 from looptrap.wire.body import SizedBody
 
 # The store, accounts, tallies, ledgers
@@ -41,8 +41,8 @@ def test_many_times_what_has_room_takes_no_more_room(name, share):
 
 
 def test_spending_that_nobody_takes_is_no_longer_told_apart_but_counted(monkeypatch):
-    monkeypatch.setattr(spent, "MOST_WAITING", 100)
-    spending, minutes = Spending(), 50
+    monkeypatch.setattr(model, "MAX_PENDING_ROWS", 100)
+    spending, minutes = UsageAccumulator(), 50
     for minute in range(minutes):
         for caller in range(20):
             spending.add(minute * 60.0, f"c{caller}", "", "p", "m", Outcome(200, Usage(1, 1)))
@@ -55,10 +55,10 @@ def test_spending_that_nobody_takes_is_no_longer_told_apart_but_counted(monkeypa
 
 
 def test_circuits_that_have_closed_are_forgotten_though_nobody_asks():
-    dispatch = Dispatch(tell=lambda _event: None, clock=lambda: 0.0)
-    for number in range(3 * MOST_WATCHED):
-        dispatch.note([Change(Key("p", f"sk-{number}"), "closed", 0.0)])
-    assert len(dispatch._unclosed) <= MOST_WATCHED
+    dispatch = UpstreamState(tell=lambda _event: None, clock=lambda: 0.0)
+    for number in range(3 * MAX_TRACKED_CIRCUITS):
+        dispatch.note([CircuitChange(CircuitKey("p", f"sk-{number}"), "closed", 0.0)])
+    assert len(dispatch._unclosed) <= MAX_TRACKED_CIRCUITS
 
 
 # Incidents of other instances
@@ -72,9 +72,9 @@ class Away:
 
 @pytest.fixture
 def sharing(monkeypatch):
-    monkeypatch.setattr(sharing_module, "MOST_WAITING", 10)
+    monkeypatch.setattr(sharing_module, "MAX_QUEUED", 10)
     monkeypatch.setattr(sharing_module, "Stream", lambda *_args, **_more: None)
-    return Sharing(Away(), "h", quiet=1.0)
+    return IncidentSharing(Away(), "h", quiet=1.0)
 
 
 def test_what_finds_no_room_to_be_asked_about_is_asked_about_later(sharing):
@@ -84,7 +84,7 @@ def test_what_finds_no_room_to_be_asked_about_is_asked_about_later(sharing):
 
 
 def test_an_event_that_finds_no_room_to_be_claimed_is_told_all_the_same(sharing):
-    events = [Event(id=f"e{number}", name="loop.detected", time=0.0) for number in range(25)]
+    events = [AlertEvent(id=f"e{number}", name="loop.detected", time=0.0) for number in range(25)]
     assert sharing.claim(events) == events[10:]
     assert sharing.claim(events) == events
 
@@ -158,8 +158,8 @@ def test_a_body_in_small_pieces_takes_about_what_was_sent(size):
 
 
 def test_what_ended_workers_counted_is_added_up_in_the_end(monkeypatch):
-    monkeypatch.setattr(total, "MOST_ENDED", 10)
-    totals = total.Totals()
+    monkeypatch.setattr(worker_merge, "MAX_ENDED_SAMPLES", 10)
+    totals = worker_merge.MetricTotals()
     head = "# TYPE looptrap_caller_cost_usd_total counter\n"
     for pid in range(30):
         line = f'looptrap_caller_cost_usd_total{{caller="c{pid}",project=""}} 2\n'

@@ -7,13 +7,13 @@ from bench.attempts import stuck
 from tests.gateway.serving import JSON, chat, until
 from tests.gateway.test_sighting import BLOCK, WITNESS
 
-from looptrap.admission import Ticket
 from looptrap.call.model import LONGEST_NAME, Outcome, Request
 from looptrap.call.read import read
-from looptrap.detect.change import alters, words_of
-from looptrap.detect.signals import wording
+from looptrap.detect.call_kind import changes_something, words_of
+from looptrap.detect.signals import signal
 from looptrap.detect.trajectory import Trajectory
-from looptrap.money.whose import Whose
+from looptrap.engine import Ticket
+from looptrap.money.meter import AccountKey
 
 LONG = 100_000
 
@@ -38,22 +38,22 @@ def test_an_observation_keeps_the_beginning_of_each_name():
 
 def test_evidence_names_the_beginning_of_a_tool():
     (latest,) = Trajectory(call()).latest(1)
-    assert wording.tools(latest) == "t" * wording.LONGEST_NAME
+    assert signal.tool_list(latest) == "t" * signal.LONGEST_NAME
 
 
 def test_whose_an_account_is_is_told_by_the_beginning_of_each_name():
-    whose = Whose(b"k" * 32, ["b"], ["caller", "user", "model"])
+    whose = AccountKey(b"k" * 32, ["b"], ["caller", "user", "model"])
     told = whose.named(whose.values(call()))
     assert max(len(value) for _, value in told) == 128
 
 
 def test_accounts_of_long_names_that_begin_alike_stay_apart():
-    whose = Whose(b"k" * 32, ["b"], ["caller", "session"])
+    whose = AccountKey(b"k" * 32, ["b"], ["caller", "session"])
     keys = {whose.key(whose.values(call(session="s" * 500 + end))) for end in "ab"}
     assert len(keys) == 2
 
 
-@pytest.mark.parametrize("remember", [words_of, lambda name: alters(name, "{}")])
+@pytest.mark.parametrize("remember", [words_of, lambda name: changes_something(name, "{}")])
 def test_what_a_tool_does_is_remembered_without_its_long_name(remember):
     tracemalloc.start()
     try:

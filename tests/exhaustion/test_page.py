@@ -6,23 +6,24 @@ from pathlib import Path
 import pytest
 from bench.attempts import PLANS
 
-from looptrap.admin import feed, total
-from looptrap.admission import tally
+from looptrap.admin import event_stream, worker_merge
 from looptrap.answer.hearing import ear, openai_responses
 from looptrap.call.model import LONGEST_NAME
 from looptrap.call.usage import MOST_TOKENS
-from looptrap.detect import window
-from looptrap.gateway import capture, garbage, handler, repeats, scribe
-from looptrap.gateway.incident import desk, sharing, strip
-from looptrap.gateway.trace import export
-from looptrap.incident import entry, spending, spent, tracker
-from looptrap.incident.history import booking, writer
+from looptrap.detect import scope
+from looptrap.engine import counters
+from looptrap.gateway import access_log, app, capture, handler, repeats, trace_export
+from looptrap.incident import recorder, sharing, strip, tracker
+from looptrap.incident.history import writer
 from looptrap.incident.indicator import latency, session, tool_error
 from looptrap.money import price
 from looptrap.retry import Breakers
 from looptrap.store import memory, model
-from looptrap.wire.flight import UpstreamLimits
+from looptrap.usage import model as usage_model
+from looptrap.usage import recorder as usage_recorder
+from looptrap.usage import table
 from looptrap.wire.limits import ServerLimits
+from looptrap.wire.upstream_exchange import UpstreamLimits
 
 PAGE = (Path(__file__).parents[2] / "docs" / "limits.md").read_text("utf-8")
 ROWS = dict(re.findall(r"^\| (.+?) \| (.+?) \|", PAGE, re.MULTILINE))
@@ -44,52 +45,55 @@ IN, OUT = ServerLimits(), UpstreamLimits()
         ("an answer that nobody reads", [IN.write_timeout]),
         ("a provider's silence", [OUT.first_byte_timeout, OUT.idle_timeout]),
         ("connections to one provider", [OUT.max_connections]),
-        ("calls that are held back (`throttle`)", [handler.MOST_SLEEPERS]),
+        ("calls that are held back (`throttle`)", [handler.MAX_SLEEPERS]),
         ("faults of ours that are told apart", [repeats.MOST]),
         ("fingerprints in the memory store", [memory.MAX_FINGERPRINTS]),
-        ("hits of one fingerprint", [window.HIT_LIMIT]),
-        ("marks of one fingerprint (`near`)", [model.MARKS]),
+        ("hits of one fingerprint", [scope.HIT_LIMIT]),
+        ("marks of one fingerprint (`near`)", [model.MAX_MARKS]),
         ("accounts of budgets", [memory.MAX_FINGERPRINTS]),
         ("accounts of rates", [memory.MAX_FINGERPRINTS]),
         ("tokens: a limit on output, or a count in an answer", [MOST_TOKENS]),
         ("names of models kept at hand", [price.MOST_KNOWN, price.MOST_KNOWN]),
         ("circuits of providers and credentials", [Breakers()._most]),
-        ("kinds of requests that are counted apart", [tally.MOST_KINDS]),
-        ("pairs of provider and model", [tally.MOST_MODELS]),
-        ("pairs of caller and project", [tally.MOST_CALLERS]),
-        ("spenders in one minute", [spending.MOST_A_MINUTE]),
-        ("sessions in one second", [spending.MOST_SESSIONS]),
-        ("rows of spending that wait for the disk", [spent.MOST_WAITING]),
-        ("sessions in the history", [booking.MOST_SESSIONS]),
-        ("sessions that indicators follow", [session.MOST]),
-        ("models, callers of indicators", [latency.MOST, tool_error.MOST]),
-        ("samples of workers that have ended", [total.MOST_ENDED]),
+        ("kinds of requests that are counted apart", [counters.MOST_KINDS]),
+        ("pairs of provider and model", [counters.MOST_MODELS]),
+        ("pairs of caller and project", [counters.MOST_CALLERS]),
+        ("spenders in one minute", [usage_recorder.MAX_KEYS_PER_MINUTE]),
+        ("sessions in one second", [usage_recorder.MAX_TRACKED_SESSIONS]),
+        ("rows of spending that wait for the disk", [usage_model.MAX_PENDING_ROWS]),
+        ("sessions in the history", [table.MAX_SESSION_ROWS]),
+        ("sessions that indicators follow", [session.MAX_SESSIONS]),
+        ("models, callers of indicators", [latency.MAX_MODELS, tool_error.MAX_CALLERS]),
+        ("samples of workers that have ended", [worker_merge.MAX_ENDED_SAMPLES]),
         (
             "characters of a name that are kept: model, session, tool, user",
             [LONGEST_NAME],
         ),
-        ("sightings that wait to be gathered", [desk.MOST_WAITING]),
-        ("open incidents", [tracker.MOST_OPEN]),
+        ("sightings that wait to be gathered", [recorder.MAX_PENDING_SIGHTINGS]),
+        ("open incidents", [tracker.MAX_OPEN_INCIDENTS]),
         (
             "marks, fingerprints, steps, opinions of one incident",
             [
-                tracker.MOST_MARKS,
-                entry.MOST_FINGERPRINTS,
-                entry.MOST_STEPS,
-                entry.MOST_OPINIONS,
+                tracker.MAX_CORRELATION_KEYS,
+                tracker.MAX_FINGERPRINTS,
+                tracker.MAX_STEPS,
+                tracker.MAX_RULE_DECISIONS,
             ],
         ),
         (
             "histories that wait to be drawn as strips",
-            [strip.MOST_WAITING, strip.MOST_BYTES // MB],
+            [strip.MAX_WAITING_HISTORIES, strip.MAX_WAITING_BYTES // MB],
         ),
-        ("alerts that wait to be written", [writer.MOST_EVENTS]),
-        ("events that wait to be agreed on with other instances", [sharing.MOST_WAITING]),
-        ("listeners on the dashboard", [feed.MOST_LISTENERS]),
-        ("what waits for one listener", [feed.MOST_WAITING]),
-        ("lines of the decision log, and of the access log, that wait", [scribe.MOST_WAITING]),
-        ("spans that wait to be sent", [export.MOST_WAITING]),
-        ("captured calls that wait", [capture.MOST_CALLS, capture.MOST_BYTES // MB]),
+        ("alerts that wait to be written", [writer.MAX_PENDING_EVENTS]),
+        ("events that wait to be agreed on with other instances", [sharing.MAX_QUEUED]),
+        ("listeners on the dashboard", [event_stream.MAX_SUBSCRIBERS]),
+        ("what waits for one listener", [event_stream.MAX_QUEUED_FRAMES]),
+        (
+            "lines of the decision log, and of the access log, that wait",
+            [access_log.MAX_WAITING_LINES],
+        ),
+        ("spans that wait to be sent", [trace_export.MAX_WAITING_SPANS]),
+        ("captured calls that wait", [capture.MAX_WAITING_CALLS, capture.MAX_WAITING_BYTES // MB]),
     ],
     ids=lambda one: one if isinstance(one, str) else "",
 )
@@ -104,7 +108,7 @@ def test_the_page_says_what_is_kept_of_answers_without_end():
 
 
 def test_the_page_says_how_far_the_process_may_grow_before_a_collection():
-    assert f"grown by {garbage.STEP // MB} MB" in PAGE
+    assert f"grown by {app.STEP // MB} MB" in PAGE
 
 
 def test_the_page_says_how_many_attempts_there_are():

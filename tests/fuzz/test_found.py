@@ -11,9 +11,9 @@ from looptrap.answer.usage import UsageReader
 from looptrap.config import load
 from looptrap.detect.signals.chant import Chant
 from looptrap.errors import ConfigError
-from looptrap.gateway.claims.key_file import read as read_keys
+from looptrap.gateway.jwt_verifier import read_key_file as read_keys
 from looptrap.retry.classify import classify_answer, classify_event
-from looptrap.store.redis.address import addresses_of
+from looptrap.store.redis.address import parse_store_url
 from looptrap.wire.proxy import Proxy
 
 DEEP = b'{"error":{"a":' + b"[" * 100_000
@@ -85,7 +85,7 @@ def test_a_key_whose_algorithm_is_no_name_verifies_nothing(tmp_path):
 )
 def test_a_password_that_is_not_escaped_is_not_told_in_part(url):
     with pytest.raises(ValueError) as raised:
-        addresses_of(url)
+        parse_store_url(url)
     assert not any(part in str(raised.value) for part in ("s3c", "ret"))
 
 

@@ -6,17 +6,17 @@ import pytest
 from fuzz.growth import MOST, TIMES, growth
 from fuzz.targets.call import LOOP
 
-from looptrap.admission import Guard
 from looptrap.answer.hearing import hearing_of
 from looptrap.answer.nudge import nudged
 from looptrap.answer.usage import UsageReader
 from looptrap.call.model import Request
 from looptrap.call.read import read
+from looptrap.engine import Guard
 from looptrap.errors import CallError
-from looptrap.gateway.attempt.rewrite import model_spots
-from looptrap.gateway.claims.content import read as read_claims
-from looptrap.gateway.trace.span import begin, members
-from looptrap.replay.pasted import read_pasted
+from looptrap.gateway.jwt_claims import read_payload as read_claims
+from looptrap.gateway.trace import parse_tracestate, start_span
+from looptrap.gateway.upstream.outbound_request import find_model_slices
+from looptrap.replay.transcript import read_transcript
 from looptrap.retry.classify import classify_answer, classify_event
 
 SIZE = 20_000
@@ -36,7 +36,7 @@ def judged(path):
 
 
 def rewritten(body):
-    model_spots(body)
+    find_model_slices(body)
     nudged(read(Request(path=CHAT, body=body)), LOOP)
 
 
@@ -60,14 +60,14 @@ def failed(body):
 
 def pasted(text):
     try:
-        read_pasted(text.decode("latin-1"))
+        read_transcript(text.decode("latin-1"))
     except CallError:
         return
 
 
 def traced(block):
-    begin(block, 1.0, 1.0, Random(0))
-    members(block.decode("latin-1"))
+    start_span(block, 1.0, 1.0, Random(0))
+    parse_tracestate(block.decode("latin-1"))
 
 
 def claimed(payload):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from tests.gateway.serving import CHAT, JSON, Serving, chat, serving
 from tests.wire.fake_client import Clock
 
-from looptrap.retry.breakers import Breakers
+from looptrap.retry.breaker import Breakers
 from looptrap.testing import FakeProvider, Reply
 
 CHAIN = """

@@ -12,7 +12,7 @@ from tests.wire.fake_client import Client
 from looptrap.config import load
 from looptrap.gateway import keys
 from looptrap.gateway.app import App
-from looptrap.gateway.state import StateFile
+from looptrap.gateway.state_file import StateFile
 from looptrap.testing import FakeProvider
 
 CHAT = "/v1/chat/completions"

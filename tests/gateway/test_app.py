@@ -13,7 +13,7 @@ from tests.wire.fake_client import until
 
 from looptrap.errors import ConfigError
 from looptrap.gateway import keys
-from looptrap.gateway.handler import MOST_SLEEPERS
+from looptrap.gateway.handler import MAX_SLEEPERS
 from looptrap.testing import Gate, Reply
 
 MESSAGES, GEMINI = "/v1/messages", "/v1beta/models/gemini-3.1-pro:generateContent"
@@ -232,10 +232,10 @@ async def repeat_silently(here, times):
 async def test_no_more_than_256_calls_are_held_back_the_next_is_refused(serve):
     here = await serve(THROTTLE)
     await repeat_silently(here, 60)
-    sleepers = [await here.connect() for _ in range(MOST_SLEEPERS)]
+    sleepers = [await here.connect() for _ in range(MAX_SLEEPERS)]
     for client in sleepers:
         await client.send(request(headers=JSON, body=chat()))
-    await until(lambda: len(here.app.gateway._sleepers) == MOST_SLEEPERS)
+    await until(lambda: len(here.app.gateway._sleepers) == MAX_SLEEPERS)
     answer = await here.ask(headers=JSON, body=chat())
     assert answer.status == 429
     assert answer.headers[b"x-looptrap-verdict"] == b"block"

@@ -278,7 +278,7 @@ async def test_a_good_stream_is_passed_on_chunk_by_chunk(attempt):
 
 
 async def test_an_opening_that_nothing_follows_is_not_held_back_for_long(attempt, monkeypatch):
-    monkeypatch.setattr("looptrap.gateway.attempt.journey.PEEK_PATIENCE", 0.01)
+    monkeypatch.setattr("looptrap.gateway.upstream.routed_request.PEEK_TIMEOUT_S", 0.01)
     gate = Gate()
     here = await attempt(RETRIED, [Reply.sse(START, gate, PING)])
     client = await here.gateway.connect()

@@ -9,7 +9,7 @@ from tests.gateway.attempting import CHAIN, RETRIED, TICKS, attempting, few
 from tests.gateway.serving import JSON, chat, request, until
 from tests.wire.fake_client import Clock
 
-from looptrap.retry.breakers import Key, Opening
+from looptrap.retry.breaker import CircuitKey, CircuitOpening
 from looptrap.testing import Gate, Reply
 
 ONCE = RETRIED.replace("attempts = 3", "attempts = 1")
@@ -57,7 +57,7 @@ async def test_an_open_circuit_answers_without_asking_and_says_when_to_come_agai
     assert answer.headers[b"retry-after"] == b"60"
     assert b"x-should-retry" not in answer.headers
     assert here.asked() == 2
-    assert list(here.dispatch.states()) == [(Key("one"), "open")]
+    assert list(here.dispatch.states()) == [(CircuitKey("one"), "open")]
 
 
 async def test_people_are_told_once_of_a_circuit_that_opens(attempt):
@@ -288,7 +288,7 @@ async def pair(attempt, valkey):
 
 
 def is_open(here, name="one"):
-    return here.dispatch.breakers.state(Key(name), here.clock()) == "open"
+    return here.dispatch.breakers.state(CircuitKey(name), here.clock()) == "open"
 
 
 async def test_a_circuit_that_opens_here_opens_everywhere(pair, valkey):
@@ -379,5 +379,5 @@ async def test_without_the_store_each_goes_on_alone(pair, valkey):
 
 async def test_what_another_instance_says_is_bounded(attempt):
     here = await attempt(ONCE, OK)
-    here.dispatch._learn(Opening(Key("one"), 1e9))
+    here.dispatch._learn(CircuitOpening(CircuitKey("one"), 1e9))
     assert here.dispatch.breakers.retry_after("one", "x", here.clock()) <= 60

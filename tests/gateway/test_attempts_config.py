@@ -11,7 +11,7 @@ from looptrap.config.setting import CONFIG
 from looptrap.errors import ConfigError
 from looptrap.gateway.auth import Identity
 from looptrap.gateway.provider import Provider
-from looptrap.gateway.route import routes_of
+from looptrap.gateway.router import build_router
 from looptrap.schema import read as read_table
 
 THREE = """
@@ -124,7 +124,7 @@ def test_check_refuses_a_chain_that_crosses_dialects(tmp_path):
 
 def legs(config, toml, body, path="/v1/chat/completions", identity=None):
     call = read(Request(path=path, body=body))
-    route = routes_of(config(toml), KEYS).choose(call)
+    route = build_router(config(toml), KEYS).choose(call)
     found, skipped = route.plan.legs(call, identity or Identity(caller="key:ci", key_name="ci"))
     return route, found, skipped
 
@@ -173,7 +173,7 @@ def test_anthropic_gets_its_key_as_it_likes_it_in_its_own_dialect(config):
     ],
 )
 def test_what_is_not_asked_for_costs_nothing(config, toml, has_plan, has_breakers):
-    plan = routes_of(config(toml), KEYS).choose(read(Request(body=CHAT))).plan
+    plan = build_router(config(toml), KEYS).choose(read(Request(body=CHAT))).plan
     assert (plan is not None) == has_plan
     assert (plan is not None and plan.has_breakers) == has_breakers
 

@@ -10,7 +10,11 @@ from hypothesis import strategies as st
 from tests.gateway.attempting import attempting
 from tests.gateway.serving import CHAT, JSON, chat
 
-from looptrap.gateway.attempt.rewrite import model_spots, target_with_model, with_model
+from looptrap.gateway.upstream.outbound_request import (
+    find_model_slices,
+    replace_model,
+    replace_model_in_path,
+)
 from looptrap.testing import Reply
 
 NAMED = """
@@ -21,8 +25,8 @@ chain = ["one/new-model"]
 
 
 def renamed(body, model="new"):
-    spots = model_spots(body)
-    return None if spots is None else with_model(body, spots, model)
+    spots = find_model_slices(body)
+    return None if spots is None else replace_model(body, spots, model)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +108,7 @@ def test_whatever_stands_around_it_stays(before, after, doubled, ascii_only):
     ],
 )  # fmt: skip
 def test_gemini_has_it_in_the_path(target, expected):
-    assert target_with_model(target, "g/x") == expected
+    assert replace_model_in_path(target, "g/x") == expected
 
 
 async def received(tmp_path, body, target=CHAT, headers=None):

@@ -12,14 +12,14 @@ from looptrap.errors import ConfigError
 from looptrap.gateway import auth, keys
 from looptrap.gateway.auth import (
     Authenticator,
-    Denied,
+    Denial,
     Identity,
     check_exposure,
     projects_by_key,
-    without_key,
+    strip_gateway_keys,
 )
 from looptrap.gateway.keys import KeyRing
-from looptrap.gateway.state import StateFile
+from looptrap.gateway.state_file import StateFile
 from looptrap.policy.policy import Project
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
@@ -87,21 +87,22 @@ class TestWhereverTheKeyIs:
 
     def test_an_unknown_one_is_refused_even_where_no_keys_are_asked_for(self, headers, query):
         fields, target = carried(headers, query, b"lt-0123abcd-" + b"x" * 43)
-        assert opened().identify(fields, target, PEER) == auth.UNKNOWN
+        assert opened().identify(fields, target, PEER) == auth.KEY_UNKNOWN
 
     def test_a_revoked_one_is_refused(self, file, headers, query):
         fields, target = carried(headers, query, add(file, "ci"))
         keys.revoke(file, "ci", now=NOW)
-        assert opened(KeyRing(file)).identify(fields, target, PEER) == auth.REVOKED
+        assert opened(KeyRing(file)).identify(fields, target, PEER) == auth.KEY_REVOKED
 
 
 def test_refusals_are_401_with_codes_that_sdks_know():
-    denied = {one.code for one in (auth.UNKNOWN, auth.REVOKED, auth.AMBIGUOUS)}
+    denied = {one.code for one in (auth.KEY_UNKNOWN, auth.KEY_REVOKED, auth.KEYS_AMBIGUOUS)}
     assert denied == {"invalid_api_key"}
-    assert auth.MISSING.code == "missing_api_key"
-    assert {one.status for one in (auth.UNKNOWN, auth.REVOKED, auth.AMBIGUOUS, auth.MISSING)} == {
-        401
-    }
+    assert auth.KEY_MISSING.code == "missing_api_key"
+    assert {
+        one.status
+        for one in (auth.KEY_UNKNOWN, auth.KEY_REVOKED, auth.KEYS_AMBIGUOUS, auth.KEY_MISSING)
+    } == {401}
 
 
 @pytest.mark.parametrize(
@@ -116,7 +117,7 @@ def test_refusals_are_401_with_codes_that_sdks_know():
 def test_where_there_are_keys_a_request_without_one_is_refused(file, presented):
     add(file, "ci")
     for authenticator in (opened(KeyRing(file)), opened(require_keys=True)):
-        assert authenticator.identify(presented, CHAT, PEER) == auth.MISSING
+        assert authenticator.identify(presented, CHAT, PEER) == auth.KEY_MISSING
 
 
 @pytest.mark.parametrize(
@@ -144,11 +145,11 @@ def test_the_callers_own_credential_passes_beside_x_looptrap_key(
 @pytest.mark.parametrize(
     ("headers", "expected"),
     [
-        ([(b"x-looptrap-key", b"sk-not-ours")], auth.UNKNOWN),
-        ([(b"x-looptrap-key", b"%(a)b"), (b"authorization", b"Bearer %(b)b")], auth.AMBIGUOUS),
-        ([(b"x-looptrap-key", b"%(a)b"), (b"x-api-key", b"lt-other")], auth.AMBIGUOUS),
-        ([(b"authorization", b"Bearer %(a)b, Bearer %(b)b")], auth.AMBIGUOUS),
-        ([(b"authorization", b"Bearer %(a)b"), (b"authorization", b"lt-x")], auth.AMBIGUOUS),
+        ([(b"x-looptrap-key", b"sk-not-ours")], auth.KEY_UNKNOWN),
+        ([(b"x-looptrap-key", b"%(a)b"), (b"authorization", b"Bearer %(b)b")], auth.KEYS_AMBIGUOUS),
+        ([(b"x-looptrap-key", b"%(a)b"), (b"x-api-key", b"lt-other")], auth.KEYS_AMBIGUOUS),
+        ([(b"authorization", b"Bearer %(a)b, Bearer %(b)b")], auth.KEYS_AMBIGUOUS),
+        ([(b"authorization", b"Bearer %(a)b"), (b"authorization", b"lt-x")], auth.KEYS_AMBIGUOUS),
     ],
     ids=["not a key at all", "two valid ones", "one unknown", "in one header", "a header twice"],
 )
@@ -194,7 +195,7 @@ class TestRemembering:
         assert caller(*headers, by=authenticator) == "key:ci"
         keys.revoke(file, "ci", now=NOW)
         ring.refresh()
-        assert authenticator.identify(headers, CHAT, PEER) == auth.REVOKED
+        assert authenticator.identify(headers, CHAT, PEER) == auth.KEY_REVOKED
 
     def test_the_first_key_closes_a_gateway_that_was_open(self, file):
         ring = KeyRing(file)
@@ -204,8 +205,8 @@ class TestRemembering:
         assert caller(by=authenticator) == f"addr:{PEER}"
         add(file, "ci")
         ring.refresh()
-        assert authenticator.identify(own, CHAT, PEER) == auth.MISSING
-        assert authenticator.identify([], CHAT, PEER) == auth.MISSING
+        assert authenticator.identify(own, CHAT, PEER) == auth.KEY_MISSING
+        assert authenticator.identify([], CHAT, PEER) == auth.KEY_MISSING
 
     def test_a_known_credential_is_one_look_up(self, monkeypatch):
         authenticator = opened()
@@ -216,19 +217,19 @@ class TestRemembering:
     def test_never_grows_beyond_its_bounds(self):
         authenticator = opened()
         first = caller((b"x-api-key", b"0"), by=authenticator)
-        for i in range(2 * auth._REMEMBERED):
+        for i in range(2 * auth._MAX_CACHED_IDENTITIES):
             caller((b"x-api-key", b"%d" % i), by=authenticator)
         caller((b"x-api-key", b"x" * 50_000), by=authenticator)
         remembered = authenticator._remembered
-        assert len(remembered) <= auth._REMEMBERED
+        assert len(remembered) <= auth._MAX_CACHED_IDENTITIES
         assert max(len(value) for _, fields in remembered for _, value in fields) < 100
         assert caller((b"x-api-key", b"0"), by=authenticator) == first
 
     def test_long_targets_are_read_but_not_kept(self):
-        auth._in_query.cache_clear()
+        auth._query_keys.cache_clear()
         long = CHAT + b"?pad=" + b"x" * 5000 + b"&key=lt-unknown"
-        assert opened().identify([], long, PEER) == auth.UNKNOWN
-        assert auth._in_query.cache_info().currsize == 0
+        assert opened().identify([], long, PEER) == auth.KEY_UNKNOWN
+        assert auth._query_keys.cache_info().currsize == 0
 
 
 TEXTS = st.binary(min_size=1, max_size=40).filter(
@@ -424,13 +425,13 @@ def test_a_credential_that_merely_contains_our_prefix_is_a_providers(value):
     ],
 )
 def test_a_gateway_key_is_cut_out_of_the_query_and_nothing_else(query, forwarded):
-    assert without_key(query) == forwarded
+    assert strip_gateway_keys(query) == forwarded
 
 
 @given(query=st.lists(st.binary().filter(lambda one: b"&" not in one)).map(b"&".join))
 def test_a_query_without_a_gateway_key_stays_byte_for_byte(query):
     assume(b"lt" not in query and b"%" not in query)
-    assert without_key(query) == query
+    assert strip_gateway_keys(query) == query
 
 
 def test_no_secret_shows_in_answers_representations_or_logs(file, caplog):
@@ -446,7 +447,7 @@ def test_no_secret_shows_in_answers_representations_or_logs(file, caplog):
         closed.identify([(b"x-api-key", text)], CHAT, PEER),
         closed.identify([(b"x-api-key", text[:-5])], CHAT, PEER),
     ]
-    assert [type(one) for one in results] == [Identity, Denied, Denied, Denied, Identity, Denied]
+    assert [type(one) for one in results] == [Identity, Denial, Denial, Denial, Identity, Denial]
     shown = repr(results) + repr(open_to_all) + repr(closed) + caplog.text
     for secret in ("planted", text.decode()[4:], SECRET.hex(), repr(SECRET)):
         assert secret not in shown

@@ -4,19 +4,19 @@ import pytest
 from tests.gateway.test_sighting import call
 from tests.incident.test_budget import standing
 
-from looptrap.admission import Ticket
 from looptrap.call.model import Outcome
 from looptrap.config import load
-from looptrap.gateway.incident import budget, sharing
-from looptrap.gateway.incident.desk import Desk
-from looptrap.incident.budget import budget_reached
-from looptrap.incident.event import store_degraded
+from looptrap.engine import Ticket
+from looptrap.incident import budget_alert, sharing
+from looptrap.incident.budget_alert import budget_event
+from looptrap.incident.event import store_degraded_event
+from looptrap.incident.recorder import IncidentRecorder
 from looptrap.policy.action import Action
 
 
 @pytest.fixture
 def desk():
-    return Desk(load(env={}), {}, secret=b"k" * 32)
+    return IncidentRecorder(load(env={}), {}, secret=b"k" * 32)
 
 
 def settled(desk, *standings, outcome=None):
@@ -61,7 +61,7 @@ def test_calls_without_a_standing_tell_nothing(desk):
 
 
 def test_what_is_remembered_is_bounded(desk, monkeypatch):
-    monkeypatch.setattr(budget, "MOST_TOLD", 3)
+    monkeypatch.setattr(budget_alert, "MAX_REMEMBERED_STAGES", 3)
     for n in range(10):
         settled(desk, standing(fingerprint=f"1-{n}"))
     assert len(desk._told) == 10
@@ -74,14 +74,14 @@ def test_what_is_remembered_is_bounded(desk, monkeypatch):
     ("ends", "seconds"),
     [
         pytest.param(9_600, 9_600, id="until its period ends"),
-        pytest.param(10, sharing.CLAIMED_FOR, id="a moment before that"),
-        pytest.param(0, sharing.KEPT_FOR, id="without an end"),
+        pytest.param(10, sharing.CLAIM_S, id="a moment before that"),
+        pytest.param(0, sharing.STREAM_KEEP_S, id="without an end"),
     ],
 )
 def test_no_other_instance_tells_it_meanwhile(ends, seconds):
-    event = budget_reached(standing(ends=ends), time=0.0, project="", request_id="")
-    assert sharing._claimed_for(event) == seconds
+    event = budget_event(standing(ends=ends), time=0.0, project="", request_id="")
+    assert sharing._claim_seconds(event) == seconds
 
 
 def test_what_is_no_budget_is_claimed_for_a_moment():
-    assert sharing._claimed_for(store_degraded(5.0)) == sharing.CLAIMED_FOR
+    assert sharing._claim_seconds(store_degraded_event(5.0)) == sharing.CLAIM_S

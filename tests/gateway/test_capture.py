@@ -22,9 +22,7 @@ from looptrap.call.model import Request
 from looptrap.call.read import read
 from looptrap.errors import ConfigError
 from looptrap.gateway import capture
-from looptrap.gateway.capture import Capture, folder
-from looptrap.gateway.capture.folder import Folder
-from looptrap.gateway.capture.line import Lines
+from looptrap.gateway.capture import Capture, CaptureEncoder, CaptureFolder
 from looptrap.policy.verdict import ALLOWED
 
 NAME = re.compile(r"looptrap-\d{8}T\d{6}\.\d{6}Z-\d+\.jsonl")
@@ -177,7 +175,7 @@ async def test_a_compressed_body_is_captured_in_plain(capturing, tmp_path):
 
 
 def lines_of(*calls, form="content", times=None):
-    lines = Lines(form, b"secret")
+    lines = CaptureEncoder(form, b"secret")
     stamps = times or count(1000)
     return [
         msgspec.json.decode(lines.line(one, ALLOWED, now), type=Line)
@@ -280,7 +278,7 @@ async def test_only_their_owner_can_read_them(capturing, tmp_path):
 def test_a_file_is_never_open_to_others_not_even_empty(tmp_path):
     umask = os.umask(0)
     try:
-        folder = Folder(tmp_path, 1 << 20, lambda: 0.0)
+        folder = CaptureFolder(tmp_path, 1 << 20, lambda: 0.0)
         folder.open()
         (file,) = tmp_path.iterdir()
         assert (mode(file), file.stat().st_size) == (0o600, 0)
@@ -290,7 +288,7 @@ def test_a_file_is_never_open_to_others_not_even_empty(tmp_path):
 
 
 def test_files_of_one_instant_do_not_meet(tmp_path):
-    folder = Folder(tmp_path, 1 << 20, lambda: 0.0)
+    folder = CaptureFolder(tmp_path, 1 << 20, lambda: 0.0)
     for line in (b"1\n", b"2\n"):
         folder.open()
         folder.write(line)
@@ -317,7 +315,7 @@ def write(capture, *calls):
 
 
 def test_a_full_file_is_followed_by_another_that_stands_alone(capture_to, tmp_path, monkeypatch):
-    monkeypatch.setattr(folder, "LARGEST_FILE", 1000)
+    monkeypatch.setattr(capture, "MAX_FILE_BYTES", 1000)
     history = [str(number) * 100 for number in range(9)]
     write(capture_to(), *(said(*history[:end]) for end in range(1, 10)))
     files = sorted((tmp_path / "calls").iterdir())
@@ -333,7 +331,7 @@ def test_the_oldest_files_make_room_and_nothing_else_does(tmp_path):
     others = ["looptrap-notes.jsonl", "looptrap.db", f"{names[0]}.gz"]
     for name in (*names, *others):
         (tmp_path / name).write_bytes(bytes(300_000))
-    folder = Folder(tmp_path, 1 << 20, lambda: datetime(2026, 2, 1, tzinfo=UTC).timestamp())
+    folder = CaptureFolder(tmp_path, 1 << 20, lambda: datetime(2026, 2, 1, tzinfo=UTC).timestamp())
     folder.open()
     folder.write(b"x\n")
     folder.close()
@@ -343,7 +341,7 @@ def test_the_oldest_files_make_room_and_nothing_else_does(tmp_path):
 
 
 def test_a_file_that_somebody_removed_is_followed_by_another(tmp_path):
-    folder = Folder(tmp_path / "calls", 1 << 20, lambda: 0.0)
+    folder = CaptureFolder(tmp_path / "calls", 1 << 20, lambda: 0.0)
     folder.open()
     assert not folder.is_at_end()
     for file in (tmp_path / "calls").iterdir():
@@ -362,8 +360,8 @@ def test_a_file_that_somebody_removed_is_followed_by_another(tmp_path):
 @pytest.mark.parametrize(
     ("bound", "most", "taken"),
     [
-        pytest.param("MOST_CALLS", 3, 3, id="calls"),
-        pytest.param("MOST_BYTES", 2 * len(chat()) + 1, 2, id="bytes"),
+        pytest.param("MAX_WAITING_CALLS", 3, 3, id="calls"),
+        pytest.param("MAX_WAITING_BYTES", 2 * len(chat()) + 1, 2, id="bytes"),
     ],
 )
 def test_what_finds_no_room_is_dropped_and_counted(capture_to, monkeypatch, bound, most, taken):
@@ -377,7 +375,7 @@ def test_what_finds_no_room_is_dropped_and_counted(capture_to, monkeypatch, boun
 
 
 def test_there_is_room_again_when_calls_were_written(capture_to, monkeypatch):
-    monkeypatch.setattr(capture, "MOST_BYTES", len(chat()))
+    monkeypatch.setattr(capture, "MAX_WAITING_BYTES", len(chat()))
     one = capture_to()
     one.add(call(), ALLOWED, 1000.0)
     one._write_some()
@@ -388,7 +386,7 @@ def test_there_is_room_again_when_calls_were_written(capture_to, monkeypatch):
 
 
 def test_a_burst_is_short_and_writes_something(capture_to):
-    ticks = count(0, capture.BURST)
+    ticks = count(0, capture.BURST_S)
     one = capture_to(monotonic=lambda: next(ticks))
     for _ in range(3):
         one.add(call(), ALLOWED, 1000.0)
@@ -409,7 +407,7 @@ def fail_writing(monkeypatch, after=0):
             return real(descriptor, data[:after])
         raise OSError(errno.ENOSPC, "no space left on device")
 
-    monkeypatch.setattr(folder.os, "write", write)
+    monkeypatch.setattr(capture.os, "write", write)
 
 
 @pytest.mark.parametrize("after", [0, 20], ids=["at once", "in the midst of a line"])
@@ -429,7 +427,7 @@ def test_a_full_disk_leaves_no_part_of_a_line(capture_to, tmp_path, monkeypatch,
         take(calls[1])  # within the pause: not even tried
     take(calls[1])
     assert (one.written, one.failed) == (1, 3)
-    now[0] += capture.PAUSE
+    now[0] += capture.RETRY_PAUSE_S
     take(calls[2])
     one._folder.close()
     assert (one.written, one.failed) == (2, 3)
@@ -448,7 +446,9 @@ def test_a_full_disk_leaves_no_part_of_a_line(capture_to, tmp_path, monkeypatch,
 
 async def test_a_folder_that_is_lost_costs_no_call(capturing, tmp_path, monkeypatch):
     here = await capturing()
-    monkeypatch.setattr(Folder, "open", lambda self: (_ for _ in ()).throw(OSError(5, "gone")))
+    monkeypatch.setattr(
+        CaptureFolder, "open", lambda self: (_ for _ in ()).throw(OSError(5, "gone"))
+    )
     answers = [(await here.ask(headers=JSON, body=chat(str(n)))).status for n in range(3)]
     await asyncio.to_thread(here.app.capture.stop)
     assert answers == [200] * 3

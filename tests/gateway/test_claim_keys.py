@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from tests.gateway.signing import SECRET, jwk, jwks, pem, private, private_pem
 
 from looptrap.errors import ConfigError
-from looptrap.gateway.claims import key_file
-from looptrap.gateway.claims.key_file import MOST_KEYS
+from looptrap.gateway import jwt_verifier
+from looptrap.gateway.jwt_verifier import MAX_KEYS
 
 RSA = {"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"}
 KEY, CURVE = private(), private("ES256")
@@ -43,7 +43,7 @@ def read(tmp_path):
     def read(content):
         file = tmp_path / "keys"
         file.write_bytes(content)
-        return key_file.read(str(file))
+        return jwt_verifier.read_key_file(str(file))
 
     return read
 
@@ -135,7 +135,7 @@ def test_what_a_key_verifies_follows_from_the_key(read, content, found):
         pytest.param(jwks(jwk(KEY, use="enc")), "has no key that could verify", id="none to use"),
         pytest.param(jwks({"kty": "oct", "k": "é"}), "keys[0] is not a secret in", id="no base64"),
         pytest.param(
-            jwks(*[jwk(KEY)] * (MOST_KEYS + 1)), f"has {MOST_KEYS + 1} keys, must be", id="many"
+            jwks(*[jwk(KEY)] * (MAX_KEYS + 1)), f"has {MAX_KEYS + 1} keys, must be", id="many"
         ),
     ],
 )
@@ -158,4 +158,4 @@ def test_what_cannot_verify_is_refused_and_not_repeated(read, content, says, tmp
 )
 def test_a_file_that_cannot_be_read(tmp_path, name, says):
     with pytest.raises(ConfigError, match=f"gateway.jwt_keys: .*: {says}"):
-        key_file.read(str(tmp_path / name))
+        jwt_verifier.read_key_file(str(tmp_path / name))

@@ -15,13 +15,20 @@ from tests.wire.fake_client import Clock
 from looptrap.config.gateway import GatewaySettings
 from looptrap.errors import ConfigError
 from looptrap.gateway.auth import Authenticator
-from looptrap.gateway.claims import Claims
-from looptrap.gateway.claims.claims import LEEWAY, LONGEST_TOKEN, QUIET, REMEMBERED
-from looptrap.gateway.claims.content import LONGEST, MOST_CLAIMS, read, texts
-from looptrap.gateway.envelope import Envelopes
-from looptrap.gateway.inbound import InboundReader
+from looptrap.gateway.jwt_claims import (
+    CLOCK_LEEWAY_S,
+    LOG_INTERVAL_S,
+    MAX_CACHED_TOKENS,
+    MAX_CLAIM_CHARS,
+    MAX_CLAIMS,
+    MAX_TOKEN_BYTES,
+    ClaimsReader,
+    claims_as_text,
+    read_payload,
+)
 from looptrap.gateway.keys import KeyRing
-from looptrap.gateway.state import StateFile
+from looptrap.gateway.request_context import InboundHeaderReader, RequestContexts
+from looptrap.gateway.state_file import StateFile
 from looptrap.wire.head import HeadReader
 from looptrap.wire.limits import ServerLimits
 
@@ -38,7 +45,7 @@ def believing(tmp_path):
             file = tmp_path / "keys"
             file.write_bytes(keys)
             settings = {"jwt": "verified", "jwt_keys": str(file)} | settings
-        return Claims.under(GatewaySettings(**settings))
+        return ClaimsReader.under(GatewaySettings(**settings))
 
     return make
 
@@ -65,7 +72,7 @@ def test_a_signature_by_the_key_is_believed(believing, algorithm, form):
     signed = token(ACME, key, algorithm, **({"kid": "k1"} if form == "JWKS" else {}))
     found, until = claims.of(sent(signed), NOW)
     assert found == {"org_id": "acme", "exp": str(NOW + 600)}
-    assert until == NOW + 600 + LEEWAY
+    assert until == NOW + 600 + CLOCK_LEEWAY_S
     assert not claims.refused
 
 
@@ -104,7 +111,7 @@ STOLEN = token({"org_id": "other"}).rpartition(".")[2]
         pytest.param(token(ACME, KEYS["ES256"], "ES256"), "algorithm", id="another kind of key"),
         pytest.param("eyJ.e30.AA", "malformed", id="no JSON"),
         pytest.param("W10.e30.AA", "malformed", id="a header that is a list"),
-        pytest.param(f"{'A' * LONGEST_TOKEN}.e30.AA", "too_long", id="longer than any token"),
+        pytest.param(f"{'A' * MAX_TOKEN_BYTES}.e30.AA", "too_long", id="longer than any token"),
     ],
 )
 def test_what_the_key_did_not_sign_says_nothing(believing, text, reason):
@@ -125,10 +132,10 @@ def test_a_public_key_is_never_taken_for_a_secret(believing):
 @pytest.mark.parametrize(
     ("said", "reason"),
     [
-        pytest.param({"exp": NOW - LEEWAY}, "expired", id="over"),
-        pytest.param({"exp": NOW - LEEWAY + 1}, None, id="over, within the leeway"),
-        pytest.param({"nbf": NOW + LEEWAY + 1}, "not_yet_valid", id="not yet"),
-        pytest.param({"nbf": NOW + LEEWAY}, None, id="not yet, within the leeway"),
+        pytest.param({"exp": NOW - CLOCK_LEEWAY_S}, "expired", id="over"),
+        pytest.param({"exp": NOW - CLOCK_LEEWAY_S + 1}, None, id="over, within the leeway"),
+        pytest.param({"nbf": NOW + CLOCK_LEEWAY_S + 1}, "not_yet_valid", id="not yet"),
+        pytest.param({"nbf": NOW + CLOCK_LEEWAY_S}, None, id="not yet, within the leeway"),
         pytest.param({"iat": NOW + 900}, None, id="when it was made does not matter"),
         pytest.param({"exp": "soon"}, "malformed", id="a time in words"),
         pytest.param({"exp": None}, "malformed", id="no time"),
@@ -144,14 +151,14 @@ def test_a_token_holds_for_its_time(believing, said, reason):
 
 def test_a_time_that_is_not_a_number_never_passes():
     for text in (b"NaN", b"Infinity", b"-Infinity"):
-        assert read(b'{"exp": %b}' % text, issuer=None, audience=None) == "malformed"
+        assert read_payload(b'{"exp": %b}' % text, issuer=None, audience=None) == "malformed"
 
 
 def test_what_is_not_yet_valid_is_looked_at_again_when_it_is(believing):
     claims = believing(PUBLIC)
     early = sent(token({"org_id": "acme", "nbf": NOW + 100}))
-    assert claims.of(early, NOW) == ({}, NOW + 100 - LEEWAY)
-    assert claims.of(early, NOW + 100 - LEEWAY)[0]["org_id"] == "acme"
+    assert claims.of(early, NOW) == ({}, NOW + 100 - CLOCK_LEEWAY_S)
+    assert claims.of(early, NOW + 100 - CLOCK_LEEWAY_S)[0]["org_id"] == "acme"
 
 
 @pytest.mark.parametrize(
@@ -242,23 +249,24 @@ def test_the_token_comes_where_the_operator_says(believing, scheme):
         pytest.param({"org": {"id": 1, "unit": {"id": "u"}}}, {"org.id": "1", "org.unit.id": "u"},
                      id="by their path"),
         pytest.param({"a": {"b": "inner"}, "a.b": "outer"}, {"a.b": "outer"}, id="outermost first"),
-        pytest.param({"a": "x" * LONGEST, "b": "x" * (LONGEST + 1), "c" * (LONGEST + 1): "x"},
-                     {"a": "x" * LONGEST}, id="too long is none, never cut"),
+        pytest.param({"a": "x" * MAX_CLAIM_CHARS, "b": "x" * (MAX_CLAIM_CHARS + 1),
+                      "c" * (MAX_CLAIM_CHARS + 1): "x"},
+                     {"a": "x" * MAX_CLAIM_CHARS}, id="too long is none, never cut"),
         pytest.param({"a": "Zoë\n", "b": "half \ud800"}, {"a": "Zoë\n"}, id="half a character"),
     ],
 )  # fmt: skip
 def test_claims_are_read_as_texts(said, found):
-    assert texts(said) == found
+    assert claims_as_text(said) == found
 
 
 def test_there_are_only_so_many_and_only_so_deep():
-    assert len(texts({f"c{n}": n for n in range(1000)})) == MOST_CLAIMS
+    assert len(claims_as_text({f"c{n}": n for n in range(1000)})) == MAX_CLAIMS
     deep = {"x": 1}
     for _ in range(900):
         deep = {"x": 1, "y": deep}
-    assert 1 < len(texts(deep)) < MOST_CLAIMS
+    assert 1 < len(claims_as_text(deep)) < MAX_CLAIMS
     too_deep = b'{"a":' * 100_000 + b"1" + b"}" * 100_000
-    assert read(too_deep, issuer=None, audience=None) == "malformed"
+    assert read_payload(too_deep, issuer=None, audience=None) == "malformed"
 
 
 JSON = st.recursive(
@@ -270,9 +278,12 @@ JSON = st.recursive(
 
 @given(st.dictionaries(st.text(), JSON))
 def test_whatever_is_claimed_stays_within_bounds(said):
-    found = texts(said)
-    assert len(found) <= MOST_CLAIMS
-    assert all(0 < len(text) <= LONGEST and len(name) <= LONGEST for name, text in found.items())
+    found = claims_as_text(said)
+    assert len(found) <= MAX_CLAIMS
+    assert all(
+        0 < len(text) <= MAX_CLAIM_CHARS and len(name) <= MAX_CLAIM_CHARS
+        for name, text in found.items()
+    )
     assert all(isinstance(text, str) and text.encode() for text in found.values())
 
 
@@ -290,7 +301,7 @@ def test_no_three_parts_do_any_harm(header, payload, signature):
         assert isinstance(claims.of([(b"authorization", text)], NOW)[0].get("a", ""), str)
 
 
-ANY = [Claims.under(GatewaySettings(jwt="unverified"))]
+ANY = [ClaimsReader.under(GatewaySettings(jwt="unverified"))]
 
 
 # What is remembered
@@ -308,18 +319,18 @@ def counting(payload=b'{"org_id": "acme", "exp": 1000600}'):
 
 def test_a_token_is_opened_once_whatever_else_comes_with_it():
     opened, open_token = counting()
-    claims = Claims(GatewaySettings(), open_token)
+    claims = ClaimsReader(GatewaySettings(), open_token)
     for n in range(5):
         found, _ = claims.of([(b"x-request-id", b"%d" % n), *sent("a.b.c")], NOW)
         assert found["org_id"] == "acme"
     assert opened == [b"a.b.c"]
-    assert claims.of(sent("a.b.c"), NOW + 600 + LEEWAY) == ({}, None)
+    assert claims.of(sent("a.b.c"), NOW + 600 + CLOCK_LEEWAY_S) == ({}, None)
     assert (claims.refused, len(opened)) == ({"expired": 1}, 1)
 
 
 def test_what_could_not_be_opened_takes_no_place():
     opened, open_token = counting("signature")
-    claims = Claims(GatewaySettings(), open_token)
+    claims = ClaimsReader(GatewaySettings(), open_token)
     for _ in range(2):
         claims.of(sent("a.b.c"), NOW)
     assert (len(opened), claims.refused) == (2, {"signature": 2})
@@ -327,19 +338,19 @@ def test_what_could_not_be_opened_takes_no_place():
 
 def test_what_is_remembered_is_bounded():
     opened, open_token = counting()
-    claims = Claims(GatewaySettings(), open_token)
-    for n in range(REMEMBERED + 1):
+    claims = ClaimsReader(GatewaySettings(), open_token)
+    for n in range(MAX_CACHED_TOKENS + 1):
         claims.of(sent(f"a.b.{n}"), NOW)
-    assert len(claims._known) <= REMEMBERED
-    assert len(opened) == REMEMBERED + 1
+    assert len(claims._known) <= MAX_CACHED_TOKENS
+    assert len(opened) == MAX_CACHED_TOKENS + 1
 
 
 def test_refusals_are_counted_on_and_told_once_a_minute(believing, caplog):
     before = Counter({"expired": 3})
     _, open_token = counting("signature")
-    claims = Claims(GatewaySettings(), open_token, before)
+    claims = ClaimsReader(GatewaySettings(), open_token, before)
     with caplog.at_level(logging.WARNING, logger="looptrap"):
-        for after in (0, 1, QUIET - 1, QUIET, QUIET + 1):
+        for after in (0, 1, LOG_INTERVAL_S - 1, LOG_INTERVAL_S, LOG_INTERVAL_S + 1):
             claims.of(sent("a.b.c"), NOW + after)
     assert claims.refused == {"expired": 3, "signature": 5}
     assert [record.getMessage() for record in caplog.records] == [
@@ -352,7 +363,9 @@ def envelopes(tmp_path):
     def make(claims, clock):
         ring = KeyRing(StateFile(tmp_path / "state"))
         authenticator = Authenticator(ring, secret=b"s" * 32)
-        return Envelopes(authenticator, InboundReader([], relay_compressed=True), claims, clock)
+        return RequestContexts(
+            authenticator, InboundHeaderReader([], relay_compressed=True), claims, clock
+        )
 
     return make
 
@@ -368,7 +381,7 @@ def exchange(headers):
 def test_an_envelope_is_opened_anew_when_its_claims_have_run_out(envelopes):
     clock = Clock()
     clock.now = NOW
-    opened = envelopes(Claims(GatewaySettings(), counting()[1]), clock)
+    opened = envelopes(ClaimsReader(GatewaySettings(), counting()[1]), clock)
     asked = exchange(sent("a.b.c"))
     first = opened.open(asked)
     assert first.claims["org_id"] == "acme"
@@ -383,7 +396,7 @@ def test_an_envelope_is_opened_anew_when_its_claims_have_run_out(envelopes):
 
 def test_where_claims_are_off_the_clock_is_not_asked_again(envelopes):
     asked = []
-    opened = envelopes(Claims.under(GatewaySettings()), lambda: asked.append(1) or NOW)
+    opened = envelopes(ClaimsReader.under(GatewaySettings()), lambda: asked.append(1) or NOW)
     request = exchange(sent(token(ACME)))
     first = opened.open(request)
     assert (first.claims, first.claims_until) == ({}, None)
@@ -394,9 +407,9 @@ def test_where_claims_are_off_the_clock_is_not_asked_again(envelopes):
 
 def test_without_pyjwt_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "jwt", None)
-    monkeypatch.delitem(sys.modules, "looptrap.gateway.claims.signature")
+    monkeypatch.delitem(sys.modules, "looptrap.gateway.jwt_verifier")
     with pytest.raises(
         ConfigError, match=r'^gateway\.jwt: needs PyJWT: pip install "looptrap\[jwt'
     ):
-        Claims.under(GatewaySettings(jwt="unverified"))
-    assert Claims.under(GatewaySettings()).of(sent(token(ACME)), NOW) == ({}, None)
+        ClaimsReader.under(GatewaySettings(jwt="unverified"))
+    assert ClaimsReader.under(GatewaySettings()).of(sent(token(ACME)), NOW) == ({}, None)

@@ -7,7 +7,7 @@ from aiohttp import ClientSession
 from tests.gateway.serving import CHAT, JSON, chat, until
 from tests.gateway.signing import bearer, forged, jwk, jwks, pem, private, token
 
-from looptrap.admin.api import Admin
+from looptrap.admin.server import AdminServer
 from looptrap.config import load
 from looptrap.config.kind import Address
 from looptrap.errors import ConfigError
@@ -142,7 +142,7 @@ async def test_a_gateway_without_its_keys_does_not_start(serve, tmp_path):
 
 async def test_a_switch_of_the_operator_is_warned_of_as_the_claims_are_worth(serve):
     here = await serve('[gateway]\njwt = "unverified"')
-    admin = Admin(here.app, Address("127.0.0.1", 0))
+    admin = AdminServer(here.app, Address("127.0.0.1", 0))
     host, port = await admin.start()
     try:
         async with (
@@ -165,7 +165,7 @@ async def test_nothing_of_a_token_is_left_anywhere(serve, keys, tmp_path, caplog
     planted = [part for text in (good, bad) for part in text.split(".")[1:]]
     answers = [await ask(here, text) for text in (good, bad) for _ in range(7)]
     assert {answer.status for answer in answers} == {403, 200, 429}
-    admin = Admin(here.app, Address("127.0.0.1", 0))
+    admin = AdminServer(here.app, Address("127.0.0.1", 0))
     host, port = await admin.start()
     seen = [answer.body + repr(answer.headers).encode() for answer in answers]
     try:

@@ -6,8 +6,8 @@ from threading import Event
 import pytest
 from msgspec.structs import replace
 
+from looptrap.gateway.access_log import MAX_WAITING_LINES
 from looptrap.gateway.decision_log import decision_log
-from looptrap.gateway.scribe import MOST_WAITING
 from looptrap.incident.model import Sighting
 
 SEEN = Sighting(
@@ -78,9 +78,9 @@ def test_a_reader_who_is_stuck_costs_lines_and_nothing_else():
 
     log = decision_log("text", write)
     log.start()
-    for _ in range(3 * MOST_WAITING):
+    for _ in range(3 * MAX_WAITING_LINES):
         log.add(SEEN)
-    assert log.dropped >= MOST_WAITING
+    assert log.dropped >= MAX_WAITING_LINES
     is_read.set()
     log.stop()
-    assert "".join(lines).count("\n") + log.dropped == 3 * MOST_WAITING
+    assert "".join(lines).count("\n") + log.dropped == 3 * MAX_WAITING_LINES

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looptrap.gateway.encoding import (
+from looptrap.gateway.request_context import (
     AT_ONCE,
     MOST_MEMBERS,
     SMALL,
     TooLargeError,
     Unpacker,
-    decoded,
+    decode_body,
 )
 
 PLAIN = b'{"model": "gpt-5.3"}'
@@ -46,7 +46,7 @@ def raw_deflate(plain):
     ],
 )
 def test_decoding(encoding, body, expected):
-    assert decoded(body, encoding, ROOM) == (body if expected is None else expected)
+    assert decode_body(body, encoding, ROOM) == (body if expected is None else expected)
 
 
 @pytest.mark.parametrize("encoding", [b"gzip", b"deflate"])
@@ -56,7 +56,7 @@ def test_a_bomb_is_never_opened_beyond_the_limit(encoding):
     tracemalloc.start()
     try:
         with pytest.raises(TooLargeError):
-            decoded(bomb, encoding, ROOM)
+            decode_body(bomb, encoding, ROOM)
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -65,16 +65,16 @@ def test_a_bomb_is_never_opened_beyond_the_limit(encoding):
 
 def test_a_bomb_in_several_members_is_never_opened_beyond_the_limit():
     with pytest.raises(TooLargeError):
-        decoded(gzip.compress(bytes(ROOM // 3)) * 4, b"gzip", ROOM)
+        decode_body(gzip.compress(bytes(ROOM // 3)) * 4, b"gzip", ROOM)
 
 
 def test_exactly_as_much_as_there_may_be_is_unpacked():
-    assert len(decoded(gzip.compress(bytes(ROOM)), b"gzip", ROOM)) == ROOM
+    assert len(decode_body(gzip.compress(bytes(ROOM)), b"gzip", ROOM)) == ROOM
 
 
 def test_members_beyond_the_most_are_left_alone():
     many = gzip.compress(b"a") * (MOST_MEMBERS + 10)
-    assert decoded(many, b"gzip", ROOM) == b"a" * MOST_MEMBERS
+    assert decode_body(many, b"gzip", ROOM) == b"a" * MOST_MEMBERS
 
 
 def test_what_unpacks_to_much_is_not_unpacked_on_the_loop():
@@ -95,14 +95,14 @@ def test_unpacked_bodies_take_room_until_they_are_gone():
 @given(st.binary(max_size=4096), st.sampled_from([b"gzip", b"deflate"]))
 def test_what_was_encoded_comes_back(plain, encoding):
     packed = gzip.compress(plain) if encoding == b"gzip" else zlib.compress(plain)
-    assert decoded(packed, encoding, ROOM) == plain
+    assert decode_body(packed, encoding, ROOM) == plain
 
 
 @given(st.binary(max_size=200), st.sampled_from([b"gzip", b"deflate", b"br", b"x-gzip"]))
 def test_whatever_arrives_nothing_is_raised(body, encoding):
-    assert isinstance(decoded(body, encoding, ROOM), bytes)
+    assert isinstance(decode_body(body, encoding, ROOM), bytes)
 
 
 @given(st.binary(max_size=4096))
 def test_deflate_comes_back_without_its_header_too(plain):
-    assert decoded(raw_deflate(plain), b"deflate", ROOM) == plain
+    assert decode_body(raw_deflate(plain), b"deflate", ROOM) == plain

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from looptrap.gateway.garbage import STEP, Watch
+from looptrap.gateway.app import STEP, MemoryWatch
 
 MB = 1 << 20
 
@@ -23,7 +23,7 @@ MB = 1 << 20
 )
 def test_everything_is_looked_through_when_the_process_has_grown(sizes, collections):
     size, ran = [sizes[0] * MB], []
-    watch = Watch(lambda: size[0], lambda: ran.append(1))
+    watch = MemoryWatch(lambda: size[0], lambda: ran.append(1))
     for grown in sizes[1:]:
         size[0] = grown * MB
         watch.look()

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.gateway.serving import CHAT, JSON, chat
 
-from looptrap.gateway.inbound import InboundReader
+from looptrap.gateway.request_context import InboundHeaderReader
 from looptrap.testing import Reply
-from looptrap.wire.fields import HOP_BY_HOP
+from looptrap.wire.header_fields import HOP_BY_HOP
 
 IDENTITY = (b"accept-encoding", b"identity")
 SESSIONS = ("X-Looptrap-Session", "X-Session-Id")
@@ -19,7 +19,7 @@ SESSIONS = ("X-Looptrap-Session", "X-Session-Id")
 
 @pytest.fixture
 def reader():
-    return InboundReader(SESSIONS, relay_compressed=False)
+    return InboundHeaderReader(SESSIONS, relay_compressed=False)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_what_is_forwarded(reader, headers, forwarded):
 
 
 def test_compression_can_be_left_to_client_and_provider():
-    reader = InboundReader(SESSIONS, relay_compressed=True)
+    reader = InboundHeaderReader(SESSIONS, relay_compressed=True)
     headers = [(b"accept-encoding", b"gzip, br")]
     assert reader.read(headers).forwarded == headers
 
@@ -82,7 +82,7 @@ def test_what_carried_a_gateway_key_is_dropped(reader):
 
 
 def test_a_header_that_names_the_session_and_carried_a_gateway_key_is_dropped_too():
-    reader = InboundReader(["X-Api-Key"], relay_compressed=True)
+    reader = InboundHeaderReader(["X-Api-Key"], relay_compressed=True)
     inbound = reader.read([(b"x-api-key", b"lt-1")], frozenset([b"x-api-key"]))
     assert inbound.forwarded == []
 
@@ -116,7 +116,7 @@ fields = st.lists(st.tuples(names, st.sampled_from([b"x-hop", b"close", b"1", b"
 
 @given(fields)
 def test_nothing_is_forwarded_that_was_not_sent(headers):
-    forwarded = InboundReader(SESSIONS, relay_compressed=True).read(headers).forwarded
+    forwarded = InboundHeaderReader(SESSIONS, relay_compressed=True).read(headers).forwarded
     left = iter(headers)
     assert all(field in left for field in forwarded), "a subsequence, in order"
     listed = {value for name, value in headers if name == b"connection"}

@@ -5,11 +5,11 @@ import asyncio
 import pytest
 from tests.gateway.serving import until
 
-from looptrap.gateway.incident.sharing import STREAM, Sharing
-from looptrap.incident.model import Event, Incident
+from looptrap.incident.model import AlertEvent, Incident
+from looptrap.incident.sharing import STREAM_KEY, IncidentSharing
 from looptrap.store.redis import RedisStore
 
-EVENT = Event(id="evt_1", name="loop.detected", time=0.0)
+EVENT = AlertEvent(id="evt_1", name="loop.detected", time=0.0)
 
 
 def part(instance="a.1", **more):
@@ -30,7 +30,9 @@ async def stores(valkey):
 
 @pytest.fixture
 async def sharings(stores):
-    made = [Sharing(store, name, quiet=300) for store, name in zip(stores, "ab", strict=True)]
+    made = [
+        IncidentSharing(store, name, quiet=300) for store, name in zip(stores, "ab", strict=True)
+    ]
     for one in made:
         one.start()
     yield made
@@ -69,7 +71,7 @@ async def test_who_told_may_tell_again_what_was_lost_with_it(sharings, stores):
     one, _ = sharings
     one.claim([EVENT])
     assert await found(one.claimed) == [(EVENT, True)]
-    anew = Sharing(stores[0], "a", quiet=300)
+    anew = IncidentSharing(stores[0], "a", quiet=300)
     anew.start()
     anew.claim([EVENT])
     assert await found(anew.claimed) == [(EVENT, True)]
@@ -92,7 +94,7 @@ async def test_everything_in_the_store_has_an_end(sharings, stores):
     await found(one.claimed)
     await found(one.learned)
     command = stores[0].configuration.command
-    for key in (b"lt:inc:open:k", b"lt:inc:told:evt_1", STREAM):
+    for key in (b"lt:inc:open:k", b"lt:inc:told:evt_1", STREAM_KEY):
         assert await command(b"TTL", key) > 0
 
 
@@ -100,8 +102,8 @@ async def test_what_cannot_be_read_is_counted_and_passed_over(sharings, stores):
     one, _ = sharings
     command = stores[0].configuration.command
     for text in (b"no JSON", b'{"id": 5}', b"\xff"):
-        await command(b"XADD", STREAM, b"*", b"value", text)
-    await command(b"XADD", STREAM, b"*", b"value", b"")
+        await command(b"XADD", STREAM_KEY, b"*", b"value", text)
+    await command(b"XADD", STREAM_KEY, b"*", b"value", b"")
     one.publish([part()])
     assert [each.id for each in await found(one.learned)] == ["inc_1"]
     assert one.ignored == 4

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from looptrap.errors import ConfigError
 from looptrap.gateway import keys
 from looptrap.gateway.keys import KeyRing
-from looptrap.gateway.state import StateFile
+from looptrap.gateway.state_file import StateFile
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 

@@ -8,11 +8,11 @@ import pytest
 from tests.gateway.serving import JSON, chat, serving, until
 from tests.gateway.test_sighting import BLOCK, WARN, call, rounds, seen
 
-from looptrap.admission import Ticket
 from looptrap.call.model import Outcome
 from looptrap.call.usage import Usage
-from looptrap.gateway.incident.ledger import Ledger
+from looptrap.engine import Ticket
 from looptrap.testing import Reply, Tokens
+from looptrap.usage.recorder import UsageRecorder
 
 PRICES = '[prices."gpt-5.3"]\ninput = 1000\noutput = 2000\n'
 """Dollars a million tokens: a tenth of a cent a token, and two tenths."""
@@ -20,7 +20,7 @@ PRICES = '[prices."gpt-5.3"]\ninput = 1000\noutput = 2000\n'
 
 def settled(ticket, outcome=None, session="", provider="openai"):
     """Return the sums of one call, and those of its session."""
-    ledger = Ledger()
+    ledger = UsageRecorder()
     ledger.settled(ticket, outcome, 120.0, provider, session)
     ledger.hand_over()
     batch = ledger.take()
@@ -50,7 +50,7 @@ def test_without_a_session_there_is_no_row_for_one():
 
 
 def test_what_was_saved_is_found_where_the_refused_call_is():
-    ledger = Ledger()
+    ledger = UsageRecorder()
     ledger.settled(Ticket(call(), BLOCK), None, 120.0, "", "")
     ledger.hand_over()
     (sighting,) = seen(Ticket(call(), BLOCK))
@@ -151,7 +151,7 @@ async def test_nothing_is_lost_when_the_gateway_stops(tmp_path):
 
 
 def test_no_sample_is_taken_of_what_is_paid():
-    ledger = Ledger()
+    ledger = UsageRecorder()
     for _ in range(5_000):
         ledger.settled(Ticket(call()), Outcome(200, Usage(2, 1), cost=1), 120.0, "openai", "")
     ledger.hand_over()

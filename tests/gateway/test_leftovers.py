@@ -22,25 +22,25 @@ from looptrap.answer.hearing import Hearing
 from looptrap.answer.listener import Listener
 from looptrap.detect.trajectory import Trajectory
 from looptrap.gateway import handler
-from looptrap.gateway.attempt.attempt import Attempt
-from looptrap.gateway.attempt.held import Held
-from looptrap.gateway.attempt.journey import Journey
-from looptrap.gateway.attempt.parcel import Packing
-from looptrap.gateway.judge import _Shared
+from looptrap.gateway.judge import _SharedDecision
 from looptrap.gateway.relay import Relay
+from looptrap.gateway.upstream.attempt import ResponseBuffer, UpstreamAttempt
+from looptrap.gateway.upstream.outbound_request import RequestBuilder
+from looptrap.gateway.upstream.routed_request import RoutedRequest
 from looptrap.testing import Gate, Reply
-from looptrap.wire.client import Connection
 from looptrap.wire.exchange import Exchange
-from looptrap.wire.flight import Flight, UpstreamError
 from looptrap.wire.server_connection import ServerConnection
+from looptrap.wire.upstream_connection import UpstreamConnection
+from looptrap.wire.upstream_exchange import UpstreamError, UpstreamExchange
 
 TIMES = 4
 SIZE = 300_000
 NUMBERS = count()
 
 OF_A_CALL = (
-    Attempt, Connection, Exchange, Flight, Hearing, Held, Journey, Listener, Packing, Relay,
-    ServerConnection, Trajectory, UpstreamError, _Shared,
+    UpstreamAttempt, UpstreamConnection, Exchange, UpstreamExchange, Hearing, ResponseBuffer,
+    RoutedRequest, Listener, RequestBuilder, Relay, ServerConnection, Trajectory, UpstreamError,
+    _SharedDecision,
 )  # fmt: skip
 
 LOOP = """
@@ -171,7 +171,7 @@ async def held_back_and_left(here):
 
 
 async def one_too_many_is_held_back(here):
-    here.monkeypatch.setattr(handler, "MOST_SLEEPERS", 0)
+    here.monkeypatch.setattr(handler, "MAX_SLEEPERS", 0)
     await asked(200, 429, text="Again?")(here)
 
 
@@ -305,7 +305,7 @@ async def a_fault_while_it_is_told_what_broke(here):
 
 
 async def a_fault_while_a_failed_answer_is_read(here):
-    here.monkeypatch.setattr(Held, "classified", fail)
+    here.monkeypatch.setattr(ResponseBuffer, "classified", fail)
     await asked(500)(here)
 
 
@@ -315,7 +315,7 @@ async def a_fault_while_settling(here):
 
 
 async def a_fault_between_attempts(here):
-    here.monkeypatch.setattr(Journey, "_give_up", fail)
+    here.monkeypatch.setattr(RoutedRequest, "_give_up", fail)
     await asked(500)(here)
 
 

@@ -5,7 +5,7 @@ import gzip
 import msgspec
 from tests.gateway.serving import JSON, chat, request, until
 
-from looptrap.gateway.encoding import AT_ONCE
+from looptrap.gateway.request_context import AT_ONCE
 from looptrap.testing import Gate, Reply
 
 GZIP = {**JSON, "Content-Encoding": "gzip"}

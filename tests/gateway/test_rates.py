@@ -9,9 +9,9 @@ from tests.gateway.signing import bearer, jwk, jwks, private, token
 
 from looptrap.config import load
 from looptrap.gateway.app import App
-from looptrap.gateway.state import StateFile
+from looptrap.gateway.state_file import StateFile
 from looptrap.testing import FakeProvider, Reply
-from looptrap.testing.said import Tokens
+from looptrap.testing.model_answer import Tokens
 
 EXAMPLE = {
     "bundle_version": 1,

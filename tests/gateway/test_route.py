@@ -10,7 +10,7 @@ from looptrap.config import load
 from looptrap.gateway.auth import Authenticator
 from looptrap.gateway.keys import KeyRing
 from looptrap.gateway.provider import Provider
-from looptrap.gateway.route import routes_of
+from looptrap.gateway.router import build_router
 
 OPENAI = ("openai", "https", "api.openai.com")
 ANTHROPIC = ("anthropic", "https", "api.anthropic.com")
@@ -47,13 +47,13 @@ def call_of(path, method="POST", headers=(), body=b"{}"):
     ],
 )
 def test_without_configuration_the_path_names_the_provider(method, path, headers, expected):
-    provider = routes_of(load(env={}), {}).choose(call_of(path, method, headers)).provider
+    provider = build_router(load(env={}), {}).choose(call_of(path, method, headers)).provider
     assert (provider.name, provider.origin.scheme, provider.origin.host) == expected
 
 
 @pytest.mark.parametrize("path", ["/", "/v2/chat", "/chat/completions", "/v1", "/favicon.ico"])
 def test_no_provider_is_made_up_for_an_unknown_path(path):
-    assert routes_of(load(env={}), {}).choose(call_of(path)) is None
+    assert build_router(load(env={}), {}).choose(call_of(path)) is None
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_who_calls_is_the_credential_that_the_provider_reads(
     file = tmp_path / "looptrap.toml"
     file.write_text(GATEWAY_ROUTES + routes)
     config = load(file, env={}, flags={"upstream": upstream} if upstream else {})
-    by = Authenticator(KeyRing(), secret=bytes(32), carriers=routes_of(config, {}).carriers)
+    by = Authenticator(KeyRing(), secret=bytes(32), carriers=build_router(config, {}).carriers)
     alone = by.identify([(b"authorization", b"Bearer " + expected)], CHAT.encode(), "::1")
     found = by.identify(BOTH, path.encode(), "::1")
     assert found.caller == alone.caller

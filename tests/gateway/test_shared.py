@@ -9,7 +9,7 @@ from aiohttp import ClientSession
 from tests.gateway.serving import JSON, chat, is_degraded, until
 from tests.store.serving import PATIENCE
 
-from looptrap.admin.api import Admin
+from looptrap.admin.server import AdminServer
 from looptrap.config.kind import Address
 
 SAME = chat("Return the invoice as JSON, and nothing but the JSON of the invoice")
@@ -171,7 +171,7 @@ async def test_a_client_that_left_while_the_store_was_asked_is_not_forwarded(ins
 
 async def test_operators_are_told_that_the_store_is_away(instances, valkey):
     (one,) = await instances(1, RULES)
-    admin = Admin(one.app, Address("127.0.0.1", 0))
+    admin = AdminServer(one.app, Address("127.0.0.1", 0))
     host, port = await admin.start()
 
     async def told(path):

@@ -3,17 +3,17 @@
 import msgspec
 import pytest
 
-from looptrap.admission import Guard, Ticket
 from looptrap.call.model import Outcome, Request
 from looptrap.call.read import read
 from looptrap.call.usage import Usage
 from looptrap.config import load
-from looptrap.gateway.incident.desk import MOST_OBSERVED, Desk
-from looptrap.gateway.incident.sighting import Witness
+from looptrap.engine import Guard, Ticket
+from looptrap.incident.recorder import MAX_OBSERVATIONS_PER_TICK, IncidentRecorder
+from looptrap.incident.sighting import SightingFactory
 from looptrap.policy.action import Action
 from looptrap.policy.verdict import Verdict
 
-WITNESS = Witness(b"k" * 32, 15)
+WITNESS = SightingFactory(b"k" * 32, 15)
 SECRET_TEXT = "the invoice of Miss Marple"
 
 
@@ -80,7 +80,7 @@ def test_what_one_call_used_is_counted_once_whoever_spoke_of_it():
 
 
 class TestMoney:
-    PRICED = Witness(b"k" * 32, 15, lambda call: len(call.request.body))
+    PRICED = SightingFactory(b"k" * 32, 15, lambda call: len(call.request.body))
 
     def seen(self, ticket, outcome=None):
         return self.PRICED.sightings(ticket, outcome, 7.0, "lt-1", "openai")
@@ -111,7 +111,7 @@ class TestSession:
         assert WITNESS.session(call()) != first
 
     def test_another_secret_makes_other_names(self):
-        assert Witness(b"x" * 32, 15).session(call()) != WITNESS.session(call())
+        assert SightingFactory(b"x" * 32, 15).session(call()) != WITNESS.session(call())
 
     def test_a_call_without_messages_has_none(self):
         assert WITNESS.session(read(Request(method="GET", path="/v1/models"))) == ""
@@ -151,7 +151,7 @@ class TestObservation:
 
 
 def test_of_very_many_calls_indicators_see_a_sample():
-    desk = Desk(load(env={}), {}, secret=b"k" * 32)
-    for _ in range(3 * MOST_OBSERVED):
+    desk = IncidentRecorder(load(env={}), {}, secret=b"k" * 32)
+    for _ in range(3 * MAX_OBSERVATIONS_PER_TICK):
         desk.settled(Ticket(call()), Outcome(200, Usage(10, 5)), b"lt-1", "openai", 0.25)
-    assert (len(desk._observations), desk.dropped) == (MOST_OBSERVED, 0)
+    assert (len(desk._observations), desk.dropped) == (MAX_OBSERVATIONS_PER_TICK, 0)

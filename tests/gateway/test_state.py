@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from looptrap.errors import ConfigError
 from looptrap.gateway import keys
-from looptrap.gateway.state import State, StateFile, digest_secret, given_secret
+from looptrap.gateway.state_file import GatewayState, StateFile, digest_secret, secret_from_env
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 SECRET = base64.b64encode(bytes(range(32))).decode()
@@ -189,7 +189,7 @@ ADD = """
 import sys
 from datetime import UTC, datetime
 from looptrap.gateway import keys
-from looptrap.gateway.state import StateFile
+from looptrap.gateway.state_file import StateFile
 file = StateFile(sys.argv[1], patience=60)
 print("ready", flush=True)
 sys.stdin.readline()
@@ -236,19 +236,19 @@ def test_the_variable_wins_over_the_file_and_needs_none(file):
 
 @pytest.mark.parametrize("env", [{}, {"LOOPTRAP_SECRET": ""}], ids=["not set", "empty"])
 def test_without_the_variable_the_environment_gives_no_secret(env):
-    assert given_secret(env) is None
+    assert secret_from_env(env) is None
 
 
 @given(one=st.text(min_size=1), other=st.text(min_size=1))
 def test_any_text_makes_a_secret_of_its_own(one, other):
-    secrets = [given_secret({"LOOPTRAP_SECRET": text}) for text in (one, other)]
+    secrets = [secret_from_env({"LOOPTRAP_SECRET": text}) for text in (one, other)]
     assert [len(secret) for secret in secrets] == [32, 32]
     assert (secrets[0] == secrets[1]) == (one == other)
 
 
 @given(secret=st.binary(min_size=32, max_size=32))
 def test_no_representation_shows_the_secret_or_a_digest(secret):
-    state = msgspec.convert({**WHOLE, "secret": base64.b64encode(secret).decode()}, State)
+    state = msgspec.convert({**WHOLE, "secret": base64.b64encode(secret).decode()}, GatewayState)
     shown = repr(state) + str(state) + repr(StateFile("x"))
     assert base64.b64encode(secret).decode() not in shown
     assert repr(secret) not in shown

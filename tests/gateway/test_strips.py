@@ -3,12 +3,12 @@
 import pytest
 from tests.admin.looping import reading
 
-from looptrap.admission import Ticket
 from looptrap.call.body import read_body
 from looptrap.detect.trajectory import Trajectory
-from looptrap.gateway.incident import strip as module
-from looptrap.gateway.incident.strip import AGAIN, BURST, SHARE, Strips
+from looptrap.engine import Ticket
+from looptrap.incident import strip as module
 from looptrap.incident.model import Sighting
+from looptrap.incident.strip import MAX_BURST_S, REDRAW_INTERVAL_S, THREAD_TIME_SHARE, StripBuilder
 
 SECRET = b"k" * 32
 
@@ -31,7 +31,7 @@ def timer():
 
 @pytest.fixture
 def strips(timer):
-    return Strips(SECRET, timer=timer)
+    return StripBuilder(SECRET, timer=timer)
 
 
 def ticket(times=3):
@@ -63,7 +63,7 @@ def test_one_that_goes_on_is_drawn_again_after_a_while(strips, timer):
     assert drawn(strips) == {"s": 3}
     strips.take(seen(), ticket(4))
     assert drawn(strips) == {}
-    timer.now += AGAIN
+    timer.now += REDRAW_INTERVAL_S
     assert drawn(strips) == {"s": 4}
 
 
@@ -80,23 +80,23 @@ def test_where_no_history_repeats_there_is_nothing_to_draw(strips, signal, made)
 def test_only_a_share_of_the_time_goes_into_it(strips, timer):
     for number in range(10):
         strips.take(seen(f"s{number}"), ticket())
-    timer.step = 2 * BURST
+    timer.step = 2 * MAX_BURST_S
     assert len(drawn(strips)) == 1
     timer.step = 0.0
     assert drawn(strips) == {}
-    timer.now += 2 * BURST / SHARE
+    timer.now += 2 * MAX_BURST_S / THREAD_TIME_SHARE
     assert len(drawn(strips)) == 9
 
 
 def test_only_so_many_wait(strips, monkeypatch):
-    monkeypatch.setattr(module, "MOST_WAITING", 2)
+    monkeypatch.setattr(module, "MAX_WAITING_HISTORIES", 2)
     for number in range(4):
         strips.take(seen(f"s{number}"), ticket())
     assert drawn(strips) == {"s0": 3, "s1": 3}
 
 
 def test_only_so_much_waits_and_room_is_made_by_drawing(strips, monkeypatch):
-    monkeypatch.setattr(module, "MOST_BYTES", 2 * len(ticket().call.request.body))
+    monkeypatch.setattr(module, "MAX_WAITING_BYTES", 2 * len(ticket().call.request.body))
     for name in ("a", "b", "c"):
         strips.take(seen(name), ticket())
     assert drawn(strips) == {"a": 3, "b": 3}

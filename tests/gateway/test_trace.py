@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.gateway.tracing import PARENT, TRACE, TRACEPARENT, run, started
 
-from looptrap.gateway.trace.span import begin, members
+from looptrap.gateway.trace import parse_tracestate, start_span
 
 
 def test_without_an_endpoint_opentelemetry_is_not_even_imported():
@@ -106,7 +106,7 @@ def test_whatever_is_sent_the_provider_gets_one_parent_and_all_else_as_it_was(gi
 )
 def test_the_share_that_is_sampled_of_traces_begun_here(sample, least, most):
     rng = Random(7)
-    kept = sum(begin(b"", 0.0, sample, rng).is_sampled for _ in range(1000))
+    kept = sum(start_span(b"", 0.0, sample, rng).is_sampled for _ in range(1000))
     assert least <= kept <= most
 
 
@@ -123,7 +123,7 @@ def test_the_share_that_is_sampled_of_traces_begun_here(sample, least, most):
     ids=["two", "with spaces", "a bad key", "one twice", "no pair", "too many"],
 )
 def test_a_state_is_taken_as_a_whole_or_not_at_all(state, expected):
-    assert members(state) == expected
+    assert parse_tracestate(state) == expected
 
 
 # What the collector receives

@@ -11,8 +11,7 @@ from tests.store.serving import PATIENCE
 
 from looptrap.call.model import Outcome
 from looptrap.gateway.trace import Tracer
-from looptrap.gateway.trace.export import MOST_WAITING
-from looptrap.gateway.trace.sender import Sender
+from looptrap.gateway.trace_export import MAX_WAITING_SPANS, SpanSender
 from looptrap.incident.setting import TraceSettings
 
 
@@ -64,11 +63,11 @@ def test_a_collector_that_hangs_costs_spans_and_nothing_else(collector, caplog):
     tracer = Tracer.of(TraceSettings(endpoint=collector.url), {})
     tracer.start()
     relay = relayed()
-    for _ in range(2 * MOST_WAITING):
+    for _ in range(2 * MAX_WAITING_SPANS):
         tracer.settled(tracer.begin(b"", 0.0), relay, Outcome(200), 1.0)
     collector.wait()
-    assert tracer.export.waiting <= MOST_WAITING
-    assert tracer.export.sender.lost >= MOST_WAITING / 2
+    assert tracer.export.waiting <= MAX_WAITING_SPANS
+    assert tracer.export.sender.lost >= MAX_WAITING_SPANS / 2
     began = time.monotonic()
     tracer.close(0.05)
     assert time.monotonic() - began < 2
@@ -82,7 +81,7 @@ def test_a_collector_that_hangs_costs_spans_and_nothing_else(collector, caplog):
 
 def test_a_collector_that_takes_nothing_is_spoken_of_once_a_minute(collector, caplog):
     now = [0.0]
-    sender = Sender(collector.url, {}, lambda: now[0])
+    sender = SpanSender(collector.url, {}, lambda: now[0])
     collector.status = 404
     for second in (0, 1, 59, 60, 61):
         now[0] = float(second)
@@ -103,7 +102,7 @@ def test_of_a_collector_that_is_not_there_the_reason_is_told(caplog, monkeypatch
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "2")
     with listening() as collector:
         url = collector.url
-    sender = Sender(url, {}, time.monotonic)
+    sender = SpanSender(url, {}, time.monotonic)
     sender.export([SPAN])
     sender.shutdown()
     [record] = caplog.records
@@ -112,7 +111,7 @@ def test_of_a_collector_that_is_not_there_the_reason_is_told(caplog, monkeypatch
 
 
 def test_a_collector_that_is_too_slow_is_spoken_of_too(collector, caplog):
-    sender = Sender(collector.url, {}, time.monotonic)
+    sender = SpanSender(collector.url, {}, time.monotonic)
     sender.overflowed = 3
     sender.export([SPAN])
     sender.shutdown()
@@ -124,7 +123,7 @@ def test_a_collector_that_is_too_slow_is_spoken_of_too(collector, caplog):
 def test_what_others_log_by_the_sdk_meanwhile_is_theirs(collector, caplog):
     logger = logging.getLogger("opentelemetry.exporter.otlp.proto.http.trace_exporter")
     collector.lets_answer.clear()
-    sender = Sender(collector.url, {}, time.monotonic)
+    sender = SpanSender(collector.url, {}, time.monotonic)
     sending = Thread(target=sender.export, args=([SPAN],))
     sending.start()
     collector.wait()

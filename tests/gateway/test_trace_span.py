@@ -19,7 +19,7 @@ from tests.store.serving import PATIENCE
 
 from looptrap.call.model import Outcome
 from looptrap.gateway.trace import Tracer
-from looptrap.gateway.unanswered import LEFT
+from looptrap.gateway.upstream_error import CLIENT_CLOSED_STATUS
 from looptrap.incident.setting import TraceSettings
 from looptrap.policy.action import Action
 from looptrap.policy.verdict import Verdict
@@ -194,7 +194,7 @@ def test_a_span_says_what_went_wrong(trace, ticket, outcome, error):
     span = trace(relayed(**ticket), outcome)
     attributes = told(span.attributes)
     assert attributes.get("error.type") == error
-    answered = 0 if outcome.status == LEFT else outcome.status
+    answered = 0 if outcome.status == CLIENT_CLOSED_STATUS else outcome.status
     assert attributes.get("http.response.status_code", 0) == answered
     wrong = Status.STATUS_CODE_ERROR if error else Status.STATUS_CODE_UNSET
     assert (span.status.code, span.status.message) == (wrong, "")

@@ -14,14 +14,14 @@ from opentelemetry.trace import SpanContext, TraceFlags
 from tests.gateway.serving import CHAT, chat
 from tests.store.serving import PATIENCE
 
-from looptrap.admission import Ticket
 from looptrap.call.model import Request
 from looptrap.call.read import read
-from looptrap.detect.evidence import Evidence
+from looptrap.detect.signals.signal import Evidence
+from looptrap.engine import Ticket
 from looptrap.gateway.auth import Identity
-from looptrap.gateway.envelope import Envelope
 from looptrap.gateway.relay import Relay
-from looptrap.gateway.trace.span import begin
+from looptrap.gateway.request_context import RequestContext
+from looptrap.gateway.trace import start_span
 from looptrap.policy.action import Action
 from looptrap.policy.verdict import Verdict
 
@@ -117,7 +117,7 @@ def relayed(call=None, *, provider="openai", request_id=b"", **ticket):
     """Return a relay as it is when its call is settled."""
     call = call or called()
     asked = (Identity(caller="ci"), None, False, "POST", CHAT, "", b"", b"")
-    envelope = Envelope(*asked, "", request_id, False, b"", "", None, {}, None)
+    envelope = RequestContext(*asked, "", request_id, False, b"", "", None, {}, None)
     relay = Relay(None, None, envelope, call, Ticket(call, **ticket))
     relay.provider = provider
     return relay
@@ -134,7 +134,7 @@ def told(attributes):
 
 
 def started(fields=b"", sample=1.0, seed=0):
-    return begin(fields, 0.0, sample, Random(seed))
+    return start_span(fields, 0.0, sample, Random(seed))
 
 
 def run(program):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from looptrap.incident.budget import budget_reached
-from looptrap.money.standing import Standing
+from looptrap.incident.budget_alert import budget_event
+from looptrap.money.meter import BudgetStatus
 from looptrap.policy.action import Action
 
 NOW = 1_794_000_000.0  # 2026-11-06 21:20 UTC
@@ -17,11 +17,11 @@ def standing(**changes):
         "unit": "usd", "used": 41 * DOLLAR // 10, "limit": 5 * DOLLAR, "stage": 80,
         "action": Action.WARN, "ends": MIDNIGHT,
     }  # fmt: skip
-    return Standing(**{**given, **changes})
+    return BudgetStatus(**{**given, **changes})
 
 
 def told(**changes):
-    return budget_reached(standing(**changes), time=NOW, project="research", request_id="req-7")
+    return budget_event(standing(**changes), time=NOW, project="research", request_id="req-7")
 
 
 @pytest.mark.parametrize(

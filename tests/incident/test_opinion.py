@@ -1,14 +1,10 @@
 """What each rule said last, and the latest rounds: kept of an incident, and put together."""
 
-from looptrap.incident.entry import MOST_OPINIONS
-from looptrap.incident.mark import marks_of
-from looptrap.incident.merge import merged
-from looptrap.incident.model import Sighting
-from looptrap.incident.strip import NO_STRIP, Kind, Strip
-from looptrap.incident.tracker import Tracker
+from looptrap.incident.model import NO_STRIP, RoundKind, Sighting, Strip, merge_parts
+from looptrap.incident.tracker import MAX_RULE_DECISIONS, Tracker, sighting_keys
 
-STRIP = Strip((Kind("aaaaaaaa", ("run",)),), (0, 0))
-LONGER = Strip((Kind("aaaaaaaa", ("run",)),), (0, 0, 0))
+STRIP = Strip((RoundKind("aaaaaaaa", ("run",)),), (0, 0))
+LONGER = Strip((RoundKind("aaaaaaaa", ("run",)),), (0, 0, 0))
 
 
 def tracker(instance="one"):
@@ -49,10 +45,10 @@ def test_rules_of_the_same_name_in_two_policies_are_two():
 
 def test_of_very_many_rules_the_latest_stay():
     one = tracker()
-    for number in range(MOST_OPINIONS + 5):
+    for number in range(MAX_RULE_DECISIONS + 5):
         one.sight(seen(float(number), f"rule-{number}"))
     names = [rule for rule, _, _ in said(only(one))]
-    assert names == [f"rule-{number}" for number in range(5, MOST_OPINIONS + 5)]
+    assert names == [f"rule-{number}" for number in range(5, MAX_RULE_DECISIONS + 5)]
 
 
 def test_what_instances_heard_is_put_together():
@@ -63,7 +59,7 @@ def test_what_instances_heard_is_put_together():
         here.sight(seen(time, f"only-{instance}"))
         parts.append(only(here))
     for order in (parts, parts[::-1]):
-        whole = {rule: count for rule, count, _ in said(merged(order))}
+        whole = {rule: count for rule, count, _ in said(merge_parts(order))}
         assert whole == {"stuck": 7, "only-one": 5, "only-two": 5}
 
 
@@ -71,7 +67,7 @@ def test_a_strip_is_of_the_incident_that_its_marks_lead_to():
     one = tracker()
     one.sight(seen())
     assert only(one).strip == NO_STRIP
-    one.draw(marks_of(seen()), STRIP)
+    one.draw(sighting_keys(seen()), STRIP)
     assert only(one).strip == STRIP
 
 
@@ -80,7 +76,7 @@ def test_a_strip_that_comes_when_all_is_over_is_left_out():
     one.sight(seen())
     one.tick(1000.0)
     one.take_changed()
-    one.draw(marks_of(seen()), STRIP)
+    one.draw(sighting_keys(seen()), STRIP)
     assert one.take_changed() == []
 
 
@@ -89,7 +85,7 @@ def test_of_several_instances_the_strip_that_was_seen_last_is_shown():
     for instance, time, strip in (("a", 3.0, NO_STRIP), ("b", 2.0, LONGER), ("c", 1.0, STRIP)):
         here = tracker(instance)
         here.sight(seen(time))
-        here.draw(marks_of(seen()), strip)
+        here.draw(sighting_keys(seen()), strip)
         parts.append(only(here))
     for order in (parts, parts[::-1]):
-        assert merged(order).strip == LONGER
+        assert merge_parts(order).strip == LONGER

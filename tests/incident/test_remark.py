@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looptrap.incident.remark import NO_REMARKS, Remark, gathered
+from looptrap.incident.model import NO_ANNOTATIONS, Annotation, collect_annotations
 
 REMARKS = st.builds(
-    Remark,
+    Annotation,
     id=st.text("0123456789abcdef", min_size=4, max_size=4),
     incident=st.just("inc_1"),
     time=st.integers(0, 9).map(float),
@@ -17,16 +17,16 @@ REMARKS = st.builds(
 
 
 def remark(time, kind, text=""):
-    return Remark(id=f"{time}", incident="inc_1", time=time, by="admin", kind=kind, text=text)
+    return Annotation(id=f"{time}", incident="inc_1", time=time, by="admin", kind=kind, text=text)
 
 
 @given(data=st.data(), remarks=st.lists(REMARKS, unique_by=lambda one: one.id))
 def test_their_order_does_not_matter(data, remarks):
-    assert gathered(data.draw(st.permutations(remarks))) == gathered(remarks)
+    assert collect_annotations(data.draw(st.permutations(remarks))) == collect_annotations(remarks)
 
 
 def test_the_first_who_takes_care_and_the_latest_label_hold():
-    found = gathered(
+    found = collect_annotations(
         [
             remark(5.0, "label", "confirmed"),
             remark(2.0, "acknowledge"),
@@ -41,9 +41,12 @@ def test_the_first_who_takes_care_and_the_latest_label_hold():
 def test_a_label_that_is_taken_back_or_unknown_is_none():
     for text in ("", "of a later version"):
         assert (
-            gathered([remark(1.0, "label", "confirmed"), remark(2.0, "label", text)]).label is None
+            collect_annotations(
+                [remark(1.0, "label", "confirmed"), remark(2.0, "label", text)]
+            ).label
+            is None
         )
 
 
 def test_of_nothing_there_is_nothing():
-    assert gathered([]) == NO_REMARKS
+    assert collect_annotations([]) == NO_ANNOTATIONS

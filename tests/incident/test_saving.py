@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.incident.test_tracker import QUIET, seen, tracker
 
-from looptrap.incident.merge import merged
-from looptrap.incident.model import Incident
-from looptrap.incident.saving import words
+from looptrap.incident.model import Incident, merge_parts
+from looptrap.usage.savings import describe_savings
 
 CENT = 10_000_000
 """Nano-dollars."""
@@ -76,7 +75,7 @@ parts = st.builds(
 
 @given(st.lists(parts, min_size=1, max_size=4))
 def test_figures_of_several_instances_are_those_of_one_that_saw_all(seen_by_each):
-    whole = merged(seen_by_each)
+    whole = merge_parts(seen_by_each)
     refused = sum(one.refused for one in seen_by_each)
     cost, priced = (sum(getattr(one, name) for one in seen_by_each) for name in ("cost", "priced"))
     assert whole.spent_usd == pytest.approx(cost / 1e9)
@@ -151,4 +150,4 @@ def test_the_end_is_told_with_what_all_instances_saved():
     ],
 )  # fmt: skip
 def test_people_read_it_in_one_sentence(refused, saved, an_hour, told):
-    assert words(refused, saved, an_hour) == told
+    assert describe_savings(refused, saved, an_hour) == told

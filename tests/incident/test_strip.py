@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looptrap.detect.strip import Cell
-from looptrap.incident.strip import MOST_BYTES, NO_STRIP, Strip, cells_of, kept
+from looptrap.detect.strip import StripCell
+from looptrap.incident.model import MAX_STRIP_BYTES, NO_STRIP, Strip, compact_strip, strip_cells
 
 
 def cells(letters, tool="run"):
     """Return a cell for each letter; capital ones failed."""
     return [
-        Cell(one.lower() * 8, (tool,), one.isupper(), letters.lower().count(one.lower()) > 1)
+        StripCell(one.lower() * 8, (tool,), one.isupper(), letters.lower().count(one.lower()) > 1)
         for one in letters
     ]
 
@@ -20,19 +20,19 @@ def cells(letters, tool="run"):
 @given(letters=st.text("abcdABCD", max_size=60))
 def test_what_is_kept_shows_what_was_drawn(letters):
     drawn = cells(letters)
-    body = msgspec.msgpack.encode(kept(drawn))
-    assert cells_of(msgspec.msgpack.decode(body, type=Strip)) == drawn
+    body = msgspec.msgpack.encode(compact_strip(drawn))
+    assert strip_cells(msgspec.msgpack.decode(body, type=Strip)) == drawn
 
 
 def test_a_cycle_takes_little_room():
-    assert len(msgspec.msgpack.encode(kept(cells("ab" * 30, "read_file")))) < 120
+    assert len(msgspec.msgpack.encode(compact_strip(cells("ab" * 30, "read_file")))) < 120
 
 
 def test_of_very_long_names_the_latest_rounds_are_kept():
-    drawn = [Cell(f"{n:08x}", (f"{n}" * 128,) * 9, False, False) for n in range(60)]
-    strip = kept(drawn)
-    assert len(msgspec.msgpack.encode(strip)) < 2 * MOST_BYTES
-    found = cells_of(strip)
+    drawn = [StripCell(f"{n:08x}", (f"{n}" * 128,) * 9, False, False) for n in range(60)]
+    strip = compact_strip(drawn)
+    assert len(msgspec.msgpack.encode(strip)) < 2 * MAX_STRIP_BYTES
+    found = strip_cells(strip)
     assert found
     assert [one.id for one in found] == [one.id for one in drawn[-len(found) :]]
     assert all(len(one.tools) <= 8 for one in found)
@@ -40,9 +40,9 @@ def test_of_very_long_names_the_latest_rounds_are_kept():
 
 @pytest.mark.parametrize("order", [(0,), (-1,), (5,)], ids=["none", "negative", "too high"])
 def test_a_strip_that_is_not_whole_harms_nobody(order):
-    assert cells_of(Strip((), order)) == []
+    assert strip_cells(Strip((), order)) == []
 
 
 def test_nothing_is_nothing():
-    assert kept([]) == NO_STRIP
-    assert cells_of(NO_STRIP) == []
+    assert compact_strip([]) == NO_STRIP
+    assert strip_cells(NO_STRIP) == []

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looptrap.incident.entry import MOST_FINGERPRINTS, MOST_STEPS
 from looptrap.incident.model import Sighting
-from looptrap.incident.tracker import OWNER_GONE, Tracker
+from looptrap.incident.tracker import MAX_FINGERPRINTS, MAX_STEPS, OWNER_TIMEOUT_S, Tracker
 
 QUIET = 300.0
 
@@ -183,10 +182,10 @@ def test_what_is_written_down_of_one_incident_has_an_end():
     for n in range(1_000):
         here.sight(seen(time=n, rule=f"rule-{n}", fingerprint=f"1-{n}"))
     [one] = here.take_changed()
-    assert len(one.steps) == MOST_STEPS
+    assert len(one.steps) == MAX_STEPS
     assert one.steps[0].rule == "rule-0"
     assert one.steps[-1].rule == "rule-999"
-    assert one.fingerprints == [f"1-{n}" for n in range(1_000 - MOST_FINGERPRINTS, 1_000)]
+    assert one.fingerprints == [f"1-{n}" for n in range(1_000 - MAX_FINGERPRINTS, 1_000)]
 
 
 class TestSeveralInstances:
@@ -244,10 +243,10 @@ class TestSeveralInstances:
         gone.sight(seen())
         [part] = gone.take_changed()
         here.learn(part)
-        assert here.tick(QUIET + OWNER_GONE - 1) == []
-        assert told(here.tick(QUIET + OWNER_GONE)) == [("loop.resolved", "resolved")]
+        assert here.tick(QUIET + OWNER_TIMEOUT_S - 1) == []
+        assert told(here.tick(QUIET + OWNER_TIMEOUT_S)) == [("loop.resolved", "resolved")]
         [closed] = here.take_changed()
-        assert (closed.instance, closed.closed) == ("gone", QUIET + OWNER_GONE)
+        assert (closed.instance, closed.closed) == ("gone", QUIET + OWNER_TIMEOUT_S)
 
     def test_what_another_closed_is_forgotten(self):
         here, there = tracker("here"), tracker("there")

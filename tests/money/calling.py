@@ -3,16 +3,13 @@
 import msgspec
 
 from looptrap import Guard
-from looptrap.admission import Ticket
 from looptrap.call.model import Call, Request
 from looptrap.call.read import read
 from looptrap.call.usage import Usage
-from looptrap.money.dollar import nano
-from looptrap.money.price import Prices
-from looptrap.money.setting import PriceSettings
-from looptrap.policy.budget import Budget
+from looptrap.engine import Ticket
+from looptrap.money.price import Prices, PriceSettings, nano
+from looptrap.policy.limit import Budget, Rate
 from looptrap.policy.policy import Policy
-from looptrap.policy.rate import Rate
 
 T = 1_800_000_000.0
 """A Friday, 08:00 UTC."""

@@ -9,9 +9,9 @@ from tests.money.calling import CENT, T, budgeted, call, spend
 from looptrap.call.model import Request
 from looptrap.call.read import read
 from looptrap.call.usage import Usage
-from looptrap.money.dollar import nano
+from looptrap.money.price import nano
 from looptrap.policy.action import Action, Ladder
-from looptrap.policy.budget import Budget
+from looptrap.policy.limit import Budget
 from looptrap.policy.policy import Selector
 
 DOLLAR = Budget(name="b", limit_usd=1.0)

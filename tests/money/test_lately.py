@@ -2,7 +2,7 @@
 
 import pytest
 
-from looptrap.money.lately import Account, Lately
+from looptrap.money.budget_meter import Account, RecentAccounts
 from looptrap.store.model import Charge
 
 
@@ -11,7 +11,7 @@ def account(name, limit=100):
 
 
 def test_the_one_that_was_not_charged_for_longest_goes_first():
-    lately = Lately(most=2)
+    lately = RecentAccounts(most=2)
     for name in ("a", "b", "a", "c"):
         lately.note(account(name))
     assert [*lately] == [b"a", b"c"]

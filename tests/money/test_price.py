@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from looptrap.call.usage import NO_USAGE, Usage
 from looptrap.money.listed import FREE, Listed, price_of
-from looptrap.money.price import FRESH, LONGEST, MOST_KNOWN, NANO, Price, Prices
-from looptrap.money.setting import PriceSettings
+from looptrap.money.price import FRESH, LONGEST, MOST_KNOWN, NANO, Price, Prices, PriceSettings
 from looptrap.store.model import UNLIMITED
 
 NOW = datetime(2026, 10, 14, 12, tzinfo=UTC).timestamp()

@@ -6,7 +6,7 @@ import pytest
 
 from looptrap.config.setting import CONFIG
 from looptrap.errors import ConfigError
-from looptrap.money.setting import PriceSettings
+from looptrap.money.price import PriceSettings
 from looptrap.schema import read
 
 FILE = """

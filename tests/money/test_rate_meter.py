@@ -7,8 +7,8 @@ from looptrap.call.model import Request
 from looptrap.call.read import read
 from looptrap.call.usage import Usage
 from looptrap.policy.action import Action
+from looptrap.policy.limit import Rate
 from looptrap.policy.policy import Selector
-from looptrap.policy.rate import Rate
 
 CALLS = Rate(name="r", rps=20, burst=40)
 TOKENS = Rate(name="r", kind="token_bucket_llm", tokens_per_minute=60_000)

@@ -3,13 +3,13 @@
 import pytest
 from tests.money.calling import call
 
-from looptrap.money.whose import Whose, kept_apart
+from looptrap.money.meter import AccountKey, kept_apart
 
 SECRET = b"s" * 32
 
 
 def account(by, one):
-    whose = Whose(SECRET, ("budget", "b"), by)
+    whose = AccountKey(SECRET, ("budget", "b"), by)
     values = whose.values(one)
     return None if values is None else whose.key(values)
 
@@ -95,7 +95,7 @@ def test_without_a_turn_there_is_nobody_to_charge():
 
 def test_names_and_secrets_tell_accounts_apart():
     def key(secret, *name):
-        whose = Whose(secret, name, ["caller"])
+        whose = AccountKey(secret, name, ["caller"])
         return whose.key(whose.values(call()))
 
     keys = {key(SECRET, "a", "b"), key(SECRET, "ab"), key(SECRET, "a"), key(b"t" * 32, "a")}

@@ -4,13 +4,12 @@ from typing import get_args
 
 import pytest
 
-from looptrap.detect.evidence import Evidence
 from looptrap.detect.fingerprint import Fingerprint
+from looptrap.detect.signals.signal import Evidence
 from looptrap.policy.action import Action, Ladder
-from looptrap.policy.decide import killed, opening, verdict_of
 from looptrap.policy.policy import KillSwitch, Policy
 from looptrap.policy.rule import Rule
-from looptrap.policy.verdict import CODES, Reason
+from looptrap.policy.verdict import CODES, Reason, killed, opening, verdict_of
 from looptrap.policy.watch import Watch
 
 EVIDENCE = Evidence("conversation", "identical request sent 6 times in 60 seconds", 6)

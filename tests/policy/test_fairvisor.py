@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 
 from looptrap.call.model import Request
 from looptrap.call.read import read
-from looptrap.detect.window import Window, WindowKind
+from looptrap.detect.scope import Window, WindowKind
 from looptrap.errors import ConfigError
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.fairvisor import Bundle, load
-from looptrap.policy.fairvisor.selector import METHODS
+from looptrap.policy.fairvisor.bundle import METHODS
+from looptrap.policy.limit import Rate
 from looptrap.policy.policy import KillSwitch, Policy, Selector
-from looptrap.policy.rate import Rate
 from looptrap.policy.rule import Rule
-from looptrap.policy.switch import Switch
+from looptrap.policy.select import KillSwitchMatcher
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 LATER = "2026-06-02T00:00:00Z"
@@ -427,7 +427,7 @@ def test_a_kill_switch_with_a_route_refuses_that_route_only(path, team, killed):
     )
     (switch,) = load(content, NOW).kill_switches
     call = read(Request(path=path, headers=[(b"x-team", team.encode())]))
-    assert Switch(switch).kills(call, NOW.timestamp()) is killed
+    assert KillSwitchMatcher(switch).kills(call, NOW.timestamp()) is killed
 
 
 def test_an_active_override_spares_everyone_the_kill_switches():

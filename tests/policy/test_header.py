@@ -4,7 +4,7 @@ import pytest
 
 from looptrap.policy.action import Action
 from looptrap.policy.header import headers_of, retry_after
-from looptrap.policy.rate import Pace
+from looptrap.policy.limit import RateStatus
 from looptrap.policy.verdict import ALLOWED, Verdict
 
 
@@ -36,7 +36,7 @@ def test_a_rate_that_is_used_up_says_when_to_come_again():
     refused = Verdict(
         action=Action.BLOCK, reason="rate_limited", rule="per-tool", count=40, retry_after=1.2
     )
-    assert shown(refused, None, Pace(40, 0, 1.95)) == {
+    assert shown(refused, None, RateStatus(40, 0, 1.95)) == {
         "X-Looptrap-Verdict": "block",
         "X-Looptrap-Reason": "rate_limited",
         "X-Looptrap-Rule": "per-tool",
@@ -50,7 +50,7 @@ def test_a_rate_that_is_used_up_says_when_to_come_again():
 
 
 def test_an_allowed_call_says_what_is_left_of_its_rate():
-    assert shown(ALLOWED, None, Pace(40, 39, 0.05)) == {
+    assert shown(ALLOWED, None, RateStatus(40, 39, 0.05)) == {
         "X-Looptrap-Verdict": "allow",
         "RateLimit-Limit": "40",
         "RateLimit-Remaining": "39",

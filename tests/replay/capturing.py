@@ -6,7 +6,7 @@ import msgspec
 
 from looptrap.call.model import Request
 from looptrap.call.read import read
-from looptrap.gateway.capture.line import Lines
+from looptrap.gateway.capture import CaptureEncoder
 from looptrap.policy.verdict import ALLOWED
 
 CHAT = "/v1/chat/completions"
@@ -31,7 +31,7 @@ class Capturing:
     def next_file(self) -> None:
         """Go on in another file."""
         self._files += 1
-        self._lines = Lines(self._form, b"secret" * 8)
+        self._lines = CaptureEncoder(self._form, b"secret" * 8)
         self._path = self.folder / f"looptrap-20250615T00000{self._files}.000000Z-1.jsonl"
 
     def call(self, messages, **request) -> None:

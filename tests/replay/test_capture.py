@@ -11,19 +11,18 @@ from tests.replay.captured import DIALECTS, MODEL
 from tests.replay.recorded import line as run_line
 from tests.replay.recorded import openai_round, policies, stuck
 
-from looptrap.admission import Guard
 from looptrap.call import captured
 from looptrap.call.model import Request
 from looptrap.call.read import read
-from looptrap.gateway.capture.line import Lines
+from looptrap.engine import Guard
+from looptrap.gateway.capture import CaptureEncoder
 from looptrap.policy import preset
 from looptrap.policy.action import Action
 from looptrap.policy.policy import Policy
 from looptrap.policy.verdict import ALLOWED
-from looptrap.replay.capture import CapturePlayer
-from looptrap.replay.play import BYTES_A_TOKEN
+from looptrap.replay.capture import CaptureReplayer
+from looptrap.replay.judge import BYTES_PER_TOKEN, FirstActions
 from looptrap.replay.replay import Replay
-from looptrap.replay.result import First
 
 CHAT = "/v1/chat/completions"
 FORMS = pytest.mark.parametrize("form", ["content", "digests"])
@@ -53,7 +52,7 @@ class Captured:
 
     def __init__(self, rules, form):
         self._guard = Guard(rules)
-        self._lines = Lines(form, b"secret")
+        self._lines = CaptureEncoder(form, b"secret")
         self.verdicts = {}
         self.lines = []
 
@@ -68,7 +67,7 @@ class Captured:
 
 def replayed(lines, rules):
     """Return what replaying these lines finds, by run."""
-    player = CapturePlayer(rules)
+    player = CaptureReplayer(rules)
     for line in lines:
         player.play(line)
     return {result.id: result for result in player.finish()}
@@ -79,7 +78,7 @@ def first_of(verdicts):
     for index, verdict in enumerate(verdicts):
         if verdict.action is not Action.ALLOW:
             found.setdefault(verdict.action.value, index)
-    return First(**found)
+    return FirstActions(**found)
 
 
 @FORMS
@@ -138,8 +137,8 @@ def test_what_is_saved_is_what_was_sent_from_the_first_refusal_on(form):
         live.take(one)
         sizes.append(sum(len(bytes(raw)) for raw in one.raws))
     (result,) = replayed(live.lines, policies(block=3)).values()
-    assert result.first == First(block=3)
-    assert (result.saved_calls, result.saved_tokens) == (4, sum(sizes[3:]) // BYTES_A_TOKEN)
+    assert result.first == FirstActions(block=3)
+    assert (result.saved_calls, result.saved_tokens) == (4, sum(sizes[3:]) // BYTES_PER_TOKEN)
 
 
 def test_callers_count_for_themselves():
@@ -156,7 +155,7 @@ def test_callers_count_for_themselves():
 
 def test_a_run_that_was_silent_for_an_hour_is_told_and_begins_anew():
     live = Captured(policies(block=3), "content")
-    player = CapturePlayer(policies(block=3))
+    player = CaptureReplayer(policies(block=3))
     ids = [live.take(call(stuck(1)), now) for now in (0.0, 10.0, 3700.0)]
     told = []
     for line in live.lines:
@@ -171,7 +170,7 @@ def test_runs_are_told_in_the_order_of_their_first_calls():
     ids = [live.take(call(stuck(1), session=name), 0.0) for name in "abc"]
     live.take(call(stuck(1), session="a"), 3000.0)
     live.take(call(stuck(1), session="d"), 4000.0)  # b and c are over, a may go on
-    player = CapturePlayer(policies(block=3))
+    player = CaptureReplayer(policies(block=3))
     for line in live.lines:
         player.play(line)
         assert list(player.ended()) == []
@@ -187,7 +186,7 @@ def test_no_line_leans_on_what_a_reader_forgot(monkeypatch, bound, most):
     for number in range(40):
         name = "abcd"[number * number % 4 if number % 3 else number % 4]
         live.take(call(stuck(number % 3), session=name), float(number))
-    player = CapturePlayer(policies(block=50))
+    player = CaptureReplayer(policies(block=50))
     for line in live.lines:
         player.play(line)
     assert sum(result.calls for result in player.finish()) == 40
@@ -224,7 +223,7 @@ def test_a_run_goes_on_in_the_next_file(replay_files):
         live.take(call(stuck(rounds)))
     summary, (result,), problems = replay_files(live.lines[:2], live.lines[2:])
     assert problems == []
-    assert (result.calls, result.first) == (6, First(warn=2, block=3))
+    assert (result.calls, result.first) == (6, FirstActions(warn=2, block=3))
     assert (summary.runs, summary.calls, summary.saved_calls) == (1, 6, 3)
     # And each file can be replayed by itself.
     _, (alone,), problems = replay_files(live.lines[2:])
@@ -264,7 +263,7 @@ def test_a_line_that_cannot_be_played_is_passed_over(replay_files, change, why):
 def test_memory_does_not_grow_with_a_capture(tmp_path, monkeypatch):
     monkeypatch.setattr(captured, "MOST_BYTES", 1_000_000)
     path = tmp_path / "calls.jsonl"
-    lines = Lines("content", b"s")
+    lines = CaptureEncoder("content", b"s")
     with path.open("wb") as file:
         for number in range(400):
             one = call([{"role": "user", "content": f"{number} " + "x" * 50_000}])

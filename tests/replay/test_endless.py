@@ -7,14 +7,14 @@ from tests.replay.recorded import policies
 
 from looptrap.policy import preset
 from looptrap.policy.policy import Policy
-from looptrap.replay import endless
-from looptrap.replay.endless import Endless, follow
+from looptrap.replay import projection
+from looptrap.replay.projection import LoopProjection, project_loop
 
 HOUR = 3600.0
 
 
 def test_a_loop_is_refused_from_the_threshold_on():
-    loop = follow(preset.load("default"), model="m", rps=0.2, seconds=60)
+    loop = project_loop(preset.load("default"), model="m", rps=0.2, seconds=60)
     assert (loop.rule, loop.first, loop.judged) == ("identical-conversation", 6, 12)
     assert loop.passed == [0, 5, 10, 15, 20]
     assert [loop.calls_in(seconds) for seconds in (0, 1, 5, 6, 25, 60)] == [0, 1, 1, 2, 5, 5]
@@ -24,23 +24,23 @@ def test_after_a_cooldown_some_pass_again():
     # Refused at 25 s, and once more at 55 s; then the window holds too few to be refused.
     rule = preset.load("default")[0].rules[0]
     policy = Policy(name="p", rules=(replace(rule, extend=False),))
-    loop = follow([policy], model="m", rps=0.2, seconds=200)
+    loop = project_loop([policy], model="m", rps=0.2, seconds=200)
     assert loop.resumed == [85, 165]
     assert loop.calls_in(200) == 5 + 4 + 4
 
 
 def test_where_refusals_begin_the_cooldown_anew_none_does():
-    loop = follow(preset.load("default"), model="m", rps=0.2, seconds=24 * HOUR)
+    loop = project_loop(preset.load("default"), model="m", rps=0.2, seconds=24 * HOUR)
     assert (loop.resumed, loop.calls_in(24 * HOUR)) == ([], 5)
 
 
 @pytest.mark.parametrize("rps", [0.1, 0.2, 1, 3, 50], ids=lambda rps: f"{rps} a second")
 def test_what_was_not_followed_is_like_what_was(rps, monkeypatch):
     seconds = 5 * HOUR if rps < 1 else 1200
-    monkeypatch.setattr(endless, "MOST_CALLS", 60_000)
-    whole = follow(preset.load("aisg"), model="m", rps=rps, seconds=seconds)
-    monkeypatch.setattr(endless, "MOST_CALLS", whole.judged // 5)
-    part = follow(preset.load("aisg"), model="m", rps=rps, seconds=seconds)
+    monkeypatch.setattr(projection, "MAX_CALLS", 60_000)
+    whole = project_loop(preset.load("aisg"), model="m", rps=rps, seconds=seconds)
+    monkeypatch.setattr(projection, "MAX_CALLS", whole.judged // 5)
+    part = project_loop(preset.load("aisg"), model="m", rps=rps, seconds=seconds)
     assert part.seconds < whole.seconds / 4
     assert part.calls_in(seconds) == pytest.approx(whole.calls_in(seconds), rel=0.02, abs=4)
 
@@ -53,18 +53,18 @@ def test_what_was_not_followed_is_like_what_was(rps, monkeypatch):
     ],
 )
 def test_what_nobody_refuses_passes_for_ever(rules, rps):
-    loop = follow(rules, model="m", rps=rps, seconds=HOUR)
+    loop = project_loop(rules, model="m", rps=rps, seconds=HOUR)
     assert (loop.rule, loop.first) == ("", None)
     assert loop.calls_in(100 * HOUR) == 100 * HOUR * rps
 
 
 def test_what_is_refused_for_good_never_passes_again():
-    loop = follow(preset.load("fairvisor"), model="m", rps=1, seconds=HOUR)
+    loop = project_loop(preset.load("fairvisor"), model="m", rps=1, seconds=HOUR)
     assert loop.calls_in(63 * HOUR) == 3
 
 
 def test_what_is_slowed_down_comes_more_rarely():
-    loop = follow(policies(60, throttle=3), model="m", rps=1, seconds=HOUR)
+    loop = project_loop(policies(60, throttle=3), model="m", rps=1, seconds=HOUR)
     assert loop.first is None
     assert loop.judged < HOUR / 2
     assert loop.calls_in(2 * HOUR) < HOUR
@@ -72,14 +72,14 @@ def test_what_is_slowed_down_comes_more_rarely():
 
 def test_a_shadow_is_taken_for_what_it_would_be():
     shadows = [replace(policy, mode="shadow") for policy in policies(block=3)]
-    loop = follow(shadows, model="m", rps=1, seconds=60)
+    loop = project_loop(shadows, model="m", rps=1, seconds=60)
     assert loop.first == 3
 
 
 def test_no_loop_is_followed_for_ever():
-    loop = follow(policies(warn=3), model="m", rps=50, seconds=1e9)
-    assert loop.judged == endless.MOST_CALLS
+    loop = project_loop(policies(warn=3), model="m", rps=50, seconds=1e9)
+    assert loop.judged == projection.MAX_CALLS
 
 
 def test_nothing_passes_before_the_first_call():
-    assert Endless(seconds=10, judged=1, passed=[0.0]).calls_in(0) == 0
+    assert LoopProjection(seconds=10, judged=1, passed=[0.0]).calls_in(0) == 0

@@ -6,10 +6,8 @@ from html.parser import HTMLParser
 import pytest
 from tests.replay.recorded import honest, line, policies, stuck
 
-from looptrap.replay.page import page
-from looptrap.replay.plot import bars, lines
 from looptrap.replay.replay import Replay
-from looptrap.replay.report import tables
+from looptrap.replay.report import bar_chart, line_chart, render_html, summary_tables
 
 VOID = {"meta", "rect", "line", "circle", "polyline"}
 EVIL = "</td><script>alert('\"&')</script>"
@@ -64,13 +62,13 @@ def summary(tmp_path):
 
 
 def test_a_run_cannot_write_into_the_page(summary):
-    reader = read(page(summary, EVIL))
+    reader = read(render_html(summary, EVIL))
     assert "script" not in {tag for tag, _ in reader.tags}
     assert EVIL in reader.texts  # as text, in the table of flagged runs
 
 
 def test_nothing_is_loaded_from_anywhere(summary):
-    html = page(summary, "preset default")
+    html = render_html(summary, "preset default")
     reader = read(html)
     assert {"link", "script", "img", "iframe"}.isdisjoint(tag for tag, _ in reader.tags)
     assert not {"src", "href"} & {name for _, attributes in reader.tags for name in attributes}
@@ -78,8 +76,8 @@ def test_nothing_is_loaded_from_anywhere(summary):
 
 
 def test_has_the_figures_of_the_summary_and_both_plots(summary):
-    reader = read(page(summary, "preset default"))
-    for table in tables(summary):
+    reader = read(render_html(summary, "preset default"))
+    for table in summary_tables(summary):
         assert table.heading in reader.texts
         for row in table.rows:
             assert set(row) <= set(reader.texts)
@@ -87,19 +85,19 @@ def test_has_the_figures_of_the_summary_and_both_plots(summary):
 
 
 def test_a_page_about_nothing_is_a_page():
-    reader = read(page(Replay(policies(block=3)).summary, "preset default"))
+    reader = read(render_html(Replay(policies(block=3)).summary, "preset default"))
     assert "svg" not in {tag for tag, _ in reader.tags}
 
 
 def test_bars_are_as_long_as_their_counts():
-    reader = read(bars({"repeat": 8, EVIL: 2}, "signals"))
+    reader = read(bar_chart({"repeat": 8, EVIL: 2}, "signals"))
     widths = [float(attributes["width"]) for tag, attributes in reader.tags if tag == "rect"]
     assert widths[0] == 4 * widths[1]
     assert EVIL in reader.texts
 
 
 def test_lines_leave_out_what_is_unknown():
-    reader = read(lines(["a", "b", "c"], {"one": [0.0, None, 1.0]}, "shares"))
+    reader = read(line_chart(["a", "b", "c"], {"one": [0.0, None, 1.0]}, "shares"))
     dots = [attributes for tag, attributes in reader.tags if tag == "circle"]
     assert len(dots) == 2
     assert float(dots[0]["cy"]) > float(dots[1]["cy"])  # more is higher up

@@ -11,13 +11,13 @@ from tests.replay.capturing import Capturing
 from tests.replay.recorded import anthropic_round, line, openai_round, stuck
 
 from looptrap.errors import CallError
-from looptrap.replay.pasted import PACE, read_pasted
+from looptrap.replay.transcript import REQUEST_INTERVAL_S, read_transcript
 
 ROUNDS = 3
 
 
 def lengths(text):
-    return [len(one.call.raws) for one in read_pasted(text).requests]
+    return [len(one.call.raws) for one in read_transcript(text).requests]
 
 
 def jsonl(*values):
@@ -55,7 +55,7 @@ def test_every_dialect_is_told_and_grows_round_by_round(dialect, form):
     body = write(ROUNDS)
     field = next(name for name in ("messages", "contents", "input") if name in body)
     text = json.dumps(body if form == "a request" else body[field])
-    requests = read_pasted(text).requests
+    requests = read_transcript(text).requests
     assert {one.call.dialect for one in requests} == {dialect}
     assert len(requests) == 1 + ROUNDS
     for rounds, one in enumerate(requests):
@@ -71,7 +71,7 @@ def test_captured_calls_are_read_as_they_came(tmp_path, form, calls):
     capture = Capturing(tmp_path / "calls", form)
     for rounds in range(4 - calls, 4):
         capture.call(stuck(rounds), session="run")
-    requests = read_pasted(capture.files[0].read_text()).requests
+    requests = read_transcript(capture.files[0].read_text()).requests
     assert [len(one.call.raws) for one in requests] == [1, 3, 5, 7]
     assert len({one.now for one in requests}) == 4
 
@@ -83,18 +83,24 @@ def test_of_several_runs_the_first_is_read_and_that_is_said(tmp_path):
     for session in ("one", "two"):
         capture.run(stuck(2), session=session)
     for one in (text, capture.files[0].read_text()):
-        assert read_pasted(one).limits == ["There are 2 runs; the first was judged."]
+        assert read_transcript(one).limits == ["There are 2 runs; the first was judged."]
 
 
 def test_answers_are_known_where_they_stand_there():
     said = {"role": "assistant", "content": "Done."}
-    assert [one.answer for one in read_pasted(json.dumps([*stuck(0), said])).requests] == ["Done."]
+    assert [one.answer for one in read_transcript(json.dumps([*stuck(0), said])).requests] == [
+        "Done."
+    ]
 
 
 def test_requests_without_times_come_within_any_window():
-    assert [one.now for one in read_pasted(json.dumps(stuck(2))).requests] == [0, PACE, 2 * PACE]
+    assert [one.now for one in read_transcript(json.dumps(stuck(2))).requests] == [
+        0,
+        REQUEST_INTERVAL_S,
+        2 * REQUEST_INTERVAL_S,
+    ]
     timed = [{**one, "t": 60.0 * place} for place, one in enumerate(stuck(2))]
-    assert [one.now for one in read_pasted(json.dumps(timed)).requests] == [0, 120, 240]
+    assert [one.now for one in read_transcript(json.dumps(timed)).requests] == [0, 120, 240]
 
 
 DEEP = "[" * 100_000
@@ -141,7 +147,7 @@ DEEP = "[" * 100_000
 )  # fmt: skip
 def test_what_cannot_be_read_is_told_in_words(text, says):
     with pytest.raises(CallError) as told:
-        read_pasted(text)
+        read_transcript(text)
     assert says in str(told.value)
     assert len(str(told.value)) < 400
 
@@ -162,7 +168,7 @@ JSON_VALUES = st.recursive(
 
 def is_read_or_refused(text):
     try:
-        pasted = read_pasted(text)
+        pasted = read_transcript(text)
     except CallError:
         return True
     return all(isinstance(one.call.messages, list) for one in pasted.requests)
@@ -182,7 +188,7 @@ def test_whatever_text_it_is_it_is_read_or_refused(text):
 
 def test_both_styles_are_told_apart_without_anything_around_them():
     dialects = [
-        read_pasted(msgspec.json.encode(stuck(2, style)).decode()).requests[0].call.dialect
+        read_transcript(msgspec.json.encode(stuck(2, style)).decode()).requests[0].call.dialect
         for style in (openai_round, anthropic_round)
     ]
     assert dialects == ["openai_chat", "anthropic"]

@@ -10,7 +10,7 @@ import pytest
 from bench.quality import equal_calls, equal_tails
 from tests.replay.recorded import honest, line, openai_round, stuck
 
-from looptrap.replay.run import read_run
+from looptrap.replay.recorded_run import read_run
 
 ROOT = Path(__file__).parents[2]
 BLIND = """

@@ -6,9 +6,9 @@ import pytest
 from tests.replay.recorded import honest, line, policies, stuck
 
 from looptrap.policy.action import Action
-from looptrap.replay import summary
+from looptrap.replay import replay
 from looptrap.replay.replay import Replay
-from looptrap.replay.report import tables, text
+from looptrap.replay.report import render_text, summary_tables
 
 LOOP = {"label": "loop", "kind": "exact_repeat", "first_loop_step": 0}
 
@@ -62,7 +62,7 @@ def test_a_file_that_breaks_off_keeps_what_came_before(tmp_path):
 
 
 def test_keeps_only_the_severest_to_show(replayed, monkeypatch):
-    monkeypatch.setattr(summary, "MOST_SHOWN", 3)
+    monkeypatch.setattr(replay, "MAX_LISTED_RUNS", 3)
     runs = [line(stuck(rounds), id=str(rounds)) for rounds in (2, 9, 2, 5, 4, 7)]
     found = replayed(*runs)[0].summary
     assert [result.id for result in found.worst()] == ["9", "7", "5"]
@@ -80,7 +80,7 @@ def test_the_sweep_plays_labelled_runs_only(replayed):
 
 
 def headings(found):
-    return [table.heading for table in tables(found)]
+    return [table.heading for table in summary_tables(found)]
 
 
 def test_tells_no_more_than_there_is_to_tell(replayed):
@@ -93,7 +93,7 @@ def test_the_text_has_the_figures(replayed):
     found = replayed(
         line(stuck(6), judged=LOOP), line(stuck(2), judged={"label": "ok"}), b"?", sweeps=True
     )[0].summary
-    shown = " ".join(text(found).split())
+    shown = " ".join(render_text(found).split())
     for figure in (
         "runs 2",
         "lines that are not runs 1",

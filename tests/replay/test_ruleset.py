@@ -10,8 +10,7 @@ from looptrap.config import load
 from looptrap.policy import preset
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.policy import Policy, Project
-from looptrap.policy.rule import Rule
-from looptrap.policy.tool import ToolRule
+from looptrap.policy.rule import Rule, ToolRule
 from looptrap.replay.ruleset import Ruleset
 
 PROJECT = Project(name="research", keys=("ci",), threshold=9, detection="shadow", cooldown=7)

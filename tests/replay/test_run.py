@@ -11,7 +11,7 @@ from tests.replay.recorded import ASKED, anthropic_round, line, openai_round, st
 from looptrap.call import openai_chat
 from looptrap.call.body import read_body
 from looptrap.errors import CallError
-from looptrap.replay.run import read_run
+from looptrap.replay.recorded_run import read_run
 
 STYLES = pytest.mark.parametrize(
     "style", [openai_round, anthropic_round], ids=["OpenAI", "Anthropic"]

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.replay.recorded import line, stuck
 
-from looptrap.replay.result import First
-from looptrap.replay.run import Judged, read_run
-from looptrap.replay.score import Case, Group, Score
+from looptrap.replay.judge import FirstActions
+from looptrap.replay.recorded_run import RunLabel, read_run
+from looptrap.replay.score import LabelGroup, Score, ScoredRun
 
 
 def case(label, *, began=None, hard=False, **first):
-    return Case(First(**first), Judged(label, None, began, hard))
+    return ScoredRun(FirstActions(**first), RunLabel(label, None, began, hard))
 
 
 def test_counts_each_label_apart():
@@ -27,13 +27,13 @@ def test_counts_each_label_apart():
             case("ok", hard=True, warn=1, block=2),
             case("ok", hard=True),
             case("?", block=1),
-            Case(First(warn=1)),
+            ScoredRun(FirstActions(warn=1)),
         ]
     )
-    assert score.loops == Group(4, 3, 2)
-    assert score.honest == Group(3, 2, 1)
-    assert score.hard == Group(2, 1, 1)
-    assert score.unjudged == Group(2, 2, 1)
+    assert score.loops == LabelGroup(4, 3, 2)
+    assert score.honest == LabelGroup(3, 2, 1)
+    assert score.hard == LabelGroup(2, 1, 1)
+    assert score.unjudged == LabelGroup(2, 2, 1)
     assert (score.recall, score.flag_recall, score.precision) == (2 / 4, 3 / 4, 2 / 3)
 
 
@@ -62,7 +62,7 @@ def test_the_median_is_the_median(delays):
 def test_a_refusal_spares_what_is_wasted_after_it(refused, spared):
     judged = {"label": "loop", "first_loop_step": 2}
     run = read_run(line(stuck(6), judged=judged), "x")
-    found = Case.of(run, First(block=refused))
+    found = ScoredRun.of(run, FirstActions(block=refused))
     assert found.wasted == sum(map(run.prompt_bytes, [3, 4, 5]))
     assert found.spared == sum(map(run.prompt_bytes, spared))
 
@@ -70,4 +70,4 @@ def test_a_refusal_spares_what_is_wasted_after_it(refused, spared):
 def test_honest_runs_waste_nothing():
     judged = {"label": "ok", "first_loop_step": None}
     run = read_run(line(stuck(6), judged=judged), "x")
-    assert Case.of(run, First(block=1)).wasted == 0
+    assert ScoredRun.of(run, FirstActions(block=1)).wasted == 0

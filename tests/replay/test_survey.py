@@ -4,7 +4,7 @@ import pytest
 from tests.replay.capturing import BEGAN, Capturing
 from tests.replay.recorded import stuck
 
-from looptrap.replay.survey import Survey
+from looptrap.replay.capture import CaptureSurvey
 
 MANY = 1_000
 
@@ -20,7 +20,7 @@ def capture(tmp_path):
 
 
 def test_all_calls_are_found(capture):
-    survey = Survey(capture.folder, limit=MANY)
+    survey = CaptureSurvey(capture.folder, limit=MANY)
     assert (survey.calls, survey.files, survey.is_cut) == (10, capture.files, False)
     assert (survey.began, survey.ended) == (BEGAN + 1, BEGAN + 10)
     assert (survey.projects, survey.forms) == ({"research"}, {"content"})
@@ -35,7 +35,7 @@ def test_all_calls_are_found(capture):
     ],
 )
 def test_the_latest_are_kept(capture, limit, began, files):
-    survey = Survey(capture.folder, limit=limit)
+    survey = CaptureSurvey(capture.folder, limit=limit)
     assert (survey.calls, survey.began, survey.since) == (limit, BEGAN + began, BEGAN + began)
     assert survey.is_cut
     assert survey.files[-files:] == capture.files[-files:]
@@ -43,7 +43,7 @@ def test_the_latest_are_kept(capture, limit, began, files):
 
 @pytest.mark.parametrize(("since", "calls"), [(0, 10), (4, 7), (6, 5), (11, 0)])
 def test_none_is_older_than_asked_for(capture, since, calls):
-    survey = Survey(capture.folder, since=BEGAN + since, limit=MANY)
+    survey = CaptureSurvey(capture.folder, since=BEGAN + since, limit=MANY)
     assert (survey.calls, survey.is_cut) == (calls, calls < 10)
     assert len(survey.files) == (2 if calls > 5 else calls > 0)
 
@@ -52,8 +52,8 @@ def test_what_is_no_call_and_no_capture_is_passed_over(capture):
     (capture.folder / "notes.jsonl").write_bytes(capture.files[0].read_bytes())
     with capture.files[0].open("ab") as file:
         file.write(b'nonsense\n{"looptrap":1}\n{"looptrap":1,"t":"x"}\n\xff\n')
-    assert Survey(capture.folder, limit=MANY).calls == 10
+    assert CaptureSurvey(capture.folder, limit=MANY).calls == 10
 
 
 def test_a_folder_that_is_not_there_has_no_calls(tmp_path):
-    assert Survey(tmp_path / "nowhere", limit=MANY).calls == 0
+    assert CaptureSurvey(tmp_path / "nowhere", limit=MANY).calls == 0

@@ -15,12 +15,11 @@ from looptrap.detect.signals.chant import Chant
 from looptrap.policy import preset
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.policy import Policy
-from looptrap.policy.rule import Rule
-from looptrap.policy.tool import ToolRule
-from looptrap.replay.play import verdicts
+from looptrap.policy.rule import Rule, ToolRule
+from looptrap.replay.judge import judge_requests
+from looptrap.replay.recorded_run import read_run
 from looptrap.replay.ruleset import Ruleset
-from looptrap.replay.run import read_run
-from looptrap.replay.try_it import LONGEST, Question, try_out
+from looptrap.replay.try_it import MAX_SUMMARY_CHARS, TryItRequest, judge_transcript
 
 DEFAULT = preset.load("default")
 
@@ -28,7 +27,7 @@ DEFAULT = preset.load("default")
 def tried(text, policies=DEFAULT, clock=monotonic, **more):
     text = text if isinstance(text, str) else json.dumps(text)
     rules = Ruleset(policies=policies, **more)
-    return try_out(Question(text=text, rules=rules.plain()), clock)
+    return judge_transcript(TryItRequest(text=text, rules=rules.plain()), clock)
 
 
 def counts(steps, rule):
@@ -67,7 +66,7 @@ def test_a_step_tells_what_came_before_it():
 
 def test_long_texts_are_told_shortened():
     [step] = tried([{"role": "user", "content": "word " * 10_000}]).steps
-    assert len(step.summary) == LONGEST
+    assert len(step.summary) == MAX_SUMMARY_CHARS
 
 
 def test_an_opinion_stands_beside_the_thresholds_of_its_rule():
@@ -203,7 +202,7 @@ def test_when_the_time_is_up_the_steps_so_far_are_told():
 def test_verdicts_are_those_of_a_replay(run):
     rounds = [one for i, (path, result) in enumerate(run) for one in openai_round(i, path, result)]
     text = line([*stuck(0), *rounds])
-    expected = [one.action for one in verdicts(read_run(text, ""), DEFAULT)]
+    expected = [one.action for one in judge_requests(read_run(text, ""), DEFAULT)]
     told = tried(text.decode())
     assert [one.verdict.action for one in told.steps] == expected
     for step in told.steps:

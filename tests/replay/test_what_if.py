@@ -17,7 +17,7 @@ from looptrap.policy import preset
 from looptrap.policy.policy import Project
 from looptrap.policy.setting.policy import PROJECT
 from looptrap.replay.ruleset import Ruleset
-from looptrap.replay.what_if import Question, compare
+from looptrap.replay.what_if import WhatIfRequest, compare
 
 DEFAULT = Ruleset(policies=preset.load("default"))
 STRICT = DEFAULT.scaled(0.5)
@@ -43,7 +43,7 @@ def captured(folder, form="content", **request):
 
 def asked(capture, then=STRICT, **more):
     return compare(
-        Question(folder=str(capture.folder), now=DEFAULT.plain(), then=then.plain(), **more),
+        WhatIfRequest(folder=str(capture.folder), now=DEFAULT.plain(), then=then.plain(), **more),
         monotonic,
     )
 
@@ -161,7 +161,7 @@ def test_digests_lose_what_lives_on_likeness_and_that_is_said(tmp_path):
 )
 def test_rules_that_find_nothing_in_captures_are_named(capture, rules, says):
     compared = compare(
-        Question(folder=str(capture.folder), now=rules.plain(), then=rules.plain()), monotonic
+        WhatIfRequest(folder=str(capture.folder), now=rules.plain(), then=rules.plain()), monotonic
     )
     assert [says in one for one in compared.limits] == ([True] if says else [])
 
@@ -183,7 +183,7 @@ def test_earlier_calls_are_left_out_and_that_is_said(capture, bounds, began, cal
 
 def test_when_the_time_is_up_what_was_judged_is_told(capture):
     clock = itertools.count()
-    question = Question(
+    question = WhatIfRequest(
         folder=str(capture.folder), now=DEFAULT.plain(), then=STRICT.plain(), seconds=10
     )
     compared = compare(question, lambda: float(next(clock)))
@@ -205,5 +205,5 @@ def test_nothing_captured_is_no_answer(tmp_path, is_there):
     folder = tmp_path / "calls"
     if is_there:
         folder.mkdir()
-    question = Question(folder=str(folder), now=DEFAULT.plain(), then=STRICT.plain())
+    question = WhatIfRequest(folder=str(folder), now=DEFAULT.plain(), then=STRICT.plain())
     assert compare(question, monotonic) is None

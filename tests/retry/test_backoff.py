@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from looptrap.errors import ConfigError
-from looptrap.retry.backoff import Backoff
 from looptrap.retry.failure import Failure
+from looptrap.retry.policy import Backoff
 
 CHANCES = st.floats(0, 1)
 BACKOFF = Backoff()

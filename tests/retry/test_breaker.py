@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from looptrap.errors import ConfigError
-from looptrap.retry.breaker import LONGEST_OPENING, PROBE_PATIENCE, Breaker
+from looptrap.retry.breaker import MAX_OPEN_S, PROBE_RETRY_S, Breaker
 
 
 def opened(threshold=5, open_for=60.0, now=0.0):
@@ -42,7 +42,7 @@ def test_half_open_admits_one_probe():
     assert breaker.state(60.0) == "half_open"
     assert breaker.allow(60.0).is_probe
     assert breaker.allow(60.0) is None
-    assert 0 < breaker.retry_after(60.0) <= PROBE_PATIENCE
+    assert 0 < breaker.retry_after(60.0) <= PROBE_RETRY_S
 
 
 def test_a_good_probe_closes():
@@ -67,11 +67,11 @@ def test_a_probe_that_says_nothing_makes_room_for_the_next():
 
 def test_a_probe_that_is_never_reported_is_given_up():
     breaker = opened()
-    lost = breaker.allow(60.0)
+    failed = breaker.allow(60.0)
     assert breaker.allow(119.9) is None
     second = breaker.allow(120.0)
     assert second.is_probe
-    assert breaker.done(lost, False, 121.0) is None, "its word comes too late"
+    assert breaker.done(failed, False, 121.0) is None, "its word comes too late"
     assert breaker.done(second, False, 121.0) == "closed"
 
 
@@ -79,7 +79,7 @@ def test_a_probe_that_another_instance_makes_is_given_back_for_a_moment():
     breaker = opened()
     breaker.deny(breaker.allow(60.0), 60.0)
     assert breaker.allow(60.0) is None
-    assert breaker.allow(60.0 + PROBE_PATIENCE).is_probe
+    assert breaker.allow(60.0 + PROBE_RETRY_S).is_probe
 
 
 @pytest.mark.parametrize("failed", [True, False, None])
@@ -109,13 +109,13 @@ def test_a_permit_counts_once_for_a_trip():
     [
         pytest.param(10.0, None, 30.0, 30.0, id="lengthens"),
         pytest.param(60.0, None, 5.0, 60.0, id="never shortens"),
-        pytest.param(10.0, None, 3600.0, LONGEST_OPENING, id="not beyond a minute"),
+        pytest.param(10.0, None, 3600.0, MAX_OPEN_S, id="not beyond a minute"),
         pytest.param(90.0, None, 3600.0, 90.0, id="nor what was set"),
         pytest.param(60.0, 1.0, None, 60.0, id="none is named"),
         pytest.param(60.0, 1.0, 5.0, 5.0, id="shortens where it may"),
         pytest.param(60.0, 1.0, 0.0, 1.0, id="but not to nothing"),
         pytest.param(10.0, 1.0, 30.0, 30.0, id="lengthens there, too"),
-        pytest.param(60.0, 1.0, 3600.0, LONGEST_OPENING, id="within the same minute"),
+        pytest.param(60.0, 1.0, 3600.0, MAX_OPEN_S, id="within the same minute"),
     ],
 )
 def test_a_retry_after_and_the_length_of_an_opening(open_for, least, asked, expected):

@@ -4,8 +4,14 @@ import msgspec
 import pytest
 
 from looptrap.errors import ConfigError
-from looptrap.retry.breaker import Source
-from looptrap.retry.breakers import Breakers, Change, Key, Opening, opening_of
+from looptrap.retry.breaker import (
+    Breakers,
+    CircuitChange,
+    CircuitKey,
+    CircuitOpening,
+    Source,
+    opening_from_change,
+)
 from looptrap.retry.failure import Failure
 
 DOWN = Failure("server", "http_503", trips="provider")
@@ -23,7 +29,7 @@ def fail(breakers, failure, credential="mine", times=5, now=0.0):
 
 def test_an_outage_closes_the_road_for_all():
     breakers = Breakers()
-    assert fail(breakers, DOWN) == (Change(Key("openai"), "open", 60.0),)
+    assert fail(breakers, DOWN) == (CircuitChange(CircuitKey("openai"), "open", 60.0),)
     assert breakers.allow("openai", "mine", 1.0) is None
     assert breakers.allow("openai", "theirs", 1.0) is None
     assert breakers.allow("anthropic", "mine", 1.0) is not None
@@ -92,11 +98,11 @@ def test_instances_tell_each_other_for_whom_a_circuit_opened():
     here, there = Breakers(), Breakers()
     failed_by(here, *[ONE] * 4)
     (change,) = here.done(here.allow("openai", "shared", 0.0, SECOND), DOWN, 0.0)
-    opening = opening_of(change)
-    assert opening == Opening(Key("openai"), 60.0, "one")
+    opening = opening_from_change(change)
+    assert opening == CircuitOpening(CircuitKey("openai"), 60.0, "one")
     there.learn(opening, 0.0)
     assert (_passes(there, THIRD), _passes(there, OTHER)) == (False, True)
-    there.learn(Opening(Key("openai"), 60.0, "other"), 0.0)
+    there.learn(CircuitOpening(CircuitKey("openai"), 60.0, "other"), 0.0)
     assert not _passes(there, ELSE)
 
 
@@ -104,7 +110,7 @@ def test_an_opening_of_one_conversation_is_no_affair_of_other_instances():
     breakers = Breakers()
     failed_by(breakers, *[ONE] * 4)
     (change,) = breakers.done(breakers.allow("openai", "shared", 0.0, ONE), DOWN, 0.0)
-    assert (change.state, change.caller, opening_of(change)) == ("open", "one", None)
+    assert (change.state, change.caller, opening_from_change(change)) == ("open", "one", None)
 
 
 def _passes(breakers, source, now=1.0):
@@ -113,7 +119,7 @@ def _passes(breakers, source, now=1.0):
 
 def test_one_tenants_limit_closes_it_for_that_tenant_only():
     breakers = Breakers()
-    assert fail(breakers, LIMITED) == (Change(Key("openai", "mine"), "open", 60.0),)
+    assert fail(breakers, LIMITED) == (CircuitChange(CircuitKey("openai", "mine"), "open", 60.0),)
     assert breakers.allow("openai", "mine", 1.0) is None
     assert breakers.retry_after("openai", "mine", 20.0) == 40.0
     assert breakers.allow("openai", "theirs", 1.0) is not None
@@ -161,16 +167,16 @@ def test_says_how_long_a_limit_lasts_where_it_alone_refuses(failures, expected):
 def test_a_limit_says_nothing_while_the_provider_is_probed():
     breakers = Breakers()
     fail(breakers, DOWN, credential="theirs")
-    breakers.learn(Opening(Key("openai", "mine"), 60.0), 30.0)
-    assert breakers.state(Key("openai"), 70.0) == "half_open"
+    breakers.learn(CircuitOpening(CircuitKey("openai", "mine"), 60.0), 30.0)
+    assert breakers.state(CircuitKey("openai"), 70.0) == "half_open"
     assert breakers.limited_for("openai", "mine", 70.0) == 0.0
 
 
 def test_names_are_not_joined_into_others():
     breakers = Breakers()
     fail(breakers, LIMITED, credential="")
-    assert breakers.state(Key("openai", ""), 1.0) == "open"
-    assert breakers.state(Key("openai"), 1.0) == "closed"
+    assert breakers.state(CircuitKey("openai", ""), 1.0) == "open"
+    assert breakers.state(CircuitKey("openai"), 1.0) == "closed"
 
 
 def test_permanent_failures_count_for_nothing():
@@ -185,7 +191,9 @@ def test_an_outage_says_nothing_about_a_credentials_limit():
     breakers = Breakers()
     fail(breakers, LIMITED, times=4)
     fail(breakers, DOWN, times=4)
-    assert [change.key for change in fail(breakers, LIMITED, times=1)] == [Key("openai", "mine")]
+    assert [change.key for change in fail(breakers, LIMITED, times=1)] == [
+        CircuitKey("openai", "mine")
+    ]
 
 
 def test_a_success_closes_and_says_so():
@@ -193,8 +201,8 @@ def test_a_success_closes_and_says_so():
     fail(breakers, DOWN)
     probe = breakers.allow("openai", "mine", 60.0)
     assert probe.is_probe
-    assert probe.probed == (Key("openai"),)
-    assert breakers.done(probe, None, 61.0) == (Change(Key("openai"), "closed"),)
+    assert probe.probed == (CircuitKey("openai"),)
+    assert breakers.done(probe, None, 61.0) == (CircuitChange(CircuitKey("openai"), "closed"),)
     assert not breakers.allow("openai", "mine", 61.0).is_probe
 
 
@@ -210,7 +218,7 @@ def test_a_limit_met_by_a_probe_leaves_the_provider_half_open():
     breakers = Breakers()
     fail(breakers, DOWN)
     breakers.done(breakers.allow("openai", "mine", 60.0), LIMITED, 60.0)
-    assert breakers.state(Key("openai"), 60.0) == "half_open"
+    assert breakers.state(CircuitKey("openai"), 60.0) == "half_open"
     assert breakers.allow("openai", "theirs", 60.0).is_probe
 
 
@@ -224,15 +232,15 @@ def test_an_abandoned_probe_makes_room():
 def test_instances_tell_each_other_of_openings():
     here, there = Breakers(), Breakers()
     (change,) = fail(here, DOWN, now=1000.0)
-    opening = opening_of(change)
-    assert opening == Opening(Key("openai"), 60.0)
-    assert there.learn(opening, 5.0) == Change(Key("openai"), "open", 60.0)
+    opening = opening_from_change(change)
+    assert opening == CircuitOpening(CircuitKey("openai"), 60.0)
+    assert there.learn(opening, 5.0) == CircuitChange(CircuitKey("openai"), "open", 60.0)
     assert there.learn(opening, 5.0) is None, "known already: nobody tells it on"
     assert there.allow("openai", "mine", 64.9) is None
     probe = there.allow("openai", "mine", 65.0)
     there.deny(probe, 65.0)
     assert there.allow("openai", "mine", 65.0) is None
-    assert opening_of(Change(Key("openai"), "closed")) is None
+    assert opening_from_change(CircuitChange(CircuitKey("openai"), "closed")) is None
 
 
 def test_those_used_least_lately_are_forgotten():
@@ -242,7 +250,7 @@ def test_those_used_least_lately_are_forgotten():
         breakers.allow("openai", name, 1.0)
     assert len(breakers) == 4
     assert breakers.allow("openai", "one", 1.0) is not None
-    assert breakers.state(Key("openai", "four"), 1.0) == "closed"
+    assert breakers.state(CircuitKey("openai", "four"), 1.0) == "closed"
 
 
 def test_a_circuit_in_use_is_not_forgotten():
@@ -251,7 +259,7 @@ def test_a_circuit_in_use_is_not_forgotten():
     for name in ["two", "three", "four", "five"]:
         assert breakers.allow("openai", "one", 1.0) is None
         breakers.allow("openai", name, 1.0)
-    assert breakers.state(Key("openai", "one"), 1.0) == "open"
+    assert breakers.state(CircuitKey("openai", "one"), 1.0) == "open"
 
 
 def test_a_forgotten_circuits_late_outcome_reaches_nobody():

@@ -3,7 +3,7 @@
 import pytest
 
 from looptrap.errors import ConfigError
-from looptrap.retry.chain import Chain, Link
+from looptrap.retry.policy import Chain, Link
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,10 @@
 import pytest
 
 from looptrap.errors import ConfigError
-from looptrap.retry.backoff import Backoff
-from looptrap.retry.breaker import PROBE_PATIENCE
-from looptrap.retry.breakers import Breakers, Change, Key
-from looptrap.retry.chain import Chain, Link
-from looptrap.retry.course import Course, Failed, Try, Wait
+from looptrap.retry.breaker import PROBE_RETRY_S, Breakers, CircuitChange, CircuitKey
 from looptrap.retry.failure import Failure
-from looptrap.retry.policy import RetryPolicy
+from looptrap.retry.policy import Backoff, Chain, Link, RetryPolicy
+from looptrap.retry.schedule import FinalFailure, RetrySchedule, Try, Wait
 
 DOWN = Failure("server", "http_503", trips="provider")
 LATE = Failure("server", "timeout", is_timeout=True, trips="provider")
@@ -24,29 +21,29 @@ def asked(seconds):
     return Failure("rate_limit", "rate_limited", retry_after=seconds, trips="credential")
 
 
-def course(*names, policy=None, breakers=None, now=0.0, deadline=None):
+def schedule(*names, policy=None, breakers=None, now=0.0, deadline=None):
     chain = Chain.of(*(names or ["one"]))
-    return Course(chain, policy or RetryPolicy(), breakers, now=now, deadline=deadline)
+    return RetrySchedule(chain, policy or RetryPolicy(), breakers, now=now, deadline=deadline)
 
 
-def drive(course, outcomes, now=0.0, chance=1.0, takes=0.0):
+def retry_run(schedule, outcomes, now=0.0, chance=1.0, takes=0.0):
     """Drive a course; return what was done, as names of links, seconds waited, and the end."""
     outcomes, done = iter(outcomes), []
     while True:
-        step = course.next(now, chance)
+        step = schedule.next(now, chance)
         if isinstance(step, Wait):
             done.append(step.seconds)
             now += step.seconds
-        elif isinstance(step, Failed):
+        elif isinstance(step, FinalFailure):
             return [*done, step]
         else:
             done.append(step.link.name)
             now += takes
             failure = next(outcomes)
             if failure is None:
-                course.succeeded(now)
+                schedule.succeeded(now)
                 return done
-            course.failed(failure, now)
+            schedule.failed(failure, now)
 
 
 @pytest.mark.parametrize(
@@ -99,34 +96,34 @@ def drive(course, outcomes, now=0.0, chance=1.0, takes=0.0):
     ],
 )
 def test_where_a_call_goes_and_how_long_it_waits(names, policy, outcomes, expected):
-    done = drive(course(*names, policy=RetryPolicy(**policy)), outcomes)
+    done = retry_run(schedule(*names, policy=RetryPolicy(**policy)), outcomes)
     assert done == [pytest.approx(step) if isinstance(step, float) else step for step in expected]
 
 
 @pytest.mark.parametrize("failure", [WRONG, TOOL], ids=["permanent", "tool"])
 def test_what_no_attempt_helps_ends_at_once(failure):
-    done = drive(course("a", "b"), [DOWN, failure])
+    done = retry_run(schedule("a", "b"), [DOWN, failure])
     assert done[:-1] == ["a", 0.4, "a"]
-    assert done[-1] == Failed(failure, (("a", failure),), 2)
+    assert done[-1] == FinalFailure(failure, (("a", failure),), 2)
 
 
 def test_never_waits_after_the_last_attempt():
-    *before, last, failed = drive(course("a"), [LIMITED] * 3)
+    *before, last, failed = retry_run(schedule("a"), [LIMITED] * 3)
     assert last == "a"
     assert len(before) == 4
-    assert failed == Failed(LIMITED, (("a", LIMITED),), 3)
+    assert failed == FinalFailure(LIMITED, (("a", LIMITED),), 3)
 
 
 def test_the_end_of_a_chain_tells_each_reason():
     policy = RetryPolicy(attempts=2)
-    failed = drive(course("a/x", "b", policy=policy), [DOWN, DOWN, DOWN, asked(90.0)])[-1]
+    failed = retry_run(schedule("a/x", "b", policy=policy), [DOWN, DOWN, DOWN, asked(90.0)])[-1]
     assert failed.reasons == (("a/x", DOWN), ("b", asked(90.0)))
     assert (failed.failure, failed.attempts, failed.retry_after) == (asked(90.0), 4, 90.0)
 
 
 def test_the_end_is_the_end():
-    over = course("a")
-    failed = drive(over, [WRONG])[-1]
+    over = schedule("a")
+    failed = retry_run(over, [WRONG])[-1]
     assert over.next(0.0, 0.0) is failed
     assert over.attempts == 1
 
@@ -136,27 +133,27 @@ def test_the_end_is_the_end():
 )
 def test_the_earlier_deadline_holds(own, given, ends):
     policy = RetryPolicy(deadline=own)
-    assert isinstance(course(policy=policy, deadline=given).next(ends - 0.1, 0.5), Try)
-    late = course(policy=policy, deadline=given).next(ends, 0.5)
+    assert isinstance(schedule(policy=policy, deadline=given).next(ends - 0.1, 0.5), Try)
+    late = schedule(policy=policy, deadline=given).next(ends, 0.5)
     assert (late.failure.reason, late.attempts) == ("deadline", 0)
 
 
 def test_an_attempt_that_outlasts_the_deadline_is_the_last():
     policy = RetryPolicy(deadline=10.0)
-    failed = drive(course("a", "b", policy=policy), [DOWN, OK], takes=11.0)[-1]
+    failed = retry_run(schedule("a", "b", policy=policy), [DOWN, OK], takes=11.0)[-1]
     assert (failed.failure, failed.attempts) == (DOWN, 1)
 
 
 def test_a_driver_that_overslept_begins_no_attempt():
-    late = course("a", policy=RetryPolicy(deadline=10.0))
+    late = schedule("a", policy=RetryPolicy(deadline=10.0))
     late.next(0.0, 1.0)
     late.failed(DOWN, 1.0)
     assert isinstance(late.next(1.0, 1.0), Wait)
-    assert late.next(10.0, 1.0) == Failed(DOWN, (("a", DOWN),), 1)
+    assert late.next(10.0, 1.0) == FinalFailure(DOWN, (("a", DOWN),), 1)
 
 
 def test_after_a_time_out_a_fresh_connection_is_asked_for():
-    late = course("a", policy=RetryPolicy(attempts=3, timeout_attempts=3))
+    late = schedule("a", policy=RetryPolicy(attempts=3, timeout_attempts=3))
     fresh = []
     for failure in [LATE, DOWN, OK]:
         step = late.next(0.0, 0.0)
@@ -170,22 +167,22 @@ def test_after_a_time_out_a_fresh_connection_is_asked_for():
 class TestBreakers:
     def test_an_open_circuit_is_skipped(self):
         breakers = Breakers(threshold=1)
-        drive(course("a", policy=RetryPolicy(attempts=1), breakers=breakers), [DOWN])
-        assert drive(course("a", "b", breakers=breakers), [OK]) == ["b"]
+        retry_run(schedule("a", policy=RetryPolicy(attempts=1), breakers=breakers), [DOWN])
+        assert retry_run(schedule("a", "b", breakers=breakers), [OK]) == ["b"]
 
     def test_a_circuit_that_opens_under_way_is_not_waited_for(self):
         breakers = Breakers(threshold=2)
-        again = course("a", "b", breakers=breakers)
-        assert drive(again, [DOWN, DOWN, OK]) == ["a", 0.4, "a", "b"]
-        assert again.take_changes() == [Change(Key("a"), "open", 60.0)]
+        again = schedule("a", "b", breakers=breakers)
+        assert retry_run(again, [DOWN, DOWN, OK]) == ["a", 0.4, "a", "b"]
+        assert again.take_changes() == [CircuitChange(CircuitKey("a"), "open", 60.0)]
         assert again.take_changes() == []
 
     def test_all_circuits_open_is_told_with_the_least_time_left(self):
         breakers = Breakers(threshold=1)
         once = RetryPolicy(attempts=1)
-        drive(course("a", policy=once, breakers=breakers), [DOWN])
-        drive(course("b", policy=once, breakers=breakers, now=20.0), [DOWN], now=20.0)
-        (failed,) = drive(course("b", "a", breakers=breakers, now=30.0), [], now=30.0)
+        retry_run(schedule("a", policy=once, breakers=breakers), [DOWN])
+        retry_run(schedule("b", policy=once, breakers=breakers, now=20.0), [DOWN], now=20.0)
+        (failed,) = retry_run(schedule("b", "a", breakers=breakers, now=30.0), [], now=30.0)
         assert failed.failure.reason == "breaker_open"
         assert failed.failure.retry_after == failed.retry_after == 30.0
         assert [(name, why.reason) for name, why in failed.reasons] == [
@@ -197,50 +194,55 @@ class TestBreakers:
 
     def test_a_failure_before_an_open_circuit_is_what_is_told(self):
         breakers = Breakers(threshold=1)
-        drive(course("b", policy=RetryPolicy(attempts=1), breakers=breakers), [DOWN])
-        failed = drive(course("a", "b", breakers=breakers), [asked(90.0)])[-1]
+        retry_run(schedule("b", policy=RetryPolicy(attempts=1), breakers=breakers), [DOWN])
+        failed = retry_run(schedule("a", "b", breakers=breakers), [asked(90.0)])[-1]
         assert failed.failure == asked(90.0)
         assert failed.retry_after == 60.0
 
     def test_a_probe_that_fails_is_not_retried(self):
         breakers = Breakers(threshold=1)
-        drive(course("a", policy=RetryPolicy(attempts=1), breakers=breakers), [DOWN])
-        probing = course("a", breakers=breakers, now=60.0)
-        assert drive(probing, [DOWN], now=60.0)[:-1] == ["a"]
+        retry_run(schedule("a", policy=RetryPolicy(attempts=1), breakers=breakers), [DOWN])
+        probing = schedule("a", breakers=breakers, now=60.0)
+        assert retry_run(probing, [DOWN], now=60.0)[:-1] == ["a"]
         states = [change.state for change in probing.take_changes()]
         assert states == ["half_open", "open"]
 
     def test_a_probe_that_succeeds_closes(self):
         breakers = Breakers(threshold=1)
-        drive(course("a", policy=RetryPolicy(attempts=1), breakers=breakers), [DOWN])
-        probing = course("a", breakers=breakers, now=60.0)
-        assert drive(probing, [OK], now=60.0) == ["a"]
+        retry_run(schedule("a", policy=RetryPolicy(attempts=1), breakers=breakers), [DOWN])
+        probing = schedule("a", breakers=breakers, now=60.0)
+        assert retry_run(probing, [OK], now=60.0) == ["a"]
         assert [change.state for change in probing.take_changes()] == ["half_open", "closed"]
 
     def test_a_probe_that_is_another_instances_is_no_attempt_of_ours(self):
         breakers = Breakers(threshold=1)
-        drive(course("a", policy=RetryPolicy(attempts=1), breakers=breakers), [DOWN])
-        probing = course("a", "b", breakers=breakers, now=60.0)
+        retry_run(schedule("a", policy=RetryPolicy(attempts=1), breakers=breakers), [DOWN])
+        probing = schedule("a", "b", breakers=breakers, now=60.0)
         step = probing.next(60.0, 0.0)
         assert step.permit.is_probe
         probing.denied(60.0)
         assert probing.attempts == 0
-        assert drive(probing, [OK], now=60.0) == ["b"]
+        assert retry_run(probing, [OK], now=60.0) == ["b"]
 
     def test_a_cancelled_probe_makes_room_for_the_next(self):
         breakers = Breakers(threshold=1)
-        drive(course("a", policy=RetryPolicy(attempts=1), breakers=breakers), [DOWN])
-        cancelled = course("a", breakers=breakers, now=60.0)
+        retry_run(schedule("a", policy=RetryPolicy(attempts=1), breakers=breakers), [DOWN])
+        cancelled = schedule("a", breakers=breakers, now=60.0)
         cancelled.next(60.0, 0.0)
         cancelled.abandoned(60.0)
-        assert drive(course("a", breakers=breakers, now=60.0), [OK], now=60.0) == ["a"]
+        assert retry_run(schedule("a", breakers=breakers, now=60.0), [OK], now=60.0) == ["a"]
 
     def test_limits_of_one_credential_are_not_anothers(self):
         breakers, once = Breakers(threshold=1), RetryPolicy(attempts=1)
         mine, theirs = (Chain((Link("a", None, who),)) for who in ("mine", "theirs"))
-        drive(Course(mine, once, breakers, now=0.0), [LIMITED])
-        assert drive(Course(theirs, once, breakers, now=0.0), [OK]) == ["a"]
-        assert drive(Course(mine, once, breakers, now=0.0, deadline=9.0), [])[-1].retry_after == 60
+        retry_run(RetrySchedule(mine, once, breakers, now=0.0), [LIMITED])
+        assert retry_run(RetrySchedule(theirs, once, breakers, now=0.0), [OK]) == ["a"]
+        assert (
+            retry_run(RetrySchedule(mine, once, breakers, now=0.0, deadline=9.0), [])[
+                -1
+            ].retry_after
+            == 60
+        )
 
 
 class TestLimits:
@@ -248,7 +250,7 @@ class TestLimits:
 
     def limited(self, failure=LIMITED, name="a"):
         breakers = Breakers(threshold=1)
-        drive(course(name, policy=RetryPolicy(attempts=1), breakers=breakers), [failure])
+        retry_run(schedule(name, policy=RetryPolicy(attempts=1), breakers=breakers), [failure])
         return breakers
 
     @pytest.mark.parametrize(
@@ -260,29 +262,29 @@ class TestLimits:
         ],
     )
     def test_is_waited_for(self, failure, expected):
-        done = drive(course("a", breakers=self.limited(failure)), [OK])
+        done = retry_run(schedule("a", breakers=self.limited(failure)), [OK])
         assert done == [pytest.approx(expected[0]), *expected[1:]]
 
     def test_is_waited_for_after_an_attempt_of_ones_own(self):
         breakers = Breakers(threshold=2)
-        mine = course("a", breakers=breakers)
+        mine = schedule("a", breakers=breakers)
         mine.next(0.0, 0.0)
         for failure in [asked(30.0), asked(30.0)]:
             breakers.done(breakers.allow("a", "", 0.0), failure, 0.0)
         mine.failed(DOWN, 1.0)
         wait = mine.next(1.0, 1.0)
         assert (wait.seconds, wait.failure) == (pytest.approx(29.4), DOWN)
-        assert drive(mine, [OK], now=1.0 + wait.seconds) == ["a"]
+        assert retry_run(mine, [OK], now=1.0 + wait.seconds) == ["a"]
 
     def test_is_passed_by_at_once_while_there_is_another_link(self):
-        assert drive(course("a", "b", breakers=self.limited()), [OK]) == ["b"]
+        assert retry_run(schedule("a", "b", breakers=self.limited()), [OK]) == ["b"]
 
     def test_is_waited_for_at_the_last_link_only(self):
-        done = drive(course("b", "a", breakers=self.limited(asked(7.0))), [DOWN, OK])
+        done = retry_run(schedule("b", "a", breakers=self.limited(asked(7.0))), [DOWN, OK])
         assert done == ["b", pytest.approx(7.4), "a"]
 
     def test_tells_what_is_waited_for(self):
-        wait = course("a", breakers=self.limited(asked(7.0))).next(0.0, 0.0)
+        wait = schedule("a", breakers=self.limited(asked(7.0))).next(0.0, 0.0)
         assert (wait.failure.reason, wait.failure.retry_after) == ("breaker_open", 7.0)
 
     @pytest.mark.parametrize(
@@ -299,7 +301,7 @@ class TestLimits:
     )
     def test_is_not_waited_for(self, policy, failure):
         breakers = self.limited(failure)
-        (failed,) = drive(course("a", policy=RetryPolicy(**policy), breakers=breakers), [])
+        (failed,) = retry_run(schedule("a", policy=RetryPolicy(**policy), breakers=breakers), [])
         assert (failed.failure.reason, failed.retry_after, failed.attempts) == (
             "breaker_open",
             60.0,
@@ -313,21 +315,23 @@ class TestLimits:
     def test_is_not_waited_for_without_end(self):
         breakers = self.limited(asked(5.0))
         assert breakers.allow("a", "", 5.0).is_probe, "and nothing is ever heard of it"
-        *waits, failed = drive(course("a", breakers=breakers, now=5.0), [], now=5.0, chance=0.0)
-        assert waits == [PROBE_PATIENCE] * 8
+        *waits, failed = retry_run(
+            schedule("a", breakers=breakers, now=5.0), [], now=5.0, chance=0.0
+        )
+        assert waits == [PROBE_RETRY_S] * 8
         assert (failed.failure.reason, failed.attempts) == ("breaker_open", 0)
 
     def test_a_probe_that_is_another_instances_is_waited_for(self):
-        mine = course("a", breakers=self.limited(asked(5.0)), now=5.0)
+        mine = schedule("a", breakers=self.limited(asked(5.0)), now=5.0)
         assert mine.next(5.0, 0.0).permit.is_probe
         mine.denied(5.0)
-        assert mine.next(5.0, 0.0).seconds == PROBE_PATIENCE
-        assert isinstance(mine.next(5.0 + PROBE_PATIENCE, 0.0), Try)
+        assert mine.next(5.0, 0.0).seconds == PROBE_RETRY_S
+        assert isinstance(mine.next(5.0 + PROBE_RETRY_S, 0.0), Try)
 
 
 def test_another_backoff_is_used_as_it_is_set():
     policy = RetryPolicy(backoff=Backoff(base=1.0, cap=1.5))
-    assert drive(course("a", policy=policy), [DOWN, DOWN, OK]) == ["a", 1.0, "a", 1.5, "a"]
+    assert retry_run(schedule("a", policy=policy), [DOWN, DOWN, OK]) == ["a", 1.0, "a", 1.5, "a"]
 
 
 @pytest.mark.parametrize(
@@ -339,7 +343,7 @@ def test_another_backoff_is_used_as_it_is_set():
 )
 def test_where_a_failure_leads_among_keys_of_one_provider(failure, expected):
     links = tuple(Link(name, None, key) for name in ("a", "b") for key in ("k1", "k2"))
-    one = Course(Chain(links), RetryPolicy(attempts=1), now=0.0)
+    one = RetrySchedule(Chain(links), RetryPolicy(attempts=1), now=0.0)
     tried = []
     for outcome in (failure, OK):
         link = one.next(0.0, 0.0).link
@@ -350,5 +354,5 @@ def test_where_a_failure_leads_among_keys_of_one_provider(failure, expected):
 
 
 def test_another_model_of_a_provider_that_failed_is_tried():
-    done = drive(course("a/x", "a/y", policy=RetryPolicy(attempts=1)), [DOWN, OK])
+    done = retry_run(schedule("a/x", "a/y", policy=RetryPolicy(attempts=1)), [DOWN, OK])
     assert done == ["a/x", "a/y"]

@@ -5,11 +5,10 @@ from heapq import heappop, heappush
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looptrap.retry.breakers import Breakers, Key
-from looptrap.retry.chain import Chain, Link
-from looptrap.retry.course import Course, Failed, Try, Wait
+from looptrap.retry.breaker import Breakers, CircuitKey
 from looptrap.retry.failure import Failure
-from looptrap.retry.policy import RetryPolicy
+from looptrap.retry.policy import Chain, Link, RetryPolicy
+from looptrap.retry.schedule import FinalFailure, RetrySchedule, Try, Wait
 
 OPEN_FOR = 60.0
 
@@ -52,15 +51,15 @@ def test_one_call_keeps_every_limit(data):
     policy, chain = data.draw(POLICIES), data.draw(CHAINS)
     breakers = data.draw(st.none() | st.builds(Breakers, threshold=st.integers(1, 3)))
     ends = float("inf") if policy.deadline is None else policy.deadline
-    course, now, failed_at, waits = Course(chain, policy, breakers, now=0.0), 0.0, [], 0
+    schedule, now, failed_at, waits = RetrySchedule(chain, policy, breakers, now=0.0), 0.0, [], 0
     others = data.draw(st.lists(st.sampled_from(chain.links), max_size=3))
     for link in others if breakers else ():
         permit = breakers.allow(link.provider, link.credential, now)
         if permit is not None and data.draw(st.booleans()):
             breakers.done(permit, data.draw(FAILURES), now)
     while True:
-        step = course.next(now, data.draw(st.floats(0, 1)))
-        if isinstance(step, Failed):
+        step = schedule.next(now, data.draw(st.floats(0, 1)))
+        if isinstance(step, FinalFailure):
             break
         if isinstance(step, Wait):
             waits += 1
@@ -71,12 +70,12 @@ def test_one_call_keeps_every_limit(data):
         failure = data.draw(OUTCOMES)
         now += data.draw(st.floats(0, 5))
         if failure is None:
-            course.succeeded(now)
+            schedule.succeeded(now)
             break
         failed_at.append((step.attempt, failure))
-        course.failed(failure, now)
-    assert waits <= course.attempts + policy.limit_waits
-    check_attempts([failure for _, failure in failed_at], chain, policy, course)
+        schedule.failed(failure, now)
+    assert waits <= schedule.attempts + policy.limit_waits
+    check_attempts([failure for _, failure in failed_at], chain, policy, schedule)
     check_links(failed_at, policy)
 
 
@@ -88,8 +87,8 @@ def check_wait(wait, policy, now, ends):
     assert now + wait.seconds < ends
 
 
-def check_attempts(failures, chain, policy, course):
-    assert len(failures) <= course.attempts <= policy.attempts * len(chain.links)
+def check_attempts(failures, chain, policy, schedule):
+    assert len(failures) <= schedule.attempts <= policy.attempts * len(chain.links)
     assert all(failure.is_retryable for failure in failures[:-1]), "permanent is never retried"
 
 
@@ -135,29 +134,29 @@ def test_many_calls_at_once_make_one_probe_and_no_circuit_sticks(acts, threshold
         if act == "pass":
             now += number
         elif act == "call":
-            course = Course(chain, RetryPolicy(), breakers, now=now)
-            step = course.next(now, 0.5)
-            if isinstance(step, Failed):
+            schedule = RetrySchedule(chain, RetryPolicy(), breakers, now=now)
+            step = schedule.next(now, 0.5)
+            if isinstance(step, FinalFailure):
                 assert 0 < step.retry_after <= OPEN_FOR
                 continue
             if isinstance(step, Wait):
                 assert 0 < step.failure.retry_after <= step.seconds <= OPEN_FOR + 0.2
                 continue
-            flying.append((course, step.permit))
+            flying.append((schedule, step.permit))
             for key in step.permit.probed:
                 _, until = probes.get(key, (None, now))
                 assert until <= now, "a second probe of one circuit"
                 probes[key] = (step.permit, now + OPEN_FOR)
         elif flying:
-            course, permit = flying.pop(number % len(flying))
+            schedule, permit = flying.pop(number % len(flying))
             if act == "lose":
                 continue
             if act == "cancel":
-                course.abandoned(now)
+                schedule.abandoned(now)
             elif outcome is None:
-                course.succeeded(now)
+                schedule.succeeded(now)
             else:
-                course.failed(outcome, now)
+                schedule.failed(outcome, now)
             probes = {key: out for key, out in probes.items() if out[0] is not permit}
     for provider in "ab":
         for credential in "xy":
@@ -174,8 +173,8 @@ def test_late_outcomes_from_before_a_trip_change_nothing(outcomes):
     breakers.done(breakers.allow("a", "y", 0.0), down, 0.0)
     for permit, outcome in zip(late, outcomes, strict=True):
         changes = breakers.done(permit, outcome, 30.0)
-        assert Key("a") not in [change.key for change in changes]
-    assert breakers.state(Key("a"), 30.0) == "open"
+        assert CircuitKey("a") not in [change.key for change in changes]
+    assert breakers.state(CircuitKey("a"), 30.0) == "open"
     assert breakers.retry_after("a", "y", 30.0) == 30.0
 
 
@@ -188,9 +187,10 @@ def test_callers_that_wait_for_a_limit_come_back_at_moments_of_their_own(chances
     limited = Failure("rate_limit", "rate_limited", retry_after=asked, trips="credential")
     breakers.done(breakers.allow("a", "x", 0.0), limited, 0.0)
     left = breakers.retry_after("a", "x", 0.0)
-    courses = [Course(chain, RetryPolicy(), breakers, now=0.0) for _ in chances]
+    courses = [RetrySchedule(chain, RetryPolicy(), breakers, now=0.0) for _ in chances]
     waits = [
-        course.next(0.0, chance).seconds for course, chance in zip(courses, chances, strict=True)
+        schedule.next(0.0, chance).seconds
+        for schedule, chance in zip(courses, chances, strict=True)
     ]
     assert len(set(waits)) == len(chances)
     assert left <= min(waits) <= max(waits) <= left + RetryPolicy().backoff.base
@@ -202,20 +202,22 @@ def test_all_who_wait_for_a_limit_are_served_after_one_probe(callers, random, ta
     breakers, chain = Breakers(threshold=1), Chain((Link("a", None, "x"),))
     limited = Failure("rate_limit", "rate_limited", retry_after=5.0, trips="credential")
     breakers.done(breakers.allow("a", "x", 0.0), limited, 0.0)
-    heap = [(0.0, n, Course(chain, RetryPolicy(), breakers, now=0.0), 0) for n in range(callers)]
+    heap = [
+        (0.0, n, RetrySchedule(chain, RetryPolicy(), breakers, now=0.0), 0) for n in range(callers)
+    ]
     began, served = [], 0
     while heap:
-        now, n, course, is_out = heappop(heap)
+        now, n, schedule, is_out = heappop(heap)
         if is_out:
-            course.succeeded(now)
+            schedule.succeeded(now)
             served += 1
             continue
-        step = course.next(now, random.random())
+        step = schedule.next(now, random.random())
         if isinstance(step, Wait):
-            heappush(heap, (now + step.seconds, n, course, 0))
+            heappush(heap, (now + step.seconds, n, schedule, 0))
         elif isinstance(step, Try):
             began.append(now)
-            heappush(heap, (now + takes, n, course, 1))
+            heappush(heap, (now + takes, n, schedule, 1))
     assert began[0] >= 5.0
     assert all(moment >= began[0] + takes for moment in began[1:]), "one probe"
     assert served == callers

@@ -7,14 +7,14 @@ import time
 from tests.retry.failing import Fake, down
 
 from looptrap.retry import call, testing
-from looptrap.retry.timing import timing_here
+from looptrap.retry.timing import current_timing
 
 
 def test_an_hour_of_waits_takes_no_time():
     begun = time.monotonic()
     with testing() as rehearsal:
         rehearsal.timing.sleep(3600)
-        assert timing_here().clock() == 3600
+        assert current_timing().clock() == 3600
     assert time.monotonic() - begun < 60
     assert rehearsal.waits == [3600]
 
@@ -26,16 +26,16 @@ def test_chance_can_be_chosen():
 
 
 def test_it_ends_with_its_context():
-    real = timing_here()
+    real = current_timing()
     with testing():
-        assert timing_here() is not real
-    assert timing_here() is real
+        assert current_timing() is not real
+    assert current_timing() is real
 
 
 def test_another_thread_stays_in_real_time():
     found = []
     with testing():
-        thread = threading.Thread(target=lambda: found.append(timing_here().sleep))
+        thread = threading.Thread(target=lambda: found.append(current_timing().sleep))
         thread.start()
         thread.join()
     assert found == [time.sleep]

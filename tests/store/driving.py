@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from looptrap.detect.window import Window
+from looptrap.detect.scope import Window
 from looptrap.store.model import Hit
 from looptrap.store.redis import RedisStore
 

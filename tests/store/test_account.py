@@ -19,9 +19,9 @@ from tests.store.charging import (
 )
 
 from looptrap.store.account import Accounts
+from looptrap.store.expiring_map import MAX_EXPIRED_AT_ONCE
 from looptrap.store.memory import MemoryStore
-from looptrap.store.model import RESERVED_FOR, RESERVED_TOGETHER, Charge, Settlement
-from looptrap.store.shelf import EXPIRY_BATCH
+from looptrap.store.model import RESERVATION_BUCKET_S, RESERVATION_S, Charge, Settlement
 
 RUNS = count()
 """Every run has accounts of its own: a server keeps those of the runs before."""
@@ -113,7 +113,7 @@ def test_when_all_is_settled_or_given_up_only_what_was_used_is_gone(store, steps
         getattr(books, name)(*arguments)
     while books.reserved[1:]:
         books.settle(0, 0.5)
-    books.wait(RESERVED_FOR + RESERVED_TOGETHER)  # whoever held the last of them has crashed
+    books.wait(RESERVATION_S + RESERVATION_BUCKET_S)  # whoever held the last of them has crashed
     books.reserved.clear()
     assert used(store, books.account, books.now) == books.used
 
@@ -172,7 +172,7 @@ def test_accounts_that_say_nothing_more_leave_in_small_batches(charge, passed):
     later = T + passed
     for number in range(20):
         take(store, Charge(key(10_000 + number), amount, limit, *rest), later)
-        assert len(store.accounts) >= 1_000 - EXPIRY_BATCH * (number + 1)
+        assert len(store.accounts) >= 1_000 - MAX_EXPIRED_AT_ONCE * (number + 1)
     assert (len(store.accounts), store.accounts.evicted) == (20, 0)
 
 

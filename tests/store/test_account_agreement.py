@@ -7,10 +7,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.store.charging import DAY, T, bucket, budget, settle, spend, take, used
 
-from looptrap.detect.window import Window
+from looptrap.detect.scope import Window
 from looptrap.store.memory import MemoryStore
-from looptrap.store.model import RESERVED_FOR, UNLIMITED, Charge, Hit, Settlement
-from looptrap.store.redis.operation import OUTLIVES, SLACK, record_of
+from looptrap.store.model import RESERVATION_S, UNLIMITED, Charge, Hit, Settlement
+from looptrap.store.redis.script import KEY_SLACK_S, OUTLIVES, record_key
 
 RUNS = count()
 """Every run has accounts of its own: the server keeps those of the runs before."""
@@ -93,12 +93,12 @@ def test_memory_and_redis_agree_on_any_sequence(shared, steps):
 @pytest.mark.parametrize(
     ("charge", "actual", "seconds"),
     [
-        pytest.param(budget(9), None, RESERVED_FOR + OUTLIVES, id="as long as a reservation"),
+        pytest.param(budget(9), None, RESERVATION_S + OUTLIVES, id="as long as a reservation"),
         pytest.param(budget(9, seconds=60), 9, 60 + OUTLIVES, id="as long as the period"),
         pytest.param(budget(9, seconds=0), 9, 30 * DAY + OUTLIVES, id="thirty days without one"),
         pytest.param(budget(50, seconds=60), 50, 60 + 2 * OUTLIVES, id="longer if half is used"),
         pytest.param(
-            budget(50), None, RESERVED_FOR + 2 * OUTLIVES, id="longer if half is reserved"
+            budget(50), None, RESERVATION_S + 2 * OUTLIVES, id="longer if half is reserved"
         ),
         pytest.param(budget(90, seconds=60), 9, 60 + OUTLIVES, id="no longer if it was not"),
         pytest.param(bucket(10), None, 0.5, id="until a bucket has run out"),
@@ -112,11 +112,11 @@ def test_an_account_is_kept_by_the_server(place, shared, charge, actual, seconds
     if actual is not None:
         settle(shared, charge, balance, actual)
         used(shared, charge)
-    left = place.client().pttl(record_of(charge.key))
+    left = place.client().pttl(record_key(charge.key))
     if seconds is None:
         assert left == -2
     else:
-        assert 0 <= (seconds + SLACK) * 1000 - left < 5_000
+        assert 0 <= (seconds + KEY_SLACK_S) * 1000 - left < 5_000
 
 
 @pytest.mark.parametrize(
@@ -127,8 +127,8 @@ def test_an_account_is_kept_by_the_server(place, shared, charge, actual, seconds
 def test_an_account_of_a_clock_that_was_ahead_is_kept_no_longer(place, shared, charge):
     spend(shared, charge, now=T + 1e9)
     shared.hit([Hit(charge.key, Window(5.0))], T)
-    longest = 30 * DAY + OUTLIVES + SLACK
-    assert 0 < place.client().pttl(record_of(charge.key)) <= longest * 1000
+    longest = 30 * DAY + OUTLIVES + KEY_SLACK_S
+    assert 0 < place.client().pttl(record_key(charge.key)) <= longest * 1000
     place.empty()
 
 
@@ -161,6 +161,6 @@ def test_no_account_is_immortal_whatever_the_clock_says(place, shared, steps, ju
     spend(shared, budget(1, seconds=60.0))
     client = place.client()
     lives = {key: client.pttl(key) for key in client.scan_iter("lt:*")}
-    longest = (30 * DAY + 2 * OUTLIVES + SLACK) * 1000
+    longest = (30 * DAY + 2 * OUTLIVES + KEY_SLACK_S) * 1000
     assert {key: left for key, left in lives.items() if left == -1 or left > longest} == {}
     place.empty()

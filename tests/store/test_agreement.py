@@ -5,10 +5,10 @@ from itertools import count, cycle
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from looptrap.detect.window import HIT_LIMIT, Window, WindowKind
+from looptrap.detect.scope import HIT_LIMIT, Window, WindowKind
 from looptrap.store.memory import MemoryStore
-from looptrap.store.model import MARKS, Hit, Trip
-from looptrap.store.redis.operation import record_of
+from looptrap.store.model import MAX_MARKS, Hit, Trip
+from looptrap.store.redis.script import record_key
 
 T = 1_800_000_000.0
 RUNS = count()
@@ -133,7 +133,7 @@ def test_no_key_is_immortal_or_gone_at_once_whatever_the_clock_says(place, share
     lives = {key: client.pttl(key) for key in client.scan_iter("lt:*")}
     # At most 30.5 s, the longest window of these tests, and the slack; -1 is for ever.
     assert {key: left for key, left in lives.items() if left == -1 or left > 40_500} == {}
-    assert lives[record_of(alone.key(b"last"))] > 30_000
+    assert lives[record_key(alone.key(b"last"))] > 30_000
 
 
 def test_both_keep_the_same_bounded_number_of_hits(shared):
@@ -148,7 +148,7 @@ def test_both_keep_the_same_bounded_number_of_hits(shared):
 
 def test_both_forget_the_mark_that_was_not_seen_for_longest(shared):
     pair = Pair(shared, jitter=False)
-    for number in range(MARKS + 5):
+    for number in range(MAX_MARKS + 5):
         pair.hit([(b"a", 3, WindowKind.ROLLING, b"%d" % number)], False)
     (count,) = shared.hit([Hit(pair.key(b"a"), Window(3.0), b"new")], T)
-    assert count.marks == tuple(b"%d" % number for number in range(5, MARKS + 5))
+    assert count.marks == tuple(b"%d" % number for number in range(5, MAX_MARKS + 5))

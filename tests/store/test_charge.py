@@ -20,10 +20,10 @@ from tests.store.charging import (
 )
 from tests.store.serving import KINDS
 
-from looptrap.detect.window import Window
+from looptrap.detect.scope import Window
 from looptrap.store.model import (
-    RESERVED_FOR,
-    RESERVED_TOGETHER,
+    RESERVATION_BUCKET_S,
+    RESERVATION_S,
     UNLIMITED,
     Balance,
     Hit,
@@ -117,12 +117,12 @@ def test_a_settlement_leaves_the_reservations_of_others_alone(store):
 def test_a_reservation_that_nobody_settles_ends_by_itself(store, passed):
     now = T + passed
     take(store, budget(100), now)
-    assert used(store, budget(100), now + RESERVED_FOR - 0.25) == 100
-    assert used(store, budget(100), now + RESERVED_FOR + RESERVED_TOGETHER) == 0
+    assert used(store, budget(100), now + RESERVATION_S - 0.25) == 100
+    assert used(store, budget(100), now + RESERVATION_S + RESERVATION_BUCKET_S) == 0
 
 
 def test_what_is_settled_late_is_spent_and_takes_nothing_from_others(store):
-    late, later = budget(100), T + RESERVED_FOR + RESERVED_TOGETHER
+    late, later = budget(100), T + RESERVATION_S + RESERVATION_BUCKET_S
     balance = take(store, late)
     take(store, budget(80), later)
     settle(store, late, balance, 90, later)
@@ -130,7 +130,7 @@ def test_what_is_settled_late_is_spent_and_takes_nothing_from_others(store):
 
 
 def test_only_what_is_reserved_has_a_place(store):
-    assert take(store, budget(1)).place == T + RESERVED_FOR
+    assert take(store, budget(1)).place == T + RESERVATION_S
     assert [take(store, one).place for one in (budget(0), budget(200), bucket(1))] == [0, 0, 0]
 
 

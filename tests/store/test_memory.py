@@ -1,6 +1,6 @@
 """What is the memory store's own: bounds."""
 
-from looptrap.detect.window import HIT_LIMIT, Window, WindowKind
+from looptrap.detect.scope import HIT_LIMIT, Window, WindowKind
 from looptrap.store.memory import MemoryStore
 from looptrap.store.model import Hit, Trip
 

@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from looptrap.errors import ConfigError
-from looptrap.supervisor import pace
-from looptrap.supervisor.child import MOST_TRIES, Child
+from looptrap.workers import supervised_process
+from looptrap.workers.supervised_process import MAX_FUTILE_STARTS, SupervisedProcess
 
 PATIENCE = 10.0
 
@@ -16,7 +16,7 @@ WAITS = "import time; time.sleep(60)"
 DEAF = "import signal, time; signal.signal(15, signal.SIG_IGN); print(); time.sleep(60)"
 
 
-class Program(Child):
+class Program(SupervisedProcess):
     """A child that runs some Python and is up when it has said a line, if it says one."""
 
     name = "program"
@@ -37,16 +37,18 @@ class Program(Child):
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch):
-    monkeypatch.setattr(pace, "FIRST", 0.0)
+    monkeypatch.setattr(supervised_process, "FIRST_DELAY_S", 0.0)
 
 
 async def test_what_never_comes_up_is_given_up_in_words():
     ends = []
     child = Program(ENDS, on_end=lambda: ends.append(1))
     child.start()
-    with pytest.raises(ConfigError, match=rf"program \d+ ended with status 3, {MOST_TRIES} times"):
+    with pytest.raises(
+        ConfigError, match=rf"program \d+ ended with status 3, {MAX_FUTILE_STARTS} times"
+    ):
         await asyncio.wait_for(child.first_up, PATIENCE)
-    assert len(ends) >= MOST_TRIES - 1
+    assert len(ends) >= MAX_FUTILE_STARTS - 1
     await child.stop(PATIENCE)
 
 
@@ -64,14 +66,14 @@ async def test_what_was_up_is_replaced_as_often_as_it_ends():
 
     def end():
         ended.append(child.up.is_set())
-        if len(ended) > MOST_TRIES + 1:
+        if len(ended) > MAX_FUTILE_STARTS + 1:
             enough.set()
 
     child = Program("print('up')", on_end=end)
     child.start()
     await asyncio.wait_for(enough.wait(), PATIENCE)
     assert child.futile <= 1
-    assert child.restarts >= len(ended) > MOST_TRIES
+    assert child.restarts >= len(ended) > MAX_FUTILE_STARTS
     assert not any(ended)
     await child.stop(PATIENCE)
 

@@ -6,7 +6,7 @@ import pytest
 
 from looptrap.config.kind import Address
 from looptrap.errors import ConfigError
-from looptrap.supervisor.port import Port
+from looptrap.workers.pool import SharedPort
 
 
 def sharing(address):
@@ -20,7 +20,7 @@ def sharing(address):
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
 def test_a_port_is_found_and_several_can_listen_at_it(host):
-    port = Port(Address(host, 0))
+    port = SharedPort(Address(host, 0))
     assert port.address.host == host
     assert port.address.port > 0
     if host != "localhost":
@@ -30,7 +30,7 @@ def test_a_port_is_found_and_several_can_listen_at_it(host):
 
 
 def test_it_takes_no_connections_from_those_who_listen():
-    port = Port(Address("127.0.0.1", 0))
+    port = SharedPort(Address("127.0.0.1", 0))
     with sharing(port.address) as listener:
         listener.settimeout(5)
         for _ in range(20):
@@ -40,14 +40,14 @@ def test_it_takes_no_connections_from_those_who_listen():
 
 
 def test_a_port_is_not_shared_with_another_gateway():
-    first = Port(Address("127.0.0.1", 0))
+    first = SharedPort(Address("127.0.0.1", 0))
     with sharing(first.address), pytest.raises(ConfigError, match="address already in use"):
-        Port(first.address)
+        SharedPort(first.address)
     first.close()
-    Port(first.address).close()
+    SharedPort(first.address).close()
 
 
 @pytest.mark.parametrize("host", ["192.0.2.1", "nowhere.invalid"])
 def test_an_address_that_is_not_ours_is_refused_in_words(host):
     with pytest.raises(ConfigError, match=rf"gateway\.listen: cannot listen at {host}:0: \w+"):
-        Port(Address(host, 0))
+        SharedPort(Address(host, 0))

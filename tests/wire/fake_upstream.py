@@ -18,9 +18,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from looptrap.wire.flight import UpstreamError, UpstreamLimits
 from looptrap.wire.origin import Origin
 from looptrap.wire.pool import Pool
+from looptrap.wire.upstream_exchange import UpstreamError, UpstreamLimits
 
 PATIENCE = 5.0
 """Seconds after which a test that waits has failed."""

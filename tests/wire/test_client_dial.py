@@ -6,9 +6,9 @@ import pytest
 from tests.wire.fake_upstream import OK, Peer, answering, full_listener, get, upstream
 
 from looptrap.wire import dial
-from looptrap.wire.flight import UpstreamLimits
 from looptrap.wire.origin import Origin
 from looptrap.wire.pool import Pool
+from looptrap.wire.upstream_exchange import UpstreamLimits
 
 
 def resolving_to(monkeypatch: pytest.MonkeyPatch, *addresses: tuple[str, int]) -> None:
@@ -39,7 +39,7 @@ async def test_a_dead_address_is_passed_over(monkeypatch):
 
 
 async def test_a_slow_address_does_not_hold_up_the_next(monkeypatch):
-    monkeypatch.setattr(dial, "STAGGER", 0.01)
+    monkeypatch.setattr(dial, "ADDRESS_HEAD_START_S", 0.01)
     with full_listener() as slow:
         async with upstream(answering(OK), host="::1") as fake:
             resolving_to(monkeypatch, (slow.host, slow.port), ("::1", fake.port))

@@ -16,8 +16,8 @@ from tests.wire.fake_upstream import (
     upstream,
 )
 
-from looptrap.wire.flight import Flight, UpstreamLimits
-from looptrap.wire.pools import Pools
+from looptrap.wire.pool import Pools
+from looptrap.wire.upstream_exchange import UpstreamExchange, UpstreamLimits
 
 
 @pytest.fixture(scope="module")
@@ -168,7 +168,7 @@ async def test_a_large_body_and_a_paused_answer_pass_through_tls(authority):
         await peer.gone()
 
     class Slow(Answer):
-        flight: Flight
+        flight: UpstreamExchange
 
         def on_head(self, *head) -> None:
             super().on_head(*head)

@@ -4,7 +4,7 @@ import pytest
 
 from looptrap.wire.head import CHUNKED, HeadReader
 from looptrap.wire.limits import ServerLimits
-from looptrap.wire.refusal import Refused
+from looptrap.wire.refusal import RequestRefused
 
 LINES = b"POST /v1 HTTP/1.1\r\nHost: x\r\nX-A: 1"
 
@@ -47,7 +47,7 @@ def test_what_is_known_opens_no_way_around_the_checks(heads, more):
     for known in (b"", b"\r\nContent-Length: 5", b"\r\nCONTENT-LENGTH: 6",
                   b"\r\nTransfer-Encoding: chunked"):  # fmt: skip
         heads.read(LINES + known)
-    with pytest.raises(Refused):
+    with pytest.raises(RequestRefused):
         heads.read(LINES + more)
 
 

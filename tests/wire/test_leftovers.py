@@ -11,15 +11,23 @@ from tests.wire.fake_client import until as holds
 from tests.wire.fake_upstream import OK, PATIENCE, Answer, Authority, Peer, answering, get, upstream
 from tests.wire.test_proxy import Connecting, pools_through
 
-from looptrap.wire.client import Connection
-from looptrap.wire.dial import Tunnel
+from looptrap.wire.dial import ProxyTunnel
 from looptrap.wire.exchange import Exchange
-from looptrap.wire.flight import Flight, UpstreamError, UpstreamLimits
 from looptrap.wire.origin import Origin
-from looptrap.wire.pools import Pools
+from looptrap.wire.pool import Pools
 from looptrap.wire.server_connection import ServerConnection
+from looptrap.wire.upstream_connection import UpstreamConnection
+from looptrap.wire.upstream_exchange import UpstreamError, UpstreamExchange, UpstreamLimits
 
-KINDS = (Answer, Connection, Exchange, Flight, ServerConnection, Tunnel, UpstreamError)
+KINDS = (
+    Answer,
+    UpstreamConnection,
+    Exchange,
+    UpstreamExchange,
+    ServerConnection,
+    ProxyTunnel,
+    UpstreamError,
+)
 TIMES = 3
 API = Origin.of("https://api.test")[0]
 

@@ -17,13 +17,13 @@ from tests.wire.fake_upstream import (
     upstream,
 )
 
-from looptrap.wire.flight import Flight, UpstreamLimits
 from looptrap.wire.pool import Pool
+from looptrap.wire.upstream_exchange import UpstreamExchange, UpstreamLimits
 
 PART = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc"
 
 
-def send(pool: Pool, answer: Answer) -> Flight:
+def send(pool: Pool, answer: Answer) -> UpstreamExchange:
     return pool.send(b"POST", b"/", b"", b"body", answer)
 
 
@@ -155,7 +155,7 @@ async def test_cancelled_in_mid_body_the_upstream_sees_it_at_once():
 @pytest.mark.parametrize("call", ["on_head", "on_data", "flush"])
 async def test_cancelled_by_its_own_sink_nothing_more_is_heard(call):
     class Picky(Answer):
-        flight: Flight
+        flight: UpstreamExchange
 
         def on_head(self, *head) -> None:
             super().on_head(*head)
@@ -251,7 +251,7 @@ async def test_a_paused_answer_stops_the_upstream_and_has_no_deadline():
         await peer.gone()
 
     class Slow(Answer):
-        flight: Flight
+        flight: UpstreamExchange
 
         def on_head(self, *head) -> None:
             super().on_head(*head)
@@ -304,7 +304,7 @@ async def test_paused_before_there_is_a_connection_it_stays_paused():
 
 
 class PausesAtTheEnd(Answer):
-    flight: Flight
+    flight: UpstreamExchange
 
     def on_data(self, chunk: bytes) -> None:
         super().on_data(chunk)

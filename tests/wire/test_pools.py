@@ -5,11 +5,10 @@ import ssl
 import pytest
 from tests.wire.fake_upstream import OK, Clock, answering, get, upstream
 
-from looptrap.wire import pools as pools_module
-from looptrap.wire.flight import UpstreamLimits
+from looptrap.wire import pool as pools_module
 from looptrap.wire.origin import Origin
-from looptrap.wire.pool import Pool
-from looptrap.wire.pools import Pools
+from looptrap.wire.pool import Pool, Pools
+from looptrap.wire.upstream_exchange import UpstreamLimits
 
 
 async def test_an_origin_has_one_pool():
@@ -22,7 +21,7 @@ async def test_an_origin_has_one_pool():
 
 
 async def test_the_timer_sweeps_every_pool_again_and_again(monkeypatch):
-    monkeypatch.setattr(pools_module, "SWEEP_INTERVAL", 0.001)
+    monkeypatch.setattr(pools_module, "SWEEP_INTERVAL_S", 0.001)
     clock = Clock()
     async with upstream(answering(OK)) as first, upstream(answering(OK)) as second:
         pools = Pools(UpstreamLimits(keepalive=55), environ={}, clock=clock)

@@ -3,7 +3,7 @@
 import pytest
 
 from looptrap.wire.origin import Origin
-from looptrap.wire.proxy import Proxies, Proxy
+from looptrap.wire.proxy import Proxy, ProxyEnvironment
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from looptrap.wire.proxy import Proxies, Proxy
     ],
 )
 def test_chooses_the_proxy_of_the_scheme(environ, url, expected):
-    proxy = Proxies(environ).choose(Origin.of(url)[0])
+    proxy = ProxyEnvironment(environ).choose(Origin.of(url)[0])
     assert (proxy and str(proxy)) == expected
 
 
@@ -62,7 +62,7 @@ def test_chooses_the_proxy_of_the_scheme(environ, url, expected):
     ],
 )
 def test_no_proxy_exempts(no_proxy, url, direct):
-    proxies = Proxies({"HTTP_PROXY": "p:1", "NO_PROXY": no_proxy})
+    proxies = ProxyEnvironment({"HTTP_PROXY": "p:1", "NO_PROXY": no_proxy})
     assert (proxies.choose(Origin.of(url)[0]) is None) == direct
 
 
@@ -76,7 +76,7 @@ def test_no_proxy_exempts(no_proxy, url, direct):
 )
 def test_refuses_a_proxy_that_it_cannot_use(url, message):
     with pytest.raises(ValueError, match=message):
-        Proxies({"ALL_PROXY": url})
+        ProxyEnvironment({"ALL_PROXY": url})
 
 
 def test_a_password_is_not_shown():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from looptrap.wire.retry_after import retry_after
+from looptrap.wire.header_fields import parse_retry_after
 
 NOW = 1_794_000_000.0
 
@@ -23,11 +23,11 @@ NOW = 1_794_000_000.0
     ],
 )
 def test_reads_numbers_and_dates(value, seconds):
-    assert retry_after(value, NOW) == seconds
+    assert parse_retry_after(value, NOW) == seconds
 
 
 def test_a_date_is_told_from_that_of_the_answer_where_it_says_one():
     until, sent = "Fri, 06 Nov 2026 21:21:00 GMT", "Fri, 06 Nov 2026 21:20:30 GMT"
-    assert retry_after(until, NOW, sent) == 30.0
-    assert retry_after(until, None, sent) == 30.0
-    assert retry_after(until, None) is None
+    assert parse_retry_after(until, NOW, sent) == 30.0
+    assert parse_retry_after(until, None, sent) == 30.0
+    assert parse_retry_after(until, None) is None

@@ -9,7 +9,7 @@ from tests.wire.fake_client import PATIENCE, Clock, FakeTransport, Scripted, fee
 
 from looptrap.wire import server as server_module
 from looptrap.wire.limits import ServerLimits
-from looptrap.wire.server import SPARE_CONNECTIONS
+from looptrap.wire.server import MAX_REFUSED_CONNECTIONS
 from looptrap.wire.server_connection import ServerConnection, network_of
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -171,7 +171,7 @@ def test_a_refused_sender_is_listened_to_for_a_megabyte_and_two_seconds():
 def test_connections_far_beyond_the_cap_are_cut_without_a_word():
     _, server, _ = feed([], Scripted(), ServerLimits(max_connections=1))
     answers = []
-    for _ in range(SPARE_CONNECTIONS + 1):
+    for _ in range(MAX_REFUSED_CONNECTIONS + 1):
         transport = FakeTransport()
         ServerConnection(server, secure=False).connection_made(transport)
         answers.append(transport.sent)
@@ -179,7 +179,7 @@ def test_connections_far_beyond_the_cap_are_cut_without_a_word():
     assert all(answer.startswith(b"HTTP/1.1 503 ") for answer in told)
     assert last == b""
     assert transport.aborted
-    assert (server.connections, server.refused_connections) == (1, SPARE_CONNECTIONS + 1)
+    assert (server.connections, server.refused_connections) == (1, MAX_REFUSED_CONNECTIONS + 1)
 
 
 async def test_connections_beyond_the_cap_are_told_to_come_back():
@@ -229,7 +229,7 @@ async def test_an_address_that_holds_every_connection_makes_room_for_another(beg
 
 
 async def test_an_address_that_keeps_coming_keeps_nobody_out(monkeypatch):
-    monkeypatch.setattr(server_module, "SPARE_CONNECTIONS", 1)
+    monkeypatch.setattr(server_module, "MAX_REFUSED_CONNECTIONS", 1)
     async with serving(limits=FULL) as (server, connect):
         greedy = [await connect() for _ in range(9)]
         await until(lambda: server.refused_connections == 5)

@@ -6,7 +6,7 @@ import socket
 from tests.wire.fake_client import Clock, Scripted, feed, serving, until
 
 from looptrap.wire.limits import ServerLimits
-from looptrap.wire.server_connection import MAX_HELD
+from looptrap.wire.server_connection import MAX_HELD_BYTES
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 PIECE = b"x" * 16_384
@@ -177,7 +177,7 @@ async def test_an_eager_sender_is_no_longer_read_while_a_request_waits():
         raw = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n" + body
         client.writer.write(GET + raw * 100)
         exchange = await handler.next_exchange()
-        await until(lambda: server.buffered_bytes > MAX_HELD)
+        await until(lambda: server.buffered_bytes > MAX_HELD_BYTES)
         for _ in range(50):
             await asyncio.sleep(0)
         assert server.buffered_bytes < 1_000_000

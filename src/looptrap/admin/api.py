@@ -1,160 +1,227 @@
-"""The admin listener: health, metrics, the dashboard, and what else there is to ask."""
+"""What every operation of the admin API uses: parameters and bodies in, JSON and errors out."""
 
 from __future__ import annotations
 
-import logging
+import asyncio
+import re
+import sqlite3
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any, NotRequired, TypedDict, TypeVar, overload
 
+import msgspec
 from aiohttp import web
-from aiohttp.typedefs import Handler
+from msgspec import Meta
 
-from looptrap.admin.alert import AlertApi
-from looptrap.admin.answer import error, in_words
-from looptrap.admin.audit import AuditApi
-from looptrap.admin.budget import BudgetApi
-from looptrap.admin.config import ConfigApi
-from looptrap.admin.cooldown import CooldownApi
-from looptrap.admin.door import HEADERS, Door
-from looptrap.admin.event import EventApi
-from looptrap.admin.history import NOTHING, parameters
-from looptrap.admin.incident import IncidentApi
-from looptrap.admin.key import KeyApi
-from looptrap.admin.kill import KillSwitchApi
-from looptrap.admin.metrics import exposition
-from looptrap.admin.openapi import OpenApi, takes_parameters
-from looptrap.admin.page import is_page
-from looptrap.admin.page import routes as page_routes
-from looptrap.admin.patience import Patience
-from looptrap.admin.policy import PolicyApi
-from looptrap.admin.project import ProjectApi
-from looptrap.admin.provider import ProviderApi
-from looptrap.admin.release import ReleaseApi
-from looptrap.admin.remark import RemarkApi
-from looptrap.admin.spending import SpendingApi
-from looptrap.admin.stats import StatsApi
-from looptrap.admin.status import StatusApi
-from looptrap.admin.tool import ToolApi
-from looptrap.admin.try_it import TryApi, roomy
-from looptrap.admin.what_if import WhatIfApi
-from looptrap.config.kind import Address
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.app import App
+from looptrap.incident.alert.message import timestamp
+from looptrap.schema import Field, Moment, Number, Table, Text, from_text, read
+from looptrap.schema.kind import refuse
 
-APIS = (
-    StatusApi, StatsApi, SpendingApi, ProviderApi, KeyApi, ConfigApi, PolicyApi, BudgetApi,
-    IncidentApi, RemarkApi, CooldownApi, ReleaseApi, KillSwitchApi, ProjectApi, ToolApi, AlertApi,
-    AuditApi, EventApi, WhatIfApi, TryApi, OpenApi,
-)  # fmt: skip
-"""All that answers under `/api/v1`."""
+JSON_TYPE = "application/json"
 
-PATIENCE = Patience()
-
-LARGEST = 1 << 20
-"""Bytes of a request's body, but for texts that are tried."""
-
-log = logging.getLogger("looptrap")
+STORE_UNAVAILABLE_MESSAGE = (
+    "The store that instances share cannot be reached. Nothing has been changed."
+)
 
 
-class Admin:
-    """Serves operators of one gateway."""
+class Api(ABC):
+    """Answers operators of one gateway, under a path of its own."""
 
-    def __init__(
-        self,
-        app: App,
-        address: Address,
-        token: str = "",
-        read_token: str = "",
-        *,
-        patience: Patience = PATIENCE,
-    ) -> None:
+    def __init__(self, app: App) -> None:
         self._app = app
-        self._patience = patience
-        self._address = address
-        self._door = Door(address.host, token, read_token)
-        self._runner: web.AppRunner | None = None
 
-    async def start(self) -> tuple[str, int]:
-        """Listen; return the address, with the port found for 0."""
-        application = web.Application(middlewares=[self._guard], client_max_size=LARGEST)
-        application.on_response_prepare.append(_protect)
-        apis = [api(self._app) for api in APIS]
-        # Streams end before those who have asked for something else are waited for.
-        application.on_shutdown.extend(api.close for api in apis if isinstance(api, EventApi))
-        application.add_routes(
-            [
-                web.get("/livez", self._livez),
-                web.get("/readyz", self._readyz),
-                web.get("/metrics", self._metrics),
-                *page_routes(),
-                *(route for api in apis for route in api.routes()),
-            ]
-        )
-        idle = self._patience.idle
-        self._runner = web.AppRunner(application, access_log=None, keepalive_timeout=idle)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, self._address.host, self._address.port)
+    @abstractmethod
+    def routes(self) -> list[web.RouteDef]:
+        """Return what is answered, and how."""
+
+
+class ApiError(web.HTTPError):
+    """What was sent is not JSON; raised where a body is read, and answered as it stands."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        self.status_code = status
+        text = _json({"error": {"code": code, "message": message}}).decode()
+        super().__init__(text=text, content_type=JSON_TYPE)
+
+
+def json_response(value: Any, status: int = 200, **headers: str) -> web.Response:
+    """Return a value as JSON."""
+    return web.Response(body=_json(value), status=status, content_type=JSON_TYPE, headers=headers)
+
+
+def error_response(status: int, code: str, message: str, **more: Any) -> web.Response:
+    """Return why something was not done."""
+    return json_response({"error": {"code": code, "message": message, **more}}, status)
+
+
+def http_exception_response(raised: web.HTTPException) -> web.Response:
+    """Return what was raised as an answer, in JSON where nobody has said it in words yet."""
+    if raised.content_type == JSON_TYPE:
+        return web.Response(body=raised.body, status=raised.status, content_type=JSON_TYPE)
+    match raised.status:
+        case 404:
+            return error_response(404, "not_found", "There is nothing at this path.")
+        case 405:
+            allowed = raised.headers.get("Allow", "")
+            told = error_response(
+                405, "wrong_method", f"This path takes {allowed.replace(',', ', ')}."
+            )
+            told.headers["Allow"] = allowed
+            return told
+        case 413:
+            return error_response(413, "too_large", "This is more than is taken here.")
+        case status:
+            return error_response(status, "refused", raised.reason)
+
+
+def problems_response(found: ConfigError) -> web.Response:
+    """Return every mistake in what was sent."""
+    problems = [{"place": one.place, "message": one.message} for one in found.problems]
+    message = "; ".join(map(str, found.problems))
+    return error_response(400, "bad_request", message, problems=problems)
+
+
+async def read_body(request: web.Request) -> bytes:
+    """Return the body of a request that says it is JSON."""
+    if request.content_type != JSON_TYPE:
+        # A page of another site cannot send this type without asking first.
+        raise ApiError(415, "not_json", "Send application/json.")
+    return await request.read()
+
+
+async def read_json(request: web.Request) -> Any:
+    """Return the JSON that was sent."""
+    try:
+        return msgspec.json.decode(await read_body(request))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise ApiError(400, "bad_request", "Send JSON: this cannot be read.") from None
+
+
+def _json(value: Any) -> bytes:
+    return msgspec.json.encode(value)
+
+
+T = TypeVar("T")
+
+MAX_PAGE_SIZE = 500
+"""Items that one answer has at most."""
+
+LIMIT = Field(
+    name="limit",
+    kind=Number(low=1, high=MAX_PAGE_SIZE, whole=True),
+    default=50,
+    doc="so many at most",
+)
+IsoTime = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
+"""A time as it is told, in ISO 8601."""
+
+NO_PARAMETERS: Table[dict[str, Any]] = Table(build=dict, fields=[])
+"""The parameters of what has none."""
+
+CURSOR = Field(name="cursor", kind=Text(form="what `next` gave out"), doc="where to go on")
+
+
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """A time in ISO 8601 with its offset, read as seconds since 1970."""
+
+    def read(self, value: object, place: str, problems: list[Problem]) -> Any:
         try:
-            await site.start()
-        except OSError as failure:
-            await self._runner.cleanup()
-            why = (failure.strerror or str(failure)).lower()
-            raise ConfigError(
-                [Problem("gateway.admin", f"cannot listen at {self._address}: {why}")]
-            ) from None
-        host, port = self._runner.addresses[0][:2]
-        return host, port
+            # A `+` that was not escaped in a URL arrives as a space.
+            at = datetime.fromisoformat(re.sub(r" (?=\d\d:?\d\d$)", "+", str(value)))
+            if at.tzinfo is not None:
+                return at.timestamp()
+        except (ValueError, OverflowError):
+            pass
+        return refuse(self, value, place, problems)
 
-    async def stop(self) -> None:
-        """Close the listener."""
-        if self._runner is not None:
-            await self._runner.cleanup()
+    def plain(self, value: Any) -> Any:
+        return datetime.fromtimestamp(value, UTC).isoformat()
 
-    @web.middleware
-    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Let in who may come in; answer in words and in time, whatever happens."""
-        told: web.StreamResponse | None = await self._door.judge(request)
-        if told is None:
-            told = await self._answered(roomy(request), handler)
-        return await self._patience.deliver(request, told)
-
-    async def _answered(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Return what a request is answered; what is raised is an answer too."""
-        try:
-            await self._patience.arrive(request)
-            if request.query and not _takes_parameters(request):
-                parameters(request, NOTHING)
-            return await handler(request)
-        except web.HTTPException as raised:
-            if is_page(request.path):
-                raise
-            return in_words(raised)
-        except ConnectionError:
-            raise  # who asked has left
-        except Exception:
-            log.exception("a question of an operator failed")
-            return error(500, "internal_error", "This failed inside; the log says why.")
-
-    async def _livez(self, _request: web.Request) -> web.Response:
-        return web.json_response({"status": "alive"})
-
-    async def _readyz(self, _request: web.Request) -> web.Response:
-        if self._app.server.draining:
-            return web.json_response({"status": "stopping"}, status=503)
-        is_degraded = self._app.gateway.judge.is_degraded
-        return web.json_response({"status": "degraded" if is_degraded else "ready"})
-
-    async def _metrics(self, _request: web.Request) -> web.Response:
-        body = exposition(self._app)
-        kind = "text/plain; version=0.0.4; charset=utf-8"
-        return web.Response(body=body, headers={"Content-Type": kind})
+    def words(self) -> str:
+        return Moment().words()
 
 
-def _takes_parameters(request: web.Request) -> bool:
-    resource = request.match_info.route.resource
-    if resource is None or not request.path.startswith("/api/"):
-        return True
-    return takes_parameters(request.method, resource.canonical)
+SINCE = Field(name="since", kind=Instant(), doc="from then on; without it, the last 24 hours")
+UNTIL = Field(name="until", kind=Instant(), doc="up to then; without it, now")
 
 
-async def _protect(_request: web.Request, answer: web.StreamResponse) -> None:
-    for name, value in HEADERS.items():
-        answer.headers.setdefault(name, value)
+class HistoryUnavailable(web.HTTPServiceUnavailable):
+    """The history cannot be read or written; raised where it is asked, answered as it stands."""
+
+    def __init__(self, why: str) -> None:
+        told = error_response(503, "history_unavailable", f"The history cannot be used: {why}.")
+        super().__init__(text=told.text, content_type="application/json")
+
+
+async def query_history(question: Callable[[], T]) -> T:
+    """Return what the history answers; it waits for a disk, the loop does not."""
+    try:
+        return await asyncio.to_thread(question)
+    except (sqlite3.Error, OSError, ConfigError) as why:
+        raise HistoryUnavailable(str(why)) from None
+
+
+def read_parameters(request: web.Request, table: Table[T]) -> T:
+    """Return the parameters of a request; mistakes in them are answered, all at once."""
+    kinds = {field.name: field.kind for field in table.fields}
+    given = {
+        name: from_text(kinds[name], text) if name in kinds else text
+        for name, text in request.query.items()
+    }
+    try:
+        for name in given:
+            if len(request.query.getall(name)) > 1:
+                raise ConfigError([Problem(name, "is given more than once")])
+        return read(table, given)
+    except ConfigError as found:
+        raise web.HTTPBadRequest(
+            text=problems_response(found).text, content_type="application/json"
+        ) from None
+
+
+def bad_cursor_response() -> web.Response:
+    """Return that a cursor is none."""
+    return problems_response(
+        ConfigError([Problem("cursor", "is not what `next` of an answer gave out")])
+    )
+
+
+@overload
+def iso_time(time: float) -> str: ...
+
+
+@overload
+def iso_time(time: float | None) -> str | None: ...
+
+
+def iso_time(time: float | None) -> str | None:
+    """Return a time in ISO 8601."""
+    return None if time is None else timestamp(time)
+
+
+class ProblemView(TypedDict):
+    """One mistake in what was sent, and where it is."""
+
+    place: str
+    message: str
+
+
+class ErrorDetail(TypedDict):
+    """A code for programs and a sentence for people."""
+
+    code: str
+    message: str
+    problems: NotRequired[list[ProblemView]]
+    project: NotRequired[Any]
+    tool: NotRequired[Any]
+
+
+class ErrorBody(TypedDict):
+    """Why something was not answered or not done."""
+
+    error: ErrorDetail

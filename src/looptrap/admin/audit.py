@@ -10,26 +10,34 @@ from typing import Any, TypedDict
 
 from aiohttp import web
 
-from looptrap.admin.answer import Api, answer
-from looptrap.admin.history import CURSOR, LIMIT, ask, moment, parameters, wrong_cursor
+from looptrap.admin.api import (
+    CURSOR,
+    LIMIT,
+    Api,
+    bad_cursor_response,
+    iso_time,
+    json_response,
+    query_history,
+    read_parameters,
+)
 from looptrap.gateway.app import App
-from looptrap.incident.history.audit import Entry
+from looptrap.incident.history.audit import AuditEntry
 from looptrap.schema import Table
 
-PATH = "/api/v1/audit"
+AUDIT_PATH = "/api/v1/audit"
 
-ADMIN = "admin"
+ADMIN_NAME = "admin"
 """Whoever may change something: the address knows one token for that, and no names."""
 
-SOURCE = "X-Looptrap-Source"
+SOURCE_HEADER = "X-Looptrap-Source"
 """In which the listener of several workers says who asks; nobody else reaches a worker's own."""
 
-ENTRIES: Table[dict[str, Any]] = Table(build=dict, fields=[LIMIT, CURSOR])
+ENTRY_PARAMETERS: Table[dict[str, Any]] = Table(build=dict, fields=[LIMIT, CURSOR])
 
 log = logging.getLogger("looptrap")
 
 
-class EntryShown(TypedDict):
+class AuditEntryView(TypedDict):
     """One change: who made it, from which address, and what was there before and after."""
 
     time: str
@@ -41,10 +49,10 @@ class EntryShown(TypedDict):
     after: Any
 
 
-class EntriesShown(TypedDict):
+class AuditPage(TypedDict):
     """A page of changes, the latest first."""
 
-    entries: list[EntryShown]
+    entries: list[AuditEntryView]
     next: str | None
 
 
@@ -53,19 +61,19 @@ class AuditApi(Api):
 
     def routes(self) -> list[web.RouteDef]:
         """Return what is answered, and how."""
-        return [web.get(PATH, self._list)]
+        return [web.get(AUDIT_PATH, self._list)]
 
     async def _list(self, request: web.Request) -> web.Response:
-        wanted = parameters(request, ENTRIES)
+        wanted = read_parameters(request, ENTRY_PARAMETERS)
         try:
-            page = await ask(partial(self._app.desk.history.audit.entries, **wanted))
+            page = await query_history(partial(self._app.desk.history.audit.entries, **wanted))
         except ValueError:
-            return wrong_cursor()
-        told: EntriesShown = {"entries": list(map(_shown, page.items)), "next": page.next_cursor}
-        return answer(told)
+            return bad_cursor_response()
+        told: AuditPage = {"entries": list(map(_shown, page.items)), "next": page.next_cursor}
+        return json_response(told)
 
 
-async def record(
+async def record_change(
     app: App, request: web.Request, what: str, target: str, before: Any = None, after: Any = None
 ) -> None:
     """Write down a change that was made; it has been, also where that cannot be written."""
@@ -73,7 +81,7 @@ async def record(
         app.desk.history.audit.add,
         what,
         target,
-        by=ADMIN,
+        by=ADMIN_NAME,
         source=_source(app, request),
         before=before,
         after=after,
@@ -86,12 +94,12 @@ async def record(
 
 def _source(app: App, request: web.Request) -> str:
     is_passed_on = app.config.gateway.workers > 1
-    return (request.headers.get(SOURCE) if is_passed_on else request.remote) or ""
+    return (request.headers.get(SOURCE_HEADER) if is_passed_on else request.remote) or ""
 
 
-def _shown(entry: Entry) -> EntryShown:
+def _shown(entry: AuditEntry) -> AuditEntryView:
     return {
-        "time": moment(entry.time),
+        "time": iso_time(entry.time),
         "by": entry.by,
         "source": entry.source,
         "what": entry.what,

@@ -7,26 +7,24 @@ from typing import TypedDict
 
 from aiohttp import web
 
-from looptrap.admin.answer import Api, answer
-from looptrap.admin.history import NOTHING, Iso, moment, parameters
-from looptrap.config.allowance import of_budget, of_rate
+from looptrap.admin.api import NO_PARAMETERS, Api, IsoTime, iso_time, json_response, read_parameters
+from looptrap.config.description import of_budget, of_rate
 from looptrap.gateway.app import App
-from looptrap.incident.saving import usd
-from looptrap.money.budget_meter import end_of, limits_of
-from looptrap.money.lately import Account
+from looptrap.money.budget_meter import Account, end_of, limits_of
+from looptrap.money.meter import Unit
 from looptrap.money.meters import SESSION_LIMIT
-from looptrap.money.standing import Unit
-from looptrap.policy.budget import Budget
+from looptrap.policy.limit import Budget
 from looptrap.policy.policy import Mode
 from looptrap.store.model import UNLIMITED, Balance
+from looptrap.usage.savings import usd
 
-PATH = "/api/v1/budgets"
+BUDGETS_PATH = "/api/v1/budgets"
 
-MOST = 50
+MAX_ACCOUNTS = 50
 """Accounts of a budget that are told, the most used first."""
 
 
-class AccountShown(TypedDict):
+class AccountView(TypedDict):
     """One account of a budget."""
 
     by: dict[str, str]
@@ -34,11 +32,11 @@ class AccountShown(TypedDict):
     limit: float
     percent: int
     is_exceeded: bool
-    resets: Iso | None
+    resets: IsoTime | None
     fingerprint: str
 
 
-class BudgetShown(TypedDict):
+class BudgetView(TypedDict):
     """The dollars, or the tokens, of a budget."""
 
     name: str
@@ -49,10 +47,10 @@ class BudgetShown(TypedDict):
     thresholds: dict[str, int]
     mode: Mode
     words: str
-    accounts: list[AccountShown]
+    accounts: list[AccountView]
 
 
-class RateShown(TypedDict):
+class RateView(TypedDict):
     """How fast calls or tokens may come."""
 
     name: str
@@ -60,11 +58,11 @@ class RateShown(TypedDict):
     words: str
 
 
-class Budgets(TypedDict):
+class BudgetList(TypedDict):
     """All budgets and rates."""
 
-    budgets: list[BudgetShown]
-    rates: list[RateShown]
+    budgets: list[BudgetView]
+    rates: list[RateView]
 
 
 class BudgetApi(Api):
@@ -72,20 +70,20 @@ class BudgetApi(Api):
 
     def routes(self) -> list[web.RouteDef]:
         """Return what is answered, and how."""
-        return [web.get(PATH, self._list)]
+        return [web.get(BUDGETS_PATH, self._list)]
 
     async def _list(self, request: web.Request) -> web.Response:
-        parameters(request, NOTHING)
+        read_parameters(request, NO_PARAMETERS)
         app, now = self._app, self._app.gateway.clock()
         config = app.gateway.runtime.config
-        standing = await balances_of(app)
+        standing = await recent_balances(app)
         shown = [
             _budget(budget, unit, limit, standing, now)
             for budget in config.budgets
             for unit, limit in limits_of(budget)
         ]
         own = _budget(SESSION_LIMIT, "usd", UNLIMITED, standing, now)
-        told: Budgets = {
+        told: BudgetList = {
             # What clients set themselves has no limit of ours, and mostly no account.
             "budgets": [*shown, {**own, "limit": None}] if own["accounts"] else shown,
             "rates": [
@@ -94,10 +92,10 @@ class BudgetApi(Api):
                 for rate in policy.rates
             ],
         }
-        return answer(told)
+        return json_response(told)
 
 
-async def balances_of(app: App) -> list[tuple[Account, Balance]]:
+async def recent_balances(app: App) -> list[tuple[Account, Balance]]:
     """Return the accounts that were charged lately, with what is used of each."""
     lately = list(app.tally.accounts.values())
     questions = [one.question for one in lately]
@@ -108,7 +106,7 @@ async def balances_of(app: App) -> list[tuple[Account, Balance]]:
 
 def _budget(
     budget: Budget, unit: Unit, limit: int, standing: list[tuple[Account, Balance]], now: float
-) -> BudgetShown:
+) -> BudgetView:
     accounts = [
         _account(account, balance, now)
         for account, balance in standing
@@ -127,12 +125,12 @@ def _budget(
     }
 
 
-def most_used(accounts: Iterable[AccountShown]) -> list[AccountShown]:
+def most_used(accounts: Iterable[AccountView]) -> list[AccountView]:
     """Return the accounts that are told, the most used first."""
-    return sorted(accounts, key=lambda one: -one["percent"])[:MOST]
+    return sorted(accounts, key=lambda one: -one["percent"])[:MAX_ACCOUNTS]
 
 
-def _account(account: Account, balance: Balance, now: float) -> AccountShown:
+def _account(account: Account, balance: Balance, now: float) -> AccountView:
     period = account.question.seconds
     return {
         "by": dict(account.by),
@@ -140,7 +138,7 @@ def _account(account: Account, balance: Balance, now: float) -> AccountShown:
         "limit": _amount(account.unit, account.limit),
         "percent": balance.used * 100 // account.limit,
         "is_exceeded": account.is_exceeded(balance.used),
-        "resets": moment(end_of(now + balance.left, period)) if period else None,
+        "resets": iso_time(end_of(now + balance.left, period)) if period else None,
         "fingerprint": account.fingerprint,
     }
 

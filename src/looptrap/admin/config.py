@@ -1,4 +1,4 @@
-"""The configuration for operators: every value in effect, and where it came from. No secrets."""
+"""The configuration for operators: values and their origin, policies, keys. No secrets."""
 
 from __future__ import annotations
 
@@ -7,19 +7,23 @@ from typing import Any, TypedDict
 
 from aiohttp import web
 
-from looptrap.admin.alert import described
-from looptrap.admin.answer import Api, answer
-from looptrap.admin.history import NOTHING, parameters
-from looptrap.config import Config, allowance, sentence
+from looptrap.admin.alert import channel_settings_view
+from looptrap.admin.api import NO_PARAMETERS, Api, IsoTime, iso_time, json_response, read_parameters
+from looptrap.config import Config, description
+from looptrap.config.description import of_rate, of_rule, selected
+from looptrap.gateway.auth import projects_by_key
+from looptrap.policy.limit import Rate
+from looptrap.policy.policy import Mode, Policy
+from looptrap.policy.rule import SCOPES, Rule
 from looptrap.schema.wording import inside
 
-PATH = "/api/v1/config"
+CONFIG_PATH = "/api/v1/config"
 
-RUN_TIME = "set at run time"
+RUNTIME_ORIGIN = "set at run time"
 """Where values come from that are in no file."""
 
 
-class Value(TypedDict):
+class EffectiveValue(TypedDict):
     """One value, as a file would have it, and where it came from."""
 
     place: str
@@ -27,7 +31,7 @@ class Value(TypedDict):
     origin: str
 
 
-class Sentences(TypedDict):
+class ConfigSentences(TypedDict):
     """What the configuration means."""
 
     policies: list[str]
@@ -40,12 +44,12 @@ class Sentences(TypedDict):
     otherwise: list[str]
 
 
-class Effective(TypedDict):
+class EffectiveConfig(TypedDict):
     """The configuration in effect."""
 
-    values: list[Value]
+    values: list[EffectiveValue]
     warnings: list[str]
-    sentences: Sentences
+    sentences: ConfigSentences
 
 
 class ConfigApi(Api):
@@ -53,40 +57,40 @@ class ConfigApi(Api):
 
     def routes(self) -> list[web.RouteDef]:
         """Return what is answered, and how."""
-        return [web.get(PATH, self._tell)]
+        return [web.get(CONFIG_PATH, self._tell)]
 
     async def _tell(self, request: web.Request) -> web.Response:
-        parameters(request, NOTHING)
+        read_parameters(request, NO_PARAMETERS)
         config = self._app.gateway.runtime.config
-        told: Effective = {
+        told: EffectiveConfig = {
             "values": list(self._values(config)),
             "warnings": list(config.warnings),
             "sentences": _sentences(config),
         }
-        return answer(told)
+        return json_response(told)
 
-    def _values(self, config: Config) -> Iterator[Value]:
+    def _values(self, config: Config) -> Iterator[EffectiveValue]:
         secret = {f"channels[{i}].url": one for i, one in enumerate(config.channels)}
         for place, value, origin in config.effective():
             if place in secret:
                 # A URL that a service gave out is a key to it.
-                value = f"…{described(secret[place])['to']}…"
+                value = f"…{channel_settings_view(secret[place])['to']}…"
             yield {"place": place, "value": value, "origin": self._origin(config, place, origin)}
 
     def _origin(self, config: Config, place: str, origin: str) -> str:
         """Return where a value came from; what was set at run time is on top of all else."""
         table, _, name = place.partition(".")
         if table.startswith("kill_switches["):
-            return origin if _index(table) < len(self._app.config.kill_switches) else RUN_TIME
+            return origin if _index(table) < len(self._app.config.kill_switches) else RUNTIME_ORIGIN
         if table.startswith("projects["):
             layer = self._app.agreed.projects.layer(config.projects[_index(table)].name)
             is_new = _index(table) >= len(self._app.config.projects)
-            return RUN_TIME if name in layer.settings or is_new else origin
+            return RUNTIME_ORIGIN if name in layer.settings or is_new else origin
         if table == "tools":
             # Their names are the user's own, and may have dots.
             for one, layer in self._app.agreed.tools.layers().items():
                 if place.startswith(f"{inside('tools', one)}."):
-                    return RUN_TIME if layer.settings else origin
+                    return RUNTIME_ORIGIN if layer.settings else origin
         return origin
 
 
@@ -94,20 +98,160 @@ def _index(table: str) -> int:
     return int(table[table.index("[") + 1 : -1])
 
 
-def _sentences(config: Config) -> Sentences:
+def _sentences(config: Config) -> ConfigSentences:
     return {
         "policies": [line for one in config.policies for line in _of_policy(one)],
-        "projects": [sentence.of_project(one) for one in config.projects],
-        "tools": [sentence.of_tool(*one) for one in config.tools.items()],
-        "budgets": [allowance.of_budget(one) for one in config.budgets],
-        "kill_switches": [sentence.of_kill_switch(one) for one in config.kill_switches],
-        "routes": [sentence.of_route(one) for one in config.routes],
-        "channels": [sentence.of_channel(one) for one in config.channels],
-        "otherwise": sentence.of_rest(config),
+        "projects": [description.of_project(one) for one in config.projects],
+        "tools": [description.of_tool(*one) for one in config.tools.items()],
+        "budgets": [description.of_budget(one) for one in config.budgets],
+        "kill_switches": [description.of_kill_switch(one) for one in config.kill_switches],
+        "routes": [description.of_route(one) for one in config.routes],
+        "channels": [description.of_channel(one) for one in config.channels],
+        "otherwise": description.of_rest(config),
     }
 
 
 def _of_policy(policy: Any) -> Iterator[str]:
-    yield sentence.of_policy(policy)
-    yield from (sentence.of_rule(rule) for rule in policy.rules)
-    yield from (allowance.of_rate(rate) for rate in policy.rates)
+    yield description.of_policy(policy)
+    yield from (description.of_rule(rule) for rule in policy.rules)
+    yield from (description.of_rate(rate) for rate in policy.rates)
+
+
+KEYS_PATH = "/api/v1/keys"
+
+
+class KeyView(TypedDict):
+    """A gateway key, by its name."""
+
+    name: str
+    project: str
+    created: IsoTime
+    revoked: IsoTime | None
+
+
+class KeyList(TypedDict):
+    """All keys, and whether callers need one."""
+
+    keys: list[KeyView]
+    requires_keys: bool
+
+
+class KeyApi(Api):
+    """Answers at `/api/v1/keys`."""
+
+    def routes(self) -> list[web.RouteDef]:
+        """Return what is answered, and how."""
+        return [web.get(KEYS_PATH, self._list)]
+
+    async def _list(self, request: web.Request) -> web.Response:
+        read_parameters(request, NO_PARAMETERS)
+        ring = self._app.ring
+        # What the configuration says of a key wins over what the key says itself.
+        projects = projects_by_key(self._app.gateway.runtime.config.projects)
+        told: KeyList = {
+            "keys": [
+                {
+                    "name": key.name,
+                    "project": projects.get(key.name, key.project),
+                    "created": iso_time(key.created.timestamp()),
+                    "revoked": iso_time(key.revoked.timestamp() if key.revoked else None),
+                }
+                for key in ring.keys
+            ],
+            "requires_keys": ring.has_keys,
+        }
+        return json_response(told)
+
+
+POLICIES_PATH = "/api/v1/policies"
+
+
+class RuleView(TypedDict):
+    """One rule; `window` and `rounds` are null where it has none."""
+
+    name: str
+    watch: str
+    words: str
+    thresholds: dict[str, int]
+    window: float | None
+    rounds: int | None
+    cooldown: float
+    by: list[str]
+    enabled: bool
+
+
+class PolicyRateView(TypedDict):
+    """How fast calls or tokens may come under a policy."""
+
+    name: str
+    words: str
+    by: list[str]
+    enabled: bool
+
+
+class PolicyView(TypedDict):
+    """One policy, and which calls it binds."""
+
+    name: str
+    mode: Mode
+    select: str
+    rules: list[RuleView]
+    rates: list[PolicyRateView]
+
+
+class PolicyList(TypedDict):
+    """All policies in effect, and the preset that they are from."""
+
+    policies: list[PolicyView]
+    preset: str | None
+
+
+class PolicyApi(Api):
+    """Answers at `/api/v1/policies`."""
+
+    def routes(self) -> list[web.RouteDef]:
+        """Return what is answered, and how."""
+        return [web.get(POLICIES_PATH, self._list)]
+
+    async def _list(self, request: web.Request) -> web.Response:
+        read_parameters(request, NO_PARAMETERS)
+        config = self._app.gateway.runtime.config
+        told: PolicyList = {
+            "policies": [_policy(one) for one in config.policies],
+            "preset": config.preset,
+        }
+        return json_response(told)
+
+
+def _policy(policy: Policy) -> PolicyView:
+    return {
+        "name": policy.name,
+        "mode": policy.mode,
+        "select": selected(policy.select),
+        "rules": [_rule(one) for one in policy.rules],
+        "rates": [_rate(one) for one in policy.rates],
+    }
+
+
+def _rule(rule: Rule) -> RuleView:
+    is_counted = rule.watch in SCOPES
+    return {
+        "name": rule.name,
+        "watch": rule.watch,
+        "words": of_rule(rule),
+        "thresholds": {action.value: count for action, count in rule.ladder.steps},
+        "window": rule.window.seconds if is_counted else None,
+        "rounds": None if is_counted else rule.looks_at or None,
+        "cooldown": rule.cooldown,
+        "by": list(rule.by) if is_counted else [],
+        "enabled": rule.enabled,
+    }
+
+
+def _rate(rate: Rate) -> PolicyRateView:
+    return {
+        "name": rate.name,
+        "words": of_rate(rate),
+        "by": list(rate.by),
+        "enabled": rate.enabled,
+    }

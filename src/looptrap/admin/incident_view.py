@@ -2,23 +2,146 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypedDict
+from math import ceil
+from typing import Any, Literal, TypedDict, cast, get_args
 
 import msgspec
+from msgspec import Raw
 
-from looptrap.admin.history import moment
-from looptrap.admin.suggestion import Suggestion, suggested, thresholds_of
+from looptrap.admin.api import iso_time
+from looptrap.answer.answer import Answer
+from looptrap.answer.refuse import refusal
+from looptrap.answer.stop import final_message
+from looptrap.call.model import Call, Dialect, Request
 from looptrap.config import Config
-from looptrap.detect.strip import MOST, Cell
-from looptrap.gateway.incident.told import told
-from looptrap.incident.mark import COUNTED
-from looptrap.incident.model import Incident, Mode, Opinion
-from looptrap.incident.remark import NO_REMARKS, Label, Remark, Remarks
-from looptrap.incident.strip import cells_of
+from looptrap.detect.strip import MAX_CELLS, StripCell
+from looptrap.incident.model import (
+    NO_ANNOTATIONS,
+    Annotation,
+    Annotations,
+    Incident,
+    Label,
+    Mode,
+    RuleDecision,
+    strip_cells,
+)
+from looptrap.incident.tracker import COUNTED_SIGNALS
+from looptrap.policy.action import Action, Ladder
+from looptrap.policy.rule import SIGNALS
+from looptrap.policy.verdict import Verdict
 
-TIMES = ("opened", "last", "closed", "alarmed")
+EMPTY_BODY = Raw(b"{}")
+"""A request of which nothing is known any more."""
 
-INSIDE = (
+
+def rebuild_refusal(incident: Incident, config: Config) -> Answer | None:
+    """Return the latest refusal, as one without a stream; None where the calls passed."""
+    action = Action(incident.action) if incident.action else Action.ALLOW
+    if incident.mode == "shadow" or not incident.refused or not action.refuses:
+        return None
+    call = _call(incident)
+    verdict = _verdict(incident, action, config)
+    if action is Action.STOP:
+        ended = final_message(
+            call, verdict, shadow=None, request_id=incident.request_id, now=incident.last
+        )
+        if ended is not None:
+            return ended
+    return refusal(
+        call,
+        verdict,
+        shadow=None,
+        request_id=incident.request_id,
+        block_status=config.block_status,
+    )
+
+
+def _call(incident: Incident) -> Call:
+    dialect = cast(Dialect, incident.dialect if incident.dialect in get_args(Dialect) else "http")
+    request = Request(body=bytes(EMPTY_BODY), caller=incident.caller, project=incident.project)
+    return Call(request, dialect, incident.model, generates=True, raws=[EMPTY_BODY])
+
+
+def _verdict(incident: Incident, action: Action, config: Config) -> Verdict:
+    """Return what was decided; what an incident does not keep is as the rule has it now."""
+    policy = next((one for one in config.policies if one.name == incident.policy), None)
+    rules = policy.rules if policy is not None else ()
+    rule = next((one for one in rules if one.name == incident.rule), None)
+    return Verdict(
+        action=action,
+        reason="loop_detected",
+        policy=incident.policy,
+        rule=incident.rule,
+        message=incident.message,
+        count=incident.count,
+        threshold=incident.threshold,
+        fingerprint=incident.fingerprint,
+        cooldown_left=incident.cooldown,
+        retry_after=rule.retry_after if rule is not None else None,
+        evidence=incident.evidence,
+        compat=policy.compat if policy is not None else (),
+    )
+
+
+MAX_THRESHOLD = 50
+"""Above it a tool may as well be exempt: hardly any history is as long."""
+
+
+class Suggestion(TypedDict):
+    """What could be set of a tool, and why."""
+
+    tool: str
+    setting: dict[str, Any]
+    why: str
+
+
+def suggest_setting(incident: Incident, tool: str | None, config: Config) -> Suggestion | None:
+    """Return what would have kept a false alarm from being raised; None where no setting would.
+
+    Thresholds of tools are for what is read from histories.
+    """
+    opinions = [one for one in incident.opinions if one.signal in SIGNALS]
+    if not tool or not opinions:
+        return None
+    severest = max(opinions, key=lambda one: one.count)
+    seen = severest.count
+    known = config.tools.get(tool)
+    ladder = known.ladder if known is not None else None
+    if known is not None and (known.exempt or (ladder is not None and ladder.first > seen)):
+        return None  # that has been done
+    ladder = ladder or configured_ladder(incident, severest.policy, severest.rule, config)
+    if ladder is None:
+        return None
+    times = f"It was called {seen} times in a row, or nearly, and that was all right."
+    factor = max((seen + 1) / ladder.first, 1.0)
+    raised = {action.value: ceil(threshold * factor) for action, threshold in ladder.steps}
+    if max(raised.values()) > MAX_THRESHOLD:
+        return {"tool": tool, "setting": {"exempt": True}, "why": times}
+    return {"tool": tool, "setting": {"thresholds": raised}, "why": times}
+
+
+def effective_ladder(
+    incident: Incident, said: RuleDecision, tool: str | None, config: Config
+) -> Ladder | None:
+    """Return the ladder that binds a rule in an incident, as it is now: a tool may have its own."""
+    ladder = configured_ladder(incident, said.policy, said.rule, config)
+    known = config.tools.get(tool) if tool and said.signal in SIGNALS else None
+    return known.ladder if known is not None and known.ladder is not None else ladder
+
+
+def configured_ladder(incident: Incident, policy: str, rule: str, config: Config) -> Ladder | None:
+    """Return the ladder of a rule, for the project of an incident; None where there is no rule."""
+    found = next((one for one in config.policies if one.name == policy), None)
+    project = next((one for one in config.projects if one.name == incident.project), None)
+    if found is not None and project is not None:
+        found = project.adapt(found)
+    rules = found.rules if found is not None else ()
+    return next((one.ladder for one in rules if one.name == rule), None)
+
+
+TIME_FIELDS = ("opened", "last", "closed", "alarmed")
+
+INTERNAL_FIELDS = (
     "key", "steps", "answered", "cost", "priced", "refused_tokens", "estimate", "estimated",
     "opinions", "strip", "tool",
 )  # fmt: skip
@@ -29,14 +152,14 @@ StripUnit = Literal["round", "call"]
 """What a cell of a strip stands for."""
 
 
-class Taken(TypedDict):
+class Acknowledgement(TypedDict):
     """Who takes care of an incident, and since when."""
 
     time: str
     by: str
 
 
-class NoteShown(TypedDict):
+class NoteView(TypedDict):
     """What somebody wrote about an incident."""
 
     time: str
@@ -44,7 +167,7 @@ class NoteShown(TypedDict):
     text: str
 
 
-class CellShown(TypedDict):
+class CellView(TypedDict):
     """One round, or one counted call; equal calls with equal results share an id."""
 
     id: str
@@ -53,7 +176,7 @@ class CellShown(TypedDict):
     repeats: bool
 
 
-class CountShown(TypedDict):
+class RuleCountView(TypedDict):
     """What a rule said when it last decided, and what it does at which count."""
 
     policy: str
@@ -64,7 +187,7 @@ class CountShown(TypedDict):
     action: str
 
 
-class ToldShown(TypedDict):
+class RefusalView(TypedDict):
     """What a refused client was told."""
 
     status: int
@@ -72,7 +195,7 @@ class ToldShown(TypedDict):
     body: Any
 
 
-class StepShown(TypedDict):
+class StepView(TypedDict):
     """One thing that happened."""
 
     time: str
@@ -82,7 +205,7 @@ class StepShown(TypedDict):
     fingerprint: str
 
 
-class EvidenceShown(TypedDict):
+class EvidenceView(TypedDict):
     """What repeats, how often, and since how many rounds."""
 
     signal: str
@@ -92,7 +215,7 @@ class EvidenceShown(TypedDict):
     confidence: float
 
 
-class IncidentListed(TypedDict):
+class IncidentSummary(TypedDict):
     """An incident, as it is listed."""
 
     id: str
@@ -116,7 +239,7 @@ class IncidentListed(TypedDict):
     threshold: int
     cooldown: float
     message: str
-    evidence: list[EvidenceShown]
+    evidence: list[EvidenceView]
     fingerprint: str
     fingerprints: list[str]
     request_id: str
@@ -133,31 +256,31 @@ class IncidentListed(TypedDict):
     saved_usd: float | None
     projected_usd_an_hour: float | None
     tool: str | None
-    acknowledged: Taken | None
+    acknowledged: Acknowledgement | None
     label: Label | None
 
 
-class IncidentShown(IncidentListed):
+class IncidentDetail(IncidentSummary):
     """All that is known of an incident."""
 
-    steps: list[StepShown]
-    strip: list[CellShown]
+    steps: list[StepView]
+    strip: list[CellView]
     strip_unit: StripUnit
-    counts: list[CountShown]
-    told: ToldShown | None
+    counts: list[RuleCountView]
+    told: RefusalView | None
     cooldown_until: str | None
-    notes: list[NoteShown]
+    notes: list[NoteView]
     suggestion: Suggestion | None
 
 
-def listed(incident: Incident, remarks: Remarks = NO_REMARKS) -> IncidentListed:
+def incident_summary(incident: Incident, remarks: Annotations = NO_ANNOTATIONS) -> IncidentSummary:
     """Return what is listed of an incident."""
     # Every field, also one that has its default and is left out where it is kept.
     plain: dict[str, Any] = msgspec.structs.asdict(incident)
-    for name in INSIDE:
+    for name in INTERNAL_FIELDS:
         del plain[name]
-    for name in TIMES:
-        plain[name] = moment(plain[name])
+    for name in TIME_FIELDS:
+        plain[name] = iso_time(plain[name])
     seen = remarks.acknowledged
     found: Any = {
         "id": plain.pop("id"),
@@ -169,50 +292,50 @@ def listed(incident: Incident, remarks: Remarks = NO_REMARKS) -> IncidentListed:
         "projected_usd_an_hour": incident.projected_usd_an_hour,
         # As rules counted it, or as it was seen, whichever is more.
         "hits": max(incident.calls + incident.before, incident.count),
-        "tool": tool_of(incident),
-        "acknowledged": None if seen is None else {"time": moment(seen.time), "by": seen.by},
+        "tool": looping_tool(incident),
+        "acknowledged": None if seen is None else {"time": iso_time(seen.time), "by": seen.by},
         "label": remarks.label,
         **plain,
     }
-    listed: IncidentListed = found
+    listed: IncidentSummary = found
     return listed
 
 
-def shown(
-    incident: Incident, remarks: Remarks, config: Config, cooldown_until: float | None
-) -> IncidentShown:
+def incident_detail(
+    incident: Incident, remarks: Annotations, config: Config, cooldown_until: float | None
+) -> IncidentDetail:
     """Return all that is known of an incident, under the configuration in effect."""
-    tool = tool_of(incident)
-    unit, cells = strip_of(incident)
+    tool = looping_tool(incident)
+    unit, cells = visible_strip(incident)
     is_false = remarks.label == "false_alarm"
     return {
-        **listed(incident, remarks),
+        **incident_summary(incident, remarks),
         "steps": _steps(incident, remarks),
         "strip": [_cell(one) for one in cells],
         "strip_unit": unit,
         "counts": [_count(one, incident, tool, config) for one in incident.opinions],
-        "told": _told(incident, config),
-        "cooldown_until": moment(cooldown_until),
+        "told": _refusal_view(incident, config),
+        "cooldown_until": iso_time(cooldown_until),
         "notes": [_note(one) for one in remarks.notes],
-        "suggestion": suggested(incident, tool, config) if is_false else None,
+        "suggestion": suggest_setting(incident, tool, config) if is_false else None,
     }
 
 
-def strip_of(incident: Incident) -> tuple[StripUnit, list[Cell]]:
+def visible_strip(incident: Incident) -> tuple[StripUnit, list[StripCell]]:
     """Return the latest rounds; where none of them repeats, a cell for every call that counted."""
-    rounds = cells_of(incident.strip)
+    rounds = strip_cells(incident.strip)
     # Who sends what was refused again is counted too: what it is that loops is still in the rounds.
-    if incident.signal not in COUNTED or any(one.repeats for one in rounds):
+    if incident.signal not in COUNTED_SIGNALS or any(one.repeats for one in rounds):
         return "round", rounds
-    number = min(incident.count, MOST)
+    number = min(incident.count, MAX_CELLS)
     tools = (incident.tool,) if incident.tool else ()
     named = incident.fingerprint.partition("-")[2][:8]
-    return "call", [Cell(named, tools, False, number > 1)] * number
+    return "call", [StripCell(named, tools, False, number > 1)] * number
 
 
-def tool_of(incident: Incident) -> str | None:
+def looping_tool(incident: Incident) -> str | None:
     """Return the only tool that an incident is about; None where there are several, or none."""
-    unit, cells = strip_of(incident)
+    unit, cells = visible_strip(incident)
     if unit == "call":
         return incident.tool or None
     ago = incident.evidence[0].ago if incident.evidence else 0
@@ -222,15 +345,17 @@ def tool_of(incident: Incident) -> str | None:
     return names.pop() if len(names) == 1 else None
 
 
-def _cell(one: Cell) -> CellShown:
+def _cell(one: StripCell) -> CellView:
     return {
         "id": one.id, "tools": list(one.tools), "is_error": one.is_error, "repeats": one.repeats,
     }  # fmt: skip
 
 
-def _count(said: Opinion, incident: Incident, tool: str | None, config: Config) -> CountShown:
+def _count(
+    said: RuleDecision, incident: Incident, tool: str | None, config: Config
+) -> RuleCountView:
     """Return what a rule said, against its thresholds; if they changed since, the one it met."""
-    ladder = thresholds_of(incident, said, tool, config)
+    ladder = effective_ladder(incident, said, tool, config)
     steps = {action.value: threshold for action, threshold in ladder.steps} if ladder else {}
     is_same = said.threshold in steps.values()
     return {
@@ -243,8 +368,8 @@ def _count(said: Opinion, incident: Incident, tool: str | None, config: Config) 
     }
 
 
-def _told(incident: Incident, config: Config) -> ToldShown | None:
-    answer = told(incident, config)
+def _refusal_view(incident: Incident, config: Config) -> RefusalView | None:
+    answer = rebuild_refusal(incident, config)
     if answer is None:
         return None
     return {
@@ -254,21 +379,21 @@ def _told(incident: Incident, config: Config) -> ToldShown | None:
     }
 
 
-def _steps(incident: Incident, remarks: Remarks) -> list[StepShown]:
+def _steps(incident: Incident, remarks: Annotations) -> list[StepView]:
     """Return what happened, releases among it, in the order of time."""
-    steps: list[StepShown] = [
+    steps: list[StepView] = [
         {
-            "time": moment(one.time), "what": one.what, "rule": one.rule, "count": one.count,
+            "time": iso_time(one.time), "what": one.what, "rule": one.rule, "count": one.count,
             "fingerprint": one.fingerprint,
         }
         for one in incident.steps
     ]  # fmt: skip
     steps += [
-        {"time": moment(one.time), "what": "released", "rule": "", "count": 0, "fingerprint": ""}
+        {"time": iso_time(one.time), "what": "released", "rule": "", "count": 0, "fingerprint": ""}
         for one in remarks.releases
     ]
     return sorted(steps, key=lambda one: one["time"])
 
 
-def _note(one: Remark) -> NoteShown:
-    return {"time": moment(one.time), "by": one.by, "text": one.text}
+def _note(one: Annotation) -> NoteView:
+    return {"time": iso_time(one.time), "by": one.by, "text": one.text}

@@ -7,33 +7,31 @@ from typing import Literal, TypedDict
 
 from aiohttp import web
 
-from looptrap.admin.answer import Api, answer
-from looptrap.admin.history import NOTHING, Iso, moment, parameters
-from looptrap.admission.tally import FIRST_BYTE_BOUNDS, Kind, Tally
+from looptrap.admin.api import NO_PARAMETERS, Api, IsoTime, iso_time, json_response, read_parameters
+from looptrap.engine.counters import FIRST_BYTE_BOUNDS, Counters, RequestKind
 from looptrap.gateway.app import App
 from looptrap.gateway.provider import Provider
-from looptrap.retry.breaker import State
-from looptrap.retry.breakers import Key
+from looptrap.retry.breaker import BreakerState, CircuitKey
 
-PATH = "/api/v1/providers"
+PROVIDERS_PATH = "/api/v1/providers"
 
-SHARE = 0.95
+LATENCY_QUANTILE = 0.95
 """Of answers: so many begin within the time that is told."""
 
-LIMITED = 429
+RATE_LIMITED_STATUS = 429
 
 
-class BreakerShown(TypedDict):
+class BreakerView(TypedDict):
     """One circuit: all calls to a place, or those with one credential."""
 
     circuit: str
     credential: str | None
     state: Literal["closed", "open", "half_open"]
-    until: Iso | None
+    until: IsoTime | None
     reason: str | None
 
 
-class ProviderShown(TypedDict):
+class ProviderView(TypedDict):
     """How one provider has fared since the gateway began."""
 
     name: str
@@ -42,13 +40,13 @@ class ProviderShown(TypedDict):
     failures: int
     p95_first_byte_seconds: float | None
     first_bytes: list[int]
-    breakers: list[BreakerShown]
+    breakers: list[BreakerView]
 
 
-class Providers(TypedDict):
+class ProviderList(TypedDict):
     """All providers that calls may go to, and the bounds of their times."""
 
-    providers: list[ProviderShown]
+    providers: list[ProviderView]
     first_byte_bounds: list[float]
 
 
@@ -57,14 +55,14 @@ class ProviderApi(Api):
 
     def routes(self) -> list[web.RouteDef]:
         """Return what is answered, and how."""
-        return [web.get(PATH, self._list)]
+        return [web.get(PROVIDERS_PATH, self._list)]
 
     async def _list(self, request: web.Request) -> web.Response:
-        parameters(request, NOTHING)
-        return answer(providers_of(self._app))
+        read_parameters(request, NO_PARAMETERS)
+        return json_response(provider_list(self._app))
 
 
-def providers_of(app: App) -> Providers:
+def provider_list(app: App) -> ProviderList:
     """Return how all providers fare that calls may go to."""
     by_name: dict[str, list[Provider]] = {}
     for one in app.gateway.runtime.routes.providers:
@@ -75,7 +73,7 @@ def providers_of(app: App) -> Providers:
     }
 
 
-def quantile(counts: Sequence[int], share: float = SHARE) -> float | None:
+def quantile(counts: Sequence[int], share: float = LATENCY_QUANTILE) -> float | None:
     """Return about the time within which so many of the first bytes came; None of none."""
     rank, so_far, low = share * sum(counts), 0, 0.0
     for bound, number in zip(FIRST_BYTE_BOUNDS, counts, strict=False):
@@ -85,7 +83,7 @@ def quantile(counts: Sequence[int], share: float = SHARE) -> float | None:
     return low if rank else None
 
 
-def _provider(app: App, name: str, places: Sequence[Provider]) -> ProviderShown:
+def _provider(app: App, name: str, places: Sequence[Provider]) -> ProviderView:
     statuses = _statuses(app.tally, name)
     histogram = app.tally.first_bytes.get(name)
     counts = list(histogram.counts) if histogram is not None else []
@@ -102,11 +100,11 @@ def _provider(app: App, name: str, places: Sequence[Provider]) -> ProviderShown:
 
 def is_failure(status: int) -> bool:
     """Say whether a provider did not do what it is there for: no answer, a limit, a fault."""
-    return status in (0, LIMITED) or status >= 500
+    return status in (0, RATE_LIMITED_STATUS) or status >= 500
 
 
-def _statuses(tally: Tally, provider: str) -> list[tuple[int, int]]:
-    kinds = [(Kind(*key), number) for key, (number,) in list(tally.requests.items())]
+def _statuses(tally: Counters, provider: str) -> list[tuple[int, int]]:
+    kinds = [(RequestKind(*key), number) for key, (number,) in list(tally.requests.items())]
     return [
         (kind.status, number)
         for kind, number in kinds
@@ -114,20 +112,24 @@ def _statuses(tally: Tally, provider: str) -> list[tuple[int, int]]:
     ]
 
 
-def _breakers(app: App, circuits: Iterable[str]) -> list[BreakerShown]:
+def _breakers(app: App, circuits: Iterable[str]) -> list[BreakerView]:
     """Return the circuits of these places; those of credentials only where they are not closed."""
-    states: dict[Key, State] = dict.fromkeys(map(Key, sorted(circuits)), "closed")
-    states |= {key: state for key, state in app.attempts.states() if Key(key.provider) in states}
+    states: dict[CircuitKey, BreakerState] = dict.fromkeys(
+        map(CircuitKey, sorted(circuits)), "closed"
+    )
+    states |= {
+        key: state for key, state in app.attempts.states() if CircuitKey(key.provider) in states
+    }
     return [_breaker(app, key, state) for key, state in states.items()]
 
 
-def _breaker(app: App, key: Key, state: State) -> BreakerShown:
+def _breaker(app: App, key: CircuitKey, state: BreakerState) -> BreakerView:
     is_open = state == "open"
     reason = "failures in a row" if key.credential is None else "limited, or its key refused"
     return {
         "circuit": key.provider,
         "credential": key.credential,
         "state": state,
-        "until": moment(app.gateway.clock() + app.attempts.left(key)) if is_open else None,
+        "until": iso_time(app.gateway.clock() + app.attempts.left(key)) if is_open else None,
         "reason": None if state == "closed" else reason,
     }

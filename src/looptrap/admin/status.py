@@ -7,21 +7,20 @@ from typing import Literal, NotRequired, TypedDict
 from aiohttp import web
 
 from looptrap import __version__
-from looptrap.admin.answer import Api, answer
-from looptrap.admin.budget import balances_of
-from looptrap.admin.door import MAY_WRITE
-from looptrap.admin.history import NOTHING, Iso, moment, parameters
-from looptrap.admin.notice import Notice, notices_of
+from looptrap.admin.api import NO_PARAMETERS, Api, IsoTime, iso_time, json_response, read_parameters
+from looptrap.admin.auth import MAY_WRITE
+from looptrap.admin.budget import recent_balances
+from looptrap.admin.health_notice import HealthNotice, health_notices
 from looptrap.config import Config
 from looptrap.config.kind import MEMORY, Address, StorePlace
 from looptrap.gateway.app import App
 
-PATH = "/api/v1/status"
+STATUS_PATH = "/api/v1/status"
 
-ModeShown = Literal["enforce", "shadow", "mixed"]
+DetectionMode = Literal["enforce", "shadow", "mixed"]
 
 
-class StoreShown(TypedDict):
+class StoreView(TypedDict):
     """Who counts."""
 
     kind: Literal["memory", "redis"]
@@ -29,7 +28,7 @@ class StoreShown(TypedDict):
     address: NotRequired[str]
 
 
-class HistoryShown(TypedDict):
+class HistoryView(TypedDict):
     """Where incidents and spending are kept, and whether they are."""
 
     path: str
@@ -38,14 +37,14 @@ class HistoryShown(TypedDict):
     lost: int
 
 
-class WorkersShown(TypedDict):
+class WorkersView(TypedDict):
     """How many processes should serve, and do."""
 
     size: int
     serving: int
 
 
-class IndicatorShown(TypedDict):
+class IndicatorView(TypedDict):
     """What tends to come before an incident: its worst value."""
 
     name: str
@@ -54,28 +53,28 @@ class IndicatorShown(TypedDict):
     is_firing: bool
 
 
-class Told(TypedDict):
+class SharedStatus(TypedDict):
     """The status, as everybody is told."""
 
     version: str
-    started: Iso
-    now: Iso
-    mode: ModeShown
-    store: StoreShown
-    history: HistoryShown
+    started: IsoTime
+    now: IsoTime
+    mode: DetectionMode
+    store: StoreView
+    history: HistoryView
     draining: bool
     listen: str
     upstream: str | None
-    notices: list[Notice]
-    indicators: list[IndicatorShown]
+    notices: list[HealthNotice]
+    indicators: list[IndicatorView]
     open_incidents: int
     capture: Literal["off", "digests", "content"]
 
 
-class Status(Told):
+class GatewayStatus(SharedStatus):
     """The status, as one operator is told."""
 
-    workers: WorkersShown | None
+    workers: WorkersView | None
     can_write: bool
 
 
@@ -84,24 +83,24 @@ class StatusApi(Api):
 
     def routes(self) -> list[web.RouteDef]:
         """Return what is answered, and how."""
-        return [web.get(PATH, self._tell)]
+        return [web.get(STATUS_PATH, self._tell)]
 
     async def _tell(self, request: web.Request) -> web.Response:
-        parameters(request, NOTHING)
-        told = await status_of(self._app)
-        status: Status = {**told, "workers": None, "can_write": request[MAY_WRITE]}
-        return answer(status)
+        read_parameters(request, NO_PARAMETERS)
+        told = await gateway_status(self._app)
+        status: GatewayStatus = {**told, "workers": None, "can_write": request[MAY_WRITE]}
+        return json_response(status)
 
 
-async def status_of(app: App) -> Told:
+async def gateway_status(app: App) -> SharedStatus:
     """Return the status of a gateway that has been started."""
     config, numbers = app.gateway.runtime.config, app.desk.numbers
     listen = app.listening[0][:2] if app.listening else None
     return {
         "version": __version__,
-        "started": moment(app.started),
-        "now": moment(app.gateway.clock()),
-        "mode": mode_of(config),
+        "started": iso_time(app.started),
+        "now": iso_time(app.gateway.clock()),
+        "mode": detection_mode(config),
         "store": _store(app),
         "history": {
             "path": app.config.history,
@@ -112,14 +111,14 @@ async def status_of(app: App) -> Told:
         "draining": app.server.draining,
         "listen": str(Address(*listen) if listen else config.gateway.listen),
         "upstream": config.gateway.upstream,
-        "notices": notices_of(app, await balances_of(app)),
+        "notices": health_notices(app, await recent_balances(app)),
         "indicators": _indicators(app),
         "open_incidents": numbers.open,
         "capture": config.capture,
     }
 
 
-def mode_of(config: Config) -> ModeShown:
+def detection_mode(config: Config) -> DetectionMode:
     """Say whether rules act on calls, only watch them, or some this and some that."""
     modes = {policy.mode for policy in config.policies if policy.rules or policy.rates}
     if any(project.detection == "shadow" for project in config.projects):
@@ -129,7 +128,7 @@ def mode_of(config: Config) -> ModeShown:
     return "shadow" if modes == {"shadow"} else "enforce"
 
 
-def _store(app: App) -> StoreShown:
+def _store(app: App) -> StoreView:
     if app.config.store == MEMORY:
         return {"kind": "memory", "is_degraded": False}
     return {
@@ -139,7 +138,7 @@ def _store(app: App) -> StoreShown:
     }
 
 
-def _indicators(app: App) -> list[IndicatorShown]:
+def _indicators(app: App) -> list[IndicatorView]:
     thresholds = app.desk.indicators.thresholds
     return [
         {"name": name, "value": value, "threshold": thresholds[name], "is_firing": is_firing}

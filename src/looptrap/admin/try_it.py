@@ -8,26 +8,26 @@ from typing import Any
 
 from aiohttp import web
 
-from looptrap.admin.answer import answer, error, mistakes, sent
-from looptrap.admin.aside import Aside
+from looptrap.admin.api import error_response, json_response, problems_response, read_json
+from looptrap.admin.subprocess_job import SubprocessJob
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.app import App
 from looptrap.policy import preset
 from looptrap.replay.ruleset import Ruleset
-from looptrap.replay.try_it import Question
+from looptrap.replay.try_it import TryItRequest
 from looptrap.schema import Field, Table, Text, read
 
-PATH = "/api/v1/try"
+TRY_PATH = "/api/v1/try"
 
-LONGEST = 5 << 20
+MAX_TEXT_BYTES = 5 << 20
 """Bytes of a text that is tried."""
 
-ROOM = 2 * LONGEST + (1 << 20)
+MAX_TRY_BODY_BYTES = 2 * MAX_TEXT_BYTES + (1 << 20)
 """Bytes of a body that carries such a text: quotes and line ends take two each."""
 
-AT_ONCE = 2
+MAX_CONCURRENT_TRIES = 2
 
-TRIED: Table[dict[str, Any]] = Table(
+TRY_FIELDS: Table[dict[str, Any]] = Table(
     build=dict,
     fields=[
         Field(
@@ -51,22 +51,24 @@ class TryApi:
 
     def __init__(self, app: App) -> None:
         self._app = app
-        self._aside = Aside("try", AT_ONCE)
+        self._aside = SubprocessJob("try", MAX_CONCURRENT_TRIES)
 
     def routes(self) -> list[web.RouteDef]:
         """Return what is answered, and how."""
-        return [web.post(PATH, self._try)]
+        return [web.post(TRY_PATH, self._try)]
 
     async def _try(self, request: web.Request) -> web.Response:
         try:
-            wanted = read(TRIED, await sent(request))
+            wanted = read(TRY_FIELDS, await read_json(request))
             rules = self._rules(wanted)
         except ConfigError as found:
-            return mistakes(found)
-        if len(wanted["text"].encode()) > LONGEST:
-            return error(413, "too_large", f"The text is larger than {LONGEST >> 20} MB.")
-        question = Question(text=wanted["text"], rules=rules.plain())
-        return answer(await self._aside.ask(request, question))
+            return problems_response(found)
+        if len(wanted["text"].encode()) > MAX_TEXT_BYTES:
+            return error_response(
+                413, "too_large", f"The text is larger than {MAX_TEXT_BYTES >> 20} MB."
+            )
+        question = TryItRequest(text=wanted["text"], rules=rules.plain())
+        return json_response(await self._aside.ask(request, question))
 
     def _rules(self, wanted: Mapping[str, Any]) -> Ruleset:
         config = self._app.gateway.runtime.config
@@ -83,6 +85,8 @@ class TryApi:
         return rules
 
 
-def roomy(request: web.Request) -> web.Request:
+def with_larger_body_limit(request: web.Request) -> web.Request:
     """Return a request with room for a text that is tried; any other as it is."""
-    return request.clone(client_max_size=ROOM) if request.path == PATH else request
+    return (
+        request.clone(client_max_size=MAX_TRY_BODY_BYTES) if request.path == TRY_PATH else request
+    )

@@ -5,29 +5,42 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from aiohttp import web
 
-from looptrap.admin.answer import answer, error, mistakes, sent
-from looptrap.admin.aside import Aside
-from looptrap.admin.history import Instant, moment
+from looptrap.admin.api import (
+    Instant,
+    IsoTime,
+    error_response,
+    iso_time,
+    json_response,
+    problems_response,
+    read_json,
+)
+from looptrap.admin.subprocess_job import SubprocessJob
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.app import App
 from looptrap.policy import preset
 from looptrap.policy.policy import Project
 from looptrap.policy.setting.policy import PROJECT
+from looptrap.replay.capture import capture_files
 from looptrap.replay.ruleset import Ruleset
-from looptrap.replay.survey import captures
-from looptrap.replay.what_if import CALLS, MOST_CALLS, Question
+from looptrap.replay.what_if import (
+    DEFAULT_CALLS,
+    MAX_CALLS,
+    RulesetCounts,
+    RunOutcome,
+    WhatIfRequest,
+)
 from looptrap.schema import Field, Number, Table, Text, read
 
-PATH = "/api/v1/what-if"
+WHAT_IF_PATH = "/api/v1/what-if"
 
-EVERYONE = "everyone"
+ALL_CALLS_PROJECT = "everyone"
 """What a project is called whose settings are tried on all calls."""
 
-NO_CAPTURE = (
+NO_CAPTURE_MESSAGE = (
     "No call is captured that could be judged. Start the gateway with --capture DIR, or set"
     " gateway.capture_dir, and come back when calls have been made."
 )
@@ -59,15 +72,15 @@ _SETTINGS: Table[dict[str, Any]] = Table(
         ),
     ],
 )
-WHAT_IF: Table[dict[str, Any]] = Table(
+WHAT_IF_FIELDS: Table[dict[str, Any]] = Table(
     build=dict,
     fields=[
         Field(name="settings", kind=_SETTINGS, required=True, doc="what would be otherwise"),
         Field(name="since", kind=Instant(), default=0.0, doc="calls since then only"),
         Field(
             name="limit",
-            kind=Number(low=1, high=MOST_CALLS, whole=True),
-            default=CALLS,
+            kind=Number(low=1, high=MAX_CALLS, whole=True),
+            default=DEFAULT_CALLS,
             doc="so many of the latest calls at most",
         ),
     ],
@@ -79,28 +92,28 @@ class WhatIfApi:
 
     def __init__(self, app: App) -> None:
         self._app = app
-        self._aside = Aside("what-if")
+        self._aside = SubprocessJob("what-if")
 
     def routes(self) -> list[web.RouteDef]:
         """Return what is answered, and how."""
-        return [web.post(PATH, self._compare)]
+        return [web.post(WHAT_IF_PATH, self._compare)]
 
     async def _compare(self, request: web.Request) -> web.Response:
-        given = await sent(request)
+        given = await read_json(request)
         try:
-            wanted = read(WHAT_IF, given)
+            wanted = read(WHAT_IF_FIELDS, given)
             question = self._question(**wanted)
         except ConfigError as found:
-            return mistakes(found)
+            return problems_response(found)
         # Most gateways capture nothing: no process is needed to say so.
-        if not question.folder or not captures(Path(question.folder)):
-            return error(409, "no_capture", NO_CAPTURE)
+        if not question.folder or not capture_files(Path(question.folder)):
+            return error_response(409, "no_capture", NO_CAPTURE_MESSAGE)
         compared = await self._aside.ask(request, question)
         if compared is None:
-            return error(409, "no_capture", NO_CAPTURE)
-        return answer(_plain(compared))
+            return error_response(409, "no_capture", NO_CAPTURE_MESSAGE)
+        return json_response(_plain(compared))
 
-    def _question(self, settings: Mapping[str, Any], since: float, limit: int) -> Question:
+    def _question(self, settings: Mapping[str, Any], since: float, limit: int) -> WhatIfRequest:
         now = Ruleset.of(self._app.gateway.runtime.config)
         then = now
         if "preset" in settings:
@@ -114,7 +127,7 @@ class WhatIfApi:
             others = [one for one in then.projects if one.name != name]
             then = replace(then, projects=(*others, project) if name else tuple(others))
         _check(then, project)
-        return Question(
+        return WhatIfRequest(
             folder=self._app.config.gateway.capture_dir or "",
             now=now.plain(),
             then=then.plain(),
@@ -126,7 +139,7 @@ class WhatIfApi:
 
     def _project(self, settings: Mapping[str, Any]) -> Project:
         """Return a project as it would be when these settings were put: on top of the file's."""
-        name = settings.get("name", EVERYONE)
+        name = settings.get("name", ALL_CALLS_PROJECT)
         of_file = [one for one in self._app.config.projects if one.name == settings.get("name")]
         below = of_file[0] if of_file else Project(name=name)
         return replace(below, **settings)
@@ -149,9 +162,41 @@ def _plain(compared: dict[str, Any]) -> dict[str, Any]:
         "calls": compared.pop("calls"),
         "runs": compared.pop("runs"),
         "skipped": compared.pop("skipped"),
-        "from": moment(compared.pop("began")),
-        "until": moment(compared.pop("ended")),
+        "from": iso_time(compared.pop("began")),
+        "until": iso_time(compared.pop("ended")),
     }
     for one in compared["changed"]:
-        one["began"] = moment(one["began"])
+        one["began"] = iso_time(one["began"])
     return {"captured": captured, **compared}
+
+
+# One of its names is a word of the language.
+CapturedTraffic = TypedDict(
+    "CapturedTraffic",
+    {"calls": int, "runs": int, "skipped": int, "from": IsoTime, "until": IsoTime},
+)
+
+
+class ChangedRunView(TypedDict):
+    """A run of which the rules of now and the others make something else."""
+
+    run: str
+    began: IsoTime
+    model: str
+    project: str
+    calls: int
+    now: RunOutcome
+    then: RunOutcome
+
+
+class WhatIfResult(TypedDict):
+    """What the rules of now, and others, make of the same captured calls."""
+
+    captured: CapturedTraffic
+    now: RulesetCounts
+    then: RulesetCounts
+    changed_runs: int
+    changed: list[ChangedRunView]
+    limits: list[str]
+    config: str
+    command: str | None

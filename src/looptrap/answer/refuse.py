@@ -13,7 +13,7 @@ from looptrap.call.content import UNREADABLE
 from looptrap.call.model import Call, Dialect
 from looptrap.policy.action import Action
 from looptrap.policy.header import headers_of
-from looptrap.policy.rate import Pace
+from looptrap.policy.limit import RateStatus
 from looptrap.policy.verdict import CODES, Reason, Verdict
 
 __all__ = ["Answer", "failure", "refusal"]
@@ -85,7 +85,7 @@ def refusal(
     shadow: Verdict | None,
     request_id: str,
     block_status: int,
-    pace: Pace | None = None,
+    pace: RateStatus | None = None,
 ) -> Answer:
     """Return the answer to a call that goes no further; a milder verdict becomes a block."""
     code, message = CODES[verdict.reason], refused(verdict)

@@ -26,7 +26,7 @@ class _Details(msgspec.Struct, gc=False):
 _NO_DETAILS = _Details()
 
 
-class Chat(msgspec.Struct, gc=False):
+class ChatCounts(msgspec.Struct, gc=False):
     prompt_tokens: Count
     completion_tokens: Count | None = None
     prompt_tokens_details: _Details | None = None
@@ -46,7 +46,7 @@ class Chat(msgspec.Struct, gc=False):
         )
 
 
-class Responses(msgspec.Struct, gc=False):
+class ResponsesCounts(msgspec.Struct, gc=False):
     input_tokens: Count
     output_tokens: Count
     input_tokens_details: _Details | None = None
@@ -66,7 +66,7 @@ class Responses(msgspec.Struct, gc=False):
         )
 
 
-class Anthropic(msgspec.Struct, gc=False):
+class AnthropicCounts(msgspec.Struct, gc=False):
     input_tokens: Count
     output_tokens: Count
     cache_read_input_tokens: Count | None = None
@@ -98,7 +98,7 @@ class _Part(msgspec.Struct, gc=False, rename="camel"):
     token_count: Count = 0
 
 
-class Gemini(msgspec.Struct, rename="camel"):
+class GeminiCounts(msgspec.Struct, rename="camel"):
     prompt_token_count: Count
     tool_use_prompt_token_count: Count | None = None
     candidates_token_count: Count | None = None
@@ -129,23 +129,23 @@ def _audio(parts: list[_Part]) -> int:
     return tokens
 
 
-Counts = Chat | Responses | Anthropic | Bedrock | Gemini
+Counts = ChatCounts | ResponsesCounts | AnthropicCounts | Bedrock | GeminiCounts
 
 
 class _ChatAnswer(msgspec.Struct, gc=False):
-    usage: Chat
+    usage: ChatCounts
 
 
 class _ResponsesAnswer(msgspec.Struct, gc=False):
-    usage: Responses
+    usage: ResponsesCounts
 
 
 class _AnthropicAnswer(msgspec.Struct, gc=False):
-    usage: Anthropic
+    usage: AnthropicCounts
 
 
 class _GeminiAnswer(msgspec.Struct, gc=False):
-    usage: Gemini = msgspec.field(name="usageMetadata")
+    usage: GeminiCounts = msgspec.field(name="usageMetadata")
 
 
 _WHOLE: dict[Dialect, Callable[[bytes], Any]] = {

@@ -12,7 +12,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from looptrap.answer.tokens import Anthropic, Bedrock, Chat, Gemini, Responses, counted
+from looptrap.answer.tokens import (
+    AnthropicCounts,
+    Bedrock,
+    ChatCounts,
+    GeminiCounts,
+    ResponsesCounts,
+    counted,
+)
 from looptrap.call.content import UNREADABLE
 from looptrap.call.model import Dialect
 from looptrap.call.usage import Usage
@@ -55,21 +62,21 @@ class UsageReader:
         self.error = _error(tail, is_events, (top, inner)) if b"error" in tail else ""
         match self._dialect:
             case "openai_chat" | "openai_completions" | "openai_embeddings":
-                return counted(_last(b'"usage"', tail, is_events, top), Chat)
+                return counted(_last(b'"usage"', tail, is_events, top), ChatCounts)
             case "openai_responses":
-                return counted(_last(b'"usage"', tail, is_events, inner), Responses)
+                return counted(_last(b'"usage"', tail, is_events, inner), ResponsesCounts)
             case "anthropic":
                 # Also a stream that is cut has said at its start what went in: that is paid for.
                 whole = beginning[: beginning.rfind(b"\n") + 1] if is_events else b""
                 started = _last(b'"usage"', whole, True, _IN_MESSAGE)
                 ended = _last(b'"usage"', tail, is_events, top)
-                return counted(started if ended is None else ended, Anthropic, started)
+                return counted(started if ended is None else ended, AnthropicCounts, started)
             case "gemini":
-                return counted(_last(b'"usageMetadata"', tail, is_events, top), Gemini)
+                return counted(_last(b'"usageMetadata"', tail, is_events, top), GeminiCounts)
             case "http":
                 # Pictures and transcripts are counted as responses are, Bedrock's answers not.
                 found = _last(b'"usage"', tail, is_events, top)
-                return counted(found, Responses) or counted(found, Bedrock)
+                return counted(found, ResponsesCounts) or counted(found, Bedrock)
             case "mcp":
                 return None
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from looptrap.detect.nudge import NUDGE_MARK
+from looptrap.detect.round import NUDGE_MARK
 from looptrap.policy.action import Action
-from looptrap.policy.decide import ADVICE, opening
-from looptrap.policy.verdict import CODES, Verdict
+from looptrap.policy.verdict import ADVICE, CODES, Verdict, opening
 
 
 def repeated(verdict: Verdict) -> str:

@@ -9,9 +9,8 @@ from typing import Any
 
 import click
 
-from looptrap.cli.admin import ask, reaching
-from looptrap.cli.failure import fail
-from looptrap.cli.listing import ListingGroup, print_table
+from looptrap.cli.gateway_client import ask_gateway, gateway_options
+from looptrap.cli.output import ListingGroup, fail, print_table
 from looptrap.errors import ConfigError, Problem
 
 PATH = "/api/v1/alerts"
@@ -35,7 +34,7 @@ def alerts() -> None:
 
 @alerts.command("list")
 @_as_json
-@reaching
+@gateway_options
 def list_(as_json: bool, admin: str, token_env: str | None) -> None:
     """List the channels and how they are doing.
 
@@ -46,7 +45,7 @@ def list_(as_json: bool, admin: str, token_env: str | None) -> None:
     Example: looptrap alerts list
     """
     try:
-        answer = ask(admin, token_env, "GET", PATH)
+        answer = ask_gateway(admin, token_env, "GET", PATH)
     except ConfigError as error:
         fail(error)
     if as_json:
@@ -70,7 +69,7 @@ def list_(as_json: bool, admin: str, token_env: str | None) -> None:
     help="Test the channels of this file, from here, without a gateway.",
 )
 @_as_json
-@reaching
+@gateway_options
 def test(
     channel: str | None, file: str | None, as_json: bool, admin: str, token_env: str | None
 ) -> None:
@@ -87,9 +86,9 @@ def test(
     try:
         if file is None:
             sent = {"channel": channel}
-            results = ask(admin, token_env, "POST", f"{PATH}/test", sent)["channels"]
+            results = ask_gateway(admin, token_env, "POST", f"{PATH}/test", sent)["channels"]
         else:
-            results = _tried_here(file, channel)
+            results = _try_locally(file, channel)
     except ConfigError as error:
         fail(error, place=file or "")
     if as_json:
@@ -106,7 +105,7 @@ def test(
 @alerts.command()
 @click.option("--limit", metavar="N", type=int, default=50, help="Up to 500.  [50]")
 @_as_json
-@reaching
+@gateway_options
 def dead(limit: int, as_json: bool, admin: str, token_env: str | None) -> None:
     """List alerts that were given up, the latest first, and why.
 
@@ -114,7 +113,7 @@ def dead(limit: int, as_json: bool, admin: str, token_env: str | None) -> None:
     Example: looptrap alerts dead --json
     """
     try:
-        answer = ask(admin, token_env, "GET", f"{PATH}/letters?state=dead&limit={limit}")
+        answer = ask_gateway(admin, token_env, "GET", f"{PATH}/letters?state=dead&limit={limit}")
     except ConfigError as error:
         fail(error)
     letters = answer["letters"]
@@ -124,7 +123,7 @@ def dead(limit: int, as_json: bool, admin: str, token_env: str | None) -> None:
         click.echo("No alert was given up.", err=True)
     else:
         now = datetime.now(UTC)
-        print_table(LETTERS, [_letter_row(one, now) for one in letters])
+        print_table(LETTERS, [_delivery_row(one, now) for one in letters])
         click.echo("To send them again: looptrap alerts resend --dead, or EVENT.", err=True)
     if answer["next"] is not None:
         click.echo(f"There are more than these {limit}: see --limit.", err=True)
@@ -135,7 +134,7 @@ def dead(limit: int, as_json: bool, admin: str, token_env: str | None) -> None:
 @click.option("--dead", "is_all", is_flag=True, help="All that were given up.")
 @_channel
 @_as_json
-@reaching
+@gateway_options
 def resend(
     event: str | None,
     is_all: bool,
@@ -158,7 +157,7 @@ def resend(
         if (event is None) is not is_all:
             raise ConfigError("give an EVENT, or --dead for all")
         sent = {"channel": channel, **({"state": "dead"} if is_all else {"event": event})}
-        answer = ask(admin, token_env, "POST", f"{PATH}/resend", sent)
+        answer = ask_gateway(admin, token_env, "POST", f"{PATH}/resend", sent)
     except ConfigError as error:
         fail(error)
     number = answer["resent"]
@@ -172,21 +171,21 @@ def resend(
         raise click.exceptions.Exit(1)
 
 
-def _tried_here(file: str, name: str | None) -> list[dict[str, Any]]:
+def _try_locally(file: str, name: str | None) -> list[dict[str, Any]]:
     """Make the channels of a configuration ready, and try them."""
     import asyncio
 
-    from looptrap.admin.alert import tried
+    from looptrap.admin.alert import try_channels
     from looptrap.config import load
-    from looptrap.incident.alert.channel import channels_of
+    from looptrap.incident.alert.channel import make_channels
 
     config = load(file, env=os.environ, flags={})
-    channels = channels_of(config.channels, os.environ)
+    channels = make_channels(config.channels, os.environ)
     if name is not None:
         channels = [one for one in channels if one.name == name]
         if not channels:
             raise ConfigError([Problem("--channel", f"no channel of {file} is called {name}")])
-    return asyncio.run(tried(channels))
+    return asyncio.run(try_channels(channels))
 
 
 def _channel_row(one: dict[str, Any]) -> tuple[str, ...]:
@@ -194,9 +193,9 @@ def _channel_row(one: dict[str, Any]) -> tuple[str, ...]:
     return one["name"], one["kind"], one["to"], ", ".join(one["events"]), *counts
 
 
-def _letter_row(one: dict[str, Any], now: datetime) -> tuple[str, ...]:
-    from looptrap.cli.age import ago
+def _delivery_row(one: dict[str, Any], now: datetime) -> tuple[str, ...]:
+    from looptrap.cli.output import format_age
 
-    created = ago(one["created"], now)
+    created = format_age(one["created"], now)
     attempts = f"{one['attempts']:,}"
     return one["event"], one["name"], one["channel"], created, attempts, one["error"] or "–"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from looptrap.cli.failure import fail
+from looptrap.cli.output import fail
 from looptrap.errors import ConfigError
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from looptrap.cli.failure import fail
+from looptrap.cli.output import fail
 from looptrap.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def check(file: str | None, effective: bool, preset: str | None) -> None:
 
 def _check_start(config: Config) -> list[str]:
     """Raise what `serve` would refuse at its start; return the variables that are not set here."""
-    from looptrap.admin.door import Door
+    from looptrap.admin.auth import AdminAuth
     from looptrap.gateway.auth import check_token
     from looptrap.incident.alert.channel import mistakes_in
 
@@ -61,7 +61,7 @@ def _check_start(config: Config) -> list[str]:
     )
     try:
         if "gateway.admin_token_env" not in unset:
-            Door(gateway.admin.host, admin, reader)
+            AdminAuth(gateway.admin.host, admin, reader)
         check_token("gateway.decision_token_env", decision, gateway.listen.host)
     except ConfigError as error:
         problems += error.problems
@@ -83,28 +83,41 @@ def _print_effective(config: Config) -> None:
 
 
 def _print_summary(config: Config) -> None:
-    from looptrap.config import allowance, sentence
+    from looptrap.config import description
 
     source = f" of preset {config.preset}" if config.preset else ""
     click.echo(click.style(f"Policies{source}", bold=True))
     for policy in config.policies:
-        click.echo(f"  {sentence.of_policy(policy)}")
+        click.echo(f"  {description.of_policy(policy)}")
         for rule in policy.rules:
-            click.echo(f"    {sentence.of_rule(rule)}")
+            click.echo(f"    {description.of_rule(rule)}")
         for rate in policy.rates:
-            click.echo(f"    {allowance.of_rate(rate)}")
+            click.echo(f"    {description.of_rate(rate)}")
     if not any(rule.enabled for policy in config.policies for rule in policy.rules):
         click.echo("  No rule is in effect: nothing is detected.")
     for heading, sentences in (
-        ("Projects", [sentence.of_project(project) for project in config.projects]),
-        ("Tools", [sentence.of_tool(*one) for one in config.tools.items()]),
-        ("Budgets", [allowance.of_budget(one) for one in config.budgets]),
-        ("Kill switches", [sentence.of_kill_switch(one) for one in config.kill_switches]),
-        ("Routes", [sentence.of_route(one) for one in config.routes]),
-        ("Channels", [sentence.of_channel(one) for one in config.channels]),
-        ("Otherwise", sentence.of_rest(config)),
+        ("Projects", [description.of_project(project) for project in config.projects]),
+        ("Tools", [description.of_tool(*one) for one in config.tools.items()]),
+        ("Budgets", [description.of_budget(one) for one in config.budgets]),
+        ("Kill switches", [description.of_kill_switch(one) for one in config.kill_switches]),
+        ("Routes", [description.of_route(one) for one in config.routes]),
+        ("Channels", [description.of_channel(one) for one in config.channels]),
+        ("Otherwise", description.of_rest(config)),
     ):
         if sentences:
             click.echo(click.style(heading, bold=True))
         for each in sentences:
             click.echo(f"  {each}")
+
+
+def load_config(config: str | None, preset: str | None) -> Config:
+    """Return the configuration in effect; end the command where it has mistakes."""
+    from looptrap.config import load
+
+    try:
+        found = load(config, env=os.environ, flags={"preset": preset})
+    except ConfigError as error:
+        fail(error, place=config or "")
+    for warning in found.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    return found

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from looptrap.cli.failure import fail
-from looptrap.cli.loaded import loaded
+from looptrap.cli.check import load_config
+from looptrap.cli.output import fail
 from looptrap.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
     from looptrap.config import Config
     from looptrap.money.price import Price
 
-FASTEST = 50.0
+MAX_RPS = 50.0
 """Calls a second, at most: then those that are judged still span several cooldowns."""
 
-SLOWEST = 0.0001
+MIN_RPS = 0.0001
 
 
 class _Amount(click.FloatRange):
@@ -58,7 +58,7 @@ _PRICE = _Amount(0, 1_000_000)
 @click.option(
     "--rps",
     metavar="R",
-    type=_Amount(SLOWEST, FASTEST),
+    type=_Amount(MIN_RPS, MAX_RPS),
     required=True,
     help="Calls a second; 0.2 is one every 5 seconds.",
 )
@@ -88,21 +88,21 @@ def cost(
     Example: looptrap cost --model gpt-4o --tokens 20000 --rps 0.2
     """
     from looptrap.call.usage import Usage
-    from looptrap.cli import cost_wording
-    from looptrap.replay.endless import follow
+    from looptrap.cli import cost_output
+    from looptrap.replay.projection import project_loop
 
-    found = loaded(config, preset)
+    found = load_config(config, preset)
     if (input_price is None) != (output_price is None):
         _refuse("--input-price", "needs --output-price beside it, and the other way round")
     price = _price(found, model, provider, input_price, output_price)
-    loop = follow(
+    loop = project_loop(
         found.policies,
         model=model,
         rps=rps,
-        seconds=cost_wording.LONGEST,
+        seconds=cost_output.MAX_SPAN_S,
         tools=found.tools,
     )
-    bill = cost_wording.Bill(
+    bill = cost_output.LoopCost(
         model=model,
         usage=Usage(tokens, output),
         price=price,
@@ -120,8 +120,7 @@ def _price(
     config: Config, model: str, provider: str, asked: float | None, said: float | None
 ) -> Price:
     """Return what the model costs: as the command line says, or as it is known."""
-    from looptrap.money.price import Price, Prices
-    from looptrap.money.setting import PriceSettings
+    from looptrap.money.price import Price, Prices, PriceSettings
 
     if asked is not None and said is not None:
         return Price.from_settings(PriceSettings(input=asked, output=said))

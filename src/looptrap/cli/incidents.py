@@ -11,17 +11,16 @@ from typing import Any
 
 import click
 
-from looptrap.cli.admin import ask, reaching
-from looptrap.cli.failure import fail
-from looptrap.cli.listing import ListingGroup
+from looptrap.cli.gateway_client import ask_gateway, gateway_options
+from looptrap.cli.output import ListingGroup, fail
 from looptrap.errors import ConfigError
 
-PATH = "/api/v1/incidents"
+INCIDENTS_PATH = "/api/v1/incidents"
 
-PAGE = 500
+PAGE_SIZE = 500
 """Incidents that are asked for at a time, at most."""
 
-EVERY = 1.0
+POLL_INTERVAL_S = 1.0
 """Seconds between two looks for changes."""
 
 LABEL = click.Choice(["false_alarm", "confirmed"])
@@ -52,7 +51,7 @@ def incidents() -> None:
 )
 @click.option("--limit", metavar="N", type=int, default=50, help="At most so many.  [50]")
 @_as_json
-@reaching
+@gateway_options
 def list_(
     state: str | None,
     since: str | None,
@@ -67,23 +66,23 @@ def list_(
     \b
     Example: looptrap incidents list --all --caller key:ci --since 24h
     """
-    from looptrap.cli import age
+    from looptrap.cli import output
 
     wanted = {name: value for name, value in fitting.items() if value is not None}
     wanted["state"] = state or "open"
     now = datetime.now(UTC)
     try:
         if since is not None:
-            wanted["since"] = age.since(since, "--since", now)
+            wanted["since"] = output.parse_since(since, "--since", now)
         found, is_more = _pages(admin, token_env, wanted, limit)
     except ConfigError as error:
         fail(error)
     if as_json:
         click.echo(json.dumps(found, indent=2))
     elif found:
-        from looptrap.cli import incident_wording
+        from looptrap.cli import incident_output
 
-        incident_wording.print_list(found, now)
+        incident_output.print_list(found, now)
     else:
         open_ = "open " if wanted["state"] == "open" else ""
         click.echo(f"There are no {open_}incidents{' of that kind' if len(wanted) > 1 else ''}.")
@@ -94,7 +93,7 @@ def list_(
 @incidents.command()
 @click.argument("incident_id", metavar="ID")
 @_as_json
-@reaching
+@gateway_options
 def show(incident_id: str, as_json: bool, admin: str, token_env: str | None) -> None:
     """Show one with all its steps.
 
@@ -104,41 +103,41 @@ def show(incident_id: str, as_json: bool, admin: str, token_env: str | None) -> 
     Example: looptrap incidents show inc_4be01c7d
     """
     try:
-        found = ask(admin, token_env, "GET", _path(incident_id))
+        found = ask_gateway(admin, token_env, "GET", _path(incident_id))
     except ConfigError as error:
         fail(error)
     if as_json:
         click.echo(json.dumps(found, indent=2))
         return
-    from looptrap.cli import incident_wording
+    from looptrap.cli import incident_output
 
-    click.echo("\n".join(incident_wording.told(found, datetime.now(UTC))))
+    click.echo("\n".join(incident_output.detail_lines(found, datetime.now(UTC))))
 
 
 @incidents.command()
 @click.argument("incident_id", metavar="ID")
-@reaching
+@gateway_options
 def ack(incident_id: str, admin: str, token_env: str | None) -> None:
     """Say that somebody takes care of one.
 
     \b
     Example: looptrap incidents ack inc_4be01c7d
     """
-    found = _say(admin, token_env, "POST", f"{_path(incident_id)}/acknowledge", {})
+    found = _annotate(admin, token_env, "POST", f"{_path(incident_id)}/acknowledge", {})
     click.echo(f"{found['id']} is taken care of since {found['acknowledged']['time']}.")
 
 
 @incidents.command()
 @click.argument("incident_id", metavar="ID")
 @click.argument("text")
-@reaching
+@gateway_options
 def note(incident_id: str, text: str, admin: str, token_env: str | None) -> None:
     """Write something down about one.
 
     \b
     Example: looptrap incidents note inc_4be01c7d 'A cron job, stopped.'
     """
-    found = _say(admin, token_env, "POST", f"{_path(incident_id)}/notes", {"text": text})
+    found = _annotate(admin, token_env, "POST", f"{_path(incident_id)}/notes", {"text": text})
     number = len(found["notes"])
     click.echo(f"{found['id']} has {number} note{'s' if number > 1 else ''}.")
 
@@ -146,23 +145,23 @@ def note(incident_id: str, text: str, admin: str, token_env: str | None) -> None
 @incidents.command()
 @click.argument("incident_id", metavar="ID")
 @click.argument("label", type=click.Choice([*LABEL.choices, "none"]))
-@reaching
+@gateway_options
 def label(incident_id: str, label: str, admin: str, token_env: str | None) -> None:
     """Say whether it was a loop: false_alarm, confirmed, or none to take that back.
 
     \b
     Example: looptrap incidents label inc_4be01c7d false_alarm
     """
-    from looptrap.cli import incident_wording
+    from looptrap.cli import incident_output
 
     given = {"label": None if label == "none" else label}
-    found = _say(admin, token_env, "PUT", f"{_path(incident_id)}/label", given)
-    click.echo("\n".join(incident_wording.labelled(found)))
+    found = _annotate(admin, token_env, "PUT", f"{_path(incident_id)}/label", given)
+    click.echo("\n".join(incident_output.label_lines(found)))
 
 
 @incidents.command()
 @click.option("--json", "as_json", is_flag=True, help="Print a line of JSON a change.")
-@reaching
+@gateway_options
 def follow(as_json: bool, admin: str, token_env: str | None) -> None:
     """Print open incidents, then a line a change, until Ctrl-C or SIGTERM.
 
@@ -171,19 +170,19 @@ def follow(as_json: bool, admin: str, token_env: str | None) -> None:
     \b
     Example: looptrap incidents follow --json | jq .id
     """
-    from looptrap.cli import incident_wording
+    from looptrap.cli import incident_output
 
     def tell(found: list[dict[str, Any]]) -> None:
         for one in found:
-            click.echo(json.dumps(one) if as_json else incident_wording.line(one))
+            click.echo(json.dumps(one) if as_json else incident_output.change_line(one))
 
     # A process in the background of a script never sees Ctrl-C.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         # First where changes are to be counted from: what happens meanwhile is told twice then,
         # and not missed.
-        last = ask(admin, token_env, "GET", f"{PATH}/changes")["last"]
-        tell(_pages(admin, token_env, {"state": "open"}, PAGE)[0][::-1])
+        last = ask_gateway(admin, token_env, "GET", f"{INCIDENTS_PATH}/changes")["last"]
+        tell(_pages(admin, token_env, {"state": "open"}, PAGE_SIZE)[0][::-1])
         _follow(admin, token_env, last, tell)
     except ConfigError as error:
         fail(error)
@@ -196,13 +195,13 @@ def follow(as_json: bool, admin: str, token_env: str | None) -> None:
 def _path(incident_id: str) -> str:
     from urllib.parse import quote
 
-    return f"{PATH}/{quote(incident_id, safe='')}"
+    return f"{INCIDENTS_PATH}/{quote(incident_id, safe='')}"
 
 
-def _say(admin: str, token_env: str | None, method: str, path: str, given: object) -> Any:
+def _annotate(admin: str, token_env: str | None, method: str, path: str, given: object) -> Any:
     """Say something of an incident; return it as it is then."""
     try:
-        return ask(admin, token_env, method, path, given)
+        return ask_gateway(admin, token_env, method, path, given)
     except ConfigError as error:
         fail(error)
 
@@ -213,10 +212,10 @@ def _follow(
     """Tell what changes, for ever; a gateway that is away may come back."""
     is_away = False
     while True:
-        time.sleep(EVERY)
+        time.sleep(POLL_INTERVAL_S)
         try:
-            path = f"{PATH}/changes?after={last}&limit={PAGE}"
-            answer = ask(admin, token_env, "GET", path)
+            path = f"{INCIDENTS_PATH}/changes?after={last}&limit={PAGE_SIZE}"
+            answer = ask_gateway(admin, token_env, "GET", path)
         except ConfigError as error:
             if not is_away:
                 click.echo(f"{error} It is asked again and again.", err=True)
@@ -237,8 +236,10 @@ def _pages(
     found: list[dict[str, Any]] = []
     cursor: dict[str, str] = {}
     while True:
-        number = {"limit": min(limit - len(found), PAGE)}
-        answer = ask(admin, token_env, "GET", f"{PATH}?{urlencode(wanted | number | cursor)}")
+        number = {"limit": min(limit - len(found), PAGE_SIZE)}
+        answer = ask_gateway(
+            admin, token_env, "GET", f"{INCIDENTS_PATH}?{urlencode(wanted | number | cursor)}"
+        )
         found += answer["incidents"]
         if answer["next"] is None or len(found) >= limit:
             return found, answer["next"] is not None

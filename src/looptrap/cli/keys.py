@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from looptrap.cli.failure import fail
+from looptrap.cli.output import fail
 from looptrap.errors import ConfigError
 
 if TYPE_CHECKING:
-    from looptrap.cli.key_place import Place
-    from looptrap.gateway.state import Key
+    from looptrap.cli.key_store import KeyStore
+    from looptrap.gateway.state_file import GatewayKey
 
 _FLAG = click.core.ParameterSource.COMMANDLINE
 
-HEADINGS = ("NAME", "ID", "PROJECT", "CREATED (UTC)", "STATUS")
+KEY_HEADINGS = ("NAME", "ID", "PROJECT", "CREATED (UTC)", "STATUS")
 
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-def _place(command: Callable[..., None]) -> Callable[..., None]:
+def _location_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the flags that say where the keys are."""
     command = click.option(
         "--store",
@@ -51,12 +51,12 @@ def keys() -> None:
 @keys.command()
 @click.argument("name")
 @click.option("--project", metavar="NAME", default="", help="The project its callers belong to.")
-@_place
+@_location_options
 @_as_json
 def add(name: str, project: str, state: str | None, store: str | None, as_json: bool) -> None:
     """Make a key called NAME and print it: it is shown this once, only its digest is kept."""
     try:
-        place = _keys_in(state, store)
+        place = _key_store(state, store)
         key, text = place.add(name, project, datetime.now(UTC))
     except ConfigError as error:
         fail(error)
@@ -69,12 +69,12 @@ def add(name: str, project: str, state: str | None, store: str | None, as_json: 
 
 
 @keys.command("list")
-@_place
+@_location_options
 @_as_json
 def list_(state: str | None, store: str | None, as_json: bool) -> None:
     """List the keys, the revoked ones too."""
     try:
-        place = _keys_in(state, store)
+        place = _key_store(state, store)
         kept = place.kept()
     except ConfigError as error:
         fail(error)
@@ -83,19 +83,19 @@ def list_(state: str | None, store: str | None, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps([_plain(key) for key in kept], indent=2))
     elif kept:
-        _print_table([HEADINGS, *map(_row, kept)])
+        _print_table([KEY_HEADINGS, *map(_row, kept)])
     else:
         click.echo(f"No keys in {place}: make one with `looptrap keys add NAME`.", err=True)
 
 
 @keys.command()
 @click.argument("name")
-@_place
+@_location_options
 @_as_json
 def revoke(name: str, state: str | None, store: str | None, as_json: bool) -> None:
     """Refuse the key called NAME from now on."""
     try:
-        key = _keys_in(state, store).revoke(name, datetime.now(UTC))
+        key = _key_store(state, store).revoke(name, datetime.now(UTC))
     except ConfigError as error:
         fail(error)
     if as_json:
@@ -104,19 +104,19 @@ def revoke(name: str, state: str | None, store: str | None, as_json: bool) -> No
         click.echo(f"Key {name} ({key.id}) is revoked.")
 
 
-def _keys_in(state: str | None, store: str | None) -> Place:
+def _key_store(state: str | None, store: str | None) -> KeyStore:
     """Return where the keys are: a file that is named wins over the variable of the store."""
-    from looptrap.cli.key_place import in_file, in_store
+    from looptrap.cli.key_store import file_key_store, shared_key_store
     from looptrap.config.kind import MEMORY
 
     if state is not None or store in (None, MEMORY):
         if click.get_current_context().get_parameter_source("store") is _FLAG and state is not None:
             raise ConfigError("--state and --store: give one or the other")
-        return in_file(state)
-    return in_store(store or "")
+        return file_key_store(state)
+    return shared_key_store(store or "")
 
 
-def _plain(key: Key) -> dict[str, Any]:
+def _plain(key: GatewayKey) -> dict[str, Any]:
     """Return what may be shown of a key."""
     return {
         "name": key.name,
@@ -127,7 +127,7 @@ def _plain(key: Key) -> dict[str, Any]:
     }
 
 
-def _row(key: Key) -> tuple[str, ...]:
+def _row(key: GatewayKey) -> tuple[str, ...]:
     status = f"revoked {key.revoked:%Y-%m-%d %H:%M}" if key.revoked is not None else "active"
     return key.name, key.id, key.project or "–", f"{key.created:%Y-%m-%d %H:%M}", status
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import click
 
-from looptrap.cli.admin import ask, reaching
-from looptrap.cli.failure import fail
+from looptrap.cli.gateway_client import ask_gateway, gateway_options
+from looptrap.cli.output import fail
 from looptrap.errors import ConfigError, Problem
 
 PATH = "/api/v1/kill-switches"
 
-OURS = ("origin", "id", "created")
+SERVER_FIELDS = ("origin", "id", "created")
 """What an answer says of a kill switch beside its settings."""
 
-PENDING = "The shared store is away: other instances follow as soon as it is back."
+PENDING_MESSAGE = "The shared store is away: other instances follow as soon as it is back."
 
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -31,7 +31,7 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--path", "path_exact", metavar="PATH", help="Only on this path.")
 @click.option("--path-prefix", metavar="PATH", help="Only on paths that begin so.")
 @_as_json
-@reaching
+@gateway_options
 def kill(
     match: tuple[str, ...],
     seconds: float | None,
@@ -47,13 +47,13 @@ def kill(
     """
     try:
         if not match:
-            _list(ask(admin, token_env, "GET", PATH)["kill_switches"], as_json)
+            _list(ask_gateway(admin, token_env, "GET", PATH)["kill_switches"], as_json)
             return
         sent: dict[str, Any] = {name: text for name, text in settings.items() if text is not None}
         sent["match"] = _matched(match)
         if seconds is not None:
             sent["expires"] = _end(seconds, sent)
-        made = ask(admin, token_env, "POST", PATH, sent)
+        made = ask_gateway(admin, token_env, "POST", PATH, sent)
     except ConfigError as error:
         fail(error)
     for warning in made.get("warnings", ()):
@@ -66,19 +66,19 @@ def kill(
     click.echo(f"Such calls are refused from now on{until}. To end it: looptrap unkill", err=True)
     click.echo(made["id"])
     if made["pending"]:
-        click.echo(PENDING, err=True)
+        click.echo(PENDING_MESSAGE, err=True)
 
 
 @click.command(short_help="End a kill switch.")
 @click.argument("switch_id", metavar="ID")
 @_as_json
-@reaching
+@gateway_options
 def unkill(switch_id: str, as_json: bool, admin: str, token_env: str | None) -> None:
     """End the kill switch ID, which `looptrap kill` printed and lists."""
     from urllib.parse import quote
 
     try:
-        ended = ask(admin, token_env, "DELETE", f"{PATH}/{quote(switch_id, safe='')}")
+        ended = ask_gateway(admin, token_env, "DELETE", f"{PATH}/{quote(switch_id, safe='')}")
     except ConfigError as error:
         fail(error)
     if as_json:
@@ -86,7 +86,7 @@ def unkill(switch_id: str, as_json: bool, admin: str, token_env: str | None) -> 
         return
     click.echo(f"Kill switch {switch_id} is ended.")
     if ended["pending"]:
-        click.echo(PENDING, err=True)
+        click.echo(PENDING_MESSAGE, err=True)
 
 
 def _matched(pairs: tuple[str, ...]) -> dict[str, str]:
@@ -110,8 +110,8 @@ def _end(seconds: float, sent: dict[str, Any]) -> str:
 
 
 def _list(switches: list[dict[str, Any]], as_json: bool) -> None:
-    from looptrap.config import sentence
-    from looptrap.gateway.agreement.kill import kill_switch
+    from looptrap.config import description
+    from looptrap.gateway.shared_settings.kill_switch import read_kill_switch
 
     if as_json:
         click.echo(json.dumps(switches, indent=2))
@@ -120,5 +120,5 @@ def _list(switches: list[dict[str, Any]], as_json: bool) -> None:
         click.echo("No kill switch is in force.", err=True)
     for one in switches:
         which = one["id"] or one["origin"]
-        said = {name: value for name, value in one.items() if name not in OURS}
-        click.echo(f"{which:8}  {sentence.of_kill_switch(kill_switch(said))}")
+        said = {name: value for name, value in one.items() if name not in SERVER_FIELDS}
+        click.echo(f"{which:8}  {description.of_kill_switch(read_kill_switch(said))}")

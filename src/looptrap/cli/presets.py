@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from looptrap.cli.failure import fail
+from looptrap.cli.output import fail
 from looptrap.errors import ConfigError
 
 

@@ -6,14 +6,14 @@ import json
 
 import click
 
-from looptrap.cli.admin import ask, reaching
-from looptrap.cli.failure import fail
+from looptrap.cli.gateway_client import ask_gateway, gateway_options
+from looptrap.cli.output import fail
 from looptrap.errors import ConfigError
 from looptrap.schema.wording import escaped
 
 PATH = "/api/v1/release"
 
-WHICH = "give a FINGERPRINT, or --caller, or --incident, or these two"
+USAGE_MESSAGE = "give a FINGERPRINT, or --caller, or --incident, or these two"
 
 
 @click.command(short_help="Let calls pass again that are refused as a loop.")
@@ -21,7 +21,7 @@ WHICH = "give a FINGERPRINT, or --caller, or --incident, or these two"
 @click.option("--caller", metavar="CALLER", help="All that its open incidents are refused under.")
 @click.option("--incident", metavar="ID", help="All that this incident was refused under lately.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@reaching
+@gateway_options
 def release(as_json: bool, admin: str, token_env: str | None, **wanted: str | None) -> None:
     """Let the next call of FINGERPRINT pass.
 
@@ -38,8 +38,8 @@ def release(as_json: bool, admin: str, token_env: str | None, **wanted: str | No
     given = {name: value for name, value in wanted.items() if value is not None}
     try:
         if not given or ("fingerprint" in given and len(given) > 1):
-            raise ConfigError(WHICH)
-        answer = ask(admin, token_env, "POST", PATH, given)
+            raise ConfigError(USAGE_MESSAGE)
+        answer = ask_gateway(admin, token_env, "POST", PATH, given)
     except ConfigError as error:
         fail(error)
     if as_json:

@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
-from looptrap.cli.loaded import loaded
+from looptrap.cli.check import load_config
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from looptrap.config import Config
-    from looptrap.replay.replay import Replay, Step
+    from looptrap.replay.replay import Replay, ReplayStep
 
-MOST_NAMED = 20
+MAX_NAMED_LINES = 20
 """So many lines that are not runs are named a file; the others are only counted."""
 
 
@@ -50,11 +50,10 @@ def replay(
 
     Exit status 1 when no run could be read, or a file not to its end.
     """
-    from looptrap.replay.page import page
     from looptrap.replay.replay import Replay
-    from looptrap.replay.report import text
+    from looptrap.replay.report import render_html, render_text
 
-    found = loaded(config, preset)
+    found = load_config(config, preset)
     replaying = Replay(
         found.policies,
         tools=found.tools,
@@ -64,9 +63,9 @@ def replay(
     _replay_all(replaying, [Path(name) for name in files], as_json)
     summary = replaying.summary
     if html is not None:
-        html.write(page(summary, _source(found, config)))
+        html.write(render_html(summary, _source(found, config)))
     if not as_json:
-        click.echo(text(summary))
+        click.echo(render_text(summary))
     if summary.unfinished or not summary.runs:
         raise click.exceptions.Exit(1)
 
@@ -95,7 +94,7 @@ def _replay_all(replaying: Replay, paths: list[Path], as_json: bool) -> None:
                 click.echo(msgspec.json.encode(result))
 
 
-def _steps(replaying: Replay, path: Path, console: Console) -> Iterator[Step]:
+def _steps(replaying: Replay, path: Path, console: Console) -> Iterator[ReplayStep]:
     """Yield the steps of a file, and say which of its lines are no runs."""
     unnamed = 0
     for step in replaying.file(path):
@@ -103,11 +102,11 @@ def _steps(replaying: Replay, path: Path, console: Console) -> Iterator[Step]:
             _say(console, f"{path}: cannot be read on: {step.problem}")
         elif step.problem:
             unnamed += 1
-            if unnamed <= MOST_NAMED:
+            if unnamed <= MAX_NAMED_LINES:
                 _say(console, f"{path}:{step.number}: is not a run: {step.problem}")
         yield step
-    if unnamed > MOST_NAMED:
-        _say(console, f"{path}: {unnamed - MOST_NAMED} more lines are not runs")
+    if unnamed > MAX_NAMED_LINES:
+        _say(console, f"{path}: {unnamed - MAX_NAMED_LINES} more lines are not runs")
 
 
 def _say(console: Console, line: str) -> None:

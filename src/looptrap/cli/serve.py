@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from looptrap.cli.failure import fail
+from looptrap.cli.output import fail
 from looptrap.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -60,34 +60,32 @@ def serve(file: str | None, **flags: Any) -> None:
 
 
 async def _serve_together(config: Config, read: Callable[[], Config]) -> None:
-    from looptrap.cli.together import serve_together
+    from looptrap.cli.serve_workers import serve_workers
 
-    await serve_together(config, read)
+    await serve_workers(config, read)
 
 
 async def _serve_alone(config: Config, read: Callable[[], Config]) -> None:
-    from looptrap.admin.api import Admin
-    from looptrap.cli.banner import banner
-    from looptrap.cli.orders import Orders, read_again, tell
-    from looptrap.gateway.app import App
-    from looptrap.gateway.garbage import spare
-    from looptrap.gateway.runtime import token_of
+    from looptrap.admin.server import AdminServer
+    from looptrap.cli.lifecycle import SignalHandler, banner, log_reload, reload_config
+    from looptrap.gateway.app import App, tune_gc
+    from looptrap.gateway.runtime import token_from_env
 
-    token = token_of(config.gateway.admin_token_env, "admin", os.environ)
-    read_token = token_of(config.gateway.read_token_env, "read", os.environ)
+    token = token_from_env(config.gateway.admin_token_env, "admin", os.environ)
+    read_token = token_from_env(config.gateway.read_token_env, "read", os.environ)
     app = App(config, os.environ)
-    admin = Admin(app, config.gateway.admin, token, read_token)
+    admin = AdminServer(app, config.gateway.admin, token, read_token)
 
     def reload() -> None:
-        waiting = read_again(app, read)
+        waiting = reload_config(app, read)
         if waiting is not None:
-            tell(waiting)
+            log_reload(waiting)
 
     listening = await app.start()
     try:
         admin_at = await admin.start()
-        spare()
-        orders = Orders(on_reload=reload)
+        tune_gc()
+        orders = SignalHandler(on_reload=reload)
         # Last: whoever has seen it may send signals.
         click.echo(banner(config, listening, admin_at, app.ring.has_keys), err=True)
         await orders.stopped.wait()

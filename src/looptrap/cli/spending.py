@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from looptrap.cli.admin import ask, reaching
-from looptrap.cli.failure import fail
+from looptrap.cli.gateway_client import ask_gateway, gateway_options
+from looptrap.cli.output import fail
 from looptrap.errors import ConfigError
 
 PATH = "/api/v1/spending"
@@ -19,7 +19,7 @@ SESSION_HEADINGS = (
     "SESSION", "CALLER", "MODEL", "#CALLS", "#REFUSED", "#TOKENS", "#TOKENS/MIN", "#COST",
 )  # fmt: skip
 
-NONE = "–"
+DASH = "–"
 
 
 @click.command(short_help="Say what calls cost, and whose they were.")
@@ -38,7 +38,7 @@ NONE = "–"
 )
 @click.option("--limit", metavar="N", type=int, default=20, help="At most so many.  [20]")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@reaching
+@gateway_options
 def spending(
     by: str, since: str, order: str, limit: int, as_json: bool, admin: str, token_env: str | None
 ) -> None:
@@ -51,12 +51,12 @@ def spending(
     """
     from urllib.parse import urlencode
 
-    from looptrap.cli import age
+    from looptrap.cli import output
 
     try:
-        then = age.since(since, "--since", datetime.now(UTC))
+        then = output.parse_since(since, "--since", datetime.now(UTC))
         wanted = {"by": by, "since": then, "order": order, "limit": limit}
-        found = ask(admin, token_env, "GET", f"{PATH}?{urlencode(wanted)}")
+        found = ask_gateway(admin, token_env, "GET", f"{PATH}?{urlencode(wanted)}")
     except ConfigError as error:
         fail(error)
     if as_json:
@@ -68,7 +68,7 @@ def spending(
 
 
 def _print_table(found: dict[str, Any]) -> None:
-    from looptrap.cli.listing import print_table
+    from looptrap.cli.output import print_table
 
     by, rows = found["by"], found["rows"]
     if by == "session":
@@ -78,31 +78,31 @@ def _print_table(found: dict[str, Any]) -> None:
 
 
 def _row(one: dict[str, Any]) -> tuple[str, ...]:
-    from looptrap.incident.saving import shown
+    from looptrap.usage.savings import format_usd
 
     numbers = (f"{one[name]:,}" for name in ("calls", "refused", "tokens"))
     # Nothing saved may be something saved that has no price.
-    saved = shown(one["saved_usd"]) if one["saved_usd"] else NONE
-    return (one["name"] or NONE, *numbers, _cost(one), saved)
+    saved = format_usd(one["saved_usd"]) if one["saved_usd"] else DASH
+    return (one["name"] or DASH, *numbers, _cost(one), saved)
 
 
 def _session_row(one: dict[str, Any]) -> tuple[str, ...]:
     names = ("calls", "refused", "tokens", "burn")
     numbers = (f"{one[name]:,}" for name in names)
-    return (one["name"], one["caller"] or NONE, one["model"] or NONE, *numbers, _cost(one))
+    return (one["name"], one["caller"] or DASH, one["model"] or DASH, *numbers, _cost(one))
 
 
 def _cost(one: dict[str, Any]) -> str:
     """Return what has a price, and that there is more where something has none."""
-    from looptrap.incident.saving import shown
+    from looptrap.usage.savings import format_usd
 
     is_part = one["unpriced"] and one["cost_usd"] is not None
-    return shown(one["cost_usd"]) + (" + unpriced" if is_part else "")
+    return format_usd(one["cost_usd"]) + (" + unpriced" if is_part else "")
 
 
 def _total(totals: dict[str, Any], since: str) -> str:
     """Say in a sentence what all came to."""
-    from looptrap.incident.saving import shown
+    from looptrap.usage.savings import format_usd
 
     calls, refused = totals["calls"], totals["refused"]
     told = f"Since {since} ago" if since[0].isdigit() and since[-1].isalpha() else f"Since {since}"
@@ -112,5 +112,5 @@ def _total(totals: dict[str, Any], since: str) -> str:
     if refused:
         told += f"; {refused:,} refused"
     if totals["saved_usd"]:
-        told += f", {shown(totals['saved_usd'])} saved"
+        told += f", {format_usd(totals['saved_usd'])} saved"
     return f"{told}."

@@ -5,30 +5,182 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections import deque
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from hashlib import blake2b
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 
-from looptrap.admission import Guard, Ticket
 from looptrap.answer.answer import Answer
 from looptrap.answer.refuse import refusal
 from looptrap.answer.stop import final_message
-from looptrap.call.model import Outcome
-from looptrap.client.configured import guard_of
-from looptrap.client.inbound import Body, Receive, Requests, Scope
-from looptrap.client.outbound import Send, Telling, give
+from looptrap.call.header import PROGRESS, is_retry, session_of
+from looptrap.call.model import Call, Outcome, Request
+from looptrap.call.read import read
+from looptrap.client.guard_factory import guard_from_config
 from looptrap.config import load
+from looptrap.engine import Guard, Ticket
 from looptrap.policy.action import Action
+from looptrap.policy.header import Headers, headers_of
+
+Scope = MutableMapping[str, Any]
+AsgiMessage = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[AsgiMessage]]
+
+CREDENTIAL_HEADERS = (b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key")
+"""The headers that say who asks, the first one sent first."""
+
+MAX_LENGTH_DIGITS = 15
+"""No body is as long as a length with more of them."""
+
+
+class RequestBody:
+    """The body of a request: looked at, up to a size, and given to the service all the same."""
+
+    def __init__(self, scope: Scope, receive: Receive, most: int) -> None:
+        sent = dict(scope["headers"])
+        length = sent.get(b"content-length", b"")
+        is_read = scope["method"] in ("GET", "HEAD") and not length
+        is_long = length.isdigit() and (len(length) > MAX_LENGTH_DIGITS or int(length) > most)
+        self._is_wanted = not is_read and not is_long
+        self._receive = receive
+        self._most = most
+        self._read: deque[AsgiMessage] = deque()
+        self.content = b""
+        self.is_missing = is_long
+        """It is larger than what is looked at."""
+        self.is_gone = False
+        """The client went away while it was read."""
+
+    async def read(self) -> None:
+        """Read the body, unless it is larger than what is looked at."""
+        parts, size, has_more = [], 0, self._is_wanted
+        while has_more:
+            message = await self._receive()
+            self._read.append(message)
+            if message["type"] != "http.request":
+                self.is_gone = True
+                return
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            has_more = message.get("more_body", False)
+            if size > self._most:
+                self.is_missing = True
+                return
+        self.content = b"".join(parts)
+
+    async def receive(self) -> AsgiMessage:
+        """Give what was read, message by message, then what comes: the client's going away too."""
+        return self._read.popleft() if self._read else await self._receive()
+
+
+class RequestReader:
+    """Reads requests as calls, each under whoever sent it."""
+
+    def __init__(
+        self, session_headers: Sequence[bytes], caller: Callable[[Scope], str] | None
+    ) -> None:
+        self._sessions = session_headers
+        self._caller = caller or self._told_caller
+        self._secret = secrets.token_bytes(32)
+        self._prefix = secrets.token_hex(6)
+        self._numbers = count(1)
+
+    def read(self, scope: Scope, body: RequestBody) -> Call:
+        """Return a request in neutral form."""
+        headers = [(bytes(name).lower(), bytes(value)) for name, value in scope["headers"]]
+        sent = dict(headers)
+        return read(
+            Request(
+                scope["method"],
+                scope["path"],
+                scope.get("query_string", b"").decode("latin-1"),
+                headers,
+                body.content,
+                self._caller(scope),
+                session=session_of(sent, self._sessions),
+                address=_address(scope),
+                is_retry=is_retry(sent),
+                progress=sent.get(PROGRESS, b"").decode("latin-1"),
+                # In each session of MCP messages are numbered anew: equal ones mean nothing.
+                lacks_body=body.is_missing or _is_mcp(sent, body.content),
+            )
+        )
+
+    def id_of(self, call: Call) -> str:
+        """Return the id of a request: the client's own, or a new one."""
+        sent = call.request.header(b"x-request-id")
+        return sent.decode("latin-1") if sent else f"lt-{self._prefix}-{next(self._numbers):x}"
+
+    def _told_caller(self, scope: Scope) -> str:
+        """Return who asks: by a digest of the credential, never by itself; else by the address."""
+        sent = dict(scope["headers"])
+        for name in CREDENTIAL_HEADERS:
+            if credential := sent.get(name):
+                # "Bearer k" and "bearer  k" are one credential.
+                scheme, *rest = credential.split(None, 1) or [b""]
+                credential = b" ".join([scheme.lower(), *rest]) if rest else credential
+                keyed = blake2b(credential, digest_size=8, key=self._secret)
+                return f"cred:{keyed.hexdigest()}"
+        return f"addr:{_address(scope)}"
+
+
+def _address(scope: Scope) -> str:
+    client = scope.get("client")
+    return str(client[0]) if client else ""
+
+
+def _is_mcp(sent: dict[bytes, bytes], body: bytes) -> bool:
+    """Say whether it is part of MCP, whose clients have to take a stream for an answer."""
+    if b"mcp-session-id" in sent:
+        return True
+    return b'"jsonrpc"' in body and b"text/event-stream" in sent.get(b"accept", b"")
+
+
+Send = Callable[[AsgiMessage], Awaitable[None]]
+
+
+class VerdictSender:
+    """A `send` that adds to the answer's head what was decided."""
+
+    def __init__(self, send: Send, ticket: Ticket) -> None:
+        self._send = send
+        self._told = _lowercase_names(headers_of(ticket.verdict, ticket.shadow, ticket.pace))
+        self.status = 0
+        """The service's; 0 until it answers."""
+
+    async def __call__(self, message: AsgiMessage) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            message = {**message, "headers": [*message.get("headers", ()), *self._told]}
+        await self._send(message)
+
+
+async def send_answer(send: Send, answer: Answer) -> None:
+    """Send an answer in one piece."""
+    length = (b"content-length", b"%d" % len(answer.body))
+    headers = [*_lowercase_names(answer.headers), length]
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    await send({"type": "http.response.body", "body": answer.body})
+
+
+def _lowercase_names(headers: Headers) -> Headers:
+    """Return headers as ASGI wants them."""
+    return [(name.lower(), value) for name, value in headers]
+
 
 log = logging.getLogger("looptrap")
 
-PRESET = "service"
+DEFAULT_PRESET = "service"
 """Where the rules come from, unless somebody says otherwise."""
 
-MAX_BODY = 1 << 20
-MOST_HELD = 256
+MAX_BODY_BYTES = 1 << 20
+MAX_THROTTLED = 256
 """Throttled requests that are held back at once; one more is refused."""
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -49,7 +201,7 @@ class LoopMiddleware:
         preset: str | None = None,
         config: str | Path | None = None,
         caller: Callable[[Scope], str] | None = None,
-        max_body: int = MAX_BODY,
+        max_body: int = MAX_BODY_BYTES,
         block_status: int | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -58,9 +210,9 @@ class LoopMiddleware:
             raise TypeError("LoopMiddleware: takes one of guard, preset and config")
         if config is not None:
             settings = load(config, env=os.environ)
-            guard, block_status = guard_of(settings), block_status or settings.block_status
-        self.guard = guard or Guard.from_preset(preset or PRESET)
-        self._requests = Requests(self.guard.session_headers, caller)
+            guard, block_status = guard_from_config(settings), block_status or settings.block_status
+        self.guard = guard or Guard.from_preset(preset or DEFAULT_PRESET)
+        self._requests = RequestReader(self.guard.session_headers, caller)
         self._block_status = block_status or 429
         self._max_body = max_body
         self._clock = clock
@@ -72,17 +224,17 @@ class LoopMiddleware:
         if scope["type"] != "http" or scope["method"] == "OPTIONS":
             await self.app(scope, receive, send)
             return
-        body = Body(scope, receive, self._max_body)
+        body = RequestBody(scope, receive, self._max_body)
         await body.read()
         ticket = self._judged(scope, body)
         if ticket is None:
             await self.app(scope, body.receive, send)
             return
-        action, is_full = ticket.verdict.action, self._held >= MOST_HELD
+        action, is_full = ticket.verdict.action, self._held >= MAX_THROTTLED
         if action.refuses or (action is Action.THROTTLE and is_full):
-            await give(send, self._refused(ticket))
+            await send_answer(send, self._refused(ticket))
             return
-        telling = Telling(send, ticket)
+        telling = VerdictSender(send, ticket)
         try:
             if action is Action.THROTTLE:
                 await self._hold_back(ticket.verdict.delay)
@@ -90,7 +242,7 @@ class LoopMiddleware:
         finally:
             self.guard.conclude(ticket, Outcome(telling.status), self._clock())
 
-    def _judged(self, scope: Scope, body: Body) -> Ticket | None:
+    def _judged(self, scope: Scope, body: RequestBody) -> Ticket | None:
         """Return the ticket of a request; None for one that is gone, or if we fail at it."""
         if body.is_gone:
             return None

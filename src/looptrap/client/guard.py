@@ -8,13 +8,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from looptrap.admission import Guard
 from looptrap.client import http
-from looptrap.client.configured import guard_of
-from looptrap.client.journal import Journal
-from looptrap.client.keeper import Keeper
-from looptrap.client.session import checked
+from looptrap.client.enforcer import Enforcer
+from looptrap.client.guard_factory import guard_from_config
+from looptrap.client.history import LocalHistory
+from looptrap.client.session import validate_session_name
 from looptrap.config import load
+from looptrap.engine import Guard
 
 C = TypeVar("C")
 
@@ -38,34 +38,36 @@ def guard(
     several clients may share; else from `config`, a file as the gateway reads it; else from
     `preset`. With `history`, incidents are kept in that file. The client itself stays as it is.
     """
-    vendor = _vendor(client)
+    vendor = _vendor_module(client)
     if guard is not None and (preset is not None or config is not None):
         raise TypeError("guard: has its rules already, so neither preset nor config can be given")
     settings = load(config, env=os.environ, flags={"preset": preset})
-    keeper = Keeper(
-        guard or guard_of(settings),
+    enforcer = Enforcer(
+        guard or guard_from_config(settings),
         caller=caller,
         block_status=block_status or settings.block_status,
-        journal=Journal.at(history, settings.incidents) if history else None,
+        incident_history=LocalHistory.at(history, settings.incidents) if history else None,
     )
     own: Any = client
-    if isinstance(own._client, http.Guarded):
+    if isinstance(own._client, http.GuardedHttpClient):
         raise TypeError("guard: this client is guarded already")
-    copied = _with_door(own.copy(http_client=http.attended(own._client, keeper)), vendor)
+    copied = _with_session_mixin(
+        own.copy(http_client=http.guarded_http_client(own._client, enforcer)), vendor
+    )
     copied._strict_response_validation = own._strict_response_validation
     if session:
-        copied._looptrap_session = checked(session)
+        copied._looptrap_session = validate_session_name(session)
     guarded: C = copied
     return guarded
 
 
-def _vendor(client: object) -> ModuleType:
+def _vendor_module(client: object) -> ModuleType:
     """Return what knows the vendor of a client; TypeError for what nobody knows."""
     for kind in type(client).__mro__:
         name = kind.__module__.partition(".")[0]
         if name in VENDORS:
             vendor = import_module(f"looptrap.client.{name}")
-            if isinstance(client, vendor.GUARDED):
+            if isinstance(client, vendor.GUARDABLE_CLIENTS):
                 return vendor
     raise TypeError(
         "guard: takes a client of OpenAI (OpenAI, AsyncOpenAI, and Azure's) or of Anthropic"
@@ -74,9 +76,9 @@ def _vendor(client: object) -> ModuleType:
     )
 
 
-def _with_door(copied: Any, vendor: ModuleType) -> Any:
+def _with_session_mixin(copied: Any, vendor: ModuleType) -> Any:
     """Return a client as one of a class of its kind that raises our exceptions, as copies do."""
-    kind = vendor.with_door(type(copied))
+    kind = vendor.with_session_mixin(type(copied))
     known = kind.__new__(kind)
     vars(known).update(vars(copied))
     # It knows all that a copy needs; only what is made by its class knows itself as well.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from looptrap.client.caught import refusal_of
-from looptrap.client.door import lacking
+from looptrap.client.refusal import unwrap_refusal
+from looptrap.client.sdk_mixin import missing_package_error
 from looptrap.errors import RefusedError
 
 try:
@@ -15,13 +15,13 @@ try:
     from langchain_core.messages import AIMessage, ToolMessage
     from langgraph.types import Command
 
-    from looptrap.client.last_word import last_word
+    from looptrap.client.final_message import final_ai_message
 except ModuleNotFoundError as error:
-    raise lacking("langchain", error) from error
+    raise missing_package_error("langchain", error) from error
 
-Asked = Callable[[ModelRequest[Any]], ModelResponse[Any]]
-AskedAsync = Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
-Result = ToolMessage | Command[Any]
+ModelHandler = Callable[[ModelRequest[Any]], ModelResponse[Any]]
+AsyncModelHandler = Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+ToolCallResult = ToolMessage | Command[Any]
 
 
 class LooptrapMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
@@ -32,46 +32,48 @@ class LooptrapMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     """
 
     def wrap_model_call(
-        self, request: ModelRequest[Any], handler: Asked
+        self, request: ModelRequest[Any], handler: ModelHandler
     ) -> ModelResponse[Any] | AIMessage:
         """Have a refusal be what the model says."""
         try:
             return handler(request)
         except Exception as error:
-            if (refusal := refusal_of(error)) is None:
+            if (refusal := unwrap_refusal(error)) is None:
                 raise
-            return last_word(refusal)
+            return final_ai_message(refusal)
 
     async def awrap_model_call(
-        self, request: ModelRequest[Any], handler: AskedAsync
+        self, request: ModelRequest[Any], handler: AsyncModelHandler
     ) -> ModelResponse[Any] | AIMessage:
         """Have a refusal be what the model says."""
         try:
             return await handler(request)
         except Exception as error:
-            if (refusal := refusal_of(error)) is None:
+            if (refusal := unwrap_refusal(error)) is None:
                 raise
-            return last_word(refusal)
+            return final_ai_message(refusal)
 
     def wrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Result]
-    ) -> Result:
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolCallResult]
+    ) -> ToolCallResult:
         """Have a refusal be the tool's result, so that the model can change its approach."""
         try:
             return handler(request)
         except Exception as error:
-            if (refusal := refusal_of(error)) is None:
+            if (refusal := unwrap_refusal(error)) is None:
                 raise
             return _result(request, refusal)
 
     async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Result]]
-    ) -> Result:
+        self,
+        request: ToolCallRequest,
+        handler: Callable[[ToolCallRequest], Awaitable[ToolCallResult]],
+    ) -> ToolCallResult:
         """Have a refusal be the tool's result, so that the model can change its approach."""
         try:
             return await handler(request)
         except Exception as error:
-            if (refusal := refusal_of(error)) is None:
+            if (refusal := unwrap_refusal(error)) is None:
                 raise
             return _result(request, refusal)
 

@@ -7,10 +7,10 @@ from functools import wraps
 from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from typing import Any, ParamSpec, TypeVar, cast
 
-from looptrap.client.caught import refusal_of
+from looptrap.client.refusal import unwrap_refusal
 
 try:
-    from looptrap.client.last_word import last_word
+    from looptrap.client.final_message import final_ai_message
 except ModuleNotFoundError as error:
     if error.name != "langchain_core":
         raise
@@ -36,9 +36,9 @@ def ending(node: Callable[P, T], *, messages_key: str = "messages") -> Callable[
             try:
                 return await cast(Any, node)(*args, **kwargs)
             except Exception as error:
-                if (refusal := refusal_of(error)) is None:
+                if (refusal := unwrap_refusal(error)) is None:
                     raise
-                return {messages_key: [last_word(refusal)]}
+                return {messages_key: [final_ai_message(refusal)]}
 
         return cast(Callable[P, T], awaited)
 
@@ -47,8 +47,8 @@ def ending(node: Callable[P, T], *, messages_key: str = "messages") -> Callable[
         try:
             return node(*args, **kwargs)
         except Exception as error:
-            if (refusal := refusal_of(error)) is None:
+            if (refusal := unwrap_refusal(error)) is None:
                 raise
-            return {messages_key: [last_word(refusal)]}
+            return {messages_key: [final_ai_message(refusal)]}
 
     return called

@@ -14,32 +14,31 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from looptrap.admission import Guard
 from looptrap.answer.bill import unanswered
 from looptrap.answer.refuse import refusal
-from looptrap.answer.tokens import Chat, counted
+from looptrap.answer.tokens import ChatCounts, counted
 from looptrap.call.model import Outcome
 from looptrap.call.usage import NO_USAGE
-from looptrap.client.journal import Journal
-from looptrap.client.keeper import Field, Keeper
-from looptrap.client.passage import Passage
-from looptrap.money.dollar import nano
+from looptrap.client.enforcer import Enforcer, GuardedCall, HeaderField
+from looptrap.client.history import LocalHistory
+from looptrap.engine import Guard
+from looptrap.money.price import nano
 
 PROVIDER = "litellm"
 
 TIMED_OUT = (408, 504)
 """The status of what LiteLLM no longer waited for."""
 
-MOST_OPEN = 10_000
+MAX_OPEN_CALLS = 10_000
 """Calls that may be under way at once; of more, the oldest are taken to use what was reserved."""
 
 MOST_DOLLARS = 1_000_000
 """What the proxy may say that one call cost; more is not believed."""
 
-Data = Mapping[str, Any]
+RequestData = Mapping[str, Any]
 
 
-class Refusal(NamedTuple):
+class ProxyRefusal(NamedTuple):
     """What the proxy is to tell a client that it refuses; it finds the shape by itself."""
 
     status: int
@@ -48,17 +47,17 @@ class Refusal(NamedTuple):
     """As OpenAI's `error`, with the gateway's `detail` inside."""
 
 
-class Judged(NamedTuple):
+class ProxyDecision(NamedTuple):
     """What is to be done with a request."""
 
-    refusal: Refusal | None = None
+    refusal: ProxyRefusal | None = None
     delay: float = 0.0
     """Seconds to wait before it goes on."""
     changed: dict[str, Any] | None = None
     """Fields to send in place of the client's own."""
 
 
-class ProxyKeeper:
+class ProxyEnforcer:
     """Judges the requests of a proxy, and settles those that pass by what they used."""
 
     def __init__(
@@ -66,96 +65,98 @@ class ProxyKeeper:
         guard: Guard,
         *,
         block_status: int = 429,
-        journal: Journal | None = None,
+        incident_history: LocalHistory | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.guard = guard
         self._block_status = block_status
-        self._journal = journal
+        self._incident_history = incident_history
         self._clock = clock
-        self._open: dict[str, tuple[Keeper, Passage]] = {}
+        self._open: dict[str, tuple[Enforcer, GuardedCall]] = {}
 
-    def judge(self, data: Data, key: str) -> Judged:
+    def judge(self, data: RequestData, key: str) -> ProxyDecision:
         """Judge a request that was made with a key of the proxy; empty where there is none."""
         asked = _mapping(data.get("proxy_server_request"))
         if not asked:
-            return Judged()
-        keeper = Keeper(
+            return ProxyDecision()
+        enforcer = Enforcer(
             self.guard,
-            caller=caller_of(key),
+            caller=caller_id(key),
             block_status=self._block_status,
-            journal=self._journal,
+            incident_history=self._incident_history,
             clock=self._clock,
         )
         sent = _sent(_mapping(asked.get("body")))
-        passage = keeper.judge(
+        guarded_call = enforcer.judge(
             str(asked.get("method", "POST")),
             urlsplit(str(asked.get("url", ""))).path.encode("latin-1", "replace"),
             self._headers(_mapping(asked.get("headers")), data),
             _encoded(sent),
             PROVIDER,
         )
-        if passage is None:
-            return Judged()
-        if passage.answer is not None:
-            return Judged(self._refusal(keeper, passage))
-        self._keep(str(data.get("litellm_call_id", "")), keeper, passage)
-        return Judged(delay=passage.delay, changed=_changed(sent, passage.body))
+        if guarded_call is None:
+            return ProxyDecision()
+        if guarded_call.answer is not None:
+            return ProxyDecision(self._refusal(enforcer, guarded_call))
+        self._keep(str(data.get("litellm_call_id", "")), enforcer, guarded_call)
+        return ProxyDecision(
+            delay=guarded_call.delay, changed=_changed_fields(sent, guarded_call.body)
+        )
 
-    def used(self, call_id: str, payload: Data) -> None:
+    def used(self, call_id: str, payload: RequestData) -> None:
         """Settle a call by what the proxy logged of it."""
         if (found := self._open.pop(call_id, None)) is None:
             return
-        keeper, passage = found
+        enforcer, guarded_call = found
         counts = _mapping(payload.get("metadata")).get("usage_object")
-        usage = counted(counts, Chat) or counted(dict(payload), Chat)
+        usage = counted(counts, ChatCounts) or counted(dict(payload), ChatCounts)
         cost: int | None = None
         # The proxy knows which model an alias stood for; where it has no price, ours may be known.
         dollars = payload.get("response_cost")
         if isinstance(dollars, int | float) and 0 < dollars <= MOST_DOLLARS:
             cost = nano(dollars)
         elif usage is not None:
-            cost = keeper.cost(passage, usage)
-        keeper.settle(passage, Outcome(200, usage or NO_USAGE, cost=cost))
+            cost = enforcer.cost(guarded_call, usage)
+        enforcer.settle(guarded_call, Outcome(200, usage or NO_USAGE, cost=cost))
 
     def failed(self, call_id: str, status: int) -> None:
         """Settle a call that brought no answer; one that took too long may be answered yet."""
         if (found := self._open.pop(call_id, None)) is None:
             return
-        keeper, passage = found
+        enforcer, guarded_call = found
         outcome = Outcome(status, cost=0)
-        if status in TIMED_OUT and passage.is_charged:
-            usage = unanswered(passage.ticket.call)
-            outcome = Outcome(status, usage, True, keeper.cost(passage, usage))
-        keeper.settle(passage, outcome)
+        if status in TIMED_OUT and guarded_call.is_charged:
+            usage = unanswered(guarded_call.ticket.call)
+            outcome = Outcome(status, usage, True, enforcer.cost(guarded_call, usage))
+        enforcer.settle(guarded_call, outcome)
 
-    def _keep(self, call_id: str, keeper: Keeper, passage: Passage) -> None:
-        if len(self._open) >= MOST_OPEN:
+    def _keep(self, call_id: str, enforcer: Enforcer, guarded_call: GuardedCall) -> None:
+        if len(self._open) >= MAX_OPEN_CALLS:
             oldest, its = self._open.pop(next(iter(self._open)))
             oldest.settle(its, Outcome())
-        self._open[call_id] = keeper, passage
+        self._open[call_id] = enforcer, guarded_call
 
-    def _headers(self, headers: Data, data: Data) -> list[Field]:
+    def _headers(self, headers: RequestData, data: RequestData) -> list[HeaderField]:
         """Return what the client sent, with its session as LiteLLM knows it where ours is not."""
         sent = [
             (str(name).lower().encode("latin-1", "replace"), str(text).encode("latin-1", "replace"))
             for name, text in headers.items()
         ]
         names = self.guard.session_headers
-        session = session_of(data)
+        session = litellm_session(data)
         if session and names and not any(name in names for name, _ in sent):
             sent.append((names[0], session.encode("latin-1", "replace")))
         return sent
 
-    def _refusal(self, keeper: Keeper, passage: Passage) -> Refusal:
+    def _refusal(self, enforcer: Enforcer, guarded_call: GuardedCall) -> ProxyRefusal:
         """Return the refusal; also of a call to be stopped: a hook has no last words to give."""
-        ticket = passage.ticket
+        ticket = guarded_call.ticket
         answer = refusal(
             msgspec.structs.replace(ticket.call, dialect="openai_chat"),
             ticket.verdict,
             shadow=ticket.shadow,
             pace=ticket.pace,
-            request_id=keeper.id_of(passage),
+            request_id=enforcer.id_of(guarded_call),
             block_status=self._block_status,
         )
         body = msgspec.json.decode(answer.body)
@@ -164,15 +165,15 @@ class ProxyKeeper:
             for name, text in answer.headers
             if name != b"Content-Type"
         }
-        return Refusal(answer.status, headers, {**body["error"], "detail": body["detail"]})
+        return ProxyRefusal(answer.status, headers, {**body["error"], "detail": body["detail"]})
 
 
-def caller_of(key: str) -> str:
+def caller_id(key: str) -> str:
     """Return who a key stands for, without telling the key."""
     return f"cred:{hashlib.blake2b(key.encode(), digest_size=8).hexdigest()}" if key else ""
 
 
-def session_of(data: Data) -> str:
+def litellm_session(data: RequestData) -> str:
     """Return the session that the client named in LiteLLM's way, if it did."""
     for place in (data.get("metadata"), data.get("litellm_metadata")):
         if isinstance(place, Mapping) and place.get("session_id"):
@@ -180,11 +181,11 @@ def session_of(data: Data) -> str:
     return str(data.get("litellm_session_id") or "")
 
 
-def _mapping(value: object) -> Data:
+def _mapping(value: object) -> RequestData:
     return value if isinstance(value, Mapping) else {}
 
 
-def _sent(body: Data) -> dict[str, Any]:
+def _sent(body: RequestData) -> dict[str, Any]:
     """Return what the client sent, without what the proxy has added to it by then."""
     sent = {
         name: value
@@ -196,7 +197,7 @@ def _sent(body: Data) -> dict[str, Any]:
     return sent
 
 
-def _encoded(sent: Data) -> bytes | None:
+def _encoded(sent: RequestData) -> bytes | None:
     """Return the body as it may have been sent; None where it was no JSON, such as a file."""
     try:
         return msgspec.json.encode(sent)
@@ -204,7 +205,7 @@ def _encoded(sent: Data) -> bytes | None:
         return None
 
 
-def _changed(sent: Data, body: bytes | None) -> dict[str, Any] | None:
+def _changed_fields(sent: RequestData, body: bytes | None) -> dict[str, Any] | None:
     """Return the fields that a body has and what was sent has not."""
     if body is None:
         return None

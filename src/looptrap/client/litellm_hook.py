@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from looptrap.admission import Guard
-from looptrap.client.configured import guard_of
-from looptrap.client.door import lacking
-from looptrap.client.journal import Journal
-from looptrap.client.litellm import ProxyKeeper, Refusal
+from looptrap.client.guard_factory import guard_from_config
+from looptrap.client.history import LocalHistory
+from looptrap.client.litellm import ProxyEnforcer, ProxyRefusal
+from looptrap.client.sdk_mixin import missing_package_error
 from looptrap.config import load
+from looptrap.engine import Guard
 
 try:
     from litellm.integrations.custom_logger import (  # type: ignore[import-not-found,unused-ignore]
@@ -23,13 +23,13 @@ try:
         ProxyException,
     )
 except ModuleNotFoundError as error:
-    raise lacking("litellm", error) from error
+    raise missing_package_error("litellm", error) from error
 
 
-class Refused(ProxyException):  # type: ignore[misc,unused-ignore]
+class ProxyRefusedError(ProxyException):  # type: ignore[misc,unused-ignore]
     """A refusal that LiteLLM's proxy sends as it is."""
 
-    def __init__(self, refusal: Refusal) -> None:
+    def __init__(self, refusal: ProxyRefusal) -> None:
         self._error = error = refusal.error
         super().__init__(
             message=error["message"],
@@ -69,10 +69,10 @@ class LooptrapHook(CustomLogger):  # type: ignore[misc,unused-ignore]
                 " given"
             )
         settings = load(config, env=os.environ, flags={"preset": preset})
-        self._keeper = ProxyKeeper(
-            guard or guard_of(settings),
+        self._enforcer = ProxyEnforcer(
+            guard or guard_from_config(settings),
             block_status=block_status or settings.block_status,
-            journal=Journal.at(history) if history else None,
+            incident_history=LocalHistory.at(history) if history else None,
         )
 
     # LiteLLM names the arguments, and looks for the first of these in this very class.
@@ -85,9 +85,9 @@ class LooptrapHook(CustomLogger):  # type: ignore[misc,unused-ignore]
         call_type: str,  # noqa: ARG002
     ) -> dict[str, Any] | None:
         """Let a request pass, late or changed where a rule says so, or raise its refusal."""
-        judged = self._keeper.judge(data, getattr(user_api_key_dict, "api_key", None) or "")
+        judged = self._enforcer.judge(data, getattr(user_api_key_dict, "api_key", None) or "")
         if judged.refusal is not None:
-            raise Refused(judged.refusal)
+            raise ProxyRefusedError(judged.refusal)
         if judged.delay:
             await asyncio.sleep(judged.delay)
         return data | judged.changed if judged.changed else None
@@ -101,7 +101,7 @@ class LooptrapHook(CustomLogger):  # type: ignore[misc,unused-ignore]
     ) -> None:
         """Take what a call used."""
         payload = kwargs.get("standard_logging_object") or {}
-        self._keeper.used(kwargs.get("litellm_call_id") or "", payload)
+        self._enforcer.used(kwargs.get("litellm_call_id") or "", payload)
 
     async def async_post_call_failure_hook(
         self,
@@ -112,6 +112,6 @@ class LooptrapHook(CustomLogger):  # type: ignore[misc,unused-ignore]
     ) -> None:
         """Give back what was reserved for a call that no provider answered."""
         status = getattr(original_exception, "status_code", 0)
-        self._keeper.failed(
+        self._enforcer.failed(
             request_data.get("litellm_call_id") or "", status if isinstance(status, int) else 0
         )

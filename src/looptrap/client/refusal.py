@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 
-from looptrap.detect.evidence import Evidence
+from looptrap.detect.signals.signal import Evidence
 from looptrap.errors import (
     BudgetExceededError,
     KilledError,
@@ -17,9 +17,9 @@ from looptrap.errors import (
 )
 
 
-def refused(body: object, headers: Mapping[str, str]) -> RefusedError | None:
+def parse_refusal(body: object, headers: Mapping[str, str]) -> RefusedError | None:
     """Return what the body of an answer refuses, in whatever dialect; None where it does not."""
-    detail = _within(body, "detail") or _within(_within(body, "error"), "detail")
+    detail = _table(body, "detail") or _table(_table(body, "error"), "detail")
     if not detail:
         return None
     told = _Detail(detail)
@@ -46,7 +46,7 @@ def refused(body: object, headers: Mapping[str, str]) -> RefusedError | None:
     return None
 
 
-def _within(body: object, name: str) -> Mapping[str, Any]:
+def _table(body: object, name: str) -> Mapping[str, Any]:
     """Return a table inside another: LiteLLM's proxy passes only `error` on, with all inside it."""
     found = body.get(name) if isinstance(body, Mapping) else None
     return found if isinstance(found, Mapping) else {}
@@ -76,3 +76,52 @@ class _Detail:
 def _retry_after(headers: Mapping[str, str]) -> float:
     seconds = headers.get("retry-after", "")
     return float(seconds) if seconds.isdecimal() else 0.0
+
+
+def unwrap_refusal(error: BaseException) -> RefusedError | None:
+    """Return the refusal that an exception is, or was raised from; None where there is none."""
+    for one in _causes(error):
+        if isinstance(one, RefusedError):
+            return one
+        headers = _headers(one)
+        for body in _bodies(one):
+            if (refusal := parse_refusal(body, headers)) is not None:
+                return refusal
+    return None
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an exception, what it was raised from, and so on."""
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        yield cause
+        cause = cause.__cause__
+
+
+def _headers(error: BaseException) -> Mapping[str, str]:
+    headers: Any = getattr(getattr(error, "response", None), "headers", None)
+    return headers if isinstance(headers, Mapping) else {}
+
+
+def _bodies(error: BaseException) -> Iterator[object]:
+    """Yield all that vendors keep of an answer's body, the fullest last.
+
+    Anthropic has it in `body`, Google in `details`; OpenAI keeps only its `error`, and that is all
+    there is of an error amid a stream.
+    """
+    body = getattr(error, "body", None)
+    yield body
+    yield getattr(error, "details", None)
+    yield _decoded(getattr(error, "response", None))
+    if isinstance(body, Mapping):
+        yield {"detail": {"error": body.get("code"), "message": body.get("message")}}
+
+
+def _decoded(response: Any) -> object:
+    """Return the body of an answer; None where there is none, or it was not read to its end."""
+    try:
+        return response.json()
+    except (AttributeError, RuntimeError, TypeError, ValueError):
+        return None

@@ -15,18 +15,18 @@ from typing import Any, ParamSpec, TypeVar, cast
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_named: ContextVar[str] = ContextVar("looptrap_session", default="")
-_in_header = re.compile(r"(?:[!-~](?:[ -~]*[!-~])?)?").fullmatch
+_session_var: ContextVar[str] = ContextVar("looptrap_session", default="")
+_match_header_value = re.compile(r"(?:[!-~](?:[ -~]*[!-~])?)?").fullmatch
 
 
-def current() -> str:
+def current_session() -> str:
     """Return the session in which this code runs; empty outside of any."""
-    return _named.get()
+    return _session_var.get()
 
 
-def checked(name: str) -> str:
+def validate_session_name(name: str) -> str:
     """Return the name of a session; raise ValueError for what no header can carry."""
-    if not isinstance(name, str) or _in_header(name) is None:
+    if not isinstance(name, str) or _match_header_value(name) is None:
         raise ValueError(f"session: is {name!r}, must be printable ASCII without spaces around it")
     return name
 
@@ -39,16 +39,16 @@ class session:  # noqa: N801 - used like a function, as the standard library's c
     """
 
     def __init__(self, name: str) -> None:
-        self.name = checked(name)
+        self.name = validate_session_name(name)
         self._before: str | None = None
 
     def __enter__(self) -> str:
         if self._before is not None:
             raise RuntimeError("this session is entered already: make another for another block")
-        _follow_threads()
+        _propagate_to_threads()
         # The value, and no token: whoever leaves in another context than it came in may do so.
-        self._before = _named.get()
-        _named.set(self.name)
+        self._before = _session_var.get()
+        _session_var.set(self.name)
         return self.name
 
     def __exit__(
@@ -58,7 +58,7 @@ class session:  # noqa: N801 - used like a function, as the standard library's c
         traceback: TracebackType | None,
     ) -> None:
         before, self._before = self._before, None
-        _named.set(before or "")
+        _session_var.set(before or "")
 
     def __call__(self, function: Callable[P, T]) -> Callable[P, T]:
         """Mark every call that a function makes."""
@@ -91,24 +91,24 @@ _hooking = threading.Lock()
 _is_hooked = False
 
 
-def _follow_threads() -> None:
+def _propagate_to_threads() -> None:
     """Have threads and pools carry the session of whoever gives them work, from now on."""
     global _is_hooked
     if _is_hooked:
         return
     with _hooking:
         if not _is_hooked:
-            _hook()
+            _patch_threads()
             _is_hooked = True
 
 
-def _hook() -> None:
+def _patch_threads() -> None:
     # As they are now: whoever hooked them before us stays.
     start_before, submit_before = threading.Thread.start, ThreadPoolExecutor.submit
 
     @wraps(start_before)
     def start(self: threading.Thread) -> None:
-        if name := _named.get():
+        if name := _session_var.get():
             self.run = partial(_run, self, name, self.run)  # type: ignore[method-assign]
         start_before(self)
 
@@ -117,7 +117,9 @@ def _hook() -> None:
         self: ThreadPoolExecutor, fn: Callable[..., T], /, *args: Any, **kwargs: Any
     ) -> Future[T]:
         # Also without a session: the pool's thread may have been started within one.
-        return submit_before(self, partial(_within, _named.get(), fn), *args, **kwargs)
+        return submit_before(
+            self, partial(_run_in_session, _session_var.get(), fn), *args, **kwargs
+        )
 
     threading.Thread.start = start  # type: ignore[method-assign]
     ThreadPoolExecutor.submit = submit  # type: ignore[method-assign, assignment]
@@ -126,14 +128,14 @@ def _hook() -> None:
 def _run(thread: threading.Thread, name: str, run: Callable[[], None]) -> None:
     """Be a thread's `run`, in a session."""
     del thread.run  # else the thread would hold itself
-    _within(name, run)
+    _run_in_session(name, run)
 
 
-def _within(name: str, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+def _run_in_session(name: str, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """Call a function in a session, and leave no mark on the thread that did."""
-    before = _named.get()
-    _named.set(name)
+    before = _session_var.get()
+    _session_var.set(name)
     try:
         return function(*args, **kwargs)
     finally:
-        _named.set(before)
+        _session_var.set(before)

@@ -9,10 +9,10 @@ from typing import Any, Literal, get_args
 from looptrap.config.claim import JwtTrust
 from looptrap.config.kind import VARIABLE, Address, BaseUrl, Listen, Size, WebOrigin, seconds
 from looptrap.errors import Problem
-from looptrap.policy.setting.kind import TOKEN
+from looptrap.policy.setting.rule import TOKEN
 from looptrap.schema import Choice, Field, Flag, Listing, Number, Table, Text
-from looptrap.wire.flight import UpstreamLimits
 from looptrap.wire.limits import ServerLimits
+from looptrap.wire.upstream_exchange import UpstreamLimits
 
 _IN, _OUT = ServerLimits(), UpstreamLimits()
 

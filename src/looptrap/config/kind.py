@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from looptrap.errors import Problem
 from looptrap.schema.kind import INVALID, Kind, Number, Text, refuse
-from looptrap.store.redis.address import addresses_of
+from looptrap.store.redis.address import parse_store_url
 from looptrap.wire.origin import DEFAULT_PORTS, Origin
 
 MEMORY = "memory"
@@ -95,7 +95,7 @@ class StorePlace:
         if not isinstance(value, str):
             return refuse(self, value, place, problems)
         try:
-            addresses_of(value)
+            parse_store_url(value)
         except ValueError as error:
             problems.append(Problem(place, f"{error}; must be {self.words()}"))
             return INVALID

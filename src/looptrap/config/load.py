@@ -2,22 +2,138 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+import json
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from looptrap.config import file, loop_guard
 from looptrap.config.claim import believing, contradictions, doubts
 from looptrap.config.incident import named, same_names
 from looptrap.config.route import misrouted
 from looptrap.config.setting import CONFIG, GATEWAY_SCALARS, SCALARS, Config, flag, variable
+from looptrap.detect.scope import HIT_LIMIT
 from looptrap.errors import ConfigError, Problem
 from looptrap.policy import fairvisor, preset
+from looptrap.policy.policy import Policy
+from looptrap.policy.rule import Rule
 from looptrap.policy.setting.budget import same_names as same_budgets
-from looptrap.schema import INVALID, Kind, from_text, leaves, read
-from looptrap.schema.wording import escaped, quoted, suggestion
+from looptrap.policy.setting.rule import COOLDOWN, WINDOW
+from looptrap.schema import INVALID, Kind, Number, from_text, leaves, read
+from looptrap.schema.wording import escaped, found, quoted, suggestion
+
+RULE = "identical-conversation"
+WINDOW_SECONDS = "LOOP_GUARD_WINDOW_SECONDS"
+MAX_HITS = "LOOP_GUARD_MAX_HITS"
+COOLDOWN_SECONDS = "LOOP_GUARD_COOLDOWN_SECONDS"
+
+VARIABLES: Mapping[str, Kind] = {
+    WINDOW_SECONDS: WINDOW,
+    MAX_HITS: Number(low=0, high=HIT_LIMIT - 1, whole=True),
+    COOLDOWN_SECONDS: COOLDOWN,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """Policies after the variables were applied."""
+
+    policies: tuple[Policy, ...]
+    origins: Mapping[str, str] = field(default_factory=dict)
+    """The places whose values came from a variable, and which."""
+    warnings: tuple[str, ...] = ()
+
+
+def edit(policies: Sequence[Policy], values: Mapping[str, Any]) -> Edited:
+    """Return the policies with the variables' (typed) values in place of their own."""
+    if not values:
+        return Edited(tuple(policies))
+    if values.get(MAX_HITS) == 0:
+        return _switch_off(policies)
+    origins: dict[str, str] = {}
+    edited = []
+    for i, policy in enumerate(policies):
+        rules = list(policy.rules)
+        for j, rule in enumerate(rules):
+            if rule.name == RULE:
+                rules[j] = _override(rule, values)
+                origins |= _origins(f"policies[{i}].rules[{j}]", values)
+        edited.append(replace(policy, rules=tuple(rules)))
+    if origins:
+        return Edited(tuple(edited), origins)
+    return Edited(
+        tuple(policies),
+        warnings=tuple(f"{name}: has no effect, there is no rule {RULE}" for name in values),
+    )
+
+
+def _override(rule: Rule, values: Mapping[str, Any]) -> Rule:
+    hits = values.get(MAX_HITS)
+    return rule.override(
+        # So many may pass; the next one trips.
+        threshold=None if hits is None else hits + 1,
+        window=values.get(WINDOW_SECONDS),
+        cooldown=values.get(COOLDOWN_SECONDS),
+    )
+
+
+def _origins(place: str, values: Mapping[str, Any]) -> dict[str, str]:
+    settings = {WINDOW_SECONDS: "window", MAX_HITS: "thresholds", COOLDOWN_SECONDS: "cooldown"}
+    return {f"{place}.{settings[name]}": name for name in values}
+
+
+def _switch_off(policies: Sequence[Policy]) -> Edited:
+    off = tuple(
+        replace(policy, rules=tuple(replace(rule, enabled=False) for rule in policy.rules))
+        for policy in policies
+    )
+    return Edited(
+        off,
+        {
+            f"policies[{i}].rules[{j}].enabled": MAX_HITS
+            for i, policy in enumerate(off)
+            for j in range(len(policy.rules))
+        },
+        (f"{MAX_HITS}: is 0, so all detection is off",),
+    )
+
+
+def is_bundle(path: Path) -> bool:
+    """Say whether the file is taken for a Fairvisor bundle."""
+    return path.suffix.lower() == ".json"
+
+
+def table(path: Path) -> dict[str, Any]:
+    """Return what the file holds; raise ConfigError with the one thing that is wrong with it."""
+    try:
+        # Windows editors put a byte order mark first; no parser wants to see it.
+        text = path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        raise _problem(path, "does not exist") from None
+    except IsADirectoryError:
+        raise _problem(path, "is a directory, must be a file") from None
+    except OSError as error:
+        raise _problem(path, f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise _problem(path, f"is not UTF-8 text: byte {error.start + 1} is wrong") from None
+    except ValueError:
+        raise _problem(path, "is not the name of a file") from None
+    language = "JSON" if is_bundle(path) else "TOML"
+    try:
+        content = json.loads(text) if is_bundle(path) else tomllib.loads(text)
+    except RecursionError:
+        raise _problem(path, f"is not usable {language}: nested too deeply") from None
+    except ValueError as error:
+        raise _problem(path, f"is not valid {language}: {error}") from None
+    if not isinstance(content, dict):
+        raise _problem(path, f"is {found(content)}, must be a table")
+    return content
+
+
+def _problem(path: Path, message: str) -> ConfigError:
+    return ConfigError([Problem(escaped(str(path)), escaped(message))])
 
 
 def load(
@@ -39,7 +155,7 @@ def load(
     except ConfigError as error:
         problems += error.problems
     above = _from_environment(env, problems) | _from_flags(flags or {}, problems)
-    guarded = _values(loop_guard.VARIABLES, env, problems)
+    guarded = _values(VARIABLES, env, problems)
     if problems:
         raise ConfigError(problems)
     config = believing(_capturing(_overlaid(config, above)))
@@ -64,8 +180,8 @@ def _from_file(path: Path | None, now: datetime) -> tuple[Config, bool]:
     """Return what the file says, and whether it has policies of its own."""
     if path is None:
         return read(CONFIG, {}), False
-    content = file.table(path)
-    if not file.is_bundle(path):
+    content = table(path)
+    if not is_bundle(path):
         config = read(CONFIG, content)
         given = _given(content)
     else:
@@ -74,7 +190,7 @@ def _from_file(path: Path | None, now: datetime) -> tuple[Config, bool]:
             read(CONFIG, {}), policies=policies, kill_switches=kill_switches, warnings=warnings
         )
         given = _given(CONFIG.plain(config), "policies[", "kill_switches[")
-    own = file.is_bundle(path) or "policies" in content
+    own = is_bundle(path) or "policies" in content
     return replace(config, origins=dict.fromkeys(given, escaped(path.name))), own
 
 
@@ -165,7 +281,7 @@ def _without_preset(config: Config, above: Mapping[str, tuple[Any, str]]) -> Con
 
 
 def _guard(config: Config, values: Mapping[str, Any]) -> Config:
-    edited = loop_guard.edit(config.policies, values)
+    edited = edit(config.policies, values)
     return replace(
         config,
         policies=edited.policies,
@@ -213,7 +329,7 @@ def _mismatches(config: Config) -> Iterator[Problem]:
 
 def _misspelt(env: Mapping[str, str]) -> Iterator[str]:
     scalars = [*SCALARS, *GATEWAY_SCALARS]
-    known = [*(variable(one) for one in scalars), *loop_guard.VARIABLES, "LOOPTRAP_SECRET"]
+    known = [*(variable(one) for one in scalars), *VARIABLES, "LOOPTRAP_SECRET"]
     for name in env:
         if name.startswith(("LOOPTRAP_", "LOOP_GUARD_")) and name not in known:
             hint = suggestion(name, known, cutoff=0.85)

@@ -6,13 +6,13 @@ import re
 
 from looptrap.detect.mask import mask
 
-HEAD, TAIL = 800, 400
+HEAD_CHARS, TAIL_CHARS = 800, 400
 """Where a result says so: at its beginning or its end. What stands between is content."""
 
-SHORT = 600
+SHORT_RESULT_CHARS = 600
 """In a result up to this long every line may be the error; in a longer one it must stand out."""
 
-LINE = 300
+MAX_LINE_CHARS = 300
 """Longer lines are content, whatever they speak of."""
 
 _FAILS = re.compile(
@@ -76,7 +76,7 @@ _CHECKS = re.compile(
     re.IGNORECASE,
 )
 _NUMBER = re.compile(rf"({_TALLY.pattern})|\d+")
-WORDLESS = 24
+MAX_STATUS_LETTERS = 24
 """So many letters beside the exit status are still no message."""
 
 
@@ -93,59 +93,65 @@ def failure_of(text: str, is_error: bool = False) -> str | None:
         if status[1] == "0":
             return None
         # Searches that find nothing end with 1, and without a word.
-        is_error = is_error or status[1] != "1" or len(_MARKUP.sub("", lowered)) > WORDLESS
+        is_error = (
+            is_error or status[1] != "1" or len(_MARKUP.sub("", lowered)) > MAX_STATUS_LETTERS
+        )
     lines = [line for line in lowered.splitlines() if line.strip()]
     if not lines:
         return "failed" if is_error else None
-    is_short = len(text) <= SHORT
+    is_short = len(text) <= SHORT_RESULT_CHARS
     outer = lines if is_short else [*lines[:3], *lines[-3:]]
     told = [line for line in outer if _tells(line)]
     if not is_error and not (
         told and (is_short or told[0] in lines[:3] or _NAMED.match(lines[-1]) is not None)
     ):
         return None
-    first = (told or [line[:LINE] for line in lines[-2:]])[:3]
+    first = (told or [line[:MAX_LINE_CHARS] for line in lines[-2:]])[:3]
     # A run that fails less often than before is progress, wherever it says so.
-    tally = next((line for line in reversed(lines) if _TALLY.search(line[:LINE])), "")
-    said = " ".join(first if tally in first else [tally[:LINE], *first])
+    tally = next((line for line in reversed(lines) if _TALLY.search(line[:MAX_LINE_CHARS])), "")
+    said = " ".join(first if tally in first else [tally[:MAX_LINE_CHARS], *first])
     return _NUMBER.sub(lambda number: number[1] or "#", " ".join(mask(said).split()))[:300]
 
 
 def _tells(line: str) -> bool:
     """Say whether a line tells of a failure."""
-    if len(line) > LINE or _FAILS.search(line) is None or _SOURCE.match(line) is not None:
+    if len(line) > MAX_LINE_CHARS or _FAILS.search(line) is None or _SOURCE.match(line) is not None:
         return False
     without = _DENIES.sub("", line)
     return len(without) == len(line) or _FAILS.search(without) is not None
 
 
-def is_tally(failure: str) -> bool:
+def is_test_report(failure: str) -> bool:
     """Say whether a failure is the report of a run that counts what went well and what did not."""
     return _TALLY.search(failure) is not None
 
 
-def is_fruitless(text: str) -> bool:
+def is_empty_result(text: str) -> bool:
     """Say whether a result that is no failure holds nothing."""
     bare = text.strip()
     if len(bare) < 3 and not bare.isalnum():  # "ok" is an answer, "[]" is none
         return True
-    if len(bare) > SHORT:
+    if len(bare) > SHORT_RESULT_CHARS:
         return False
     return _NOTHING.search(bare[:160]) is not None or not any(
         map(str.isalnum, _FRAME.sub("", bare))
     )
 
 
-def is_fine(text: str) -> bool:
+def is_success_report(text: str) -> bool:
     """Say whether a result that is no failure tells that a check or a build went well."""
     return _FINE.search(_ends(text)) is not None
 
 
 def is_check(asked: str) -> bool:
     """Say whether what was asked is a check, which keeps quiet as long as all is well."""
-    return _CHECKS.search(asked[:LINE]) is not None
+    return _CHECKS.search(asked[:MAX_LINE_CHARS]) is not None
 
 
 def _ends(text: str) -> str:
     """Return the beginning and the end of a text, in lower case."""
-    return (text if len(text) <= HEAD + TAIL else f"{text[:HEAD]}\n{text[-TAIL:]}").lower()
+    return (
+        text
+        if len(text) <= HEAD_CHARS + TAIL_CHARS
+        else f"{text[:HEAD_CHARS]}\n{text[-TAIL_CHARS:]}"
+    ).lower()

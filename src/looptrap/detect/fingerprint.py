@@ -16,17 +16,17 @@ VERSION = 1
 change that merely makes some prompts equal that were not before does not raise it."""
 
 
-def text_of(key: bytes, is_history: bool = False) -> str:
+def fingerprint_text(key: bytes, is_history: bool = False) -> str:
     """Return a store key as people see it: in refusals, logs and releases."""
     return f"{VERSION}{'h' if is_history else ''}-{key.hex()}"
 
 
-def is_of_history(fingerprint: str) -> bool:
+def is_history_fingerprint(fingerprint: str) -> bool:
     """Say whether a fingerprint is that of a history, which no other history shares."""
     return fingerprint.partition("-")[0].endswith("h")
 
 
-def key_of(fingerprint: str) -> tuple[bytes, bool]:
+def fingerprint_key(fingerprint: str) -> tuple[bytes, bool]:
     """Return the store key that a fingerprint names, and whether that of a history."""
     version, _, digest = fingerprint.partition("-")
     if version not in (f"{VERSION}", f"{VERSION}h") or len(digest) != 32:
@@ -82,3 +82,38 @@ def payer(call: Call) -> str:
     """Return the project; a caller without one is a project of its own."""
     request = call.request
     return f"project {request.project}" if request.project else f"caller {request.caller}"
+
+
+DERIVED = "~"
+"""How the name of a session begins that no client gave."""
+
+END = 100
+"""Bytes from either end of a message that tell it from others, beside its length."""
+
+
+def conversation_opening(call: Call) -> bytes:
+    """Return what stays the same in all calls of one conversation; empty where there is none.
+
+    That is the model and about the first two messages, or the one there is: this is asked of every
+    call, so only the ends of them are looked at.
+    """
+    raws, model = call.raws, call.model.encode("utf-8", "surrogatepass")
+    if not raws or call.read is None:
+        return b""
+    first = memoryview(raws[0])
+    if len(raws) == 1:
+        return b"".join((model, b" %d " % first.nbytes, first[:END], first[-END:]))
+    second = memoryview(raws[1])
+    sizes = b" %d %d " % (first.nbytes, second.nbytes)
+    return b"".join((model, sizes, first[-END:], second[:END], second[-END:]))
+
+
+def derived_session_of(call: Call, secret: bytes) -> str:
+    """Return a name for the session of a call whose client gave none; empty where none is told."""
+    begin = conversation_opening(call)
+    return derived_session(begin, secret) if begin else ""
+
+
+def derived_session(begin: bytes, secret: bytes) -> str:
+    """Return the name of the session that begins so."""
+    return DERIVED + blake2b(begin, digest_size=8, key=secret[:64]).hexdigest()

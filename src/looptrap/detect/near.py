@@ -15,28 +15,28 @@ from collections.abc import Callable, Iterable
 
 from looptrap.detect.canonical import SEPARATOR
 
-END = 32
+PROMPT_END_BYTES = 32
 """Prompts whose last bytes, so many, are the same are compared; a shorter one stands in others by
 chance."""
 
-AROUND = 400
+MAX_ADDED_BYTES = 400
 """More than this before a prompt is content, not the way of asking once more."""
 
-LENGTH = 4
+LENGTH_BYTES = 4
 
 _PROMPTS = (b"user" + SEPARATOR, SEPARATOR + SEPARATOR)
 """What stands before the last text of a content when it is a user's prompt."""
 
-ENVELOPE = 160
+MAX_ENVELOPE_CHARS = 160
 """Characters at either end of a prompt in which an envelope is looked for."""
 
-BEFORE = 24
+MAX_LABEL_CHARS = 24
 """An envelope begins at most so many characters before the first name in it."""
 
-VALUE = 16
+MAX_VALUE_CHARS = 16
 """Among so many of its last characters an envelope at the end has a digit."""
 
-SHORT = 600
+SHORT_PROMPT_CHARS = 600
 """A prompt up to this long may be about what its envelope names."""
 
 _DATE = r"\d{4}-\d\d-\d\d"
@@ -88,7 +88,7 @@ def without_envelope(text: str) -> str:
     attempts, ids of requests or the time of asking. A number inside the question is what the
     question is about, and so is one that the rest of a short prompt speaks of.
     """
-    found = _LEADING.match(text, 0, ENVELOPE)
+    found = _LEADING.match(text, 0, MAX_ENVELOPE_CHARS)
     if found is not None and not _is_subject(found[0], rest := text[found.end() :]):
         text = rest or text
     return without_trailer(text)
@@ -96,12 +96,12 @@ def without_envelope(text: str) -> str:
 
 def without_trailer(text: str) -> str:
     """Return a prompt without such an envelope at its end."""
-    if _find_digit(text[-VALUE:]) is None:
+    if _find_digit(text[-MAX_VALUE_CHARS:]) is None:
         return text
-    tail = text[-ENVELOPE:]
+    tail = text[-MAX_ENVELOPE_CHARS:]
     lowered = tail.lower()
     named = [at for name in _NAMES if (at := lowered.find(name)) >= 0]
-    found = _TRAILING.search(tail, max(min(named) - BEFORE, 0)) if named else None
+    found = _TRAILING.search(tail, max(min(named) - MAX_LABEL_CHARS, 0)) if named else None
     if found is None:
         return text
     rest = text[: len(text) - len(tail) + found.start()]
@@ -110,7 +110,7 @@ def without_trailer(text: str) -> str:
 
 def _is_subject(envelope: str, prompt: str) -> bool:
     """Return whether a short prompt speaks of what its envelope names."""
-    return len(prompt) <= SHORT and any(
+    return len(prompt) <= SHORT_PROMPT_CHARS and any(
         name.search(envelope) and subject.search(prompt) for name, subject in _SUBJECTS
     )
 
@@ -148,14 +148,14 @@ def end(content: bytes) -> bytes | None:
     told from others.
     """
     start = content.rfind(SEPARATOR) + 1
-    if len(content) - start < END or not content.endswith(_PROMPTS, 0, start):
+    if len(content) - start < PROMPT_END_BYTES or not content.endswith(_PROMPTS, 0, start):
         return None
-    return b"%b\xfe%b" % (content[:start], content[-END:])
+    return b"%b\xfe%b" % (content[:start], content[-PROMPT_END_BYTES:])
 
 
 def mark(content: bytes, key: bytes) -> bytes:
     """Return what a store is to remember of a prompt: its length and its fingerprint."""
-    return (len(content) - content.rfind(SEPARATOR) - 1).to_bytes(LENGTH) + key
+    return (len(content) - content.rfind(SEPARATOR) - 1).to_bytes(LENGTH_BYTES) + key
 
 
 def contained(
@@ -165,19 +165,19 @@ def contained(
     start = content.rfind(SEPARATOR) + 1
     before, prompt = content[:start], content[start:]
     for one in sorted(marks):
-        around = len(prompt) - int.from_bytes(one[:LENGTH])
+        around = len(prompt) - int.from_bytes(one[:LENGTH_BYTES])
         if around <= 0:
             break
-        if len(_unit(prompt[:around])) <= AROUND and key_of(before + prompt[around:]) == key_in(
-            one
-        ):
+        if len(_unit(prompt[:around])) <= MAX_ADDED_BYTES and key_of(
+            before + prompt[around:]
+        ) == key_in(one):
             return one
     return None
 
 
 def key_in(one: bytes) -> bytes:
     """Return the fingerprint in a mark."""
-    return one[LENGTH:]
+    return one[LENGTH_BYTES:]
 
 
 def _unit(text: bytes) -> bytes:

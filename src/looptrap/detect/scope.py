@@ -7,6 +7,7 @@ Asked twice for the same scope, it gives the same function: rules that share one
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import StrEnum
 from functools import cache
 from hashlib import blake2b
 from typing import Literal
@@ -149,3 +150,25 @@ def _canonical(body: bytes) -> bytes:
         return _sorted_json.encode(msgspec.json.decode(body))
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
         return body
+
+
+HIT_LIMIT = 10_000
+"""A key's hits are counted exactly up to here; no threshold may lie above."""
+
+
+class WindowKind(StrEnum):
+    """How a window moves."""
+
+    ROLLING = "rolling"
+    """Exactly the hits of the last `seconds`."""
+    FIXED = "fixed"
+    """Starts at the first hit and ends `seconds` later, whatever happens meanwhile."""
+    REFRESHED = "refreshed"
+    """Ends `seconds` after the latest hit: every hit extends it."""
+
+
+class Window(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
+    """How long hits of a rule count, and how that time moves."""
+
+    seconds: float = 60.0
+    kind: WindowKind = WindowKind.ROLLING

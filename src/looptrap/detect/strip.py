@@ -9,18 +9,18 @@ from hashlib import blake2b
 import msgspec
 
 from looptrap.detect.canonical import join
-from looptrap.detect.likeness import LIKENED, differ_in_noise, gist_of_result
 from looptrap.detect.round import Round
+from looptrap.detect.similarity import MAX_COMPARED_CHARS, differs_only_in_noise, gist_of_result
 from looptrap.detect.trajectory import Trajectory
 
-MOST = 60
+MAX_CELLS = 60
 """So many of the latest rounds are shown."""
 
-COMPARED = 16
+MAX_COMPARED_RESULTS = 16
 """A result is compared with so many of the latest others that the same call has brought."""
 
 
-class Cell(msgspec.Struct, frozen=True, gc=False):
+class StripCell(msgspec.Struct, frozen=True, gc=False):
     """One round, as far as it may be shown to anybody: no word of what was said."""
 
     id: str
@@ -31,7 +31,9 @@ class Cell(msgspec.Struct, frozen=True, gc=False):
     """Whether another cell of the strip has the same id."""
 
 
-def strip(rounds: Trajectory | Sequence[Round], secret: bytes, most: int = MOST) -> list[Cell]:
+def strip(
+    rounds: Trajectory | Sequence[Round], secret: bytes, most: int = MAX_CELLS
+) -> list[StripCell]:
     """Return the latest `most` rounds, the oldest first; a sequence is given the latest first."""
     latest = rounds.latest(most) if isinstance(rounds, Trajectory) else rounds[:most]
     shown = latest[::-1]
@@ -39,7 +41,7 @@ def strip(rounds: Trajectory | Sequence[Round], secret: bytes, most: int = MOST)
     ids = [naming.id(one) for one in shown]
     times = Counter(ids)
     return [
-        Cell(id, tuple(sorted(one.names)), one.failure is not None, times[id] > 1)
+        StripCell(id, tuple(sorted(one.names)), one.failure is not None, times[id] > 1)
         for id, one in zip(ids, shown, strict=True)
     ]
 
@@ -54,7 +56,7 @@ class _Naming:
 
     def id(self, one: Round) -> str:
         known = self._known.setdefault(one.asked, [])
-        for other, id in reversed(known[-COMPARED:]):
+        for other, id in reversed(known[-MAX_COMPARED_RESULTS:]):
             if _is_same(one, other):
                 return id
         id = self._new(one)
@@ -65,7 +67,7 @@ class _Naming:
         told = one.result if one.calls else one.text
         asked = [text for pair in sorted(one.asked) for text in pair]
         content = join([*asked, "", str(len(asked))]) + gist_of_result(
-            told[:LIKENED], one.failure is not None
+            told[:MAX_COMPARED_CHARS], one.failure is not None
         )
         id = self._digest(content)
         # What begins alike and goes on otherwise is not the same.
@@ -83,4 +85,4 @@ class _Naming:
 
 def _is_same(one: Round, other: Round) -> bool:
     """Say whether two rounds that asked the same are the same; of mere words, what they say."""
-    return one.has_result_of(other) if one.calls else differ_in_noise(one.text, other.text)
+    return one.has_result_of(other) if one.calls else differs_only_in_noise(one.text, other.text)

@@ -11,14 +11,15 @@ from msgspec import Raw
 
 from looptrap.call.model import Call, Message
 from looptrap.detect.canonical import join
-from looptrap.detect.lazy import lazy
-from looptrap.detect.nudge import NUDGE_MARK
-from looptrap.detect.observation import as_call, as_result, is_observation, may_be_observation
-from looptrap.detect.round import COMPARED, Reader, Round
+from looptrap.detect.round import NUDGE_MARK, Reader, Round, cached_field
+from looptrap.detect.text_tools import (
+    is_observation,
+    may_be_observation,
+    text_as_call,
+    text_as_result,
+)
 
-__all__ = ["COMPARED", "Round", "Trajectory", "begins_turn", "is_fresh"]
-
-PROMPT = 40
+MAX_INJECTED_CHARS = 40
 _INJECTED = re.compile(
     r"\W*(?:please\s+)?(?:continue|go on|go ahead|proceed|keep going|carry on|next(?: step)?"
     r"|resume)(?:\s+please)?\W*",
@@ -26,17 +27,17 @@ _INJECTED = re.compile(
 )
 """What loops around a model say to keep it going."""
 
-LOOKED_THROUGH = 40
+MAX_SEARCHED_MESSAGES = 40
 """In so many of the latest messages a call is looked for before they are read."""
 
-SHORTEST, LONGEST = 4, 24
+MIN_NEEDLE_CHARS, MAX_NEEDLE_CHARS = 4, 24
 """How much of a call is looked for: less proves nothing, more makes the search no faster."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9 _.:=,-]+")
 """What JSON writes as it is, however often it is wrapped."""
 
 _NUDGE = NUDGE_MARK.encode()
-NUDGE = 4_000
+MAX_NUDGE_BYTES = 4_000
 """No nudge takes more bytes."""
 
 
@@ -56,13 +57,13 @@ class Trajectory:
         if exempt:
             self._unread = _without(exempt, self._unread)
 
-    @lazy
+    @cached_field
     def newest(self) -> Round | None:
         """The latest round; None where there is none. Most signals look no further."""
         latest = self.latest(1)
         return latest[0] if latest else None
 
-    @lazy
+    @cached_field
     def asks_anew(self) -> bool:
         """Whether what was asked last was surely not asked in the rounds before.
 
@@ -71,10 +72,12 @@ class Trajectory:
         """
         if self.newest is None:
             return True
-        needle = max(_PLAIN.findall(self.newest.arguments), key=len, default="")[:LONGEST].encode()
-        if len(needle) < SHORTEST:
+        needle = max(_PLAIN.findall(self.newest.arguments), key=len, default="")[
+            :MAX_NEEDLE_CHARS
+        ].encode()
+        if len(needle) < MIN_NEEDLE_CHARS:
             return False
-        return b"".join(self._call.raws[-LOOKED_THROUGH:]).count(needle) < 2
+        return b"".join(self._call.raws[-MAX_SEARCHED_MESSAGES:]).count(needle) < 2
 
     @property
     def length(self) -> int:
@@ -132,7 +135,7 @@ def is_fresh(call: Call) -> bool:
 def _is_long(raw: Raw) -> bool:
     """Say whether a message is longer than what a harness or a nudge of ours says."""
     size = memoryview(raw).nbytes
-    return size > NUDGE or (size > 4 * PROMPT and _NUDGE not in bytes(raw))
+    return size > MAX_NUDGE_BYTES or (size > 4 * MAX_INJECTED_CHARS and _NUDGE not in bytes(raw))
 
 
 def _backwards(call: Call) -> Iterator[Round]:
@@ -147,7 +150,7 @@ def _backwards(call: Call) -> Iterator[Round]:
         if begins_turn(message):
             return
         if message.role == "user" and is_observation(message.text):
-            answers.append(as_result(message))
+            answers.append(text_as_result(message))
         if message.role == "assistant":
             yield Round(_said(message, answers), answers)
             answers = []
@@ -185,18 +188,18 @@ def _peeking(call: Call, peek: Callable[[Raw], str], read: Reader) -> Iterator[R
             if begins_turn(message):
                 return
             if is_observation(message.text):
-                answers.append(as_result(message))
+                answers.append(text_as_result(message))
 
 
 def _said(message: Message, answers: Sequence[Message | Raw]) -> Message:
     """Return what the assistant said; where it was answered in text, that was a call."""
-    return as_call(message) if answers and not message.calls else message
+    return text_as_call(message) if answers and not message.calls else message
 
 
 def begins_turn(message: Message) -> bool:
     """Say whether a person speaks; a harness that says "continue", or what came out, is none."""
     if message.role != "user" or message.results or message.text.startswith(NUDGE_MARK):
         return False
-    if len(message.text) <= PROMPT and _INJECTED.fullmatch(message.text) is not None:
+    if len(message.text) <= MAX_INJECTED_CHARS and _INJECTED.fullmatch(message.text) is not None:
         return False
     return not is_observation(message.text)

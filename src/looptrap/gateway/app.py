@@ -3,40 +3,45 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from os import sysconf
+from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
 
-from looptrap.admission import Tally
 from looptrap.config import Config
 from looptrap.config.gateway import GatewaySettings
 from looptrap.config.kind import MEMORY
+from looptrap.engine import Counters
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.access_log import AccessLog
-from looptrap.gateway.agreement import Agreed, Agreement, remembered_keys
-from looptrap.gateway.attempt import Dispatch
 from looptrap.gateway.auth import check_exposure, is_loopback
 from looptrap.gateway.capture import Capture
-from looptrap.gateway.claims import Claims
+from looptrap.gateway.decision_log import decision_log
 from looptrap.gateway.handler import Gateway
-from looptrap.gateway.incident import Desk
 from looptrap.gateway.judge import Judge
+from looptrap.gateway.jwt_claims import ClaimsReader
 from looptrap.gateway.keys import KeyRing
 from looptrap.gateway.repeats import Repeats
 from looptrap.gateway.runtime import Runtime
-from looptrap.gateway.state import StateFile, digest_secret, given_secret
-from looptrap.gateway.tls import authorities, context_of, why
+from looptrap.gateway.shared_settings import SharedEntries, SharedSettings, key_cache_file
+from looptrap.gateway.state_file import StateFile, digest_secret, secret_from_env
+from looptrap.gateway.tls import os_error_text, server_tls_context, upstream_ca_file
 from looptrap.gateway.trace import Tracer
+from looptrap.gateway.upstream import UpstreamState
+from looptrap.incident.recorder import IncidentRecorder
 from looptrap.store.memory import MemoryStore
 from looptrap.store.redis import RedisStore
-from looptrap.wire.flight import UpstreamLimits
 from looptrap.wire.limits import ServerLimits
-from looptrap.wire.pools import Pools
+from looptrap.wire.pool import Pools
 from looptrap.wire.server import Server
+from looptrap.wire.upstream_exchange import UpstreamLimits
 
-RELOADED = frozenset(
+RELOADABLE_SETTINGS = frozenset(
     (
         "upstream", "allowed_origins", "relay_compressed", "grace", "unreadable", "max_unpacked",
         "decision_status", "decision_token_env",
@@ -45,13 +50,13 @@ RELOADED = frozenset(
 )  # fmt: skip
 """Settings of the gateway that a reload can change."""
 
-KEPT = (
+RESTART_ONLY_SETTINGS = (
     "store", "store_timeout", "on_store_error", "max_fingerprints", "capture", "history",
     "incidents", "indicators", "channels", "traces",
 )  # fmt: skip
 """Settings beside those of the gateway that a reload cannot change."""
 
-KEYS_INTERVAL = 1.0
+KEYS_POLL_INTERVAL_S = 1.0
 """Seconds between two looks at the state file."""
 
 log = logging.getLogger("looptrap")
@@ -78,27 +83,31 @@ class App:
         self._secret = self._first_secret()
         self.ring = KeyRing(self._state)
         self._agreement = self._new_agreement()
-        remembered = remembered_keys(config) if isinstance(self.store, RedisStore) else None
-        self.agreed = Agreed(self._agreement, self.ring, clock, remembered=remembered)
+        remembered = key_cache_file(config) if isinstance(self.store, RedisStore) else None
+        self.agreed = SharedSettings(self._agreement, self.ring, clock, remembered=remembered)
         if isinstance(self.store, MemoryStore):
             self._check_exposure()
-        self.tally = Tally()
-        self.pools = Pools(_upstream_limits(gateway), environ=env, ca_file=authorities(gateway))
+        self.tally = Counters()
+        self.pools = Pools(
+            _upstream_limits(gateway), environ=env, ca_file=upstream_ca_file(gateway)
+        )
         self.capture = self._new_capture()
         form = gateway.access_log
         self._access_log = AccessLog(form, clock) if form != "off" else None
         self.tracer = Tracer.of(config.traces, env)
         shared = self.store if isinstance(self.store, RedisStore) else None
-        self.desk = Desk(
+        log_form = gateway.decision_log
+        self.desk = IncidentRecorder(
             config,
             env,
             secret=self._secret,
             store=shared,
+            log=None if log_form == "off" else decision_log(log_form),
             estimate=lambda call: self.gateway.runtime.input_cost(call),
             clock=clock,
         )
-        self.attempts = Dispatch(tell=self.desk.tell, store=shared, wall_clock=clock)
-        self.claims = Claims.under(gateway)
+        self.attempts = UpstreamState(tell=self.desk.tell, store=shared, wall_clock=clock)
+        self.claims = ClaimsReader.under(gateway)
         self.gateway = Gateway(
             self._runtime(config),
             self.pools,
@@ -111,7 +120,10 @@ class App:
             clock=clock,
         )
         self.server = Server(
-            self.gateway, _server_limits(gateway), refuse=self.gateway.refuse, on_error=_report
+            self.gateway,
+            _server_limits(gateway),
+            refuse=self.gateway.refuse,
+            on_error=_log_handler_error,
         )
         self._repeats = Repeats()
         self._keys_timer: asyncio.TimerHandle | None = None
@@ -119,7 +131,7 @@ class App:
     async def start(self, *, reuse_port: bool = False) -> list[tuple[str, int]]:
         """Listen, with others at the same port if need be; return the addresses and ports found."""
         settings = self.config.gateway
-        tls = context_of(settings)
+        tls = server_tls_context(settings)
         self._repeats.install()
         if self._access_log is not None:
             self._access_log.start()
@@ -138,7 +150,12 @@ class App:
         except OSError as error:
             await self.stop()
             raise ConfigError(
-                [Problem("gateway.listen", f"cannot listen at {settings.listen}: {why(error)}")]
+                [
+                    Problem(
+                        "gateway.listen",
+                        f"cannot listen at {settings.listen}: {os_error_text(error)}",
+                    )
+                ]
             ) from None
         except ConfigError:
             await self.stop()
@@ -174,14 +191,16 @@ class App:
 
         Return the settings that changed and take effect only at the next start.
         """
-        claims = Claims.under(config.gateway, self.claims.refused)
+        claims = ClaimsReader.under(config.gateway, self.claims.refused)
         self.gateway.runtime = self._runtime(config, claims)
         self.claims = claims
         before, now = asdict(self.config.gateway), asdict(config.gateway)
         self.config = config
-        return [name for name in now if now[name] != before[name] and name not in RELOADED]
+        return [
+            name for name in now if now[name] != before[name] and name not in RELOADABLE_SETTINGS
+        ]
 
-    def _runtime(self, config: Config, claims: Claims | None = None) -> Runtime:
+    def _runtime(self, config: Config, claims: ClaimsReader | None = None) -> Runtime:
         return Runtime(
             self.agreed.over(config),
             claims=claims or self.claims,
@@ -206,7 +225,7 @@ class App:
     def _first_secret(self) -> bytes:
         """Return the secret to begin with; with a shared store, until that is heard."""
         if isinstance(self.store, RedisStore):
-            return given_secret(self._env) or secrets.token_bytes(32)
+            return secret_from_env(self._env) or secrets.token_bytes(32)
         return digest_secret(self._state, self._env)
 
     @property
@@ -214,10 +233,10 @@ class App:
         """How many entries that instances share could not be used."""
         return self._agreement.ignored
 
-    def _new_agreement(self) -> Agreement:
-        return Agreement(
+    def _new_agreement(self) -> SharedEntries:
+        return SharedEntries(
             self.store if isinstance(self.store, RedisStore) else None,
-            secret=self._secret if given_secret(self._env) is None else None,
+            secret=self._secret if secret_from_env(self._env) is None else None,
             on_secret=self._adopt,
             on_change=self._follow,
         )
@@ -262,7 +281,9 @@ class App:
         )
 
     def _look_at_keys(self) -> None:
-        self._keys_timer = asyncio.get_running_loop().call_later(KEYS_INTERVAL, self._look_at_keys)
+        self._keys_timer = asyncio.get_running_loop().call_later(
+            KEYS_POLL_INTERVAL_S, self._look_at_keys
+        )
         self._repeats.tell()
         try:
             self.ring.refresh()
@@ -293,5 +314,67 @@ def _upstream_limits(settings: GatewaySettings) -> UpstreamLimits:
     )
 
 
-def _report(error: Exception) -> None:
+def _log_handler_error(error: Exception) -> None:
     log.error("a request failed inside the gateway", exc_info=error)
+
+
+GEN0_THRESHOLD, GEN1_THRESHOLD, GEN2_THRESHOLD = 20_000, 20, 20
+"""Python's own are 700, 10 and 10. What a request leaves is freed without the collector, since
+nothing of it is kept in a circle, and looking for that again and again costs a tenth of the CPU."""
+
+EVERY = 1.0
+"""Seconds between two looks at the size of the process."""
+
+STEP = 64 << 20
+"""Bytes by which the process may grow before everything is looked through. The thresholds above
+count objects, and a circle of three may hold a body of megabytes: an exception with its traceback
+makes one easily."""
+
+SHARE = 4
+"""A process of 1 GB may grow by this part of its size instead: the larger it is, the longer a look
+takes, and a store that fills must not cost one every second."""
+
+_STATM = Path("/proc/self/statm")
+_PAGE = sysconf("SC_PAGE_SIZE")
+
+
+def resident() -> int:
+    """Return the bytes that this process holds; where there is no /proc, the most it ever held."""
+    try:
+        return int(_STATM.read_bytes().split()[1]) * _PAGE
+    except OSError:
+        return getrusage(RUSAGE_SELF).ru_maxrss  # in bytes on macOS, the one such system we run on
+
+
+class MemoryWatch:
+    """Runs a full collection whenever the process has grown since the last one."""
+
+    def __init__(
+        self, size: Callable[[], int] = resident, collect: Callable[[], object] = gc.collect
+    ) -> None:
+        self._size = size
+        self._collect = collect
+        self._most = self._next()
+
+    def look(self) -> None:
+        """Collect if the process has grown by a step since the last time."""
+        if self._size() > self._most:
+            self._collect()
+            self._most = self._next()
+
+    def repeat(self) -> None:
+        """Look now, and again every second for as long as the loop runs."""
+        self.look()
+        asyncio.get_running_loop().call_later(EVERY, self.repeat)
+
+    def _next(self) -> int:
+        size = self._size()
+        return size + max(STEP, size // SHARE)
+
+
+def tune_gc() -> None:
+    """Look seldom, and never again at what was made at the start; call it when all is up."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(GEN0_THRESHOLD, GEN1_THRESHOLD, GEN2_THRESHOLD)
+    MemoryWatch().repeat()

@@ -32,14 +32,14 @@ KEY_HEADER = b"x-looptrap-key"
 """Carries a gateway key beside the caller's own provider credential."""
 
 CREDENTIAL_HEADERS = frozenset((AUTHORIZATION, X_API_KEY, API_KEY, X_GOOG_API_KEY, KEY_HEADER))
-_OURS = re.compile(rb"""(?:\A|(?<=[\s,"']))lt-[^\s,"']*""")
+_GATEWAY_KEY = re.compile(rb"""(?:\A|(?<=[\s,"']))lt-[^\s,"']*""")
 _WHOLE_KEY = re.compile(rb"lt-[0-9a-f]{8}-[A-Za-z0-9_-]{43}")
 
 SHORTEST_TOKEN = 16
 """Characters of a token of an operator's, beyond loopback."""
 
-_REMEMBERED = 4096
-_MEMORABLE_BYTES = 2048  # longer credentials are digested anew each time, which bounds the memory
+_MAX_CACHED_IDENTITIES = 4096
+_MAX_CACHED_BYTES = 2048  # longer credentials are digested anew each time, which bounds the memory
 
 
 class Identity(msgspec.Struct, frozen=True, gc=False):
@@ -60,7 +60,7 @@ class Identity(msgspec.Struct, frozen=True, gc=False):
     """A provider's credential is forwarded: beside a gateway key, the caller's own."""
 
 
-class Denied(msgspec.Struct, frozen=True, gc=False):
+class Denial(msgspec.Struct, frozen=True, gc=False):
     """Why a request is not let in; no part of what it presented is repeated."""
 
     status: int
@@ -68,21 +68,21 @@ class Denied(msgspec.Struct, frozen=True, gc=False):
     message: str
 
 
-MISSING = Denied(
+KEY_MISSING = Denial(
     401,
     "missing_api_key",
     "This gateway asks for a key of its own (lt-…). Send it as your API key, or in X-Looptrap-Key"
     " beside the provider's.",
 )
-UNKNOWN = Denied(401, "invalid_api_key", "Unknown gateway key.")
-REVOKED = Denied(401, "invalid_api_key", "This gateway key has been revoked.")
-AMBIGUOUS = Denied(401, "invalid_api_key", "The request carries two different gateway keys.")
-TWO_CREDENTIALS = Denied(
+KEY_UNKNOWN = Denial(401, "invalid_api_key", "Unknown gateway key.")
+KEY_REVOKED = Denial(401, "invalid_api_key", "This gateway key has been revoked.")
+KEYS_AMBIGUOUS = Denial(401, "invalid_api_key", "The request carries two different gateway keys.")
+TWO_CREDENTIALS = Denial(
     400,
     "ambiguous_credential",
     "The request carries two different credentials in the same place. Send one.",
 )
-KEY_IN_PATH = Denied(
+KEY_IN_PATH = Denial(
     400,
     "key_in_path",
     "The path of the request contains a gateway key. Send it as your API key.",
@@ -118,10 +118,12 @@ class Authenticator:
         """Changes with the keys: what was concluded from them before is void."""
         return self._ring.generation
 
-    def identify(self, headers: Iterable[Field], target: bytes, peer: str) -> Identity | Denied:
+    def identify(self, headers: Iterable[Field], target: bytes, peer: str) -> Identity | Denial:
         """Return who sent a request with these headers (lower-case names) from that address."""
         presented = (
-            _in_query(target) if len(target) <= _MEMORABLE_BYTES else _in_query.__wrapped__(target)
+            _query_keys(target)
+            if len(target) <= _MAX_CACHED_BYTES
+            else _query_keys.__wrapped__(target)
         )
         for field in headers:
             if field[0] in CREDENTIAL_HEADERS:
@@ -138,42 +140,42 @@ class Authenticator:
 
     def _conclude(
         self, carriers: Carriers | None, presented: tuple[Field, ...], peer: str
-    ) -> Identity | Denied:
+    ) -> Identity | Denial:
         identity = self._by_key(presented)
-        if isinstance(identity, Denied):
+        if isinstance(identity, Denial):
             return identity
         if identity is None and (self._require_keys or self._ring.has_keys):
-            return MISSING
+            return KEY_MISSING
         if identity is None and carriers is not None:
             identity = self._by_credential(carriers, presented)
-            if isinstance(identity, Denied):
+            if isinstance(identity, Denial):
                 return identity
         if identity is None:
             # Nothing that was presented identifies a caller, so its address does; the answer is
             # remembered by address only.
             carriers = None
-            identity = Identity(caller=f"addr:{_plain(peer)}")
+            identity = Identity(caller=f"addr:{_unmapped_address(peer)}")
         self._remember(peer if carriers is None else (carriers, presented), identity)
         return identity
 
-    def _by_key(self, presented: tuple[Field, ...]) -> Identity | Denied | None:
+    def _by_key(self, presented: tuple[Field, ...]) -> Identity | Denial | None:
         """Return whose gateway key is among what was presented; None without any."""
         texts: set[bytes] = set()
         carriers: set[bytes] = set()
         for name, value in presented:
-            ours = _OURS.findall(value) or ([value] if value and name == KEY_HEADER else [])
+            ours = _GATEWAY_KEY.findall(value) or ([value] if value and name == KEY_HEADER else [])
             if ours:
                 texts.update(ours)
                 carriers.add(name)
         if not texts:
             return None
         if len(texts) > 1:
-            return AMBIGUOUS
+            return KEYS_AMBIGUOUS
         key = self._ring.find(texts.pop())
         if key is None:
-            return UNKNOWN
+            return KEY_UNKNOWN
         if key.revoked is not None:
-            return REVOKED
+            return KEY_REVOKED
         return Identity(
             caller=f"key:{key.name}",
             project=self._projects.get(key.name, key.project),
@@ -185,7 +187,7 @@ class Authenticator:
 
     def _by_credential(
         self, carriers: Carriers, presented: tuple[Field, ...]
-    ) -> Identity | Denied | None:
+    ) -> Identity | Denial | None:
         """Return the caller by the one credential that the provider reads; None without any."""
         for carrier in carriers.order:
             found = {credential_in(value) for name, value in presented if name == carrier} - {b""}
@@ -215,15 +217,15 @@ class Authenticator:
     ) -> None:
         if (
             not isinstance(place, str)
-            and sum(len(name) + len(value) for name, value in place[1]) > _MEMORABLE_BYTES
+            and sum(len(name) + len(value) for name, value in place[1]) > _MAX_CACHED_BYTES
         ):
             return
-        if len(self._remembered) >= _REMEMBERED:
+        if len(self._remembered) >= _MAX_CACHED_IDENTITIES:
             self._remembered.clear()
         self._remembered[place] = identity
 
 
-def without_key(query: bytes, *, every: bool = False) -> bytes:
+def strip_gateway_keys(query: bytes, *, every: bool = False) -> bytes:
     """Return the query less the gateway keys in it, every other byte as it was sent.
 
     With `every`, a `key` that is a provider's is left out as well.
@@ -231,7 +233,7 @@ def without_key(query: bytes, *, every: bool = False) -> bytes:
     return b"&".join(
         field
         for field in query.split(b"&")
-        if not any(every or _OURS.search(value) for value in _keys_in(field))
+        if not any(every or _GATEWAY_KEY.search(value) for value in _keys_in(field))
         and not _WHOLE_KEY.search(unquote_to_bytes(field))
     )
 
@@ -299,13 +301,13 @@ def is_loopback(host: str) -> bool:
     """Say whether an address can be reached from this machine only."""
     host = host.removeprefix("[").removesuffix("]")
     try:
-        return ip_address(_plain(host)).is_loopback
+        return ip_address(_unmapped_address(host)).is_loopback
     except ValueError:
         return host.lower() == "localhost"
 
 
 @lru_cache(maxsize=1024)
-def _in_query(target: bytes) -> tuple[Field, ...]:
+def _query_keys(target: bytes) -> tuple[Field, ...]:
     """Return the keys in a target's query; remembered, as most requests have the same few."""
     return tuple([(IN_QUERY, value) for value in _keys_in(target.partition(b"?")[2])])
 
@@ -318,7 +320,7 @@ def _keys_in(query: bytes) -> Iterator[bytes]:
             yield unquote_to_bytes(value.replace(b"+", b" "))
 
 
-def _plain(peer: str) -> str:
+def _unmapped_address(peer: str) -> str:
     """Return an IPv4 address as itself, also where a dual-stack socket maps it into IPv6."""
     mapped = peer.removeprefix("::ffff:")
     return mapped if "." in mapped else peer

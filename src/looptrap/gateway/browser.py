@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from ipaddress import ip_address
 
-from looptrap.gateway.auth import Denied, Identity, is_loopback
+from looptrap.gateway.auth import Denial, Identity, is_loopback
 
 Field = tuple[bytes, bytes]
 
@@ -24,18 +24,18 @@ METHODS = b"DELETE, GET, HEAD, PATCH, POST, PUT"
 REMEMBERED_FOR = b"600"
 """Seconds for which a browser may remember the answer to a preflight."""
 
-FROM_ELSEWHERE = Denied(
+FROM_ELSEWHERE = Denial(
     403,
     "cross_site_request",
     "A web page may not use this gateway, unless gateway.allowed_origins lists its origin.",
 )
-FOREIGN_HOST = Denied(
+FOREIGN_HOST = Denial(
     403,
     "foreign_host",
     "This gateway was reached under a name that is not its own. Use 127.0.0.1 or localhost, or list"
     " the name, as in https://name, in gateway.allowed_origins.",
 )
-PREFLIGHT = Denied(204, "", "")
+PREFLIGHT = Denial(204, "", "")
 """Not a refusal: the answer to a browser that asks what a page may send."""
 
 
@@ -51,7 +51,7 @@ class Browsers:
 
     def decide(
         self, method: bytes, headers: Iterable[Field], identity: Identity
-    ) -> tuple[Denied | None, tuple[Field, ...]]:
+    ) -> tuple[Denial | None, tuple[Field, ...]]:
         """Return why a request is not served, and the headers that let a page read the answer."""
         looked_at = [field for field in headers if field[0] in _LOOKED_AT]
         if len(looked_at) == 1 and looked_at[0] in self._harmless:
@@ -71,7 +71,7 @@ class Browsers:
             self._harmless.add(looked_at[0])
         return refusal, ()
 
-    def _refusal(self, origin: bytes, found: dict[bytes, bytes]) -> Denied | None:
+    def _refusal(self, origin: bytes, found: dict[bytes, bytes]) -> Denial | None:
         host = found.get(b"host", b"").decode("latin-1").lower()
         name = _without_port(host)
         is_own = not name or name in self._hosts or _is_local(name)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from hmac import compare_digest
 
-from looptrap.admission import Ticket
 from looptrap.answer.answer import Answer
 from looptrap.answer.refuse import failure, refusal
 from looptrap.call.model import Call, Dialect, Request
 from looptrap.call.read import dialect_of
-from looptrap.gateway.auth import Denied, Identity, is_loopback
-from looptrap.gateway.envelope import DECISION_PATH, Envelope
+from looptrap.engine import Ticket
+from looptrap.gateway.auth import Denial, Identity, is_loopback
+from looptrap.gateway.request_context import DECISION_PATH, RequestContext
 from looptrap.gateway.runtime import Runtime
 from looptrap.policy.header import headers_of
 from looptrap.wire.exchange import Exchange
@@ -18,10 +18,10 @@ from looptrap.wire.exchange import Exchange
 TOKEN_HEADER = b"x-looptrap-decision-token"
 
 
-BODILESS = frozenset(("GET", "HEAD", "DELETE", "OPTIONS"))
+BODILESS_METHODS = frozenset(("GET", "HEAD", "DELETE", "OPTIONS"))
 
 
-def asked_about(
+def read_decision_request(
     exchange: Exchange, runtime: Runtime, request_id: str, body: bytes
 ) -> Request | Answer:
     """Return the request that another proxy asks about; or the answer, where it may not ask.
@@ -33,20 +33,20 @@ def asked_about(
     sent = dict(exchange.headers)
     target = _target(exchange, sent)
     dialect = dialect_of(target.partition(b"?")[0].decode("latin-1"))
-    if not _may_ask(exchange, runtime, sent):
+    if not _is_asker_allowed(exchange, runtime, sent):
         message = f"Decisions need the header {TOKEN_HEADER.decode()} with this gateway's token."
-        return _denied(runtime, dialect, 401, "invalid_decision_token", message, request_id)
+        return _denial_answer(runtime, dialect, 401, "invalid_decision_token", message, request_id)
     # Anew, as this is about the request that the proxy holds: its query, and who sent it.
     peer = sent.get(b"x-real-ip", b"").decode("latin-1") or exchange.peer
     identity = runtime.authenticator.identify(exchange.headers, target, peer)
-    if isinstance(identity, Denied):
+    if isinstance(identity, Denial):
         status, code = identity.status, identity.code
-        return _denied(runtime, dialect, status, code, identity.message, request_id)
+        return _denial_answer(runtime, dialect, status, code, identity.message, request_id)
     method = (sent.get(b"x-original-method") or exchange.method).decode("latin-1")
     return _request(exchange, identity, runtime, method, target.decode("latin-1"), peer, body)
 
 
-def decision(ticket: Ticket, runtime: Runtime, request_id: str) -> Answer:
+def decision_answer(ticket: Ticket, runtime: Runtime, request_id: str) -> Answer:
     """Return 200 when the call may pass, else its refusal; nothing is forwarded."""
     verdict = ticket.verdict
     if not verdict.action.refuses:
@@ -60,12 +60,14 @@ def decision(ticket: Ticket, runtime: Runtime, request_id: str) -> Answer:
         request_id=request_id,
         block_status=runtime.block_status,
     )
-    return _known_to_proxies(answer, runtime)
+    return _with_proxy_status(answer, runtime)
 
 
-def unreadable(call: Call, runtime: Runtime, denied: Denied, request_id: str) -> Answer:
+def unreadable(call: Call, runtime: Runtime, denied: Denial, request_id: str) -> Answer:
     """Return the answer to a proxy that asks about a call which cannot be read."""
-    return _denied(runtime, call.dialect, denied.status, denied.code, denied.message, request_id)
+    return _denial_answer(
+        runtime, call.dialect, denied.status, denied.code, denied.message, request_id
+    )
 
 
 def _target(exchange: Exchange, sent: dict[bytes, bytes]) -> bytes:
@@ -81,12 +83,12 @@ def _target(exchange: Exchange, sent: dict[bytes, bytes]) -> bytes:
 
 def _lacks_body(exchange: Exchange, method: str) -> bool:
     """Say whether the body stayed with the proxy; only a length of 0 says that there is none."""
-    if exchange.body or method in BODILESS:
+    if exchange.body or method in BODILESS_METHODS:
         return False
     return (b"x-original-content-length", b"0") not in exchange.headers
 
 
-def _may_ask(exchange: Exchange, runtime: Runtime, sent: dict[bytes, bytes]) -> bool:
+def _is_asker_allowed(exchange: Exchange, runtime: Runtime, sent: dict[bytes, bytes]) -> bool:
     if runtime.decision_token:
         return compare_digest(sent.get(TOKEN_HEADER, b""), runtime.decision_token)
     return is_loopback(exchange.peer)
@@ -103,7 +105,7 @@ def _request(
 ) -> Request:
     inbound = runtime.inbound.read(exchange.headers, identity.drop)
     # The token is the client's own: proxies pass its header on.
-    envelope: Envelope = exchange.state
+    envelope: RequestContext = exchange.state
     path, _, query = target.partition("?")
     return Request(
         method,
@@ -122,14 +124,14 @@ def _request(
     )
 
 
-def _denied(
+def _denial_answer(
     runtime: Runtime, dialect: Dialect, status: int, code: str, message: str, request_id: str
 ) -> Answer:
     answer = failure(dialect, status=status, code=code, message=message, request_id=request_id)
-    return _known_to_proxies(answer, runtime)
+    return _with_proxy_status(answer, runtime)
 
 
-def _known_to_proxies(answer: Answer, runtime: Runtime) -> Answer:
+def _with_proxy_status(answer: Answer, runtime: Runtime) -> Answer:
     """Return the answer under the one status that the asking proxy knows, if it knows just one.
 
     JSON-RPC errors travel under 200, which is a yes to whoever asks.

@@ -6,15 +6,20 @@ import sys
 from datetime import UTC, datetime
 from typing import Literal
 
-from looptrap.gateway.access_log import line
-from looptrap.gateway.scribe import Scribe, Write, onto
+from looptrap.gateway.access_log import LogWriter, WriteText, format_line, stream_writer
 from looptrap.incident.model import Sighting
-from looptrap.incident.saving import usd
+from looptrap.usage.savings import usd
 
 
-def decision_log(form: Literal["text", "json"], write: Write | None = None) -> Scribe[Sighting]:
+def decision_log(
+    form: Literal["text", "json"], write: WriteText | None = None
+) -> LogWriter[Sighting]:
     """Return what writes sightings in one of the two forms, to stderr unless told otherwise."""
-    return Scribe("decision-log", lambda seen: line(form, _fields(seen)), write or onto(sys.stderr))
+    return LogWriter(
+        "decision-log",
+        lambda seen: format_line(form, _fields(seen)),
+        write or stream_writer(sys.stderr),
+    )
 
 
 def _fields(seen: Sighting) -> dict[str, str | int | float]:

@@ -6,11 +6,12 @@ import asyncio
 import time
 from collections.abc import Callable
 from functools import partial
+from itertools import count
+from secrets import token_hex
 from typing import assert_never
 
 from msgspec.structs import replace
 
-from looptrap.admission import Ticket
 from looptrap.answer.answer import Answer
 from looptrap.answer.nudge import nudged
 from looptrap.answer.refuse import failure, refusal
@@ -18,39 +19,55 @@ from looptrap.answer.splice import has_repeated_key
 from looptrap.answer.stop import final_message
 from looptrap.call.model import Call, Outcome, Request
 from looptrap.call.read import dialect_of, is_unreadable, read_at_once, read_odd
-from looptrap.gateway.attempt import Dispatch
-from looptrap.gateway.auth import Denied
+from looptrap.engine import Ticket
+from looptrap.gateway.auth import Denial
 from looptrap.gateway.browser import PREFLIGHT
 from looptrap.gateway.capture import Capture
-from looptrap.gateway.decision import asked_about, decision, unreadable
-from looptrap.gateway.encoding import Unpacked, Unpacker
-from looptrap.gateway.envelope import Envelope
-from looptrap.gateway.forward import Forwarder
-from looptrap.gateway.incident import Desk
+from looptrap.gateway.decision import decision_answer, read_decision_request, unreadable
 from looptrap.gateway.judge import Judge
 from looptrap.gateway.pacer import Pacer
 from looptrap.gateway.relay import Relay
-from looptrap.gateway.request_id import RequestIds
+from looptrap.gateway.request_context import RequestContext, Unpacked, Unpacker
+from looptrap.gateway.router import Forwarder
 from looptrap.gateway.runtime import Runtime
-from looptrap.gateway.trace import Span, Tracer
-from looptrap.money.meters import kept, settled
+from looptrap.gateway.trace import Tracer, TraceSpan
+from looptrap.gateway.upstream import UpstreamState
+from looptrap.incident.recorder import IncidentRecorder
+from looptrap.money.meters import full_settlements_of, settlements_of
 from looptrap.policy.action import Action
-from looptrap.policy.decide import is_nudge_due
 from looptrap.policy.header import Headers
-from looptrap.policy.verdict import ALLOWED
+from looptrap.policy.verdict import ALLOWED, is_nudge_due
 from looptrap.wire.exchange import Exchange
-from looptrap.wire.pools import Pools
+from looptrap.wire.pool import Pools
 
-MOST_SLEEPERS = 256
+
+class RequestIds:
+    """Makes ids that no other gateway makes, without asking for randomness each time."""
+
+    def __init__(self) -> None:
+        self._prefix = token_hex(6).encode()
+        self._numbers = count(1)
+
+    def new(self) -> bytes:
+        """Return one that nothing has yet."""
+        return b"lt-%b-%x" % (self._prefix, next(self._numbers))
+
+    def of(self, exchange: Exchange | None) -> str:
+        """Return the id of what never becomes a relay: the client's own, or a new one."""
+        sent = dict(exchange.headers) if exchange is not None else {}
+        return (sent.get(b"x-request-id") or self.new()).decode("latin-1")
+
+
+MAX_SLEEPERS = 256
 """Throttled calls that are held back at once; one more is refused."""
 
-UNREADABLE = Denied(
+UNREADABLE = Denial(
     400,
     "unreadable_request",
     "The body of this request cannot be read, and this gateway forwards only what it can judge:"
     " send JSON in UTF-8, plain or packed with gzip or deflate.",
 )
-AMBIGUOUS = Denied(
+AMBIGUOUS = Denial(
     400,
     "ambiguous_request",
     "A key stands twice at the top of this request's JSON, and readers differ on which counts."
@@ -63,8 +80,8 @@ such a body: to search every body would cost as much as reading it."""
 
 MAX_AMBIGUOUS_CALLERS = 1_024
 
-Settled = Callable[[Relay, Outcome], None]
-Judged = Callable[[Exchange, Ticket], None]
+OnSettled = Callable[[Relay, Outcome], None]
+OnJudged = Callable[[Exchange, Ticket], None]
 
 
 class Gateway:
@@ -76,10 +93,10 @@ class Gateway:
         pools: Pools,
         judge: Judge,
         *,
-        attempts: Dispatch,
-        on_settled: Settled | None = None,
+        attempts: UpstreamState,
+        on_settled: OnSettled | None = None,
         capture: Capture | None = None,
-        desk: Desk | None = None,
+        desk: IncidentRecorder | None = None,
         tracer: Tracer | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -126,10 +143,10 @@ class Gateway:
 
     def _take(self, exchange: Exchange, body: bytes, unpacked: Unpacked | None = None) -> None:
         """Read a request, whose body is given in plain, and judge it."""
-        envelope: Envelope = exchange.state
-        then: Judged = self._relay
+        envelope: RequestContext = exchange.state
+        then: OnJudged = self._relay
         if envelope.asks_for_decision:
-            asked = asked_about(exchange, self.runtime, self._ids.of(exchange), body)
+            asked = read_decision_request(exchange, self.runtime, self._ids.of(exchange), body)
             if isinstance(asked, Answer):
                 exchange.answer(asked.status, asked.headers, asked.body)
                 return
@@ -151,7 +168,7 @@ class Gateway:
         else:
             self._judge(exchange, call, then)
 
-    def _request(self, exchange: Exchange, envelope: Envelope, body: bytes) -> Request:
+    def _request(self, exchange: Exchange, envelope: RequestContext, body: bytes) -> Request:
         identity = envelope.identity
         return Request(
             envelope.method,
@@ -211,7 +228,7 @@ class Gateway:
             return None
         return partial(self._take, exchange, plain, unpacked)
 
-    def _take_odd(self, exchange: Exchange, request: Request, then: Judged) -> None:
+    def _take_odd(self, exchange: Exchange, request: Request, then: OnJudged) -> None:
         """Read a body that takes long to read, or cannot be read, and judge it."""
         call = read_odd(request)
         if self.runtime.refuses_unreadable and is_unreadable(call):
@@ -226,7 +243,7 @@ class Gateway:
         self._ambiguous.add(request.caller)
         self._refuse_unread(exchange, read_odd(request), AMBIGUOUS)
 
-    def _refuse_unread(self, exchange: Exchange, call: Call, denied: Denied) -> None:
+    def _refuse_unread(self, exchange: Exchange, call: Call, denied: Denial) -> None:
         if exchange.state.asks_for_decision:
             answer = unreadable(call, self.runtime, denied, self._ids.of(exchange))
             exchange.answer(answer.status, answer.headers, answer.body)
@@ -234,14 +251,14 @@ class Gateway:
             self._deny(exchange, denied)
 
     def _overload(self, exchange: Exchange, why: str) -> None:
-        self._deny(exchange, Denied(503, "overloaded", f"{why} Try again later."))
+        self._deny(exchange, Denial(503, "overloaded", f"{why} Try again later."))
 
     def close(self) -> None:
         """Read what waits to be read, and end the thread that unpacks."""
         self._pacer.finish()
         self._unpacker.close()
 
-    def _judge(self, exchange: Exchange, call: Call, then: Judged) -> None:
+    def _judge(self, exchange: Exchange, call: Call, then: OnJudged) -> None:
         """Judge a call, and go on with its exchange when that is done: mostly at once."""
         guard, now = self.runtime.guard, self.clock()
         if self.judge.is_shared:
@@ -257,7 +274,7 @@ class Gateway:
             self._capture.add(call, ticket.verdict, now)
         then(exchange, ticket)
 
-    def _go_on(self, exchange: Exchange, ticket: Ticket, now: float, then: Judged) -> None:
+    def _go_on(self, exchange: Exchange, ticket: Ticket, now: float, then: OnJudged) -> None:
         """Go on with what waited for the store, if its client still waits too."""
         self.runtime.guard.tally.decisions.observe(self.clock() - now)
         if self._capture is not None:
@@ -267,7 +284,7 @@ class Gateway:
         else:
             self._settle(ticket, self._ids.of(exchange))
 
-    def _relay(self, exchange: Exchange, ticket: Ticket, span: Span | None = None) -> None:
+    def _relay(self, exchange: Exchange, ticket: Ticket, span: TraceSpan | None = None) -> None:
         relay = Relay(self, exchange, exchange.state, ticket.call, ticket)
         relay.span = span
         exchange.state = relay
@@ -304,7 +321,7 @@ class Gateway:
     def _hold_back(self, relay: Relay) -> None:
         """Forward a throttled call after its delay; when too many wait already, refuse it."""
         verdict = relay.ticket.verdict
-        if len(self._sleepers) >= MOST_SLEEPERS:
+        if len(self._sleepers) >= MAX_SLEEPERS:
             # What a budget still has room for is not refused for the want of a bed.
             (self._forward if verdict.reason == "budget_threshold" else self._refuse)(relay)
             return
@@ -352,7 +369,7 @@ class Gateway:
         relay.exchange.answer(answer.status, [*answer.headers, *relay.envelope.shared], answer.body)
         relay.end(None)
 
-    def _deny(self, exchange: Exchange, denied: Denied) -> None:
+    def _deny(self, exchange: Exchange, denied: Denial) -> None:
         shared = exchange.state.shared
         if denied is PREFLIGHT:
             exchange.answer(denied.status, shared)
@@ -377,10 +394,10 @@ class Gateway:
 
     def _tell(self, exchange: Exchange, ticket: Ticket) -> None:
         request_id = self._ids.of(exchange)
-        answer = decision(ticket, self.runtime, request_id)
+        answer = decision_answer(ticket, self.runtime, request_id)
         exchange.answer(answer.status, answer.headers, answer.body)
         # What such a call will use is never told here: what was reserved for it counts.
-        self.judge.settle(kept(ticket.holds), self.clock())
+        self.judge.settle(full_settlements_of(ticket.holds), self.clock())
         ticket.holds = ()
         self._settle(ticket, request_id)
 
@@ -390,7 +407,7 @@ class Gateway:
         """Record what became of a call, for `Relay.end`; None when it never went upstream."""
         ticket = relay.ticket
         if ticket.holds:
-            self.judge.settle(settled(ticket.holds, outcome), self.clock())
+            self.judge.settle(settlements_of(ticket.holds, outcome), self.clock())
         self.runtime.guard.settle(ticket, outcome, relay.provider, relay.first_byte)
         if self._on_settled is not None:
             self._on_settled(relay, outcome or Outcome(relay.status))
@@ -402,7 +419,7 @@ class Gateway:
     def _settle(self, ticket: Ticket, request_id: str) -> None:
         """Record what was decided about a call that this gateway does not forward."""
         if ticket.holds:
-            self.judge.settle(settled(ticket.holds, None), self.clock())
+            self.judge.settle(settlements_of(ticket.holds, None), self.clock())
         self.runtime.guard.settle(ticket)
         if self._desk is not None:
             self._desk.settled(ticket, None, request_id.encode("latin-1"))

@@ -5,18 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 
-from looptrap.admission import Guard, Plan, Ticket
-from looptrap.admission.plan import release
 from looptrap.call.model import Call
-from looptrap.detect.fingerprint import key_of
+from looptrap.detect.fingerprint import fingerprint_key
+from looptrap.engine import Guard, Plan, Ticket
+from looptrap.engine.plan import release
 from looptrap.policy.action import Action
-from looptrap.policy.decide import opening
-from looptrap.policy.verdict import Verdict
+from looptrap.policy.verdict import Verdict, opening
 from looptrap.store.memory import MemoryStore
 from looptrap.store.model import Balance, Charge, Count, Settlement, Trip
 from looptrap.store.redis import RedisStore
 
-Then = Callable[[Ticket], None]
+OnTicket = Callable[[Ticket], None]
 
 STORE_UNAVAILABLE = Verdict(
     action=Action.BLOCK,
@@ -47,12 +46,12 @@ class Judge:
         """Judge a call by what is counted here."""
         return guard.decide(call, now, self._memory)
 
-    def later(self, guard: Guard, call: Call, now: float, then: Then) -> None:
+    def later(self, guard: Guard, call: Call, now: float, then: OnTicket) -> None:
         """Judge a call by what all instances count; `then` gets its ticket, once."""
         assert self._shared is not None
         plan = guard.plan(call, now)
         if plan.hits or plan.metered:
-            _Shared(self._shared, guard, plan, then, self._fails_closed).ask()
+            _SharedDecision(self._shared, guard, plan, then, self._fails_closed).ask()
         else:
             then(guard.judge(plan, ()))
 
@@ -78,14 +77,14 @@ class Judge:
 
     async def cooldowns(self, fingerprints: Iterable[str], now: float) -> list[float]:
         """Return how long each of these is still refused; ValueError for what is none."""
-        keys, shared = [key_of(one)[0] for one in fingerprints], self._shared
+        keys, shared = [fingerprint_key(one)[0] for one in fingerprints], self._shared
         if shared is None:
             return [self._memory.cooldown_left(key, now) for key in keys]
         return list(await asyncio.gather(*map(shared.cooldown_left, keys)))
 
     def extend(self, fingerprint: str, seconds: float, hits: int, now: float) -> None:
         """Refuse a fingerprint for so long at least, on all instances; ValueError for none."""
-        trips = [Trip(key_of(fingerprint)[0], seconds, hits)]
+        trips = [Trip(fingerprint_key(fingerprint)[0], seconds, hits)]
         if self._shared is not None:
             self._shared.trip(trips, None)
         else:
@@ -99,7 +98,7 @@ class Judge:
         return list(await asyncio.gather(*map(shared.balance, questions)))
 
 
-class _Shared:
+class _SharedDecision:
     """One call on its way to a shared store and back: once, or twice where something follows."""
 
     __slots__ = (
@@ -107,7 +106,7 @@ class _Shared:
     )  # fmt: skip
 
     def __init__(
-        self, store: RedisStore, guard: Guard, plan: Plan, then: Then, fails_closed: bool
+        self, store: RedisStore, guard: Guard, plan: Plan, then: OnTicket, fails_closed: bool
     ) -> None:
         self._store = store
         self._guard = guard

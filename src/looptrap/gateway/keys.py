@@ -12,22 +12,22 @@ from hmac import compare_digest
 import msgspec
 
 from looptrap.errors import ConfigError, Problem
-from looptrap.gateway.state import Key, State, StateFile
-from looptrap.policy.setting.kind import NAME
+from looptrap.gateway.state_file import GatewayKey, GatewayState, StateFile
+from looptrap.policy.setting.rule import NAME
 from looptrap.schema.wording import found, quoted, suggestion
 
 PREFIX = b"lt-"
 """How every gateway key begins, and no provider's credential does."""
 
 
-def add(file: StateFile, name: str, *, project: str = "", now: datetime) -> tuple[Key, str]:
+def add(file: StateFile, name: str, *, project: str = "", now: datetime) -> tuple[GatewayKey, str]:
     """Make a key of that name and keep it in the file; return it with its text, shown only here."""
     check_name("NAME", name)
     if project:
         check_name("project", project)
-    made: list[tuple[Key, str]] = []
+    made: list[tuple[GatewayKey, str]] = []
 
-    def change(state: State) -> State:
+    def change(state: GatewayState) -> GatewayState:
         made.append(new_key(name, state.keys, project=project, now=now))
         return msgspec.structs.replace(state, keys=(*state.keys, made[-1][0]))
 
@@ -35,15 +35,15 @@ def add(file: StateFile, name: str, *, project: str = "", now: datetime) -> tupl
     return made[-1]
 
 
-def revoke(file: StateFile, name: str, *, now: datetime) -> Key:
+def revoke(file: StateFile, name: str, *, now: datetime) -> GatewayKey:
     """Refuse that key from now on; it stays in the file, so that its holder is told why."""
     check_name("NAME", name)
     if file.read() is None:
         raise ConfigError(f"there is no key named {quoted(name)}: {file.path} does not exist")
-    revoked: list[Key] = []
+    revoked: list[GatewayKey] = []
 
-    def change(state: State) -> State:
-        keys, one = with_one_revoked(state.keys, name, now)
+    def change(state: GatewayState) -> GatewayState:
+        keys, one = with_key_revoked(state.keys, name, now)
         revoked.append(one)
         return msgspec.structs.replace(state, keys=keys)
 
@@ -51,7 +51,9 @@ def revoke(file: StateFile, name: str, *, now: datetime) -> Key:
     return revoked[-1]
 
 
-def new_key(name: str, keys: Sequence[Key], *, project: str, now: datetime) -> tuple[Key, str]:
+def new_key(
+    name: str, keys: Sequence[GatewayKey], *, project: str, now: datetime
+) -> tuple[GatewayKey, str]:
     """Make a key beside others, and its text; its name must be free among those in force."""
     if any(key.name == name and key.revoked is None for key in keys):
         raise ConfigError(f"there is a key named {quoted(name)} already: revoke it first")
@@ -59,14 +61,16 @@ def new_key(name: str, keys: Sequence[Key], *, project: str, now: datetime) -> t
     key_id = next(one for one in iter(lambda: secrets.token_hex(4), "") if one not in taken)
     text = f"lt-{key_id}-{secrets.token_urlsafe(32)}"
     digest = _digest(text.encode()).hex()
-    return Key(name=name, id=key_id, digest=digest, project=project, created=now), text
+    return GatewayKey(name=name, id=key_id, digest=digest, project=project, created=now), text
 
 
-def with_one_revoked(keys: Sequence[Key], name: str, now: datetime) -> tuple[tuple[Key, ...], Key]:
+def with_key_revoked(
+    keys: Sequence[GatewayKey], name: str, now: datetime
+) -> tuple[tuple[GatewayKey, ...], GatewayKey]:
     """Return the keys with the one of that name revoked, and that one."""
     place = next((i for i, key in enumerate(keys) if key.name == name and not key.revoked), None)
     if place is None:
-        raise _not_live(name, keys)
+        raise _no_active_key_error(name, keys)
     revoked = msgspec.structs.replace(keys[place], revoked=now)
     return (*keys[:place], revoked, *keys[place + 1 :]), revoked
 
@@ -80,9 +84,9 @@ class KeyRing:
 
     def __init__(self, file: StateFile | None = None) -> None:
         self._file = file
-        self._own: tuple[Key, ...] = ()
-        self._shared: tuple[Key, ...] = ()
-        self._by_id: dict[bytes, tuple[bytes, Key]] = {}
+        self._own: tuple[GatewayKey, ...] = ()
+        self._shared: tuple[GatewayKey, ...] = ()
+        self._by_id: dict[bytes, tuple[bytes, GatewayKey]] = {}
         self._stamp, state = file.read_stamped() if file is not None else (None, None)
         self.generation = 0
         """Raised with every change: what was concluded from the keys before is void."""
@@ -104,12 +108,12 @@ class KeyRing:
         self.replace(state.keys)
         return True
 
-    def replace(self, keys: Iterable[Key]) -> None:
+    def replace(self, keys: Iterable[GatewayKey]) -> None:
         """Know these keys and, beside the shared ones, no others."""
         self._own = tuple(keys)
         self._sort()
 
-    def share(self, keys: Iterable[Key]) -> None:
+    def share(self, keys: Iterable[GatewayKey]) -> None:
         """Know these keys of a shared store beside those of the file."""
         self._shared = tuple(keys)
         self._sort()
@@ -128,20 +132,20 @@ class KeyRing:
         self.generation += 1
 
     @property
-    def keys(self) -> list[Key]:
+    def keys(self) -> list[GatewayKey]:
         """All that are known, revoked ones too, by name and age."""
         every = [key for _, key in self._by_id.values()]
         return sorted(every, key=lambda key: (key.name, key.created))
 
-    def find(self, text: bytes) -> Key | None:
+    def find(self, text: bytes) -> GatewayKey | None:
         """Return the key, revoked or not, whose text this is; None for any other text."""
         key_id = text[len(PREFIX) :].partition(b"-")[0]
-        known, key = self._by_id.get(key_id, _NOBODY)
+        known, key = self._by_id.get(key_id, _NO_KEY)
         # An unknown id costs the same digest and comparison as a wrong secret.
         return key if compare_digest(_digest(text), known) else None
 
 
-_NOBODY: tuple[bytes, Key | None] = (bytes(32), None)
+_NO_KEY: tuple[bytes, GatewayKey | None] = (bytes(32), None)
 
 
 def _digest(text: bytes) -> bytes:
@@ -158,7 +162,7 @@ def check_name(place: str, name: str) -> None:
         raise ConfigError([Problem(place, f"is {found(name)}, must be {NAME.form}")])
 
 
-def _not_live(name: str, keys: Iterable[Key]) -> ConfigError:
+def _no_active_key_error(name: str, keys: Iterable[GatewayKey]) -> ConfigError:
     revoked = [key.revoked for key in keys if key.name == name and key.revoked is not None]
     if revoked:
         return ConfigError(f"key {quoted(name)} was revoked on {max(revoked):%Y-%m-%d} already")

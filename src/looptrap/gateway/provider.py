@@ -10,10 +10,9 @@ from looptrap.call.model import Dialect
 from looptrap.call.read import dialect_of
 from looptrap.config.provider import Credential
 from looptrap.gateway.credential import Carriers, carriers_at
+from looptrap.wire.bounded_cache import BoundedCache
 from looptrap.wire.origin import Origin
-from looptrap.wire.pool import Pool
-from looptrap.wire.pools import Pools
-from looptrap.wire.remembered import Remembered
+from looptrap.wire.pool import Pool, Pools
 
 _has_version = re.compile(rb"/v\d[a-z0-9]*(?:/|\Z)").search
 _PRINTABLE = " !#$%&'()*+,-./:;<=>?@[]^_`{|}~"
@@ -68,7 +67,7 @@ class Provider:
         is_bilingual = credential == "x-api-key" and "anthropic" in self.speaks
         self._openai_credential = "bearer" if is_bilingual else credential
         self._openai_field = _key_field(self._openai_credential or "bearer", key)
-        self._targets = Remembered(self._join)
+        self._targets = BoundedCache(self._join)
         self._pool: Pool | None = None
 
     @property

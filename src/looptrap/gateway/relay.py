@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from looptrap.admission import Ticket
 from looptrap.answer.answer import Answer
 from looptrap.answer.bill import Bill, unanswered
 from looptrap.answer.cut.broken import error_end, is_over
@@ -16,21 +15,20 @@ from looptrap.answer.listener import Listener
 from looptrap.answer.refuse import failure
 from looptrap.call.model import Call, Outcome
 from looptrap.call.usage import NO_USAGE, Usage
-from looptrap.detect.signals.chant import REPEATED
-from looptrap.gateway.attempt import Journey
-from looptrap.gateway.attempt.held import is_encoded
-from looptrap.gateway.envelope import Envelope
-from looptrap.gateway.inbound import OUR_PREFIX
+from looptrap.detect.signals.chant import MIN_REPEATED_CHARS
+from looptrap.engine import Ticket
 from looptrap.gateway.provider import Provider
-from looptrap.gateway.trace import Span
-from looptrap.gateway.unanswered import LEFT, status_and_code
-from looptrap.money.dollar import in_header
-from looptrap.money.forecast import is_charged
-from looptrap.money.price import Price
+from looptrap.gateway.request_context import OWN_HEADER_PREFIX, RequestContext
+from looptrap.gateway.trace import TraceSpan
+from looptrap.gateway.upstream import RoutedRequest
+from looptrap.gateway.upstream.attempt import is_encoded
+from looptrap.gateway.upstream_error import CLIENT_CLOSED_STATUS, status_and_code
+from looptrap.money.estimate import is_charged
+from looptrap.money.price import Price, dollars_in_header
 from looptrap.policy.header import COST, UNPRICED, headers_of
+from looptrap.wire.bounded_cache import BoundedCache
 from looptrap.wire.exchange import Exchange
-from looptrap.wire.flight import Flight, UpstreamError
-from looptrap.wire.remembered import Remembered
+from looptrap.wire.upstream_exchange import UpstreamError, UpstreamExchange
 
 if TYPE_CHECKING:
     from looptrap.gateway.handler import Gateway
@@ -77,7 +75,7 @@ class Relay:
         self,
         gateway: Gateway,
         exchange: Exchange,
-        envelope: Envelope,
+        envelope: RequestContext,
         call: Call,
         ticket: Ticket,
     ) -> None:
@@ -103,8 +101,8 @@ class Relay:
         self.first_byte: float | None = None
         """… and the seconds after which that began to answer."""
         self.status = 0
-        self.span: Span | None = None
-        self.flight: Flight | Journey | None = None
+        self.span: TraceSpan | None = None
+        self.flight: UpstreamExchange | RoutedRequest | None = None
         self.sleeper: asyncio.TimerHandle | None = None
         self.added: Sequence[Field] = ()
         """Headers of ours that go beside the provider's."""
@@ -143,7 +141,7 @@ class Relay:
         if is_charged(self.call) and status < 400:
             self._bill = Bill(self.call, length)
             self._is_endless = length is None
-            is_short = length is not None and length < REPEATED
+            is_short = length is not None and length < MIN_REPEATED_CHARS
             if self.call.stream:
                 self._is_stream = length is None and not is_encoded(headers)
             if not is_short and self.ticket.listening and not is_encoded(headers):
@@ -172,7 +170,7 @@ class Relay:
             if self._bill is not None and exchange.holds_head:
                 usage, cost = self._used = self._reckon(self._bill, 0)
                 if not usage.is_estimated:
-                    exchange.amend(COST, in_header(cost) if cost is not None else UNPRICED)
+                    exchange.amend(COST, dollars_in_header(cost) if cost is not None else UNPRICED)
             exchange.finish()
             if self._listening is not None:
                 self._listening.finish()
@@ -264,10 +262,14 @@ class Relay:
         if self.is_over:
             return
         flight, was_answered = self.flight, bool(self.status)
-        self.status = self.status or (500 if self.exchange.is_open else LEFT)
+        self.status = self.status or (500 if self.exchange.is_open else CLIENT_CLOSED_STATUS)
         if flight is not None:
             # A journey says by itself which of its attempts had been sent.
-            if isinstance(flight, Flight) and flight.connection is not None and not was_answered:
+            if (
+                isinstance(flight, UpstreamExchange)
+                and flight.connection is not None
+                and not was_answered
+            ):
                 self.lose()
             self.flight = None
             flight.cancel()
@@ -354,8 +356,8 @@ def _kind(name: bytes) -> int:
     lowered = name.lower()
     if lowered == b"x-request-id":
         return _REQUEST_ID
-    return _OURS if lowered.startswith(OUR_PREFIX) else 0
+    return _OURS if lowered.startswith(OWN_HEADER_PREFIX) else 0
 
 
-_kinds = Remembered(_kind, longest=64)
+_kinds = BoundedCache(_kind, longest=64)
 """What a header of an answer is, by its name, as a bit; 0 for nearly all."""

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from looptrap.admission import Guard, Tally
 from looptrap.answer.bill import BYTES_A_TOKEN
 from looptrap.call.model import Call
 from looptrap.call.usage import Usage
 from looptrap.config import Config
+from looptrap.engine import Counters, Guard
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.auth import Authenticator, check_token, projects_by_key
 from looptrap.gateway.browser import Browsers
-from looptrap.gateway.claims import Claims
-from looptrap.gateway.envelope import Envelopes
-from looptrap.gateway.inbound import InboundReader
+from looptrap.gateway.jwt_claims import ClaimsReader
 from looptrap.gateway.keys import KeyRing
-from looptrap.gateway.route import routes_of
-from looptrap.money.forecast import is_charged
+from looptrap.gateway.request_context import InboundHeaderReader, RequestContexts
+from looptrap.gateway.router import build_router
+from looptrap.money.estimate import is_charged
 from looptrap.money.price import Prices
 
 
@@ -31,8 +30,8 @@ class Runtime:
         env: Mapping[str, str],
         secret: bytes,
         ring: KeyRing,
-        tally: Tally,
-        claims: Claims,
+        tally: Counters,
+        claims: ClaimsReader,
         clock: Callable[[], float],
     ) -> None:
         gateway = config.gateway
@@ -48,24 +47,24 @@ class Runtime:
             secret=secret,
             tally=tally,
         )
-        self.routes = routes_of(config, env)
+        self.routes = build_router(config, env)
         self.authenticator = Authenticator(
             ring,
             secret=secret,
             projects=projects_by_key(config.projects),
             carriers=self.routes.carriers,
         )
-        self.inbound = InboundReader(
+        self.inbound = InboundHeaderReader(
             config.session_headers, relay_compressed=gateway.relay_compressed
         )
         browsers = Browsers(gateway.allowed_origins, gateway.listen.host)
-        self.envelopes = Envelopes(self.authenticator, self.inbound, claims, clock, browsers)
+        self.envelopes = RequestContexts(self.authenticator, self.inbound, claims, clock, browsers)
         self.block_status = config.block_status
         self.max_decoded = gateway.max_body
         self.max_unpacked = gateway.max_unpacked
         self.refuses_unreadable = gateway.unreadable == "refuse"
         self.decision_status = gateway.decision_status
-        token = token_of(gateway.decision_token_env, "decision", env)
+        token = token_from_env(gateway.decision_token_env, "decision", env)
         check_token("gateway.decision_token_env", token, gateway.listen.host)
         self.decision_token = token.encode()
         self._clock = clock
@@ -77,7 +76,7 @@ class Runtime:
         return price.cost(Usage(asked)) if price is not None and is_charged(call) else None
 
 
-def token_of(variable: str | None, what: str, env: Mapping[str, str]) -> str:
+def token_from_env(variable: str | None, what: str, env: Mapping[str, str]) -> str:
     """Return the token in a variable, empty where none is named; a named one must be there."""
     if variable is None:
         return ""

@@ -9,19 +9,19 @@ from looptrap.config.gateway import GatewaySettings
 from looptrap.errors import ConfigError, Problem
 
 
-def authorities(settings: GatewaySettings) -> Path | None:
+def upstream_ca_file(settings: GatewaySettings) -> Path | None:
     """Return the file with further authorities; a ConfigError says why it cannot be used."""
     if settings.upstream_ca is None:
         return None
     try:
         ssl.create_default_context(cafile=settings.upstream_ca)
     except OSError as error:
-        problem = Problem("gateway.upstream_ca", f"{settings.upstream_ca}: {why(error)}")
+        problem = Problem("gateway.upstream_ca", f"{settings.upstream_ca}: {os_error_text(error)}")
         raise ConfigError([problem]) from None
     return Path(settings.upstream_ca)
 
 
-def context_of(settings: GatewaySettings) -> ssl.SSLContext | None:
+def server_tls_context(settings: GatewaySettings) -> ssl.SSLContext | None:
     """Return what to listen with, None for plain HTTP; a ConfigError says why not."""
     if settings.tls_cert is None or settings.tls_key is None:
         return None
@@ -32,10 +32,12 @@ def context_of(settings: GatewaySettings) -> ssl.SSLContext | None:
         context.load_cert_chain(settings.tls_cert, settings.tls_key)
     except OSError as error:
         where = f"{settings.tls_cert}, {settings.tls_key}"
-        raise ConfigError([Problem("gateway.tls_cert", f"{where}: {why(error)}")]) from None
+        raise ConfigError(
+            [Problem("gateway.tls_cert", f"{where}: {os_error_text(error)}")]
+        ) from None
     return context
 
 
-def why(error: OSError) -> str:
+def os_error_text(error: OSError) -> str:
     """Return what the system says, as a part of a sentence."""
     return (error.strerror or str(error)).lower()

@@ -9,10 +9,9 @@ from typing import Any
 
 import msgspec
 
-from looptrap.incident.merge import merged
-from looptrap.incident.model import Event, EventName, Incident
+from looptrap.incident.model import AlertEvent, EventName, Incident, merge_parts
 
-NOTICED_TOGETHER = 300.0
+OUTAGE_BUCKET_S = 300.0
 """Seconds within which instances notice the same outage."""
 
 _DONE = {
@@ -30,24 +29,24 @@ def event_id(name: EventName, *about: str) -> str:
     return f"evt_{blake2b(text.encode('utf-8', 'surrogatepass'), digest_size=16).hexdigest()}"
 
 
-def detected(incident: Incident, hits: int) -> Event:
+def detected_event(incident: Incident, hits: int) -> AlertEvent:
     """Return that a loop was found."""
-    return _of_loop("loop.detected", incident, hits, "detected", "Loop detected")
+    return _loop_event("loop.detected", incident, hits, "detected", "Loop detected")
 
 
-def escalated(incident: Incident, hits: int) -> Event:
+def escalated_event(incident: Incident, hits: int) -> AlertEvent:
     """Return that it has gone on, and how far."""
     title = f"Loop goes on, at {incident.stage} times its threshold"
-    return _of_loop("loop.escalated", incident, hits, f"{incident.stage}x", title)
+    return _loop_event("loop.escalated", incident, hits, f"{incident.stage}x", title)
 
 
-def resolved(parts: Sequence[Incident], now: float, hits: int) -> Event:
+def resolved_event(parts: Sequence[Incident], now: float, hits: int) -> AlertEvent:
     """Return that it is over; `parts` is what the instances saw of it."""
-    whole = msgspec.structs.replace(merged(parts), closed=now)
-    return _of_loop("loop.resolved", whole, hits, "resolved", "Loop is over", now)
+    whole = msgspec.structs.replace(merge_parts(parts), closed=now)
+    return _loop_event("loop.resolved", whole, hits, "resolved", "Loop is over", now)
 
 
-def renamed(event: Event, incident_id: str) -> Event:
+def with_incident_id(event: AlertEvent, incident_id: str) -> AlertEvent:
     """Return the same event of an incident that is called otherwise."""
     return msgspec.structs.replace(
         event,
@@ -57,10 +56,10 @@ def renamed(event: Event, incident_id: str) -> Event:
     )
 
 
-def store_degraded(since: float) -> Event:
+def store_degraded_event(since: float) -> AlertEvent:
     """Return that the shared store is away; instances that notice together tell it as one."""
-    return Event(
-        id=event_id("store.degraded", str(int(since // NOTICED_TOGETHER))),
+    return AlertEvent(
+        id=event_id("store.degraded", str(int(since // OUTAGE_BUCKET_S))),
         name="store.degraded",
         time=since,
         stage="degraded",
@@ -69,18 +68,18 @@ def store_degraded(since: float) -> Event:
     )
 
 
-def _of_loop(
+def _loop_event(
     name: EventName,
     incident: Incident,
     hits: int,
     stage: str,
     title: str,
     time: float | None = None,
-) -> Event:
+) -> AlertEvent:
     would = "would have been " if incident.mode == "shadow" else ""
     whose = f" of {incident.caller}" if incident.caller else ""
     done = f"{would}{_DONE[incident.action]}"
-    return Event(
+    return AlertEvent(
         id=event_id(name, incident.id, stage),
         name=name,
         time=incident.last if time is None else time,

@@ -1,14 +1,72 @@
-"""Sightings, incidents and events: what was decided, what it adds up to, what people are told."""
+"""Sightings, incidents, alert events, strips, annotations, and how parts are merged. Pure."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
-from looptrap.detect.evidence import Evidence
-from looptrap.incident import saving
-from looptrap.incident.strip import NO_STRIP, Strip
+from looptrap.detect.signals.signal import Evidence
+from looptrap.detect.strip import StripCell
+from looptrap.policy.action import Action
+from looptrap.usage import savings
+
+MAX_TOOLS_PER_ROUND = 8
+"""Tools that are named of one round."""
+
+MAX_TOOL_NAME_CHARS = 128
+
+MAX_STRIP_BYTES = 4_096
+"""About so much of a strip is kept: the latest rounds of it."""
+
+ROUND_BYTES = 16
+"""Bytes of a round that calls no tool, about."""
+
+
+class RoundKind(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What some rounds have in common."""
+
+    id: str
+    tools: tuple[str, ...] = ()
+    is_error: bool = False
+
+
+class Strip(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Rounds, the oldest first: each is the number of its kind."""
+
+    kinds: tuple[RoundKind, ...] = ()
+    order: tuple[int, ...] = ()
+
+
+NO_STRIP = Strip()
+
+
+def compact_strip(cells: Sequence[StripCell]) -> Strip:
+    """Return a strip that takes little room, however long the names of tools are."""
+    known: dict[RoundKind, int] = {}
+    order: list[int] = []
+    size = 0
+    for cell in reversed(cells):
+        tools = tuple(name[:MAX_TOOL_NAME_CHARS] for name in cell.tools[:MAX_TOOLS_PER_ROUND])
+        kind = RoundKind(cell.id, tools, cell.is_error)
+        if kind not in known:
+            size += ROUND_BYTES + sum(map(len, tools))
+            if size > MAX_STRIP_BYTES:
+                break
+        order.append(known.setdefault(kind, len(known)))
+    return Strip(tuple(known), tuple(reversed(order)))
+
+
+def strip_cells(strip: Strip) -> list[StripCell]:
+    """Return the cells of a strip; of one that is not whole, those that are there."""
+    shown = [strip.kinds[one] for one in strip.order if 0 <= one < len(strip.kinds)]
+    times = Counter(kind.id for kind in shown)
+    return [StripCell(kind.id, kind.tools, kind.is_error, times[kind.id] > 1) for kind in shown]
+
 
 EventName = Literal[
     "loop.detected",
@@ -24,7 +82,7 @@ EventName = Literal[
 Mode = Literal["enforce", "shadow"]
 
 
-class Described(msgspec.Struct, kw_only=True):
+class IncidentDescription(msgspec.Struct, kw_only=True):
     """Whose calls, by which rule they were acted on, and on what grounds. No prompt text."""
 
     caller: str = ""
@@ -49,7 +107,7 @@ class Described(msgspec.Struct, kw_only=True):
     evidence: tuple[Evidence, ...] = ()
 
 
-class Sighting(Described, gc=False, kw_only=True):
+class Sighting(IncidentDescription, gc=False, kw_only=True):
     """What a rule decided about one call, and what became of it."""
 
     time: float
@@ -73,7 +131,7 @@ class Sighting(Described, gc=False, kw_only=True):
     """Bytes of the request: what a refused call would have used is told from it."""
 
 
-class Step(msgspec.Struct, frozen=True, gc=False):
+class IncidentStep(msgspec.Struct, frozen=True, gc=False):
     """One thing that happened in an incident: a new action or rule, another stage, its end."""
 
     time: float
@@ -84,7 +142,7 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     fingerprint: str = ""
 
 
-class Opinion(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class RuleDecision(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What a rule said when it last decided about a call of an incident."""
 
     time: float
@@ -96,7 +154,7 @@ class Opinion(msgspec.Struct, frozen=True, array_like=True, gc=False):
     threshold: int
 
 
-class Incident(Described, kw_only=True, omit_defaults=True):
+class Incident(IncidentDescription, kw_only=True, omit_defaults=True):
     """Everything from a first trip to quiet, as far as one instance saw it.
 
     It is described by its severest sighting, of equals the latest. What several instances saw of
@@ -140,11 +198,11 @@ class Incident(Described, kw_only=True, omit_defaults=True):
     """What the input of refused calls would have cost, in nano-dollars …"""
     estimated: int = 0
     """… and of how many of them that can be said."""
-    steps: list[Step] = msgspec.field(default_factory=list)
+    steps: list[IncidentStep] = msgspec.field(default_factory=list)
     """What happened, the latest last; of many, the first and the latest."""
     fingerprints: list[str] = msgspec.field(default_factory=list)
     """What was refused lately, the latest last: what a release has to name."""
-    opinions: list[Opinion] = msgspec.field(default_factory=list)
+    opinions: list[RuleDecision] = msgspec.field(default_factory=list)
     """What each rule said last, the latest last."""
     strip: Strip = NO_STRIP
     """The latest rounds of what was read from histories."""
@@ -154,30 +212,32 @@ class Incident(Described, kw_only=True, omit_defaults=True):
     @property
     def spent_usd(self) -> float | None:
         """What calls that passed have cost; None while none of them has a price."""
-        return saving.usd(self.cost) if self.priced else None
+        return savings.usd(self.cost) if self.priced else None
 
     @property
     def saved_usd(self) -> float | None:
         """What refused calls would have cost; None where no price is known."""
-        nano = saving.saved(self.refused, self.cost, self.priced, self.estimate, self.estimated)
-        return None if nano is None else saving.usd(nano)
+        nano = savings.saved_cost(
+            self.refused, self.cost, self.priced, self.estimate, self.estimated
+        )
+        return None if nano is None else savings.usd(nano)
 
     @property
     def saved_tokens(self) -> int:
         """What refused calls would have used, about."""
         tokens = self.input_tokens + self.output_tokens
-        return saving.mean(self.refused * tokens, self.answered) or self.refused_tokens
+        return savings.rounded_mean(self.refused * tokens, self.answered) or self.refused_tokens
 
     @property
     def projected_usd_an_hour(self) -> float | None:
         """What an hour of it would cost if all its calls passed: a projection, nothing more."""
-        a_call = saving.cost_a_call(self.cost, self.priced, self.estimate, self.estimated)
-        seconds = max(self.last - self.opened, saving.LEAST_SEEN)
-        nano = None if a_call is None else a_call * self.calls / seconds * saving.HOUR
-        return None if nano is None else saving.usd(nano)
+        a_call = savings.cost_per_call(self.cost, self.priced, self.estimate, self.estimated)
+        seconds = max(self.last - self.opened, savings.MIN_RATE_SPAN_S)
+        nano = None if a_call is None else a_call * self.calls / seconds * savings.HOUR_S
+        return None if nano is None else savings.usd(nano)
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True):
+class AlertEvent(msgspec.Struct, frozen=True, kw_only=True):
     """Something that people are told, once, through every channel that wants to hear of it."""
 
     id: str
@@ -191,3 +251,113 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     title: str = ""
     """One line for a person."""
     data: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+AnnotationKind = Literal["acknowledge", "label", "note", "release"]
+Label = Literal["false_alarm", "confirmed"]
+
+LABELS: tuple[Label, ...] = ("false_alarm", "confirmed")
+
+MAX_NOTE_CHARS = 2_000
+MAX_NOTES = 200
+"""Notes on one incident."""
+
+
+class Annotation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One thing that somebody said of an incident; that it is told twice changes nothing."""
+
+    id: str
+    incident: str
+    time: float
+    by: str
+    kind: AnnotationKind
+    text: str = ""
+    """Of a note, its words; of a label, which one: empty for none any more."""
+
+
+class Annotations(msgspec.Struct, frozen=True, gc=False):
+    """All that was said of an incident."""
+
+    acknowledged: Annotation | None = None
+    """Who was the first to take care of it."""
+    label: Label | None = None
+    notes: tuple[Annotation, ...] = ()
+    releases: tuple[Annotation, ...] = ()
+
+
+NO_ANNOTATIONS = Annotations()
+
+
+def collect_annotations(remarks: Iterable[Annotation]) -> Annotations:
+    """Return what remarks come to, in whatever order they arrive: the latest label holds."""
+    by_kind: dict[AnnotationKind, list[Annotation]] = {}
+    for one in sorted(remarks, key=lambda one: (one.time, one.id)):
+        by_kind.setdefault(one.kind, []).append(one)
+    label = by_kind["label"][-1].text if "label" in by_kind else ""
+    return Annotations(
+        acknowledged=by_kind["acknowledge"][0] if "acknowledge" in by_kind else None,
+        label=label if label in LABELS else None,
+        notes=tuple(by_kind.get("note", ())),
+        releases=tuple(by_kind.get("release", ())),
+    )
+
+
+SUMMED_FIELDS = (
+    "calls", "refused", "input_tokens", "output_tokens", "answered", "cost", "priced",
+    "refused_tokens", "estimate", "estimated",
+)  # fmt: skip
+"""What is simply added; what is told from it is right for all of them together."""
+
+_SEVERITY = {action.value: action.severity for action in Action}
+
+
+def merge_parts(parts: Sequence[Incident]) -> Incident:
+    """Add up what several instances saw of one incident, in whatever order they come."""
+    if len(parts) == 1:
+        return parts[0]
+    parts = sorted(parts, key=lambda part: (part.last, part.instance))
+    latest = parts[-1]
+    # `max` takes the first of equals: here the one that was seen last.
+    severest = max(reversed(parts), key=lambda part: _SEVERITY.get(part.action, 0))
+    alarmed = [part.alarmed for part in parts if part.alarmed is not None]
+    closed = [part.closed for part in parts if part.closed is not None]
+    is_closed = len(closed) == len(parts)
+    return replace(
+        severest,
+        instance=", ".join(sorted(part.instance for part in parts)),
+        opened=min(part.opened for part in parts),
+        last=latest.last,
+        closed=max(closed) if is_closed else None,
+        alarmed=min(alarmed, default=None),
+        request_id=latest.request_id,
+        count=max(part.count for part in parts),
+        stage=max(part.stage for part in parts),
+        before=max(part.before for part in parts),
+        **{name: sum(getattr(part, name) for part in parts) for name in SUMMED_FIELDS},
+        steps=_all_steps(parts, is_closed),
+        fingerprints=_latest_last(chain.from_iterable(part.fingerprints for part in parts)),
+        opinions=_latest_opinions(chain.from_iterable(part.opinions for part in parts)),
+        strip=next((part.strip for part in reversed(parts) if part.strip.order), NO_STRIP),
+    )
+
+
+def _all_steps(parts: Sequence[Incident], is_closed: bool) -> list[IncidentStep]:
+    """Return all steps by time; closed is only what all have closed, and only once."""
+    steps = sorted(chain.from_iterable(part.steps for part in parts), key=msgspec.structs.astuple)
+    ends = [step for step in steps if step.what == "closed"]
+    return [step for step in steps if step.what != "closed"] + (ends[-1:] if is_closed else [])
+
+
+def _latest_opinions(opinions: Iterable[RuleDecision]) -> list[RuleDecision]:
+    """Return what each rule said last, the latest last."""
+    by_rule = {(one.policy, one.rule): one for one in sorted(opinions, key=lambda one: one.time)}
+    return sorted(by_rule.values(), key=lambda one: one.time)
+
+
+def _latest_last(names: Iterable[str]) -> list[str]:
+    """Return each name once, where it stands last."""
+    seen: dict[str, None] = {}
+    for name in names:
+        seen.pop(name, None)
+        seen[name] = None
+    return list(seen)

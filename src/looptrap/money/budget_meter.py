@@ -2,24 +2,63 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
+import msgspec
+
 from looptrap.call.model import Call, Outcome
-from looptrap.detect.evidence import Evidence
-from looptrap.detect.fingerprint import text_of
-from looptrap.money.dollar import in_words, nano
-from looptrap.money.forecast import Forecast
-from looptrap.money.lately import Account, Lately
-from looptrap.money.meter import Meter, Reading
-from looptrap.money.standing import Standing, Unit
-from looptrap.money.whose import Whose
+from looptrap.detect.fingerprint import fingerprint_text
+from looptrap.detect.signals.signal import Evidence
+from looptrap.money.estimate import UsageEstimate
+from looptrap.money.meter import AccountKey, BudgetStatus, Meter, MeterReading, Unit
+from looptrap.money.price import dollars_in_words, nano
 from looptrap.policy.action import Action
-from looptrap.policy.budget import PERIODS, Budget
-from looptrap.policy.decide import opening
-from looptrap.policy.verdict import Reason, Verdict
-from looptrap.store.account import MONDAY
+from looptrap.policy.limit import PERIODS, Budget
+from looptrap.policy.verdict import Reason, Verdict, opening
+from looptrap.store.account import FIRST_MONDAY_S
 from looptrap.store.model import UNLIMITED, Balance, Charge
+
+MAX_ACCOUNTS = 500
+"""Accounts that are remembered; the one that was not charged for longest goes first."""
+
+
+class Account(msgspec.Struct):
+    """Of which budget an account is, whose, and what it may come to."""
+
+    budget: str
+    unit: Unit
+    by: tuple[tuple[str, str], ...]
+    limit: int
+    question: Charge
+    """A charge of nothing: it asks how the account stands."""
+    wanted: int = 1
+    """What a call asked for that was refused last; 1 since others were granted what they did."""
+
+    @property
+    def fingerprint(self) -> str:
+        """What a reset has to name."""
+        return fingerprint_text(self.question.key)
+
+    def is_exceeded(self, used: int) -> bool:
+        """Say whether the like of the latest call is refused, so much being used."""
+        return used + self.wanted > self.question.limit
+
+
+class RecentAccounts(OrderedDict[bytes, Account]):
+    """Accounts by their keys, the latest charged last."""
+
+    def __init__(self, most: int = MAX_ACCOUNTS) -> None:
+        super().__init__()
+        self._most = most
+
+    def note(self, account: Account) -> None:
+        """Remember an account."""
+        self[account.question.key] = account
+        self.move_to_end(account.question.key)
+        if len(self) > self._most:
+            self.popitem(last=False)
 
 
 class BudgetMeter(Meter):
@@ -30,9 +69,9 @@ class BudgetMeter(Meter):
     )  # fmt: skip
 
     def __init__(
-        self, budget: Budget, unit: Unit, limit: int, secret: bytes, lately: Lately
+        self, budget: Budget, unit: Unit, limit: int, secret: bytes, lately: RecentAccounts
     ) -> None:
-        whose = Whose(secret, ("budget", budget.mode, budget.name, unit), budget.by)
+        whose = AccountKey(secret, ("budget", budget.mode, budget.name, unit), budget.by)
         super().__init__(budget.name, budget.mode, budget.select, whose)
         self._budget = budget
         self._unit = unit
@@ -43,7 +82,7 @@ class BudgetMeter(Meter):
         refusal = budget.stages.refusal()
         self._refused_from = dict(budget.stages.steps).get(refusal) if refusal else None
 
-    def _charge(self, call: Call, forecast: Forecast, values: Sequence[str]) -> Charge | None:
+    def _charge(self, call: Call, forecast: UsageEstimate, values: Sequence[str]) -> Charge | None:
         assumed = self._budget.output_tokens
         amount = forecast.cost(assumed) if self._unit == "usd" else forecast.tokens(assumed)
         if amount is None:
@@ -56,7 +95,7 @@ class BudgetMeter(Meter):
         self._note(charge, limit, values)
         return charge
 
-    def read(self, call: Call, charge: Charge, balance: Balance, now: float) -> Reading:
+    def read(self, call: Call, charge: Charge, balance: Balance, now: float) -> MeterReading:
         limit = self._limit_of(call)
         used, stages = balance.used, self._budget.stages
         is_over = not balance.is_granted or used > self._most(limit)
@@ -72,10 +111,10 @@ class BudgetMeter(Meter):
             most = percent if self._refused_from is None else self._refused_from - 1
             action = stages.at(min(percent, most))
         if action is Action.ALLOW:
-            return Reading()
+            return MeterReading()
         ends = end_of(now + balance.left, self._period) if self._period else 0
         standing = self._standing(call, charge, used, limit, percent, action, ends)
-        return Reading(self._verdict(standing, charge, percent), standing)
+        return MeterReading(self._verdict(standing, charge, percent), standing)
 
     def actual(self, charge: Charge, outcome: Outcome) -> int:
         if self._unit == "tokens":
@@ -113,10 +152,10 @@ class BudgetMeter(Meter):
         percent: int,
         action: Action,
         ends: int,
-    ) -> Standing:
-        return Standing(
+    ) -> BudgetStatus:
+        return BudgetStatus(
             budget=self.name,
-            fingerprint=text_of(charge.key),
+            fingerprint=fingerprint_text(charge.key),
             by=self._whose.named(self._whose.values(call) or ()),
             unit=self._unit,
             used=used,
@@ -127,7 +166,7 @@ class BudgetMeter(Meter):
             mode=self._budget.mode,
         )
 
-    def _verdict(self, standing: Standing, charge: Charge, percent: int) -> Verdict:
+    def _verdict(self, standing: BudgetStatus, charge: Charge, percent: int) -> Verdict:
         action = standing.action
         used = f"{_amount(standing.used, self._unit)} of {_amount(standing.limit, self._unit)}"
         what = f"budget {self.name}: {used} used or reserved ({percent} %)"
@@ -153,7 +192,7 @@ class BudgetMeter(Meter):
         )
 
 
-def meters_of(budget: Budget, secret: bytes, lately: Lately) -> list[BudgetMeter]:
+def meters_of(budget: Budget, secret: bytes, lately: RecentAccounts) -> list[BudgetMeter]:
     """Return a budget made ready: its dollars, its tokens, or both."""
     return [BudgetMeter(budget, unit, limit, secret, lately) for unit, limit in limits_of(budget)]
 
@@ -168,11 +207,11 @@ def limits_of(budget: Budget) -> Iterator[tuple[Unit, int]]:
 
 def end_of(about: float, period: float) -> int:
     """Return the end of a period, as all instances tell it, whatever their clocks say."""
-    return round((about - MONDAY) / period) * round(period) + MONDAY
+    return round((about - FIRST_MONDAY_S) / period) * round(period) + FIRST_MONDAY_S
 
 
 def _amount(amount: int, unit: Unit) -> str:
-    return in_words(amount) if unit == "usd" else f"{amount:,} tokens"
+    return dollars_in_words(amount) if unit == "usd" else f"{amount:,} tokens"
 
 
 def _moment(seconds: int) -> str:

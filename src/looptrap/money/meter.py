@@ -4,25 +4,117 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple
+from hashlib import blake2b
+from typing import Literal, NamedTuple
 
-from looptrap.call.model import Call, Outcome
-from looptrap.money.forecast import Forecast
-from looptrap.money.standing import Standing
-from looptrap.money.whose import Whose
+import msgspec
+
+from looptrap.call.descriptor import Descriptor, descriptor
+from looptrap.call.model import LONGEST_NAME, Call, Outcome
+from looptrap.detect.canonical import join
+from looptrap.detect.fingerprint import VERSION, derived_session_of, payer
+from looptrap.money.estimate import UsageEstimate
+from looptrap.policy.action import Action
+from looptrap.policy.limit import RateStatus
 from looptrap.policy.policy import Mode, Selector
-from looptrap.policy.rate import Pace
 from looptrap.policy.select import Selects, selects
 from looptrap.policy.verdict import Verdict
 from looptrap.store.model import Balance, Charge
 
+Unit = Literal["usd", "tokens"]
 
-class Reading(NamedTuple):
+
+class BudgetStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """How one account of a budget stands: whose it is, what is used of it, and what that means."""
+
+    budget: str
+    """The budget's name."""
+    fingerprint: str
+    """The account's; resetting it names this."""
+    by: tuple[tuple[str, str], ...]
+    """Whose it is: descriptors and their values."""
+    unit: Unit
+    used: int
+    """Spent and reserved: nano-dollars, or tokens."""
+    limit: int
+    stage: int
+    """The highest threshold reached, in per cent of the limit."""
+    action: Action
+    """What is done from there on."""
+    ends: int = 0
+    """When the period ends, in seconds since 1970; 0 where there is none."""
+    mode: Mode = "enforce"
+
+
+NEEDED = frozenset(("turn",))
+"""Descriptors without which there is nobody to charge."""
+
+CLAIM = "jwt:"
+"""How descriptors begin for which somebody vouches."""
+
+
+def kept_apart(by: Sequence[str]) -> tuple[str, ...]:
+    """Return the descriptors that tell accounts apart, the caller's among them where it must be.
+
+    Callers are kept apart, whatever clients claim, unless a project is counted as one, or claims
+    that somebody vouches for say whose account it is.
+    """
+    is_apart = "caller" in by or "project" in by or any(one.startswith(CLAIM) for one in by)
+    return tuple(by) if is_apart else ("caller", *by)
+
+
+class AccountKey:
+    """Tells the accounts of one budget or rate apart."""
+
+    __slots__ = ("_by", "_claims", "_named", "_needed", "_secret", "names")
+
+    def __init__(self, secret: bytes, name: Sequence[str], by: Sequence[str]) -> None:
+        self._secret = secret[:64]
+        self.names = kept_apart(by)
+        """The descriptors, in the order of their values."""
+        self._claims = [i for i, one in enumerate(self.names) if one.startswith(CLAIM)]
+        self._by = tuple(self._descriptor(one) for one in self.names)
+        self._needed = [i for i, one in enumerate(self.names) if one in NEEDED]
+        self._named = blake2b(
+            join(name), digest_size=16, key=self._secret, person=b"looptrap-$%d" % VERSION
+        )
+
+    def values(self, call: Call) -> list[str] | None:
+        """Return the values of all descriptors; None where there is nobody to charge."""
+        values = [by(call) for by in self._by]
+        for i in self._needed:
+            if not values[i]:
+                return None
+        if self._claims and not any(values[i] for i in self._claims):
+            # Claims that are not there vouch for nobody.
+            values.append(call.request.caller)
+        return values
+
+    def named(self, values: Sequence[str]) -> tuple[tuple[str, str], ...]:
+        """Return values with their descriptors; one that is over is the caller's."""
+        told = [value[:LONGEST_NAME] for value in values]
+        return tuple(zip((*self.names, "caller"), told, strict=False))
+
+    def key(self, values: Sequence[str]) -> bytes:
+        """Return the key of the account with these values."""
+        keyed = self._named.copy()
+        keyed.update(join(values))
+        return keyed.digest()
+
+    def _descriptor(self, name: str) -> Descriptor:
+        if name == "project":
+            return payer
+        if name == "session":
+            return lambda call: call.request.session or derived_session_of(call, self._secret)
+        return descriptor(name)
+
+
+class MeterReading(NamedTuple):
     """What a meter shows after a charge."""
 
     verdict: Verdict | None = None
-    standing: Standing | None = None
-    pace: Pace | None = None
+    standing: BudgetStatus | None = None
+    pace: RateStatus | None = None
 
 
 class Meter(ABC):
@@ -30,23 +122,23 @@ class Meter(ABC):
 
     __slots__ = ("_whose", "is_shadow", "name", "selects")
 
-    def __init__(self, name: str, mode: Mode, select: Selector, whose: Whose) -> None:
+    def __init__(self, name: str, mode: Mode, select: Selector, whose: AccountKey) -> None:
         self.name = name
         self.is_shadow = mode == "shadow"
         self.selects: Selects | None = selects(select)
         self._whose = whose
 
-    def charge(self, call: Call, forecast: Forecast) -> Charge | None:
+    def charge(self, call: Call, forecast: UsageEstimate) -> Charge | None:
         """Return what to charge a call, and to whom; None where it is not charged at all."""
         values = self._whose.values(call)
         return self._charge(call, forecast, values) if values is not None else None
 
     @abstractmethod
-    def _charge(self, call: Call, forecast: Forecast, values: Sequence[str]) -> Charge | None:
+    def _charge(self, call: Call, forecast: UsageEstimate, values: Sequence[str]) -> Charge | None:
         """Return what to charge to the account of these values."""
 
     @abstractmethod
-    def read(self, call: Call, charge: Charge, balance: Balance, now: float, /) -> Reading:
+    def read(self, call: Call, charge: Charge, balance: Balance, now: float, /) -> MeterReading:
         """Say what the balance after a charge means."""
 
     @abstractmethod

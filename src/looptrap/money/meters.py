@@ -8,12 +8,11 @@ from typing import NamedTuple
 from looptrap.call.model import Call, Outcome
 from looptrap.call.usage import NO_USAGE
 from looptrap.money import budget_meter, rate_meter
-from looptrap.money.dollar import NANO
-from looptrap.money.forecast import Forecast, is_charged
-from looptrap.money.lately import Lately
+from looptrap.money.budget_meter import RecentAccounts
+from looptrap.money.estimate import UsageEstimate, is_charged
 from looptrap.money.meter import Meter
-from looptrap.money.price import Prices
-from looptrap.policy.budget import Budget
+from looptrap.money.price import NANO, Prices
+from looptrap.policy.limit import Budget
 from looptrap.policy.policy import Policy, Selector
 from looptrap.store.model import UNLIMITED, Charge, Settlement
 
@@ -21,7 +20,7 @@ SESSION_LIMIT = Budget(name="session-limit", by=("session",), limit_usd=UNLIMITE
 """What a client sets itself, where nobody has set its sessions a budget."""
 
 
-class Metered(NamedTuple):
+class MeteredCharge(NamedTuple):
     """A charge to be made, and the meter that asks for it."""
 
     meter: Meter
@@ -51,10 +50,10 @@ class Meters:
         *,
         secret: bytes,
         prices: Prices,
-        lately: Lately | None = None,
+        lately: RecentAccounts | None = None,
     ) -> None:
         budgets = tuple(budgets)
-        lately = Lately() if lately is None else lately
+        lately = RecentAccounts() if lately is None else lately
         self._prices = prices
         self._budgets = [
             meter for budget in budgets for meter in budget_meter.meters_of(budget, secret, lately)
@@ -70,7 +69,7 @@ class Meters:
         has_session = any(_binds_sessions(one) for one in budgets)
         self._own = [] if has_session else budget_meter.meters_of(SESSION_LIMIT, secret, lately)
 
-    def plan(self, call: Call, now: float) -> Sequence[Metered]:
+    def plan(self, call: Call, now: float) -> Sequence[MeteredCharge]:
         """Return the charges that a call has to be granted: mostly none."""
         if self._is_idle and call.request.session_limit is None:
             return ()
@@ -82,13 +81,13 @@ class Meters:
         meters += self._rates
         if not meters:
             return ()
-        forecast = Forecast(call, self._prices, now)
+        forecast = UsageEstimate(call, self._prices, now)
         planned = []
         for meter in meters:
             if meter.selects is None or meter.selects(call):
                 charge = meter.charge(call, forecast)
                 if charge is not None:
-                    planned.append(Metered(meter, charge))
+                    planned.append(MeteredCharge(meter, charge))
         return planned
 
 
@@ -103,7 +102,7 @@ def _binds_sessions(budget: Budget) -> bool:
     )
 
 
-def settled(holds: Iterable[Hold], outcome: Outcome | None) -> list[Settlement]:
+def settlements_of(holds: Iterable[Hold], outcome: Outcome | None) -> list[Settlement]:
     """Return what settles these; without an outcome, all of it is given back.
 
     An outcome that says neither what was used nor what it cost leaves what was reserved.
@@ -111,10 +110,10 @@ def settled(holds: Iterable[Hold], outcome: Outcome | None) -> list[Settlement]:
     if outcome is None:
         return [hold.settled(0) for hold in holds]
     if outcome.usage is NO_USAGE and outcome.cost is None:
-        return kept(holds)
+        return full_settlements_of(holds)
     return [hold.settled(hold.meter.actual(hold.charge, outcome)) for hold in holds]
 
 
-def kept(holds: Iterable[Hold]) -> list[Settlement]:
+def full_settlements_of(holds: Iterable[Hold]) -> list[Settlement]:
     """Return what settles these as they were charged."""
     return [hold.settled(hold.charge.amount) for hold in holds]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import translate
 from math import ceil
 from typing import NamedTuple, TypeVar
@@ -11,8 +12,24 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from looptrap.call.usage import Usage
-from looptrap.money.setting import PriceSettings
 from looptrap.store.model import UNLIMITED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceSettings:
+    """What a model costs, in dollars a million tokens; what is None costs like the rest."""
+
+    input: float
+    output: float
+    cached_input: float | None = None
+    """Input that is read from the provider's cache …"""
+    cache_write: float | None = None
+    """… and input that is written to it."""
+    audio_input: float | None = None
+    audio_output: float | None = None
+    context_window: int | None = None
+    """How many tokens fit into one call."""
+
 
 NANO = 1_000_000_000
 """Nano-dollars a dollar."""
@@ -208,3 +225,29 @@ def _called(model: str, provider: str) -> Iterator[str]:
     if provider:
         yield f"{provider}/{model}"
     yield model
+
+
+"""Nano-dollars in a dollar: whole numbers add up exactly, and a token costs some of them."""
+
+
+def nano(usd: float) -> int:
+    """Return an amount of dollars in nano-dollars."""
+    return round(usd * NANO)
+
+
+LEAST = NANO // 10_000
+"""What is less is told as that."""
+
+
+def dollars_in_words(amount: int) -> str:
+    """Return an amount, which is 0 or more, as people write it: in cents, small ones finer."""
+    usd = amount / NANO
+    if not amount or usd >= 0.1:
+        return f"${usd:,.2f}"
+    return f"${usd:.2g}" if amount >= LEAST else f"less than ${LEAST / NANO:g}"
+
+
+def dollars_in_header(amount: int) -> bytes:
+    """Return an amount, which is 0 or more, as plain decimals."""
+    whole, rest = divmod(amount, NANO)
+    return (b"%d.%09d" % (whole, rest)).rstrip(b"0").rstrip(b".")

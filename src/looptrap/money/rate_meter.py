@@ -7,18 +7,15 @@ from math import ceil
 
 from looptrap.call.descriptor import descriptor
 from looptrap.call.model import Call, Outcome
-from looptrap.detect.evidence import Evidence
-from looptrap.money.forecast import Forecast, is_charged
-from looptrap.money.meter import Meter, Reading
-from looptrap.money.whose import Whose
+from looptrap.detect.signals.signal import Evidence
+from looptrap.money.estimate import UsageEstimate, is_charged
+from looptrap.money.meter import AccountKey, Meter, MeterReading
 from looptrap.policy.action import Action
-from looptrap.policy.budget import PERIODS
-from looptrap.policy.decide import opening
 from looptrap.policy.header import LONGEST_RETRY_AFTER
+from looptrap.policy.limit import PERIODS, Rate, RateStatus, Values
 from looptrap.policy.policy import Policy
-from looptrap.policy.rate import Pace, Rate, Values
 from looptrap.policy.select import Selects
-from looptrap.policy.verdict import Verdict
+from looptrap.policy.verdict import Verdict, opening
 from looptrap.store.model import UNLIMITED, Balance, Charge
 
 MINUTE = 60.0
@@ -26,7 +23,7 @@ MINUTE = 60.0
 MOST_COST = 1_000_000
 """For more calls than this none can count, whatever its header says."""
 
-Amount = Callable[[Call, Forecast], int | None]
+Amount = Callable[[Call, UsageEstimate], int | None]
 
 
 class RateMeter(Meter):
@@ -46,7 +43,7 @@ class RateMeter(Meter):
         amount: Amount,
         leaks: bool = True,
     ) -> None:
-        whose = Whose(secret, ("rate", policy.mode, policy.name, rate.name, unit), rate.by)
+        whose = AccountKey(secret, ("rate", policy.mode, policy.name, rate.name, unit), rate.by)
         super().__init__(rate.name, policy.mode, policy.select, whose)
         self._policy = policy
         self._unit = unit
@@ -56,7 +53,7 @@ class RateMeter(Meter):
         self._leaks = leaks
         self._counts = _counts(rate)
 
-    def _charge(self, call: Call, forecast: Forecast, values: Sequence[str]) -> Charge | None:
+    def _charge(self, call: Call, forecast: UsageEstimate, values: Sequence[str]) -> Charge | None:
         if self._counts is not None and not self._counts(call):
             return None
         amount = self._amount(call, forecast)
@@ -67,10 +64,10 @@ class RateMeter(Meter):
             limit = UNLIMITED
         return Charge(self._whose.key(values), amount, limit, self._seconds, self._leaks)
 
-    def read(self, _call: Call, charge: Charge, balance: Balance, _now: float) -> Reading:
+    def read(self, _call: Call, charge: Charge, balance: Balance, _now: float) -> MeterReading:
         pace = self._pace(balance)
         if balance.is_granted and balance.used <= self._limit:
-            return Reading(pace=pace)
+            return MeterReading(pace=pace)
         what = f"{self.name}: at most {self._limit:,} {self._unit}"
         seconds = max(1.0, balance.left)
         wait: float | None = seconds
@@ -91,21 +88,21 @@ class RateMeter(Meter):
             evidence=(Evidence(signal="rate", what=f"rate limit {what}", count=balance.used),),
             compat=self._policy.compat,
         )
-        return Reading(verdict, pace=pace)
+        return MeterReading(verdict, pace=pace)
 
     def actual(self, charge: Charge, outcome: Outcome) -> int:
         return charge.amount if self._unit == "calls" else outcome.usage.tokens
 
-    def _pace(self, balance: Balance) -> Pace:
+    def _pace(self, balance: Balance) -> RateStatus:
         used = min(balance.used, self._limit)
         reset = used / self._limit * self._seconds if self._leaks else balance.left
-        return Pace(self._limit, self._limit - used, reset)
+        return RateStatus(self._limit, self._limit - used, reset)
 
 
 def meters_of(policy: Policy, rate: Rate, secret: bytes) -> list[RateMeter]:
     """Return a rate made ready: one bucket, or those of a minute and of a day."""
 
-    def tokens(call: Call, forecast: Forecast) -> int | None:
+    def tokens(call: Call, forecast: UsageEstimate) -> int | None:
         return forecast.tokens(rate.output_tokens) if is_charged(call) else None
 
     meters = []
@@ -172,7 +169,7 @@ def _counting(rate: Rate) -> Amount:
         return lambda _call, _forecast: rate.default_cost
     told = descriptor(rate.cost)
 
-    def amount(call: Call, _forecast: Forecast) -> int:
+    def amount(call: Call, _forecast: UsageEstimate) -> int:
         try:
             cost = ceil(float(told(call)))
         except (ValueError, OverflowError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil
 
 from looptrap.policy.action import Action
-from looptrap.policy.rate import Pace
+from looptrap.policy.limit import RateStatus
 from looptrap.policy.verdict import ALLOWED, Verdict
 
 LONGEST_RETRY_AFTER = 60
@@ -22,7 +22,7 @@ _ALLOW: Headers = [(b"X-Looptrap-Verdict", b"allow")]
 
 
 def headers_of(
-    verdict: Verdict, shadow: Verdict | None = None, pace: Pace | None = None
+    verdict: Verdict, shadow: Verdict | None = None, pace: RateStatus | None = None
 ) -> Headers:
     """Return the headers that tell a client what was decided, and what shadow mode would have."""
     if verdict is ALLOWED and shadow is None and pace is None:

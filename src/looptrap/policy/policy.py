@@ -9,7 +9,7 @@ from typing import Literal
 
 from looptrap.errors import ConfigError
 from looptrap.policy.action import Action
-from looptrap.policy.rate import Rate
+from looptrap.policy.limit import Rate
 from looptrap.policy.rule import Rule
 
 Mode = Literal["enforce", "shadow"]

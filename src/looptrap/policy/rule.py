@@ -6,8 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from looptrap.detect import signals
-from looptrap.detect.scope import Similarity
-from looptrap.detect.window import HIT_LIMIT, Window
+from looptrap.detect.scope import HIT_LIMIT, Similarity, Window
 from looptrap.errors import ConfigError
 from looptrap.policy.action import Action, Ladder
 
@@ -78,3 +77,12 @@ class Rule:
             window=self.window if window is None else Window(window, self.window.kind),
             cooldown=self.cooldown if cooldown is None else cooldown,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolRule:
+    """Thresholds of a tool's own for what is read from histories; or none at all."""
+
+    ladder: Ladder | None = None
+    exempt: bool = False
+    """Whether rounds that call nothing but such tools count for nothing."""

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from looptrap.detect import scope
+from looptrap.detect.call_kind import UNCHANGED_POLLS_PER_REPEAT
 from looptrap.detect.fingerprint import Fingerprint
-from looptrap.detect.poll import PATIENCE
 from looptrap.detect.scope import Content
-from looptrap.detect.signals import ANSWERS, SIGNALS, AnswerSignal, Look, Signal
+from looptrap.detect.signals import ANSWERS, SIGNALS, AnswerSignal, HistorySignal, SignalOptions
 from looptrap.policy.action import Ladder
 from looptrap.policy.policy import Policy
-from looptrap.policy.rule import UNNAMED_FACTOR, Rule
+from looptrap.policy.rule import UNNAMED_FACTOR, Rule, ToolRule
 from looptrap.policy.select import Selects, selects
-from looptrap.policy.tool import ToolRule
 
 
 class Watch:
@@ -31,7 +30,7 @@ class Watch:
         self.is_shadow = policy.mode == "shadow"
 
 
-class Counting(Watch):
+class CountingWatch(Watch):
     """A rule that counts equal calls across requests."""
 
     __slots__ = ("content", "is_near")
@@ -49,7 +48,7 @@ class Counting(Watch):
         self.is_near = rule.similarity == "near"
 
 
-class Reading(Watch):
+class HistoryWatch(Watch):
     """A rule that reads the history inside one request."""
 
     __slots__ = ("by_tool", "signal")
@@ -59,9 +58,9 @@ class Reading(Watch):
         policy: Policy,
         rule: Rule,
         fingerprint: Fingerprint,
-        signal: Signal,
+        signal: HistorySignal,
         ladder: Ladder | None = None,
-        by_tool: Mapping[str, Reading] | None = None,
+        by_tool: Mapping[str, HistoryWatch] | None = None,
     ) -> None:
         super().__init__(policy, rule, fingerprint, ladder)
         self.signal = signal
@@ -69,7 +68,7 @@ class Reading(Watch):
         """The same rule with the thresholds of a tool."""
 
 
-class Listening(Watch):
+class AnswerWatch(Watch):
     """A rule that listens to the answer."""
 
     __slots__ = ("signal",)
@@ -81,7 +80,7 @@ class Listening(Watch):
         self.signal = signal
 
 
-class Binding:
+class BoundPolicy:
     """A policy made ready: whom it binds, what its rules count, read and listen to."""
 
     __slots__ = ("counting", "listening", "reading", "selects")
@@ -90,13 +89,13 @@ class Binding:
         rules = [rule for rule in policy.rules if rule.enabled]
         watches = [watch for rule in rules for watch in _watches(policy, rule, secret, tools)]
         self.selects: Selects | None = selects(policy.select)
-        by_content: dict[Content, list[Counting]] = {}
+        by_content: dict[Content, list[CountingWatch]] = {}
         for watch in watches:
-            if isinstance(watch, Counting):
+            if isinstance(watch, CountingWatch):
                 by_content.setdefault(watch.content, []).append(watch)
         self.counting = tuple(by_content.items())
-        self.reading = tuple(watch for watch in watches if isinstance(watch, Reading))
-        self.listening = tuple(watch for watch in watches if isinstance(watch, Listening))
+        self.reading = tuple(watch for watch in watches if isinstance(watch, HistoryWatch))
+        self.listening = tuple(watch for watch in watches if isinstance(watch, AnswerWatch))
 
 
 def _watches(
@@ -112,29 +111,29 @@ def _watches(
         unnamed = fingerprint(f"{rule.name} unnamed", ("project",))
         higher = rule.ladder.times(UNNAMED_FACTOR)
         return [
-            Counting(policy, rule, named, scope.session(True)),
-            Counting(policy, rule, unnamed, scope.session(False), higher),
+            CountingWatch(policy, rule, named, scope.session(True)),
+            CountingWatch(policy, rule, unnamed, scope.session(False), higher),
         ]
     own = fingerprint(rule.name, rule.by)
     if rule.watch in SIGNALS:
         by_tool = {
-            name: Reading(policy, rule, own, _signal(rule, tool.ladder, own=True), tool.ladder)
+            name: HistoryWatch(policy, rule, own, _signal(rule, tool.ladder, own=True), tool.ladder)
             for name, tool in tools.items()
             if tool.ladder is not None
         }
-        return [Reading(policy, rule, own, _signal(rule, rule.ladder), by_tool=by_tool)]
+        return [HistoryWatch(policy, rule, own, _signal(rule, rule.ladder), by_tool=by_tool)]
     if rule.watch in ANSWERS:
-        return [Listening(policy, rule, own, ANSWERS[rule.watch]())]
-    return [Counting(policy, rule, own, _content(policy, rule))]
+        return [AnswerWatch(policy, rule, own, ANSWERS[rule.watch]())]
+    return [CountingWatch(policy, rule, own, _content(policy, rule))]
 
 
-def _signal(rule: Rule, ladder: Ladder, *, own: bool = False) -> Signal:
+def _signal(rule: Rule, ladder: Ladder, *, own: bool = False) -> HistorySignal:
     """Return a rule's signal, made for a ladder; a tool's own needs no patience, but goes far."""
     return SIGNALS[rule.watch](
-        Look(
+        SignalOptions(
             rounds=max(rule.looks_at, ladder.last) if own else rule.looks_at,
             with_results=rule.parts != "calls",
-            patience=1 if own else PATIENCE,
+            patience=1 if own else UNCHANGED_POLLS_PER_REPEAT,
             first=ladder.first,
         )
     )

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import re
+from array import array
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 import msgspec
 
-from looptrap.admission import Guard
-from looptrap.call.captured import HISTORIES, History, Line, Recent, call_of
+from looptrap.call.captured import HISTORIES, Form, History, Line, Recent, call_of
 from looptrap.call.content import UNREADABLE
 from looptrap.call.model import Call
-from looptrap.detect.stand_in import read_stand_in, size_of
+from looptrap.detect.redacted_message import original_size, read_redacted
+from looptrap.engine import Guard
 from looptrap.errors import CallError
 from looptrap.policy.policy import Policy, Project
-from looptrap.replay.play import Course, Tools, guard_of
-from looptrap.replay.result import Result
+from looptrap.replay.judge import RunResult, RunVerdicts, ToolRules, replay_guard
+from looptrap.replay.recorded_run import iter_lines
 
 is_captured = re.compile(rb'\s*\{\s*"looptrap"\s*:').match
 """Say whether a line is a captured call."""
@@ -50,7 +52,7 @@ class CapturedRun:
         self.tools: tuple[str, ...] = ()
         self.is_over = False
         self._sizes: list[int] = []
-        self._course = Course()
+        self._course = RunVerdicts()
         self._saved_calls = self._saved_bytes = 0
 
     def take(self, line: Line) -> None:
@@ -61,7 +63,7 @@ class CapturedRun:
         # Copied: a message must not keep its whole line in memory.
         self.raws[line.kept :] = [raw.copy() for raw in line.messages]
         self._sizes[line.kept :] = [
-            memoryview(raw).nbytes if is_sent else size_of(raw) for raw in line.messages
+            memoryview(raw).nbytes if is_sent else original_size(raw) for raw in line.messages
         ]
         if line.tools is not None:
             self.tools = line.tools
@@ -70,7 +72,7 @@ class CapturedRun:
         """Return the call of the line that was just taken; good until the next is."""
         history = HISTORIES[line.dialect]
         if line.form == "digests":
-            history = History(read_stand_in, scattered=history.scattered)
+            history = History(read_redacted, scattered=history.scattered)
         return call_of(line, self.raws, self.tools, history)
 
     @property
@@ -92,7 +94,7 @@ class CapturedRun:
         self.is_over = True
         self.raws, self._sizes = [], []
 
-    def result(self) -> Result:
+    def result(self) -> RunResult:
         """Return what became of the run."""
         return self._course.result(
             self.id,
@@ -102,20 +104,20 @@ class CapturedRun:
         )
 
 
-class CapturePlayer:
+class CaptureReplayer:
     """Plays the lines of captures in the order they come; runs are told in that of their first."""
 
     def __init__(
         self,
         policies: Sequence[Policy],
-        tools: Tools | None = None,
+        tools: ToolRules | None = None,
         projects: Sequence[Project] = (),
         *,
         since: float = 0.0,
     ) -> None:
         """What was captured before `since` is read, as later calls lean on it, but not judged."""
         self._since = since
-        self._guard = guard_of(policies, tools, projects)
+        self._guard = replay_guard(policies, tools, projects)
         self.now = 0.0
         """When the latest call came that was read."""
         self._open: Recent[CapturedRun] = Recent(CapturedRun.end)
@@ -123,7 +125,7 @@ class CapturePlayer:
 
     def play(self, text: bytes) -> None:
         """Judge one captured call; raises CallError for what is none."""
-        line = read_line(text)
+        line = read_captured_line(text)
         run = self._open.find(line.run, line.t)
         is_new = run is None
         if run is None:
@@ -137,7 +139,7 @@ class CapturePlayer:
         size = sum(memoryview(raw).nbytes for raw in run.raws)
         self._open.keep(line.run, line.t, size, run)
 
-    def ended(self) -> Iterator[Result]:
+    def ended(self) -> Iterator[RunResult]:
         """Yield the runs that are over, up to the first that is not."""
         return (run.result() for run in self.ended_runs())
 
@@ -152,13 +154,13 @@ class CapturePlayer:
         """End all runs: nothing more will come."""
         self._open.clear()
 
-    def finish(self) -> Iterator[Result]:
+    def finish(self) -> Iterator[RunResult]:
         """End all runs, and yield them."""
         self.end()
         return self.ended()
 
 
-def read_line(text: bytes) -> Line:
+def read_captured_line(text: bytes) -> Line:
     """Read a captured call; raises CallError for what is none."""
     try:
         line = _decode(text)
@@ -169,3 +171,87 @@ def read_line(text: bytes) -> Line:
     if line.kept < 0:
         raise CallError(f"leans on {line.kept} messages")
     return line
+
+
+CAPTURE_GLOB = "looptrap-*.jsonl"
+"""What the files of a capture are called."""
+
+
+class _Head(msgspec.Struct, gc=False):
+    t: float
+    form: Form
+    project: str = ""
+
+
+_decode_head = msgspec.json.Decoder(_Head).decode
+
+
+class CaptureSurvey:
+    """The latest calls of a folder, no more than `limit` of them and none before `since`."""
+
+    def __init__(self, folder: Path, *, since: float = 0.0, limit: int) -> None:
+        self.files: list[Path] = []
+        """Where they are, in the order of time."""
+        self.is_cut = False
+        """Whether there are more than these."""
+        self.projects: set[str] = set()
+        self.forms: set[str] = set()
+        self.since = since
+        """None of them came before."""
+        self._times: array[float] = array("d")
+        for path in reversed(capture_files(folder)):
+            if len(self._times) > limit:
+                self.is_cut = True
+                break
+            self._take(path)
+        self._cut(limit)
+
+    @property
+    def calls(self) -> int:
+        """How many there are."""
+        return len(self._times)
+
+    @property
+    def began(self) -> float:
+        """When the first of them came."""
+        return min(self._times)
+
+    @property
+    def ended(self) -> float:
+        """When the last of them came."""
+        return max(self._times)
+
+    def _take(self, path: Path) -> None:
+        before = len(self._times)
+        for head in _heads(path):
+            if head.t < self.since:
+                self.is_cut = True
+                continue
+            self._times.append(head.t)
+            self.forms.add(head.form)
+            if head.project:
+                self.projects.add(head.project)
+        if len(self._times) > before:
+            self.files.insert(0, path)
+
+    def _cut(self, limit: int) -> None:
+        if len(self._times) > limit:
+            self._times = array("d", sorted(self._times)[-limit:])
+            self.since, self.is_cut = self._times[0], True
+
+
+def capture_files(folder: Path) -> list[Path]:
+    """Return the files of a capture, in the order of time; none where there is no such folder."""
+    return sorted(folder.glob(CAPTURE_GLOB))
+
+
+def _heads(path: Path) -> Iterable[_Head]:
+    try:
+        for line in iter_lines(path):
+            if line.text is not None and is_captured(line.text):
+                try:
+                    yield _decode_head(line.text)
+                except UNREADABLE:
+                    continue
+    except OSError:
+        return  # gone meanwhile, to make room

@@ -2,29 +2,85 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from heapq import heappush, heappushpop
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
 from looptrap.errors import CallError
+from looptrap.policy.action import Action
 from looptrap.policy.policy import Policy, Project
-from looptrap.replay.capture import CapturePlayer, is_captured
-from looptrap.replay.file import Line, lines
-from looptrap.replay.play import Tools, enforced, play
-from looptrap.replay.result import Result
-from looptrap.replay.run import Run, read_run
-from looptrap.replay.summary import Summary
-from looptrap.replay.sweep import Sweep
+from looptrap.replay.capture import CaptureReplayer, is_captured
+from looptrap.replay.judge import RunResult, ToolRules, as_enforced, judge_run
+from looptrap.replay.recorded_run import FileLine, RecordedRun, iter_lines, read_run
+from looptrap.replay.score import Score, ScoredRun, ThresholdSweep
+
+MAX_LISTED_RUNS = 500
+"""So many flagged runs are kept to be listed: the severest, and those that wasted most."""
 
 
-class Step(NamedTuple):
+class ReplaySummary:
+    """Counts over all runs so far."""
+
+    def __init__(self, sweep: ThresholdSweep | None = None) -> None:
+        self.sweep = sweep
+        self.runs = 0
+        self.skipped = 0
+        """Lines that are not runs."""
+        self.unfinished = 0
+        """Files that could not be read to their end."""
+        self.calls = 0
+        self.saved_calls = 0
+        self.saved_tokens = 0
+        self.actions: Counter[Action] = Counter()
+        """Runs by their severest verdict; those simply allowed are not here."""
+        self.signals: Counter[str] = Counter()
+        self.rules: Counter[str] = Counter()
+        self.score = Score()
+        self._flagged: list[tuple[int, int, int, RunResult]] = []
+        self._order = count(0, -1)  # of two alike the earlier stays, and results are never compared
+
+    def add(self, result: RunResult, run: RecordedRun | None = None) -> None:
+        """Count a run; without it, one that nobody can have labelled."""
+        case = ScoredRun(result.first) if run is None else ScoredRun.of(run, result.first)
+        if self.sweep is not None and run is not None and case.is_labelled:
+            self.sweep.add(run, case)
+        self.runs += 1
+        self.calls += result.calls
+        self.score.add(case)
+        if result.verdict is Action.ALLOW:
+            return
+        self.saved_calls += result.saved_calls
+        self.saved_tokens += result.saved_tokens
+        self.actions[result.verdict] += 1
+        self.signals[result.signal or "none"] += 1
+        self.rules[result.rule or "none"] += 1
+        entry = (result.verdict.severity, result.saved_tokens, next(self._order), result)
+        if len(self._flagged) < MAX_LISTED_RUNS:
+            heappush(self._flagged, entry)
+        else:
+            heappushpop(self._flagged, entry)
+
+    @property
+    def flagged(self) -> int:
+        """How many runs something would have been done about."""
+        return self.actions.total()
+
+    def worst(self) -> list[RunResult]:
+        """Return the flagged runs, severest first; no more than `MAX_LISTED_RUNS`."""
+        return [entry[-1] for entry in sorted(self._flagged, reverse=True)]
+
+
+class ReplayStep(NamedTuple):
     """One line of a file: what became of a run, why it is none, or nothing to tell yet."""
 
     number: int | None
     """None for the file itself, where it cannot be read on."""
     position: int
     """How far in the file it ends, in bytes as they are on disk."""
-    result: Result | None = None
+    result: RunResult | None = None
     problem: str = ""
 
 
@@ -35,56 +91,56 @@ class Replay:
         self,
         policies: Sequence[Policy],
         *,
-        tools: Tools | None = None,
+        tools: ToolRules | None = None,
         projects: Sequence[Project] = (),
         sweeps: bool = False,
     ) -> None:
-        self._policies = enforced(policies)
+        self._policies = as_enforced(policies)
         self._tools = tools
-        self._captured = CapturePlayer(self._policies, tools, projects)
-        self.summary = Summary(Sweep(self._policies, tools) if sweeps else None)
+        self._captured = CaptureReplayer(self._policies, tools, projects)
+        self.summary = ReplaySummary(ThresholdSweep(self._policies, tools) if sweeps else None)
 
-    def file(self, path: Path) -> Iterator[Step]:
+    def file(self, path: Path) -> Iterator[ReplayStep]:
         """Play a file, a step a line or a run; where it cannot be read on, the last step says so.
 
         Runs of a capture may go on in the next file: they are told when they are over.
         """
         position = 0
         try:
-            for line in lines(path):
+            for line in iter_lines(path):
                 position = line.position
                 yield from self._steps(line, path)
         except OSError as error:
             self.summary.unfinished += 1
-            yield Step(None, position, problem=error.strerror or str(error))
+            yield ReplayStep(None, position, problem=error.strerror or str(error))
 
-    def finish(self) -> Iterator[Result]:
+    def finish(self) -> Iterator[RunResult]:
         """End the runs of captures that may have gone on, and yield them."""
         for result in self._captured.finish():
             self.summary.add(result)
             yield result
 
-    def _steps(self, line: Line, path: Path) -> Iterator[Step]:
+    def _steps(self, line: FileLine, path: Path) -> Iterator[ReplayStep]:
         number, position = line.number, line.position
         try:
             if line.text is None:
                 raise CallError("is too long for a run")
             if is_captured(line.text):
                 self._captured.play(line.text)
-                yield Step(number, position)
+                yield ReplayStep(number, position)
                 for result in self._captured.ended():
                     self.summary.add(result)
-                    yield Step(number, position, result)
+                    yield ReplayStep(number, position, result)
             else:
                 run = read_run(line.text, f"{path.name}:{number}")
                 for result in self.finish():
-                    yield Step(number, position, result)
-                yield Step(number, position, self._play(run))
+                    yield ReplayStep(number, position, result)
+                yield ReplayStep(number, position, self._play(run))
         except CallError as error:
             self.summary.skipped += 1
-            yield Step(number, position, problem=str(error))
+            yield ReplayStep(number, position, problem=str(error))
 
-    def _play(self, run: Run) -> Result:
-        result = play(run, self._policies, self._tools)
+    def _play(self, run: RecordedRun) -> RunResult:
+        result = judge_run(run, self._policies, self._tools)
         self.summary.add(result, run)
         return result

@@ -10,13 +10,12 @@ from looptrap.config import Config
 from looptrap.config.setting import CONFIG
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.policy import Policy, Project
-from looptrap.policy.rule import ANSWERS, Rule
-from looptrap.policy.tool import ToolRule
-from looptrap.replay.sweep import scaled, scaled_ladder
+from looptrap.policy.rule import ANSWERS, Rule, ToolRule
+from looptrap.replay.score import scale_ladder, scale_policies
 from looptrap.schema import Table, read
 from looptrap.schema.wording import inside, shown
 
-FARTHEST = 40
+MAX_ROUNDS = 40
 """A rule can be told to look at no more rounds."""
 
 
@@ -36,11 +35,11 @@ class Ruleset:
     @classmethod
     def read(cls, plain: object) -> Ruleset:
         """Return the ruleset that was written so; raises ConfigError."""
-        return read(RULESET, plain)
+        return read(RULESET_TABLE, plain)
 
     def plain(self) -> dict[str, Any]:
         """Return the ruleset as JSON can hold it."""
-        return RULESET.plain(self)
+        return RULESET_TABLE.plain(self)
 
     def toml(self) -> str:
         """Return the ruleset as a configuration file that says nothing else."""
@@ -62,7 +61,7 @@ class Ruleset:
 
     def scaled(self, factor: float) -> Ruleset:
         """Return the ruleset with every threshold times `factor`, each still within reach."""
-        policies = tuple(_with(one, _in_reach) for one in scaled(self.policies, factor))
+        policies = tuple(_with(one, _in_reach) for one in scale_policies(self.policies, factor))
         return replace(self, policies=policies)
 
 
@@ -82,11 +81,11 @@ def _in_reach(rule: Rule) -> Rule:
     """Return a rule that looks as far back as it counts, and counts no further than it may."""
     if not 0 < rule.looks_at < rule.ladder.last:
         return rule
-    ladder = scaled_ladder(rule.ladder, 1, FARTHEST)
+    ladder = scale_ladder(rule.ladder, 1, MAX_ROUNDS)
     return replace(rule, ladder=ladder, rounds=max(rule.looks_at, ladder.last))
 
 
-RULESET: Table[Ruleset] = Table(
+RULESET_TABLE: Table[Ruleset] = Table(
     build=lambda policies, **others: Ruleset(policies=policies or (), **others),
     fields=[one for one in CONFIG.fields if one.name in ("policies", "projects", "tools")],
 )

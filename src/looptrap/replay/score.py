@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import msgspec
 
-from looptrap.policy.action import Action
-from looptrap.replay.result import First
-from looptrap.replay.run import Judged, Run
+from looptrap.detect.scope import HIT_LIMIT
+from looptrap.policy.action import Action, Ladder
+from looptrap.policy.policy import Policy
+from looptrap.policy.rule import UNNAMED_FACTOR, Rule
+from looptrap.replay.judge import FirstActions, ToolRules, first_actions
+from looptrap.replay.recorded_run import RecordedRun, RunLabel
 
 
-class Case(msgspec.Struct, frozen=True, gc=False):
+class ScoredRun(msgspec.Struct, frozen=True, gc=False):
     """A run's label, if it has one, beside what was first done about it and when."""
 
-    first: First
-    judged: Judged | None = None
+    first: FirstActions
+    judged: RunLabel | None = None
     wasted: int = 0
     """Bytes of the prompts that a loop cost after it had begun."""
     spared: int = 0
     """Those of them that a refusal would have spared."""
 
     @classmethod
-    def of(cls, run: Run, first: First) -> Case:
+    def of(cls, run: RecordedRun, first: FirstActions) -> ScoredRun:
         """Weigh what a run wasted against what its first refusal would have spared."""
         judged, refused = run.judged, first.refusal()
         if judged is None or judged.label != "loop" or judged.first_loop_step is None:
@@ -55,14 +59,14 @@ class Case(msgspec.Struct, frozen=True, gc=False):
         return self.first.at_least(Action.WARN) is not None
 
 
-class Group(msgspec.Struct, gc=False):
+class LabelGroup(msgspec.Struct, gc=False):
     """Runs of one label: how many, how many flagged, and of those how many refused."""
 
     runs: int = 0
     flagged: int = 0
     refused: int = 0
 
-    def add(self, case: Case) -> None:
+    def add(self, case: ScoredRun) -> None:
         """Count a run."""
         self.runs += 1
         self.flagged += case.is_flagged
@@ -72,26 +76,26 @@ class Group(msgspec.Struct, gc=False):
 class Score(msgspec.Struct):
     """Counts over any number of runs, in the same memory."""
 
-    loops: Group = msgspec.field(default_factory=Group)
-    honest: Group = msgspec.field(default_factory=Group)
+    loops: LabelGroup = msgspec.field(default_factory=LabelGroup)
+    honest: LabelGroup = msgspec.field(default_factory=LabelGroup)
     """Runs labelled `ok`."""
-    hard: Group = msgspec.field(default_factory=Group)
+    hard: LabelGroup = msgspec.field(default_factory=LabelGroup)
     """Those of them that look like loops."""
-    unjudged: Group = msgspec.field(default_factory=Group)
+    unjudged: LabelGroup = msgspec.field(default_factory=LabelGroup)
     wasted: int = 0
     spared: int = 0
     delays: Counter[int] = msgspec.field(default_factory=Counter)
     """How many loops were refused so many calls after they had begun."""
 
     @classmethod
-    def of(cls, cases: Iterable[Case]) -> Score:
+    def of(cls, cases: Iterable[ScoredRun]) -> Score:
         """Return the score over these cases."""
         score = cls()
         for case in cases:
             score.add(case)
         return score
 
-    def add(self, case: Case) -> None:
+    def add(self, case: ScoredRun) -> None:
         """Count a run."""
         match case.label:
             case "loop":
@@ -104,7 +108,7 @@ class Score(msgspec.Struct):
             case _:
                 self.unjudged.add(case)
 
-    def _add_waste(self, case: Case) -> None:
+    def _add_waste(self, case: ScoredRun) -> None:
         self.wasted += case.wasted
         self.spared += case.spared
         refused = case.first.refusal()
@@ -119,22 +123,22 @@ class Score(msgspec.Struct):
     @property
     def recall(self) -> float | None:
         """The share of loops refused."""
-        return share(self.loops.refused, self.loops.runs)
+        return ratio(self.loops.refused, self.loops.runs)
 
     @property
     def flag_recall(self) -> float | None:
         """The share of loops flagged."""
-        return share(self.loops.flagged, self.loops.runs)
+        return ratio(self.loops.flagged, self.loops.runs)
 
     @property
     def precision(self) -> float | None:
         """The share of loops among the labelled runs refused."""
-        return share(self.loops.refused, self.loops.refused + self.honest.refused)
+        return ratio(self.loops.refused, self.loops.refused + self.honest.refused)
 
     @property
     def share_spared(self) -> float | None:
         """The share of the wasted prompt bytes that refusals would have spared."""
-        return share(self.spared, self.wasted)
+        return ratio(self.spared, self.wasted)
 
     @property
     def calls_until_caught(self) -> float | None:
@@ -147,7 +151,7 @@ class Score(msgspec.Struct):
         return (low + high) / 2
 
 
-def share(part: int, whole: int) -> float | None:
+def ratio(part: int, whole: int) -> float | None:
     """Return a part of a whole; None of nothing."""
     return part / whole if whole else None
 
@@ -159,3 +163,58 @@ def _at(ordered: Iterable[tuple[int, int]], place: int) -> int:
             return value
         place -= times
     raise IndexError(place)
+
+
+SWEEP_FACTORS = (0.6, 0.8, 1.0, 1.25, 1.5, 2.0)
+
+MIN_THRESHOLD = 2
+"""A first call is never a repeat."""
+
+
+class ThresholdSweep:
+    """Scores of the same policies with all thresholds times each factor."""
+
+    def __init__(self, policies: Sequence[Policy], tools: ToolRules | None = None) -> None:
+        self._tools = tools
+        self.scores = {factor: Score() for factor in SWEEP_FACTORS}
+        self._policies = {
+            factor: scale_policies(policies, factor) for factor in SWEEP_FACTORS if factor != 1.0
+        }
+
+    def add(self, run: RecordedRun, unscaled: ScoredRun) -> None:
+        """Play a labelled run under each factor; under 1 it has been played already."""
+        for factor, score in self.scores.items():
+            policies = self._policies.get(factor)
+            if policies is None:
+                score.add(unscaled)
+            else:
+                score.add(ScoredRun.of(run, first_actions(run, policies, self._tools)))
+
+
+def scale_policies(policies: Iterable[Policy], factor: float) -> tuple[Policy, ...]:
+    """Return the policies with every threshold times `factor`."""
+    return tuple(
+        replace(policy, rules=tuple(_scaled_rule(rule, factor) for rule in policy.rules))
+        for policy in policies
+    )
+
+
+def _scaled_rule(rule: Rule, factor: float) -> Rule:
+    most = HIT_LIMIT // UNNAMED_FACTOR if rule.watch == "session" else HIT_LIMIT
+    return replace(rule, ladder=scale_ladder(rule.ladder, factor, most))
+
+
+def scale_ladder(ladder: Ladder, factor: float, most: int = HIT_LIMIT) -> Ladder:
+    """Return the ladder times `factor`, its steps as far apart as they must be.
+
+    Steps that would meet are moved up by one; those beyond `most` are moved down.
+    """
+    thresholds: dict[Action, int] = {}
+    lowest = min(MIN_THRESHOLD, ladder.first)
+    for action, threshold in ladder.steps:
+        thresholds[action] = max(round(threshold * factor), lowest)
+        lowest = thresholds[action] + 1
+    for action in reversed(thresholds):
+        thresholds[action] = min(thresholds[action], most)
+        most = thresholds[action] - 1
+    return Ladder(thresholds)

@@ -8,37 +8,37 @@ import msgspec
 
 from looptrap.call.model import Call
 from looptrap.detect.round import Round
-from looptrap.detect.strip import MOST, Cell, strip
+from looptrap.detect.strip import MAX_CELLS, StripCell, strip
 from looptrap.detect.trajectory import Trajectory
 from looptrap.policy.action import Action
 from looptrap.policy.policy import Policy
 from looptrap.policy.rule import Rule
 from looptrap.policy.verdict import Verdict
-from looptrap.replay.opinion import Onlooker, Opinion
-from looptrap.replay.pasted import Asked, read_pasted
-from looptrap.replay.play import decide, enforced, guard_of
+from looptrap.replay.explain import Explainer, RuleExplanation
+from looptrap.replay.judge import as_enforced, judge_call, replay_guard
 from looptrap.replay.ruleset import Ruleset
+from looptrap.replay.transcript import TranscriptRequest, read_transcript
 
-MOST_STEPS = 2_000
+MAX_STEPS = 2_000
 
-SECONDS = 7.0
+TIME_LIMIT_S = 7.0
 """So long steps are judged; what is left then is not."""
 
-LONGEST = 200
+MAX_SUMMARY_CHARS = 200
 """Characters of a text that are told."""
 
-SECRET = b"replay"
+STRIP_SECRET = b"replay"
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
+class TryItRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What was pasted, and the rules, in plain form, by which it is judged."""
 
     text: str
     rules: dict[str, object]
-    seconds: float = SECONDS
+    seconds: float = TIME_LIMIT_S
 
 
-class Judgement(msgspec.Struct, frozen=True, gc=False):
+class StepVerdict(msgspec.Struct, frozen=True, gc=False):
     """What is done about a request, and why."""
 
     action: Action
@@ -47,12 +47,12 @@ class Judgement(msgspec.Struct, frozen=True, gc=False):
     count: int
 
     @classmethod
-    def of(cls, verdict: Verdict) -> Judgement:
+    def of(cls, verdict: Verdict) -> StepVerdict:
         """Return what a verdict says."""
         return cls(verdict.action, verdict.rule or None, verdict.message, verdict.count)
 
 
-class Step(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+class TryItStep(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """One request: what came last before it, what rules make of that, and what is done."""
 
     index: int
@@ -66,11 +66,11 @@ class Step(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     tools: tuple[str, ...] = ()
     is_error: bool = False
     strip_id: str | None = None
-    opinions: list[Opinion]
-    verdict: Judgement
+    opinions: list[RuleExplanation]
+    verdict: StepVerdict
 
 
-class Watched(msgspec.Struct, frozen=True, gc=False):
+class AppliedRule(msgspec.Struct, frozen=True, gc=False):
     """A rule that looked at every step."""
 
     policy: str
@@ -79,20 +79,20 @@ class Watched(msgspec.Struct, frozen=True, gc=False):
     thresholds: dict[Action, int]
 
     @classmethod
-    def of(cls, policy: Policy, rule: Rule) -> Watched:
+    def of(cls, policy: Policy, rule: Rule) -> AppliedRule:
         """Return what is told of a rule."""
         return cls(policy.name, rule.name, rule.watch, dict(rule.ladder.steps))
 
 
-class Tried(msgspec.Struct, frozen=True, kw_only=True):
+class TryItReport(msgspec.Struct, frozen=True, kw_only=True):
     """What became of what was pasted."""
 
     dialect: str
     model: str
-    rules: list[Watched]
-    steps: list[Step]
-    strip: list[Cell]
-    verdict: Judgement
+    rules: list[AppliedRule]
+    steps: list[TryItStep]
+    strip: list[StripCell]
+    verdict: StepVerdict
     """The severest, first spoken …"""
     at: int | None
     """… at this step; None where nothing is done at all."""
@@ -100,28 +100,28 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
     """What was not judged, a sentence each."""
 
 
-def try_out(asked: Question, clock: Callable[[], float]) -> Tried:
+def judge_transcript(asked: TryItRequest, clock: Callable[[], float]) -> TryItReport:
     """Judge a pasted text; raises CallError in words for what cannot be read."""
     deadline = clock() + asked.seconds
-    pasted = read_pasted(asked.text)
+    pasted = read_transcript(asked.text)
     rules = Ruleset.read(asked.rules)
-    policies = enforced(rules.policies)
-    guard, onlooker = guard_of(policies, rules.tools), Onlooker(policies, rules.tools)
-    steps: list[Step] = []
+    policies = as_enforced(rules.policies)
+    guard, explainer = replay_guard(policies, rules.tools), Explainer(policies, rules.tools)
+    steps: list[TryItStep] = []
     rounds: list[Round | None] = []
-    for index, (call, now, answer) in enumerate(pasted.requests[:MOST_STEPS]):
+    for index, (call, now, answer) in enumerate(pasted.requests[:MAX_STEPS]):
         if index and clock() >= deadline:
             break
-        opinions = onlooker.opinions(call, now, answer)
-        verdict = decide(guard, call, now, answer)
+        opinions = explainer.opinions(call, now, answer)
+        verdict = judge_call(guard, call, now, answer)
         rounds.append(_latest(call))
         steps.append(_step(index, call, rounds[-1], opinions, verdict))
     first, worst = pasted.requests[0].call, _worst(steps)
     cells, ids = _strip(rounds)
-    return Tried(
+    return TryItReport(
         dialect=first.dialect,
         model=first.model,
-        rules=[Watched.of(*one) for one in rules.rules()],
+        rules=[AppliedRule.of(*one) for one in rules.rules()],
         steps=[
             msgspec.structs.replace(one, strip_id=id) for one, id in zip(steps, ids, strict=True)
         ],
@@ -139,12 +139,12 @@ def _latest(call: Call) -> Round | None:
 
 
 def _step(
-    index: int, call: Call, latest: Round | None, opinions: list[Opinion], verdict: Verdict
-) -> Step:
-    judgement = Judgement.of(verdict)
+    index: int, call: Call, latest: Round | None, opinions: list[RuleExplanation], verdict: Verdict
+) -> TryItStep:
+    judgement = StepVerdict.of(verdict)
     if latest is None:
         last = call.tail(1)
-        return Step(
+        return TryItStep(
             index=index,
             messages=len(call.raws),
             role=last[0].role if last else "",
@@ -153,7 +153,7 @@ def _step(
             verdict=judgement,
         )
     called = ", ".join(f"{one.name}({one.arguments})" for one in latest.calls)
-    return Step(
+    return TryItStep(
         index=index,
         messages=len(call.raws),
         role="assistant",
@@ -166,18 +166,18 @@ def _step(
     )
 
 
-def _strip(rounds: Sequence[Round | None]) -> tuple[list[Cell], list[str | None]]:
+def _strip(rounds: Sequence[Round | None]) -> tuple[list[StripCell], list[str | None]]:
     """Return the strip of the latest rounds, and the id of every step's."""
-    cells = strip([one for one in reversed(rounds) if one is not None], SECRET, len(rounds))
+    cells = strip([one for one in reversed(rounds) if one is not None], STRIP_SECRET, len(rounds))
     left = iter(cells)
-    return cells[-MOST:], [None if one is None else next(left).id for one in rounds]
+    return cells[-MAX_CELLS:], [None if one is None else next(left).id for one in rounds]
 
 
-def _worst(steps: Sequence[Step]) -> Step:
+def _worst(steps: Sequence[TryItStep]) -> TryItStep:
     return max(steps, key=lambda step: step.verdict.action.severity)
 
 
-def _unjudged(requests: Sequence[Asked], judged: int) -> list[str]:
+def _unjudged(requests: Sequence[TranscriptRequest], judged: int) -> list[str]:
     limits = []
     if judged < len(requests):
         limits.append(f"The first {judged:,} of {len(requests):,} steps were judged.")
@@ -187,5 +187,5 @@ def _unjudged(requests: Sequence[Asked], judged: int) -> list[str]:
 
 
 def _short(text: str) -> str:
-    shown = " ".join(text[: LONGEST * 4].split())
-    return shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 1]}…"
+    shown = " ".join(text[: MAX_SUMMARY_CHARS * 4].split())
+    return shown if len(shown) <= MAX_SUMMARY_CHARS else f"{shown[: MAX_SUMMARY_CHARS - 1]}…"

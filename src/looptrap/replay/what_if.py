@@ -3,34 +3,187 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from heapq import heappush, heappushpop
+from itertools import count
 from pathlib import Path
 from shlex import quote
 
 import msgspec
 
+from looptrap.errors import CallError
+from looptrap.policy.action import Action
 from looptrap.policy.rule import ANSWERS
-from looptrap.replay.comparison import Changed, Comparison, Counts
+from looptrap.replay.capture import CAPTURE_GLOB, CapturedRun, CaptureReplayer, CaptureSurvey
+from looptrap.replay.judge import RunResult, as_enforced
+from looptrap.replay.recorded_run import iter_lines
+from looptrap.replay.replay import ReplaySummary
 from looptrap.replay.ruleset import Ruleset
-from looptrap.replay.survey import FILES, Survey
 from looptrap.schema.wording import listed
 
-MOST_CALLS = 20_000
-CALLS = 5_000
+MAX_CHANGED_RUNS = 100
+"""So many runs are told of which the rulesets make something else."""
+
+
+class RulesetCounts(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """What a ruleset makes of the calls: the numbers that `looptrap replay` prints."""
+
+    flagged_runs: int
+    warned_runs: int
+    """Those about which something is done, and nothing refused …"""
+    refused_runs: int
+    """… and those of which a call is refused."""
+    saved_calls: int
+    saved_tokens: int
+    actions: dict[str, int]
+    """Flagged runs by their severest verdict …"""
+    rules: dict[str, int]
+    """… by the rule that spoke it …"""
+    signals: dict[str, int]
+    """… and by what that saw."""
+
+    @classmethod
+    def of(cls, summary: ReplaySummary) -> RulesetCounts:
+        """Return what a summary counted."""
+        refused = sum(number for one, number in summary.actions.items() if one.refuses)
+        return cls(
+            flagged_runs=summary.flagged,
+            warned_runs=summary.flagged - refused,
+            refused_runs=refused,
+            saved_calls=summary.saved_calls,
+            saved_tokens=summary.saved_tokens,
+            actions={one.value: summary.actions[one] for one in Action if summary.actions[one]},
+            rules=dict(summary.rules.most_common()),
+            signals=dict(summary.signals.most_common()),
+        )
+
+
+class RunOutcome(msgspec.Struct, frozen=True, gc=False):
+    """What becomes of a run."""
+
+    verdict: Action
+    rule: str | None
+    at: int | None
+    """The request, counted from 0, about which the verdict is first spoken."""
+    saved_calls: int
+
+    @classmethod
+    def of(cls, result: RunResult) -> RunOutcome:
+        """Return what a result says of it."""
+        at = getattr(result.first, result.verdict.value, None)
+        return cls(result.verdict, result.rule, at, result.saved_calls)
+
+
+class ChangedRun(msgspec.Struct, frozen=True, gc=False):
+    """A run of which the rulesets make something else."""
+
+    run: str
+    began: float
+    model: str
+    project: str
+    calls: int
+    now: RunOutcome
+    then: RunOutcome
+
+    @property
+    def weight(self) -> tuple[bool, int, int]:
+        """How much it matters: is it refused or not, how much severer, how many calls more."""
+        one, two = self.now.verdict, self.then.verdict
+        return (
+            one.refuses != two.refuses,
+            abs(one.severity - two.severity),
+            abs(self.now.saved_calls - self.then.saved_calls),
+        )
+
+
+class RulesetComparison:
+    """Plays captures by the rules of now and by others; tells where these differ."""
+
+    def __init__(self, now: Ruleset, then: Ruleset, since: float = 0.0) -> None:
+        self.now, self.then = ReplaySummary(), ReplaySummary()
+        self.skipped = 0
+        """Lines that are not captured calls."""
+        self.changed_runs = 0
+        self._changed: list[tuple[tuple[bool, int, int], int, ChangedRun]] = []
+        self._order = count(0, -1)  # of two alike the earlier stays, and runs are never compared
+        self._players = [
+            CaptureReplayer(as_enforced(one.policies), one.tools, one.projects, since=since)
+            for one in (now, then)
+        ]
+
+    @property
+    def reached(self) -> float:
+        """When the latest call came that was played."""
+        return self._players[0].now
+
+    def play(self, path: Path, goes_on: Callable[[], bool]) -> bool:
+        """Play a file; say whether to its end."""
+        try:
+            for line in iter_lines(path):
+                if not goes_on():
+                    return False
+                self._play(line.text)
+                self._tell()
+        except OSError:
+            pass  # gone meanwhile, to make room for later ones
+        return True
+
+    def finish(self) -> None:
+        """End all runs, and count them."""
+        for player in self._players:
+            player.end()
+        self._tell()
+
+    def changed(self) -> list[ChangedRun]:
+        """Return the runs that change, what matters most first; no more than `MAX_CHANGED_RUNS`."""
+        return [entry[-1] for entry in sorted(self._changed, reverse=True)]
+
+    def _play(self, text: bytes | None) -> None:
+        try:
+            if text is None:
+                raise CallError("is too long for a call")
+            for player in self._players:
+                player.play(text)
+        except CallError:
+            self.skipped += 1
+
+    def _tell(self) -> None:
+        # Both have read the same lines, so the same runs are over.
+        one, two = (player.ended_runs() for player in self._players)
+        for of_now, of_then in zip(one, two, strict=True):
+            self._add(of_now, of_now.result(), of_then.result())
+
+    def _add(self, run: CapturedRun, now: RunResult, then: RunResult) -> None:
+        self.now.add(now)
+        self.then.add(then)
+        fates = RunOutcome.of(now), RunOutcome.of(then)
+        if fates[0] == fates[1]:
+            return
+        self.changed_runs += 1
+        changed = ChangedRun(run.id, run.began, run.model, run.project, run.calls, *fates)
+        entry = (changed.weight, next(self._order), changed)
+        if len(self._changed) < MAX_CHANGED_RUNS:
+            heappush(self._changed, entry)
+        else:
+            heappushpop(self._changed, entry)
+
+
+MAX_CALLS = 20_000
+DEFAULT_CALLS = 5_000
 """So many of the latest are judged where nobody says otherwise: that takes a few seconds."""
 
-SECONDS = 7.0
+TIME_LIMIT_S = 7.0
 """So long calls are judged; what is left then is not."""
 
-LIKENING = ("near_repeat", "mutating_repeat", "monologue", "same_error")
+FUZZY_SIGNALS = ("near_repeat", "mutating_repeat", "monologue", "same_error")
 """Signals that see less in digests than in texts."""
 
-UNCAPTURED = ("request", *ANSWERS)
+UNCAPTURED_WATCHES = ("request", *ANSWERS)
 """What rules watch that captures do not have: bodies and answers."""
 
 CONFIG_FILE = "what-if.toml"
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
+class WhatIfRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Which calls are judged, and by what; rulesets and projects are in plain form."""
 
     folder: str
@@ -41,11 +194,11 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     settings: dict[str, object] | None = None
     """… and that project; None where no project is asked about, nor what holds for all."""
     since: float = 0.0
-    limit: int = CALLS
-    seconds: float = SECONDS
+    limit: int = DEFAULT_CALLS
+    seconds: float = TIME_LIMIT_S
 
 
-class Compared(msgspec.Struct, frozen=True, kw_only=True):
+class WhatIfReport(msgspec.Struct, frozen=True, kw_only=True):
     """What both rulesets make of the same calls."""
 
     calls: int
@@ -54,10 +207,10 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     """Lines that are not captured calls."""
     began: float
     ended: float
-    now: Counts
-    then: Counts
+    now: RulesetCounts
+    then: RulesetCounts
     changed_runs: int
-    changed: list[Changed]
+    changed: list[ChangedRun]
     limits: list[str]
     """What these numbers do not tell, a sentence each."""
     config: str
@@ -66,10 +219,10 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     """Prints, with that file, the numbers of `then`; None where not all of the calls are judged."""
 
 
-def compare(asked: Question, clock: Callable[[], float]) -> Compared | None:
+def compare(asked: WhatIfRequest, clock: Callable[[], float]) -> WhatIfReport | None:
     """Judge captured calls by both rulesets; None where there is none."""
     deadline = clock() + asked.seconds
-    survey = Survey(Path(asked.folder), since=asked.since, limit=asked.limit)
+    survey = CaptureSurvey(Path(asked.folder), since=asked.since, limit=asked.limit)
     if not survey.calls:
         return None
     now, then = Ruleset.read(asked.now), Ruleset.read(asked.then)
@@ -77,18 +230,18 @@ def compare(asked: Question, clock: Callable[[], float]) -> Compared | None:
     if is_for_all:
         [project] = Ruleset.read({"projects": [asked.settings]}).projects
         then = then.for_all(project)
-    comparison = Comparison(now, then, survey.since)
+    comparison = RulesetComparison(now, then, survey.since)
     is_whole = all(comparison.play(path, lambda: clock() < deadline) for path in survey.files)
     comparison.finish()
     summary = comparison.now
-    return Compared(
+    return WhatIfReport(
         calls=summary.calls,
         runs=summary.runs,
         skipped=comparison.skipped,
         began=survey.began,
         ended=survey.ended if is_whole else comparison.reached,
-        now=Counts.of(summary),
-        then=Counts.of(comparison.then),
+        now=RulesetCounts.of(summary),
+        then=RulesetCounts.of(comparison.then),
         changed_runs=comparison.changed_runs,
         changed=comparison.changed(),
         limits=[
@@ -101,14 +254,14 @@ def compare(asked: Question, clock: Callable[[], float]) -> Compared | None:
     )
 
 
-def _cuts(survey: Survey, judged: int, is_whole: bool) -> Iterator[str]:
+def _cuts(survey: CaptureSurvey, judged: int, is_whole: bool) -> Iterator[str]:
     if not is_whole:
         yield f"There was time for {judged:,} of {survey.calls:,} calls, the earliest of them."
     if survey.is_cut:
         yield "There are earlier calls, which were not judged."
 
 
-def _about_project(asked: Question, survey: Survey, is_for_all: bool) -> Iterator[str]:
+def _about_project(asked: WhatIfRequest, survey: CaptureSurvey, is_for_all: bool) -> Iterator[str]:
     if not asked.project:
         return
     if is_for_all:
@@ -120,15 +273,15 @@ def _about_project(asked: Question, survey: Survey, is_for_all: bool) -> Iterato
         yield f"No captured call is of project {asked.project}, so nothing can change."
 
 
-def _about_rules(now: Ruleset, then: Ruleset, survey: Survey) -> Iterator[str]:
+def _about_rules(now: Ruleset, then: Ruleset, survey: CaptureSurvey) -> Iterator[str]:
     rules = [rule for _, rule in (*now.rules(), *then.rules())]
-    near = [one.name for one in rules if one.watch in LIKENING or one.similarity == "near"]
+    near = [one.name for one in rules if one.watch in FUZZY_SIGNALS or one.similarity == "near"]
     if near and "digests" in survey.forms:
         yield (
             "Calls were captured as digests, which are equal or not, and never alike:"
             f" {_names(near)} may see less than in the calls themselves."
         )
-    if unseen := [one.name for one in rules if one.watch in UNCAPTURED]:
+    if unseen := [one.name for one in rules if one.watch in UNCAPTURED_WATCHES]:
         yield f"Bodies and answers are not captured: {_names(unseen)} can find nothing."
     if any(one.mode == "shadow" for one in (*now.policies, *then.policies)):
         yield "Policies in shadow mode are counted as if they were enforced."
@@ -139,4 +292,4 @@ def _names(rules: list[str]) -> str:
 
 
 def _command(folder: str) -> str:
-    return f"looptrap replay {quote(folder)}/{FILES} --config {CONFIG_FILE}"
+    return f"looptrap replay {quote(folder)}/{CAPTURE_GLOB} --config {CONFIG_FILE}"

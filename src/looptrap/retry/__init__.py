@@ -22,12 +22,10 @@ In between
 
 from looptrap.errors import AllProvidersFailed, GiveUp, IdempotencyError
 from looptrap.retry.attempt import Attempt
-from looptrap.retry.backoff import Backoff
-from looptrap.retry.breakers import Breakers
-from looptrap.retry.chain import Chain, Link
+from looptrap.retry.breaker import Breakers
 from looptrap.retry.classify import classify, classify_answer, classify_event, classify_tool
-from looptrap.retry.classify.classifiers import Classifier, Classifiers
-from looptrap.retry.decorate import Attempts, Failover, Retrying, attempts, call, retrying
+from looptrap.retry.classify.exception import Classifier, Classifiers
+from looptrap.retry.decorator import Attempts, Failover, Retrying, attempts, call, retrying
 from looptrap.retry.failure import Bucket, Failure
 from looptrap.retry.hook import Event, Hook
 from looptrap.retry.idempotency import (
@@ -39,9 +37,9 @@ from looptrap.retry.idempotency import (
     idempotent,
     mutating,
 )
-from looptrap.retry.policy import RetryPolicy
-from looptrap.retry.timing import Rehearsal, Timing, testing
-from looptrap.retry.turn import INTERRUPTION, Limits, Marker, Spent, Turn, current_turn
+from looptrap.retry.policy import Backoff, Chain, Link, RetryPolicy
+from looptrap.retry.timing import FakeClock, Timing, testing
+from looptrap.retry.turn import INTERRUPTION, Marker, Turn, TurnLimits, TurnUsage, current_turn
 
 __all__ = [
     "INTERRUPTION",
@@ -58,21 +56,21 @@ __all__ = [
     "Event",
     "Failover",
     "Failure",
+    "FakeClock",
     "GiveUp",
     "Hook",
     "IdempotencyError",
     "Ledger",
-    "Limits",
     "Link",
     "Marker",
     "MemoryLedger",
-    "Rehearsal",
     "RetryPolicy",
     "Retrying",
-    "Spent",
     "StoreLedger",
     "Timing",
     "Turn",
+    "TurnLimits",
+    "TurnUsage",
     "attempts",
     "call",
     "classify",

@@ -8,19 +8,19 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Protocol, Self
 
-from looptrap.retry.chain import Link
+from looptrap.retry.policy import Link
 
-_UNDER_WAY: ContextVar[Attempt | None] = ContextVar("looptrap_retry_attempt", default=None)
+_CURRENT_ATTEMPT: ContextVar[Attempt | None] = ContextVar("looptrap_retry_attempt", default=None)
 
 
-class Driver(Protocol):
+class AttemptOwner(Protocol):
     """Who makes attempts, and hears how each ended."""
 
-    def won(self) -> None:
+    def succeeded(self) -> None:
         """Take note of a success."""
         ...
 
-    def lost(self, attempt: Attempt, error: BaseException) -> bool:
+    def failed(self, attempt: Attempt, error: BaseException) -> bool:
         """Take note of a failure; say whether another attempt follows, or raise what ends it."""
         ...
 
@@ -30,9 +30,9 @@ class Attempt:
 
     __slots__ = ("_around", "_driver", "_is_kept", "_outer", "binding", "is_over", "link", "number")
 
-    def __init__(self, driver: Driver | None, number: int, link: Link | None) -> None:
+    def __init__(self, driver: AttemptOwner | None, number: int, link: Link | None) -> None:
         self._driver = driver
-        self._outer = under_way()
+        self._outer = current_attempt()
         self._is_kept = False
         self.number = number
         """The first is 1."""
@@ -59,28 +59,28 @@ class Attempt:
     @contextmanager
     def resumed(self) -> Iterator[None]:
         """Be under way while a piece of the work is done, whoever does the next one."""
-        around = _UNDER_WAY.get()
-        _UNDER_WAY.set(self)
+        around = _CURRENT_ATTEMPT.get()
+        _CURRENT_ATTEMPT.set(self)
         try:
             yield
         finally:
-            _UNDER_WAY.set(around)
+            _CURRENT_ATTEMPT.set(around)
 
-    def won(self) -> None:
+    def succeeded(self) -> None:
         """End well."""
         self.is_over = True
         if self._driver is not None:
-            self._driver.won()
+            self._driver.succeeded()
 
-    def lost(self, error: BaseException) -> bool:
+    def failed(self, error: BaseException) -> bool:
         """End with an error; say whether another attempt follows."""
         self.is_over = True
-        return self._driver is not None and self._driver.lost(self, error)
+        return self._driver is not None and self._driver.failed(self, error)
 
     def __enter__(self) -> Self:
         self._is_kept = False
-        self._around = _UNDER_WAY.get()
-        _UNDER_WAY.set(self)
+        self._around = _CURRENT_ATTEMPT.get()
+        _CURRENT_ATTEMPT.set(self)
         return self
 
     def __exit__(
@@ -90,17 +90,17 @@ class Attempt:
         _where: TracebackType | None,
     ) -> bool:
         # Not by a token: what a framework runs before and after a `yield` may differ in context.
-        _UNDER_WAY.set(self._around)
+        _CURRENT_ATTEMPT.set(self._around)
         if error is not None:
-            return self.lost(error)
+            return self.failed(error)
         if not self._is_kept:
-            self.won()
+            self.succeeded()
         return False
 
 
-def under_way() -> Attempt | None:
+def current_attempt() -> Attempt | None:
     """Return the attempt that this runs in; tasks may outlive the one that started them."""
-    attempt = _UNDER_WAY.get()
+    attempt = _CURRENT_ATTEMPT.get()
     while attempt is not None and attempt.is_over:
         attempt = attempt._outer
     return attempt

@@ -16,21 +16,23 @@ awaits inside, so one event loop needs no lock; threads hold one of their own ar
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from math import inf
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from looptrap.errors import ConfigError
+from looptrap.retry.failure import Failure
 
-State = Literal["closed", "open", "half_open"]
+BreakerState = Literal["closed", "open", "half_open"]
 
-SHORTEST_OPENING = 1.0
-LONGEST_OPENING = 60.0
+MIN_OPEN_S = 1.0
+MAX_OPEN_S = 60.0
 """What a Retry-After may change an opening to; a breaker set to more is open for that at most."""
 
-PROBE_PATIENCE = 1.0
+PROBE_RETRY_S = 1.0
 """When to come again while a probe is out: its answer decides, not the clock."""
 
 
@@ -108,7 +110,7 @@ class Breaker:
         self._generation = 0
         self._permit = Permit(0)
 
-    def state(self, now: float) -> State:
+    def state(self, now: float) -> BreakerState:
         """Return whether calls pass, are refused, or one is let through to find out."""
         if not self._is_open:
             return "closed"
@@ -142,7 +144,7 @@ class Breaker:
             return 0.0
         if now < self._until:
             return self._until - now
-        return max(0.0, min(self._probed_until - now, PROBE_PATIENCE))
+        return max(0.0, min(self._probed_until - now, PROBE_RETRY_S))
 
     def done(
         self,
@@ -153,7 +155,7 @@ class Breaker:
         *,
         is_passing: bool = True,
         source: Source | None = None,
-    ) -> State | None:
+    ) -> BreakerState | None:
         """Take an attempt's outcome, None for neither good nor bad; return a new state, if any.
 
         Outcomes of attempts from before the latest change mean nothing any more. A failure without
@@ -189,9 +191,9 @@ class Breaker:
     def deny(self, permit: Permit, now: float) -> None:
         """Give a probe back unused: another instance has its own out."""
         if permit.is_probe and permit.generation == self._generation:
-            self._withdraw(until=now + PROBE_PATIENCE)
+            self._withdraw(until=now + PROBE_RETRY_S)
 
-    def learn(self, seconds: float, now: float, caller: str | None = None) -> State | None:
+    def learn(self, seconds: float, now: float, caller: str | None = None) -> BreakerState | None:
         """Open for as long as another instance has, for that caller or for everybody.
 
         Return the new state, if it is one.
@@ -209,9 +211,9 @@ class Breaker:
 
     def _bounded(self, seconds: float) -> float:
         # Whoever says so, provider or instance: nothing keeps this road closed for long.
-        return min(seconds, max(self._open_for, LONGEST_OPENING))
+        return min(seconds, max(self._open_for, MAX_OPEN_S))
 
-    def _open(self, until: float, blamed: Blamed | None) -> State:
+    def _open(self, until: float, blamed: Blamed | None) -> BreakerState:
         self._is_open = True
         self._blamed = blamed
         self._until = max(self._until, until)
@@ -220,7 +222,7 @@ class Breaker:
         self._renew()
         return "open"
 
-    def _close(self) -> State:
+    def _close(self) -> BreakerState:
         self._is_open = False
         self._until = self._probed_until = -inf
         self._renew()
@@ -257,3 +259,214 @@ def _joined(one: Blamed | None, other: Blamed | None) -> Blamed | None:
         if known != conversation:
             joined[caller] = EVERY_CONVERSATION
     return joined if len(joined) < 2 else None
+
+
+UNREACHABLE = frozenset(("connection", "tls"))
+"""Failures that have nothing to do with what was asked, or who asked."""
+
+
+class CircuitKey(NamedTuple):
+    """Which circuit: a provider's, or that of one credential there."""
+
+    provider: str
+    credential: str | None = None
+
+
+class CircuitChange(msgspec.Struct, frozen=True, gc=False):
+    """A circuit that is in another state than before."""
+
+    key: CircuitKey
+    state: BreakerState
+    seconds: float = 0.0
+    """How long it stays open …"""
+    caller: str | None = None
+    """… and for which caller; None for everybody."""
+    is_shared: bool = True
+    """Whether it concerns other instances: that of a single conversation does not."""
+
+
+class CircuitOpening(msgspec.Struct, frozen=True, gc=False):
+    """What other instances are told of a circuit that opened: seconds left, no clock is shared."""
+
+    key: CircuitKey
+    seconds: float
+    caller: str | None = None
+    """None for everybody."""
+
+
+class CircuitPermits(msgspec.Struct, frozen=True, gc=False):
+    """Leave to make one attempt, from both of its circuits."""
+
+    provider: str
+    credential: str
+    provider_breaker: Breaker
+    credential_breaker: Breaker
+    provider_permit: Permit
+    credential_permit: Permit
+    source: Source | None = None
+
+    @property
+    def is_probe(self) -> bool:
+        """Whether the attempt is to find out if a circuit may close."""
+        return self.provider_permit.is_probe or self.credential_permit.is_probe
+
+    @property
+    def probed(self) -> tuple[CircuitKey, ...]:
+        """The circuits that the attempt probes."""
+        keys = []
+        if self.provider_permit.is_probe:
+            keys.append(CircuitKey(self.provider))
+        if self.credential_permit.is_probe:
+            keys.append(CircuitKey(self.provider, self.credential))
+        return tuple(keys)
+
+
+class Breakers:
+    """A breaker for each provider and each credential; those used least lately are forgotten."""
+
+    __slots__ = ("_breakers", "_most", "_open_for", "_threshold")
+
+    def __init__(self, threshold: int = 5, open_for: float = 60.0, most: int = 4096) -> None:
+        if most < 2:
+            raise ConfigError(f"breakers: most is {most}, must be 2 or more (an attempt needs two)")
+        Breaker(threshold, open_for)  # says what is wrong with them now, not at the first call
+        self._threshold = threshold
+        self._open_for = open_for
+        self._most = most
+        self._breakers: OrderedDict[CircuitKey, Breaker] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._breakers)
+
+    def allow(
+        self, provider: str, credential: str, now: float, source: Source | None = None
+    ) -> CircuitPermits | None:
+        """Return leave for one attempt when both circuits give it, else None.
+
+        With a `source`, failures of that one alone close the provider's road for no other.
+        """
+        ours, theirs = self._of(CircuitKey(provider)), self._of(CircuitKey(provider, credential))
+        own = ours.allow(now, source)
+        if own is None:
+            return None
+        other = theirs.allow(now)
+        if other is None:
+            ours.done(own, None, now)
+            return None
+        return CircuitPermits(provider, credential, ours, theirs, own, other, source)
+
+    def retry_after(
+        self, provider: str, credential: str, now: float, source: Source | None = None
+    ) -> float:
+        """Return the seconds after which an attempt may be allowed; 0 when it is."""
+        found = (
+            self._breakers.get(CircuitKey(provider)),
+            self._breakers.get(CircuitKey(provider, credential)),
+        )
+        return max(
+            (one.retry_after(now) for one in found if one and one.concerns(source)), default=0.0
+        )
+
+    def limited_for(
+        self, provider: str, credential: str, now: float, source: Source | None = None
+    ) -> float:
+        """Return the seconds until a limit may be over; 0 unless one is all that refuses."""
+        breaker, ours = (
+            self._breakers.get(CircuitKey(provider, credential)),
+            self._breakers.get(CircuitKey(provider)),
+        )
+        if breaker is None or not breaker.is_passing:
+            return 0.0
+        return 0.0 if ours is not None and ours.concerns(source) else breaker.retry_after(now)
+
+    def state(self, key: CircuitKey, now: float) -> BreakerState:
+        """Return the state of one circuit."""
+        breaker = self._breakers.get(key)
+        return "closed" if breaker is None else breaker.state(now)
+
+    def left(self, key: CircuitKey, now: float) -> float:
+        """Return the seconds after which one circuit may let an attempt through."""
+        breaker = self._breakers.get(key)
+        return 0.0 if breaker is None else breaker.retry_after(now)
+
+    def done(
+        self, permit: CircuitPermits, failure: Failure | None, now: float
+    ) -> tuple[CircuitChange, ...]:
+        """Take an attempt's outcome, None for a success; return the circuits that changed.
+
+        A failure counts against one circuit and says nothing about the other.
+        """
+        if failure is None:
+            return self._settle(permit, False, False, now)
+        against_provider = True if failure.trips == "provider" else None
+        against_credential = True if failure.trips == "credential" else None
+        return self._settle(permit, against_provider, against_credential, now, failure)
+
+    def abandon(self, permit: CircuitPermits, now: float) -> None:
+        """Take back the leave of an attempt that came to nothing, such as a cancelled one."""
+        self._settle(permit, None, None, now)
+
+    def deny(self, permit: CircuitPermits, now: float) -> None:
+        """Give a probe back unused: another instance holds the claim."""
+        permit.provider_breaker.deny(permit.provider_permit, now)
+        permit.credential_breaker.deny(permit.credential_permit, now)
+
+    def learn(self, opening: CircuitOpening, now: float) -> CircuitChange | None:
+        """Open a circuit as another instance has; return the change, if it is one."""
+        breaker = self._of(opening.key)
+        state = breaker.learn(opening.seconds, now, opening.caller)
+        return None if state is None else _change(opening.key, state, breaker, now)
+
+    def _of(self, key: CircuitKey) -> Breaker:
+        breaker = self._breakers.get(key)
+        if breaker is None:
+            # A provider in trouble cannot tell when it is over; who counts a limit can.
+            least = None if key.credential is None else min(MIN_OPEN_S, self._open_for)
+            breaker = self._breakers[key] = Breaker(self._threshold, self._open_for, least)
+            if len(self._breakers) > self._most:
+                self._breakers.popitem(last=False)
+        else:
+            self._breakers.move_to_end(key)
+        return breaker
+
+    def _settle(
+        self,
+        permit: CircuitPermits,
+        provider_failed: bool | None,
+        credential_failed: bool | None,
+        now: float,
+        failure: Failure | None = None,
+    ) -> tuple[CircuitChange, ...]:
+        ours, theirs = permit.provider_breaker, permit.credential_breaker
+        asked = None if failure is None else failure.retry_after
+        is_passing = failure is None or failure.is_retryable
+        source = None if failure is not None and failure.reason in UNREACHABLE else permit.source
+        opened = ours.done(permit.provider_permit, provider_failed, now, asked, source=source)
+        other = theirs.done(
+            permit.credential_permit, credential_failed, now, asked, is_passing=is_passing
+        )
+        if opened is None and other is None:
+            return ()
+        changes = []
+        if opened is not None:
+            changes.append(_change(CircuitKey(permit.provider), opened, ours, now))
+        if other is not None:
+            key = CircuitKey(permit.provider, permit.credential)
+            changes.append(_change(key, other, theirs, now))
+        return tuple(changes)
+
+
+def _change(key: CircuitKey, state: BreakerState, breaker: Breaker, now: float) -> CircuitChange:
+    blamed = breaker.blamed if state == "open" else None
+    seconds = breaker.retry_after(now)
+    if blamed is None:
+        return CircuitChange(key, state, seconds)
+    ((caller, conversation),) = blamed.items()
+    return CircuitChange(key, state, seconds, caller, conversation is EVERY_CONVERSATION)
+
+
+def opening_from_change(change: CircuitChange) -> CircuitOpening | None:
+    """Return what other instances are to be told of a change; None where it is their own affair."""
+    if change.state != "open" or not change.is_shared:
+        return None
+    return CircuitOpening(change.key, change.seconds, change.caller)

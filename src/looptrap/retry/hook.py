@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from looptrap.retry.chain import Link
 from looptrap.retry.failure import Failure
+from looptrap.retry.policy import Link
 
 log = logging.getLogger("looptrap")
 
@@ -41,7 +41,7 @@ class Hook(Protocol):
     def __call__(self, event: Event, /) -> None: ...
 
 
-def tell(hooks: Iterable[Hook], event: Event) -> None:
+def notify_hooks(hooks: Iterable[Hook], event: Event) -> None:
     """Tell all hooks; one that fails is logged and never fails the call."""
     for hook in hooks:
         try:

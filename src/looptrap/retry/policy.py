@@ -2,13 +2,49 @@
 
 from __future__ import annotations
 
-from math import inf
+from math import inf, ldexp
 
 import msgspec
 
 from looptrap.errors import ConfigError
-from looptrap.retry.backoff import Backoff
-from looptrap.retry.classify.classifiers import DEFAULT, Classifiers
+from looptrap.retry.classify.exception import DEFAULT_CLASSIFIERS, Classifiers
+from looptrap.retry.failure import Failure
+
+_MAX_DOUBLINGS = 64
+
+
+class Backoff(msgspec.Struct, frozen=True, gc=False):
+    """Full jitter under an exponential ceiling; a provider's Retry-After is the least it waits."""
+
+    base: float = 0.4
+    cap: float = 20.0
+    longest_retry_after: float = 60.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.base <= self.cap < inf:
+            raise ConfigError(
+                f"backoff: base is {self.base:g} and cap {self.cap:g},"
+                " must be above 0, and base not above cap"
+            )
+        if not 0 <= self.longest_retry_after < inf:
+            raise ConfigError(
+                f"backoff: longest_retry_after is {self.longest_retry_after:g}, must be 0 or more"
+            )
+
+    def delay(self, attempt: int, chance: float) -> float:
+        """Return the seconds to wait after the `attempt`-th failure; `chance` is within 0 and 1."""
+        return chance * min(self.cap, ldexp(self.base, min(attempt - 1, _MAX_DOUBLINGS)))
+
+    def wait(self, attempt: int, failure: Failure, chance: float) -> float | None:
+        """Return the seconds to wait; None when the provider asks for more than is waited for."""
+        delay = self.delay(attempt, chance)
+        asked = failure.retry_after
+        if asked is None:
+            return delay
+        if asked > self.longest_retry_after:
+            return None
+        # All were told the same moment: up to `base` later, so that they do not meet there.
+        return max(delay, asked + chance * self.base)
 
 
 class RetryPolicy(msgspec.Struct, frozen=True):
@@ -25,7 +61,7 @@ class RetryPolicy(msgspec.Struct, frozen=True):
     backoff: Backoff = Backoff()
     deadline: float | None = None
     """The seconds for all of it, waits included; None for no end."""
-    classifiers: Classifiers = DEFAULT
+    classifiers: Classifiers = DEFAULT_CLASSIFIERS
 
     def __post_init__(self) -> None:
         for name in ("attempts", "server_attempts", "timeout_attempts"):
@@ -38,3 +74,41 @@ class RetryPolicy(msgspec.Struct, frozen=True):
             raise ConfigError(f"retry policy: limit_waits is {self.limit_waits}, must be 0 or more")
         if self.deadline is not None and not 0 < self.deadline < inf:
             raise ConfigError(f"retry policy: deadline is {self.deadline:g}, must be above 0")
+
+
+class Link(msgspec.Struct, frozen=True, gc=False):
+    """One place to send a call to."""
+
+    provider: str
+    model: str | None = None
+    """None keeps the caller's."""
+    credential: str = ""
+    """A digest of the credential used there: whose limits are met."""
+
+    @property
+    def name(self) -> str:
+        """What people call it: `provider/model`, or the provider alone."""
+        return self.provider if self.model is None else f"{self.provider}/{self.model}"
+
+    @classmethod
+    def parse(cls, name: str, credential: str = "") -> Link:
+        """Return the link of `provider/model` or `provider`; a model may have slashes in it."""
+        provider, slash, model = name.partition("/")
+        if not provider or (slash and not model):
+            raise ConfigError(f"chain: {name!r} is neither 'provider/model' nor 'provider'")
+        return cls(provider, model or None, credential)
+
+
+class Chain(msgspec.Struct, frozen=True, gc=False):
+    """Links in the order in which they are tried."""
+
+    links: tuple[Link, ...]
+
+    def __post_init__(self) -> None:
+        if not self.links:
+            raise ConfigError("chain: has no links, must have at least one")
+
+    @classmethod
+    def of(cls, *names: str) -> Chain:
+        """Return the chain of names such as `anthropic/claude-opus-4-7` or `openai`."""
+        return cls(tuple(map(Link.parse, names)))

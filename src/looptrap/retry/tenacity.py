@@ -22,10 +22,10 @@ from tenacity.retry import retry_base
 from tenacity.stop import stop_base
 from tenacity.wait import wait_base
 
-from looptrap.retry.attempt import under_way
+from looptrap.retry.attempt import current_attempt
 from looptrap.retry.failure import Failure
 from looptrap.retry.policy import RetryPolicy
-from looptrap.retry.timing import timing_here
+from looptrap.retry.timing import current_timing
 
 
 class retry_if_worth(retry_base):  # noqa: N801 - tenacity's strategies are named like functions
@@ -36,7 +36,7 @@ class retry_if_worth(retry_base):  # noqa: N801 - tenacity's strategies are name
 
     def __call__(self, retry_state: tenacity.RetryCallState) -> bool:
         failure = _failure_of(retry_state, self._policy)
-        return failure is not None and failure.is_retryable and under_way() is None
+        return failure is not None and failure.is_retryable and current_attempt() is None
 
 
 class wait_policy(wait_base):  # noqa: N801
@@ -49,7 +49,7 @@ class wait_policy(wait_base):  # noqa: N801
         failure = _failure_of(retry_state, self._policy)
         if failure is None:
             return 0.0
-        chance = timing_here().chance()
+        chance = current_timing().chance()
         # Where it asks for more than is waited for, `stop_policy` ends it: nobody waits this long.
         asked = self._policy.backoff.wait(retry_state.attempt_number, failure, chance)
         return failure.retry_after or 0.0 if asked is None else asked
@@ -84,4 +84,4 @@ def _failure_of(retry_state: tenacity.RetryCallState, policy: RetryPolicy) -> Fa
     """Return how the latest attempt failed; None where it did not."""
     outcome = retry_state.outcome
     error = outcome.exception() if outcome is not None else None
-    return None if error is None else policy.classifiers.classify(error, timing_here().wall())
+    return None if error is None else policy.classifiers.classify(error, current_timing().wall())

@@ -24,15 +24,15 @@ class Timing:
     """From 0 to 1: the jitter."""
 
 
-_HERE: ContextVar[Timing] = ContextVar("looptrap_retry_timing", default=Timing())  # noqa: B039
+_CURRENT_TIMING: ContextVar[Timing] = ContextVar("looptrap_retry_timing", default=Timing())  # noqa: B039
 
 
-def timing_here() -> Timing:
+def current_timing() -> Timing:
     """Return the real time, or that of a test around this."""
-    return _HERE.get()
+    return _CURRENT_TIMING.get()
 
 
-class Rehearsal:
+class FakeClock:
     """Time that passes only when somebody waits, or a test says so."""
 
     def __init__(self, chance: float) -> None:
@@ -60,18 +60,18 @@ class Rehearsal:
 
 
 @contextmanager
-def testing(chance: float = 1.0) -> Iterator[Rehearsal]:  # noqa: PT028 - no test
+def testing(chance: float = 1.0) -> Iterator[FakeClock]:  # noqa: PT028 - no test
     """Wait for nothing in here, and record what would have been waited for.
 
     It holds for this context alone: threads and tasks of others go on in real time. The `chance`
     of 1 makes every backoff as long as it can be.
     """
-    rehearsal = Rehearsal(chance)
-    token = _HERE.set(rehearsal.timing)
+    fake_clock = FakeClock(chance)
+    token = _CURRENT_TIMING.set(fake_clock.timing)
     try:
-        yield rehearsal
+        yield fake_clock
     finally:
-        _HERE.reset(token)
+        _CURRENT_TIMING.reset(token)
 
 
 testing.__test__ = False  # type: ignore[attr-defined]  # pytest takes what begins with "test" for one

@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from math import ceil, floor
 
+from looptrap.store.expiring_map import EntryT, ExpiringMap
 from looptrap.store.model import (
-    RESERVED_FOR,
-    RESERVED_TOGETHER,
+    RESERVATION_BUCKET_S,
+    RESERVATION_S,
     UNLIMITED,
     Balance,
     Charge,
     Settlement,
 )
-from looptrap.store.shelf import Seen, Shelf
 
-MONDAY = 345_600
+FIRST_MONDAY_S = 345_600
 """5 January 1970, midnight UTC: periods begin at multiples of their seconds since."""
 
 MUCH = 2
@@ -26,14 +26,14 @@ MUCH = 2
 USED_UP = 2
 """… such accounts may take one part in so many of the room."""
 
-KEPT_FOR = 2_592_000
+ACCOUNT_TTL_S = 2_592_000
 """Seconds after its last touch for which an account without a period, or a debt, is kept."""
 
-LATEST = RESERVED_FOR + 2 * RESERVED_TOGETHER
+MAX_RESERVATION_S = RESERVATION_S + 2 * RESERVATION_BUCKET_S
 """No place is so many seconds ahead, unless a clock was set back."""
 
 
-class _Accounts(Shelf[Seen]):
+class _AccountMap(ExpiringMap[EntryT]):
     """Accounts of one kind; the longest untouched stand in front, and end about then."""
 
     __slots__ = ()
@@ -43,14 +43,14 @@ class _Accounts(Shelf[Seen]):
 
     def expire(self, now: float) -> None:
         super().expire(now)
-        self._look_again = min(self._look_again, now + RESERVED_TOGETHER)
+        self._look_again = min(self._look_again, now + RESERVATION_BUCKET_S)
 
     def release(self, key: bytes) -> bool:
         """Forget an account; say whether there was one."""
         return self.entries.pop(key, None) is not None
 
 
-class _Spending:
+class _PeriodAccount:
     """What an account with periods holds."""
 
     __slots__ = ("end", "held", "minute", "reserved", "spent", "start", "touched")
@@ -68,7 +68,7 @@ class _Spending:
 
     def reserve(self, amount: int, now: float) -> int:
         """Put an amount with those that end together with it, and say where."""
-        place = ceil((now + RESERVED_FOR) / RESERVED_TOGETHER) * RESERVED_TOGETHER
+        place = ceil((now + RESERVATION_S) / RESERVATION_BUCKET_S) * RESERVATION_BUCKET_S
         self.reserved[place] = self.reserved.get(place, 0) + amount
         self.held += amount
         return place
@@ -85,11 +85,11 @@ class _Spending:
 
     def drop_ended(self, now: float) -> None:
         """Free what nobody has settled in time."""
-        for place in [one for one in self.reserved if not now < one <= now + LATEST]:
+        for place in [one for one in self.reserved if not now < one <= now + MAX_RESERVATION_S]:
             self.free(place, self.reserved[place])
 
 
-class _Periods(_Accounts[_Spending]):
+class _PeriodAccounts(_AccountMap[_PeriodAccount]):
     """Accounts that are filled at the end of each period; without one they never are.
 
     Those of which much is used are kept apart, as far as there is room for them: whoever makes up
@@ -101,7 +101,7 @@ class _Periods(_Accounts[_Spending]):
     def __init__(self, seconds: float, has_room: Callable[[], bool]) -> None:
         super().__init__(seconds)
         self._has_room = has_room
-        self.used_up: OrderedDict[bytes, _Spending] = OrderedDict()
+        self.used_up: OrderedDict[bytes, _PeriodAccount] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self.entries) + len(self.used_up)
@@ -133,15 +133,17 @@ class _Periods(_Accounts[_Spending]):
         spending.spent = min(spending.spent + settlement.actual, UNLIMITED)
         self._keep(charge, spending, now)
 
-    def _open(self, key: bytes, now: float) -> _Spending:
+    def _open(self, key: bytes, now: float) -> _PeriodAccount:
         """Return what an account holds now, a new one's too."""
         if now >= self._look_again:
             self.expire(now)
-        seconds, minute = self.seconds, now // RESERVED_TOGETHER
-        start = floor((now - MONDAY) / seconds) * seconds + MONDAY if seconds else 0.0
+        seconds, minute = self.seconds, now // RESERVATION_BUCKET_S
+        start = (
+            floor((now - FIRST_MONDAY_S) / seconds) * seconds + FIRST_MONDAY_S if seconds else 0.0
+        )
         spending = self.entries.get(key) or self.used_up.get(key)
         if spending is None or spending.end <= now:
-            return _Spending(start, minute)
+            return _PeriodAccount(start, minute)
         # A clock that is a little slow does not begin a period that is over anew.
         if seconds and not start <= spending.start <= now + seconds:
             spending.start, spending.spent = start, 0
@@ -150,12 +152,12 @@ class _Periods(_Accounts[_Spending]):
             spending.drop_ended(now)
         return spending
 
-    def _keep(self, charge: Charge, spending: _Spending, now: float) -> None:
+    def _keep(self, charge: Charge, spending: _PeriodAccount, now: float) -> None:
         """Put an account behind all others; one that holds nothing is forgotten."""
         key = charge.key
-        end = now + LATEST if spending.held else 0.0
+        end = now + MAX_RESERVATION_S if spending.held else 0.0
         if spending.spent:
-            end = max(end, spending.start + self.seconds if self.seconds else now + KEPT_FOR)
+            end = max(end, spending.start + self.seconds if self.seconds else now + ACCOUNT_TTL_S)
         if not end:
             self.release(key)
             return
@@ -169,14 +171,14 @@ class _Periods(_Accounts[_Spending]):
         if others:
             others.pop(key, None)
 
-    def since(self, seen: _Spending) -> float:
+    def since(self, seen: _PeriodAccount) -> float:
         return seen.touched
 
-    def end(self, seen: _Spending) -> float:
+    def end(self, seen: _PeriodAccount) -> float:
         return seen.end
 
 
-class _Leaking(_Accounts[tuple[float, float, float]]):
+class _LeakyAccounts(_AccountMap[tuple[float, float, float]]):
     """Accounts that run out evenly: what is used, as of when, and when nothing of it is left."""
 
     __slots__ = ()
@@ -214,7 +216,7 @@ class _Leaking(_Accounts[tuple[float, float, float]]):
             self.entries.pop(charge.key, None)
             return
         lasts = used * self.seconds / charge.limit if charge.limit > 0 else self.seconds
-        self.entries[charge.key] = at, used, at + min(lasts, KEPT_FOR)
+        self.entries[charge.key] = at, used, at + min(lasts, ACCOUNT_TTL_S)
         self.entries.move_to_end(charge.key)
 
     def _left(self, used: float, amount: int, limit: int) -> float:
@@ -243,8 +245,8 @@ class Accounts:
         self.evicted = 0
         """Accounts dropped before their time because there were too many."""
         self._room = most
-        self._periods: dict[float, _Periods] = {}
-        self._leaking: dict[float, _Leaking] = {}
+        self._periods: dict[float, _PeriodAccounts] = {}
+        self._leaking: dict[float, _LeakyAccounts] = {}
 
     def __len__(self) -> int:
         """Return how many accounts hold anything."""
@@ -269,19 +271,19 @@ class Accounts:
             known = shelf.release(key) or known
         return known
 
-    def _shelves(self) -> Iterator[_Periods | _Leaking]:
+    def _shelves(self) -> Iterator[_PeriodAccounts | _LeakyAccounts]:
         return chain(self._periods.values(), self._leaking.values())
 
-    def _shelf(self, charge: Charge) -> _Periods | _Leaking:
-        shelf: _Periods | _Leaking | None
+    def _shelf(self, charge: Charge) -> _PeriodAccounts | _LeakyAccounts:
+        shelf: _PeriodAccounts | _LeakyAccounts | None
         if charge.leaks:
             shelf = self._leaking.get(charge.seconds)
             if shelf is None:
-                shelf = self._leaking[charge.seconds] = _Leaking(charge.seconds)
+                shelf = self._leaking[charge.seconds] = _LeakyAccounts(charge.seconds)
             return shelf
         shelf = self._periods.get(charge.seconds)
         if shelf is None:
-            shelf = self._periods[charge.seconds] = _Periods(charge.seconds, self._has_room)
+            shelf = self._periods[charge.seconds] = _PeriodAccounts(charge.seconds, self._has_room)
         return shelf
 
     def _has_room(self) -> bool:
@@ -296,7 +298,7 @@ class Accounts:
             left = self._make_room(self._periods.values()), self._make_room(self._leaking.values())
             self._room = min(left)
 
-    def _make_room(self, shelves: Iterable[_Periods | _Leaking]) -> int:
+    def _make_room(self, shelves: Iterable[_PeriodAccounts | _LeakyAccounts]) -> int:
         """Forget the longest untouched of these while there are too many; say how many may come."""
         size = sum(map(len, shelves))
         for _ in range(size - self.most):

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
-from looptrap.detect.window import HIT_LIMIT, Window, WindowKind
+from looptrap.detect.scope import HIT_LIMIT, Window, WindowKind
 from looptrap.store.account import Accounts
+from looptrap.store.expiring_map import MAX_EXPIRED_AT_ONCE, EntryT, ExpiringMap
 from looptrap.store.model import (
-    MARKS,
+    MAX_MARKS,
     RETRY_ALLOWANCE,
     Balance,
     Charge,
@@ -22,12 +23,11 @@ from looptrap.store.model import (
     Settlement,
     Trip,
 )
-from looptrap.store.shelf import EXPIRY_BATCH, Seen, Shelf
 
 MAX_FINGERPRINTS = 1_000_000
 
 
-class _Counts(Shelf[Seen]):
+class _CountMap(ExpiringMap[EntryT]):
     """Keys that are counted."""
 
     __slots__ = ()
@@ -41,7 +41,7 @@ class _Counts(Shelf[Seen]):
         """Return the hits in its window, recording none."""
 
 
-class _Rolling(_Counts["float | array[float]"]):
+class _RollingCounts(_CountMap["float | array[float]"]):
     """Times of the hits: one float, which is what most keys ever have, or an array."""
 
     __slots__ = ()
@@ -77,7 +77,7 @@ class _Rolling(_Counts["float | array[float]"]):
         return seen[-1] if isinstance(seen, array) else seen
 
 
-class _Fixed(_Counts["tuple[float, int]"]):
+class _FixedCounts(_CountMap["tuple[float, int]"]):
     """The window's start and its hits; it ends `seconds` after the first of them."""
 
     __slots__ = ()
@@ -102,7 +102,7 @@ class _Fixed(_Counts["tuple[float, int]"]):
         return seen[0]
 
 
-class _Refreshed(_Fixed):
+class _RefreshedCounts(_FixedCounts):
     """The latest hit and the hits so far; the window ends `seconds` after the latest."""
 
     __slots__ = ()
@@ -114,7 +114,7 @@ class _Refreshed(_Fixed):
         return count
 
 
-class _Marks(Shelf["tuple[float, dict[bytes, None]]"]):
+class _MarkMap(ExpiringMap["tuple[float, dict[bytes, None]]"]):
     """The latest hit and what is remembered under the key, in the order it was last seen."""
 
     __slots__ = ()
@@ -127,7 +127,7 @@ class _Marks(Shelf["tuple[float, dict[bytes, None]]"]):
         marks = {} if seen is None or seen[0] <= now - self.seconds else seen[1]
         marks.pop(mark, None)
         others = tuple(marks)
-        if len(others) == MARKS:
+        if len(others) == MAX_MARKS:
             del marks[others[0]]
         marks[mark] = None
         self.entries[key] = (now, marks)
@@ -138,10 +138,10 @@ class _Marks(Shelf["tuple[float, dict[bytes, None]]"]):
         return seen[0]
 
 
-_COUNTS: dict[WindowKind, type[_Counts[Any]]] = {
-    WindowKind.ROLLING: _Rolling,
-    WindowKind.FIXED: _Fixed,
-    WindowKind.REFRESHED: _Refreshed,
+_COUNT_MAPS: dict[WindowKind, type[_CountMap[Any]]] = {
+    WindowKind.ROLLING: _RollingCounts,
+    WindowKind.FIXED: _FixedCounts,
+    WindowKind.REFRESHED: _RefreshedCounts,
 }
 
 
@@ -163,10 +163,10 @@ class MemoryStore:
         self.evicted = 0
         """Keys dropped before their time because the store was full."""
         self._room = max_fingerprints
-        self._all: list[Shelf[Any]] = []
-        self._counts: dict[Window, _Counts[Any]] = {}
-        self._retries: dict[Window, _Counts[Any]] = {}
-        self._marks: dict[float, _Marks] = {}
+        self._all: list[ExpiringMap[Any]] = []
+        self._counts: dict[Window, _CountMap[Any]] = {}
+        self._retries: dict[Window, _CountMap[Any]] = {}
+        self._marks: dict[float, _MarkMap] = {}
         self._cooldowns: OrderedDict[bytes, _Cooldown] = OrderedDict()
         self.accounts = Accounts(max_fingerprints)
 
@@ -211,7 +211,7 @@ class MemoryStore:
                 cooldown.until = max(cooldown.until, until)
             self._cooldowns.move_to_end(trip.key)
             self._take_room()
-        for key, cooldown in list(islice(self._cooldowns.items(), EXPIRY_BATCH)):
+        for key, cooldown in list(islice(self._cooldowns.items(), MAX_EXPIRED_AT_ONCE)):
             if cooldown.until > now:
                 break
             del self._cooldowns[key]
@@ -236,15 +236,15 @@ class MemoryStore:
         """Put what was used in place of what was reserved."""
         self.accounts.settle(settlements, now)
 
-    def _open(self, shelves: dict[Window, _Counts[Any]], window: Window) -> _Counts[Any]:
-        shelf = shelves[window] = _COUNTS[window.kind](window.seconds)
+    def _open(self, shelves: dict[Window, _CountMap[Any]], window: Window) -> _CountMap[Any]:
+        shelf = shelves[window] = _COUNT_MAPS[window.kind](window.seconds)
         self._all.append(shelf)
         return shelf
 
     def _recall(self, hit: Hit, now: float) -> tuple[bytes, ...]:
         shelf = self._marks.get(hit.window.seconds)
         if shelf is None:
-            shelf = self._marks[hit.window.seconds] = _Marks(hit.window.seconds)
+            shelf = self._marks[hit.window.seconds] = _MarkMap(hit.window.seconds)
             self._all.append(shelf)
         others = shelf.recall(hit.key, hit.mark, now)
         if not others:

@@ -7,20 +7,20 @@ from typing import Protocol
 
 import msgspec
 
-from looptrap.detect.window import Window
+from looptrap.detect.scope import Window
 
 RETRY_ALLOWANCE = 2
 """So many transport retries a fingerprint and window are not hits."""
 
 
-MARKS = 20
+MAX_MARKS = 20
 """So many marks are remembered under a key; the one that was not seen for longest goes first."""
 
 
-RESERVED_FOR = 900
+RESERVATION_S = 900
 """Seconds, at the least, for which a reservation waits to be settled, and …"""
 
-RESERVED_TOGETHER = 60
+RESERVATION_BUCKET_S = 60
 """… those by which reservations are put together: so they may wait for this much longer."""
 
 
@@ -130,7 +130,7 @@ class Store(Protocol):
         """Take each amount from its account where there is room for it, and say how that stands.
 
         Each is decided by itself: whoever needs all or none settles the granted ones with 0.
-        Reservations that nobody settles end by themselves after `RESERVED_FOR` seconds.
+        Reservations that nobody settles end by themselves after `RESERVATION_S` seconds.
         """
         ...
 

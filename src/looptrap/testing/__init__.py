@@ -8,10 +8,8 @@ said        Said: a model's turn, before it takes a dialect's form
 render      render(received, reply): the table of dialects; one module for each of them
 """
 
-from looptrap.testing.gate import Gate, Signal
-from looptrap.testing.provider import FakeProvider
-from looptrap.testing.received import Received
-from looptrap.testing.reply import Reply
-from looptrap.testing.said import Tokens
+from looptrap.testing.model_answer import Tokens
+from looptrap.testing.provider import FakeProvider, Received
+from looptrap.testing.reply import Gate, Reply, Signal
 
 __all__ = ["FakeProvider", "Gate", "Received", "Reply", "Signal", "Tokens"]

@@ -5,41 +5,41 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from looptrap.testing.said import Said, Tokens, encode, event
+from looptrap.testing.model_answer import ModelAnswer, Tokens, encode_json, event
 
 
-def whole(said: Said) -> dict[str, Any]:
+def full_body(answer: ModelAnswer) -> dict[str, Any]:
     """Return the answer in one piece."""
     return {
-        "model": said.model,
-        "id": f"msg_{said.number}",
+        "model": answer.model,
+        "id": f"msg_{answer.number}",
         "type": "message",
         "role": "assistant",
-        "content": _blocks(said),
-        "stop_reason": _reason(said),
+        "content": _blocks(answer),
+        "stop_reason": _reason(answer),
         "stop_sequence": None,
-        "usage": {**_input(said.tokens), "output_tokens": said.tokens.output},
+        "usage": {**_input(answer.tokens), "output_tokens": answer.tokens.output},
     }
 
 
-def stream(said: Said) -> Iterator[bytes]:
+def stream(answer: ModelAnswer) -> Iterator[bytes]:
     """Return the answer event by event."""
-    opening = {**whole(said), "content": [], "stop_reason": None}
+    opening = {**full_body(answer), "content": [], "stop_reason": None}
     # The count of the output is not known yet: Anthropic starts with a token or so.
-    opening["usage"] = {**_input(said.tokens), "output_tokens": 1}
+    opening["usage"] = {**_input(answer.tokens), "output_tokens": 1}
     yield _event("message_start", message=opening)
     yield _event("ping")
-    for index, block in enumerate(_blocks(said)):
-        yield from _block_events(said, index, block)
+    for index, block in enumerate(_blocks(answer)):
+        yield from _block_events(answer, index, block)
     yield _event(
         "message_delta",
-        delta={"stop_reason": _reason(said), "stop_sequence": None},
-        usage={**_input(said.tokens), "output_tokens": said.tokens.output},
+        delta={"stop_reason": _reason(answer), "stop_sequence": None},
+        usage={**_input(answer.tokens), "output_tokens": answer.tokens.output},
     )
     yield _event("message_stop")
 
 
-def counted(tokens: Tokens) -> dict[str, Any]:
+def token_count_body(tokens: Tokens) -> dict[str, Any]:
     """Return the answer to count_tokens."""
     return {"input_tokens": tokens.input}
 
@@ -76,27 +76,27 @@ def _input(tokens: Tokens) -> dict[str, int]:
     }
 
 
-def _blocks(said: Said) -> list[dict[str, Any]]:
-    text = [{"type": "text", "text": said.text}] if said.text else []
+def _blocks(answer: ModelAnswer) -> list[dict[str, Any]]:
+    text = [{"type": "text", "text": answer.text}] if answer.text else []
     calls = [
         {
             "type": "tool_use",
-            "id": f"toolu_{said.number}_{index}",
+            "id": f"toolu_{answer.number}_{index}",
             "name": call.name,
             "input": dict(call.arguments),
         }
-        for index, call in enumerate(said.calls)
+        for index, call in enumerate(answer.calls)
     ]
     return text + calls
 
 
-def _block_events(said: Said, index: int, block: dict[str, Any]) -> Iterator[bytes]:
+def _block_events(answer: ModelAnswer, index: int, block: dict[str, Any]) -> Iterator[bytes]:
     if block["type"] == "text":
         opening = {**block, "text": ""}
-        deltas = [{"type": "text_delta", "text": word} for word in said.words()]
+        deltas = [{"type": "text_delta", "text": word} for word in answer.words()]
     else:
         opening = {**block, "input": {}}
-        arguments = encode(block["input"]).decode()
+        arguments = encode_json(block["input"]).decode()
         parts = ("", arguments[: len(arguments) // 2], arguments[len(arguments) // 2 :])
         deltas = [{"type": "input_json_delta", "partial_json": part} for part in parts]
     yield _event("content_block_start", index=index, content_block=opening)
@@ -105,5 +105,5 @@ def _block_events(said: Said, index: int, block: dict[str, Any]) -> Iterator[byt
     yield _event("content_block_stop", index=index)
 
 
-def _reason(said: Said) -> str:
-    return "tool_use" if said.calls else "end_turn"
+def _reason(answer: ModelAnswer) -> str:
+    return "tool_use" if answer.calls else "end_turn"

@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from looptrap.testing.said import Said, Tokens, encode, event
+from looptrap.testing.model_answer import ModelAnswer, Tokens, encode_json, event
 
 
-def whole(said: Said) -> dict[str, Any]:
+def full_body(answer: ModelAnswer) -> dict[str, Any]:
     """Return the answer in one piece."""
-    return _response(said, _parts(said), "STOP")
+    return _response(answer, _parts(answer), "STOP")
 
 
-def stream(said: Said) -> Iterator[bytes]:
+def stream(answer: ModelAnswer) -> Iterator[bytes]:
     """Return the answer as server-sent events, each a response with counts so far."""
-    yield from map(event, _pieces(said))
+    yield from map(event, _pieces(answer))
 
 
-def array(said: Said) -> Iterator[bytes]:
+def stream_array(answer: ModelAnswer) -> Iterator[bytes]:
     """Return the answer as Google streams it without `alt=sse`: one JSON array."""
-    for index, piece in enumerate(_pieces(said)):
-        yield (b",\r\n" if index else b"[") + encode(piece)
+    for index, piece in enumerate(_pieces(answer)):
+        yield (b",\r\n" if index else b"[") + encode_json(piece)
     yield b"\n]\n"
 
 
-def counted(tokens: Tokens) -> dict[str, Any]:
+def token_count_body(tokens: Tokens) -> dict[str, Any]:
     """Return the answer to countTokens."""
     return {"totalTokens": tokens.input}
 
@@ -46,25 +46,27 @@ def error(status: int) -> dict[str, Any]:
     return {"error": {"code": status, "message": message, "status": name}}
 
 
-def _pieces(said: Said) -> Iterator[dict[str, Any]]:
+def _pieces(answer: ModelAnswer) -> Iterator[dict[str, Any]]:
     # Each word is a response of its own; the counts of the output come with the last one.
-    for word in said.words():
-        yield _response(said, [{"text": word}], None)
-    calls = [part for part in _parts(said) if "functionCall" in part]
-    yield _response(said, calls or [{"text": ""}], "STOP")
+    for word in answer.words():
+        yield _response(answer, [{"text": word}], None)
+    calls = [part for part in _parts(answer) if "functionCall" in part]
+    yield _response(answer, calls or [{"text": ""}], "STOP")
 
 
-def _response(said: Said, parts: list[dict[str, Any]], reason: str | None) -> dict[str, Any]:
+def _response(
+    answer: ModelAnswer, parts: list[dict[str, Any]], reason: str | None
+) -> dict[str, Any]:
     candidate: dict[str, Any] = {"content": {"parts": parts, "role": "model"}, "index": 0}
-    usage: dict[str, Any] = {"promptTokenCount": said.tokens.input}
+    usage: dict[str, Any] = {"promptTokenCount": answer.tokens.input}
     if reason:
         candidate["finishReason"] = reason
-        usage |= _counts(said.tokens)
+        usage |= _counts(answer.tokens)
     return {
         "candidates": [candidate],
         "usageMetadata": usage,
-        "modelVersion": said.model,
-        "responseId": f"fake-{said.number}",
+        "modelVersion": answer.model,
+        "responseId": f"fake-{answer.number}",
     }
 
 
@@ -78,9 +80,9 @@ def _counts(tokens: Tokens) -> dict[str, Any]:
     }
 
 
-def _parts(said: Said) -> list[dict[str, Any]]:
-    text = [{"text": said.text}] if said.text else []
+def _parts(answer: ModelAnswer) -> list[dict[str, Any]]:
+    text = [{"text": answer.text}] if answer.text else []
     calls = [
-        {"functionCall": {"name": call.name, "args": dict(call.arguments)}} for call in said.calls
+        {"functionCall": {"name": call.name, "args": dict(call.arguments)}} for call in answer.calls
     ]
     return text + calls

@@ -5,54 +5,54 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from looptrap.testing.said import CREATED, Said, Tokens, encode, event
+from looptrap.testing.model_answer import CREATED_AT, ModelAnswer, Tokens, encode_json, event
 
 
-def whole(said: Said) -> dict[str, Any]:
+def full_body(answer: ModelAnswer) -> dict[str, Any]:
     """Return the answer in one piece."""
     message: dict[str, Any] = {
         "role": "assistant",
-        "content": said.text or None,
+        "content": answer.text or None,
         "refusal": None,
         "annotations": [],
     }
-    if said.calls:
-        message["tool_calls"] = _calls(said)
+    if answer.calls:
+        message["tool_calls"] = _calls(answer)
     return {
-        "id": f"chatcmpl-{said.number}",
+        "id": f"chatcmpl-{answer.number}",
         "object": "chat.completion",
-        "created": CREATED,
-        "model": said.model,
+        "created": CREATED_AT,
+        "model": answer.model,
         "choices": [
             {
                 "index": 0,
                 "message": message,
                 "logprobs": None,
-                "finish_reason": _reason(said),
+                "finish_reason": _reason(answer),
             }
         ],
-        "usage": usage(said.tokens),
+        "usage": usage(answer.tokens),
         "service_tier": "default",
     }
 
 
-def stream(said: Said, body: dict[str, Any]) -> Iterator[bytes]:
+def stream(answer: ModelAnswer, body: dict[str, Any]) -> Iterator[bytes]:
     """Return the answer event by event; usage only where the request asked for it."""
     counted = (body.get("stream_options") or {}).get("include_usage") is True
     opening = {"role": "assistant", "content": "", "refusal": None}
-    yield _chunk(said, counted, opening)
-    for word in said.words():
-        yield _chunk(said, counted, {"content": word})
-    for index, call in enumerate(_calls(said)):
+    yield _chunk(answer, counted, opening)
+    for word in answer.words():
+        yield _chunk(answer, counted, {"content": word})
+    for index, call in enumerate(_calls(answer)):
         arguments = call["function"]["arguments"]
         head = {**call, "function": {**call["function"], "arguments": ""}}
-        yield _chunk(said, counted, {"tool_calls": [{"index": index, **head}]})
+        yield _chunk(answer, counted, {"tool_calls": [{"index": index, **head}]})
         for part in (arguments[: len(arguments) // 2], arguments[len(arguments) // 2 :]):
             delta = {"index": index, "function": {"arguments": part}}
-            yield _chunk(said, counted, {"tool_calls": [delta]})
-    yield _chunk(said, counted, {}, _reason(said))
+            yield _chunk(answer, counted, {"tool_calls": [delta]})
+    yield _chunk(answer, counted, {}, _reason(answer))
     if counted:
-        yield event({**_envelope(said), "choices": [], "usage": usage(said.tokens)})
+        yield event({**_envelope(answer), "choices": [], "usage": usage(answer.tokens)})
     yield b"data: [DONE]\n\n"
 
 
@@ -80,33 +80,35 @@ def error(status: int) -> dict[str, Any]:
     return {"error": {"message": message, "type": kind, "param": None, "code": None}}
 
 
-def _envelope(said: Said) -> dict[str, Any]:
+def _envelope(answer: ModelAnswer) -> dict[str, Any]:
     return {
-        "id": f"chatcmpl-{said.number}",
+        "id": f"chatcmpl-{answer.number}",
         "object": "chat.completion.chunk",
-        "created": CREATED,
-        "model": said.model,
+        "created": CREATED_AT,
+        "model": answer.model,
         "service_tier": "default",
     }
 
 
-def _chunk(said: Said, counted: bool, delta: dict[str, Any], reason: str | None = None) -> bytes:
+def _chunk(
+    answer: ModelAnswer, counted: bool, delta: dict[str, Any], reason: str | None = None
+) -> bytes:
     choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
     # OpenAI sends a null in every chunk but the last to those who asked for usage.
     usage_field = {"usage": None} if counted else {}
-    return event({**_envelope(said), "choices": [choice], **usage_field})
+    return event({**_envelope(answer), "choices": [choice], **usage_field})
 
 
-def _calls(said: Said) -> list[dict[str, Any]]:
+def _calls(answer: ModelAnswer) -> list[dict[str, Any]]:
     return [
         {
-            "id": f"call_{said.number}_{index}",
+            "id": f"call_{answer.number}_{index}",
             "type": "function",
-            "function": {"name": call.name, "arguments": encode(call.arguments).decode()},
+            "function": {"name": call.name, "arguments": encode_json(call.arguments).decode()},
         }
-        for index, call in enumerate(said.calls)
+        for index, call in enumerate(answer.calls)
     ]
 
 
-def _reason(said: Said) -> str:
-    return "tool_calls" if said.calls else "stop"
+def _reason(answer: ModelAnswer) -> str:
+    return "tool_calls" if answer.calls else "stop"

@@ -7,25 +7,25 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
+from looptrap.testing.model_answer import BYTES_PER_TOKEN, CREATED_AT, ModelAnswer, event
 from looptrap.testing.openai_chat import usage
-from looptrap.testing.said import BYTES_PER_TOKEN, CREATED, Said, event
 
 MODELS = ("gpt-5.3-codex", "claude-opus-4-7", "gemini-3.1-pro")
 _VECTOR = (0.25, -0.5, 0.125, 1.0)
 
 
-def whole(said: Said) -> dict[str, Any]:
+def full_body(answer: ModelAnswer) -> dict[str, Any]:
     """Return a completion in one piece."""
-    return {**_envelope(said, said.text, "stop"), "usage": usage(said.tokens)}
+    return {**_envelope(answer, answer.text, "stop"), "usage": usage(answer.tokens)}
 
 
-def stream(said: Said, body: dict[str, Any]) -> Iterator[bytes]:
+def stream(answer: ModelAnswer, body: dict[str, Any]) -> Iterator[bytes]:
     """Return a completion event by event; usage only where the request asked for it."""
-    for word in said.words():
-        yield event(_envelope(said, word, None))
-    yield event(_envelope(said, "", "stop"))
+    for word in answer.words():
+        yield event(_envelope(answer, word, None))
+    yield event(_envelope(answer, "", "stop"))
     if (body.get("stream_options") or {}).get("include_usage") is True:
-        yield event({**_envelope(said, "", None), "choices": [], "usage": usage(said.tokens)})
+        yield event({**_envelope(answer, "", None), "choices": [], "usage": usage(answer.tokens)})
     yield b"data: [DONE]\n\n"
 
 
@@ -54,7 +54,7 @@ def models() -> dict[str, Any]:
 
 def model(name: str) -> dict[str, Any]:
     """Return one entry of that list."""
-    return {"id": name, "object": "model", "created": CREATED, "owned_by": "looptrap"}
+    return {"id": name, "object": "model", "created": CREATED_AT, "owned_by": "looptrap"}
 
 
 def _packed() -> str:
@@ -62,12 +62,12 @@ def _packed() -> str:
     return base64.b64encode(struct.pack(f"<{len(_VECTOR)}f", *_VECTOR)).decode()
 
 
-def _envelope(said: Said, text: str, reason: str | None) -> dict[str, Any]:
+def _envelope(answer: ModelAnswer, text: str, reason: str | None) -> dict[str, Any]:
     choice = {"text": text, "index": 0, "logprobs": None, "finish_reason": reason}
     return {
-        "id": f"cmpl-{said.number}",
+        "id": f"cmpl-{answer.number}",
         "object": "text_completion",
-        "created": CREATED,
-        "model": said.model,
+        "created": CREATED_AT,
+        "model": answer.model,
         "choices": [choice],
     }

@@ -4,21 +4,182 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from http.client import responses
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
+import msgspec
 import uvloop
 
-from looptrap.testing.gate import Signal
-from looptrap.testing.received import Received
-from looptrap.testing.render import Rendered, is_plain, render
-from looptrap.testing.reply import Raw, Reply
+from looptrap.call.model import Call, Request
+from looptrap.call.read import read
+from looptrap.testing import (
+    anthropic,
+    gemini,
+    openai_chat,
+    openai_completions,
+    openai_responses,
+)
+from looptrap.testing.model_answer import ModelAnswer, encode_json, estimate_tokens
+from looptrap.testing.reply import EventsReply, ModelTurn, RawReply, Reply, Signal, StatusReply
 from looptrap.wire.exchange import Exchange
+from looptrap.wire.header_fields import Field
 from looptrap.wire.server import Server
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A request; header names are lower-case, repeated headers joined by commas."""
+
+    method: str
+    target: str
+    headers: dict[str, str]
+    body: bytes
+    call: Call
+    """The same in neutral form: dialect, model, messages."""
+
+    def json(self) -> Any:
+        """Decode the body."""
+        return msgspec.json.decode(self.body)
+
+    @classmethod
+    def of(
+        cls, method: bytes, target: bytes, fields: Sequence[tuple[bytes, bytes]], body: bytes
+    ) -> Received:
+        """Take in a request as the wire delivers it."""
+        headers: dict[str, str] = {}
+        for name, value in fields:
+            key, text = name.decode("latin-1"), value.decode("latin-1")
+            headers[key] = f"{headers[key]}, {text}" if key in headers else text
+        path, _, query = target.decode("latin-1").partition("?")
+        request = Request(
+            method=method.decode("latin-1"), path=path, query=query, headers=fields, body=body
+        )
+        return cls(request.method, target.decode("latin-1"), headers, body, read(request))
+
+
+_SSE = b"text/event-stream; charset=utf-8"
+_JSON = b"application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedReply:
+    """An answer ready for the wire; one that streams does not tell its length."""
+
+    status: int
+    headers: list[Field]
+    chunks: list[bytes]
+    streams: bool = False
+
+
+def render(
+    received: Received, content: ModelTurn | StatusReply | EventsReply, number: int
+) -> RenderedReply:
+    """Return the answer to `received`, the provider's `number`-th."""
+    match content:
+        case EventsReply(chunks):
+            return _stream(chunks, _SSE)
+        case StatusReply(code, body, headers):
+            return _status(received, code, body, list(headers.items()))
+        case ModelTurn():
+            return _turn(received, content, number)
+
+
+def is_fixed_endpoint(received: Received) -> bool:
+    """Is it an endpoint with an answer of its own: embeddings, token counts, lists of models?"""
+    return _fixed_reply(received) is not None
+
+
+def _fixed_reply(received: Received) -> RenderedReply | None:
+    call = received.call
+    path = call.request.path.rstrip("/")
+    if call.dialect == "openai_embeddings" and not call.opaque:
+        return _whole(openai_completions.embeddings(call.model, received.json()))
+    if received.method == "GET":
+        before, _, name = path.rpartition("/")
+        if name == "models":
+            return _whole(openai_completions.models())
+        if before.endswith("/models"):
+            return _whole(openai_completions.model(name))
+    if call.generates:
+        return None
+    tokens = estimate_tokens(received.body, "", ())
+    match call.dialect:
+        case "anthropic":
+            return _whole(anthropic.token_count_body(tokens))
+        case "gemini":
+            return _whole(gemini.token_count_body(tokens))
+        case "openai_responses":
+            return _whole(openai_responses.token_count_body(tokens))
+    return None
+
+
+def _turn(received: Received, turn: ModelTurn, number: int) -> RenderedReply:
+    """Let the model speak; where no dialect is spoken, there is nothing to be found."""
+    plain = _fixed_reply(received)
+    if plain is not None:
+        return plain
+    call = received.call
+    tokens = turn.tokens or estimate_tokens(received.body, turn.text, turn.calls)
+    answer = ModelAnswer(number, call.model, turn.text, turn.calls, tokens)
+    match call.dialect, call.stream:
+        case "openai_chat", True:
+            return _stream(openai_chat.stream(answer, received.json()), _SSE)
+        case "openai_chat", False:
+            return _whole(openai_chat.full_body(answer))
+        case "openai_responses", True:
+            return _stream(openai_responses.stream(answer, received.json()), _SSE)
+        case "openai_responses", False:
+            return _whole(openai_responses.full_body(answer, received.json()))
+        case "openai_completions", True:
+            return _stream(openai_completions.stream(answer, received.json()), _SSE)
+        case "openai_completions", False:
+            return _whole(openai_completions.full_body(answer))
+        case "anthropic", True:
+            return _stream(anthropic.stream(answer), _SSE)
+        case "anthropic", False:
+            return _whole(anthropic.full_body(answer))
+        case "gemini", True if "alt=sse" in call.request.query:
+            return _stream(gemini.stream(answer), _SSE)
+        case "gemini", True:
+            return _stream(gemini.stream_array(answer), _JSON)
+        case "gemini", False:
+            return _whole(gemini.full_body(answer))
+    return _status(received, 404, None, [])
+
+
+def _whole(body: object) -> RenderedReply:
+    return RenderedReply(200, [(b"Content-Type", _JSON)], [encode_json(body)])
+
+
+def _stream(chunks: Iterable[bytes], kind: bytes) -> RenderedReply:
+    headers = [(b"Content-Type", kind), (b"Cache-Control", b"no-cache")]
+    return RenderedReply(200, headers, list(chunks), streams=True)
+
+
+def _status(
+    received: Received, code: int, body: object, extra: list[tuple[str, str]]
+) -> RenderedReply:
+    if body is None:
+        body = _error(received, code)
+    given = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in extra]
+    if not any(name.lower() == b"content-type" for name, _ in given):
+        given.insert(0, (b"Content-Type", _JSON))
+    return RenderedReply(code, given, [body if isinstance(body, bytes) else encode_json(body)])
+
+
+def _error(received: Received, code: int) -> dict[str, Any]:
+    match received.call.dialect:
+        case "anthropic":
+            return anthropic.error(code)
+        case "gemini":
+            return gemini.error(code)
+    return openai_chat.error(code)
+
 
 Script = Callable[[Received], Reply | None] | Sequence[Reply]
 """A function of the request (None: the usual answer), or replies used in turn, then the last one
@@ -105,7 +266,7 @@ class FakeProvider:
         self.requests.append(received)
         self.calls += received.call.generates
         reply = self._choose(received)
-        if isinstance(reply.content, Raw):
+        if isinstance(reply.content, RawReply):
             _close(exchange, reply.content.data)
             return
         rendered = render(received, reply.content, len(self.requests))
@@ -132,14 +293,14 @@ class FakeProvider:
     def _choose(self, received: Received) -> Reply:
         if callable(self._script):
             return self._script(received) or Reply.text()
-        if not self._script or is_plain(received):
+        if not self._script or is_fixed_endpoint(received):
             return Reply.text()
         reply = self._script[min(self._used, len(self._script) - 1)]
         self._used += 1
         return reply
 
 
-async def _deliver(exchange: Exchange, rendered: Rendered, reply: Reply) -> None:
+async def _deliver(exchange: Exchange, rendered: RenderedReply, reply: Reply) -> None:
     """Send an answer chunk by chunk, with the interruptions that the reply asks for."""
     await _wait(reply, None)
     if reply.cut is not None and reply.cut.comes_first:

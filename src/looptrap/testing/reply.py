@@ -2,24 +2,94 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import threading
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
-from looptrap.testing.gate import Gate
-from looptrap.testing.said import Tokens, ToolCall, event
+from looptrap.testing.model_answer import FakeToolCall, Tokens, event
+
+WAIT_TIMEOUT_S = 5.0
+"""Seconds after which a test that waits has failed."""
+
+
+class Signal:
+    """Happens once; can be set and waited for from any thread and any loop."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._event = threading.Event()
+        self._wakers: list[Callable[[], object]] = []
+
+    @property
+    def is_set(self) -> bool:
+        """Has it happened?"""
+        return self._event.is_set()
+
+    def set(self) -> None:
+        """Let it happen; wake all who wait."""
+        with self._lock:
+            self._event.set()
+            wakers, self._wakers = self._wakers, []
+        for wake in wakers:
+            wake()
+
+    async def wait(self, timeout: float | None = WAIT_TIMEOUT_S) -> None:
+        """Return once it has happened; raise TimeoutError after `timeout` seconds."""
+        woken = asyncio.Event()
+        wake = partial(asyncio.get_running_loop().call_soon_threadsafe, woken.set)
+        with self._lock:
+            if self._event.is_set():
+                return
+            self._wakers.append(wake)
+        try:
+            await asyncio.wait_for(woken.wait(), timeout)
+        finally:
+            with self._lock:
+                if wake in self._wakers:
+                    self._wakers.remove(wake)
+
+    def wait_blocking(self, timeout: float = WAIT_TIMEOUT_S) -> None:
+        """Do what `wait` does, where there is no loop."""
+        if not self._event.wait(timeout):
+            raise TimeoutError(f"nothing happened within {timeout} seconds")
+
+
+class Gate:
+    """Holds an answer back from the moment it is `reached` until somebody opens it."""
+
+    def __init__(self) -> None:
+        self.reached = Signal()
+        self.opened = Signal()
+        self.abandoned = Signal()
+        """The client went away while its answer waited here."""
+
+    def open(self) -> None:
+        """Let the answer go on."""
+        self.opened.set()
+
+    async def passed(self) -> None:
+        """Return when the gate is open; for whoever brings the answer."""
+        self.reached.set()
+        try:
+            await self.opened.wait(timeout=None)
+        except asyncio.CancelledError:
+            self.abandoned.set()
+            raise
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class ModelTurn:
     """The model speaks, in whatever dialect it was asked."""
 
     text: str
-    calls: tuple[ToolCall, ...] = ()
+    calls: tuple[FakeToolCall, ...] = ()
     tokens: Tokens | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class StatusReply:
     """A status with a body: JSON, bytes as they are, or (None) the dialect's own error."""
 
     code: int
@@ -28,14 +98,14 @@ class Status:
 
 
 @dataclass(frozen=True, slots=True)
-class Raw:
+class RawReply:
     """Bytes for the socket, HTTP or not; then the connection is closed."""
 
     data: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Events:
+class EventsReply:
     """A stream of server-sent events, written as they are."""
 
     chunks: tuple[bytes, ...]
@@ -50,7 +120,7 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class Disconnect:
     """Close the connection after so much of the body; with neither, before any byte."""
 
     after_chunks: int | None
@@ -78,14 +148,14 @@ class Cut:
 class Reply:
     """One answer of the script; made by the functions below."""
 
-    content: Turn | Status | Raw | Events
+    content: ModelTurn | StatusReply | RawReply | EventsReply
     pauses: tuple[Pause, ...] = ()
-    cut: Cut | None = None
+    cut: Disconnect | None = None
 
     @staticmethod
     def text(text: str = "All done.", *, tokens: Tokens | None = None) -> Reply:
         """Say something; tokens are counted by size unless given."""
-        return Reply(Turn(text, (), tokens))
+        return Reply(ModelTurn(text, (), tokens))
 
     @staticmethod
     def tool_call(
@@ -96,17 +166,17 @@ class Reply:
         tokens: Tokens | None = None,
     ) -> Reply:
         """Ask for a tool; `text` is what the model says before."""
-        return Reply(Turn(text, (ToolCall(name, arguments),), tokens))
+        return Reply(ModelTurn(text, (FakeToolCall(name, arguments),), tokens))
 
     @staticmethod
     def status(code: int, body: object = None, headers: Mapping[str, str] | None = None) -> Reply:
         """Answer with a status; without a body, with the dialect's own error."""
-        return Reply(Status(code, body, headers or {}))
+        return Reply(StatusReply(code, body, headers or {}))
 
     @staticmethod
     def raw(data: bytes) -> Reply:
         """Write these bytes to the socket and close it."""
-        return Reply(Raw(data))
+        return Reply(RawReply(data))
 
     @staticmethod
     def sse(*steps: bytes | Mapping[str, object] | Gate) -> Reply:
@@ -118,7 +188,7 @@ class Reply:
                 pauses.append(Pause(step, len(chunks)))
             else:
                 chunks.append(step if isinstance(step, bytes) else event(step))
-        return Reply(Events(tuple(chunks)), tuple(pauses))
+        return Reply(EventsReply(tuple(chunks)), tuple(pauses))
 
     @staticmethod
     def pause(gate: Gate, reply: Reply | None = None, *, after_chunks: int | None = None) -> Reply:
@@ -139,4 +209,4 @@ class Reply:
         after_bytes: int | None = None,
     ) -> Reply:
         """Close the connection before a byte, or after so much of the body (0: the head)."""
-        return replace(reply or Reply.text(), cut=Cut(after_chunks, after_bytes))
+        return replace(reply or Reply.text(), cut=Disconnect(after_chunks, after_bytes))

@@ -5,17 +5,19 @@ from __future__ import annotations
 import re
 
 from looptrap.wire.limits import ServerLimits
-from looptrap.wire.refusal import Refused, malformed
+from looptrap.wire.refusal import RequestRefused, malformed_request
 
 _CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,16})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?", re.DOTALL)
 _TRAILER_LINE = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*", re.DOTALL)
 _MAX_CHUNK_LINE = 256
-_SMALL = 4096  # a list of pieces of one byte would cost many times what was sent
+_SMALL_PIECE_BYTES = 4096  # a list of pieces of one byte would cost many times what was sent
 
 
-def too_large(limit: int) -> Refused:
+def body_too_large(limit: int) -> RequestRefused:
     """Return the refusal of a body that exceeds `limit` bytes."""
-    return Refused(413, "request_too_large", f"The request body is larger than {limit} bytes.")
+    return RequestRefused(
+        413, "request_too_large", f"The request body is larger than {limit} bytes."
+    )
 
 
 class SizedBody:
@@ -32,7 +34,7 @@ class SizedBody:
         """Take what belongs to the body; return how many bytes follow it, None if more is due."""
         left = len(data) - at - self._missing
         piece = data[at : at + self._missing]
-        if len(piece) < _SMALL and self._pieces:
+        if len(piece) < _SMALL_PIECE_BYTES and self._pieces:
             self._add_small(piece)
         else:
             self._pieces.append(piece)
@@ -91,7 +93,7 @@ class ChunkedBody:
             line = data[at:line_end]
             at = line_end + 1
             if line[-1:] != b"\r":
-                raise malformed("a line of the chunked body ends without CR")
+                raise malformed_request("a line of the chunked body ends without CR")
             if self._trailer_bytes < 0:
                 self._start_chunk(line[:-1])
             elif len(line) == 1:
@@ -109,7 +111,7 @@ class ChunkedBody:
         if self._missing == 2 and len(data) > at:
             line_end = data[at : at + 2]
             if not b"\r\n".startswith(line_end):
-                raise malformed("the data of a chunk does not end where its size says")
+                raise malformed_request("the data of a chunk does not end where its size says")
             if len(line_end) == 2:
                 self._missing = 0
                 at += 2
@@ -118,29 +120,33 @@ class ChunkedBody:
     def _start_chunk(self, line: bytes) -> None:
         match = _CHUNK_LINE.fullmatch(line) if len(line) <= _MAX_CHUNK_LINE else None
         if match is None:
-            raise malformed("invalid chunk size")
+            raise malformed_request("invalid chunk size")
         size = int(match[1], 16)
         if size == 0:
             self._trailer_bytes = 0
         elif len(self._content) + size > self._limits.max_body:
-            raise too_large(self._limits.max_body)
+            raise body_too_large(self._limits.max_body)
         else:
             self._missing = size + 2
 
     def _drop_trailer(self, line: bytes) -> None:
         self._trailer_bytes += len(line)
         if self._trailer_bytes > self._limits.max_head:
-            raise Refused(431, "headers_too_large", "The trailers of the body are too large.")
+            raise RequestRefused(
+                431, "headers_too_large", "The trailers of the body are too large."
+            )
         if _TRAILER_LINE.fullmatch(line[:-1]) is None:
-            raise malformed("invalid trailer")
+            raise malformed_request("invalid trailer")
 
     def _hold_line(self, line: bytes) -> None:
         """Keep the start of a line whose end has not come yet."""
         if self._trailer_bytes < 0:
             if len(line) > _MAX_CHUNK_LINE + 1:
-                raise malformed("invalid chunk size")
+                raise malformed_request("invalid chunk size")
         elif self._trailer_bytes + len(line) > self._limits.max_head:
-            raise Refused(431, "headers_too_large", "The trailers of the body are too large.")
+            raise RequestRefused(
+                431, "headers_too_large", "The trailers of the body are too large."
+            )
         self._partial = line
 
     def content(self) -> bytes:

@@ -12,15 +12,15 @@ from typing import cast
 
 import httptools
 
-from looptrap.wire.flight import UpstreamError
 from looptrap.wire.origin import Origin
 from looptrap.wire.proxy import Proxy
+from looptrap.wire.upstream_exchange import UpstreamError
 
-STAGGER = 0.25
+ADDRESS_HEAD_START_S = 0.25
 """Seconds that one address may take before the next is tried beside it (RFC 8305)."""
-MAX_PROXY_HEAD = 65_536
+MAX_PROXY_HEAD_BYTES = 65_536
 
-Address = tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[str | int, ...]]
+SocketAddress = tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[str | int, ...]]
 
 
 class ProxyError(Exception):
@@ -71,9 +71,9 @@ async def _open(
     )
 
 
-async def _resolve(host: str, port: int) -> list[Address]:
+async def _resolve(host: str, port: int) -> list[SocketAddress]:
     loop = asyncio.get_running_loop()
-    return cast(list[Address], await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+    return cast(list[SocketAddress], await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))
 
 
 async def _open_tunnel(
@@ -82,7 +82,7 @@ async def _open_tunnel(
     proxy: Proxy,
     context: ssl.SSLContext,
 ) -> None:
-    tunnel = Tunnel(proxy, origin)
+    tunnel = ProxyTunnel(proxy, origin)
     try:
         await _open(lambda: tunnel, proxy.host, proxy.port, None)
         refusal = await tunnel.opened
@@ -105,7 +105,7 @@ async def _open_tunnel(
     protocol.connection_made(transport)
 
 
-async def _race(addresses: list[Address]) -> socket.socket:
+async def _race(addresses: list[SocketAddress]) -> socket.socket:
     """Connect to whichever address answers first, each getting a head start on the next."""
     if len(addresses) == 1:
         return await _attempt(addresses[0])
@@ -118,7 +118,7 @@ async def _race(addresses: list[Address]) -> socket.socket:
                 running.add(asyncio.create_task(_attempt(waiting.pop(0))))
             done, _ = await asyncio.wait(
                 running,
-                timeout=STAGGER if waiting else None,
+                timeout=ADDRESS_HEAD_START_S if waiting else None,
                 return_when=asyncio.FIRST_COMPLETED,
             )
             for attempt in done:
@@ -134,14 +134,14 @@ async def _race(addresses: list[Address]) -> socket.socket:
     raise OSError("; ".join(dict.fromkeys(failures)) or "the host has no address")
 
 
-def _alternate_families(addresses: list[Address]) -> list[Address]:
+def _alternate_families(addresses: list[SocketAddress]) -> list[SocketAddress]:
     first = [address for address in addresses if address[0] == addresses[0][0]]
     others = [address for address in addresses if address[0] != addresses[0][0]]
     pairs = zip_longest(first, others)
     return [address for address in chain.from_iterable(pairs) if address is not None]
 
 
-async def _attempt(address: Address) -> socket.socket:
+async def _attempt(address: SocketAddress) -> socket.socket:
     family, kind, protocol, _, target = address
     sock = socket.socket(family, kind, protocol)
     try:
@@ -159,7 +159,7 @@ def _close_loser(attempt: asyncio.Task[socket.socket]) -> None:
         attempt.result().close()
 
 
-class Tunnel(asyncio.Protocol):
+class ProxyTunnel(asyncio.Protocol):
     """Asks a proxy for a connection to an origin and waits for its consent."""
 
     def __init__(self, proxy: Proxy, origin: Origin) -> None:
@@ -199,8 +199,8 @@ class Tunnel(asyncio.Protocol):
             self._refuse("the proxy sent bytes of its own into the tunnel")
         elif self._status >= 200:
             self.opened.set_result(None)
-        elif self._received > MAX_PROXY_HEAD:
-            self._refuse(f"the proxy sent a head of more than {MAX_PROXY_HEAD} bytes")
+        elif self._received > MAX_PROXY_HEAD_BYTES:
+            self._refuse(f"the proxy sent a head of more than {MAX_PROXY_HEAD_BYTES} bytes")
 
     def on_message_begin(self) -> None:
         self._surplus = self._status >= 200

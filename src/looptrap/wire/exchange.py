@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from looptrap.wire.fields import Field, encode_head
+from looptrap.wire.header_fields import Field, encode_head
 
 if TYPE_CHECKING:
     from looptrap.wire.head import Head
-    from looptrap.wire.refusal import Refused
+    from looptrap.wire.refusal import RequestRefused
     from looptrap.wire.server_connection import ServerConnection
 
 _CLOSE = (b"Connection: close",)
@@ -241,7 +241,7 @@ class Exchange:
         """Answer for an error that was raised on behalf of this exchange, and report it."""
         self._connection.server.fail(self, error)
 
-    def fail(self, refused: Refused) -> None:
+    def fail(self, refused: RequestRefused) -> None:
         """Answer with the server's own refusal, or cut an answer that has begun."""
         if self._connection.exchange is self:
             if self.started:

@@ -10,20 +10,20 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from looptrap.wire.fields import tokens
-from looptrap.wire.refusal import Refused, malformed
-from looptrap.wire.remembered import Remembered
+from looptrap.wire.bounded_cache import BoundedCache
+from looptrap.wire.header_fields import parse_token_list
+from looptrap.wire.refusal import RequestRefused, malformed_request
 
 if TYPE_CHECKING:
-    from looptrap.wire.fields import Field
+    from looptrap.wire.header_fields import Field
     from looptrap.wire.limits import ServerLimits
 
 HEAD_END = b"\r\n\r\n"
 CHUNKED = -1
 """In place of a body length: the body says itself where it ends."""
 
-_REMEMBERED_HEADS = 1024
-_MEMORABLE = 4096  # lines of larger heads are not remembered, which bounds what is
+_MAX_CACHED_HEADS = 1024
+_MAX_CACHED_BYTES = 4096  # lines of larger heads are not remembered, which bounds what is
 _REQUEST_LINE = re.compile(rb"([A-Z][A-Z_-]*) ([\x21\x22\x24-\x7e]+) HTTP/1\.([01])")
 _OTHER_VERSION = re.compile(rb"[A-Z][A-Z_-]* [\x21-\x7e]+ HTTP/(?!1\.[01])[0-9]\.[0-9]")
 _FIELD = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*+([\t\x20-\x7e\x80-\xff]*)")
@@ -87,8 +87,8 @@ class HeadReader:
         head, length = _parse(data, self._limits)
         # Under `rest` only what says nothing of a length itself, in whatever spelling.
         is_plain = (rest is data) == (length is None)
-        if is_plain and len(rest) <= _MEMORABLE:
-            if len(self._remembered) >= _REMEMBERED_HEADS:
+        if is_plain and len(rest) <= _MAX_CACHED_BYTES:
+            if len(self._remembered) >= _MAX_CACHED_HEADS:
                 self._remembered.clear()
             self._remembered[rest] = head
             head.is_remembered = True
@@ -118,21 +118,25 @@ def _parse(data: bytes, limits: ServerLimits) -> tuple[Head, bytes | None]:
     check_partial(data + b"\r\n")  # first, as when it comes in pieces; a CR at its end is bare
     lines = data.split(b"\r\n", limits.max_headers + 1)
     if len(lines) > limits.max_headers + 1:
-        raise Refused(431, "too_many_headers", f"More than {limits.max_headers} request headers.")
+        raise RequestRefused(
+            431, "too_many_headers", f"More than {limits.max_headers} request headers."
+        )
     head = Head()
     head.is_remembered = False
     head.method, head.target, modern = _parse_request_line(lines.pop(0))
     if len(head.target) > limits.max_target:
         raise _target_too_long(limits)
     # The lines of memorable heads are remembered each: a new head has mostly known ones.
-    headers = list(map(_recall_field if len(data) <= _MEMORABLE else _parse_field, lines))
+    headers = list(
+        map(_parse_field_cached if len(data) <= _MAX_CACHED_BYTES else _parse_field, lines)
+    )
     fields = dict(headers)
     if len(fields) != len(headers):
         _join_repeated(headers, fields)
     find = fields.get
     host = find(b"host")
     if host is None and modern:
-        raise malformed("no Host header")
+        raise malformed_request("no Host header")
     if head.target[0] != 0x2F:
         head.target = _origin_form(head.method, head.target, host)
     head.version = "1.1" if modern else "1.0"
@@ -151,7 +155,7 @@ def check_partial(data: bytes, checked: int = 0) -> None:
     """Refuse the start of a head (`checked` bytes of it anew) that cannot become a good one."""
     # Once more from the last byte on: a CR there was neither good nor bad yet.
     if _FORBIDDEN.search(data, max(0, checked - 1)) is not None:
-        raise malformed("control bytes or bare line ends in the head")
+        raise malformed_request("control bytes or bare line ends in the head")
 
 
 def skip_empty_lines(data: bytes, at: int) -> int:
@@ -160,16 +164,16 @@ def skip_empty_lines(data: bytes, at: int) -> int:
     assert match is not None  # it matches the empty string, too
     at = match.end()
     if data[at : at + 2].startswith((b"\r", b"\n")) and data[at:] != b"\r":
-        raise malformed("a bare line end before the request line")
+        raise malformed_request("a bare line end before the request line")
     return at
 
 
-def too_long(data: bytes, limits: ServerLimits) -> Refused:
+def head_too_long(data: bytes, limits: ServerLimits) -> RequestRefused:
     """Return the refusal of a head that has not ended within `max_head` bytes."""
     check_partial(data[: limits.max_head])
     if not 0 <= data.find(b"\r\n", 0, limits.max_head) <= limits.max_target:
         return _target_too_long(limits)
-    return Refused(
+    return RequestRefused(
         431, "headers_too_large", f"The request headers are larger than {limits.max_head} bytes."
     )
 
@@ -179,10 +183,14 @@ def _parse_request_line(line: bytes) -> tuple[bytes, bytes, bool]:
     match = _REQUEST_LINE.fullmatch(line)
     if match is None:
         if _OTHER_VERSION.fullmatch(line) is None:
-            raise malformed("the request line is not 'METHOD target HTTP/1.1'")
-        raise Refused(505, "version_not_supported", "Only HTTP/1.1 and HTTP/1.0 are spoken here.")
+            raise malformed_request("the request line is not 'METHOD target HTTP/1.1'")
+        raise RequestRefused(
+            505, "version_not_supported", "Only HTTP/1.1 and HTTP/1.0 are spoken here."
+        )
     if match[1] == b"CONNECT":
-        raise Refused(501, "method_not_supported", "CONNECT is not supported: this is no tunnel.")
+        raise RequestRefused(
+            501, "method_not_supported", "CONNECT is not supported: this is no tunnel."
+        )
     return match[1], match[2], match[3] == b"1"
 
 
@@ -190,20 +198,20 @@ def _parse_field(line: bytes) -> Field:
     """Return lower-cased name and value of a header line."""
     match = _FIELD.fullmatch(line)
     if match is None:
-        raise malformed("invalid header line")
+        raise malformed_request("invalid header line")
     name, value = match[1].lower(), match[2].rstrip(b" \t")
     if name == b"host" and _HOST.fullmatch(value) is None:
-        raise malformed("invalid Host header")
+        raise malformed_request("invalid Host header")
     if name == b"content-length" and _LENGTH.fullmatch(value) is None:
-        raise malformed("invalid Content-Length header")
+        raise malformed_request("invalid Content-Length header")
     return name, value
 
 
-_recall_field = Remembered(_parse_field).__getitem__
+_parse_field_cached = BoundedCache(_parse_field).__getitem__
 
 
-def _target_too_long(limits: ServerLimits) -> Refused:
-    return Refused(414, "url_too_long", f"The URL is longer than {limits.max_target} bytes.")
+def _target_too_long(limits: ServerLimits) -> RequestRefused:
+    return RequestRefused(414, "url_too_long", f"The URL is longer than {limits.max_target} bytes.")
 
 
 def _join_repeated(headers: list[Field], fields: dict[bytes, bytes]) -> None:
@@ -211,7 +219,7 @@ def _join_repeated(headers: list[Field], fields: dict[bytes, bytes]) -> None:
     names = [name for name, _ in headers]
     for name in _SINGLE:
         if names.count(name) > 1:
-            raise malformed(f"more than one {name.decode()} header")
+            raise malformed_request(f"more than one {name.decode()} header")
     if b"connection" in fields:
         values = [value for name, value in headers if name == b"connection"]
         fields[b"connection"] = b",".join(values)
@@ -223,9 +231,9 @@ def _origin_form(method: bytes, target: bytes, host: bytes | None) -> bytes:
         return target
     match = _ABSOLUTE.fullmatch(target)
     if match is None:
-        raise malformed("the target is neither a path nor a URL")
+        raise malformed_request("the target is neither a path nor a URL")
     if host is None or match[1].lower() != host.lower():
-        raise malformed("the target names another host than the Host header")
+        raise malformed_request("the target names another host than the Host header")
     path = match[2]
     return path if path.startswith(b"/") else b"/" + path
 
@@ -233,7 +241,7 @@ def _origin_form(method: bytes, target: bytes, host: bytes | None) -> bytes:
 def _persists(connection: bytes, modern: bool) -> bool:
     if connection == b"keep-alive":  # what most clients say, if anything
         return True
-    listed = tokens(connection)
+    listed = parse_token_list(connection)
     if b"close" in listed:
         return False
     return modern or b"keep-alive" in listed
@@ -241,15 +249,17 @@ def _persists(connection: bytes, modern: bool) -> bool:
 
 def _awaits_continue(expect: bytes, modern: bool) -> bool:
     if expect.lower() != b"100-continue":
-        raise Refused(417, "expectation_failed", "Only 'Expect: 100-continue' is understood.")
+        raise RequestRefused(
+            417, "expectation_failed", "Only 'Expect: 100-continue' is understood."
+        )
     return modern
 
 
 def _is_chunked(coding: bytes, length: bytes | None, modern: bool) -> bool:
     if not modern:
-        raise malformed("Transfer-Encoding in an HTTP/1.0 request")
+        raise malformed_request("Transfer-Encoding in an HTTP/1.0 request")
     if length is not None:
-        raise malformed("both Transfer-Encoding and Content-Length")
+        raise malformed_request("both Transfer-Encoding and Content-Length")
     if coding.lower() != b"chunked":
-        raise malformed("a Transfer-Encoding other than 'chunked'")
+        raise malformed_request("a Transfer-Encoding other than 'chunked'")
     return True

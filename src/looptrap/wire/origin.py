@@ -22,11 +22,13 @@ class Origin:
         """Split a base URL into its origin and its path without the trailing slash."""
         parts = split_url(url)
         if parts.scheme not in ("http", "https"):
-            raise ValueError(f"{shown(url)}: scheme is {parts.scheme!r}, must be http or https")
+            raise ValueError(
+                f"{redact_url(url)}: scheme is {parts.scheme!r}, must be http or https"
+            )
         if parts.username is not None or parts.password is not None:
             raise ValueError(f"{parts.hostname!r}: a user name or password is not allowed here")
         if parts.query or parts.fragment:
-            raise ValueError(f"{shown(url)}: a base URL has no query and no fragment")
+            raise ValueError(f"{redact_url(url)}: a base URL has no query and no fragment")
         host = ascii_host(parts)
         scheme: Literal["http", "https"] = "https" if parts.scheme == "https" else "http"
         port = parts.port if parts.port is not None else DEFAULT_PORTS[scheme]
@@ -35,14 +37,14 @@ class Origin:
     @property
     def authority(self) -> str:
         """The value of the Host field: the port only where it is not the scheme's own."""
-        host = bracketed(self.host)
+        host = bracket_host(self.host)
         return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
     def __str__(self) -> str:
-        return f"{bracketed(self.host)}:{self.port}"
+        return f"{bracket_host(self.host)}:{self.port}"
 
 
-def shown(url: str) -> str:
+def redact_url(url: str) -> str:
     """Return a URL as messages repeat it: without what stands before an `@`, which is secret."""
     return repr(url.rpartition("@")[2])
 
@@ -50,16 +52,16 @@ def shown(url: str) -> str:
 def split_url(url: str) -> SplitResult:
     """Split a URL, or say in one sentence what is wrong with it."""
     if not url.isprintable() or " " in url:
-        raise ValueError(f"{shown(url)}: a URL has no spaces and no control characters")
+        raise ValueError(f"{redact_url(url)}: a URL has no spaces and no control characters")
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
         # Python's own words repeat what it took for a port: the start of a password, perhaps.
         why = error if "@" not in url else "not of the form http://user:password@host:port"
-        raise ValueError(f"{shown(url)}: {why}") from None
+        raise ValueError(f"{redact_url(url)}: {why}") from None
     if port == 0:
-        raise ValueError(f"{shown(url)}: port is 0, must be 1 to 65535")
+        raise ValueError(f"{redact_url(url)}: port is 0, must be 1 to 65535")
     return parts
 
 
@@ -67,7 +69,7 @@ def ascii_host(parts: SplitResult) -> str:
     """Return the host in the form that DNS and TLS compare."""
     host = parts.hostname or ""
     if not host:
-        raise ValueError(f"{shown(parts.geturl())}: no host")
+        raise ValueError(f"{redact_url(parts.geturl())}: no host")
     if ":" in host or host.isascii():
         return host
     try:
@@ -76,6 +78,6 @@ def ascii_host(parts: SplitResult) -> str:
         raise ValueError(f"{host!r}: not a host name ({error})") from None
 
 
-def bracketed(host: str) -> str:
+def bracket_host(host: str) -> str:
     """Write an IPv6 literal the way URLs and Host fields do."""
     return f"[{host}]" if ":" in host else host

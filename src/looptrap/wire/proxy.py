@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
-from looptrap.wire.origin import Origin, ascii_host, bracketed, split_url
+from looptrap.wire.origin import Origin, ascii_host, bracket_host, split_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +40,10 @@ class Proxy:
         return b"Proxy-Authorization: " + self.authorization + b"\r\n"
 
     def __str__(self) -> str:
-        return f"{bracketed(self.host)}:{self.port}"
+        return f"{bracket_host(self.host)}:{self.port}"
 
 
-class Proxies:
+class ProxyEnvironment:
     """The proxies an environment names, and the hosts it exempts."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
@@ -55,7 +55,9 @@ class Proxies:
             scheme: Proxy.of(url) if (url := read(name) or everywhere) else None
             for scheme, name in (("http", "HTTP_PROXY"), ("https", "HTTPS_PROXY"))
         }
-        self._exempt = [Exemption.of(entry) for entry in read("NO_PROXY").replace(",", " ").split()]
+        self._exempt = [
+            NoProxyRule.of(entry) for entry in read("NO_PROXY").replace(",", " ").split()
+        ]
 
     def choose(self, origin: Origin) -> Proxy | None:
         """Return the proxy for an origin, or None where it is reached directly."""
@@ -68,7 +70,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 @dataclass(frozen=True, slots=True)
-class Exemption:
+class NoProxyRule:
     """One NO_PROXY entry: `*`, a host with its subdomains, `.suffix`, an address, a network."""
 
     name: str
@@ -76,9 +78,9 @@ class Exemption:
     network: Network | None
 
     @classmethod
-    def of(cls, entry: str) -> Exemption:
+    def of(cls, entry: str) -> NoProxyRule:
         """Read an entry, with or without a port."""
-        network = as_network(entry.strip("[]"))
+        network = parse_network(entry.strip("[]"))
         if network is not None:
             return cls("", None, network)
         name, colon, digits = entry.rpartition(":")
@@ -88,7 +90,7 @@ class Exemption:
         return cls(
             name.lower().removeprefix("*") if name != "*" else "*",
             port,
-            as_network(name.strip("[]")),
+            parse_network(name.strip("[]")),
         )
 
     def covers(self, origin: Origin) -> bool:
@@ -96,7 +98,7 @@ class Exemption:
         if self.port is not None and self.port != origin.port:
             return False
         if self.network is not None:
-            address = as_network(origin.host)
+            address = parse_network(origin.host)
             return address is not None and address.network_address in self.network
         if self.name == "*":
             return True
@@ -105,7 +107,7 @@ class Exemption:
         return origin.host == self.name or origin.host.endswith("." + self.name)
 
 
-def as_network(text: str) -> Network | None:
+def parse_network(text: str) -> Network | None:
     """Read an address or a CIDR block; None for anything else, such as a name."""
     try:
         return ipaddress.ip_network(text, strict=False)

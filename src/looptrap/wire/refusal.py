@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from looptrap.wire.exchange import Exchange
-    from looptrap.wire.fields import Field
+    from looptrap.wire.header_fields import Field
 
-Refuse = Callable[["Exchange | None", int, str, str], tuple[list["Field"], bytes]]
+RefusalBuilder = Callable[["Exchange | None", int, str, str], tuple[list["Field"], bytes]]
 """(exchange if its head was read, status, code, message) → headers and body of the answer."""
 
 
-class Refused(Exception):  # noqa: N818 - the expected end of a bad request, not a fault of ours
+class RequestRefused(Exception):  # noqa: N818 - the expected end of a bad request, not a fault of ours
     """This request is not served; the connection ends with this answer."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
@@ -24,13 +24,13 @@ class Refused(Exception):  # noqa: N818 - the expected end of a bad request, not
         self.message = message
 
 
-def malformed(what: str) -> Refused:
+def malformed_request(what: str) -> RequestRefused:
     """Return the refusal of a request that breaks the rules of HTTP/1.1."""
-    return Refused(400, "malformed_request", f"Malformed HTTP request: {what}.")
+    return RequestRefused(400, "malformed_request", f"Malformed HTTP request: {what}.")
 
 
 def json_refusal(
-    exchange: Exchange | None,  # noqa: ARG001 - the shape of `Refuse`
+    exchange: Exchange | None,  # noqa: ARG001 - the shape of `RefusalBuilder`
     status: int,
     code: str,
     message: str,
@@ -44,11 +44,13 @@ def json_refusal(
     return headers, json.dumps({"error": error}).encode()
 
 
-def timed_out(part: str, seconds: float) -> Refused:
+def request_timed_out(part: str, seconds: float) -> RequestRefused:
     """Return the refusal of a request whose head or body came too slowly."""
-    return Refused(408, "request_timeout", f"The request's {part} was awaited for {seconds:g} s.")
+    return RequestRefused(
+        408, "request_timeout", f"The request's {part} was awaited for {seconds:g} s."
+    )
 
 
-def overloaded(why: str) -> Refused:
+def overloaded(why: str) -> RequestRefused:
     """Return the refusal of what is welcome at a quieter time."""
-    return Refused(503, "overloaded", f"{why} Try again later.")
+    return RequestRefused(503, "overloaded", f"{why} Try again later.")

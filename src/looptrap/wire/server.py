@@ -12,11 +12,11 @@ from ssl import SSLContext
 from looptrap.wire.exchange import Exchange, Handler
 from looptrap.wire.head import HeadReader
 from looptrap.wire.limits import ServerLimits
-from looptrap.wire.refusal import Refuse, Refused, json_refusal, overloaded
+from looptrap.wire.refusal import RefusalBuilder, RequestRefused, json_refusal, overloaded
 from looptrap.wire.server_connection import ServerConnection
 
-SWEEP_SECONDS = 0.5
-SPARE_CONNECTIONS = 256
+SWEEP_INTERVAL_S = 0.5
+MAX_REFUSED_CONNECTIONS = 256
 """How many connections beyond the cap are told so; any more are closed without a word."""
 LOOKED_AT = 64
 """Connections that are looked at to make room for one more."""
@@ -31,7 +31,7 @@ class Server:
         handler: Handler,
         limits: ServerLimits | None = None,
         *,
-        refuse: Refuse = json_refusal,
+        refuse: RefusalBuilder = json_refusal,
         on_error: Callable[[Exception], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -106,7 +106,7 @@ class Server:
 
     def _tick(self) -> None:
         # First the next one: whatever goes wrong with one connection, all have their time-outs.
-        self._timer = asyncio.get_running_loop().call_later(SWEEP_SECONDS, self._tick)
+        self._timer = asyncio.get_running_loop().call_later(SWEEP_INTERVAL_S, self._tick)
         self.sweep()
 
     async def _empty(self, seconds: float) -> None:
@@ -156,7 +156,7 @@ class Server:
     def _turn_away(self, connection: ServerConnection, politely: Callable[[], None]) -> None:
         """End a connection for want of room; at once where too many are ending already."""
         self.refused_connections += 1
-        if len(self._open) > self.limits.max_connections + SPARE_CONNECTIONS:
+        if len(self._open) > self.limits.max_connections + MAX_REFUSED_CONNECTIONS:
             connection.cut()
         else:
             politely()
@@ -181,7 +181,7 @@ class Server:
         if exchange.is_open:
             self._give_up(exchange)
             exchange.fail(
-                Refused(500, "internal_error", "The server failed to handle this request.")
+                RequestRefused(500, "internal_error", "The server failed to handle this request.")
             )
 
     def _give_up(self, exchange: Exchange) -> None:

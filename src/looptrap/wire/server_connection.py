@@ -3,28 +3,118 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
 from ipaddress import IPv6Address
 from typing import TYPE_CHECKING
 
-from looptrap.wire.body import ChunkedBody, SizedBody, too_large
-from looptrap.wire.ending import Ending
+from looptrap.wire.body import ChunkedBody, SizedBody, body_too_large
 from looptrap.wire.exchange import Exchange
-from looptrap.wire.fields import encode_head
 from looptrap.wire.head import (
     CHUNKED,
     HEAD_END,
     check_partial,
+    head_too_long,
     skip_empty_lines,
-    too_long,
 )
-from looptrap.wire.refusal import Refused, overloaded, timed_out
+from looptrap.wire.header_fields import encode_head
+from looptrap.wire.limits import MEGABYTE
+from looptrap.wire.refusal import RequestRefused, overloaded, request_timed_out
 
 if TYPE_CHECKING:
     from looptrap.wire.server import Server
 
-MAX_HELD = 64 * 1024
+
+MAX_LINGER_BYTES = MEGABYTE
+LINGER_TIMEOUT_S = 2.0
+_LINGER_ZERO = struct.pack("ii", 1, 0)
+
+
+class ClosableConnection(asyncio.Protocol):
+    """The part of a connection that brings it to its end; what it reads afterwards is dropped."""
+
+    __slots__ = (
+        "_drained",
+        "_ended",
+        "_reading_paused",
+        "_unsent",
+        "_writing_paused",
+        "deadline",
+        "server",
+        "transport",
+    )
+
+    transport: asyncio.Transport
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.deadline = 0.0
+        self._ended = False  # nothing more is read as a request
+        self._drained = 0
+        self._reading_paused = False
+        self._writing_paused = False
+        self._unsent = 0  # of a slow reader's answer, when last looked at
+
+    def _close(self) -> None:
+        """Send what is written, then close."""
+        self._ended = True
+        self.deadline = self.server.clock() + self.server.limits.write_timeout
+        self.transport.close()
+
+    def _linger(self) -> None:
+        """Send what is written and the end of our side; read on a while, unless the client stops.
+
+        Closing with bytes unread would reset the connection, and the client might lose the answer.
+        """
+        self._ended = True
+        self.deadline = self.server.clock() + LINGER_TIMEOUT_S
+        self._resume_reading()
+        if self.transport.can_write_eof() and not self.transport.is_closing():
+            self.transport.write_eof()
+
+    def _reset(self) -> None:
+        """End at once: to the client, an unfinished answer must not look finished."""
+        self._ended = True
+        sock = self.transport.get_extra_info("socket")
+        if sock is not None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_ZERO)
+        self.transport.abort()
+
+    def _drain(self, size: int) -> None:
+        """Drop what a lingering connection still receives; leave the rest to the kernel."""
+        self._drained += size
+        if self._drained > MAX_LINGER_BYTES:
+            self._pause_reading()
+
+    def _pause_reading(self) -> None:
+        if not self._reading_paused and not self.transport.is_closing():
+            self._reading_paused = True
+            self.transport.pause_reading()
+
+    def _resume_reading(self) -> None:
+        if self._reading_paused and not self.transport.is_closing():
+            self._reading_paused = False
+            self.transport.resume_reading()
+
+    def _watch_writing(self) -> None:
+        """Note that the client reads slowly, and until when some progress must be seen."""
+        self._writing_paused = True
+        self._unsent = self.transport.get_write_buffer_size()
+        self.deadline = self.server.clock() + self.server.limits.write_timeout
+
+    def _has_read_since(self, now: float) -> bool:
+        """Has a slow reader taken anything since the last look? Then it gets more time."""
+        unsent = self.transport.get_write_buffer_size()
+        if unsent >= self._unsent:
+            return False
+        self._unsent = unsent
+        self.deadline = now + self.server.limits.write_timeout
+        return True
+
+
+MAX_HELD_BYTES = 64 * 1024
 """Bytes taken in while a request is unanswered; with more, the socket is no longer read."""
-_FULL = "The server holds too many request bytes already."
+_BUFFER_FULL_MESSAGE = "The server holds too many request bytes already."
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
@@ -37,7 +127,7 @@ def network_of(peer: str) -> str:
     return str(mapped) if mapped is not None else address.packed[:8].hex()
 
 
-class ServerConnection(Ending):
+class ServerConnection(ClosableConnection):
     """Reads one request, waits for its answer, reads the next.
 
     `exchange` is the request being read or answered, `incoming` its body while that is incomplete,
@@ -81,7 +171,7 @@ class ServerConnection(Ending):
             self._drain(len(data))
         elif self._writing_paused or (self.exchange is not None and self.incoming is None):
             self._hold(self._held + data)
-            if len(self._held) > MAX_HELD:
+            if len(self._held) > MAX_HELD_BYTES:
                 self._pause_reading()
         else:
             self._read(data)
@@ -137,7 +227,7 @@ class ServerConnection(Ending):
             self.exchange.let_go()
             self.exchange = None
 
-    def refuse(self, refused: Refused) -> None:
+    def refuse(self, refused: RequestRefused) -> None:
         """Answer with the server's own refusal, and end."""
         exchange = self.exchange
         if exchange is not None and exchange.started:
@@ -185,10 +275,10 @@ class ServerConnection(Ending):
         elif self._ended:
             self.transport.abort()
         elif self.incoming is not None:
-            self.refuse(timed_out("body", limits.body_timeout))
+            self.refuse(request_timed_out("body", limits.body_timeout))
         elif self.exchange is None:
             if self._held.strip(b"\r"):
-                self.refuse(timed_out("head", limits.head_timeout))
+                self.refuse(request_timed_out("head", limits.head_timeout))
             else:
                 self._end()
 
@@ -214,7 +304,7 @@ class ServerConnection(Ending):
                     if at < size:
                         self._hold(data[at:])
                     return
-        except Refused as refused:
+        except RequestRefused as refused:
             self.refuse(refused)
 
     def _read_held(self) -> None:
@@ -222,7 +312,7 @@ class ServerConnection(Ending):
             data = self._held
             self._hold(b"")
             self._read(data)
-        if len(self._held) <= MAX_HELD and not self._ended:
+        if len(self._held) <= MAX_HELD_BYTES and not self._ended:
             self._resume_reading()
 
     def _read_head(self, data: bytes, at: int, seen: int) -> int:
@@ -241,9 +331,9 @@ class ServerConnection(Ending):
         server.requests += 1
         if length:
             if length > limits.max_body:
-                raise too_large(limits.max_body)
+                raise body_too_large(limits.max_body)
             if server.buffered_bytes + length > limits.max_buffered:
-                raise overloaded(_FULL)
+                raise overloaded(_BUFFER_FULL_MESSAGE)
             if length == CHUNKED or end + length > len(data):
                 self._await_body(exchange, length, len(data) > end)
                 return end
@@ -265,7 +355,7 @@ class ServerConnection(Ending):
         limits = self.server.limits
         part = data[at:]
         if len(part) > limits.max_head:
-            raise too_long(part, limits)
+            raise head_too_long(part, limits)
         check_partial(part, seen)
         if part and not seen:
             self.deadline = self.server.clock() + limits.head_timeout
@@ -298,7 +388,7 @@ class ServerConnection(Ending):
         self._counted = incoming.size
         if left is None:
             if server.buffered_bytes > server.limits.max_buffered:
-                raise overloaded(_FULL)
+                raise overloaded(_BUFFER_FULL_MESSAGE)
             self.deadline = server.clock() + server.limits.body_timeout
             return len(data)
         self.incoming = None

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from looptrap.detect.signals.chant import COLUMN, LONGEST, REPEATED, STRETCH, Chant, stretch
+from looptrap.detect.signals.chant import (
+    MAX_TAIL_CHARS,
+    MAX_UNIT_CHARS,
+    MAX_VALUE_CHARS,
+    MIN_REPEATED_CHARS,
+    Chant,
+    tail_of,
+)
 
 case = pytest.param
 chant = Chant()
@@ -61,9 +68,9 @@ def prose(words, seed=7):
 )
 def test_a_chant_is_counted(text, times):
     # All of these but the longest fit into what is looked at.
-    seen = times if len(text) <= STRETCH else times * STRETCH // len(text)
+    seen = times if len(text) <= MAX_TAIL_CHARS else times * MAX_TAIL_CHARS // len(text)
     assert abs(count(text) - seen) <= 1
-    assert len(text) > STRETCH or count(text) == times
+    assert len(text) > MAX_TAIL_CHARS or count(text) == times
 
 
 VERSES = "".join(
@@ -157,9 +164,9 @@ def test_a_unit_is_counted_as_often_as_it_was_said(unit, extra, before):
     single = unit_of(unit)
     assume(len(set(single)) > 2)
     assume(unit.split()[0] not in ("info", "warn", "error"))  # a line of a log begins so
-    times = REPEATED // len(squeezed(unit)) + 1 + extra
+    times = MIN_REPEATED_CHARS // len(squeezed(unit)) + 1 + extra
     text = before + unit * times
-    assume(len(text) <= STRETCH)
+    assume(len(text) <= MAX_TAIL_CHARS)
     found = times * len(squeezed(unit)) // len(single)
     # What stands before may happen to end as the unit does.
     assert found <= count(text) <= found + (1 if before else 0)
@@ -192,25 +199,25 @@ def test_any_text_can_be_looked_at(unit, times):
 
 
 def test_the_longest_unit_is_found_as_often_as_a_rule_may_ask():
-    unit = prose(700)[: LONGEST * 7 // 6]
-    assert len(squeezed(unit)) <= LONGEST
+    unit = prose(700)[: MAX_UNIT_CHARS * 7 // 6]
+    assert len(squeezed(unit)) <= MAX_UNIT_CHARS
     assert count(unit + " " + (unit + " ") * 20) >= 6
 
 
-@given(st.integers(STRETCH, 3 * STRETCH), st.sampled_from(["```py", "~~~", "````"]))
+@given(st.integers(MAX_TAIL_CHARS, 3 * MAX_TAIL_CHARS), st.sampled_from(["```py", "~~~", "````"]))
 def test_the_end_of_code_is_known_as_code_however_long_it_is(size, fence):
     text = f"So:\n{fence}\n" + FENCED * 800
-    assert chant(stretch(text[:size])) is None
+    assert chant(tail_of(text[:size])) is None
     # As it is heard: piece by piece, each time what is left of the last.
     latest = ""
     for at in range(0, len(text), 1_000):
-        latest = stretch(latest + text[at : at + 1_000])
-        assert len(latest) <= STRETCH + len(fence) + 1
+        latest = tail_of(latest + text[at : at + 1_000])
+        assert len(latest) <= MAX_TAIL_CHARS + len(fence) + 1
     assert chant(latest) is None
     mark = fence.removesuffix("py")
-    assert chant(stretch(f"{latest}{mark}\n" + SORRY * 160)) is not None
+    assert chant(tail_of(f"{latest}{mark}\n" + SORRY * 160)) is not None
 
 
 def test_a_line_that_is_longer_than_a_value_counts():
-    line = "x" * 5 + " " + "y" * COLUMN + "\n"
+    line = "x" * 5 + " " + "y" * MAX_VALUE_CHARS + "\n"
     assert count(line * 200) == 200

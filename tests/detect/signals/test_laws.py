@@ -21,8 +21,8 @@ from tests.detect.signals.steps import CAT, GOODBYE, LS, NO_FILE, case, in_both_
 
 from looptrap.call.model import Request
 from looptrap.call.read import read
-from looptrap.detect.nudge import NUDGE_MARK
-from looptrap.detect.signals import ROUNDS, SIGNALS, Look
+from looptrap.detect.round import NUDGE_MARK
+from looptrap.detect.signals import ROUNDS, SIGNALS, SignalOptions
 from looptrap.detect.trajectory import Trajectory
 
 
@@ -30,7 +30,7 @@ def test_results_are_matched_to_their_calls_whatever_their_order():
     body = openai([together(LS, CAT)] * 2)
     body["messages"][-1], body["messages"][-2] = body["messages"][-2], body["messages"][-1]
     call = read(Request(path="/v1/chat/completions", body=json.dumps(body).encode()))
-    assert SIGNALS["repeat"](Look(12))(Trajectory(call)).count == 2
+    assert SIGNALS["repeat"](SignalOptions(12))(Trajectory(call)).count == 2
 
 
 def test_two_gemini_calls_of_one_name_keep_their_own_results():
@@ -47,7 +47,7 @@ def test_two_gemini_calls_of_one_name_keep_their_own_results():
         contents.append({"role": "user", "parts": results})
     body = json.dumps({"contents": contents}).encode()
     path = "/v1beta/models/gemini-3:generateContent"
-    found = SIGNALS["repeat"](Look(12))(Trajectory(read(Request(path=path, body=body))))
+    found = SIGNALS["repeat"](SignalOptions(12))(Trajectory(read(Request(path=path, body=body))))
     assert found.count == 2
 
 
@@ -192,7 +192,7 @@ def test_the_order_of_the_results_of_one_round_does_not_matter(run, data):
     body["messages"][-size:] = data.draw(st.permutations(body["messages"][-size:]))
     swapped = Request(path="/v1/chat/completions", body=json.dumps(body).encode())
     for signal, looks_at in ROUNDS.items():
-        watch = SIGNALS[signal](Look(looks_at))
+        watch = SIGNALS[signal](SignalOptions(looks_at))
         assert watch(Trajectory(read(swapped))) == watch(Trajectory(read(call)))
 
 

@@ -4,7 +4,7 @@ import pytest
 from tests.detect.runs import Person, bash, count, says, together, trajectory
 from tests.detect.signals.steps import CAT, LS, case, in_both_dialects
 
-from looptrap.detect.signals import SIGNALS, Look
+from looptrap.detect.signals import SIGNALS, SignalOptions
 
 
 @in_both_dialects
@@ -23,7 +23,7 @@ def test_turn_budget(write, steps, expected):
 
 @in_both_dialects
 def test_a_far_budget_is_counted_exactly_where_it_is_reached(write):
-    look = Look(0, first=200)
+    look = SignalOptions(0, first=200)
     steps = [bash(f"echo {n}", f"{n}") for n in range(210)]
     assert SIGNALS["turn_budget"](look)(trajectory(write, steps)).count == 210
     assert SIGNALS["turn_budget"](look)(trajectory(write, steps[:40])) is None

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from looptrap.incident.model import Event
+from looptrap.incident.model import AlertEvent
 
 PATIENCE = 10.0
 START = 1_800_000_000.0
 
 
-def event(number: int = 1, **changes) -> Event:
+def event(number: int = 1, **changes) -> AlertEvent:
     given = {
         "id": f"evt_{number}",
         "name": "loop.detected",
@@ -29,7 +29,7 @@ def event(number: int = 1, **changes) -> Event:
             "cooldown_seconds": 30,
         },
     }
-    return Event(**{**given, **changes})
+    return AlertEvent(**{**given, **changes})
 
 
 class Timeline:

@@ -4,8 +4,7 @@ import socket
 
 import pytest
 
-from looptrap.incident.alert.address import Pinned, Target, is_public
-from looptrap.incident.alert.failure import DeliveryError
+from looptrap.incident.alert.address import DeliveryError, PinnedResolver, WebhookTarget, is_public
 
 CLOSED = {
     "loopback": "127.0.0.1",
@@ -96,7 +95,7 @@ def test_is_of_the_open_internet(address):
 )
 def test_refuses_a_url_and_repeats_nothing_secret(url, wrong):
     with pytest.raises(ValueError, match=wrong) as refused:
-        Target.of(url)
+        WebhookTarget.of(url)
     assert "s3cret" not in str(refused.value)
 
 
@@ -131,7 +130,7 @@ def test_refuses_a_url_and_repeats_nothing_secret(url, wrong):
     ],
 )
 def test_a_target_shows_its_origin_only(url, allowed, shown):
-    target = Target.of(url, **allowed)
+    target = WebhookTarget.of(url, **allowed)
     assert str(target) == shown
     assert "s3cret" not in repr(target)
 
@@ -146,11 +145,11 @@ def answering(*answers):
     return lookup
 
 
-TARGET = Target.of("https://hooks.example/s3cret")
+TARGET = WebhookTarget.of("https://hooks.example/s3cret")
 
 
 async def test_all_addresses_of_a_public_host_are_connected_to_as_they_were_looked_at():
-    pinned = Pinned(TARGET, answering(["8.8.8.8", "2606:4700::1111"]))
+    pinned = PinnedResolver(TARGET, answering(["8.8.8.8", "2606:4700::1111"]))
     found = await pinned.resolve("hooks.example", 443)
     assert [(one["host"], one["port"], one["family"]) for one in found] == [
         ("8.8.8.8", 443, socket.AF_INET),
@@ -161,7 +160,7 @@ async def test_all_addresses_of_a_public_host_are_connected_to_as_they_were_look
 
 @pytest.mark.parametrize("address", CLOSED.values(), ids=CLOSED)
 async def test_one_address_that_is_not_public_refuses_the_host(address):
-    pinned = Pinned(TARGET, answering(["8.8.8.8", address]))
+    pinned = PinnedResolver(TARGET, answering(["8.8.8.8", address]))
     with pytest.raises(DeliveryError, match="is not public") as refused:
         await pinned.resolve("hooks.example", 443)
     assert "s3cret" not in refused.value.reason
@@ -169,17 +168,17 @@ async def test_one_address_that_is_not_public_refuses_the_host(address):
 
 
 async def test_a_private_host_is_fine_where_that_is_allowed():
-    target = Target.of("https://hooks.example/", allow_private=True)
-    found = await Pinned(target, answering(["10.0.0.1"])).resolve("hooks.example", 443)
+    target = WebhookTarget.of("https://hooks.example/", allow_private=True)
+    found = await PinnedResolver(target, answering(["10.0.0.1"])).resolve("hooks.example", 443)
     assert found[0]["host"] == "10.0.0.1"
 
 
 async def test_a_host_without_an_address_is_a_failure():
     with pytest.raises(DeliveryError, match="no address found"):
-        await Pinned(TARGET, answering([])).resolve("hooks.example", 443)
+        await PinnedResolver(TARGET, answering([])).resolve("hooks.example", 443)
 
 
 async def test_the_system_is_asked_for_names():
-    target = Target.of("https://localhost/")
+    target = WebhookTarget.of("https://localhost/")
     with pytest.raises(DeliveryError, match=r"https://localhost:443 leads to .*, which is not"):
-        await Pinned(target).resolve("localhost", 443)
+        await PinnedResolver(target).resolve("localhost", 443)

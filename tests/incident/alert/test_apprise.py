@@ -8,9 +8,9 @@ import pytest
 from tests.incident.alert.delivering import event, until
 from tests.incident.alert.receiving import Receiver, status
 
-from looptrap.incident.alert.apprise import Notifier
-from looptrap.incident.alert.channel import channels_of
-from looptrap.incident.alert.failure import DeliveryError
+from looptrap.incident.alert.address import DeliveryError
+from looptrap.incident.alert.apprise import AppriseNotifier
+from looptrap.incident.alert.channel import make_channels
 from looptrap.incident.setting import ChannelSettings
 
 ALLOWED = {"allow_http": True, "allow_private": True}
@@ -18,7 +18,7 @@ ALLOWED = {"allow_http": True, "allow_private": True}
 
 def channel_to(receiver: Receiver):
     url = f"json://127.0.0.1:{receiver.port}/s3cret"
-    (channel,) = channels_of([ChannelSettings(name="x", kind="apprise", url=url, **ALLOWED)], {})
+    (channel,) = make_channels([ChannelSettings(name="x", kind="apprise", url=url, **ALLOWED)], {})
     return channel
 
 
@@ -57,9 +57,9 @@ async def test_what_is_not_accepted_is_a_failure(receiver, answer, caplog):
 )
 def test_refuses_a_private_host_that_the_url_names(url):
     with pytest.raises(ValueError, match=r"is not public|stands for an address") as refused:
-        Notifier.of(url)
+        AppriseNotifier.of(url)
     assert "s3cret" not in str(refused.value)
-    Notifier.of(url, allow_private=True)
+    AppriseNotifier.of(url, allow_private=True)
 
 
 @pytest.mark.parametrize(
@@ -69,10 +69,10 @@ def test_refuses_a_private_host_that_the_url_names(url):
 )
 def test_refuses_what_is_not_encrypted(url, secure):
     with pytest.raises(ValueError, match="is not encrypted") as refused:
-        Notifier.of(url)
+        AppriseNotifier.of(url)
     assert secure in str(refused.value)
     assert "s3cret" not in str(refused.value)
-    Notifier.of(url, allow_http=True)
+    AppriseNotifier.of(url, allow_http=True)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_refuses_what_is_not_encrypted(url, secure):
     ],
 )
 def test_takes_services_that_have_no_host_or_a_public_one(url):
-    Notifier.of(url)
+    AppriseNotifier.of(url)
 
 
 async def test_a_service_that_hangs_costs_a_thread_and_no_more():
@@ -94,7 +94,7 @@ async def test_a_service_that_hangs_costs_a_thread_and_no_more():
         started.append(threading.current_thread())
         return release.wait(10)
 
-    notifier = Notifier(hang, timeout=0.01)
+    notifier = AppriseNotifier(hang, timeout=0.01)
     try:
         for _ in range(2):
             with pytest.raises(DeliveryError, match=r"took more than 0\.01 s"):
@@ -106,7 +106,7 @@ async def test_a_service_that_hangs_costs_a_thread_and_no_more():
     finally:
         release.set()
     await until(lambda: not any(thread.is_alive() for thread in started))
-    await Notifier(lambda **_message: True).notify("title", "text", "info")
+    await AppriseNotifier(lambda **_message: True).notify("title", "text", "info")
     await notifier.notify("title", "text", "info")
 
 
@@ -115,4 +115,4 @@ async def test_a_mistake_in_a_plugin_is_a_failed_delivery():
         raise ZeroDivisionError
 
     with pytest.raises(DeliveryError, match="could not deliver"):
-        await Notifier(broken).notify("title", "text", "info")
+        await AppriseNotifier(broken).notify("title", "text", "info")

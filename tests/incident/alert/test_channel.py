@@ -9,8 +9,8 @@ from tests.incident.alert.delivering import event
 from tests.incident.alert.receiving import status
 
 from looptrap.errors import ConfigError
-from looptrap.incident.alert.channel import channels_of
-from looptrap.incident.alert.failure import DeliveryError
+from looptrap.incident.alert.address import DeliveryError
+from looptrap.incident.alert.channel import make_channels
 from looptrap.incident.setting import ChannelSettings
 
 SECRET = "whsec_" + "c2VjcmV0" * 4
@@ -73,7 +73,7 @@ def settings(**changes) -> ChannelSettings:
 )
 def test_refuses_at_start(given, place, message):
     with pytest.raises(ConfigError) as refused:
-        channels_of([settings(), given], ENV)
+        make_channels([settings(), given], ENV)
     (problem,) = refused.value.problems
     assert (problem.place, problem.message) == (f"channels[1].{place}", message)
 
@@ -81,7 +81,7 @@ def test_refuses_at_start(given, place, message):
 def test_all_mistakes_are_told_at_once():
     wrong = settings(url="ftp://x/", secret_env="NONE")
     with pytest.raises(ConfigError) as refused:
-        channels_of([wrong, wrong], ENV)
+        make_channels([wrong, wrong], ENV)
     assert [one.place for one in refused.value.problems] == [
         "channels[0].secret_env",
         "channels[0].url",
@@ -93,7 +93,7 @@ def test_all_mistakes_are_told_at_once():
 def test_says_how_to_install_apprise(monkeypatch):
     monkeypatch.setitem(sys.modules, "apprise", None)
     with pytest.raises(ConfigError, match=r'url: needs Apprise: pip install "looptrap\[apprise\]"'):
-        channels_of([settings(kind="apprise", url="json://example.com/")], {})
+        make_channels([settings(kind="apprise", url="json://example.com/")], {})
 
 
 @pytest.mark.parametrize(
@@ -121,14 +121,14 @@ def test_says_how_to_install_apprise(monkeypatch):
     ],
 )
 def test_hears_of(given, heard, not_heard):
-    (channel,) = channels_of([settings(**given)], {})
+    (channel,) = make_channels([settings(**given)], {})
     assert all(channel.wants(event(name=name, project=project)) for name, project in heard)
     assert not any(channel.wants(event(name=name, project=project)) for name, project in not_heard)
 
 
 async def test_a_webhook_is_signed_as_the_reference_library_wants_it(receiver):
     given = settings(url=receiver.url, secret_env="SECRET", allow_http=True, allow_private=True)
-    (channel,) = channels_of([given], ENV)
+    (channel,) = make_channels([given], ENV)
     await channel.send(event())
     (got,) = receiver.got
     told = Webhook(SECRET).verify(got.body, got.headers)
@@ -137,7 +137,7 @@ async def test_a_webhook_is_signed_as_the_reference_library_wants_it(receiver):
 
 async def test_slack_gets_blocks_and_says_what_is_wrong(receiver):
     given = settings(kind="slack", url=receiver.url, allow_http=True, allow_private=True)
-    (channel,) = channels_of([given], {})
+    (channel,) = make_channels([given], {})
     await channel.send(event())
     assert json.loads(receiver.got[0].body)["blocks"][0]["type"] == "header"
     receiver.always = status(403, "action_prohibited")

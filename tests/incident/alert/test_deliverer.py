@@ -12,26 +12,25 @@ from standardwebhooks import Webhook
 from tests.incident.alert.delivering import PATIENCE, START, Timeline, event, until
 from tests.incident.alert.receiving import Receiver, closes, hangs, status
 
-from looptrap.incident.alert.backoff import LIFE
-from looptrap.incident.alert.channel import Channel, channels_of
-from looptrap.incident.alert.deliverer import LEASE, Deliverer
-from looptrap.incident.alert.failure import DeliveryError
-from looptrap.incident.history.history import History
-from looptrap.incident.history.letter import Outgoing
+from looptrap.incident.alert.address import DeliveryError
+from looptrap.incident.alert.channel import AlertChannel, make_channels
+from looptrap.incident.alert.deliverer import LEASE_S, MAX_EVENT_AGE_S, AlertDeliverer
+from looptrap.incident.history.history import IncidentHistory
+from looptrap.incident.history.outbox import OutgoingEvent
 from looptrap.incident.setting import ChannelSettings, IncidentSettings
 
 SECRET = "whsec_" + base64.b64encode(b"thirty-two bytes of some secret!").decode()
 
 
-def channel_to(url: str, name: str = "ops") -> Channel:
+def channel_to(url: str, name: str = "ops") -> AlertChannel:
     settings = ChannelSettings(
         name=name, url=url, secret_env="SECRET", allow_http=True, allow_private=True
     )
-    (channel,) = channels_of([settings], {"SECRET": SECRET})
+    (channel,) = make_channels([settings], {"SECRET": SECRET})
     return channel
 
 
-class Sending(Channel):
+class Sending(AlertChannel):
     """A channel that does what a test says."""
 
     def __init__(self, send, name: str = "ops", at_once: int = 4) -> None:
@@ -43,19 +42,19 @@ class Bench:
 
     def __init__(self, path: str) -> None:
         self.time = Timeline()
-        self.history = History(path, IncidentSettings(), clock=self.time.clock)
+        self.history = IncidentHistory(path, IncidentSettings(), clock=self.time.clock)
         self.history.open()
-        self.started: list[Deliverer] = []
+        self.started: list[AlertDeliverer] = []
 
     @property
     def outbox(self):
         return self.history.outbox
 
     def put(self, *events, channels=("ops",)) -> None:
-        self.history.put([], [Outgoing(one, tuple(channels)) for one in events])
+        self.history.put([], [OutgoingEvent(one, tuple(channels)) for one in events])
 
-    def start(self, *channels: Channel, owner: str = "me") -> Deliverer:
-        deliverer = Deliverer(
+    def start(self, *channels: AlertChannel, owner: str = "me") -> AlertDeliverer:
+        deliverer = AlertDeliverer(
             self.outbox,
             channels,
             owner=owner,
@@ -236,7 +235,7 @@ async def test_after_three_days_a_letter_is_dead_and_can_be_sent_anew(bench):
     bench.put(event())
     deliverer = bench.start(Sending(send))
     await until(lambda: deliverer.deliveries["ops", "attempts"])
-    await bench.pass_time(LIFE - 4_200, step=300)
+    await bench.pass_time(MAX_EVENT_AGE_S - 4_200, step=300)
     assert bench.letter().state == "pending"
     await bench.pass_time(4_200, step=300)
     assert (bench.letter().state, bench.letter().last_error) == ("dead", "is away")
@@ -250,7 +249,7 @@ async def test_after_three_days_a_letter_is_dead_and_can_be_sent_anew(bench):
 
 async def test_a_letter_that_waited_for_long_is_tried_before_it_is_given_up(bench, receiver):
     bench.put(event())
-    bench.time.advance(2 * LIFE)
+    bench.time.advance(2 * MAX_EVENT_AGE_S)
     bench.start(channel_to(receiver.url))
     await until(lambda: receiver.heard == ["evt_1"])
 
@@ -368,23 +367,23 @@ async def test_what_cannot_be_recorded_is_sent_again_when_its_lease_ends(
         broken.setattr(bench.outbox, "delivered", fail)
         bench.start(channel_to(receiver.url))
         await until(lambda: "cannot be written: disk full" in caplog.text)
-    await bench.pass_time(LEASE + 6)
+    await bench.pass_time(LEASE_S + 6)
     assert [got.id for got in receiver.got] == ["evt_1", "evt_1"]
     assert bench.letter().state == "delivered"
 
 
 async def test_what_a_killed_process_had_in_hand_is_delivered_by_another(bench, receiver):
     bench.put(event())
-    bench.outbox.lease(START, "killed", 10, LEASE)
+    bench.outbox.lease(START, "killed", 10, LEASE_S)
     bench.start(channel_to(receiver.url))
-    await bench.pass_time(LEASE - 1)
+    await bench.pass_time(LEASE_S - 1)
     assert receiver.got == []
     await bench.pass_time(6)
     assert receiver.heard == ["evt_1"]
 
 
 async def test_what_is_cut_short_by_a_stop_is_delivered_at_once_by_the_next(bench, monkeypatch):
-    monkeypatch.setattr("looptrap.incident.alert.deliverer.GRACE", 0.05)
+    monkeypatch.setattr("looptrap.incident.alert.deliverer.STOP_GRACE_S", 0.05)
     started, sent = asyncio.Event(), []
 
     async def hang(_event):

@@ -13,17 +13,17 @@ from tests.incident.alert.delivering import PATIENCE
 from tests.incident.alert.delivering import event as some_event
 from tests.incident.test_budget import standing
 
-from looptrap.detect.evidence import Evidence
-from looptrap.gateway.attempt.event import breaker_opened
+from looptrap.detect.signals.signal import Evidence
+from looptrap.gateway.upstream.upstream_state import breaker_opened_event
 from looptrap.incident import event
-from looptrap.incident.alert.channel import channels_of
-from looptrap.incident.alert.failure import DeliveryError
+from looptrap.incident.alert.address import DeliveryError
+from looptrap.incident.alert.channel import make_channels
 from looptrap.incident.alert.message import webhook_body
-from looptrap.incident.budget import budget_reached
+from looptrap.incident.budget_alert import budget_event
 from looptrap.incident.indicator import Indicators, Observation
 from looptrap.incident.model import EventName, Incident
 from looptrap.incident.setting import ChannelSettings, IndicatorSettings
-from looptrap.retry.breakers import Key
+from looptrap.retry.breaker import CircuitKey
 
 PAGE = (Path(__file__).parents[3] / "docs" / "alerts.md").read_text("utf-8")
 
@@ -65,11 +65,11 @@ def shape(value):
 @pytest.mark.parametrize(
     "one",
     [
-        event.detected(incident(), 6),
-        budget_reached(standing(), time=5.0, project="research", request_id="req-7"),
-        event.store_degraded(5.0),
+        event.detected_event(incident(), 6),
+        budget_event(standing(), time=5.0, project="research", request_id="req-7"),
+        event.store_degraded_event(5.0),
         fired(),
-        breaker_opened(Key("anthropic"), 60.0, 5.0),
+        breaker_opened_event(CircuitKey("anthropic"), 60.0, 5.0),
     ],
     ids=lambda one: one.name,
 )
@@ -82,9 +82,9 @@ def test_the_page_shows_the_fields_that_are_sent(one):
 
 
 def test_what_comes_later_in_an_incident_has_the_same_fields():
-    names = list(event.detected(incident(), 6).data)
-    assert list(event.escalated(incident(stage=2), 12).data) == names
-    assert list(event.resolved([incident()], 9.0, 12).data) == [*names, "closed"]
+    names = list(event.detected_event(incident(), 6).data)
+    assert list(event.escalated_event(incident(stage=2), 12).data) == names
+    assert list(event.resolved_event([incident()], 9.0, 12).data) == [*names, "closed"]
 
 
 def test_every_event_is_on_the_page():
@@ -108,13 +108,13 @@ async def test_the_receiver_in_node_tells_ours_from_others(tmp_path, needs):
             given = ChannelSettings(
                 name="ops", url=url, secret_env="SECRET", allow_http=True, allow_private=True
             )
-            (forged,) = channels_of([given], {"SECRET": other})
+            (forged,) = make_channels([given], {"SECRET": other})
             with pytest.raises(DeliveryError, match="answered 401"):
                 await forged.send(some_event(1))
-            (old,) = channels_of([given], {"SECRET": ours}, clock=lambda: 1_600_000_000.0)
+            (old,) = make_channels([given], {"SECRET": ours}, clock=lambda: 1_600_000_000.0)
             with pytest.raises(DeliveryError, match="answered 401"):
                 await old.send(some_event(2))
-            (rotating,) = channels_of([given], {"SECRET": f"{other} {ours}"})
+            (rotating,) = make_channels([given], {"SECRET": f"{other} {ours}"})
             await rotating.send(some_event(3, data={"model": "größer"}))
             assert (await process.stdout.readline()).decode() == "loop.detected evt_3\n"
     finally:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from tests.incident.alert.delivering import PATIENCE, event
 
-from looptrap.incident.alert.channel import channels_of
-from looptrap.incident.alert.failure import DeliveryError
+from looptrap.incident.alert.address import DeliveryError
+from looptrap.incident.alert.channel import make_channels
 from looptrap.incident.setting import ChannelSettings
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "webhook_receiver.py"
@@ -40,8 +40,8 @@ async def test_hears_of_each_event_once_and_of_nothing_that_others_send(example)
     settings = ChannelSettings(
         name="ops", url=url, secret_env="SECRET", allow_http=True, allow_private=True
     )
-    (ours,) = channels_of([settings], {"SECRET": f"{OTHER} {SECRET}"})
-    (forged,) = channels_of([settings], {"SECRET": OTHER})
+    (ours,) = make_channels([settings], {"SECRET": f"{OTHER} {SECRET}"})
+    (forged,) = make_channels([settings], {"SECRET": OTHER})
     with pytest.raises(DeliveryError, match="answered 401"):
         await forged.send(event(data={"rule": "forged"}))
     for number in (1, 1, 2):

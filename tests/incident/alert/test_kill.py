@@ -7,24 +7,24 @@ import time
 from tests.incident.alert.delivering import PATIENCE, Timeline, event, until
 from tests.incident.alert.receiving import hangs
 
-from looptrap.incident.alert.channel import channels_of
-from looptrap.incident.alert.deliverer import LEASE, Deliverer
-from looptrap.incident.history.history import History
-from looptrap.incident.history.letter import Outgoing
+from looptrap.incident.alert.channel import make_channels
+from looptrap.incident.alert.deliverer import LEASE_S, AlertDeliverer
+from looptrap.incident.history.history import IncidentHistory
+from looptrap.incident.history.outbox import OutgoingEvent
 from looptrap.incident.setting import ChannelSettings, IncidentSettings
 
 DELIVERS = """
 import asyncio, sys
-from looptrap.incident.alert.channel import channels_of
-from looptrap.incident.alert.deliverer import Deliverer
-from looptrap.incident.history.history import History
+from looptrap.incident.alert.channel import make_channels
+from looptrap.incident.alert.deliverer import AlertDeliverer
+from looptrap.incident.history.history import IncidentHistory
 from looptrap.incident.setting import ChannelSettings, IncidentSettings
 
 async def main(path, url):
-    history = History(path, IncidentSettings())
+    history = IncidentHistory(path, IncidentSettings())
     history.open()
     given = ChannelSettings(name="ops", url=url, allow_http=True, allow_private=True)
-    Deliverer(history.outbox, channels_of([given], {}), owner="killed").start()
+    AlertDeliverer(history.outbox, make_channels([given], {}), owner="killed").start()
     await asyncio.Event().wait()
 
 asyncio.run(main(*sys.argv[1:]))
@@ -33,9 +33,9 @@ asyncio.run(main(*sys.argv[1:]))
 
 async def test_another_process_takes_up_what_a_killed_one_had_in_hand(receiver, tmp_path):
     path = str(tmp_path / "history.db")
-    history = History(path, IncidentSettings())
+    history = IncidentHistory(path, IncidentSettings())
     history.open()
-    history.put([], [Outgoing(event(n), ("ops",)) for n in range(6)])
+    history.put([], [OutgoingEvent(event(n), ("ops",)) for n in range(6)])
     receiver.answers = [hangs] * 4
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", DELIVERS, path, receiver.url)
@@ -48,11 +48,11 @@ async def test_another_process_takes_up_what_a_killed_one_had_in_hand(receiver, 
         await child.wait()
     in_hand = {got.id for got in receiver.got}
 
-    clock = Timeline(time.time() + LEASE + 1)
+    clock = Timeline(time.time() + LEASE_S + 1)
     given = ChannelSettings(name="ops", url=receiver.url, allow_http=True, allow_private=True)
-    deliverer = Deliverer(
+    deliverer = AlertDeliverer(
         history.outbox,
-        channels_of([given], {}),
+        make_channels([given], {}),
         owner="next",
         clock=clock.clock,
         sleep=clock.sleep,

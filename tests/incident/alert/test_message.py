@@ -6,9 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.incident.alert.delivering import event
 
-from looptrap.incident.alert.message import facts, plain, timestamp, webhook_body
-from looptrap.incident.alert.slack import slack_body
-from looptrap.incident.event import detected
+from looptrap.incident.alert.message import (
+    event_facts,
+    plain_message,
+    slack_body,
+    timestamp,
+    webhook_body,
+)
+from looptrap.incident.event import detected_event
 from looptrap.incident.model import Incident
 
 
@@ -40,7 +45,7 @@ def test_times_are_told_in_utc_to_the_millisecond(time, told):
 
 def test_people_are_told_the_most_telling_first():
     data = {"extra": 1, "hit_count": 12_000, "model": "m", "evidence": [{"what": "x"}], "none": ""}
-    assert list(facts(event(data=data))) == [
+    assert list(event_facts(event(data=data))) == [
         ("Project", "research"),
         ("Model", "m"),
         ("Hit count", "12,000"),
@@ -50,7 +55,7 @@ def test_people_are_told_the_most_telling_first():
 
 def test_people_are_told_whom_an_indicator_is_about():
     data = {"indicator": "tokens", "value": 3.25, "scope": {"caller": "key:ci"}, "window": 300.0}
-    assert list(facts(event(project="", data=data))) == [
+    assert list(event_facts(event(project="", data=data))) == [
         ("Caller", "key:ci"),
         ("Indicator", "tokens"),
         ("Value", "3.25"),
@@ -59,7 +64,9 @@ def test_people_are_told_whom_an_indicator_is_about():
 
 
 def test_apprise_gets_a_title_a_text_and_a_mood():
-    title, text, mood = plain(event(name="loop.resolved", data={"message": "Over.", "model": "m"}))
+    title, text, mood = plain_message(
+        event(name="loop.resolved", data={"message": "Over.", "model": "m"})
+    )
     assert title == "Loop detected: 6 calls of key:ci, blocked by identical-conversation"
     assert text.splitlines() == [
         "Over.",
@@ -85,7 +92,7 @@ def test_apprise_gets_a_title_a_text_and_a_mood():
 )
 def test_a_name_is_only_a_name(name):
     one = event(title=f"Loop of {name}", data={"model": name, "caller": name, "message": name})
-    title, text, _ = plain(one)
+    title, text, _ = plain_message(one)
     for line in (title, *text.splitlines()):
         assert not set(line) & set("@<>*`[]\n\r\x1b\u202e")
         assert "://" not in line
@@ -106,8 +113,8 @@ def test_in_shadow_mode_people_read_what_would_have_been_done():
         cooldown=30.0,
         message="Would have been refused (recursive_loop_detected): identical request.",
     )
-    one = detected(incident, 6)
-    title, text, _ = plain(one)
+    one = detected_event(incident, 6)
+    title, text, _ = plain_message(one)
     assert title == "Loop detected: 6 calls of key:ci, would have been blocked by same"
     assert "Action: would block" in text
     assert "Mode: shadow" in text

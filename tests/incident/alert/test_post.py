@@ -8,18 +8,17 @@ import pytest
 from tests.incident.alert.receiving import Receiver, closes, hangs, never_ends, status
 from tests.wire.fake_upstream import Authority
 
-from looptrap.incident.alert.address import Target
-from looptrap.incident.alert.failure import DeliveryError
-from looptrap.incident.alert.post import Post
+from looptrap.incident.alert.address import DeliveryError, WebhookTarget
+from looptrap.incident.alert.webhook_client import WebhookClient
 
 ALLOWED = {"allow_http": True, "allow_private": True}
 
 
-def post_to(url: str, **options) -> Post:
-    return Post(Target.of(url, **ALLOWED), clock=time.time, **options)
+def post_to(url: str, **options) -> WebhookClient:
+    return WebhookClient(WebhookTarget.of(url, **ALLOWED), clock=time.time, **options)
 
 
-async def refusal(post: Post) -> DeliveryError:
+async def refusal(post: WebhookClient) -> DeliveryError:
     with pytest.raises(DeliveryError) as refused:
         await post.send(b"{}", {"webhook-id": "evt_1"})
     assert "secret" not in refused.value.reason
@@ -147,8 +146,8 @@ async def test_a_name_that_leads_inside_is_not_connected_to(receiver):
     async def lookup(_host, _port):
         return ["127.0.0.1"]
 
-    target = Target.of(f"http://hooks.test:{receiver.port}/secret", allow_http=True)
-    error = await refusal(Post(target, clock=time.time, lookup=lookup))
+    target = WebhookTarget.of(f"http://hooks.test:{receiver.port}/secret", allow_http=True)
+    error = await refusal(WebhookClient(target, clock=time.time, lookup=lookup))
     assert error.reason.endswith(
         "leads to 127.0.0.1, which is not public (allow_private = true lets it)"
     )

@@ -7,7 +7,7 @@ import time
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from looptrap.incident.alert.sign import Signer
+from looptrap.incident.alert.channel import WebhookSigner
 
 
 def secret(size: int = 32) -> str:
@@ -20,7 +20,7 @@ BODY = '{"event":"loop.detected","data":{"model":"größer"}}'.encode()
 @pytest.mark.parametrize("size", [24, 25, 32, 64], ids=lambda size: f"{size} bytes")
 def test_the_reference_library_accepts_what_is_signed(size):
     given = secret(size)
-    headers = Signer.of(given).headers("evt_1", time.time(), BODY)
+    headers = WebhookSigner.of(given).headers("evt_1", time.time(), BODY)
     assert Webhook(given).verify(BODY, headers)["event"] == "loop.detected"
     with pytest.raises(WebhookVerificationError):
         Webhook(secret()).verify(BODY, headers)
@@ -30,7 +30,7 @@ def test_the_reference_library_accepts_what_is_signed(size):
 
 def test_while_secrets_change_both_are_good():
     old, new = secret(), secret()
-    headers = Signer.of(f"{new} {old}").headers("evt_1", time.time(), BODY)
+    headers = WebhookSigner.of(f"{new} {old}").headers("evt_1", time.time(), BODY)
     for one in (old, new):
         Webhook(one).verify(BODY, headers)
     assert headers["webhook-signature"].count("v1,") == 2
@@ -38,12 +38,12 @@ def test_while_secrets_change_both_are_good():
 
 def test_a_secret_may_lack_its_padding():
     given = secret(25)
-    headers = Signer.of(given.rstrip("=")).headers("evt_1", time.time(), BODY)
+    headers = WebhookSigner.of(given.rstrip("=")).headers("evt_1", time.time(), BODY)
     Webhook(given).verify(BODY, headers)
 
 
 def test_the_headers_name_the_event_and_the_time_of_the_attempt():
-    headers = Signer([]).headers("evt_1", 1_794_000_000.9, BODY)
+    headers = WebhookSigner([]).headers("evt_1", 1_794_000_000.9, BODY)
     assert headers == {"webhook-id": "evt_1", "webhook-timestamp": "1794000000"}
 
 
@@ -61,5 +61,5 @@ def test_the_headers_name_the_event_and_the_time_of_the_attempt():
 )
 def test_refuses_a_secret_and_does_not_repeat_it(given, wrong):
     with pytest.raises(ValueError, match=wrong) as refused:
-        Signer.of(given)
+        WebhookSigner.of(given)
     assert "hunter2" not in str(refused.value)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.incident.alert.delivering import event
 
-from looptrap.incident.alert.slack import slack_body
+from looptrap.incident.alert.message import slack_body
 
 BLOCKS = ("header", "section", "context")
 

@@ -5,8 +5,7 @@ import json
 import pytest
 from tests.incident.alert.delivering import START
 
-from looptrap.incident.alert import trial
-from looptrap.incident.alert.channel import channels_of
+from looptrap.incident.alert.channel import channel_test_event, make_channels
 from looptrap.incident.alert.message import webhook_body
 from looptrap.incident.setting import ChannelSettings
 
@@ -21,9 +20,9 @@ from looptrap.incident.setting import ChannelSettings
 )
 def test_a_channel_gets_what_it_would_hear_of(given, name, project):
     settings = ChannelSettings(name="ops", url="https://example.com/", **given)
-    (channel,) = channels_of([settings], {})
-    event = trial.test_event(channel, START)
+    (channel,) = make_channels([settings], {})
+    event = channel_test_event(channel, START)
     assert channel.wants(event)
     told = json.loads(webhook_body(event))
     assert (told["event"], told["project_id"], told["data"]["test"]) == (name, project, True)
-    assert event.id != trial.test_event(channel, START + 1).id
+    assert event.id != channel_test_event(channel, START + 1).id

@@ -1,8 +1,8 @@
 """Histories, incidents and events for tests."""
 
-from looptrap.detect.evidence import Evidence
-from looptrap.incident.history import History, Outgoing
-from looptrap.incident.model import Event, Incident, Step
+from looptrap.detect.signals.signal import Evidence
+from looptrap.incident.history import IncidentHistory, OutgoingEvent
+from looptrap.incident.model import AlertEvent, Incident, IncidentStep
 from looptrap.incident.setting import IncidentSettings
 
 NOON = 1_800_000_000.0
@@ -34,7 +34,7 @@ def incident(number=0, *, instance="one", opened=None, last=None, **fields):
             "rule": "identical-conversation",
             "action": "block",
             "evidence": (Evidence("conversation", "the same 6 times", 6),),
-            "steps": [Step(opened, "block", "identical-conversation", 6)],
+            "steps": [IncidentStep(opened, "block", "identical-conversation", 6)],
             "calls": 1,
         }
         | fields
@@ -42,18 +42,18 @@ def incident(number=0, *, instance="one", opened=None, last=None, **fields):
 
 
 def event(number=0, **fields):
-    return Event(
+    return AlertEvent(
         **{"id": f"evt-{number}", "name": "loop.detected", "time": NOON, "data": {"hits": number}}
         | fields
     )
 
 
 def outgoing(*numbers, channels=("ops",)):
-    return [Outgoing(event(number), channels) for number in numbers]
+    return [OutgoingEvent(event(number), channels) for number in numbers]
 
 
 def opened_history(path="", *, clock=None, **settings):
-    history = History(str(path), IncidentSettings(**settings), clock=clock or Clock())
+    history = IncidentHistory(str(path), IncidentSettings(**settings), clock=clock or Clock())
     history.open()
     return history
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from tests.incident.history.keeping import NOON, ids, incident, opened_history, outgoing
 
+from looptrap.database import schema
 from looptrap.errors import ConfigError
-from looptrap.incident.history import schema
 
 
 def mode(path):

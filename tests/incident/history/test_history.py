@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.incident.history.keeping import NOON, ids, incident, opened_history, outgoing
 
-from looptrap.incident.history import query
-from looptrap.incident.merge import merged
+from looptrap.incident.history import incident_rows
+from looptrap.incident.model import merge_parts
 
 # What is put
 
@@ -33,7 +33,7 @@ def test_of_two_states_in_one_go_the_later_stays(history):
 def test_parts_of_several_instances_are_one_incident(history):
     parts = [incident(1, instance="a", calls=2), incident(1, instance="b", calls=3)]
     history.put(parts)
-    assert history.incidents().items == [merged(parts)]
+    assert history.incidents().items == [merge_parts(parts)]
     assert history.incident("00000001").calls == 5
 
 
@@ -145,13 +145,13 @@ def test_what_is_found_is_what_fits(few, data):
     history = opened_history()
     history.put(parts.values())
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(query, "FEW", few)
+        patched.setattr(incident_rows, "MAX_SORTED_CANDIDATES", few)
         found = history.incidents(**asked).items
     history.close()
     by_id = {}
     for part in parts.values():
         by_id.setdefault(part.id, []).append(part)
-    whole = [(merged(seen), {part.rule for part in seen}) for seen in by_id.values()]
+    whole = [(merge_parts(seen), {part.rule for part in seen}) for seen in by_id.values()]
     fitting = [
         one
         for one, rules in whole

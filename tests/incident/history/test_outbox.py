@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 from tests.incident.history.keeping import NOON, Clock, event, opened_history, outgoing
 
-from looptrap.incident.history.letter import letters_of
+from looptrap.incident.history.outbox import read_deliveries
 
 
 def names(letters):
@@ -150,7 +150,7 @@ def test_a_long_or_odd_error_is_kept_short(history):
 
 
 def test_nothing_to_read_is_no_letter():
-    assert letters_of([]) == ([], [])
+    assert read_deliveries([]) == ([], [])
 
 
 class Delivering(RuleBasedStateMachine):

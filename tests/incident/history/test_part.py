@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.incident.history.keeping import NOON, incident
 
-from looptrap.incident.history.part import parts_of, row_of
-from looptrap.incident.merge import merged
-from looptrap.incident.model import Incident, Step
+from looptrap.incident.history.incident_rows import part_row, read_parts
+from looptrap.incident.model import Incident, IncidentStep, merge_parts
 
 times = st.floats(NOON, NOON + 1000)
 steps = st.lists(
-    st.builds(Step, times, st.sampled_from(["block", "warn", "stage 10", "closed"])), max_size=4
+    st.builds(IncidentStep, times, st.sampled_from(["block", "warn", "stage 10", "closed"])),
+    max_size=4,
 )
 
 
@@ -50,12 +50,12 @@ COUNTED = SUMMED + HIGHEST
 
 @given(data=st.data(), parts=seen())
 def test_the_order_of_parts_never_matters(data, parts):
-    assert merged(data.draw(st.permutations(parts))) == merged(parts)
+    assert merge_parts(data.draw(st.permutations(parts))) == merge_parts(parts)
 
 
 @given(parts=seen())
 def test_what_all_saw_is_added_up(parts):
-    whole = merged(parts)
+    whole = merge_parts(parts)
     for name in SUMMED:
         assert getattr(whole, name) == sum(getattr(part, name) for part in parts)
     for name in HIGHEST:
@@ -70,7 +70,7 @@ def test_what_all_saw_is_added_up(parts):
 
 @given(parts=seen())
 def test_it_is_closed_when_all_have_closed_it(parts):
-    whole = merged(parts)
+    whole = merge_parts(parts)
     if any(part.closed is None for part in parts):
         assert whole.closed is None
     else:
@@ -80,7 +80,7 @@ def test_it_is_closed_when_all_have_closed_it(parts):
 @given(parts=seen())
 def test_nothing_is_changed_by_adding_up(parts):
     before = msgspec.json.encode(parts)
-    merged(parts)
+    merge_parts(parts)
     assert msgspec.json.encode(parts) == before
 
 
@@ -90,43 +90,45 @@ def test_the_severest_action_describes_it_and_the_latest_of_such():
         incident(instance="b", action="block", rule="early", last=NOON + 1),
         incident(instance="c", action="block", rule="late", last=NOON + 2),
     ]
-    whole = merged(parts)
+    whole = merge_parts(parts)
     assert (whole.action, whole.rule, whole.request_id) == ("block", "late", "latest")
     assert whole.instance == "a, b, c"
 
 
 def test_steps_stand_by_time_and_the_end_once():
     one = incident(
-        instance="a", closed=NOON + 8, steps=[Step(NOON, "warn"), Step(NOON + 8, "closed")]
+        instance="a",
+        closed=NOON + 8,
+        steps=[IncidentStep(NOON, "warn"), IncidentStep(NOON + 8, "closed")],
     )
-    two = incident(instance="b", steps=[Step(NOON + 3, "block")])
-    assert [step.what for step in merged([two, one]).steps] == ["warn", "block"]
+    two = incident(instance="b", steps=[IncidentStep(NOON + 3, "block")])
+    assert [step.what for step in merge_parts([two, one]).steps] == ["warn", "block"]
     two.closed = NOON + 9
-    two.steps.append(Step(NOON + 9, "closed"))
-    assert merged([two, one]).steps[-1] == Step(NOON + 9, "closed")
-    assert [step.what for step in merged([two, one]).steps] == ["warn", "block", "closed"]
+    two.steps.append(IncidentStep(NOON + 9, "closed"))
+    assert merge_parts([two, one]).steps[-1] == IncidentStep(NOON + 9, "closed")
+    assert [step.what for step in merge_parts([two, one]).steps] == ["warn", "block", "closed"]
 
 
 def test_fingerprints_stand_as_they_were_refused_the_latest_last():
     early = incident(instance="z", last=NOON + 1, fingerprints=["p", "q"])
     late = incident(instance="a", last=NOON + 2, fingerprints=["r", "p"])
-    assert merged([late, early]).fingerprints == ["q", "r", "p"]
+    assert merge_parts([late, early]).fingerprints == ["q", "r", "p"]
 
 
 def test_half_a_character_in_a_name_is_kept_as_a_question_mark():
-    *_, session, _rule, _model, body = row_of(incident(session="half \ud800"))
-    (read,) = parts_of([body])
+    *_, session, _rule, _model, body = part_row(incident(session="half \ud800"))
+    (read,) = read_parts([body])
     assert read.session == session == "half ?"
 
 
 def test_a_part_that_cannot_be_read_hides_no_other(caplog):
-    good = row_of(incident(1))[-1]
-    assert [one.id for one in parts_of([b"\xff", good])] == ["00000001"]
+    good = part_row(incident(1))[-1]
+    assert [one.id for one in read_parts([b"\xff", good])] == ["00000001"]
     assert "cannot be read" in caplog.text
 
 
 def test_fields_of_another_version_do_not_matter():
     older = {"id": "1", "instance": "a", "key": "k", "opened": 1.0, "last": 2.0}
-    (read,) = parts_of([msgspec.msgpack.encode(older | {"later": 1})])
+    (read,) = read_parts([msgspec.msgpack.encode(older | {"later": 1})])
     assert isinstance(read, Incident)
     assert read.count == 0

@@ -32,14 +32,14 @@ WRITES_UNTIL_KILLED = """
     import sys, time
     from collections import deque
     from tests.incident.history.keeping import incident, opened_history, outgoing
-    from looptrap.incident.history import Work, Writer
+    from looptrap.incident.history import WriteBatch, HistoryWriter
 
     waiting = deque()
     def work(now):
         some = [waiting.popleft() for _ in range(len(waiting))]
-        return Work([incident(n) for n in some], outgoing(*some))
+        return WriteBatch([incident(n) for n in some], outgoing(*some))
 
-    Writer(opened_history(sys.argv[1]), work).start()
+    HistoryWriter(opened_history(sys.argv[1]), work).start()
     number = 0
     while True:
         for _ in range(20):
@@ -140,15 +140,15 @@ def test_no_letter_is_with_two_processes(keep, tmp_path):
 FILLS_THE_DISK = """
     import logging, resource, sys
     from tests.incident.history.keeping import incident, opened_history
-    from looptrap.incident.history import Work, Writer
+    from looptrap.incident.history import WriteBatch, HistoryWriter
     logging.basicConfig(stream=sys.stdout, format="%(message)s")
     numbers = iter(range(100))
     now = 0.0
     history = opened_history(sys.argv[1])
     resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, resource.RLIM_INFINITY))
-    writer = Writer(
+    writer = HistoryWriter(
         history,
-        lambda _now: Work([incident(100 * n + i) for n in [next(numbers)] for i in range(100)]),
+        lambda _: WriteBatch([incident(100 * n + i) for n in [next(numbers)] for i in range(100)]),
         monotonic=lambda: now,
     )
     while not writer.failed:

@@ -3,14 +3,14 @@
 import pytest
 from tests.incident.history.keeping import NOON, ids, incident
 
-from looptrap.incident.history import audit, remark
-from looptrap.incident.remark import Remark
+from looptrap.incident.history import audit, incident_rows
+from looptrap.incident.model import Annotation
 
 DAY = 86_400.0
 
 
 def said(number, kind="note", text="so", *, of=1, time=NOON):
-    return Remark(
+    return Annotation(
         id=f"{number:x}", incident=f"{of:08x}", time=time, by="admin", kind=kind, text=text
     )
 
@@ -68,7 +68,7 @@ def test_remarks_go_with_the_incident(keep, clock):
 
 
 def test_only_so_many_remarks_wait_for_their_incident(keep, monkeypatch):
-    monkeypatch.setattr(remark, "MOST_LOST", 3)
+    monkeypatch.setattr(incident_rows, "MAX_ORPHANS", 3)
     history = keep()
     history.put(remarks=[said(n, of=n) for n in range(9)])
     history.sweep()
@@ -103,9 +103,9 @@ def test_changes_are_kept_with_what_was_before(history):
 
 
 def test_what_is_very_long_is_told_by_its_length(history):
-    add(history, 1, after={"text": "x" * audit.LONGEST})
+    add(history, 1, after={"text": "x" * audit.MAX_VALUE_BYTES})
     (entry,) = history.audit.entries().items
-    assert entry.after == {"left_out_bytes": audit.LONGEST + len('{"text":""}')}
+    assert entry.after == {"left_out_bytes": audit.MAX_VALUE_BYTES + len('{"text":""}')}
 
 
 def test_half_a_character_harms_no_change(history):
@@ -130,7 +130,7 @@ def test_old_changes_go_and_of_very_many_the_oldest(keep, clock, monkeypatch):
         add(history, number)
     history.sweep()
     assert [one.target for one in history.audit.since(0)] == [f"t{n}" for n in range(1, 9)]
-    monkeypatch.setattr(audit, "MOST", 3)
+    monkeypatch.setattr(audit, "MAX_ENTRIES", 3)
     history.sweep()
     assert [one.target for one in history.audit.since(0)] == ["t6", "t7", "t8"]
 

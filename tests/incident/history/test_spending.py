@@ -6,9 +6,10 @@ from tests.incident.history.test_processes import TIME_OUT, child
 
 from looptrap.call.model import Outcome
 from looptrap.call.usage import Usage
-from looptrap.incident.history import Work, Writer, booking
-from looptrap.incident.history.part import COLUMNS, row_of
-from looptrap.incident.spending import Spending
+from looptrap.incident.history import HistoryWriter, WriteBatch
+from looptrap.incident.history.incident_rows import PART_COLUMNS, part_row
+from looptrap.usage import table
+from looptrap.usage.recorder import UsageAccumulator
 
 HOUR, DAY = 3_600, 86_400
 FIRST = NOON - NOON % HOUR
@@ -17,7 +18,7 @@ DOLLAR = 1_000_000_000
 
 def spent(*calls):
     """Return what calls came to: (seconds, caller, project, model, cost), and a session."""
-    spending = Spending()
+    spending = UsageAccumulator()
     for at, caller, project, model, cost, *session in calls:
         outcome = Outcome(200, Usage(10, 5), False, cost)
         spending.add(FIRST + at, caller, project, "openai", model, outcome)
@@ -173,7 +174,7 @@ class TestSessions:
         assert [one.session.session for one in history.books.sessions(0)] == ["new"]
 
     def test_of_very_many_the_longest_quiet_go(self, history, clock, monkeypatch):
-        monkeypatch.setattr(booking, "MOST_SESSIONS", 3)
+        monkeypatch.setattr(table, "MAX_SESSION_ROWS", 3)
         history.put(spending=spent(*[(n, "a", "", "m", 1, f"run-{n}") for n in range(8)]))
         while history.sweep():
             pass
@@ -246,12 +247,12 @@ def test_a_restart_goes_on_where_it_was(keep):
 
 
 def test_a_history_from_before_gets_the_tables(keep, monkeypatch):
-    from looptrap.incident.history import schema
+    from looptrap.database import schema
 
     with monkeypatch.context() as patched:
         patched.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:1])
         old = keep()
-        row = dict(zip(COLUMNS, row_of(incident(1)), strict=True))
+        row = dict(zip(PART_COLUMNS, part_row(incident(1)), strict=True))
         del row["model"]
         names, places = ", ".join(row), ", ".join("?" * len(row))
         with old._database.write() as connection:
@@ -296,8 +297,10 @@ def test_workers_that_share_a_file_add_up(keep, tmp_path):
 @pytest.mark.parametrize("times", [1, 3], ids=["once", "over and over"])
 def test_what_cannot_be_written_now_is_written_later_and_once(keep, times):
     history, now = keep(), 0.0
-    work = [Work(spending=spent(*SOME)) for _ in range(times)]
-    writer = Writer(history, lambda _now: work.pop() if work else Work(), monotonic=lambda: now)
+    work = [WriteBatch(spending=spent(*SOME)) for _ in range(times)]
+    writer = HistoryWriter(
+        history, lambda _now: work.pop() if work else WriteBatch(), monotonic=lambda: now
+    )
     history._database._writing.execute("PRAGMA query_only = ON")
     for _ in range(times):
         writer.look()
@@ -315,8 +318,8 @@ def test_what_cannot_be_written_now_is_written_later_and_once(keep, times):
 def test_what_cannot_be_written_in_the_end_is_counted(keep, caplog):
     history = keep()
     history._database._writing.execute("PRAGMA query_only = ON")
-    work = [Work(spending=spent(*SOME))]
-    running = Writer(history, lambda _now: work.pop() if work else Work())
+    work = [WriteBatch(spending=spent(*SOME))]
+    running = HistoryWriter(history, lambda _now: work.pop() if work else WriteBatch())
     running.start()
     running.stop()
     assert running.lost == 3
@@ -331,4 +334,4 @@ def test_what_providers_make_up_can_be_written_and_added_up(history):
     total = history.books.totals(FIRST, FIRST + 2 * DAY)
     assert total.cost > 1 << 62
     assert history.books.top("caller", FIRST, FIRST + 2 * DAY)[0].name == "ann"
-    assert history.books.sessions(FIRST)[0].run.cost == booking.MOST
+    assert history.books.sessions(FIRST)[0].run.cost == table.MOST

@@ -5,7 +5,7 @@ import threading
 import pytest
 from tests.incident.history.keeping import NOON, ids, incident, outgoing
 
-from looptrap.incident.history import Work, Writer, writer
+from looptrap.incident.history import HistoryWriter, WriteBatch, writer
 
 
 class Owner:
@@ -13,13 +13,13 @@ class Owner:
 
     def __init__(self, history):
         self.work, self.written, self.now = [], [], 100.0
-        self.writer = Writer(
+        self.writer = HistoryWriter(
             history, self.take, on_written=self.hear, clock=lambda: NOON, monotonic=lambda: self.now
         )
 
     def take(self, now):
         assert now == NOON
-        work = self.work.pop(0) if self.work else Work()
+        work = self.work.pop(0) if self.work else WriteBatch()
         if isinstance(work, Exception):
             raise work
         return work
@@ -59,11 +59,11 @@ def broken(file, request):
 
 
 TROUBLE = pytest.mark.parametrize("broken", ["disk full", "read-only", "locked"], indirect=True)
-MANY = Work([incident(n, message="x" * 1000) for n in range(200)], outgoing(1))
+MANY = WriteBatch([incident(n, message="x" * 1000) for n in range(200)], outgoing(1))
 
 
 def test_work_is_written_and_told(owner, file):
-    owner.look(Work([incident(1)], outgoing(1)))
+    owner.look(WriteBatch([incident(1)], outgoing(1)))
     assert owner.written == [(["00000001"], ["evt-1"])]
     assert ids(file.incidents().items) == ["00000001"]
     assert file.outbox.counts()["pending"] == 1
@@ -86,10 +86,10 @@ def test_what_cannot_be_written_is_kept_and_written_later(owner, file, broken, c
     assert file.incidents().items == []
     assert "the history is not written: " in caplog.text
     broken()
-    owner.look(Work([incident(1, calls=9)], outgoing(2)))
+    owner.look(WriteBatch([incident(1, calls=9)], outgoing(2)))
     assert owner.writer.failed == 1
     assert owner.written == [], "it tries again only after a pause"
-    owner.now += writer.PAUSE
+    owner.now += writer.RETRY_PAUSE_S
     owner.look()
     assert len(file.incidents(limit=1000).items) == 200
     assert file.incident("00000001").calls == 9
@@ -106,23 +106,23 @@ def test_trouble_is_told_once_a_second_at_most(owner, broken, caplog):
 
 
 def test_while_nothing_can_be_written_only_so_much_waits(owner, file, monkeypatch):
-    monkeypatch.setattr(writer, "MOST_INCIDENTS", 3)
-    monkeypatch.setattr(writer, "MOST_EVENTS", 4)
+    monkeypatch.setattr(writer, "MAX_PENDING_INCIDENTS", 3)
+    monkeypatch.setattr(writer, "MAX_PENDING_EVENTS", 4)
     file._database._writing.execute("PRAGMA query_only = ON")
-    owner.look(Work([incident(n) for n in range(5)], outgoing(*range(6))))
-    owner.look(Work([incident(0, calls=7), incident(9)], outgoing(7)))
+    owner.look(WriteBatch([incident(n) for n in range(5)], outgoing(*range(6))))
+    owner.look(WriteBatch([incident(0, calls=7), incident(9)], outgoing(7)))
     assert (owner.writer.waiting, owner.writer.lost) == (7, 2 + 2 + 1 + 1)
     file._database._writing.execute("PRAGMA query_only = OFF")
-    owner.now += writer.PAUSE
+    owner.now += writer.RETRY_PAUSE_S
     owner.look()
     assert sorted(ids(file.incidents().items)) == ["00000000", "00000001", "00000002"]
     assert file.incident("00000000").calls == 7
 
 
 def test_a_file_that_is_deleted_is_made_anew(owner, file, tmp_path):
-    owner.look(Work([incident(1)]))
+    owner.look(WriteBatch([incident(1)]))
     (tmp_path / "looptrap.db").unlink()
-    owner.look(Work([incident(2)]))
+    owner.look(WriteBatch([incident(2)]))
     assert ids(file.incidents().items) == ["00000002"]
     assert owner.writer.failed == 0
 
@@ -131,11 +131,11 @@ def test_a_file_that_is_replaced_by_something_else_is_not_written(owner, file, t
     path = tmp_path / "looptrap.db"
     path.unlink()
     path.write_text("no database, but something that somebody may need" * 20)
-    owner.look(Work([incident(1)]))
+    owner.look(WriteBatch([incident(1)]))
     assert owner.writer.waiting == 1
     assert path.read_text().startswith("no database")
     path.unlink()
-    owner.now += writer.PAUSE
+    owner.now += writer.RETRY_PAUSE_S
     owner.look()
     assert ids(file.incidents().items) == ["00000001"]
 
@@ -149,14 +149,14 @@ def test_a_file_that_is_damaged_meanwhile_harms_nobody(owner, file, tmp_path, ca
         opened.write(b"\xff" * (path.stat().st_size - 4096))
     file._database._writing.execute("PRAGMA shrink_memory")
     file._database._writing.execute("PRAGMA cache_size = 0")
-    owner.look(Work([incident(n) for n in range(500, 600)]))
+    owner.look(WriteBatch([incident(n) for n in range(500, 600)]))
     assert (owner.writer.failed, owner.writer.waiting) == (1, 100)
     assert "malformed" in caplog.text
 
 
 def test_work_that_fails_keeps_nothing_else_from_being_written(owner, file, caplog):
     owner.look(ValueError("secret words of a call"))
-    owner.look(Work([incident(1)]))
+    owner.look(WriteBatch([incident(1)]))
     assert ids(file.incidents().items) == ["00000001"]
     assert "incidents are not gathered: ValueError" in caplog.text
     assert "secret" not in caplog.text
@@ -167,8 +167,8 @@ def test_whoever_cannot_be_told_it_is_written(owner, file, monkeypatch, caplog):
         raise RuntimeError("loop is closed")
 
     monkeypatch.setattr(owner.writer, "_on_written", gone)
-    owner.look(Work([incident(1)]))
-    owner.look(Work([incident(2)]))
+    owner.look(WriteBatch([incident(1)]))
+    owner.look(WriteBatch([incident(2)]))
     assert len(file.incidents().items) == 2
     assert owner.writer.waiting == 0
 
@@ -184,23 +184,23 @@ def test_the_old_is_swept_now_and_then_in_slices(keep, clock):
     history.put([incident(1, last=NOON, closed=NOON)])
     owner.look()
     assert len(history.incidents().items) == 1, "there was nothing more, so it waits"
-    owner.now += writer.SWEEP
+    owner.now += writer.SWEEP_INTERVAL_S
     owner.look()
     assert history.incidents().items == []
 
 
 def test_a_thread_does_all_this_and_writes_the_rest_in_the_end(file):
     told, threads = threading.Event(), set()
-    waiting = [Work([incident(1)])]
+    waiting = [WriteBatch([incident(1)])]
 
     def work(_now):
         threads.add(threading.current_thread().name)
-        return waiting.pop(0) if waiting else Work()
+        return waiting.pop(0) if waiting else WriteBatch()
 
-    running = Writer(file, work, on_written=lambda _work: told.set())
+    running = HistoryWriter(file, work, on_written=lambda _work: told.set())
     running.start()
     assert told.wait(10)
-    waiting.append(Work([incident(2)], outgoing(2)))
+    waiting.append(WriteBatch([incident(2)], outgoing(2)))
     running.stop()
     assert len(file.incidents().items) == 2
     assert threads == {"looptrap-history"}
@@ -209,7 +209,7 @@ def test_a_thread_does_all_this_and_writes_the_rest_in_the_end(file):
 
 def test_what_cannot_be_written_in_the_end_is_counted(file, caplog):
     file._database._writing.execute("PRAGMA query_only = ON")
-    running = Writer(file, lambda _now: Work([incident(1)], outgoing(1)))
+    running = HistoryWriter(file, lambda _now: WriteBatch([incident(1)], outgoing(1)))
     running.start()
     running.stop()
     assert running.lost == 2
@@ -217,4 +217,4 @@ def test_what_cannot_be_written_in_the_end_is_counted(file, caplog):
 
 
 def test_a_writer_that_never_started_can_be_stopped(file):
-    Writer(file, lambda _now: Work()).stop()
+    HistoryWriter(file, lambda _now: WriteBatch()).stop()

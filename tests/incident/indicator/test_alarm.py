@@ -3,29 +3,36 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looptrap.incident.indicator.alarm import AT_ONCE, HOUR, MOST_AN_HOUR, Alarm
-from looptrap.incident.indicator.model import Rise, Scope
+from looptrap.incident.indicator.alarm import (
+    MAX_EVENTS_PER_HOUR,
+    MAX_SINGLE_EVENTS,
+    REPEAT_INTERVAL_S,
+    IndicatorAlarm,
+)
+from looptrap.incident.indicator.model import IndicatorScope, ThresholdCrossing
 
 NOW = 1_800_000_000.0
 
 
 def alarm():
-    return Alarm("tool_errors", 0.5, 300.0)
+    return IndicatorAlarm("tool_errors", 0.5, 300.0)
 
 
 def rise(number, value=0.9):
-    return Rise(Scope(caller=f"caller-{number}"), value, f"caller-{number} is in trouble")
+    return ThresholdCrossing(
+        IndicatorScope(caller=f"caller-{number}"), value, f"caller-{number} is in trouble"
+    )
 
 
 def test_more_scopes_at_once_than_people_read_are_one_event():
     one = alarm()
-    for number in range(AT_ONCE + 1):
+    for number in range(MAX_SINGLE_EVENTS + 1):
         one.rise(rise(number, 0.6 + number / 100))
     (event,) = one.due(NOW)
-    assert event.data["scopes"] == AT_ONCE + 1
-    assert event.data["scope"] == {"caller": f"caller-{AT_ONCE}"}
-    assert event.data["explanation"].endswith(f"; so are {AT_ONCE} more.")
-    assert one.due(NOW + HOUR) == []
+    assert event.data["scopes"] == MAX_SINGLE_EVENTS + 1
+    assert event.data["scope"] == {"caller": f"caller-{MAX_SINGLE_EVENTS}"}
+    assert event.data["explanation"].endswith(f"; so are {MAX_SINGLE_EVENTS} more.")
+    assert one.due(NOW + REPEAT_INTERVAL_S) == []
 
 
 def test_scopes_one_after_the_other_are_told_up_to_a_number_and_then_together():
@@ -33,11 +40,11 @@ def test_scopes_one_after_the_other_are_told_up_to_a_number_and_then_together():
     for number in range(100):
         one.rise(rise(number))
         events += one.due(NOW + number)
-    assert sum(event.data["scopes"] == 1 for event in events) == MOST_AN_HOUR
-    assert len(events) == MOST_AN_HOUR + 1
-    assert one.due(NOW + HOUR - 1) == []
-    (rest,) = one.due(NOW + 2 * HOUR)
-    assert rest.data["scopes"] == 100 - MOST_AN_HOUR - (AT_ONCE + 1)
+    assert sum(event.data["scopes"] == 1 for event in events) == MAX_EVENTS_PER_HOUR
+    assert len(events) == MAX_EVENTS_PER_HOUR + 1
+    assert one.due(NOW + REPEAT_INTERVAL_S - 1) == []
+    (rest,) = one.due(NOW + 2 * REPEAT_INTERVAL_S)
+    assert rest.data["scopes"] == 100 - MAX_EVENTS_PER_HOUR - (MAX_SINGLE_EVENTS + 1)
 
 
 def test_nobody_hears_of_what_is_over_before_it_could_be_told():
@@ -49,7 +56,7 @@ def test_nobody_hears_of_what_is_over_before_it_could_be_told():
     assert one.due(NOW + 60) == []
     one.fall(rise(1).scope)
     assert not one.is_firing
-    assert one.due(NOW + HOUR) == []
+    assert one.due(NOW + REPEAT_INTERVAL_S) == []
 
 
 @given(
@@ -76,5 +83,5 @@ def test_whatever_happens_an_hour_has_few_events_and_each_its_own_id(steps):
     ids = [event.id for event in events]
     assert len(ids) == len(set(ids))
     for event in events:
-        within = [other for other in events if 0 <= other.time - event.time < HOUR]
-        assert len(within) <= MOST_AN_HOUR + 1
+        within = [other for other in events if 0 <= other.time - event.time < REPEAT_INTERVAL_S]
+        assert len(within) <= MAX_EVENTS_PER_HOUR + 1

@@ -3,12 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looptrap.incident.indicator.latest import Latest
+from looptrap.incident.indicator.model import RecentMap
 
 
 def test_what_is_used_stays_while_others_come_and_go():
     dropped = []
-    latest = Latest(lambda key: [key], 10, dropped.append)
+    latest = RecentMap(lambda key: [key], 10, dropped.append)
     used = latest["used"]
     for number in range(100):
         assert latest[number] == [number]
@@ -18,7 +18,7 @@ def test_what_is_used_stays_while_others_come_and_go():
 
 
 def test_what_is_forgotten_is_made_anew():
-    latest = Latest(lambda _key: [], 4)
+    latest = RecentMap(lambda _key: [], 4)
     latest["a"].append(1)
     latest.forget(["a", "b"])
     assert latest["a"] == []
@@ -26,7 +26,7 @@ def test_what_is_forgotten_is_made_anew():
 
 @given(keys=st.lists(st.integers(0, 50)), most=st.integers(1, 20))
 def test_there_are_never_more_than_most_and_none_twice(keys, most):
-    latest = Latest(lambda key: key, most)
+    latest = RecentMap(lambda key: key, most)
     for key in keys:
         assert latest[key] == key
         kept = latest.all()

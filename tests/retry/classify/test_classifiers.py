@@ -1,6 +1,6 @@
 """Own classifiers."""
 
-from looptrap.retry.classify.classifiers import DEFAULT, Classifiers
+from looptrap.retry.classify.exception import DEFAULT_CLASSIFIERS, Classifiers
 from looptrap.retry.failure import Failure
 from looptrap.retry.policy import RetryPolicy
 
@@ -28,6 +28,6 @@ def test_the_first_that_knows_decides():
 
 
 def test_nothing_is_registered_for_others():
-    DEFAULT.before(knows_flaky)
-    assert DEFAULT.classify(FlakyError()).reason == "unknown"
+    DEFAULT_CLASSIFIERS.before(knows_flaky)
+    assert DEFAULT_CLASSIFIERS.classify(FlakyError()).reason == "unknown"
     assert RetryPolicy().classifiers.classify(FlakyError()).reason == "unknown"

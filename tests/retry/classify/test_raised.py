@@ -16,8 +16,8 @@ from looptrap.errors import (
     IdempotencyError,
     LoopDetectedError,
 )
-from looptrap.retry.classify.raised import classify
-from looptrap.wire.flight import UpstreamError
+from looptrap.retry.classify.exception import classify
+from looptrap.wire.upstream_exchange import UpstreamError
 
 
 class Reply(pydantic.BaseModel):

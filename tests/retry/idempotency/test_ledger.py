@@ -8,7 +8,7 @@ from tests.store.serving import server
 
 from looptrap.errors import IdempotencyError
 from looptrap.retry import MemoryLedger, StoreLedger
-from looptrap.retry.idempotency.ledger import Begun, Busy, Done
+from looptrap.retry.idempotency.ledger import CallInProgress, CallLease, CallResult
 from looptrap.store.redis import RedisStore
 
 ARGUMENTS = b'send ["ada@example.com","the secret is 42"]'
@@ -82,23 +82,23 @@ async def ledger(request, valkey):
 
 
 async def test_the_first_one_makes_the_call(ledger):
-    assert isinstance(await ledger.begin("t:1:a", ARGUMENTS), Begun)
+    assert isinstance(await ledger.begin("t:1:a", ARGUMENTS), CallLease)
 
 
 async def test_the_same_key_brings_the_first_result_again(ledger):
     await ledger.finish(await ledger.begin("t:1:a", ARGUMENTS), {"id": 7})
-    assert await ledger.begin("t:1:a", ARGUMENTS) == Done({"id": 7})
+    assert await ledger.begin("t:1:a", ARGUMENTS) == CallResult({"id": 7})
 
 
 async def test_another_key_is_another_call(ledger):
     await ledger.finish(await ledger.begin("t:1:a", ARGUMENTS), 1)
-    assert isinstance(await ledger.begin("t:1:b", ARGUMENTS), Begun)
+    assert isinstance(await ledger.begin("t:1:b", ARGUMENTS), CallLease)
 
 
 async def test_while_it_is_made_others_are_told_how_long(ledger):
     await ledger.begin("t:1:a", ARGUMENTS)
     standing = await ledger.begin("t:1:a", ARGUMENTS)
-    assert isinstance(standing, Busy)
+    assert isinstance(standing, CallInProgress)
     assert 50 < standing.seconds <= 60
 
 
@@ -113,13 +113,13 @@ async def test_other_arguments_under_the_same_key_are_an_error(ledger, is_done):
 
 async def test_a_call_that_failed_may_be_made_again(ledger):
     await ledger.abandon(await ledger.begin("t:1:a", ARGUMENTS))
-    assert isinstance(await ledger.begin("t:1:a", ARGUMENTS), Begun)
+    assert isinstance(await ledger.begin("t:1:a", ARGUMENTS), CallLease)
 
 
 async def test_a_crash_blocks_nobody_beyond_its_lease(ledger):
     await ledger.begin("t:1:a", ARGUMENTS)
     ledger.pass_time(61)
-    assert isinstance(await ledger.begin("t:1:a", ARGUMENTS), Begun)
+    assert isinstance(await ledger.begin("t:1:a", ARGUMENTS), CallLease)
 
 
 async def test_who_comes_back_after_the_lease_changes_nothing(ledger):
@@ -128,27 +128,27 @@ async def test_who_comes_back_after_the_lease_changes_nothing(ledger):
     await ledger.begin("t:1:a", ARGUMENTS)
     await ledger.abandon(late)
     await ledger.finish(late, "late")
-    assert isinstance(await ledger.begin("t:1:a", ARGUMENTS), Busy)
+    assert isinstance(await ledger.begin("t:1:a", ARGUMENTS), CallInProgress)
 
 
 async def test_a_result_outlives_the_lease_and_not_its_time(ledger):
     await ledger.finish(await ledger.begin("t:1:a", ARGUMENTS), 1)
     ledger.pass_time(3000)
-    assert await ledger.begin("t:1:a", ARGUMENTS) == Done(1)
+    assert await ledger.begin("t:1:a", ARGUMENTS) == CallResult(1)
     ledger.pass_time(700)
-    assert isinstance(await ledger.begin("t:1:a", ARGUMENTS), Begun)
+    assert isinstance(await ledger.begin("t:1:a", ARGUMENTS), CallLease)
 
 
 async def test_a_finished_call_cannot_be_abandoned(ledger):
     begun = await ledger.begin("t:1:a", ARGUMENTS)
     await ledger.finish(begun, 1)
     await ledger.abandon(begun)
-    assert await ledger.begin("t:1:a", ARGUMENTS) == Done(1)
+    assert await ledger.begin("t:1:a", ARGUMENTS) == CallResult(1)
 
 
 async def test_of_many_at_once_one_makes_the_call(ledger):
     standings = await asyncio.gather(*(ledger.begin("t:1:a", ARGUMENTS) for _ in range(20)))
-    assert sum(isinstance(one, Begun) for one in standings) == 1
+    assert sum(isinstance(one, CallLease) for one in standings) == 1
 
 
 def test_memory_is_bounded_and_keeps_what_is_being_made():
@@ -156,11 +156,11 @@ def test_memory_is_bounded_and_keeps_what_is_being_made():
     making = ledger.begin("making", b"")
     for number in range(10):
         ledger.finish(ledger.begin(f"{number}", b""), number)
-    assert isinstance(ledger.begin("making", b""), Busy)
-    assert ledger.begin("9", b"") == Done(9)
-    assert isinstance(ledger.begin("0", b""), Begun)
+    assert isinstance(ledger.begin("making", b""), CallInProgress)
+    assert ledger.begin("9", b"") == CallResult(9)
+    assert isinstance(ledger.begin("0", b""), CallLease)
     ledger.finish(making, "made")
-    assert ledger.begin("making", b"") == Done("made")
+    assert ledger.begin("making", b"") == CallResult("made")
 
 
 class TestStore:
@@ -172,7 +172,7 @@ class TestStore:
     async def test_results_come_back_as_they_were(self, store, result):
         ledger = StoreLedger(store)
         await ledger.finish(await ledger.begin("t:1:a", ARGUMENTS), result)
-        assert await ledger.begin("t:1:a", ARGUMENTS) == Done(result)
+        assert await ledger.begin("t:1:a", ARGUMENTS) == CallResult(result)
 
     async def test_a_result_that_cannot_be_kept_is_still_known_to_be_there(self, store):
         ledger = StoreLedger(store)
@@ -185,14 +185,14 @@ class TestStore:
         await other.start()
         try:
             await StoreLedger(store).begin("t:1:a", ARGUMENTS)
-            assert isinstance(await StoreLedger(other).begin("t:1:a", ARGUMENTS), Busy)
+            assert isinstance(await StoreLedger(other).begin("t:1:a", ARGUMENTS), CallInProgress)
         finally:
             await other.stop()
 
     async def test_scopes_never_meet(self, store):
         ada, bob = StoreLedger(store, scope="ada"), StoreLedger(store, scope="bob")
         await ada.finish(await ada.begin("t:1:a", ARGUMENTS), "ada's")
-        assert isinstance(await bob.begin("t:1:a", ARGUMENTS), Begun)
+        assert isinstance(await bob.begin("t:1:a", ARGUMENTS), CallLease)
 
     async def test_no_argument_and_no_key_is_at_rest(self, store, valkey):
         await StoreLedger(store).begin("secret-turn:1:a", ARGUMENTS)

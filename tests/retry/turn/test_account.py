@@ -5,11 +5,11 @@ import threading
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looptrap.retry.turn.account import Account, Limits
+from looptrap.retry.turn.budget import TurnAccount, TurnLimits
 
 
 def test_threads_never_take_more_than_there_is():
-    account = Account(Limits(steps=100, tool_calls=100), 0.0)
+    account = TurnAccount(TurnLimits(steps=100, tool_calls=100), 0.0)
     taken = []
 
     def take():
@@ -28,8 +28,8 @@ def test_threads_never_take_more_than_there_is():
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.floats(0, 40)), max_size=20))
 def test_what_is_left_only_gets_less(takes):
-    outer = Account(Limits(), 0.0)
-    inner = Account(Limits(steps=6), 0.0, outer)
+    outer = TurnAccount(TurnLimits(), 0.0)
+    inner = TurnAccount(TurnLimits(steps=6), 0.0, outer)
     now, left = 0.0, inner.left(0.0)
     for steps, tool_calls, seconds in takes:
         now += seconds

@@ -10,7 +10,7 @@ from tests.retry.failing import Answer, Fake, down
 from looptrap.errors import GiveUp
 from looptrap.retry import Turn, testing
 from looptrap.retry.turn import header
-from looptrap.retry.turn.account import Limits
+from looptrap.retry.turn.budget import TurnLimits
 
 
 def joined(headers, **options):
@@ -28,7 +28,7 @@ def test_a_joined_turn_has_the_id_and_what_is_left():
     assert headers["X-Looptrap-Turn"] == "t-1"
     assert joined(headers) == (
         "t-1",
-        Limits(steps=7, deadline=60.0, tool_calls=14, tokens=600, usd=1.5, corrections=1),
+        TurnLimits(steps=7, deadline=60.0, tool_calls=14, tokens=600, usd=1.5, corrections=1),
     )
 
 
@@ -73,7 +73,7 @@ def test_headers_are_read_as_servers_hand_them_over(headers):
 def test_what_is_sent_never_raises_a_limit(baggage):
     own = {"steps": 5, "deadline": 10.0, "tool_calls": 3, "usd": 1.0}
     _, left = joined({"X-Looptrap-Turn": "t-1", "baggage": baggage}, **own)
-    assert left == Limits(**own)
+    assert left == TurnLimits(**own)
 
 
 @pytest.mark.parametrize(
@@ -109,13 +109,13 @@ def test_garbage_makes_a_turn_of_its_own(headers):
 )
 def test_no_header_breaks_a_turn_or_raises_a_limit(headers):
     _, left = joined(headers, steps=4, deadline=20.0, tool_calls=2, tokens=10, usd=1.0)
-    own = Limits(steps=4, deadline=20.0, tool_calls=2, tokens=10, usd=1.0)
+    own = TurnLimits(steps=4, deadline=20.0, tool_calls=2, tokens=10, usd=1.0)
     assert left == left.lowered(own)
 
 
 @given(
     st.builds(
-        Limits,
+        TurnLimits,
         steps=st.integers(0, 100),
         deadline=st.floats(0, 1e6),
         tool_calls=st.integers(0, 100),
@@ -125,9 +125,9 @@ def test_no_header_breaks_a_turn_or_raises_a_limit(headers):
     )
 )
 def test_what_was_written_is_read(left):
-    wide = Limits(steps=10**6, deadline=1e9, tool_calls=10**6, corrections=10)
-    read = header.read(header.write("t", left)).lower(wide)
-    for name in Limits.__struct_fields__:
+    wide = TurnLimits(steps=10**6, deadline=1e9, tool_calls=10**6, corrections=10)
+    read = header.read_turn_headers(header.write_turn_headers("t", left)).lower(wide)
+    for name in TurnLimits.__struct_fields__:
         assert getattr(read, name) == pytest.approx(getattr(left, name), abs=1e-6)
 
 

@@ -2,29 +2,32 @@
 
 import pytest
 
-from looptrap.store.redis.address import Address, addresses_of
+from looptrap.store.redis.address import StoreAddress, parse_store_url
 
 
 @pytest.mark.parametrize(
     ("url", "expected"),
     [
-        ("redis://cache", Address(host="cache")),
-        ("redis://cache:7000/3", Address(host="cache", port=7000, db=3)),
-        ("redis://cache/?db=3", Address(host="cache", db=3)),
-        ("redis://:pw@[::1]:7000", Address(host="::1", port=7000, password="pw")),
-        ("redis://me:p%40w%2F@cache", Address(host="cache", user="me", password="p@w/")),
-        ("rediss://cache?ca=/etc/ca.pem", Address(host="cache", is_tls=True, ca="/etc/ca.pem")),
-        ("unix:///run/a%20b.sock?db=2", Address(path="/run/a b.sock", db=2)),
-        ("unix://me:pw@/run/s", Address(path="/run/s", user="me", password="pw")),
+        ("redis://cache", StoreAddress(host="cache")),
+        ("redis://cache:7000/3", StoreAddress(host="cache", port=7000, db=3)),
+        ("redis://cache/?db=3", StoreAddress(host="cache", db=3)),
+        ("redis://:pw@[::1]:7000", StoreAddress(host="::1", port=7000, password="pw")),
+        ("redis://me:p%40w%2F@cache", StoreAddress(host="cache", user="me", password="p@w/")),
+        (
+            "rediss://cache?ca=/etc/ca.pem",
+            StoreAddress(host="cache", is_tls=True, ca="/etc/ca.pem"),
+        ),
+        ("unix:///run/a%20b.sock?db=2", StoreAddress(path="/run/a b.sock", db=2)),
+        ("unix://me:pw@/run/s", StoreAddress(path="/run/s", user="me", password="pw")),
     ],
 )
 def test_one_server(url, expected):
-    assert addresses_of(url) == ([expected], False)
+    assert parse_store_url(url) == ([expected], False)
 
 
 @pytest.mark.parametrize("scheme", ["redis+cluster", "rediss+cluster"])
 def test_servers_of_a_cluster_are_entered_alike(scheme):
-    addresses, is_cluster = addresses_of(f"{scheme}://me:pw@a:7000,b,[::1]:7002")
+    addresses, is_cluster = parse_store_url(f"{scheme}://me:pw@a:7000,b,[::1]:7002")
     assert is_cluster
     assert [(one.host, one.port) for one in addresses] == [("a", 7000), ("b", 6379), ("::1", 7002)]
     assert {(one.user, one.password, one.is_tls) for one in addresses} == {
@@ -60,7 +63,7 @@ def test_servers_of_a_cluster_are_entered_alike(scheme):
 )
 def test_says_what_is_wrong(url, wrong):
     with pytest.raises(ValueError) as raised:
-        addresses_of(url)
+        parse_store_url(url)
     assert wrong in str(raised.value)
 
 
@@ -71,7 +74,7 @@ def test_says_what_is_wrong(url, wrong):
 )  # fmt: skip
 def test_no_mistake_tells_the_password(url):
     with pytest.raises(ValueError) as raised:
-        addresses_of(url)
+        parse_store_url(url)
     assert "s3cret" not in str(raised.value)
 
 
@@ -84,6 +87,6 @@ def test_no_mistake_tells_the_password(url):
     ],
 )
 def test_an_address_is_fit_for_logs(url, text):
-    [address], _ = addresses_of(url)
+    [address], _ = parse_store_url(url)
     assert str(address) == text
     assert "s3cret" not in repr(address)

@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 from tests.store.driving import WINDOW, ask, eventually, hit
 from tests.store.serving import KINDS, server
 
-from looptrap.detect.window import Window, WindowKind
+from looptrap.detect.scope import Window, WindowKind
 from looptrap.store.memory import MemoryStore
 from looptrap.store.model import Hit, Trip
-from looptrap.store.redis.ask import Hits, Trips
-from looptrap.store.redis.batch import MAX_OPERATIONS, Batch
+from looptrap.store.redis.request import MAX_OPERATIONS, HitRequest, RequestBatch, TripRequest
 
 
 @pytest.fixture(autouse=True)
@@ -90,10 +89,10 @@ ASKS = st.lists(st.lists(HIT, max_size=4), min_size=1, max_size=8)
 
 @given(asks=ASKS)
 def test_each_ask_gets_its_own_replies(asks):
-    batch, answers = Batch(None), []
+    batch, answers = RequestBatch(None), []
     for hits in asks:
         batch.add(
-            Hits(hits, False, lambda counts, *_: answers.append([one.hits for one in counts]))
+            HitRequest(hits, False, lambda counts, *_: answers.append([one.hits for one in counts]))
         )
     batch.answer(list(range(len(batch.records))))
     assert [len(one) for one in answers] == [len(hits) for hits in asks]
@@ -102,10 +101,10 @@ def test_each_ask_gets_its_own_replies(asks):
 
 @given(asks=ASKS, order=st.randoms(use_true_random=False))
 def test_parts_answered_in_any_order_answer_the_whole(asks, order):
-    whole, answers = Batch(None), []
+    whole, answers = RequestBatch(None), []
     for hits in asks:
         whole.add(
-            Hits(hits, False, lambda counts, *_: answers.append([one.hits for one in counts]))
+            HitRequest(hits, False, lambda counts, *_: answers.append([one.hits for one in counts]))
         )
     parts = list(enumerate(whole.parts()))
     order.shuffle(parts)
@@ -117,9 +116,11 @@ def test_parts_answered_in_any_order_answer_the_whole(asks, order):
 
 
 def test_a_part_that_fails_makes_the_whole_local():
-    whole, answers = Batch(1000.0), []
-    whole.add(Hits([Hit(b"a", WINDOW), Hit(b"b", WINDOW)], False, lambda *one: answers.append(one)))
-    whole.add(Trips([Trip(b"a", 30, 6)]))
+    whole, answers = RequestBatch(1000.0), []
+    whole.add(
+        HitRequest([Hit(b"a", WINDOW), Hit(b"b", WINDOW)], False, lambda *one: answers.append(one))
+    )
+    whole.add(TripRequest([Trip(b"a", 30, 6)]))
     memory = MemoryStore()
     first, second, third = whole.parts()
     first.answer([5])

@@ -8,9 +8,9 @@ from tests.store.driving import WINDOW, ask_all, charge, eventually
 from tests.store.redis.test_cluster import keys_of
 from tests.store.serving import cluster, server
 
-from looptrap.detect.window import Window
+from looptrap.detect.scope import Window
 from looptrap.store.model import Charge, Hit, Settlement
-from looptrap.store.redis.operation import record_of
+from looptrap.store.redis.script import record_key
 
 TOTAL = 0.0
 """Accounts without a period: no test may run into the end of one."""
@@ -172,7 +172,7 @@ async def test_an_operator_resets_a_budget_for_all_instances(one, connect):
     [balance], _ = await charge(first, budget(100))
     assert balance.is_granted
     assert await second.release(budget(0).key)
-    assert one.client().exists(record_of(budget(0).key)) == 0
+    assert one.client().exists(record_key(budget(0).key)) == 0
     [balance], _ = await charge(first, budget(100))
     assert balance.is_granted
 

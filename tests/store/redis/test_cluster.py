@@ -7,7 +7,7 @@ from tests.store.driving import WINDOW, ask, eventually, hit
 from tests.store.serving import KINDS, cluster, free_port
 
 from looptrap.store.model import Hit, Trip
-from looptrap.store.redis.operation import record_of, slot_of
+from looptrap.store.redis.script import key_slot, record_key
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -26,7 +26,7 @@ def three(running):
 def keys_of(server, three, number):
     """Return keys of one place that a server has."""
     places = (place.to_bytes(2, "big") for place in range(65_535, 0, -1))
-    place = next(place for place in places if three.owner(slot_of(place)) is server)
+    place = next(place for place in places if three.owner(key_slot(place)) is server)
     return [place + b"%d" % each for each in range(number)]
 
 
@@ -69,7 +69,7 @@ async def test_nothing_is_missed_while_a_slot_moves(three, connect):
     source, target = three.servers[0], three.servers[1]
     store = await connect(three.url)
     keys = keys_of(source, three, 12)
-    slot = slot_of(keys[0])
+    slot = key_slot(keys[0])
     hits = [Hit(key, WINDOW) for key in keys]
     there, here = source.client(), target.client()
     ids = [one.execute_command("CLUSTER", "MYID") for one in (there, here)]
@@ -85,11 +85,11 @@ async def test_nothing_is_missed_while_a_slot_moves(three, connect):
     try:
         assert await counts() == [2] * 12
         for key in keys[:6]:
-            there.migrate("127.0.0.1", target.port, record_of(key), 0, 5_000)
+            there.migrate("127.0.0.1", target.port, record_key(key), 0, 5_000)
         assert await counts() == [3] * 12
         new = [await hit(store, keys[0] + b" new")]
         for key in keys[6:]:
-            there.migrate("127.0.0.1", target.port, record_of(key), 0, 5_000)
+            there.migrate("127.0.0.1", target.port, record_key(key), 0, 5_000)
         assert await counts() == [4] * 12
         for one in (here, there, three.servers[2].client()):
             one.execute_command("CLUSTER", "SETSLOT", slot, "NODE", ids[1])

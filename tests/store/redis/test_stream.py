@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from looptrap.store.redis.stream import AT_ONCE, Stream
+from looptrap.store.redis.shared_configuration import READ_BATCH_ENTRIES, SharedStream
 
 KEY = b"lt:test:log"
 
@@ -22,7 +22,7 @@ async def configurations(valkey, connect):
 
 @pytest.fixture
 def streams(configurations):
-    return [Stream(one, KEY, most=1_000, seconds=60) for one in configurations]
+    return [SharedStream(one, KEY, most=1_000, seconds=60) for one in configurations]
 
 
 async def heard(stream):
@@ -41,14 +41,14 @@ async def test_everyone_hears_everything_once_and_in_order(streams):
 
 async def test_who_comes_later_hears_what_there_was(streams, configurations):
     await streams[0].push(b"a")
-    assert await heard(Stream(configurations[1], KEY, most=10, seconds=60)) == [b"a"]
+    assert await heard(SharedStream(configurations[1], KEY, most=10, seconds=60)) == [b"a"]
 
 
 async def test_more_than_is_read_at_a_time_is_heard_in_one_go(streams):
     one, other = streams
-    for n in range(AT_ONCE + 5):
+    for n in range(READ_BATCH_ENTRIES + 5):
         await one.push(b"%d" % n)
-    assert await heard(other) == [b"%d" % n for n in range(AT_ONCE + 5)]
+    assert await heard(other) == [b"%d" % n for n in range(READ_BATCH_ENTRIES + 5)]
 
 
 async def test_it_ends_by_itself(streams, configurations):

@@ -1,11 +1,11 @@
 """Errors are all counted, and few are told."""
 
-from looptrap.store.redis.trouble import Trouble
+from looptrap.store.redis.node import StoreErrorLog
 
 
 def test_tells_one_error_a_second_and_counts_the_others(caplog):
     now = 0.0
-    trouble = Trouble(lambda: now)
+    trouble = StoreErrorLog(lambda: now)
     for now in (0.0, 0.1, 0.9, 1.0, 1.5, 3.0):
         trouble.report("redis://cache:6379", f"fault at {now}")
     assert trouble.errors == 6

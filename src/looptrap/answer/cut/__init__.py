@@ -23,7 +23,7 @@ from looptrap.policy.action import Action
 from looptrap.policy.verdict import Verdict
 
 
-class Writer(Protocol):
+class StreamEndWriter(Protocol):
     """Writes the end of a stream of one dialect; its ear knows what has been sent."""
 
     def finished(self, ear: Any, /) -> bytes:
@@ -33,7 +33,7 @@ class Writer(Protocol):
         """Return the events that report a failure, from the body of a refusal."""
 
 
-WRITERS: dict[Dialect, Writer] = {
+WRITERS: dict[Dialect, StreamEndWriter] = {
     "openai_chat": openai_chat,
     "openai_responses": openai_responses,
     "openai_completions": openai_completions,

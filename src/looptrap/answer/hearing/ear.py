@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from looptrap.answer.hearing.text import Text
+from looptrap.answer.hearing.text import GrowingText
 from looptrap.call.content import UNREADABLE
 
 MOST_TEXTS = 1_000
@@ -30,7 +30,7 @@ class Ear(ABC):
         cls._many = msgspec.json.Decoder(list[cls.event])  # type: ignore[name-defined]
 
     def __init__(self) -> None:
-        self.texts: dict[Hashable, Text] = {}
+        self.texts: dict[Hashable, GrowingText] = {}
         """By the choice or block that they belong to; thoughts apart from what is said."""
         self.latest = b""
         """The latest event that could be read."""
@@ -65,11 +65,11 @@ class Ear(ABC):
             self.latest = data[-1] if data else self.latest
         self.hear(events)
 
-    def text(self, key: Hashable) -> Text:
+    def text(self, key: Hashable) -> GrowingText:
         """Return the text of that name, which begins where there was none."""
         text = self.texts.get(key)
         if text is None:
-            text = self.texts[key] = Text()
+            text = self.texts[key] = GrowingText()
         return text
 
     def _readable(self, data: bytes) -> Any:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from looptrap.answer.hearing.ear import Ear
-from looptrap.answer.hearing.text import Text
+from looptrap.answer.hearing.text import GrowingText
 
 NOTHING = msgspec.Raw(b"null")
 EMPTY = b"{}"
@@ -59,7 +59,7 @@ class Part:
 
     __slots__ = ("kind", "shape", "text")
 
-    def __init__(self, text: Text) -> None:
+    def __init__(self, text: GrowingText) -> None:
         self.kind = ""
         """What its deltas are of: `response.output_text`."""
         self.shape = EMPTY
@@ -162,7 +162,7 @@ class ResponseEar(Ear):
         place = _place(event)
         part = item.parts.get(place)
         if part is None:
-            text = self.texts[event.output_index, place] = Text(keep=True)
+            text = self.texts[event.output_index, place] = GrowingText(keep=True)
             part = item.parts[place] = Part(text)
         part.kind = kind
         return part

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from looptrap.detect.signals.chant import stretch
+from looptrap.detect.signals.chant import tail_of
 
 
-class Text:
+class GrowingText:
     """Keeps the latest stretch of a text, and all of it where asked to."""
 
     __slots__ = ("_fresh", "_latest", "_whole", "pieces", "size")
@@ -26,7 +26,7 @@ class Text:
             self.pieces = []
             self.size += len(said)
             self._fresh += len(said)
-            self._latest = stretch(self._latest + said)
+            self._latest = tail_of(self._latest + said)
             if self._whole is not None:
                 self._whole.append(said)
         return self._fresh

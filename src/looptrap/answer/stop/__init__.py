@@ -23,7 +23,7 @@ from looptrap.policy.header import headers_of
 from looptrap.policy.verdict import Verdict
 
 
-class Writer(Protocol):
+class FinalMessageWriter(Protocol):
     """Writes the last message of one dialect."""
 
     def takes_text(self, sent: dict[str, Any], /) -> bool:
@@ -40,7 +40,7 @@ class Writer(Protocol):
         """Return the message as the dialect streams it."""
 
 
-WRITERS: dict[Dialect, Writer] = {
+WRITERS: dict[Dialect, FinalMessageWriter] = {
     "openai_chat": openai_chat,
     "openai_responses": openai_responses,
     "openai_completions": openai_completions,

@@ -1,17 +1,14 @@
 """`looptrap demo`: a stuck agent, once without and once with Looptrap, on this machine alone.
 
-agent     the agent that goes in circles
-act       one run of it: in front of a fake provider, with the gateway between or without
-price     what its tokens would have cost
-wording   what a person is told
-screen    where: in plain lines, or in a live picture
+agent   the agent that goes in circles, one run of it, and what its tokens cost
+screen  what a person sees of it
 """
 
 from __future__ import annotations
 
 import click
 
-MOST_CALLS = 1000
+MAX_CALLS = 1000
 """So many still end within the seconds that a demo may take."""
 
 
@@ -19,7 +16,7 @@ MOST_CALLS = 1000
 @click.option(
     "--calls",
     metavar="N",
-    type=click.IntRange(1, MOST_CALLS),
+    type=click.IntRange(1, MAX_CALLS),
     default=60,
     show_default=True,
     help="How long the loop runs where nothing stops it.",

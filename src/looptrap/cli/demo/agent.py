@@ -1,20 +1,52 @@
-"""An agent that is stuck: its tool fails, and it forgets that it has tried."""
+"""A stuck agent, and one run of it at a fake provider, with the gateway between or without."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from aiohttp import ClientSession
+from aiohttp import ClientSession, ClientTimeout
 
-from looptrap.cli.demo.price import PRICE
-from looptrap.testing import Received, Reply
+from looptrap.config import load
+from looptrap.gateway.app import App
+from looptrap.testing import FakeProvider, Received, Reply
+
+MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListPrice:
+    """A model's list price at a date: dollars a million tokens, without any discount."""
+
+    model: str
+    input: float
+    output: float
+    listed: str
+
+    def of(self, input_tokens: int, output_tokens: int) -> float:
+        """Return dollars."""
+        return (input_tokens * self.input + output_tokens * self.output) / MILLION
+
+    def __str__(self) -> str:
+        return (
+            f"List price of {self.model}, {self.listed}: ${self.input:.2f} a million input tokens,"
+            f" ${self.output:.2f} output"
+        )
+
+
+MODEL_PRICE = ListPrice(model="gpt-5.4", input=2.50, output=15.00, listed="October 2026")
+"""The model that the demo's agent asks for."""
+
 
 TOOL = "read_log"
 ARGUMENTS = {"pump": 5}
 FAILURE = "the log server timed out"
 
-KEPT = 4
+CONTEXT_MESSAGES = 4
 """Messages after the task that its context window keeps: two rounds, so it never sees a third."""
 
 # About as much as a real agent carries along: every call of a loop pays for it anew.
@@ -39,13 +71,13 @@ _TOOLS = [
 ]
 
 
-def answer(_received: Received) -> Reply:
+def fake_answer(_received: Received) -> Reply:
     """Answer as a model does that sees a failed tool and no reason not to try it again."""
     return Reply.tool_call(TOOL, ARGUMENTS)
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class AgentStep:
     """One call to the model and what came back."""
 
     number: int
@@ -73,14 +105,14 @@ class StuckAgent:
         self._recent: list[dict[str, Any]] = []
         self._number = 0
 
-    async def step(self) -> Step:
+    async def step(self) -> AgentStep:
         """Make one call, and act on its answer."""
         self._number += 1
-        body = {"model": PRICE.model, "messages": [*_OPENING, *self._recent], "tools": _TOOLS}
+        body = {"model": MODEL_PRICE.model, "messages": [*_OPENING, *self._recent], "tools": _TOOLS}
         async with self._http.post(self._url, json=body) as response:
             said = await response.json()
             verdict = response.headers.get("X-Looptrap-Verdict", "")
-            step = Step(self._number, response.status, verdict)
+            step = AgentStep(self._number, response.status, verdict)
             if step.is_refused:
                 error = said["error"]
                 return replace(step, code=error["code"], message=error["message"])
@@ -96,4 +128,65 @@ class StuckAgent:
             {"role": "tool", "tool_call_id": call["id"], "content": f"error: {FAILURE}"}
             for call in message["tool_calls"]
         ]
-        self._recent = [*self._recent, message, *results][-KEPT:]
+        self._recent = [*self._recent, message, *results][-CONTEXT_MESSAGES:]
+
+
+REQUEST_TIMEOUT = ClientTimeout(total=10)
+
+
+@dataclass(slots=True)
+class DemoRun:
+    """What happened so far in one run of the agent."""
+
+    is_guarded: bool
+    most: int
+    """Calls after which the demo ends the run, if nothing else does."""
+    steps: list[AgentStep] = field(default_factory=list)
+    answered: int = 0
+    """Calls that the provider has seen."""
+    cost: float = 0.0
+    """Dollars, for the tokens that the provider reported."""
+
+    @property
+    def refusal(self) -> AgentStep | None:
+        """The call at which the agent was stopped, if it was."""
+        return self.steps[-1] if self.steps and self.steps[-1].is_refused else None
+
+
+async def run_agent(act: DemoRun) -> AsyncIterator[AgentStep]:
+    """Run the agent until it is stopped, or the demo has seen enough; yield every call."""
+    async with (
+        FakeProvider(fake_answer) as provider,
+        _reachable(provider, act.is_guarded) as url,
+        ClientSession(timeout=REQUEST_TIMEOUT) as http,
+    ):
+        agent = StuckAgent(http, url)
+        while len(act.steps) < act.most and act.refusal is None:
+            step = await agent.step()
+            act.steps.append(step)
+            act.answered = provider.calls
+            act.cost += MODEL_PRICE.of(step.input_tokens, step.output_tokens)
+            yield step
+
+
+@asynccontextmanager
+async def _reachable(provider: FakeProvider, is_guarded: bool) -> AsyncIterator[str]:
+    """Give the URL by which the agent reaches the provider: straight, or through a gateway."""
+    if not is_guarded:
+        yield provider.url
+        return
+    with TemporaryDirectory(prefix="looptrap-demo-") as folder:
+        # Nothing of the machine's own set-up takes part: no file, variable, key or proxy.
+        flags = {
+            "listen": "127.0.0.1:0",
+            "upstream": provider.url,
+            "state": str(Path(folder, "state")),
+            "history": str(Path(folder, "history")),
+            "decision_log": "off",
+        }
+        app = App(load(env={}, flags=flags), {})
+        [(host, port)] = await app.start()
+        try:
+            yield f"http://{host}:{port}"
+        finally:
+            await app.stop()

@@ -23,17 +23,17 @@ from collections.abc import Callable, Mapping
 from looptrap.detect.signals.chant import Chant
 from looptrap.detect.signals.cycle import Cycle
 from looptrap.detect.signals.failing import Failing
-from looptrap.detect.signals.model import AnswerSignal, Look, Signal
 from looptrap.detect.signals.monologue import Monologue
 from looptrap.detect.signals.mutating_repeat import MutatingRepeat
 from looptrap.detect.signals.near_repeat import NearRepeat
 from looptrap.detect.signals.repeat import Repeat
 from looptrap.detect.signals.same_error import SameError
+from looptrap.detect.signals.signal import AnswerSignal, HistorySignal, SignalOptions
 from looptrap.detect.signals.stagnation import Stagnation
 from looptrap.detect.signals.turn_budget import TurnBudget
 from looptrap.detect.signals.unknown_tool import UnknownTool
 
-SIGNALS: Mapping[str, Callable[[Look], Signal]] = {
+SIGNALS: Mapping[str, Callable[[SignalOptions], HistorySignal]] = {
     "repeat": Repeat,
     "cycle": Cycle,
     "same_error": SameError,
@@ -64,4 +64,4 @@ ROUNDS: Mapping[str, int] = {
 """How many of the latest rounds each looks at, unless a rule says otherwise; a turn's budget has
 no such bound."""
 
-__all__ = ["ANSWERS", "ROUNDS", "SIGNALS", "AnswerSignal", "Look", "Signal"]
+__all__ = ["ANSWERS", "ROUNDS", "SIGNALS", "AnswerSignal", "HistorySignal", "SignalOptions"]

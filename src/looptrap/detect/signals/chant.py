@@ -6,22 +6,22 @@ import re
 from collections.abc import Iterator
 from unicodedata import category
 
-from looptrap.detect.evidence import Evidence
+from looptrap.detect.signals.signal import Evidence
 
-STRETCH = 8_192
+MAX_TAIL_CHARS = 8_192
 """How many characters of an answer's end are looked at."""
 
-REPEATED = 1_600
+MIN_REPEATED_CHARS = 1_600
 """So many characters, white space aside, must be repetition: some 400 tokens. Refrains, and what a
 person asked to have written down a few dozen times, stay below."""
 
-LONGEST = 1_000
+MAX_UNIT_CHARS = 1_000
 """The longest unit that is looked for."""
 
-NEEDLE = 24
+NEEDLE_CHARS = 24
 """Characters at the end that must have come before: in most answers they have not."""
 
-COLUMN = 16
+MAX_VALUE_CHARS = 16
 """Lines up to this long are values, each the answer to something else: labels, for instance."""
 
 _FENCE = re.compile(r"^[ \t>]*(`{3,}|~{3,})(.*)", re.MULTILINE)
@@ -52,7 +52,7 @@ class Chant:
 
     def __call__(self, text: str) -> Evidence | None:
         """Return how often it was said in a row; None for what repeats itself by its nature."""
-        text = stretch(text)
+        text = tail_of(text)
         found = _repetition(text)
         if found is None or open_fence(text):
             return None
@@ -66,9 +66,9 @@ class Chant:
         )
 
 
-def stretch(text: str) -> str:
+def tail_of(text: str) -> str:
     """Return the end of a text, with the code fence that is open where it begins."""
-    at = len(text) - STRETCH
+    at = len(text) - MAX_TAIL_CHARS
     if at <= 0:
         return text
     while at and text[at - 1] in "`~":
@@ -92,7 +92,7 @@ def open_fence(text: str) -> str:
 def _repetition(text: str) -> tuple[str, int] | None:
     """Return the unit that a text ends in, and how often in a row; attempts may be numbered."""
     # What the end says must have been said shortly before: a small part of the text tells.
-    ending = _squeezed(text[-2 * LONGEST :])
+    ending = _squeezed(text[-2 * MAX_UNIT_CHARS :])
     if _has_echo(ending):
         found = _repeated(_squeezed(text))
         if found is not None:
@@ -107,14 +107,14 @@ def _squeezed(text: str) -> str:
 
 
 def _has_echo(text: str) -> bool:
-    return text.rfind(text[-NEEDLE:], 0, len(text) - 1) >= 0
+    return text.rfind(text[-NEEDLE_CHARS:], 0, len(text) - 1) >= 0
 
 
 def _repeated(text: str) -> tuple[str, int] | None:
-    """Return the shortest unit of which the last `REPEATED` characters consist, and its count."""
-    if len(text) < REPEATED:
+    """Return the shortest unit that makes up the end of a text, and how often it stands there."""
+    if len(text) < MIN_REPEATED_CHARS:
         return None
-    latest = text[-REPEATED:]
+    latest = text[-MIN_REPEATED_CHARS:]
     for period in _periods(latest):
         if latest[period:] == latest[:-period]:
             return text[-period:], _run(text, period) // period
@@ -123,15 +123,15 @@ def _repeated(text: str) -> tuple[str, int] | None:
 
 def _periods(text: str) -> Iterator[int]:
     """Yield how far back the end of a text stands again, the nearest first."""
-    last = len(text) - NEEDLE
+    last = len(text) - NEEDLE_CHARS
     at, needle = last, text[last:]
-    while (at := text.rfind(needle, last - LONGEST, at + NEEDLE - 1)) >= 0:
+    while (at := text.rfind(needle, last - MAX_UNIT_CHARS, at + NEEDLE_CHARS - 1)) >= 0:
         yield last - at
 
 
 def _run(text: str, period: int) -> int:
-    """Return how many characters at the end are one repetition; at least `REPEATED` are."""
-    known, size = REPEATED, len(text)
+    """Return how many characters at the end repeat one unit: `MIN_REPEATED_CHARS` or more."""
+    known, size = MIN_REPEATED_CHARS, len(text)
     while known < size:
         middle = (known + size + 1) // 2
         if text[-middle + period :] == text[-middle:-period]:
@@ -169,7 +169,7 @@ def _is_structure(text: str, size: int) -> bool:
     for line in reversed(_set_in(text).splitlines()):
         length = len("".join(line.split()))
         said += length
-        if length <= COLUMN or _STRUCTURE.match(line):
+        if length <= MAX_VALUE_CHARS or _STRUCTURE.match(line):
             structure += length
         if said >= size:
             break

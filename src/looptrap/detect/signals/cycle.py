@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from looptrap.detect.evidence import Evidence
 from looptrap.detect.round import Round
-from looptrap.detect.signals.model import Look
-from looptrap.detect.signals.wording import tools
+from looptrap.detect.signals.signal import Evidence, SignalOptions, tool_list
 from looptrap.detect.trajectory import Trajectory
 
-SHORTEST, LONGEST = 2, 8
+MIN_CYCLE_ROUNDS, MAX_CYCLE_ROUNDS = 2, 8
 """How many rounds a block has; one round that comes again is a `repeat`."""
 
 
@@ -17,7 +15,7 @@ class Cycle:
 
     __slots__ = ("_patience", "_rounds")
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: SignalOptions) -> None:
         self._rounds = look.rounds
         self._patience = look.patience
 
@@ -25,7 +23,7 @@ class Cycle:
         """Return the block that came most often; None when none came twice."""
         if trajectory.asks_anew:
             return None
-        recent = trajectory.latest(LONGEST + 1)
+        recent = trajectory.latest(MAX_CYCLE_ROUNDS + 1)
         if not any(one.asked == recent[0].asked for one in recent[1:]):
             return None
         rounds = trajectory.latest(self._rounds)
@@ -38,7 +36,7 @@ class Cycle:
             rounds = trajectory.latest(length * self._rounds)
             best = _times(rounds, length)
             count = max(best // self._patience, 1)
-        names = " → ".join(tools(one) for one in reversed(rounds[:length]))
+        names = " → ".join(tool_list(one) for one in reversed(rounds[:length]))
         return Evidence(
             signal="cycle",
             what=f"{names}, with equal arguments and results, {best} times in a row",
@@ -50,7 +48,7 @@ class Cycle:
 def _best(rounds: list[Round]) -> tuple[int, int]:
     """Return how often the block came that came most often, and how many rounds it has."""
     best, length = 1, 0
-    for size in range(SHORTEST, min(LONGEST, len(rounds) // 2) + 1):
+    for size in range(MIN_CYCLE_ROUNDS, min(MAX_CYCLE_ROUNDS, len(rounds) // 2) + 1):
         times = _times(rounds, size)
         if times > best:
             best, length = times, size

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from looptrap.detect.canonical import normalise
-from looptrap.detect.evidence import Evidence
-from looptrap.detect.signals.model import Look
-from looptrap.detect.signals.same_error import SAME
-from looptrap.detect.signals.wording import tools
+from looptrap.detect.signals.same_error import SAME_ERROR_PERCENT
+from looptrap.detect.signals.signal import Evidence, SignalOptions, tool_list
 from looptrap.detect.trajectory import Trajectory
 
 
@@ -18,7 +16,7 @@ class Failing:
 
     __slots__ = ("_first", "_rounds")
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: SignalOptions) -> None:
         self._rounds = look.rounds
         self._first = look.first
 
@@ -38,13 +36,13 @@ class Failing:
         calls = [normalise([one.arguments]) for one in failed]
         known = sum(
             (calls[age] in calls[age + 1 :] and not one.is_report)
-            or any(one.fails_like(other, SAME) for other in failed[age + 1 :])
+            or any(one.fails_like(other, SAME_ERROR_PERCENT) for other in failed[age + 1 :])
             for age, one in enumerate(failed)
         )
         return Evidence(
             signal="failing",
             what=f"{length} failures in a row, {known} of them known,"
-            f" {tools(failed[0])} the latest",
+            f" {tool_list(failed[0])} the latest",
             count=known + 1,
             ago=length - 1,
             confidence=0.7,  # it may yet find a way

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from looptrap.detect.evidence import Evidence
-from looptrap.detect.likeness import ALIKE, LIKENED, alike
-from looptrap.detect.signals.model import Look
+from looptrap.detect.signals.signal import Evidence, SignalOptions
+from looptrap.detect.similarity import MAX_COMPARED_CHARS, SIMILAR_PERCENT, is_similar
 from looptrap.detect.trajectory import Trajectory
 
 
@@ -13,7 +12,7 @@ class Monologue:
 
     __slots__ = ("_rounds",)
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: SignalOptions) -> None:
         self._rounds = look.rounds
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
@@ -23,7 +22,9 @@ class Monologue:
         rounds = trajectory.latest(self._rounds)
         count = 0
         for one in rounds:
-            if one.calls or not alike(one.text[:LIKENED], rounds[0].text[:LIKENED]):
+            if one.calls or not is_similar(
+                one.text[:MAX_COMPARED_CHARS], rounds[0].text[:MAX_COMPARED_CHARS]
+            ):
                 break
             count += 1
         if count < 2:
@@ -33,5 +34,5 @@ class Monologue:
             what=f"almost the same {len(rounds[0].text)} characters said {count} times in a row",
             count=count,
             ago=count - 1,
-            confidence=1.0 if rounds[0].text == rounds[1].text else ALIKE / 100,
+            confidence=1.0 if rounds[0].text == rounds[1].text else SIMILAR_PERCENT / 100,
         )

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 
-from looptrap.detect.evidence import Evidence
-from looptrap.detect.likeness import ALIKE, LIKENED, alike
 from looptrap.detect.round import Round
-from looptrap.detect.signals.model import Look
-from looptrap.detect.signals.wording import tools
+from looptrap.detect.signals.signal import Evidence, SignalOptions, tool_list
+from looptrap.detect.similarity import MAX_COMPARED_CHARS, SIMILAR_PERCENT, is_similar
 from looptrap.detect.trajectory import Trajectory
 
-SHORTEST = 8
+MIN_WORDS_CHARS = 8
 """Words shorter than this may stand in a result by chance."""
 
 _LINES = re.compile(r'\\[ntr"]|["\n]')
@@ -23,7 +21,7 @@ class MutatingRepeat:
 
     __slots__ = ("_rounds",)
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: SignalOptions) -> None:
         self._rounds = look.rounds
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
@@ -34,23 +32,23 @@ class MutatingRepeat:
         if len(rounds) < 2 or not rounds[0].calls or rounds[0].asked != rounds[1].asked:
             return None
         latest = rounds[0]
-        result = latest.result[:LIKENED]
+        result = latest.result[:MAX_COMPARED_CHARS]
         if latest.is_poll or not (latest.adds or _piles_up(latest, rounds[1])):
             return None
         count = 1
         for one in trajectory.latest(self._rounds)[1:]:
-            if one.asked != latest.asked or not alike(one.result[:LIKENED], result):
+            if one.asked != latest.asked or not is_similar(one.result[:MAX_COMPARED_CHARS], result):
                 break
             count += 1
         if count < 2:
             return None
         return Evidence(
             signal="mutating_repeat",
-            what=f"{tools(latest)} with the same arguments {count} times in a row,"
+            what=f"{tool_list(latest)} with the same arguments {count} times in a row,"
             " each result almost that of the call before",
             count=count,
             ago=count - 1,
-            confidence=ALIKE / 100,
+            confidence=SIMILAR_PERCENT / 100,
         )
 
 
@@ -61,7 +59,7 @@ def _piles_up(one: Round, before: Round) -> bool:
     reads by several lines: there it is enough that they stand there.
     """
     words = max((line.strip() for line in _LINES.split(one.arguments)), key=len)
-    if len(words) < SHORTEST:
+    if len(words) < MIN_WORDS_CHARS:
         return False
     times = one.result.count(words)
     return times > (0 if "\\n" in one.arguments else before.result.count(words))

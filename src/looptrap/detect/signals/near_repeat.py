@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from looptrap.detect.evidence import Evidence
-from looptrap.detect.likeness import alike
 from looptrap.detect.mask import mask_result
 from looptrap.detect.round import Round
-from looptrap.detect.signals.model import Look
-from looptrap.detect.signals.wording import tools
+from looptrap.detect.signals.signal import Evidence, SignalOptions, tool_list
+from looptrap.detect.similarity import is_similar
 from looptrap.detect.trajectory import Trajectory
 
-VARIANT = 85.0
+VARIANT_PERCENT = 85.0
 """Per cent from which on a failing call, and its failure, is a variant of another."""
 
-NOISE = 95.0
+NOISE_PERCENT = 95.0
 """The same for calls that bring nothing: a sweep over many places is honest work, so only noise
 and counters may differ."""
 
@@ -23,7 +21,7 @@ class NearRepeat:
 
     __slots__ = ("_rounds",)
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: SignalOptions) -> None:
         self._rounds = look.rounds
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
@@ -39,7 +37,7 @@ class NearRepeat:
         how = "failed" if latest.failure is not None else "brought nothing"
         return Evidence(
             signal="near_repeat",
-            what=f"{tools(latest)} with almost the same arguments {how} {len(near)} times"
+            what=f"{tool_list(latest)} with almost the same arguments {how} {len(near)} times"
             f" in {len(rounds)} rounds",
             count=len(near),
             ago=near[-1],
@@ -51,5 +49,7 @@ def _is_near(one: Round, latest: Round, masked: str) -> bool:
     if one.names != latest.names:
         return False
     if latest.failure is not None:
-        return one.fails_like(latest, VARIANT) and alike(one.arguments, latest.arguments, VARIANT)
-    return one.is_fruitless and alike(mask_result(one.arguments), masked, NOISE)
+        return one.fails_like(latest, VARIANT_PERCENT) and is_similar(
+            one.arguments, latest.arguments, VARIANT_PERCENT
+        )
+    return one.is_fruitless and is_similar(mask_result(one.arguments), masked, NOISE_PERCENT)

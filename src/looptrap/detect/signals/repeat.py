@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from looptrap.detect.evidence import Evidence
 from looptrap.detect.round import Round
-from looptrap.detect.signals.model import Look
-from looptrap.detect.signals.wording import tools
+from looptrap.detect.signals.signal import Evidence, SignalOptions, tool_list
 from looptrap.detect.trajectory import Trajectory
 
 
@@ -14,7 +12,7 @@ class Repeat:
 
     __slots__ = ("_patience", "_rounds", "_with_results")
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: SignalOptions) -> None:
         self._rounds = look.rounds
         self._with_results = look.with_results
         self._patience = look.patience
@@ -37,7 +35,7 @@ class Repeat:
         same = "the same arguments and result" if self._with_results else "the same arguments"
         return Evidence(
             signal="repeat",
-            what=f"{tools(rounds[0])} with {same}, {len(equal)} times in {len(rounds)} rounds",
+            what=f"{tool_list(rounds[0])} with {same}, {len(equal)} times in {len(rounds)} rounds",
             count=count,
             ago=equal[-1],
             confidence=1.0 if self._with_results else 0.6,

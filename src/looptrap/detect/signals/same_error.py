@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from looptrap.detect.evidence import Evidence
-from looptrap.detect.signals.model import Look
-from looptrap.detect.signals.wording import tools
+from looptrap.detect.signals.signal import Evidence, SignalOptions, tool_list
 from looptrap.detect.trajectory import Trajectory
 
-SAME = 80.0
+SAME_ERROR_PERCENT = 80.0
 """Per cent from which on two failures are the same: they echo parts of what was asked."""
 
 
@@ -16,7 +14,7 @@ class SameError:
 
     __slots__ = ("_rounds",)
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: SignalOptions) -> None:
         self._rounds = look.rounds
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
@@ -31,12 +29,12 @@ class SameError:
         equal = [
             age
             for age, one in enumerate(rounds)
-            if one.fails_like(latest, SAME)
+            if one.fails_like(latest, SAME_ERROR_PERCENT)
             or (one.failure is not None and not one.is_report and one.asked == latest.asked)
         ]
         return Evidence(
             signal="same_error",
-            what=f"{tools(latest)} failed the same way, or asked the same, {len(equal)} times"
+            what=f"{tool_list(latest)} failed the same way, or asked the same, {len(equal)} times"
             f" in {len(rounds)} rounds",
             count=len(equal),
             ago=equal[-1],

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from looptrap.detect.evidence import Evidence
 from looptrap.detect.round import Round
-from looptrap.detect.signals.model import Look
-from looptrap.detect.signals.wording import tools
+from looptrap.detect.signals.signal import Evidence, SignalOptions, tool_list
 from looptrap.detect.trajectory import Trajectory
 
-RECENT = 6
+RECENT_ROUNDS = 6
 """The latest result must stand among so many before it: else something new is going on."""
 
-SLACK = 64
+SIZE_SLACK_BYTES = 64
 """By how many bytes the same result may differ in size: numbers and ids grow."""
 
-ENVELOPE = 160
+ENVELOPE_BYTES = 160
 """Bytes that a message of a tool takes beside its result, about."""
 
-FAR = 40
+SAME_CALL_ROUNDS = 40
 """In so many rounds the same call that fails the same way is counted: each try takes several."""
 
-FEW = 20
+MIN_ROUNDS = 20
 """With fewer rounds it is too early to say so."""
 
-QUESTION = 300
+MAX_QUERY_CHARS = 300
 """A longer call that is answered by nothing is a script or a thought, and no search."""
 
 
@@ -32,7 +30,7 @@ class Stagnation:
 
     __slots__ = ("_patience", "_rounds")
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: SignalOptions) -> None:
         self._rounds = look.rounds
         self._patience = look.patience
 
@@ -41,17 +39,17 @@ class Stagnation:
         newest = trajectory.newest
         if newest is None or _is_plain_success(newest, trajectory):
             return None
-        recent = trajectory.latest(RECENT + 1)
-        if len(recent) <= RECENT or not any(_is_seen(recent[0], one) for one in recent[1:]):
+        recent = trajectory.latest(RECENT_ROUNDS + 1)
+        if len(recent) <= RECENT_ROUNDS or not any(_is_seen(recent[0], one) for one in recent[1:]):
             return None
         rounds = trajectory.latest(self._rounds)
-        if len(rounds) < min(FEW, self._rounds):
+        if len(rounds) < min(MIN_ROUNDS, self._rounds):
             return None
         count, tries = _stale(rounds, self._patience), _tries(trajectory)
         what = f"{count} of the latest {len(rounds)} results had come before"
         if tries > count + 1:
             count = min(tries - 1, len(rounds))
-            what = f"{tools(newest)} failed the same way {tries} times, whatever came between"
+            what = f"{tool_list(newest)} failed the same way {tries} times, whatever came between"
         return Evidence(
             signal="stagnation",
             what=what,
@@ -98,7 +96,7 @@ def _stale(rounds: list[Round], patience: int) -> int:
 
 def _tries(trajectory: Trajectory) -> int:
     """Return how often the latest call failed as it did now, whatever was changed in between."""
-    latest, *before = trajectory.latest(FAR)
+    latest, *before = trajectory.latest(SAME_CALL_ROUNDS)
     if latest.failure is None or latest.is_poll or trajectory.asks_anew:
         return 0
     return 1 + sum(map(latest.repeats, before))
@@ -106,10 +104,10 @@ def _tries(trajectory: Trajectory) -> int:
 
 def _is_seen(latest: Round, one: Round) -> bool:
     # Results of other sizes are not the same: mostly that is known without reading them.
-    slack = SLACK + ENVELOPE * abs(latest.answered - one.answered)
+    slack = SIZE_SLACK_BYTES + ENVELOPE_BYTES * abs(latest.answered - one.answered)
     return abs(latest.size - one.size) <= slack + latest.size // 8 and latest.has_result_of(one)
 
 
 def _is_search(one: Round) -> bool:
     """Say whether it looked for something, and there was nothing."""
-    return one.is_fruitless and not one.lands and len(one.arguments) <= QUESTION
+    return one.is_fruitless and not one.lands and len(one.arguments) <= MAX_QUERY_CHARS

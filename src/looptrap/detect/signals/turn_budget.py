@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from sys import maxsize
 
-from looptrap.detect.evidence import Evidence
-from looptrap.detect.signals.model import Look
+from looptrap.detect.signals.signal import Evidence, SignalOptions
 from looptrap.detect.trajectory import Trajectory
 
-READ = 40
+MAX_ROUNDS_READ = 40
 """In so many of the latest rounds calls are counted; each round before them counts as one."""
 
 
@@ -17,16 +16,18 @@ class TurnBudget:
 
     __slots__ = ("_first",)
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: SignalOptions) -> None:
         self._first = look.first
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how many; None before the first, and while there surely are far fewer."""
         # Calls and their results are messages: where there are few, nothing needs to be read.
-        if self._first > READ and trajectory.length < self._first:
+        if self._first > MAX_ROUNDS_READ and trajectory.length < self._first:
             return None
         rounds = trajectory.latest(maxsize)
-        count = sum(len(one.calls) for one in rounds[:READ]) + len(rounds[READ:])
+        count = sum(len(one.calls) for one in rounds[:MAX_ROUNDS_READ]) + len(
+            rounds[MAX_ROUNDS_READ:]
+        )
         if not count:
             return None
         return Evidence(

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 
-from looptrap.detect.evidence import Evidence
-from looptrap.detect.observation import IN_TEXT
 from looptrap.detect.round import Round
-from looptrap.detect.signals.model import Look
-from looptrap.detect.signals.wording import tools
+from looptrap.detect.signals.signal import Evidence, SignalOptions, tool_list
+from looptrap.detect.text_tools import TEXT_TOOL_NAME
 from looptrap.detect.trajectory import Trajectory
 
 SHORT = 600
@@ -28,7 +26,7 @@ class UnknownTool:
 
     __slots__ = ("_rounds",)
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: SignalOptions) -> None:
         self._rounds = look.rounds
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
@@ -44,7 +42,7 @@ class UnknownTool:
             return None
         return Evidence(
             signal="unknown_tool",
-            what=f"{tools(trajectory.latest(1)[0])} is not offered and was called all the same,"
+            what=f"{tool_list(trajectory.latest(1)[0])} is not offered and was called all the same,"
             f" {count} times in a row",
             count=count,
             ago=count - 1,
@@ -54,7 +52,7 @@ class UnknownTool:
 def _is_lost(one: Round, offered: frozenset[str]) -> bool:
     if not one.calls:
         return False
-    if offered and IN_TEXT not in one.names and not one.names & offered:
+    if offered and TEXT_TOOL_NAME not in one.names and not one.names & offered:
         return True
     if len(one.result) > SHORT * len(one.calls):
         return False

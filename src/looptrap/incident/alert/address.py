@@ -12,10 +12,23 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Network, ip_address
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
-from looptrap.incident.alert.failure import DeliveryError
-from looptrap.wire.origin import bracketed
+from looptrap.wire.origin import bracket_host
 
-Lookup = Callable[[str, int], Awaitable[list[str]]]
+
+class DeliveryError(Exception):
+    """An event did not get through. Its text is fit for logs: nothing of a URL's path or query."""
+
+    def __init__(
+        self, reason: str, *, retry_after: float | None = None, is_final: bool = False
+    ) -> None:
+        """With `is_final` the receiver wants no more of it; `retry_after` is its own wish."""
+        super().__init__(reason)
+        self.reason = reason
+        self.retry_after = retry_after
+        self.is_final = is_final
+
+
+HostLookup = Callable[[str, int], Awaitable[list[str]]]
 """From a host name and a port to its addresses."""
 
 _CLOSED_V4 = tuple(
@@ -69,14 +82,16 @@ def is_public(address: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class WebhookTarget:
     """Where a channel's requests go. Its text is fit for logs: the origin and nothing else."""
 
     url: URL = field(repr=False)
     allow_private: bool = False
 
     @classmethod
-    def of(cls, url: str, *, allow_http: bool = False, allow_private: bool = False) -> Target:
+    def of(
+        cls, url: str, *, allow_http: bool = False, allow_private: bool = False
+    ) -> WebhookTarget:
         """Read a URL; a ValueError says what is wrong and repeats nothing that may be secret."""
         if not url.isprintable() or " " in url:
             raise ValueError("has spaces or control characters")
@@ -96,7 +111,7 @@ class Target:
             raise ValueError("has a host that is neither a name nor an address")
         if port == 0:
             raise ValueError("has port 0, must be 1 to 65535")
-        if is_number(host) and not allow_private and not is_public(host):
+        if is_ip_address(host) and not allow_private and not is_public(host):
             raise ValueError(f"leads to {host}, which is not public (allow_private = true lets it)")
         return cls(read, allow_private)
 
@@ -105,10 +120,10 @@ class Target:
         return self.url.raw_host or ""
 
     def __str__(self) -> str:
-        return f"{self.url.scheme}://{bracketed(self.host)}:{self.url.port}"
+        return f"{self.url.scheme}://{bracket_host(self.host)}:{self.url.port}"
 
 
-def is_number(host: str) -> bool:
+def is_ip_address(host: str) -> bool:
     """Tell whether a host is an address; a ValueError where it is one in disguise."""
     try:
         ip_address(host)
@@ -132,21 +147,21 @@ def _means_an_address(host: str) -> bool:
     return True
 
 
-async def look_up(host: str, port: int) -> list[str]:
+async def resolve_host(host: str, port: int) -> list[str]:
     """Ask the system for a host's addresses."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(one[4][0]) for one in found))
 
 
-class Pinned(AbstractResolver):
+class PinnedResolver(AbstractResolver):
     """Resolves a target's host; what it returns was looked at, and is what is connected to.
 
     Asked once a connection, and there is one connection a delivery: a name that changes its
     meaning in between changes nothing.
     """
 
-    def __init__(self, target: Target, lookup: Lookup = look_up) -> None:
+    def __init__(self, target: WebhookTarget, lookup: HostLookup = resolve_host) -> None:
         self._target = target
         self._lookup = lookup
 

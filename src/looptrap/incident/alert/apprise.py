@@ -13,33 +13,34 @@ from functools import partial
 from threading import Thread
 from typing import Any
 
-from looptrap.incident.alert.address import is_number, is_public
-from looptrap.incident.alert.failure import DeliveryError
-from looptrap.incident.alert.message import Mood
+from looptrap.incident.alert.address import DeliveryError, is_ip_address, is_public
+from looptrap.incident.alert.message import NotifyType
 
-TIMEOUT = 15.0
+APPRISE_TIMEOUT_S = 15.0
 """Seconds for one message: a mail server takes its time."""
-MOST_THREADS = 2
+MAX_THREADS = 2
 """A thread cannot be cut short: one that hangs is left alone, and these many are enough."""
 
-MISSING = 'needs Apprise: pip install "looptrap[apprise]"'
+MISSING_MESSAGE = 'needs Apprise: pip install "looptrap[apprise]"'
 
 
-class Notifier:
+class AppriseNotifier:
     """Sends texts through one URL of Apprise's."""
 
-    def __init__(self, service: Any, timeout: float = TIMEOUT) -> None:
+    def __init__(self, service: Any, timeout: float = APPRISE_TIMEOUT_S) -> None:
         self._service = service
         self._timeout = timeout
         self._running = 0
 
     @classmethod
-    def of(cls, url: str, *, allow_http: bool = False, allow_private: bool = False) -> Notifier:
+    def of(
+        cls, url: str, *, allow_http: bool = False, allow_private: bool = False
+    ) -> AppriseNotifier:
         """Read a URL; a ValueError says what is wrong and repeats nothing that may be secret."""
         try:
             import apprise
         except ImportError:
-            raise ValueError(MISSING) from None
+            raise ValueError(MISSING_MESSAGE) from None
         # Their own lines repeat ours, and say more of a URL than a log should hold.
         for name in ("apprise", "urllib3"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -58,9 +59,9 @@ class Notifier:
         service.add(plugin)
         return cls(partial(service.notify, body_format=apprise.NotifyFormat.TEXT))
 
-    async def notify(self, title: str, body: str, mood: Mood) -> None:
+    async def notify(self, title: str, body: str, mood: NotifyType) -> None:
         """Send a text, in a thread; a DeliveryError says that it did not get through."""
-        if self._running >= MOST_THREADS:
+        if self._running >= MAX_THREADS:
             raise DeliveryError("Apprise is still busy with earlier messages")
         loop = asyncio.get_running_loop()
         done: asyncio.Future[bool] = loop.create_future()
@@ -102,7 +103,7 @@ def _refuse_private(plugin: Any) -> None:
         if not isinstance(host, str) or not host:
             continue
         bare = host.strip("[]").rstrip(".").lower()
-        if (is_number(bare) and not is_public(bare)) or _is_local_name(bare):
+        if (is_ip_address(bare) and not is_public(bare)) or _is_local_name(bare):
             raise ValueError(f"leads to {bare}, which is not public (allow_private = true lets it)")
 
 

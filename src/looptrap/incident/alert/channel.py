@@ -2,76 +2,125 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Protocol
+from datetime import UTC, datetime
+from hashlib import blake2b
+from typing import Protocol, get_args
+
+from standardwebhooks import Webhook
 
 from looptrap.errors import ConfigError, Problem
-from looptrap.incident.alert.address import Lookup, Target, look_up
-from looptrap.incident.alert.apprise import Notifier
-from looptrap.incident.alert.message import plain, webhook_body
-from looptrap.incident.alert.post import Post
-from looptrap.incident.alert.sign import Signer
-from looptrap.incident.alert.slack import slack_body
-from looptrap.incident.model import Event
+from looptrap.incident.alert.address import HostLookup, WebhookTarget, resolve_host
+from looptrap.incident.alert.apprise import AppriseNotifier
+from looptrap.incident.alert.message import plain_message, slack_body, webhook_body
+from looptrap.incident.alert.webhook_client import WebhookClient
+from looptrap.incident.model import AlertEvent, EventName
 from looptrap.incident.setting import ChannelSettings
+
+SECRET_PREFIX = "whsec_"
+MIN_SECRET_BYTES, MAX_SECRET_BYTES = 24, 64
+"""Bytes of a secret, by the specification."""
+
+SECRET_FORM = f"{SECRET_PREFIX} and {MIN_SECRET_BYTES} to {MAX_SECRET_BYTES} random bytes in base64"
+
+
+class WebhookSigner:
+    """Signs with every secret in force, so that receivers can change from one to another."""
+
+    def __init__(self, secrets: Sequence[bytes]) -> None:
+        self._webhooks = [Webhook(secret) for secret in secrets]
+
+    @classmethod
+    def of(cls, text: str) -> WebhookSigner:
+        """Read one secret, or several with spaces between; no message repeats a secret."""
+        secrets = [_secret(one) for one in text.split()]
+        if not secrets:
+            raise ValueError(f"is empty, must be {SECRET_FORM}")
+        return cls(secrets)
+
+    def headers(self, event_id: str, now: float, body: bytes) -> dict[str, str]:
+        """Return the headers of one attempt; without a secret there is no signature."""
+        at = datetime.fromtimestamp(int(now), UTC)
+        headers = {"webhook-id": event_id, "webhook-timestamp": str(int(now))}
+        if self._webhooks:
+            text = body.decode()
+            signatures = [one.sign(event_id, at, text) for one in self._webhooks]
+            headers["webhook-signature"] = " ".join(signatures)
+        return headers
+
+
+def _secret(text: str) -> bytes:
+    if not text.startswith(SECRET_PREFIX):
+        raise ValueError(f"does not begin with {SECRET_PREFIX}, must be {SECRET_FORM}")
+    encoded = text.removeprefix(SECRET_PREFIX)
+    try:
+        secret = base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        raise ValueError(f"is not in base64, must be {SECRET_FORM}") from None
+    if not MIN_SECRET_BYTES <= len(secret) <= MAX_SECRET_BYTES:
+        raise ValueError(f"has {len(secret)} bytes, must be {SECRET_FORM}")
+    return secret
+
 
 Clock = Callable[[], float]
 
 
-class Sender(Protocol):
+class AlertSender(Protocol):
     """Brings one event to where it should go; a DeliveryError says why it did not get there."""
 
     at_once: int
     """So many events may be on their way at the same time."""
 
-    async def send(self, event: Event) -> None: ...
+    async def send(self, event: AlertEvent) -> None: ...
 
 
-class Webhook:
+class WebhookSender:
     """Signed JSON."""
 
     at_once = 4
 
-    def __init__(self, post: Post, signer: Signer, clock: Clock) -> None:
+    def __init__(self, post: WebhookClient, signer: WebhookSigner, clock: Clock) -> None:
         self._post = post
         self._signer = signer
         self._clock = clock
 
-    async def send(self, event: Event) -> None:
+    async def send(self, event: AlertEvent) -> None:
         body = webhook_body(event)
         await self._post.send(body, self._signer.headers(event.id, self._clock(), body))
 
 
-class Slack:
+class SlackSender:
     """An incoming webhook of Slack, which takes about one message a second."""
 
     at_once = 1
 
-    def __init__(self, post: Post) -> None:
+    def __init__(self, post: WebhookClient) -> None:
         self._post = post
 
-    async def send(self, event: Event) -> None:
+    async def send(self, event: AlertEvent) -> None:
         await self._post.send(slack_body(event), {})
 
 
-class Apprise:
+class AppriseSender:
     """Whatever Apprise knows."""
 
     at_once = 1
 
-    def __init__(self, notifier: Notifier) -> None:
+    def __init__(self, notifier: AppriseNotifier) -> None:
         self._notifier = notifier
 
-    async def send(self, event: Event) -> None:
-        await self._notifier.notify(*plain(event))
+    async def send(self, event: AlertEvent) -> None:
+        await self._notifier.notify(*plain_message(event))
 
 
-class Channel:
+class AlertChannel:
     """One way to reach people."""
 
-    def __init__(self, settings: ChannelSettings, sender: Sender) -> None:
+    def __init__(self, settings: ChannelSettings, sender: AlertSender) -> None:
         self.name = settings.name
         self.settings = settings
         self.send = sender.send
@@ -79,24 +128,24 @@ class Channel:
         patterns = (re.escape(one).replace(r"\*", ".*") for one in settings.events)
         self._fits = re.compile("|".join(patterns)).fullmatch
 
-    def wants(self, event: Event) -> bool:
+    def wants(self, event: AlertEvent) -> bool:
         """Tell whether people are to hear of this event here."""
         projects = self.settings.projects
         return self._fits(event.name) is not None and (not projects or event.project in projects)
 
 
-def channels_of(
+def make_channels(
     settings: Sequence[ChannelSettings],
     env: Mapping[str, str],
     *,
     clock: Clock = time.time,
-    lookup: Lookup = look_up,
-) -> list[Channel]:
+    lookup: HostLookup = resolve_host,
+) -> list[AlertChannel]:
     """Make all channels ready, or raise a ConfigError with every mistake in them."""
     channels, problems = [], []
     for i, one in enumerate(settings):
         try:
-            channels.append(Channel(one, _sender(one, env, clock, lookup)))
+            channels.append(AlertChannel(one, _sender(one, env, clock, lookup)))
         except ConfigError as error:
             place = f"channels[{i}]"
             problems += [Problem(f"{place}.{p.place}", p.message) for p in error.problems]
@@ -106,54 +155,60 @@ def channels_of(
 
 
 def mistakes_in(settings: Sequence[ChannelSettings], env: Mapping[str, str]) -> Iterator[Problem]:
-    """Find what `channels_of` would refuse; what is in a variable that is not set is not judged."""
+    """Yield what `make_channels` would refuse; variables that are not set are not judged."""
     for i, one in enumerate(settings):
         problems: list[Problem] = []
         if one.secret_env is None or env.get(one.secret_env, "").strip():
             _signer(one, env, problems)
         if one.url_env is None or env.get(one.url_env, "").strip():
-            _made(one, env, problems)
+            _destination(one, env, problems)
         yield from (Problem(f"channels[{i}].{p.place}", p.message) for p in problems)
 
 
 def _sender(
-    settings: ChannelSettings, env: Mapping[str, str], clock: Clock, lookup: Lookup
-) -> Sender:
+    settings: ChannelSettings, env: Mapping[str, str], clock: Clock, lookup: HostLookup
+) -> AlertSender:
     problems: list[Problem] = []
     signer = _signer(settings, env, problems)
-    found = _made(settings, env, problems)
+    found = _destination(settings, env, problems)
     if problems:
         raise ConfigError(problems)
     match found:
-        case Notifier():
-            return Apprise(found)
-        case Target():
-            post = Post(found, clock=clock, lookup=lookup)
-            return Slack(post) if settings.kind == "slack" else Webhook(post, signer, clock)
+        case AppriseNotifier():
+            return AppriseSender(found)
+        case WebhookTarget():
+            post = WebhookClient(found, clock=clock, lookup=lookup)
+            return (
+                SlackSender(post)
+                if settings.kind == "slack"
+                else WebhookSender(post, signer, clock)
+            )
     raise AssertionError("a channel without problems has somewhere to go")
 
 
-def _signer(settings: ChannelSettings, env: Mapping[str, str], problems: list[Problem]) -> Signer:
+def _signer(
+    settings: ChannelSettings, env: Mapping[str, str], problems: list[Problem]
+) -> WebhookSigner:
     if settings.secret_env is None:
-        return Signer([])
+        return WebhookSigner([])
     try:
-        return Signer.of(_variable(settings.secret_env, env))
+        return WebhookSigner.of(_variable(settings.secret_env, env))
     except ValueError as error:
         problems.append(Problem("secret_env", str(error)))
-        return Signer([])
+        return WebhookSigner([])
 
 
-def _made(
+def _destination(
     settings: ChannelSettings, env: Mapping[str, str], problems: list[Problem]
-) -> Target | Notifier | None:
+) -> WebhookTarget | AppriseNotifier | None:
     """Return where a channel's events go; what is wrong with that is added to the problems."""
     place = "url" if settings.url_env is None else "url_env"
     allowed = {"allow_http": settings.allow_http, "allow_private": settings.allow_private}
     try:
         url = settings.url if settings.url_env is None else _variable(settings.url_env, env)
         if settings.kind == "apprise":
-            return Notifier.of(url or "", **allowed)
-        return Target.of(url or "", **allowed)
+            return AppriseNotifier.of(url or "", **allowed)
+        return WebhookTarget.of(url or "", **allowed)
     except ValueError as error:
         problems.append(Problem(place, str(error)))
         return None
@@ -164,3 +219,27 @@ def _variable(name: str, env: Mapping[str, str]) -> str:
     if not value:
         raise ValueError(f"names the variable {name}, which is not set")
     return value
+
+
+def channel_test_event(channel: AlertChannel, now: float) -> AlertEvent:
+    """Return an event such as the channel gets, which says of itself that it is a test."""
+    projects = channel.settings.projects
+    project = projects[0] if projects else ""
+    id = f"test_{blake2b(f'{channel.name} {now}'.encode(), digest_size=16).hexdigest()}"
+    events = [
+        AlertEvent(
+            id=id,
+            name=name,
+            time=now,
+            project=project,
+            stage="test",
+            title="Test of an alert: nothing has happened",
+            data={
+                "test": True,
+                "channel": channel.name,
+                "message": "This is how Looptrap tells of loops, budgets and failing stores.",
+            },
+        )
+        for name in get_args(EventName)
+    ]
+    return next(filter(channel.wants, events))

@@ -1,21 +1,22 @@
-"""An event in the forms in which it is sent: webhook JSON, and a title with a text. Pure."""
+"""An event as it is sent: webhook JSON, Slack's Block Kit, a title with a text. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any, Literal
 
 import msgspec
 
-from looptrap.incident.model import Event
-from looptrap.incident.saving import words
+from looptrap.incident.model import AlertEvent
 from looptrap.schema.wording import escaped
+from looptrap.usage.savings import describe_savings
 
-Mood = Literal["info", "success", "warning", "failure"]
+NotifyType = Literal["info", "success", "warning", "failure"]
 """How Apprise colours a message."""
 
-MOODS: dict[str, Mood] = {
+NOTIFY_TYPES: dict[str, NotifyType] = {
     "loop.detected": "warning",
     "loop.escalated": "failure",
     "loop.resolved": "success",
@@ -26,24 +27,24 @@ MOODS: dict[str, Mood] = {
     "indicator.fired": "warning",
 }
 
-LEADING = (
+LEADING_FIELDS = (
     *("caller", "session", "model", "budget", "rule", "action", "indicator", "value", "hit_count"),
     *("refused", "threshold", "cooldown_seconds", "signal", "provider", "mode"),
 )
 """What a person wants to know first, in this order."""
 
-APART = {
+HIDDEN_FIELDS = {
     *("message", "explanation", "incident_id", "fingerprint", "stage", "policy"),
     *("first_seen", "last_seen", "since", "closed", "resets_at", "unit"),
     *("spent_usd", "saved_usd", "projected_usd_an_hour"),
 }
 """What stands elsewhere, or is of use to a machine only."""
 
-LONGEST = 200
+MAX_VALUE_CHARS = 200
 """Characters of one value in a message for people."""
 
 
-def webhook_body(event: Event) -> bytes:
+def webhook_body(event: AlertEvent) -> bytes:
     """Return the JSON that webhooks get: the same bytes at every attempt."""
     return msgspec.json.encode(
         {
@@ -62,43 +63,43 @@ def timestamp(time: float) -> str:
     return told.replace("+00:00", "Z")
 
 
-def headline(event: Event) -> str:
+def headline(event: AlertEvent) -> str:
     """Return one line that says what happened."""
     return one_line(event.title) or event.name
 
 
-def sentence(event: Event) -> str:
+def event_text(event: AlertEvent) -> str:
     """Return what the event says in words, if it does."""
     told = event.data.get("message") or event.data.get("explanation") or ""
     return one_line(told) if isinstance(told, str) else ""
 
 
-def saving(event: Event) -> str:
+def savings_text(event: AlertEvent) -> str:
     """Return what refusals of a loop saved, in words; empty where there were none."""
     data = event.data
     refused = data.get("refused") if event.name.startswith("loop.") else 0
     if not isinstance(refused, int):
         return ""
-    return words(refused, data.get("saved_usd"), data.get("projected_usd_an_hour"))
+    return describe_savings(refused, data.get("saved_usd"), data.get("projected_usd_an_hour"))
 
 
-def facts(event: Event) -> Iterator[tuple[str, str]]:
+def event_facts(event: AlertEvent) -> Iterator[tuple[str, str]]:
     """Yield labels and values for people, the most telling first; no lists, nothing empty."""
     if project := one_line(event.project):
         yield "Project", project
     scope = event.data.get("scope")
     data = {**scope, **event.data} if isinstance(scope, dict) else event.data
-    names = [name for name in LEADING if name in data]
-    names += [name for name in data if name not in LEADING and name not in APART]
+    names = [name for name in LEADING_FIELDS if name in data]
+    names += [name for name in data if name not in LEADING_FIELDS and name not in HIDDEN_FIELDS]
     is_shadow = data.get("mode") == "shadow"
     for name in names:
         if is_shadow and name == "cooldown_seconds":
             continue  # nothing is refused, so nothing cools down
-        if told := _told(data[name]):
+        if told := _format_value(data[name]):
             yield _label(name), f"would {told}" if is_shadow and name == "action" else told
 
 
-def trail(event: Event) -> list[str]:
+def event_references(event: AlertEvent) -> list[str]:
     """Return what leads from a message to what is kept: ids and the time."""
     marks = {"incident": event.incident, "request": event.request_id}
     return [
@@ -108,15 +109,19 @@ def trail(event: Event) -> list[str]:
     ]
 
 
-def plain(event: Event) -> tuple[str, str, Mood]:
+def plain_message(event: AlertEvent) -> tuple[str, str, NotifyType]:
     """Return title, text and mood for Apprise; no name in them can call people or be a link."""
-    lines = [sentence(event), saving(event), *(f"{label}: {told}" for label, told in facts(event))]
-    lines.append(" · ".join(trail(event)))
-    text = "\n".join(_unmarked(line) for line in lines if line)
-    return _unmarked(headline(event)), text, MOODS[event.name]
+    lines = [
+        event_text(event),
+        savings_text(event),
+        *(f"{label}: {told}" for label, told in event_facts(event)),
+    ]
+    lines.append(" · ".join(event_references(event)))
+    text = "\n".join(_without_markup(line) for line in lines if line)
+    return _without_markup(headline(event)), text, NOTIFY_TYPES[event.name]
 
 
-def one_line(text: str, longest: int = LONGEST) -> str:
+def one_line(text: str, longest: int = MAX_VALUE_CHARS) -> str:
     """Return a text on one line, of so many characters at most, and with nothing invisible."""
     shown = escaped(" ".join(text[: longest + 1].split()))
     return shown if len(shown) <= longest else shown[: longest - 1] + "…"
@@ -126,7 +131,7 @@ def _label(name: str) -> str:
     return "".join(c if c.isalnum() else " " for c in name[:60]).strip().capitalize()
 
 
-def _told(value: Any) -> str:
+def _format_value(value: Any) -> str:
     match value:
         case bool():
             return "yes" if value else "no"
@@ -145,6 +150,67 @@ _LOOKALIKES = str.maketrans(
 )
 
 
-def _unmarked(text: str) -> str:
+def _without_markup(text: str) -> str:
     """Return a text that chats of all kinds show as it is: what marks up looks alike, no more."""
     return text.translate(_LOOKALIKES).replace("://", ":⁄⁄")
+
+
+MAX_HEADER_CHARS = 150
+MAX_SECTION_CHARS = 3_000
+MAX_FIELDS, MAX_FIELD_CHARS = 10, 2_000
+MAX_CONTEXT_CHARS = 2_000
+MAX_FALLBACK_CHARS = 3_000
+"""Slack's limits, in characters; FIELDS is a number of fields."""
+
+
+def slack_body(event: AlertEvent) -> bytes:
+    """Return the JSON for an incoming webhook of Slack."""
+    title = headline(event)
+    return msgspec.json.encode(
+        {
+            "text": _escape(title, MAX_FALLBACK_CHARS),
+            "mrkdwn": False,
+            "unfurl_links": False,
+            "unfurl_media": False,
+            "blocks": list(_blocks(event, title)),
+        }
+    )
+
+
+def _blocks(event: AlertEvent, title: str) -> Iterator[dict[str, Any]]:
+    yield {"type": "header", "text": _plain(title, MAX_HEADER_CHARS)}
+    if told := " ".join(filter(None, (event_text(event), savings_text(event)))):
+        yield {"type": "section", "text": _plain(told, MAX_SECTION_CHARS)}
+    if fields := [_field(*fact) for fact in islice(event_facts(event), MAX_FIELDS)]:
+        yield {"type": "section", "fields": fields}
+    yield {
+        "type": "context",
+        "elements": [_plain(" · ".join(event_references(event)), MAX_CONTEXT_CHARS)],
+    }
+
+
+def _plain(text: str, longest: int) -> dict[str, Any]:
+    return {"type": "plain_text", "text": _escape(text, longest), "emoji": False}
+
+
+def _field(label: str, told: str) -> dict[str, Any]:
+    """Return a field whose value is code: there Slack sees no bold, link or mention."""
+    head = f"*{_escape(label, 100)}*\n"
+    code = _escape(told.replace("`", "ˋ"), MAX_FIELD_CHARS - len(head) - 2)
+    return {"type": "mrkdwn", "text": f"{head}`{code}`", "verbatim": True}
+
+
+def _escape(text: str, longest: int) -> str:
+    """Return a text with Slack's own characters escaped, cut so that no escape is cut in two."""
+    pieces: list[str] = []
+    length = 0
+    for character in text:
+        piece = _ESCAPES.get(character, character)
+        length += len(piece)
+        if length > longest - 1:
+            return "".join(pieces) + "…"
+        pieces.append(piece)
+    return "".join(pieces)
+
+
+_ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}

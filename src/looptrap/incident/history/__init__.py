@@ -1,29 +1,28 @@
-"""History: incidents, alerts, spending and changes, in SQLite; no request waits for its writer.
+"""History: incidents, deliveries, usage and changes, in SQLite; no request waits for its writer.
 
-history    History: what is kept, and where
-writer     Writer: the thread that writes it
-part       what one instance saw of an incident, as a row
-remark     what people said of incidents, as rows
-audit      Audit: who changed what while the gateway ran
-query      incidents to be shown and followed
-letter     Letter: an event on its way through one channel
-outbox     Outbox: letters that wait to be delivered, and what became of them
-booking    what was spent, as rows that add up
-spending   Books: what was spent, asked by time, caller, project, session and model
-retention  what is dropped: the old, and what there is no room for
-rows       many rows as few statements
-database   Database: connections, transactions, what is done when the file is gone
-file       the file, and who can read it
-backup     Backup: a copy of a history that is in use
-schema     tables, and how a file of an older version gets them
+history        IncidentHistory: what is kept, and where
+writer         HistoryWriter: the thread that writes it
+incident_rows  incidents and annotations as rows, and how they are asked for
+outbox         Outbox: deliveries that wait, and what became of them
+audit          AuditLog: who changed what while the gateway ran
+retention      what is dropped: the old, and what there is no room for
 """
 
-from looptrap.incident.history.audit import Audit
-from looptrap.incident.history.history import History
-from looptrap.incident.history.letter import Letter, Outgoing
-from looptrap.incident.history.outbox import Outbox
-from looptrap.incident.history.page import Page
-from looptrap.incident.history.spending import Books
-from looptrap.incident.history.writer import Work, Writer
+from looptrap.database.database import Page
+from looptrap.incident.history.audit import AuditLog
+from looptrap.incident.history.history import IncidentHistory
+from looptrap.incident.history.outbox import Delivery, Outbox, OutgoingEvent
+from looptrap.incident.history.writer import HistoryWriter, WriteBatch
+from looptrap.usage.table import UsageQuery
 
-__all__ = ["Audit", "Books", "History", "Letter", "Outbox", "Outgoing", "Page", "Work", "Writer"]
+__all__ = [
+    "AuditLog",
+    "Delivery",
+    "HistoryWriter",
+    "IncidentHistory",
+    "Outbox",
+    "OutgoingEvent",
+    "Page",
+    "UsageQuery",
+    "WriteBatch",
+]

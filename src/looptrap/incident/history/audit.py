@@ -8,23 +8,21 @@ from typing import Any
 
 import msgspec
 
-from looptrap.incident.history.database import Database
-from looptrap.incident.history.page import Page
-from looptrap.incident.history.part import whole
+from looptrap.database.database import Database, Page, without_surrogates
 
-MOST = 100_000
+MAX_ENTRIES = 100_000
 """Entries that are kept."""
 
-LONGEST = 20_000
+MAX_VALUE_BYTES = 20_000
 """Bytes of what something was, or is: of more, only how much it is."""
 
-LATEST = 1 << 62
+NEWEST_ENTRY = 1 << 62
 """A number that no entry has."""
 
 _COLUMNS = "number, time, by, source, what, target, before, after"
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One change that somebody made."""
 
     number: int
@@ -39,7 +37,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     after: Any = None
 
 
-class Audit:
+class AuditLog:
     """Keeps what was changed. Waits for the disk: ask it from a thread."""
 
     def __init__(self, database: Database, clock: Callable[[], float]) -> None:
@@ -57,7 +55,15 @@ class Audit:
         after: Any = None,
     ) -> None:
         """Keep a change."""
-        row = (self._clock(), by, source, what, whole(target), _plain(before), _plain(after))
+        row = (
+            self._clock(),
+            by,
+            source,
+            what,
+            without_surrogates(target),
+            _plain(before),
+            _plain(after),
+        )
         with self._database.write() as connection:
             connection.execute(
                 "INSERT INTO audit (time, by, source, what, target, before, after)"
@@ -65,9 +71,9 @@ class Audit:
                 row,
             )
 
-    def entries(self, limit: int = 50, cursor: str | None = None) -> Page[Entry]:
+    def entries(self, limit: int = 50, cursor: str | None = None) -> Page[AuditEntry]:
         """Return changes, the latest first; raise ValueError for a cursor that is none."""
-        before = min(int(cursor), LATEST) if cursor is not None else LATEST
+        before = min(int(cursor), NEWEST_ENTRY) if cursor is not None else NEWEST_ENTRY
         with self._database.read() as connection:
             rows = connection.execute(
                 f"SELECT {_COLUMNS} FROM audit WHERE number < ? ORDER BY number DESC LIMIT ?",
@@ -76,7 +82,7 @@ class Audit:
         found = [_entry(*row) for row in rows[:limit]]
         return Page(found, str(rows[limit - 1][0]) if len(rows) > limit else None)
 
-    def since(self, number: int, limit: int = 100) -> list[Entry]:
+    def since(self, number: int, limit: int = 100) -> list[AuditEntry]:
         """Return the changes after that number, in their order."""
         with self._database.read() as connection:
             rows = connection.execute(
@@ -92,12 +98,12 @@ class Audit:
         return int(number or 0)
 
 
-def drop(connection: Connection, before: float, most: int) -> int:
+def drop_entries(connection: Connection, before: float, most: int) -> int:
     """Drop some of what is older, and of very many the oldest; return how many went."""
     (first, last) = connection.execute("SELECT min(number), max(number) FROM audit").fetchone()
     if first is None:
         return 0
-    surplus = min(max(last - first + 1 - MOST, 0), most)
+    surplus = min(max(last - first + 1 - MAX_ENTRIES, 0), most)
     return connection.execute(
         "DELETE FROM audit WHERE number IN (SELECT number FROM"
         " (SELECT number, time FROM audit ORDER BY number LIMIT ?) WHERE time < ? OR number < ?)",
@@ -107,8 +113,8 @@ def drop(connection: Connection, before: float, most: int) -> int:
 
 def _entry(
     number: int, time: float, by: str, source: str, what: str, target: str, before: Any, after: Any
-) -> Entry:
-    return Entry(
+) -> AuditEntry:
+    return AuditEntry(
         number=number, time=time, by=by, source=source, what=what, target=target,
         before=_value(before), after=_value(after),
     )  # fmt: skip
@@ -117,8 +123,10 @@ def _entry(
 def _plain(value: Any) -> bytes | None:
     if value is None:
         return None
-    text = msgspec.json.encode(whole(value))
-    return text if len(text) <= LONGEST else msgspec.json.encode({"left_out_bytes": len(text)})
+    text = msgspec.json.encode(without_surrogates(value))
+    return (
+        text if len(text) <= MAX_VALUE_BYTES else msgspec.json.encode({"left_out_bytes": len(text)})
+    )
 
 
 def _value(text: bytes | None) -> Any:

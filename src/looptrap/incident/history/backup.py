@@ -11,10 +11,9 @@ from pathlib import Path
 from secrets import token_hex
 from typing import NamedTuple
 
+from looptrap.database import schema
+from looptrap.database.database import BUSY_TIMEOUT_S, sidecar_path, why
 from looptrap.errors import ConfigError, Problem
-from looptrap.incident.history import schema
-from looptrap.incident.history.database import PATIENCE, why
-from looptrap.incident.history.file import beside
 
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
@@ -26,7 +25,7 @@ UNWRITTEN = (
 )
 """What SQLite says of a disk that takes no more: the copy is to blame, not the history."""
 
-LOCKED = f"has been locked by another process for {PATIENCE:g} seconds"
+LOCKED = f"has been locked by another process for {BUSY_TIMEOUT_S:g} seconds"
 
 
 class Backup(NamedTuple):
@@ -55,7 +54,7 @@ def back_up(source: Path, target: Path, *, replace: bool = False) -> Backup:
     except OSError as error:
         raise _problem(target, f"cannot be written: {_reason(error)}") from None
     finally:
-        for one in (partial, beside(partial, "-journal")):
+        for one in (partial, sidecar_path(partial, "-journal")):
             with suppress(OSError):
                 one.unlink()
     return found
@@ -71,7 +70,7 @@ def _check_paths(source: Path, target: Path, replace: bool) -> None:
             raise _problem(target, "is no file")
         if target.exists() and not replace:
             raise _problem(target, "exists already; --force replaces it")
-        if beside(target, "-wal").exists():
+        if sidecar_path(target, "-wal").exists():
             # SQLite would apply that log to the copy.
             raise _problem(target, f"is a database in use: {target.name}-wal is beside it")
     except OSError as error:
@@ -117,12 +116,12 @@ def _checked(partial: Path, target: Path) -> Backup:
 
 def _connection(path: Path, mode: str) -> sqlite3.Connection:
     address = f"{path.absolute().as_uri()}?mode={mode}"
-    return sqlite3.connect(address, uri=True, timeout=PATIENCE, isolation_level=None)
+    return sqlite3.connect(address, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None)
 
 
 def _patience() -> Callable[[int, int, int], object]:
     """Return what ends a copy that waits for a lock: by itself it would wait for ever."""
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + BUSY_TIMEOUT_S
 
     def look(status: int, _remaining: int, _total: int) -> None:
         if status in BUSY and time.monotonic() > until:

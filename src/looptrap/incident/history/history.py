@@ -8,21 +8,18 @@ from collections.abc import Callable, Iterable, Sequence
 from secrets import token_hex
 from typing import TypeVar
 
-from looptrap.incident.history import booking, letter, part, query, remark, retention
-from looptrap.incident.history.audit import Audit
-from looptrap.incident.history.database import Database
-from looptrap.incident.history.letter import Outgoing
-from looptrap.incident.history.outbox import Outbox
-from looptrap.incident.history.page import Page
-from looptrap.incident.history.query import IncidentState
-from looptrap.incident.history.rows import Row, insert
-from looptrap.incident.history.spending import Books
-from looptrap.incident.model import Incident
-from looptrap.incident.remark import Label, Remark, Remarks
+from looptrap.database.database import Database, Page, Row, insert_rows
+from looptrap.incident.history import incident_rows, outbox, retention
+from looptrap.incident.history.audit import AuditLog
+from looptrap.incident.history.incident_rows import IncidentState
+from looptrap.incident.history.outbox import Outbox, OutgoingEvent
+from looptrap.incident.model import Annotation, Annotations, Incident, Label
 from looptrap.incident.setting import IncidentSettings
-from looptrap.incident.spent import Batch
+from looptrap.usage import table
+from looptrap.usage.model import UsageBatch
+from looptrap.usage.table import UsageQuery
 
-BURST, REST = 256, 0.002
+ROWS_PER_BURST, BURST_PAUSE_S = 256, 0.002
 """Rows made in one go, and seconds of rest after them: the gateway cannot run meanwhile."""
 
 log = logging.getLogger("looptrap")
@@ -30,7 +27,7 @@ log = logging.getLogger("looptrap")
 T = TypeVar("T")
 
 
-class History:
+class IncidentHistory:
     """What is kept of incidents, in a file that other processes may have open too.
 
     Everything but `id` waits for the disk: call it from a thread. Without a `path` it is kept in
@@ -46,8 +43,8 @@ class History:
         self._clock = clock
         self._database = Database(path, token_hex(8))
         self.outbox = Outbox(self._database, clock)
-        self.books = Books(self._database, clock)
-        self.audit = Audit(self._database, clock)
+        self.books = UsageQuery(self._database, clock)
+        self.audit = AuditLog(self._database, clock)
 
     @property
     def id(self) -> str:
@@ -65,9 +62,9 @@ class History:
     def put(
         self,
         incidents: Iterable[Incident] = (),
-        events: Iterable[Outgoing] = (),
-        spending: Batch | None = None,
-        remarks: Sequence[Remark] = (),
+        events: Iterable[OutgoingEvent] = (),
+        spending: UsageBatch | None = None,
+        remarks: Sequence[Annotation] = (),
     ) -> None:
         """Keep incidents as they are now, events, what was spent and said: all or nothing.
 
@@ -75,16 +72,16 @@ class History:
         to what is there. Raises sqlite3.Error.
         """
         now = self._clock()
-        parts = self._rows(incidents, lambda one: [part.row_of(one)])
-        letters = self._rows(events, lambda one: letter.rows_of(one, now))
+        parts = self._rows(incidents, lambda one: [incident_rows.part_row(one)])
+        letters = self._rows(events, lambda one: outbox.delivery_rows(one, now))
         if not parts and not letters and not spending and not remarks:
             return
         with self._database.write() as connection:
-            insert(connection, part.PUT, parts)
-            insert(connection, letter.PUT, letters, letter.UNLESS_THERE)
+            insert_rows(connection, incident_rows.INSERT_PART, parts)
+            insert_rows(connection, outbox.INSERT_DELIVERY, letters, outbox.SKIP_EXISTING)
             if spending:
-                booking.put(connection, self.id, spending)
-            remark.put(connection, remarks)
+                table.put_usage(connection, self.id, spending)
+            incident_rows.put_annotations(connection, remarks)
 
     def open_incidents(self, instance: str | None = None) -> list[Incident]:
         """Return what that instance has open, or all have, the oldest first: to go on with it."""
@@ -93,7 +90,7 @@ class History:
             rows = connection.execute(
                 f"SELECT body FROM part WHERE closed IS NULL{whose} ORDER BY opened", values
             )
-            return part.parts_of(body for (body,) in rows)
+            return incident_rows.read_parts(body for (body,) in rows)
 
     def incidents(
         self,
@@ -120,22 +117,22 @@ class History:
             "label": label, "acknowledged": acknowledged, "q": q,
         }  # fmt: skip
         with self._database.read() as connection:
-            return query.incidents(connection, state, fitting, since, limit, cursor)
+            return incident_rows.select_incidents(connection, state, fitting, since, limit, cursor)
 
     def incident(self, incident_id: str) -> Incident | None:
         """Return the incident of that id, or the only one whose id begins so."""
         with self._database.read() as connection:
-            return query.incident(connection, incident_id)
+            return incident_rows.select_incident(connection, incident_id)
 
     def refused_under(self, fingerprint: str) -> list[str]:
         """Return the ids of open incidents that were refused lately under that fingerprint."""
         with self._database.read() as connection:
-            return query.refused_under(connection, fingerprint)
+            return incident_rows.select_refused_under(connection, fingerprint)
 
-    def remarks(self, incidents: Iterable[str]) -> dict[str, Remarks]:
+    def remarks(self, incidents: Iterable[str]) -> dict[str, Annotations]:
         """Return what people said, by the ids of incidents; of the others nothing was."""
         with self._database.read() as connection:
-            return remark.of(connection, incidents)
+            return incident_rows.select_annotations(connection, incidents)
 
     def changes(
         self, after: int, limit: int = 100, *, instance: str | None = None
@@ -145,21 +142,21 @@ class History:
         With an `instance`, what that one saw; else what all saw, each incident once.
         """
         with self._database.read() as connection:
-            return query.changes(connection, after, limit, instance)
+            return incident_rows.select_changes(connection, after, limit, instance)
 
     def last_change(self) -> int:
         """Return where `changes` goes on from for what changes from now on."""
         with self._database.read() as connection:
-            return query.last_change(connection)
+            return incident_rows.select_last_change(connection)
 
     def sweep(self) -> bool:
         """Drop a slice of what is too old or too much; say whether there is more of it."""
         with self._database.write() as connection:
-            is_more = retention.drop(connection, self._settings, self._clock())
-            surplus = retention.surplus(connection, self._settings.max_size)
+            is_more = retention.drop_expired(connection, self._settings, self._clock())
+            surplus = retention.surplus_pages(connection, self._settings.max_size)
         if surplus:
-            self._database.shrink(min(surplus, retention.PAGES))
-        return is_more or surplus > retention.PAGES
+            self._database.shrink(min(surplus, retention.MAX_PAGES_FREED))
+        return is_more or surplus > retention.MAX_PAGES_FREED
 
     def _rows(self, items: Iterable[T], rows_of: Callable[[T], list[Row]]) -> list[Row]:
         """Make rows, with a rest now and then; what none can be made of is left out."""
@@ -170,6 +167,6 @@ class History:
             except (TypeError, ValueError, OverflowError) as error:
                 self.unwritable += 1
                 log.error("cannot be kept in the history: %s", type(error).__name__)
-            if not number % BURST:
-                time.sleep(REST)
+            if not number % ROWS_PER_BURST:
+                time.sleep(BURST_PAUSE_S)
         return found

@@ -1,18 +1,92 @@
-"""The outbox: letters that wait to be delivered, and what became of them."""
+"""The outbox: deliveries of events through channels, waiting, delivered and dead."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
-from typing import Literal
+import logging
+from collections.abc import Callable, Collection, Iterable
+from typing import Literal, NamedTuple
 
-from looptrap.incident.history.database import Database
-from looptrap.incident.history.letter import COLUMNS, Letter, LetterState, letters_of
-from looptrap.incident.history.page import Page
+import msgspec
 
-LONGEST_ERROR = 500
+from looptrap.database.database import Database, Page, Row, struct_without_surrogates
+from looptrap.incident.model import AlertEvent
 
-LATEST = 1 << 62
+DeliveryState = Literal["pending", "delivered", "dead"]
+
+INSERT_DELIVERY = "INSERT INTO letter (event, channel, created, due, body) VALUES "
+SKIP_EXISTING = " ON CONFLICT (event, channel) DO NOTHING"
+
+DELIVERY_COLUMNS = (
+    "number, channel, state, created, due, attempts, owner, lease_until, ended, last_error, body"
+)
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(AlertEvent).decode
+
+log = logging.getLogger("looptrap")
+
+
+class OutgoingEvent(NamedTuple):
+    """An event, and the channels that people hear it through."""
+
+    event: AlertEvent
+    channels: tuple[str, ...]
+
+
+class Delivery(msgspec.Struct, frozen=True, kw_only=True):
+    """One event on its way through one channel."""
+
+    number: int
+    event: AlertEvent
+    channel: str
+    state: DeliveryState
+    created: float
+    """When it was put into the outbox, or last sent anew."""
+    due: float
+    """When it is to be tried next; while it is leased, when the lease ends."""
+    attempts: int
+    """How often it was leased; the present lease counts."""
+    owner: str
+    lease_until: float
+    ended: float | None
+    """When it was delivered or given up."""
+    last_error: str
+
+
+def delivery_rows(going: OutgoingEvent, now: float) -> list[Row]:
+    """Return the values for PUT: one row a channel."""
+    try:
+        body = _encode(going.event)
+    except UnicodeEncodeError:
+        body = _encode(struct_without_surrogates(going.event))
+    return [(going.event.id, channel, now, now, body) for channel in going.channels]
+
+
+def read_deliveries(rows: Iterable[Row]) -> tuple[list[Delivery], list[int]]:
+    """Read letters from rows of COLUMNS, and tell the numbers of those that cannot be read."""
+    found, unreadable = [], []
+    for row in rows:
+        number, channel, state, created, due, attempts, owner, until, ended, error, body = row
+        try:
+            event = _decode(body)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            log.warning("the outbox has a letter that cannot be read: number %d", number)
+            unreadable.append(number)
+            continue
+        found.append(
+            Delivery(
+                number=number, event=event, channel=channel, state=state, created=created,
+                due=due, attempts=attempts, owner=owner, lease_until=until, ended=ended,
+                last_error=error,
+            )
+        )  # fmt: skip
+    return found, unreadable
+
+
+MAX_ERROR_CHARS = 500
+
+NEWEST_DELIVERY = 1 << 62
 """A number that no letter has."""
 
 
@@ -25,7 +99,7 @@ class Outbox:
 
     def lease(
         self, now: float, owner: str, limit: int, seconds: float, *, without: Collection[str] = ()
-    ) -> list[Letter]:
+    ) -> list[Delivery]:
         """Take letters that are due, the longest due first; nobody else gets them for `seconds`.
 
         Those for the channels `without` stay where they are.
@@ -37,15 +111,15 @@ class Outbox:
                 " WHERE number IN (SELECT number FROM letter INDEXED BY letter_due"
                 " WHERE state = 'pending' AND due <= ?"
                 " AND channel NOT IN (SELECT value FROM json_each(?)) ORDER BY due LIMIT ?)"
-                f" RETURNING {COLUMNS}",
+                f" RETURNING {DELIVERY_COLUMNS}",
                 (owner, until, until, now, json.dumps(list(without)), limit),
             ).fetchall()
-        letters, unreadable = letters_of(sorted(rows))
+        letters, unreadable = read_deliveries(sorted(rows))
         for number in unreadable:
             self._end(number, "dead", "cannot be read")
         return letters
 
-    def delivered(self, letter: Letter, now: float) -> None:
+    def delivered(self, letter: Delivery, now: float) -> None:
         """Say that it arrived: that is so even where the lease had ended."""
         with self._database.write() as connection:
             connection.execute(
@@ -54,7 +128,7 @@ class Outbox:
                 (now, letter.number),
             )
 
-    def failed(self, letter: Letter, error: str, due: float) -> bool:
+    def failed(self, letter: Delivery, error: str, due: float) -> bool:
         """Have it tried again when `due`; False where the lease had ended, then nothing is done."""
         with self._database.write() as connection:
             done = connection.execute(
@@ -64,26 +138,26 @@ class Outbox:
             )
         return done.rowcount > 0
 
-    def bury(self, letter: Letter, error: str) -> bool:
+    def bury(self, letter: Delivery, error: str) -> bool:
         """Give it up; False where the lease had ended, then nothing is done."""
         return self._end(letter.number, "dead", error, letter)
 
     def letters(
         self,
-        state: LetterState | Literal["all"] = "all",
+        state: DeliveryState | Literal["all"] = "all",
         limit: int = 50,
         cursor: str | None = None,
-    ) -> Page[Letter]:
+    ) -> Page[Delivery]:
         """Return letters, the newest first; raise ValueError for a cursor that is none."""
-        before = min(int(cursor), LATEST) if cursor is not None else LATEST
+        before = min(int(cursor), NEWEST_DELIVERY) if cursor is not None else NEWEST_DELIVERY
         where = "" if state == "all" else " AND state = ?"
         with self._database.read() as connection:
             rows = connection.execute(
-                f"SELECT {COLUMNS} FROM letter WHERE number < ?{where}"
+                f"SELECT {DELIVERY_COLUMNS} FROM letter WHERE number < ?{where}"
                 " ORDER BY number DESC LIMIT ?",
                 (before, *(() if state == "all" else (state,)), limit + 1),
             ).fetchall()
-        found, _ = letters_of(rows[:limit])
+        found, _ = read_deliveries(rows[:limit])
         return Page(found, str(rows[limit - 1][0]) if len(rows) > limit else None)
 
     def resend(self, event_id: str, channel: str | None = None) -> int:
@@ -111,9 +185,9 @@ class Outbox:
             ).fetchone()
         return None if row is None else float(row[0])
 
-    def counts(self) -> dict[LetterState, int]:
+    def counts(self) -> dict[DeliveryState, int]:
         """Return how many letters there are in each state."""
-        found: dict[LetterState, int] = {"pending": 0, "delivered": 0, "dead": 0}
+        found: dict[DeliveryState, int] = {"pending": 0, "delivered": 0, "dead": 0}
         with self._database.read() as connection:
             found.update(
                 connection.execute("SELECT state, count(*) FROM letter GROUP BY state").fetchall()
@@ -121,7 +195,7 @@ class Outbox:
         return found
 
     def _end(
-        self, number: int, state: LetterState, error: str, leased: Letter | None = None
+        self, number: int, state: DeliveryState, error: str, leased: Delivery | None = None
     ) -> bool:
         whose = " AND owner = ? AND lease_until = ?" if leased is not None else ""
         with self._database.write() as connection:
@@ -137,4 +211,4 @@ class Outbox:
 
 
 def _error(text: str) -> str:
-    return text[:LONGEST_ERROR].encode("utf-8", "replace").decode()
+    return text[:MAX_ERROR_CHARS].encode("utf-8", "replace").decode()

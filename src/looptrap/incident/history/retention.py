@@ -5,16 +5,17 @@ from __future__ import annotations
 from math import inf
 from sqlite3 import Connection
 
-from looptrap.incident.history import audit, booking, remark
+from looptrap.incident.history import audit, incident_rows
 from looptrap.incident.setting import IncidentSettings
+from looptrap.usage import table
 
-SLICE = 500
+SLICE_ROWS = 500
 """So many incidents, letters, remarks and changes go at once."""
 
-PAGES = 250
+MAX_PAGES_FREED = 250
 """So many empty pages are given back at once …"""
 
-SPARE, SHARE = 64, 20
+MIN_SPARE_PAGES, SPARE_DIVISOR = 64, 20
 """… but for these, or every twentieth page of the file: they are soon filled again."""
 
 # Gone is an incident only with all its parts, by the last of them; never an open one.
@@ -34,39 +35,41 @@ _DROP_LETTERS = """
     )"""
 
 
-def drop(connection: Connection, settings: IncidentSettings, now: float) -> bool:
+def drop_expired(connection: Connection, settings: IncidentSettings, now: float) -> bool:
     """Drop a slice of what has to go; say whether there may be more of it."""
     before = now - settings.keep
-    dropped = connection.execute(_DROP_INCIDENTS, (before, SLICE)).rowcount
-    dropped += connection.execute(_DROP_LETTERS, (before, "%", SLICE)).rowcount
-    dropped += remark.drop(connection, before, SLICE) + audit.drop(connection, before, SLICE)
+    dropped = connection.execute(_DROP_INCIDENTS, (before, SLICE_ROWS)).rowcount
+    dropped += connection.execute(_DROP_LETTERS, (before, "%", SLICE_ROWS)).rowcount
+    dropped += incident_rows.drop_annotations(connection, before, SLICE_ROWS) + audit.drop_entries(
+        connection, before, SLICE_ROWS
+    )
     if _size(connection) > settings.max_size:
         dropped += _make_room(connection)
-    is_more = dropped >= SLICE
-    is_more |= booking.drop(connection, before) > 0
-    is_more |= booking.roll_up(connection, now)
-    quiet = max(before, now - booking.SESSIONS_KEPT)
-    return is_more | (booking.drop_sessions(connection, quiet) >= booking.SLICE)
+    is_more = dropped >= SLICE_ROWS
+    is_more |= table.drop_oldest_hour(connection, before) > 0
+    is_more |= table.roll_up_hour(connection, now)
+    quiet = max(before, now - table.SESSION_ROWS_KEEP_S)
+    return is_more | (table.drop_quiet_sessions(connection, quiet) >= table.SESSION_SLICE_ROWS)
 
 
-def surplus(connection: Connection, max_size: int) -> int:
+def surplus_pages(connection: Connection, max_size: int) -> int:
     """Return how many empty pages are to be given back, so that the file shrinks."""
     pages, free = _pragma(connection, "page_count"), _pragma(connection, "freelist_count")
     is_full = pages * _pragma(connection, "page_size") > max_size
-    return max(free - (0 if is_full else max(SPARE, pages // SHARE)), 0)
+    return max(free - (0 if is_full else max(MIN_SPARE_PAGES, pages // SPARE_DIVISOR)), 0)
 
 
 def _make_room(connection: Connection) -> int:
     """Drop the oldest: closed incidents or spending; where there is neither, delivered letters."""
     if _is_spending_oldest(connection):
-        booking.drop(connection, inf)
-        return SLICE
-    dropped = connection.execute(_DROP_INCIDENTS, (inf, SLICE)).rowcount
-    return dropped or connection.execute(_DROP_LETTERS, (inf, "delivered", SLICE)).rowcount
+        table.drop_oldest_hour(connection, inf)
+        return SLICE_ROWS
+    dropped = connection.execute(_DROP_INCIDENTS, (inf, SLICE_ROWS)).rowcount
+    return dropped or connection.execute(_DROP_LETTERS, (inf, "delivered", SLICE_ROWS)).rowcount
 
 
 def _is_spending_oldest(connection: Connection) -> bool:
-    start = booking.oldest(connection)
+    start = table.oldest_usage(connection)
     (last,) = connection.execute("SELECT min(last) FROM part WHERE closed IS NOT NULL").fetchone()
     return start is not None and (last is None or start < last)
 

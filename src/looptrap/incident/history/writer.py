@@ -11,28 +11,27 @@ from threading import Thread
 from typing import NamedTuple, TypeVar
 
 from looptrap.errors import LooptrapError
-from looptrap.incident.history.history import History
-from looptrap.incident.history.letter import Outgoing
-from looptrap.incident.model import Incident
-from looptrap.incident.remark import Remark
-from looptrap.incident.spent import Batch
+from looptrap.incident.history.history import IncidentHistory
+from looptrap.incident.history.outbox import OutgoingEvent
+from looptrap.incident.model import Annotation, Incident
+from looptrap.usage.model import UsageBatch
 
-INTERVAL = 0.1
+POLL_INTERVAL_S = 0.1
 """Seconds between two looks for work: nobody is woken for a single incident."""
 
-PAUSE = 1.0
+RETRY_PAUSE_S = 1.0
 """Seconds without a try after something could not be written, and between two words about it."""
 
-SWEEP = 10.0
+SWEEP_INTERVAL_S = 10.0
 """Seconds between two looks for what is too old or too much."""
 
-MOST_INCIDENTS = 100_000
-MOST_EVENTS = 10_000
-MOST_REMARKS = 1_000
+MAX_PENDING_INCIDENTS = 100_000
+MAX_PENDING_EVENTS = 10_000
+MAX_PENDING_ANNOTATIONS = 1_000
 """So many wait while nothing can be written; one more is lost."""
 
-LAST_TRIES = 3
-LAST_WRITES = 15.0
+STOP_ATTEMPTS = 3
+STOP_TIMEOUT_S = 15.0
 """Seconds for what waits when the gateway stops."""
 
 log = logging.getLogger("looptrap")
@@ -40,19 +39,19 @@ log = logging.getLogger("looptrap")
 T = TypeVar("T")
 
 
-class Work(NamedTuple):
+class WriteBatch(NamedTuple):
     """What there is to keep."""
 
     incidents: Sequence[Incident] = ()
-    events: Sequence[Outgoing] = ()
-    spending: Batch | None = None
-    remarks: Sequence[Remark] = ()
+    events: Sequence[OutgoingEvent] = ()
+    spending: UsageBatch | None = None
+    remarks: Sequence[Annotation] = ()
 
 
-def _ignore(_written: Work) -> None: ...
+def _ignore(_written: WriteBatch) -> None: ...
 
 
-class Writer:
+class HistoryWriter:
     """Asks for work and writes it, each time in one transaction; whatever happens, no call suffers.
 
     `work` is asked on the writer's thread, with the time; `on_written` is told there what is safe.
@@ -60,10 +59,10 @@ class Writer:
 
     def __init__(
         self,
-        history: History,
-        work: Callable[[float], Work],
+        history: IncidentHistory,
+        work: Callable[[float], WriteBatch],
         *,
-        on_written: Callable[[Work], None] = _ignore,
+        on_written: Callable[[WriteBatch], None] = _ignore,
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -79,9 +78,9 @@ class Writer:
         self._clock = clock
         self._monotonic = monotonic
         self._incidents: dict[tuple[str, str], Incident] = {}
-        self._events: list[Outgoing] = []
-        self._spending = Batch()
-        self._remarks: list[Remark] = []
+        self._events: list[OutgoingEvent] = []
+        self._spending = UsageBatch()
+        self._remarks: list[Annotation] = []
         self.is_stuck = False
         """Whether the latest writing failed."""
         self._not_before = self._next_sweep = self._next_word = float("-inf")
@@ -103,7 +102,7 @@ class Writer:
         """Write what waits, and end; what cannot be written now is lost."""
         self._stopping.set()
         if self._thread is not None:
-            self._thread.join(LAST_WRITES)
+            self._thread.join(STOP_TIMEOUT_S)
 
     def look(self) -> None:
         """Gather what there is, and write it unless that has just failed."""
@@ -113,13 +112,13 @@ class Writer:
             self._sweep(now)
 
     def _run(self) -> None:
-        while not self._stopping.wait(INTERVAL):
+        while not self._stopping.wait(POLL_INTERVAL_S):
             self.look()
         self._gather()
-        for _ in range(LAST_TRIES):
+        for _ in range(STOP_ATTEMPTS):
             if self._write():
                 return
-            time.sleep(INTERVAL)
+            time.sleep(POLL_INTERVAL_S)
         self.lost += self.waiting
         log.error("the history ends without %d incidents, events and sums", self.waiting)
 
@@ -132,12 +131,15 @@ class Writer:
             return
         for part in work.incidents:
             key = part.id, part.instance
-            if self._incidents.pop(key, None) is None and len(self._incidents) >= MOST_INCIDENTS:
+            if (
+                self._incidents.pop(key, None) is None
+                and len(self._incidents) >= MAX_PENDING_INCIDENTS
+            ):
                 self.lost += 1
                 continue
             self._incidents[key] = part
-        self._take(self._events, work.events, MOST_EVENTS)
-        self._take(self._remarks, work.remarks, MOST_REMARKS)
+        self._take(self._events, work.events, MAX_PENDING_EVENTS)
+        self._take(self._remarks, work.remarks, MAX_PENDING_ANNOTATIONS)
         if work.spending:
             self._spending.add(work.spending)
 
@@ -151,19 +153,19 @@ class Writer:
         if not self.waiting:
             return True
         incidents = list(self._incidents.values())
-        work = Work(incidents, self._events, self._spending, self._remarks)
+        work = WriteBatch(incidents, self._events, self._spending, self._remarks)
         try:
             self._history.put(*work)
         except Exception as error:  # noqa: BLE001 - a history that cannot be written is no outage
             self.failed += 1
             self.is_stuck = True
-            self._not_before = self._monotonic() + PAUSE
+            self._not_before = self._monotonic() + RETRY_PAUSE_S
             self._say("the history is not written", error)
             return False
         self.is_stuck = False
         self.written += len(work.incidents)
         self._incidents, self._events, self._remarks = {}, [], []
-        self._spending = Batch()
+        self._spending = UsageBatch()
         try:
             self._on_written(work)
         except Exception as error:  # noqa: BLE001 - it is written, whoever cannot be told so
@@ -176,12 +178,12 @@ class Writer:
         except Exception as error:  # noqa: BLE001 - a later sweep gets it
             self._say("the history is not swept", error)
             is_more = False
-        self._next_sweep = now if is_more else now + SWEEP
+        self._next_sweep = now if is_more else now + SWEEP_INTERVAL_S
 
     def _say(self, what: str, error: Exception) -> None:
         """Say what went wrong, not too often; nothing in it comes from a call."""
         now = self._monotonic()
         if now >= self._next_word:
-            self._next_word = now + PAUSE
+            self._next_word = now + RETRY_PAUSE_S
             is_telling = isinstance(error, sqlite3.Error | OSError | LooptrapError)
             log.error("%s: %s", what, error if is_telling else type(error).__name__)

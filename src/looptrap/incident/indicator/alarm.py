@@ -7,23 +7,23 @@ from collections.abc import Iterator
 from math import inf
 
 from looptrap.incident.event import event_id
-from looptrap.incident.indicator.model import IndicatorName, Rise, Scope
-from looptrap.incident.model import Event
+from looptrap.incident.indicator.model import IndicatorName, IndicatorScope, ThresholdCrossing
+from looptrap.incident.model import AlertEvent
 
-HOUR = 3_600.0
+REPEAT_INTERVAL_S = 3_600.0
 """A scope is told of at most once in so many seconds."""
 
-AT_ONCE = 3
+MAX_SINGLE_EVENTS = 3
 """More scopes than this are one event with a number, once an hour; until then they wait."""
 
-MOST_AN_HOUR = 10
+MAX_EVENTS_PER_HOUR = 10
 """Events about single scopes; beyond them, more wait until they are told together."""
 
-MOST = 1_000
+MAX_SCOPES = 1_000
 """Scopes over the threshold that are told apart; nobody needs to hear of more."""
 
 
-class _Standing:
+class _ScopeState:
     """How things stand in one scope."""
 
     __slots__ = ("fresh", "over", "told", "worst")
@@ -34,18 +34,18 @@ class _Standing:
         self.fresh = 0
         """Of these, how many people have not heard of."""
         self.told = told
-        self.worst: Rise | None = None
+        self.worst: ThresholdCrossing | None = None
 
 
-class Alarm:
+class IndicatorAlarm:
     """Says what people hear of one indicator."""
 
     def __init__(self, name: IndicatorName, threshold: float, window: float) -> None:
         self.name = name
         self.threshold = threshold
         self._window = window
-        self._standings: dict[Scope, _Standing] = {}
-        self._told: deque[float] = deque([-inf] * MOST_AN_HOUR, MOST_AN_HOUR)
+        self._standings: dict[IndicatorScope, _ScopeState] = {}
+        self._told: deque[float] = deque([-inf] * MAX_EVENTS_PER_HOUR, MAX_EVENTS_PER_HOUR)
         self._told_many = -inf
 
     @property
@@ -53,19 +53,19 @@ class Alarm:
         """Whether something is over the threshold."""
         return any(one.over for one in self._standings.values())
 
-    def rise(self, rise: Rise) -> None:
+    def rise(self, rise: ThresholdCrossing) -> None:
         """Note that something has passed the threshold."""
         standing = self._standings.get(rise.scope)
         if standing is None:
-            if len(self._standings) >= MOST:
+            if len(self._standings) >= MAX_SCOPES:
                 return
-            standing = self._standings[rise.scope] = _Standing()
+            standing = self._standings[rise.scope] = _ScopeState()
         standing.over += 1
         standing.fresh += 1
         if standing.worst is None or rise.value > standing.worst.value:
             standing.worst = rise
 
-    def fall(self, scope: Scope) -> None:
+    def fall(self, scope: IndicatorScope) -> None:
         """Note that something is back to normal; nobody is told of what is over."""
         standing = self._standings.get(scope)
         if standing is None or not standing.over:
@@ -77,9 +77,9 @@ class Alarm:
         if not standing.over and standing.told == -inf:
             del self._standings[scope]
 
-    def due(self, now: float) -> list[Event]:
+    def due(self, now: float) -> list[AlertEvent]:
         """Return what people are to be told now."""
-        due: list[_Standing] = []
+        due: list[_ScopeState] = []
         for scope, one in list(self._standings.items()):
             if _is_recent(one.told, now):
                 continue
@@ -89,9 +89,9 @@ class Alarm:
                 del self._standings[scope]
         return list(self._events(due, now)) if due else []
 
-    def _events(self, due: list[_Standing], now: float) -> Iterator[Event]:
+    def _events(self, due: list[_ScopeState], now: float) -> Iterator[AlertEvent]:
         due.sort(key=lambda one: -one.worst.value if one.worst is not None else 0.0)
-        if len(due) > AT_ONCE:
+        if len(due) > MAX_SINGLE_EVENTS:
             if not _is_recent(self._told_many, now):
                 self._told_many = now
                 yield self._event(due, now)
@@ -102,7 +102,7 @@ class Alarm:
             self._told.append(now)
             yield self._event([one], now)
 
-    def _event(self, told: list[_Standing], now: float) -> Event:
+    def _event(self, told: list[_ScopeState], now: float) -> AlertEvent:
         """Return one event about the scopes given, the worst first, which are told by it."""
         worst, sessions = told[0].worst, sum(one.fresh for one in told)
         assert worst is not None  # as long as there is something fresh
@@ -116,8 +116,8 @@ class Alarm:
         sentence = f"{worst.words}, above the threshold of {self.threshold:g}{more}."
         about = ["many"] if len(told) > 1 else [*worst.scope]
         scope = {**worst.scope._asdict(), "session": worst.session}
-        return Event(
-            id=event_id("indicator.fired", self.name, *about, str(int(now // HOUR))),
+        return AlertEvent(
+            id=event_id("indicator.fired", self.name, *about, str(int(now // REPEAT_INTERVAL_S))),
             name="indicator.fired",
             time=now,
             project=worst.scope.project if len(told) == 1 else "",
@@ -138,4 +138,4 @@ class Alarm:
 
 def _is_recent(then: float, now: float) -> bool:
     """Say whether something was in the last hour; what is to come was not: a clock was put back."""
-    return 0 <= now - then < HOUR
+    return 0 <= now - then < REPEAT_INTERVAL_S

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from looptrap.call.model import LONGEST_NAME
-from looptrap.incident.indicator.alarm import Alarm
-from looptrap.incident.indicator.latency import Latencies
-from looptrap.incident.indicator.model import PANES, IndicatorName, Observation
-from looptrap.incident.indicator.session import Sessions
-from looptrap.incident.indicator.tool_error import ToolErrors
-from looptrap.incident.model import Event
+from looptrap.incident.indicator.alarm import IndicatorAlarm
+from looptrap.incident.indicator.latency import LatencyIndicator
+from looptrap.incident.indicator.model import PANES_PER_WINDOW, IndicatorName, Observation
+from looptrap.incident.indicator.session import SessionIndicators
+from looptrap.incident.indicator.tool_error import ToolErrorIndicator
+from looptrap.incident.model import AlertEvent
 from looptrap.incident.setting import IndicatorSettings
 
 
@@ -18,21 +18,21 @@ class Indicators:
     """Observes calls; says when they begin to look as before an incident."""
 
     def __init__(self, settings: IndicatorSettings) -> None:
-        self._pane = settings.window / PANES
+        self._pane = settings.window / PANES_PER_WINDOW
         self._window = settings.window
         self._end = 0.0
         """When the pane that is open is full; 0 before the first."""
         self._is_news = False
-        self._alarms: dict[IndicatorName, Alarm] = {}
+        self._alarms: dict[IndicatorName, IndicatorAlarm] = {}
         errors = self._alarm("tool_errors", settings.tool_errors)
         calls = self._alarm("tool_calls", settings.tool_calls)
         latency = self._alarm("latency", settings.latency)
         tokens = self._alarm("tokens", settings.tokens)
         burn = self._alarm("burn_rate", settings.burn_rate)
-        self._errors = ToolErrors(errors) if errors is not None else None
-        self._latencies = Latencies(latency) if latency is not None else None
+        self._errors = ToolErrorIndicator(errors) if errors is not None else None
+        self._latencies = LatencyIndicator(latency) if latency is not None else None
         follows = any(one is not None for one in (calls, tokens, burn))
-        self._sessions = Sessions(calls, tokens, burn) if follows else None
+        self._sessions = SessionIndicators(calls, tokens, burn) if follows else None
         self.gauges: Mapping[str, tuple[float, bool]] = {}
         """Of every indicator the value of its worst scope, and whether it fires."""
         self._gauge()
@@ -61,7 +61,7 @@ class Indicators:
                 tokens = input_tokens + output_tokens
                 sessions.take(caller, project, session[:LONGEST_NAME], tokens, turn_calls)
 
-    def tick(self, now: float) -> list[Event]:
+    def tick(self, now: float) -> list[AlertEvent]:
         """Return what people are to be told by now."""
         if now >= self._end or now < self._end - self._window:
             self._turn(now)
@@ -70,17 +70,19 @@ class Indicators:
         self._is_news = False
         return [event for alarm in self._alarms.values() for event in alarm.due(now)]
 
-    def _alarm(self, name: IndicatorName, threshold: float | None) -> Alarm | None:
+    def _alarm(self, name: IndicatorName, threshold: float | None) -> IndicatorAlarm | None:
         if threshold is None:
             return None
-        return self._alarms.setdefault(name, Alarm(name, threshold, self._window))
+        return self._alarms.setdefault(name, IndicatorAlarm(name, threshold, self._window))
 
     def _turn(self, now: float) -> float:
         """Close panes until one is open that `now` falls into; return when that is full."""
         is_first = not self._end
         # After a long silence, or where the clock was put back, all that was seen is over.
-        passed = PANES + 1 if now < self._end else int((now - self._end) // self._pane) + 1
-        for _ in range(0 if is_first else min(passed, PANES + 1)):
+        passed = (
+            PANES_PER_WINDOW + 1 if now < self._end else int((now - self._end) // self._pane) + 1
+        )
+        for _ in range(0 if is_first else min(passed, PANES_PER_WINDOW + 1)):
             for one in (self._errors, self._latencies, self._sessions):
                 if one is not None:
                     one.turn()

@@ -5,46 +5,51 @@ from __future__ import annotations
 from collections import Counter, deque
 from math import exp, log
 
-from looptrap.incident.indicator.alarm import Alarm
-from looptrap.incident.indicator.latest import Latest
-from looptrap.incident.indicator.model import BACK, PANES, Rise, Scope
+from looptrap.incident.indicator.alarm import IndicatorAlarm
+from looptrap.incident.indicator.model import (
+    PANES_PER_WINDOW,
+    RECOVERY_RATIO,
+    IndicatorScope,
+    RecentMap,
+    ThresholdCrossing,
+)
 
-LEAST = 20
+MIN_ANSWERS = 20
 """Answers in the window: fewer have no p95."""
 
-OUTLIERS = 4
+MAX_OUTLIERS = 4
 """Slow answers that are chance: where there are few, the slowest twentieth is no more than that."""
 
-PLENTY = 100
+FULL_STEP_ANSWERS = 100
 """Answers in a window that move the baseline by a whole step; fewer move it by less."""
 
-LEARNING = 6
+LEARNING_WINDOWS = 6
 """Windows with enough answers before anything is compared; they move the baseline faster."""
 
-FIRST_STEP, STEP = 0.1, 0.01
+LEARNING_STEP, BASELINE_STEP = 0.1, 0.01
 """By how much one window may move the baseline, however slow its answers were."""
 
-QUICK = 0.1
+MIN_SLOW_S = 0.1
 """Seconds that nobody minds: below them nothing is slow."""
 
-MOST = 512
+MAX_MODELS = 512
 """Models of providers that are told apart."""
 
-MOST_A_PANE = 256
+MAX_ANSWERS_PER_PANE = 256
 """Answers that are looked at in one pane."""
 
-LOWEST, WIDTH, BUCKETS = 0.001, log(1.1), 150
+MIN_BUCKET_S, BUCKET_LOG_WIDTH, BUCKET_COUNT = 0.001, log(1.1), 150
 """Times are kept to a tenth of themselves: from a millisecond to half an hour."""
 
 
 def _bucket(seconds: float) -> int:
-    if seconds <= LOWEST:
+    if seconds <= MIN_BUCKET_S:
         return 0
-    return min(int(log(seconds / LOWEST) / WIDTH), BUCKETS - 1)
+    return min(int(log(seconds / MIN_BUCKET_S) / BUCKET_LOG_WIDTH), BUCKET_COUNT - 1)
 
 
 def _seconds(bucket: int) -> float:
-    return LOWEST * exp((bucket + 0.5) * WIDTH)
+    return MIN_BUCKET_S * exp((bucket + 0.5) * BUCKET_LOG_WIDTH)
 
 
 class _Model:
@@ -56,7 +61,7 @@ class _Model:
     )  # fmt: skip
 
     def __init__(self, key: tuple[str, str]) -> None:
-        self.scope = Scope(provider=key[0], model=key[1])
+        self.scope = IndicatorScope(provider=key[0], model=key[1])
         self.values: list[float] = []
         """Of the pane that is open."""
         self.answers = 0
@@ -66,7 +71,7 @@ class _Model:
         self.learnt = 0
         """How many windows made the baseline what it is."""
         self.is_over = False
-        self._counts = [0] * BUCKETS
+        self._counts = [0] * BUCKET_COUNT
         """How many answers of the window took how long."""
         self._panes: deque[Counter[int]] = deque()
         self._age = 0  # in panes, since the baseline was moved
@@ -74,7 +79,7 @@ class _Model:
     @property
     def ratio(self) -> float:
         """How many times the baseline the p95 is; 0 where there is too little to say."""
-        is_known = self.learnt >= LEARNING and self.answers >= LEAST
+        is_known = self.learnt >= LEARNING_WINDOWS and self.answers >= MIN_ANSWERS
         return self.p95 / self.baseline if is_known else 0.0
 
     def turn(self) -> None:
@@ -82,7 +87,7 @@ class _Model:
         new = Counter(map(_bucket, self.values))
         self.values = []
         self._panes.append(new)
-        old = self._panes.popleft() if len(self._panes) > PANES else Counter[int]()
+        old = self._panes.popleft() if len(self._panes) > PANES_PER_WINDOW else Counter[int]()
         for bucket, number in new.items():
             self._counts[bucket] += number
         for bucket, number in old.items():
@@ -91,12 +96,12 @@ class _Model:
         if new or old:
             self.p95 = self._measure()
         self._age += 1
-        if self._age > PANES and self.answers >= LEAST:
+        if self._age > PANES_PER_WINDOW and self.answers >= MIN_ANSWERS:
             self._learn()
 
     def _measure(self) -> float:
-        above, slow = 0, max(self.answers * 0.05, OUTLIERS)
-        for bucket in range(BUCKETS - 1, -1, -1):
+        above, slow = 0, max(self.answers * 0.05, MAX_OUTLIERS)
+        for bucket in range(BUCKET_COUNT - 1, -1, -1):
             above += self._counts[bucket]
             if above > slow:
                 return _seconds(bucket)
@@ -107,27 +112,29 @@ class _Model:
 
         So an hour of trouble hardly moves it, and what stays is the new normal after half a day.
         """
-        step = FIRST_STEP if self.learnt < LEARNING else STEP
-        step = 1 + step * min(1.0, self.answers / PLENTY)
+        step = LEARNING_STEP if self.learnt < LEARNING_WINDOWS else BASELINE_STEP
+        step = 1 + step * min(1.0, self.answers / FULL_STEP_ANSWERS)
         before = self.baseline or self.p95
         self.baseline = min(max(self.p95, before / step), before * step)
         self.learnt += 1
         self._age = 0
 
 
-class Latencies:
+class LatencyIndicator:
     """Measures how long providers take to begin their answers, by model."""
 
-    def __init__(self, alarm: Alarm) -> None:
+    def __init__(self, alarm: IndicatorAlarm) -> None:
         self.worst = 0.0
         """The highest p95, in times of its baseline."""
         self._alarm = alarm
-        self._models: Latest[tuple[str, str], _Model] = Latest(_Model, MOST, self._leave)
+        self._models: RecentMap[tuple[str, str], _Model] = RecentMap(
+            _Model, MAX_MODELS, self._leave
+        )
 
     def take(self, provider: str, model: str, seconds: float) -> None:
         """Take the time of one answer."""
         values = self._models[provider, model].values
-        if len(values) < MOST_A_PANE:
+        if len(values) < MAX_ANSWERS_PER_PANE:
             values.append(seconds)
 
     def turn(self) -> None:
@@ -142,11 +149,11 @@ class Latencies:
     def _judge(self, one: _Model) -> None:
         threshold = self._alarm.threshold
         if one.is_over:
-            if one.p95 <= threshold * BACK * one.baseline:
+            if one.p95 <= threshold * RECOVERY_RATIO * one.baseline:
                 self._leave(one)
-        elif one.ratio > threshold and one.p95 > QUICK:
+        elif one.ratio > threshold and one.p95 > MIN_SLOW_S:
             one.is_over = True
-            self._alarm.rise(Rise(one.scope, one.ratio, _words(one)))
+            self._alarm.rise(ThresholdCrossing(one.scope, one.ratio, _words(one)))
 
     def _leave(self, one: _Model) -> None:
         if one.is_over:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections import deque
 
-from looptrap.incident.indicator.alarm import Alarm
-from looptrap.incident.indicator.latest import Latest
-from looptrap.incident.indicator.model import BACK, PANES, Rise, Scope
+from looptrap.incident.indicator.alarm import IndicatorAlarm
+from looptrap.incident.indicator.model import (
+    PANES_PER_WINDOW,
+    RECOVERY_RATIO,
+    IndicatorScope,
+    RecentMap,
+    ThresholdCrossing,
+)
 
-LEAST = 10
+MIN_TOOL_CALLS = 10
 """Tool calls in the window: one failure of one call is no alarm."""
 
-MOST = 5_000
+MAX_CALLERS = 5_000
 """Callers that are told apart."""
 
 
@@ -28,8 +33,8 @@ class _Caller:
         self._panes: deque[tuple[int, int]] = deque()
 
     @property
-    def scope(self) -> Scope:
-        return Scope(caller=self.key[0], project=self.key[1])
+    def scope(self) -> IndicatorScope:
+        return IndicatorScope(caller=self.key[0], project=self.key[1])
 
     @property
     def share(self) -> float:
@@ -41,20 +46,22 @@ class _Caller:
         self.all_tools += self.tools
         self.all_failed += self.failed
         self.tools = self.failed = 0
-        if len(self._panes) > PANES:
+        if len(self._panes) > PANES_PER_WINDOW:
             tools, failed = self._panes.popleft()
             self.all_tools -= tools
             self.all_failed -= failed
 
 
-class ToolErrors:
+class ToolErrorIndicator:
     """Counts tool calls and failures by caller, over the window."""
 
-    def __init__(self, alarm: Alarm) -> None:
+    def __init__(self, alarm: IndicatorAlarm) -> None:
         self.worst = 0.0
         """The highest share of a caller with enough tool calls."""
         self._alarm = alarm
-        self._callers: Latest[tuple[str, str], _Caller] = Latest(_Caller, MOST, self._leave)
+        self._callers: RecentMap[tuple[str, str], _Caller] = RecentMap(
+            _Caller, MAX_CALLERS, self._leave
+        )
 
     def take(self, caller: str, project: str, tools: int, failed: int) -> None:
         """Count the tool calls of one round."""
@@ -68,7 +75,7 @@ class ToolErrors:
         for one in self._callers.all():
             one.turn()
             self._judge(one)
-            if one.all_tools >= LEAST:
+            if one.all_tools >= MIN_TOOL_CALLS:
                 worst = max(worst, one.share)
             elif not one.all_tools:
                 quiet.append(one.key)
@@ -78,13 +85,13 @@ class ToolErrors:
     def _judge(self, one: _Caller) -> None:
         share, threshold = one.share, self._alarm.threshold
         if one.is_over:
-            if share <= threshold * BACK:
+            if share <= threshold * RECOVERY_RATIO:
                 self._leave(one)
-        elif share > threshold and one.all_tools >= LEAST:
+        elif share > threshold and one.all_tools >= MIN_TOOL_CALLS:
             one.is_over = True
             counted = f"{one.all_failed} of {one.all_tools}"
             words = f"{share:.0%} of the tool calls of {one.scope} failed ({counted})"
-            self._alarm.rise(Rise(one.scope, share, words))
+            self._alarm.rise(ThresholdCrossing(one.scope, share, words))
 
     def _leave(self, one: _Caller) -> None:
         if one.is_over:

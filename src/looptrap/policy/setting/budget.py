@@ -9,11 +9,10 @@ from typing import Any
 
 from looptrap.errors import Problem
 from looptrap.policy.action import Action
-from looptrap.policy.budget import PERIODS, STAGES, Budget
+from looptrap.policy.limit import PERIODS, STAGES, Budget
 from looptrap.policy.policy import Selector
-from looptrap.policy.setting.kind import DESCRIPTOR, NAME, TOKENS
 from looptrap.policy.setting.policy import SELECTOR
-from looptrap.policy.setting.rule import ladder_of
+from looptrap.policy.setting.rule import DESCRIPTOR, NAME, TOKENS, ladder_of
 from looptrap.schema import Choice, Field, Listing, Mapped, Number, Table
 
 _ACTIONS = (Action.WARN, Action.THROTTLE, Action.STOP, Action.BLOCK)

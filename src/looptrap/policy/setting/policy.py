@@ -8,7 +8,9 @@ from typing import Any
 from looptrap.errors import Problem
 from looptrap.policy.action import Action
 from looptrap.policy.policy import KillSwitch, Policy, Project, Selector
-from looptrap.policy.setting.kind import (
+from looptrap.policy.rule import ToolRule
+from looptrap.policy.setting.rate import RATE
+from looptrap.policy.setting.rule import (
     ACTIONS,
     COOLDOWN,
     DESCRIPTOR,
@@ -16,13 +18,13 @@ from looptrap.policy.setting.kind import (
     NAME,
     PATH,
     PLAIN,
+    RULE,
     THRESHOLD,
+    THRESHOLDS,
     TOKEN,
     WINDOW,
+    ladder_of,
 )
-from looptrap.policy.setting.rate import RATE
-from looptrap.policy.setting.rule import RULE, THRESHOLDS, ladder_of
-from looptrap.policy.tool import ToolRule
 from looptrap.schema import Choice, Field, Flag, Listing, Mapped, Moment, Table, Text
 
 

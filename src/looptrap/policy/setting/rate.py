@@ -7,8 +7,8 @@ from math import ceil
 from typing import Any, get_args
 
 from looptrap.errors import Problem
-from looptrap.policy.rate import Rate, RateKind
-from looptrap.policy.setting.kind import DESCRIPTOR, NAME, TOKEN, TOKENS
+from looptrap.policy.limit import Rate, RateKind
+from looptrap.policy.setting.rule import DESCRIPTOR, NAME, TOKEN, TOKENS
 from looptrap.schema import Choice, Field, Flag, Listing, Mapped, Number, Table, Text
 from looptrap.schema.wording import listed, shown
 

@@ -11,15 +11,17 @@ by them and by the status, `header` reads Retry-After; `library` knows exception
 No vendor's package is imported: exceptions are told by the names of their classes.
 """
 
-from looptrap.retry.classify.answer import classify_answer
-from looptrap.retry.classify.classifiers import DEFAULT, Classifier, Classifiers
-from looptrap.retry.classify.event import classify_event
-from looptrap.retry.classify.header import retry_after_of
-from looptrap.retry.classify.raised import classify
-from looptrap.retry.classify.tool import classify_tool
+from looptrap.retry.classify.exception import (
+    DEFAULT_CLASSIFIERS,
+    Classifier,
+    Classifiers,
+    classify,
+    classify_tool,
+)
+from looptrap.retry.classify.response import classify_answer, classify_event, retry_after_of
 
 __all__ = [
-    "DEFAULT",
+    "DEFAULT_CLASSIFIERS",
     "Classifier",
     "Classifiers",
     "classify",

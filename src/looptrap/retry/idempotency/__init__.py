@@ -7,10 +7,9 @@ shared   the same for all instances, in the store; `ledger.lua` is its script
 mutate   the decorator that refuses to be retried without a key
 """
 
-from looptrap.retry.idempotency.key import current_key, idempotent
+from looptrap.retry.idempotency.decorator import current_key, idempotent, mutating
 from looptrap.retry.idempotency.ledger import AsyncLedger, Ledger, MemoryLedger
-from looptrap.retry.idempotency.mutate import mutating
-from looptrap.retry.idempotency.shared import StoreLedger
+from looptrap.retry.idempotency.store_ledger import StoreLedger
 
 __all__ = [
     "AsyncLedger",

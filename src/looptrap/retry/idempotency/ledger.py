@@ -4,22 +4,41 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from hashlib import blake2b
 from threading import Lock
 from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
+from looptrap.call.content import canonical
+from looptrap.detect.canonical import join
 from looptrap.errors import IdempotencyError
-from looptrap.retry.idempotency.digest import digest_of
 
-LEASE = 60.0
+
+def canonical_call(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
+    """Return a call in canonical form; the order of keywords makes no difference."""
+    try:
+        return join([name, canonical([list(args), dict(kwargs)])])
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+        raise IdempotencyError(
+            f"{name}: its arguments cannot be compared, since they are not JSON ({error});"
+            " name what tells its calls apart: @mutating(compare=…)"
+        ) from None
+
+
+def call_digest(content: bytes, secret: bytes = b"") -> bytes:
+    """Return what is kept of a call."""
+    return blake2b(content, digest_size=16, key=secret[:64], person=b"looptrap-idem").digest()
+
+
+LEASE_S = 60.0
 """Seconds after which a call that was begun and never ended counts as lost."""
-KEEP = 86_400.0
+RESULT_TTL_S = 86_400.0
 """Seconds for which a result is kept."""
 
 
-class Begun(msgspec.Struct, frozen=True):
+class CallLease(msgspec.Struct, frozen=True):
     """The call is yours to make; then say how it ended."""
 
     key: str
@@ -27,34 +46,34 @@ class Begun(msgspec.Struct, frozen=True):
     token: bytes
 
 
-class Busy(msgspec.Struct, frozen=True):
+class CallInProgress(msgspec.Struct, frozen=True):
     """Somebody is making it."""
 
     seconds: float
     """When their lease ends."""
 
 
-class Done(msgspec.Struct, frozen=True):
+class CallResult(msgspec.Struct, frozen=True):
     """It was made before, and this is what came of it."""
 
     result: Any
 
 
-Standing: TypeAlias = Begun | Busy | Done
+CallState: TypeAlias = CallLease | CallInProgress | CallResult
 
 
 class Ledger(Protocol):
     """Remembers mutating calls by their keys; asked at once."""
 
-    def begin(self, key: str, content: bytes) -> Standing:
+    def begin(self, key: str, content: bytes) -> CallState:
         """Return how a call stands; raises IdempotencyError for other content under the key."""
         ...
 
-    def finish(self, begun: Begun, result: Any) -> None:
+    def finish(self, begun: CallLease, result: Any) -> None:
         """Keep the result of a call that was made."""
         ...
 
-    def abandon(self, begun: Begun) -> None:
+    def abandon(self, begun: CallLease) -> None:
         """Forget a call that failed: the next one may make it."""
         ...
 
@@ -62,20 +81,20 @@ class Ledger(Protocol):
 class AsyncLedger(Protocol):
     """Remembers mutating calls by their keys; asked over a network."""
 
-    def begin(self, key: str, content: bytes) -> Awaitable[Standing]:
+    def begin(self, key: str, content: bytes) -> Awaitable[CallState]:
         """Return how a call stands; raises IdempotencyError for other content under the key."""
         ...
 
-    def finish(self, begun: Begun, result: Any) -> Awaitable[None]:
+    def finish(self, begun: CallLease, result: Any) -> Awaitable[None]:
         """Keep the result of a call that was made."""
         ...
 
-    def abandon(self, begun: Begun) -> Awaitable[None]:
+    def abandon(self, begun: CallLease) -> Awaitable[None]:
         """Forget a call that failed: the next one may make it."""
         ...
 
 
-def other_content(key: str) -> IdempotencyError:
+def key_reused_error(key: str) -> IdempotencyError:
     """Return the error for another call under a key that was used."""
     return IdempotencyError(
         f"the key {key!r} was used for another call, or with other arguments;"
@@ -100,8 +119,8 @@ class MemoryLedger:
     def __init__(
         self,
         *,
-        lease: float = LEASE,
-        keep: float = KEEP,
+        lease: float = LEASE_S,
+        keep: float = RESULT_TTL_S,
         most: int = 10_000,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -113,18 +132,18 @@ class MemoryLedger:
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._begun = 0
 
-    def begin(self, key: str, content: bytes) -> Standing:
+    def begin(self, key: str, content: bytes) -> CallState:
         """Return how a call stands; raises IdempotencyError for other content under the key."""
-        digest, now = digest_of(content), self._clock()
+        digest, now = call_digest(content), self._clock()
         with self._lock:
             entry = self._entries.get(key)
             if entry is None or entry.until <= now:
                 return self._add(key, digest, now)
             if entry.digest != digest:
-                raise other_content(key)
-            return Done(entry.result) if entry.is_done else Busy(entry.until - now)
+                raise key_reused_error(key)
+            return CallResult(entry.result) if entry.is_done else CallInProgress(entry.until - now)
 
-    def finish(self, begun: Begun, result: Any) -> None:
+    def finish(self, begun: CallLease, result: Any) -> None:
         """Keep the result of a call that was made."""
         now = self._clock()
         with self._lock:
@@ -133,16 +152,16 @@ class MemoryLedger:
                 return  # its lease had ended, and somebody else took over
             entry.is_done, entry.result, entry.until = True, result, now + self._keep
 
-    def abandon(self, begun: Begun) -> None:
+    def abandon(self, begun: CallLease) -> None:
         """Forget a call that failed: the next one may make it."""
         with self._lock:
             entry = self._entries.get(begun.key)
             if entry is not None and entry.token == begun.token and not entry.is_done:
                 del self._entries[begun.key]
 
-    def _add(self, key: str, digest: bytes, now: float) -> Begun:
+    def _add(self, key: str, digest: bytes, now: float) -> CallLease:
         self._begun += 1
-        begun = Begun(key, digest, b"%d" % self._begun)
+        begun = CallLease(key, digest, b"%d" % self._begun)
         self._entries.pop(key, None)
         self._entries[key] = _Entry(digest, begun.token, now + self._lease)
         if len(self._entries) > self._most:

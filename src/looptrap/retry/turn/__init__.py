@@ -10,10 +10,17 @@ corrective   the prompt that says what was wrong with an answer
 loop_check   the same tool call again and again
 """
 
-from looptrap.retry.turn.account import Limits
-from looptrap.retry.turn.header import BAGGAGE, TURN
-from looptrap.retry.turn.loop_check import INTERRUPTION
-from looptrap.retry.turn.marker import Marker, Spent
-from looptrap.retry.turn.turn import Turn, current_turn
+from looptrap.retry.turn.budget import Marker, TurnLimits, TurnUsage
+from looptrap.retry.turn.header import BAGGAGE_HEADER, TURN_HEADER
+from looptrap.retry.turn.turn import INTERRUPTION, Turn, current_turn
 
-__all__ = ["BAGGAGE", "INTERRUPTION", "TURN", "Limits", "Marker", "Spent", "Turn", "current_turn"]
+__all__ = [
+    "BAGGAGE_HEADER",
+    "INTERRUPTION",
+    "TURN_HEADER",
+    "Marker",
+    "Turn",
+    "TurnLimits",
+    "TurnUsage",
+    "current_turn",
+]

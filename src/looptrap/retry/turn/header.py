@@ -14,10 +14,10 @@ from urllib.parse import unquote
 
 import msgspec
 
-from looptrap.retry.turn.account import Limits
+from looptrap.retry.turn.budget import TurnLimits
 
-TURN = "X-Looptrap-Turn"
-BAGGAGE = "baggage"
+TURN_HEADER = "X-Looptrap-Turn"
+BAGGAGE_HEADER = "baggage"
 
 
 class HasItems(Protocol):
@@ -31,26 +31,26 @@ Headers = HasItems | Sequence[tuple[str, str]] | Sequence[tuple[bytes, bytes]]
 
 _PREFIX = "looptrap."
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_MOST_BAGGAGE = 8_192
+_MAX_BAGGAGE_CHARS = 8_192
 """What W3C asks everybody to pass on; of more, only the beginning is read."""
 
 
-class Carried(msgspec.Struct, frozen=True):
+class PropagatedTurn(msgspec.Struct, frozen=True):
     """A turn that came in headers: its id, and what its sender has left."""
 
     turn: str
     left: Mapping[str, float]
 
-    def lower(self, limits: Limits) -> Limits:
+    def lower(self, limits: TurnLimits) -> TurnLimits:
         """Return limits with what was carried, where that is lower: nobody raises ours."""
-        own = {name: getattr(limits, name) for name in _WHOLE}
+        own = {name: getattr(limits, name) for name in _IS_WHOLE_NUMBER}
         for name, value in self.left.items():
             if own[name] is None or value < own[name]:
-                own[name] = int(value) if _WHOLE[name] else value
-        return Limits(**own)
+                own[name] = int(value) if _IS_WHOLE_NUMBER[name] else value
+        return TurnLimits(**own)
 
 
-_WHOLE: Mapping[str, bool] = {
+_IS_WHOLE_NUMBER: Mapping[str, bool] = {
     "steps": True,
     "deadline": False,
     "tool_calls": True,
@@ -61,35 +61,39 @@ _WHOLE: Mapping[str, bool] = {
 """What is carried, and whether it is a whole number."""
 
 
-def is_id(text: str) -> bool:
+def is_turn_id(text: str) -> bool:
     """Say whether a text can name a turn."""
     return _ID.fullmatch(text) is not None
 
 
-def write(turn: str, left: Limits, baggage: str = "") -> dict[str, str]:
+def write_turn_headers(turn: str, left: TurnLimits, baggage: str = "") -> dict[str, str]:
     """Return the headers of a turn; `baggage` of others travels along."""
     ours = [f"{_PREFIX}turn={turn}"]
-    for name, is_whole in _WHOLE.items():
+    for name, is_whole in _IS_WHOLE_NUMBER.items():
         value = getattr(left, name)
         if value is not None:
             ours.append(f"{_PREFIX}{name}={value}" if is_whole else f"{_PREFIX}{name}={value:.6f}")
     others = [one for one in _members(baggage) if not one.startswith(_PREFIX)]
-    return {TURN: turn, BAGGAGE: ",".join(ours + others)}
+    return {TURN_HEADER: turn, BAGGAGE_HEADER: ",".join(ours + others)}
 
 
-def read(headers: Headers) -> Carried | None:
+def read_turn_headers(headers: Headers) -> PropagatedTurn | None:
     """Return the turn that headers carry; None where there is none, or nothing to be believed."""
     try:
         found = list(_pairs(headers))
     except (TypeError, ValueError, AttributeError):
         return None
-    entries = _entries(",".join(value for name, value in found if name == BAGGAGE))
-    ids = [value.strip() for name, value in found if name == TURN.lower()]
+    entries = _entries(",".join(value for name, value in found if name == BAGGAGE_HEADER))
+    ids = [value.strip() for name, value in found if name == TURN_HEADER.lower()]
     turn = ids[0] if ids else entries.get("turn", "")
-    if not is_id(turn) or entries.get("turn", turn) != turn:
+    if not is_turn_id(turn) or entries.get("turn", turn) != turn:
         return None
-    left = {name: number for name in _WHOLE if (number := _number(entries.get(name))) is not None}
-    return Carried(turn, left)
+    left = {
+        name: number
+        for name in _IS_WHOLE_NUMBER
+        if (number := _number(entries.get(name))) is not None
+    }
+    return PropagatedTurn(turn, left)
 
 
 def _pairs(headers: Headers) -> Iterable[tuple[str, str]]:
@@ -107,7 +111,7 @@ def _text(value: Any) -> str:
 
 
 def _members(baggage: str) -> list[str]:
-    return [one.strip() for one in baggage[:_MOST_BAGGAGE].split(",") if one.strip()]
+    return [one.strip() for one in baggage[:_MAX_BAGGAGE_CHARS].split(",") if one.strip()]
 
 
 def _entries(baggage: str) -> dict[str, str]:

@@ -5,64 +5,117 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from dataclasses import replace
 from inspect import isawaitable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from looptrap.errors import GiveUp
-from looptrap.retry.attempt import under_way
-from looptrap.retry.chain import Chain
-from looptrap.retry.course import Failed
-from looptrap.retry.decorate import name_of
-from looptrap.retry.drive import Drive, as_raised
-from looptrap.retry.loop import Make, run_as
-from looptrap.retry.turn.corrective import conversation, is_bad_output
-from looptrap.retry.turn.run import Run
+from looptrap.retry.attempt import current_attempt
+from looptrap.retry.classify.exception import Classifiers
+from looptrap.retry.decorator import function_name
+from looptrap.retry.policy import Chain
+from looptrap.retry.run import AttemptCall, RetryRun, final_error, run_like
+from looptrap.retry.schedule import FinalFailure
+from looptrap.retry.turn.budget import TurnState
 
-Talk = Generator[Any, Any, Any]
+M = TypeVar("M")
+A = TypeVar("A")
+R = TypeVar("R")
+
+MAX_ERROR_CHARS = 500
+"""Characters of an error that the model is told; more of it would only be paid for."""
 
 
-class Asked(NamedTuple):
+def corrective_prompt(prompt: Any, answer: Any, error: Exception) -> Any:
+    """Return the prompt with what was answered, and why that cannot be used.
+
+    Made for a text, and for a list of messages as chat clients take them.
+    """
+    told = str(error)[:MAX_ERROR_CHARS]
+    asked = f"Your answer could not be read: {told}\nAnswer again, in the format asked for."
+    if isinstance(prompt, str):
+        return f"{prompt}\n\nYou answered:\n{answer}\n\n{asked}"
+    if isinstance(prompt, list):
+        said = [{"role": "assistant", "content": answer}] if isinstance(answer, str) else []
+        return [*prompt, *said, {"role": "user", "content": asked}]
+    raise TypeError(
+        f"a prompt of type {type(prompt).__name__} cannot be corrected by itself: give `correct`"
+    )
+
+
+def is_bad_output(error: Exception, classifiers: Classifiers) -> bool:
+    """Say whether an answer could not be read: what parsers raise, and what is classified so."""
+    return isinstance(error, ValueError) or classifiers.classify(error).reason == "bad_output"
+
+
+def ask_with_correction(
+    prompt: M,
+    parse: Callable[[A], R],
+    correct: Callable[[M, A, Exception], M],
+    may_correct: Callable[[], bool],
+    is_bad: Callable[[Exception], bool],
+) -> Generator[M, A, R]:
+    """Yield what to ask, get what was answered, return what that means: two questions at most.
+
+    Raises what the parser raised when nothing is left to be asked; the same is never asked again.
+    """
+    answer = yield prompt
+    try:
+        return parse(answer)
+    except Exception as error:
+        if not is_bad(error) or not may_correct():
+            raise
+        better = correct(prompt, answer, error)
+        if better == prompt:
+            error.add_note("looptrap: not corrected, since the corrective prompt was the same")
+            raise
+    return parse((yield better))
+
+
+Conversation = Generator[Any, Any, Any]
+
+
+class NextQuestion(NamedTuple):
     """What to ask next."""
 
     question: Any
 
 
-class Read(NamedTuple):
+class ParsedAnswer(NamedTuple):
     """What the answer means."""
 
     result: Any
 
 
-class Step:
+class TurnStep:
     """Takes one step of a turn when it is first run, however often it is tried or asked."""
 
-    __slots__ = ("_drives", "_is_owner", "_number", "_run")
+    __slots__ = ("_is_owner", "_number", "_retry_runs", "_run")
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: TurnState) -> None:
         self._run = run
         self._number = 0
         self._is_owner = False
-        self._drives: list[Drive] = []
+        self._retry_runs: list[RetryRun] = []
 
-    def call(self, fn: Callable[..., Any], make: Make, chain: Chain | None = None) -> Any:
+    def call(self, fn: Callable[..., Any], make: AttemptCall, chain: Chain | None = None) -> Any:
         """Call a function of whatever kind, with the turn's policy."""
-        means = self._run.means if chain is None else replace(self._run.means, chain=chain)
+        options = self._run.options if chain is None else replace(self._run.options, chain=chain)
 
-        def begin() -> Drive:
+        def begin() -> RetryRun:
             if not self._number:
                 self._number = self._run.begin_step()
-                self._is_owner = under_way() is None
+                self._is_owner = current_attempt() is None
             now = self._run.timing.clock()
-            drive = Drive(
-                replace(means, timing=self._run.timing),
-                name_of(fn),
+            retry_run = RetryRun(
+                replace(options, timing=self._run.timing),
+                function_name(fn),
                 deadline=now + self._run.account.left(now).deadline,
                 turn=self._run.id,
                 ending=self._ending,
             )
-            self._drives.append(drive)
-            return drive
+            self._retry_runs.append(retry_run)
+            return retry_run
 
-        return run_as(fn, begin, make)
+        return run_like(fn, begin, make)
 
     def ask(
         self,
@@ -72,25 +125,27 @@ class Step:
         correct: Callable[[Any, Any, Exception], Any],
     ) -> Any:
         """Ask and read the answer, with one correction where the turn has one left."""
-        talk = conversation(prompt, parse, correct, self._run.account.may_correct, self._is_bad)
+        talk = ask_with_correction(
+            prompt, parse, correct, self._run.account.may_correct, self._is_bad
+        )
         answer = self._put(ask, next(talk))
         if isawaitable(answer):
             return self._go_on(talk, ask, answer)
-        while not isinstance(said := self._tell(talk, answer), Read):
+        while not isinstance(said := self._tell(talk, answer), ParsedAnswer):
             answer = self._put(ask, said.question)
         return said.result
 
-    async def _go_on(self, talk: Talk, ask: Callable[[Any], Any], answer: Any) -> Any:
-        while not isinstance(said := self._tell(talk, await answer), Read):
+    async def _go_on(self, talk: Conversation, ask: Callable[[Any], Any], answer: Any) -> Any:
+        while not isinstance(said := self._tell(talk, await answer), ParsedAnswer):
             answer = self._put(ask, said.question)
         return said.result
 
-    def _tell(self, talk: Talk, answer: Any) -> Asked | Read:
+    def _tell(self, talk: Conversation, answer: Any) -> NextQuestion | ParsedAnswer:
         """Hand an answer over; raise what it means when it cannot be read, and nothing is left."""
         try:
-            return Asked(talk.send(answer))
+            return NextQuestion(talk.send(answer))
         except StopIteration as end:
-            return Read(end.value)
+            return ParsedAnswer(end.value)
         except Exception as error:
             if not self._is_owner or not self._is_bad(error):
                 raise
@@ -100,17 +155,17 @@ class Step:
         return self.call(ask, lambda _attempt: ask(question))
 
     def _is_bad(self, error: Exception) -> bool:
-        return is_bad_output(error, self._run.means.policy.classifiers)
+        return is_bad_output(error, self._run.options.policy.classifiers)
 
     @property
     def _attempts(self) -> int:
-        return sum(drive.attempts for drive in self._drives)
+        return sum(retry_run.attempts for retry_run in self._retry_runs)
 
-    def _ending(self, failed: Failed, error: BaseException | None) -> BaseException:
+    def _ending(self, failed: FinalFailure, error: BaseException | None) -> BaseException:
         """Return what is raised at the end: GiveUp, unless somebody else is to decide."""
         if isinstance(error, GiveUp):
             return error  # a turn inside this one says more exactly where it ended
-        cause = as_raised(failed, error)
+        cause = final_error(failed, error)
         if not self._is_owner or failed.failure.bucket == "tool":
             return cause
         now = self._run.timing.clock()

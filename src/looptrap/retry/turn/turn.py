@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -10,24 +11,72 @@ from inspect import isawaitable
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypedDict, TypeVar, Unpack, overload
 
+import msgspec
 from msgspec.structs import replace
 
+from looptrap.call.content import UNREADABLE, arguments, flatten
+from looptrap.call.model import Call, Message, Request, ToolCall, ToolResult
+from looptrap.detect.signals import ROUNDS, SignalOptions
+from looptrap.detect.signals.repeat import Repeat
+from looptrap.detect.trajectory import Trajectory
 from looptrap.errors import ConfigError
 from looptrap.retry.attempt import Attempt
-from looptrap.retry.breakers import Breakers
-from looptrap.retry.chain import Chain, Link
-from looptrap.retry.drive import Means
+from looptrap.retry.breaker import Breakers
 from looptrap.retry.hook import Hook
-from looptrap.retry.idempotency.key import idempotent
-from looptrap.retry.policy import RetryPolicy
-from looptrap.retry.timing import Timing, timing_here
+from looptrap.retry.idempotency.decorator import idempotent
+from looptrap.retry.policy import Chain, Link, RetryPolicy
+from looptrap.retry.run import RetryOptions
+from looptrap.retry.timing import Timing, current_timing
 from looptrap.retry.turn import header
-from looptrap.retry.turn.account import Account, Limits
-from looptrap.retry.turn.corrective import corrective_prompt
-from looptrap.retry.turn.loop_check import LoopCheck
-from looptrap.retry.turn.marker import Spent
-from looptrap.retry.turn.run import Run
-from looptrap.retry.turn.step import Step
+from looptrap.retry.turn.budget import TurnAccount, TurnLimits, TurnState, TurnUsage
+from looptrap.retry.turn.step import TurnStep, corrective_prompt
+
+MAX_REPEATS = 3
+INTERRUPTION = (
+    f"You have called the same tool {MAX_REPEATS} times with the same arguments."
+    " The approach is not working. Try a different strategy."
+)
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Message).decode
+
+
+class LoopCheck:
+    """Remembers the latest tool calls of an agent, and reads them as the gateway does."""
+
+    def __init__(self) -> None:
+        # Polls are looked for further back than anything else.
+        look = SignalOptions(ROUNDS["repeat"], first=MAX_REPEATS)
+        self._messages: deque[msgspec.Raw] = deque(maxlen=2 * look.rounds * look.patience)
+        self._with_results = Repeat(look)
+        self._without = Repeat(look._replace(with_results=False))
+
+    def message(self, name: str, given: object, result: object) -> str | None:
+        """Take note of a call; return what to tell the model when it goes in circles."""
+        call = ToolCall("1", name, _readable(arguments, given))
+        self._add(Message("assistant", calls=(call,)))
+        repeat = self._without
+        if result is not None:
+            self._add(Message("tool", results=(ToolResult("1", _readable(flatten, result)),)))
+            repeat = self._with_results
+        found = repeat(Trajectory(self._history()))
+        return INTERRUPTION if found is not None and found.count >= MAX_REPEATS else None
+
+    def _add(self, message: Message) -> None:
+        self._messages.append(msgspec.Raw(_encode(message)))
+
+    def _history(self) -> Call:
+        return Call(Request(), "openai_chat", raws=list(self._messages), read=_decode)
+
+
+def _readable(read: Any, value: object) -> str:
+    """Return a value as text: in canonical form, where it has one."""
+    try:
+        text: str = read(value)
+    except (*UNREADABLE, TypeError):
+        return repr(value)
+    return text
+
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -39,7 +88,7 @@ _CURRENT: ContextVar[Turn | None] = ContextVar("looptrap_retry_turn", default=No
 _DECISION: ContextVar[str] = ContextVar("looptrap_retry_decision", default="")
 
 
-class Options(TypedDict, total=False):
+class TurnOptions(TypedDict, total=False):
     """What a turn can be given, by keyword."""
 
     steps: int
@@ -84,9 +133,9 @@ class Turn:
         id: str = "",
     ) -> None:
         """Set what the turn may take; `attempts` is for each step, and each link of a chain."""
-        if id and not header.is_id(id):
+        if id and not header.is_turn_id(id):
             raise ConfigError(f"turn: id is {id!r}, must be letters, digits, '-' or '_', up to 64")
-        self._limits = Limits(
+        self._limits = TurnLimits(
             steps=steps,
             deadline=deadline,
             tool_calls=tool_calls,
@@ -95,21 +144,23 @@ class Turn:
             corrections=corrections,
         )
         policy = replace(policy, attempts=min(policy.attempts, attempts))
-        self._means = Means(policy=policy, breakers=breakers, hooks=tuple(hooks), timing=timing)
+        self._options = RetryOptions(
+            policy=policy, breakers=breakers, hooks=tuple(hooks), timing=timing
+        )
         self._id = self._scope = id or secrets.token_hex(8)
         self._elsewhere: Attempt | None = None
-        self._entered: Run | None = None
+        self._entered: TurnState | None = None
         self._around: Turn | None = None
         self._check = LoopCheck()
 
     @classmethod
-    def from_headers(cls, headers: header.Headers, **options: Unpack[Options]) -> Self:
+    def from_headers(cls, headers: header.Headers, **options: Unpack[TurnOptions]) -> Self:
         """Return the turn that a request belongs to; a new one where its headers name none.
 
         What its sender has left may only lower the limits given here. The sender retries: in
         here every call is attempted once.
         """
-        carried = header.read(headers)
+        carried = header.read_turn_headers(headers)
         if carried is None:
             return cls(**options)
         options["id"] = carried.turn
@@ -133,18 +184,18 @@ class Turn:
         return self._run.step
 
     @property
-    def left(self) -> Limits:
+    def left(self) -> TurnLimits:
         """What may still be taken; `left.deadline` makes a time-out for a client."""
         return self._run.account.left(self._run.timing.clock())
 
     @property
-    def spent(self) -> Spent:
+    def spent(self) -> TurnUsage:
         """What was taken so far."""
         return self._run.account.spent(self._run.timing.clock())
 
     def headers(self, baggage: str = "") -> dict[str, str]:
         """Return the headers that let another process join; `baggage` of others travels along."""
-        return header.write(self.id, self.left, baggage)
+        return header.write_turn_headers(self.id, self.left, baggage)
 
     # Steps
 
@@ -154,7 +205,7 @@ class Turn:
         A tool's failure is raised as it is, for the model to plan anew. So is every failure inside
         another's attempt: its owner decides.
         """
-        result: T = Step(self._run).call(fn, lambda _attempt: fn(*args, **kwargs))
+        result: T = TurnStep(self._run).call(fn, lambda _attempt: fn(*args, **kwargs))
         return result
 
     def failover(
@@ -167,7 +218,7 @@ class Turn:
     ) -> T:
         """Make one step over a chain: the function gets the link to use as its first argument."""
         make = lambda attempt: fn(attempt.link or chain.links[0], *args, **kwargs)  # noqa: E731
-        result: T = Step(self._run).call(fn, make, chain)
+        result: T = TurnStep(self._run).call(fn, make, chain)
         return result
 
     @overload
@@ -198,7 +249,7 @@ class Turn:
         That happens once a turn, with another prompt: `correct` makes it of the prompt, the answer
         and the error.
         """
-        return Step(self._run).ask(ask, prompt, parse, correct)
+        return TurnStep(self._run).ask(ask, prompt, parse, correct)
 
     # Tools and money
 
@@ -240,14 +291,14 @@ class Turn:
         if self._entered is not None:
             raise RuntimeError("a turn is entered once: make another one")
         around = self._around = _CURRENT.get()
-        timing = self._means.timing
+        timing = self._options.timing
         if timing is None:
-            timing = timing_here() if around is None else around._run.timing
-        account = Account(
+            timing = current_timing() if around is None else around._run.timing
+        account = TurnAccount(
             self._limits, timing.clock(), None if around is None else around._run.account
         )
         id, scope = (self._id, self._scope) if around is None else (around.id, around._run.scope)
-        self._entered = Run(id, scope, account, self._means, timing)
+        self._entered = TurnState(id, scope, account, self._options, timing)
         _CURRENT.set(self)
         if self._elsewhere is not None:
             self._elsewhere.__enter__()
@@ -275,7 +326,7 @@ class Turn:
         self.__exit__(kind, error, where)
 
     @property
-    def _run(self) -> Run:
+    def _run(self) -> TurnState:
         if self._entered is None:
             raise RuntimeError("the turn has not begun: write `with Turn(…) as turn:`")
         return self._entered

@@ -19,7 +19,7 @@ SCHEMES = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
+class StoreAddress:
     """One server. Its text is fit for logs: it never holds the password."""
 
     host: str = ""
@@ -39,12 +39,12 @@ class Address:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{'rediss' if self.is_tls else 'redis'}://{host}:{self.port}"
 
-    def at(self, host: str, port: int) -> Address:
+    def at(self, host: str, port: int) -> StoreAddress:
         """Return another server that is entered in the same way."""
         return replace(self, host=host, port=port)
 
 
-def addresses_of(url: str) -> tuple[list[Address], bool]:
+def parse_store_url(url: str) -> tuple[list[StoreAddress], bool]:
     """Read a store's URL: its servers, and whether they are a cluster's.
 
     No message repeats the URL, which may hold a password.
@@ -72,7 +72,7 @@ def addresses_of(url: str) -> tuple[list[Address], bool]:
     options = _options(parts)
     user, password, place = _entry(parts)
     is_cluster = parts.scheme.endswith("+cluster")
-    address = Address(
+    address = StoreAddress(
         user=user,
         password=password,
         db=_db(parts, options),

@@ -6,29 +6,27 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from looptrap.store.redis.address import Address
-from looptrap.store.redis.ask import Question
-from looptrap.store.redis.batch import Batch
-from looptrap.store.redis.connection import Argument, StoreError, connect, pack
-from looptrap.store.redis.node import CONNECT_TIMEOUT, MAX_HOPS, Node
-from looptrap.store.redis.operation import SLOTS, place_in, slot_of
-from looptrap.store.redis.terms import Terms
+from looptrap.store.redis.address import StoreAddress
+from looptrap.store.redis.connection import Argument, StoreError, connect, pack_command
+from looptrap.store.redis.node import CONNECT_TIMEOUT_S, MAX_HOPS, NodeOptions, RedisNode
+from looptrap.store.redis.request import KeyedRequest, RequestBatch
+from looptrap.store.redis.script import SLOT_COUNT, key_in_slots, key_slot
 
-ASKING = pack((b"ASKING",))
+ASKING_COMMAND = pack_command((b"ASKING",))
 
-Range = tuple[int, int, str, int]
+SlotRange = tuple[int, int, str, int]
 """The first and the last of some slots, and the host and port of the server that has them."""
 
 
-class Cluster:
+class RedisCluster:
     """Sends each ask to the server that has its slot."""
 
-    def __init__(self, seeds: Sequence[Address], terms: Terms) -> None:
+    def __init__(self, seeds: Sequence[StoreAddress], terms: NodeOptions) -> None:
         self._seeds = seeds
         self._terms = terms
-        self._nodes: dict[tuple[str, int], Node] = {}
-        self._slots: list[Node] = []
-        self._latest: Node | None = None  # to which a slot has moved: it is the first to know
+        self._nodes: dict[tuple[str, int], RedisNode] = {}
+        self._slots: list[RedisNode] = []
+        self._latest: RedisNode | None = None  # to which a slot has moved: it is the first to know
         self._refreshing: asyncio.Task[None] | None = None
         self._leaving: set[asyncio.Task[None]] = set()
         self._retired_batches = 0
@@ -44,7 +42,7 @@ class Cluster:
         return self._retired_batches + sum(node.batches for node in self._nodes.values())
 
     @property
-    def address(self) -> Address:
+    def address(self) -> StoreAddress:
         """Of a server that is there; of the first, if none is."""
         there = (node.address for node in self._nodes.values() if not node.is_degraded)
         return next(there, self._seeds[0])
@@ -57,7 +55,7 @@ class Cluster:
             self._terms.trouble.report(self._seeds[0], str(error) or "no answer")
             # Whatever it is asked is answered from its memory, until the map is known.
             first = self._node_at(self._seeds[0].host, self._seeds[0].port)
-            self._slots = [first] * SLOTS
+            self._slots = [first] * SLOT_COUNT
         await asyncio.gather(*(node.start() for node in self._nodes.values()))
 
     async def stop(self) -> None:
@@ -68,17 +66,17 @@ class Cluster:
         nodes = [node.stop() for node in self._nodes.values()]
         await asyncio.gather(*nodes, *tasks, return_exceptions=True)
 
-    def take(self, ask: Question, now: float | None) -> None:
+    def take(self, ask: KeyedRequest, now: float | None) -> None:
         """Carry out an ask where its slot is; one of several slots in as many parts."""
-        slots = {slot_of(key) for key in ask.keys}
+        slots = {key_slot(key) for key in ask.keys}
         if len(slots) <= 1:
             slot = slots.pop() if slots else 0
             self._slots[slot].take(ask, now, slot)
             return
-        whole = Batch(now)
+        whole = RequestBatch(now)
         whole.add(ask)
         for part, key in zip(whole.parts(), ask.keys, strict=True):
-            self._slots[slot_of(key)].submit(part)
+            self._slots[key_slot(key)].submit(part)
 
     async def call(self, slot: int, *command: Argument) -> Any:
         """Send one command to the server that has a slot, and return its reply."""
@@ -106,47 +104,49 @@ class Cluster:
         finally:
             self._refreshing = None
 
-    async def _slot_map(self) -> list[Range]:
+    async def _slot_map(self) -> list[SlotRange]:
         """Ask the servers in turn, those that are there before the seeds of the URL."""
         for node in sorted(self._nodes.values(), key=lambda node: node is not self._latest):
             try:
-                return _ranges(node.address, await node.call(0, b"CLUSTER", b"SLOTS"))
+                return _decode_slot_ranges(node.address, await node.call(0, b"CLUSTER", b"SLOTS"))
             except OSError:
                 continue
         failure: OSError = StoreError("no server")
         for seed in self._seeds:
             try:
-                async with asyncio.timeout(CONNECT_TIMEOUT):
-                    connection = await connect(seed, _ignore)
+                async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                    connection = await connect(seed, _ignore_lost)
                     try:
-                        return _ranges(seed, await connection.call(b"CLUSTER", b"SLOTS"))
+                        return _decode_slot_ranges(
+                            seed, await connection.call(b"CLUSTER", b"SLOTS")
+                        )
                     finally:
                         connection.close()
             except OSError as error:
                 failure = error
         raise failure
 
-    def _learn(self, ranges: list[Range]) -> None:
+    def _learn(self, ranges: list[SlotRange]) -> None:
         if not ranges:
             raise StoreError("the cluster has no slots yet")
-        slots: list[Node | None] = [None] * SLOTS
+        slots: list[RedisNode | None] = [None] * SLOT_COUNT
         for first, last, host, port in ranges:
             node = self._node_at(host, port)
             slots[first : last + 1] = [node] * (last + 1 - first)
-            node.probe = place_in(first, last) or node.probe
+            node.probe = key_in_slots(first, last) or node.probe
         some = next(node for node in slots if node is not None)
         self._slots = [node or some for node in slots]
         self._retire(set(self._slots))
 
-    def _node_at(self, host: str, port: int) -> Node:
+    def _node_at(self, host: str, port: int) -> RedisNode:
         node = self._nodes.get((host, port))
         if node is None:
             address = self._seeds[0].at(host, port)
-            node = self._nodes[host, port] = Node(address, self._terms, self)
+            node = self._nodes[host, port] = RedisNode(address, self._terms, self)
             node.recover()
         return node
 
-    def _retire(self, staying: set[Node]) -> None:
+    def _retire(self, staying: set[RedisNode]) -> None:
         for place, node in list(self._nodes.items()):
             if node not in staying:
                 del self._nodes[place]
@@ -155,7 +155,7 @@ class Cluster:
                 self._leaving.add(task)
                 task.add_done_callback(self._leaving.discard)
 
-    async def _let_go(self, node: Node) -> None:
+    async def _let_go(self, node: RedisNode) -> None:
         try:
             await asyncio.sleep(2 * self._terms.timeout)  # until what it was asked is answered
         finally:
@@ -163,7 +163,7 @@ class Cluster:
 
     # What servers say
 
-    def redirect(self, node: Node, batch: Batch, error: str) -> bool:
+    def redirect(self, node: RedisNode, batch: RequestBatch, error: str) -> bool:
         """Send a batch where its server says; say whether that can be done."""
         kind, *said = error.split()
         if kind in ("ASK", "TRYAGAIN") and len(batch.records) > 1:
@@ -179,12 +179,12 @@ class Cluster:
         if kind == "MOVED":
             self._slots[int(slot)] = self._latest = target
             self.refresh()
-        batch.prefaces = [ASKING] if kind == "ASK" else []
+        batch.prefaces = [ASKING_COMMAND] if kind == "ASK" else []
         target.submit(batch)
         return True
 
 
-def _ranges(asked: Address, reply: Any) -> list[Range]:
+def _decode_slot_ranges(asked: StoreAddress, reply: Any) -> list[SlotRange]:
     """Read the reply to CLUSTER SLOTS; a server that does not say its host is the one asked."""
     return [
         (first, last, (host or b"").decode() or asked.host, port)
@@ -192,5 +192,5 @@ def _ranges(asked: Address, reply: Any) -> list[Range]:
     ]
 
 
-def _ignore(_reason: str) -> None:
+def _ignore_lost(_reason: str) -> None:
     """Take the end of a connection whose failure shows in what it was asked."""

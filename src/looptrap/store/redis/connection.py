@@ -10,15 +10,15 @@ from typing import Any, cast
 
 import hiredis
 
-from looptrap.store.redis.address import Address
+from looptrap.store.redis.address import StoreAddress
 
-NAME = b"looptrap"
+CLIENT_NAME = b"looptrap"
 """By which an operator finds the connection in CLIENT LIST."""
 
-Then = Callable[[Any], None]
+ReplyCallback = Callable[[Any], None]
 Argument = bytes | str | int
 
-pack: Callable[[tuple[Argument, ...]], bytes] = cast(Any, hiredis.pack_command)
+pack_command: Callable[[tuple[Argument, ...]], bytes] = cast(Any, hiredis.pack_command)
 """Return a command as a server reads it."""
 
 
@@ -26,7 +26,7 @@ class StoreError(ConnectionError):
     """The store's server cannot be reached, does not let us in, or cannot do what it is asked."""
 
 
-class Connection(asyncio.Protocol):
+class RedisConnection(asyncio.Protocol):
     """Sends commands and hands each reply to whoever waits for it.
 
     `lost` is called once when the connection ends, unless it was closed from here. A reply that
@@ -37,13 +37,13 @@ class Connection(asyncio.Protocol):
 
     _transport: asyncio.Transport
 
-    def __init__(self, lost: Callable[[str], None], told: Then | None = None) -> None:
+    def __init__(self, lost: Callable[[str], None], told: ReplyCallback | None = None) -> None:
         self._reader = hiredis.Reader()
-        self._waiting: deque[Then] = deque()
+        self._waiting: deque[ReplyCallback] = deque()
         self.lost: Callable[[str], None] | None = lost
         self.told = told
 
-    def send(self, commands: bytes, *waiting: Then) -> None:
+    def send(self, commands: bytes, *waiting: ReplyCallback) -> None:
         """Send packed commands, and name who waits for each reply."""
         self._waiting.extend(waiting)
         self._transport.write(commands)
@@ -51,7 +51,7 @@ class Connection(asyncio.Protocol):
     async def call(self, *command: Argument) -> Any:
         """Send one command and return its reply; an error reply is raised."""
         replied: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self.send(pack(command), lambda reply: _answer(replied, reply))
+        self.send(pack_command(command), lambda reply: _answer(replied, reply))
         reply = await replied
         if isinstance(reply, hiredis.ReplyError):
             raise StoreError(str(reply))
@@ -113,10 +113,10 @@ def _answer(waiting: asyncio.Future[Any], reply: Any) -> None:
 
 
 async def connect(
-    address: Address, lost: Callable[[str], None], told: Then | None = None
-) -> Connection:
+    address: StoreAddress, lost: Callable[[str], None], told: ReplyCallback | None = None
+) -> RedisConnection:
     """Open a connection and enter; a `StoreError` says why that cannot be."""
-    connection = Connection(lost, told)
+    connection = RedisConnection(lost, told)
     loop = asyncio.get_running_loop()
     context = _context(address)
     try:
@@ -131,14 +131,14 @@ async def connect(
     except UnicodeError as error:
         raise StoreError(f"{address.host!r} is not the name of a host") from error
     try:
-        await _enter(connection, address)
+        await _authenticate(connection, address)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _context(address: Address) -> ssl.SSLContext | None:
+def _context(address: StoreAddress) -> ssl.SSLContext | None:
     """Return what to check the server's certificate with, where TLS is spoken."""
     if not address.is_tls:
         return None
@@ -148,7 +148,7 @@ def _context(address: Address) -> ssl.SSLContext | None:
         raise StoreError(f"cannot read {address.ca}: {error.strerror or error}") from error
 
 
-async def _enter(connection: Connection, address: Address) -> None:
+async def _authenticate(connection: RedisConnection, address: StoreAddress) -> None:
     if address.password:
         entry = [address.user, address.password] if address.user else [address.password]
         try:
@@ -159,4 +159,4 @@ async def _enter(connection: Connection, address: Address) -> None:
             raise StoreError(f"it refuses the user name or password ({code})") from None
     if address.db:
         await connection.call(b"SELECT", address.db)
-    await connection.call(b"CLIENT", b"SETNAME", NAME)
+    await connection.call(b"CLIENT", b"SETNAME", CLIENT_NAME)

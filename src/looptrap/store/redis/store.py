@@ -8,16 +8,22 @@ from collections.abc import Callable, Sequence
 
 from looptrap.store.memory import MAX_FINGERPRINTS
 from looptrap.store.model import Balance, Charge, Count, Hit, Settlement, Trip
-from looptrap.store.redis.address import addresses_of
-from looptrap.store.redis.ask import Charged, CooldownLeft, Hits, Release, Settlements, Then, Trips
-from looptrap.store.redis.cluster import Cluster
-from looptrap.store.redis.configuration import Configuration
-from looptrap.store.redis.node import Node
-from looptrap.store.redis.terms import Terms
-from looptrap.store.redis.trouble import Trouble
+from looptrap.store.redis.address import parse_store_url
+from looptrap.store.redis.cluster import RedisCluster
+from looptrap.store.redis.node import NodeOptions, RedisNode, StoreErrorLog
+from looptrap.store.redis.request import (
+    ChargeRequest,
+    CooldownRequest,
+    CountsCallback,
+    HitRequest,
+    ReleaseRequest,
+    SettleRequest,
+    TripRequest,
+)
+from looptrap.store.redis.shared_configuration import SharedConfiguration
 
-TIMEOUT = 0.05
-PROBE_EVERY = 1.0
+DEFAULT_TIMEOUT_S = 0.05
+PROBE_INTERVAL_S = 1.0
 
 
 class RedisStore:
@@ -26,22 +32,22 @@ class RedisStore:
     A batch that gets no answer in time may have been counted by the server nevertheless.
     """
 
-    configuration: Configuration
+    configuration: SharedConfiguration
     """What instances agree on; there once the store has been started."""
-    _server: Node | Cluster
+    _server: RedisNode | RedisCluster
 
     def __init__(
         self,
         url: str,
         *,
-        timeout: float = TIMEOUT,
+        timeout: float = DEFAULT_TIMEOUT_S,
         max_fingerprints: int = MAX_FINGERPRINTS,
-        probe_every: float = PROBE_EVERY,
+        probe_every: float = PROBE_INTERVAL_S,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._addresses, self._is_cluster = addresses_of(url)
-        self._trouble = Trouble(time.monotonic)
-        self._terms = Terms(
+        self._addresses, self._is_cluster = parse_store_url(url)
+        self._trouble = StoreErrorLog(time.monotonic)
+        self._terms = NodeOptions(
             timeout=timeout,
             probe_every=probe_every,
             max_fingerprints=max_fingerprints,
@@ -54,10 +60,10 @@ class RedisStore:
     async def start(self) -> None:
         """Connect; a store that cannot be reached is looked after until it can."""
         if self._is_cluster:
-            self._server = Cluster(self._addresses, self._terms)
+            self._server = RedisCluster(self._addresses, self._terms)
         else:
-            self._server = Node(self._addresses[0], self._terms)
-        self.configuration = Configuration(self._server)
+            self._server = RedisNode(self._addresses[0], self._terms)
+        self.configuration = SharedConfiguration(self._server)
         await self._server.start()
 
     async def stop(self) -> None:
@@ -71,7 +77,7 @@ class RedisStore:
         now: float | None,
         *,
         retry: bool,
-        then: Then,
+        then: CountsCallback,
         charges: Sequence[Charge] = (),
     ) -> None:
         """Record all hits and charges of one call; `then` gets the answers, once, in order.
@@ -80,16 +86,18 @@ class RedisStore:
         called before this returns. Without `now` the server's clock decides.
         """
         self.asked += 1
-        ask = Charged(hits, charges, retry, then) if charges else Hits(hits, retry, then)
+        ask = (
+            ChargeRequest(hits, charges, retry, then) if charges else HitRequest(hits, retry, then)
+        )
         self._server.take(ask, now)
 
     def settle(self, settlements: Sequence[Settlement], now: float | None) -> None:
         """Put what was used in place of what was reserved."""
-        self._server.take(Settlements(settlements), now)
+        self._server.take(SettleRequest(settlements), now)
 
     def trip(self, trips: Sequence[Trip], now: float | None) -> None:
         """Refuse these keys until their cooldown ends; the later deadline wins."""
-        self._server.take(Trips(trips), now)
+        self._server.take(TripRequest(trips), now)
 
     async def release(self, key: bytes) -> bool:
         """Forget everything about a key; say whether anything was known."""
@@ -99,7 +107,7 @@ class RedisStore:
             if not known.done():
                 known.set_result(is_known)
 
-        self._server.take(Release(key, then), None)
+        self._server.take(ReleaseRequest(key, then), None)
         return await known
 
     async def cooldown_left(self, key: bytes, now: float | None = None) -> float:
@@ -110,7 +118,7 @@ class RedisStore:
             if not left.done():
                 left.set_result(seconds)
 
-        self._server.take(CooldownLeft(key, then), now)
+        self._server.take(CooldownRequest(key, then), now)
         return await left
 
     async def balance(self, charge: Charge) -> Balance:
@@ -121,7 +129,7 @@ class RedisStore:
             if not found.done():
                 found.set_result(balances[0])
 
-        self._server.take(Charged((), [charge], False, then), None)
+        self._server.take(ChargeRequest((), [charge], False, then), None)
         return await found
 
     @property

@@ -1,0 +1,104 @@
+"""The dashboard: one page and what it loads, files that hold nothing of anybody."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+
+from aiohttp import web
+from aiohttp.web_response import ContentCoding
+
+DASHBOARD_DIR = Path(__file__).with_name("dashboard")
+DASHBOARD_PREFIX = "/ui/"
+
+CONTENT_TYPES = {
+    ".html": "text/html",
+    ".js": "text/javascript",
+    ".css": "text/css",
+    ".svg": "image/svg+xml",
+}
+"""What is served; other files of the folder are for those who work on it."""
+
+CONTENT_SECURITY_POLICY = {
+    "default-src": "'none'",
+    "script-src": "'self'",
+    "style-src": "'self'",
+    "img-src": "'self' data:",
+    "connect-src": "'self'",
+    "font-src": "'self'",
+    "base-uri": "'none'",
+    "form-action": "'none'",
+    "frame-ancestors": "'none'",
+}
+"""Nothing inline, nothing from elsewhere, and no page around this one."""
+
+DASHBOARD_HEADERS = {
+    "Content-Security-Policy": "; ".join(
+        f"{name} {value}" for name, value in CONTENT_SECURITY_POLICY.items()
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StaticFile:
+    """A file as it is sent."""
+
+    kind: str
+    content: bytes
+    tag: str
+
+
+def is_dashboard_path(path: str) -> bool:
+    """Return whether a path belongs to the dashboard: it is served without a token."""
+    return path == "/" or path.startswith(DASHBOARD_PREFIX)
+
+
+def dashboard_routes() -> list[web.RouteDef]:
+    """Return what is answered, and how."""
+    static_files()  # now, so that no call waits for a disk later
+    return [web.get("/", _page), web.get(DASHBOARD_PREFIX + "{name:.+}", _file)]
+
+
+async def _page(request: web.Request) -> web.Response:
+    return _file_response(request, static_files()["index.html"])
+
+
+async def _file(request: web.Request) -> web.Response:
+    # Looked up by name among what was read at first: no path leads out of the folder.
+    found = static_files().get(request.match_info["name"])
+    if found is None:
+        raise web.HTTPNotFound(text="There is no such file.\n", headers=DASHBOARD_HEADERS)
+    return _file_response(request, found)
+
+
+def _file_response(request: web.Request, file: StaticFile) -> web.Response:
+    headers = {**DASHBOARD_HEADERS, "ETag": f'"{file.tag}"', "Vary": "Accept-Encoding"}
+    if any(tag.value in (file.tag, "*") for tag in request.if_none_match or ()):
+        return web.Response(status=304, headers=headers)
+    answer = web.Response(
+        body=file.content, content_type=file.kind, charset="utf-8", headers=headers
+    )
+    if "gzip" in request.headers.get("Accept-Encoding", ""):
+        answer.enable_compression(ContentCoding.gzip)
+    return answer
+
+
+@cache
+def static_files() -> dict[str, StaticFile]:
+    """Return the files of the dashboard by their names, read once."""
+    found = [
+        path for path in DASHBOARD_DIR.rglob("*") if path.suffix in CONTENT_TYPES and path.is_file()
+    ]
+    return {path.relative_to(DASHBOARD_DIR).as_posix(): _read(path) for path in found}
+
+
+def _read(path: Path) -> StaticFile:
+    content = path.read_bytes()
+    return StaticFile(
+        CONTENT_TYPES[path.suffix], content, blake2b(content, digest_size=12).hexdigest()
+    )

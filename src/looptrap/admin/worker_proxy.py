@@ -1,0 +1,237 @@
+"""The admin listener of several workers: one address, whoever of them is asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import aiohttp
+import msgspec
+from aiohttp import web
+from aiohttp.typedefs import Handler
+from multidict import CIMultiDict
+from yarl import URL
+
+from looptrap.admin.api import error_response, iso_time, json_response
+from looptrap.admin.audit import SOURCE_HEADER
+from looptrap.admin.auth import MAY_WRITE
+from looptrap.admin.dashboard_files import is_dashboard_path
+from looptrap.admin.health_notice import make_notice
+from looptrap.admin.server import AdminServer, ClientTimeouts
+from looptrap.admin.status import STATUS_PATH as STATUS
+from looptrap.admin.status import GatewayStatus
+from looptrap.admin.worker_merge import MERGERS, MetricTotals
+from looptrap.config.kind import Address
+from looptrap.gateway.app import App
+
+LOCAL_PATHS = ("/livez", "/readyz", "/metrics")
+"""All else is asked of one worker, which answers for all: what they know is in the store."""
+
+WORKER_TIMEOUT = aiohttp.ClientTimeout(total=2.0)
+"""For a worker to say how it is."""
+
+CONNECT_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=2.0)
+"""For a worker to take a question; its answer may be a stream without end."""
+
+HOP_BY_HOP = ("Connection", "Keep-Alive", "Transfer-Encoding", "Upgrade", "TE", "Trailer")
+NO_WORKER_MESSAGE = "No worker is up. Ask again in a moment."
+
+REPLACED_HEADERS = ("Host", "Authorization", "Content-Length", SOURCE_HEADER)
+"""Of a question: who asks has been checked, and the worker has a token of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerEndpoint:
+    """A worker that serves: its process, and where and with which token it tells of itself."""
+
+    pid: int
+    address: tuple[str, int]
+    token: str
+
+    def url(self, path: str) -> URL:
+        """Return where a path, as it was sent, is at this worker."""
+        return URL(f"http://{Address(*self.address)}{path}", encoded=True)
+
+    @property
+    def bearer(self) -> dict[str, str]:
+        """The header that opens its door."""
+        return {"Authorization": f"Bearer {self.token}"}
+
+
+class WorkerDirectory(Protocol):
+    """What an operator may ask about a crew."""
+
+    @property
+    def size(self) -> int:
+        """How many workers there should be."""
+        ...
+
+    @property
+    def restarts(self) -> int:
+        """How many ended and were replaced."""
+        ...
+
+    is_complete: bool
+    """Whether all have been up."""
+    is_stopping: bool
+
+    def members(self) -> Sequence[WorkerEndpoint]:
+        """Return the workers that serve."""
+        ...
+
+
+class WorkerProxy(AdminServer):
+    """Serves operators of several workers as Admin does those of one; lets in the same."""
+
+    def __init__(
+        self,
+        app: App,
+        workers: WorkerDirectory,
+        address: Address,
+        token: str = "",
+        read_token: str = "",
+    ) -> None:
+        super().__init__(app, address, token, read_token)
+        self._workers = workers
+        self._totals = MetricTotals()
+        self._client: aiohttp.ClientSession | None = None
+
+    async def start(self) -> tuple[str, int]:
+        """Listen; return the address, with the port found for 0."""
+        self._client = aiohttp.ClientSession(auto_decompress=False)
+        return await super().start()
+
+    async def stop(self) -> None:
+        """Close the listener."""
+        await super().stop()
+        if self._client is not None:
+            await self._client.close()
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.path in MERGERS and request.method == "GET" and not request.query_string:
+            handler = self._answer_for_all
+        elif request.path not in LOCAL_PATHS and not is_dashboard_path(request.path):
+            handler = self._pass_on
+        return await super()._guard(request, handler)
+
+    async def _readyz(self, _request: web.Request) -> web.Response:
+        if self._workers.is_stopping:
+            return web.json_response({"status": "stopping"}, status=503)
+        answers = list((await self._ask_all("/readyz")).values())
+        if not answers or not self._workers.is_complete:
+            return web.json_response({"status": "starting"}, status=503)
+        is_ready = [b'"ready"' in answer for answer in answers].count(True) == self._workers.size
+        return web.json_response({"status": "ready" if is_ready else "degraded"})
+
+    async def _metrics(self, _request: web.Request) -> web.Response:
+        for pid, told in (await self._ask_all("/metrics")).items():
+            self._totals.take(pid, told.decode())
+        members = [member.pid for member in self._workers.members()]
+        self._totals.retire_all_but(members)
+        body = self._totals.exposition(workers=len(members), restarts=self._workers.restarts)
+        kind = "text/plain; version=0.0.4; charset=utf-8"
+        return web.Response(body=body, headers={"Content-Type": kind})
+
+    async def _answer_for_all(self, request: web.Request) -> web.StreamResponse:
+        """Have every worker answer, and make one answer of these."""
+        answers = [msgspec.json.decode(one) for one in (await self._ask_all(request.path)).values()]
+        if not answers:
+            return error_response(503, "no_worker", NO_WORKER_MESSAGE)
+        told = MERGERS[request.path](answers)
+        if request.path == STATUS:
+            told = self._of_workers(told, len(answers), request[MAY_WRITE])
+        return json_response(told)
+
+    def _of_workers(self, told: GatewayStatus, serving: int, may_write: bool) -> GatewayStatus:
+        size = self._workers.size
+        notices = told["notices"]
+        if serving < size and not self._workers.is_stopping:
+            message = (
+                f"{size - serving} of {size} workers do not answer. The others take their calls,"
+                " and each is replaced by itself; the log says why it ended."
+            )
+            notices = [*notices, make_notice("warn", "worker_missing", message)]
+        return {
+            **told,
+            "started": iso_time(self._app.started),
+            "workers": {"size": size, "serving": serving},
+            "draining": told["draining"] or self._workers.is_stopping,
+            "notices": notices,
+            "can_write": may_write,
+        }
+
+    async def _ask_all(self, path: str) -> dict[int, bytes]:
+        """Return what workers answer, by their process; one that has nothing to say is left out."""
+        members = self._workers.members()
+        answers = await asyncio.gather(*(self._ask(member, path) for member in members))
+        return {
+            member.pid: answer
+            for member, answer in zip(members, answers, strict=True)
+            if answer is not None
+        }
+
+    async def _ask(self, member: WorkerEndpoint, path: str) -> bytes | None:
+        assert self._client is not None  # made with the listener
+        url = member.url(path)
+        try:
+            async with self._client.get(
+                url, headers=member.bearer, timeout=WORKER_TIMEOUT
+            ) as answer:
+                return await answer.read() if answer.status == 200 else None
+        except (aiohttp.ClientError, OSError, TimeoutError):
+            return None
+
+    async def _pass_on(self, request: web.Request) -> web.StreamResponse:
+        """Have one worker answer, in its own words; another where that one cannot be reached."""
+        assert self._client is not None  # made with the listener
+        body = await request.read()
+        headers = _without(request.headers, *HOP_BY_HOP, *REPLACED_HEADERS)
+        for member in self._workers.members():
+            try:
+                answer = await self._client.request(
+                    request.method,
+                    member.url(request.raw_path),
+                    data=body or None,
+                    headers=[
+                        *headers,
+                        *member.bearer.items(),
+                        (SOURCE_HEADER, request.remote or ""),
+                    ],
+                    skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
+                    allow_redirects=False,
+                    timeout=CONNECT_TIMEOUT,
+                )
+            except aiohttp.ClientConnectorError:
+                continue
+            except (aiohttp.ClientError, OSError):
+                # It may have done what it was asked: nobody else is.
+                return error_response(502, "worker_lost", "The worker asked has ended. Ask again.")
+            async with answer:
+                return await _relay(request, answer, self._patience)
+        return error_response(503, "no_worker", NO_WORKER_MESSAGE)
+
+
+async def _relay(
+    request: web.Request, answer: aiohttp.ClientResponse, patience: ClientTimeouts
+) -> web.StreamResponse:
+    headers = CIMultiDict(_without(answer.headers, *HOP_BY_HOP))
+    relayed = web.StreamResponse(status=answer.status, reason=answer.reason, headers=headers)
+    await relayed.prepare(request)
+    try:
+        async for chunk in answer.content.iter_any():
+            async with asyncio.timeout(patience.read_on):
+                await relayed.write(chunk)
+    except TimeoutError:
+        raise ConnectionResetError("the client does not read on") from None
+    except aiohttp.ClientPayloadError:
+        raise ConnectionResetError("the worker has ended") from None
+    await relayed.write_eof()
+    return relayed
+
+
+def _without(headers: Mapping[str, str], *names: str) -> list[tuple[str, str]]:
+    left_out = {name.lower() for name in names}
+    return [(name, value) for name, value in headers.items() if name.lower() not in left_out]

@@ -1,0 +1,128 @@
+"""Where keys are kept: in a state file, or in the store that gateways share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Protocol, TypeVar
+
+from looptrap.config.gateway import GatewaySettings
+from looptrap.config.kind import StorePlace
+from looptrap.errors import ConfigError, Problem
+from looptrap.gateway import keys
+from looptrap.gateway.shared_settings import EntryStore, shared_keys
+from looptrap.gateway.state_file import GatewayKey, StateFile
+from looptrap.store.redis import RedisStore
+from looptrap.store.redis.address import parse_store_url
+from looptrap.store.redis.connection import connect
+
+STORE_TIMEOUT_S = 1.0
+"""Seconds that a store may take for one answer."""
+
+T = TypeVar("T")
+
+
+class KeyStore(Protocol):
+    """A place with keys; its text says where it is. Whatever fails is a ConfigError."""
+
+    def add(self, name: str, project: str, now: datetime) -> tuple[GatewayKey, str]:
+        """Make a key, and return it with its text."""
+        ...
+
+    def revoke(self, name: str, now: datetime) -> GatewayKey:
+        """Refuse a key from now on."""
+        ...
+
+    def kept(self) -> tuple[GatewayKey, ...]:
+        """Return all keys."""
+        ...
+
+    def warning(self) -> str | None:
+        """Say what is wrong with the place."""
+        ...
+
+
+class _FileKeyStore:
+    def __init__(self, file: StateFile) -> None:
+        self._file = file
+
+    def __str__(self) -> str:
+        return str(self._file.path)
+
+    def add(self, name: str, project: str, now: datetime) -> tuple[GatewayKey, str]:
+        return keys.add(self._file, name, project=project, now=now)
+
+    def revoke(self, name: str, now: datetime) -> GatewayKey:
+        return keys.revoke(self._file, name, now=now)
+
+    def kept(self) -> tuple[GatewayKey, ...]:
+        state = self._file.read()
+        return state.keys if state is not None else ()
+
+    def warning(self) -> str | None:
+        return self._file.exposure()
+
+
+class _SharedKeyStore:
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def __str__(self) -> str:
+        return f"the store {StorePlace().plain(self._url)}"
+
+    def add(self, name: str, project: str, now: datetime) -> tuple[GatewayKey, str]:
+        return self._run(lambda ledger: shared_keys.add(ledger, name, project=project, now=now))
+
+    def revoke(self, name: str, now: datetime) -> GatewayKey:
+        return self._run(lambda ledger: shared_keys.revoke(ledger, name, now=now))
+
+    def kept(self) -> tuple[GatewayKey, ...]:
+        return self._run(shared_keys.list_keys)
+
+    def warning(self) -> str | None:
+        return None
+
+    def _run(self, action: Callable[[EntryStore], Awaitable[T]]) -> T:
+        async def run() -> T:
+            await _check_reachable(self._url)
+            store = RedisStore(self._url, timeout=STORE_TIMEOUT_S)
+            await store.start()
+            try:
+                return await action(EntryStore(store.configuration))
+            finally:
+                await store.stop()
+
+        try:
+            return asyncio.run(run())
+        except OSError as error:
+            message = f"{str(error) or 'no answer'}; nothing was changed"
+            raise ConfigError([Problem(str(self), message)]) from None
+
+
+async def _check_reachable(url: str) -> None:
+    """See that one of the store's servers lets us in; an OSError says why none does."""
+    addresses, _ = parse_store_url(url)
+    for address in addresses:
+        try:
+            async with asyncio.timeout(STORE_TIMEOUT_S):
+                (await connect(address, lambda _reason: None)).close()
+        except OSError as error:
+            failure = error
+        else:
+            return
+    raise failure
+
+
+def file_key_store(path: str | None) -> KeyStore:
+    """Return the place of a state file; without a path, the gateway's own."""
+    return _FileKeyStore(StateFile(path or GatewaySettings().state))
+
+
+def shared_key_store(url: str) -> KeyStore:
+    """Return the place of a shared store."""
+    problems: list[Problem] = []
+    StorePlace().read(url, "--store", problems)
+    if problems:
+        raise ConfigError(problems)
+    return _SharedKeyStore(url)

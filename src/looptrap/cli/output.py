@@ -1,0 +1,122 @@
+"""How commands print: tables, times, and mistakes with exit status 2."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from looptrap.errors import ConfigError, Problem
+from looptrap.schema.wording import escaped
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+PIPE_WIDTH = 10_000
+"""Columns of an output that is no terminal: there a row is one line."""
+
+
+class ListingGroup(click.Group):
+    """Commands of which `list` is meant where none is named."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        is_named = bool(args) and (not args[0].startswith("-") or args[0] in ctx.help_option_names)
+        return super().parse_args(ctx, args if is_named else ["list", *args])
+
+
+def make_console() -> Console:
+    """Return where tables go: standard output, with colours in a terminal only."""
+    from rich.console import Console
+
+    return Console(
+        width=None if sys.stdout.isatty() else PIPE_WIDTH,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+
+
+def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print rows under headings; numbers, whose headings begin with `#`, stand on the right.
+
+    The first column is what a row is called, and stays whole, to be copied.
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for i, heading in enumerate(headings):
+        is_number = heading.startswith("#")
+        table.add_column(
+            heading.removeprefix("#"),
+            justify="right" if is_number else "left",
+            no_wrap=is_number or i == 0,
+            overflow="fold",
+        )
+    for row in rows:
+        table.add_row(*(Text(escaped(cell)) for cell in row))
+    out = make_console()
+    if out.is_terminal:
+        out.print(table)
+        return
+    # Cells are filled up to their column's width: nobody needs that at the end of a line.
+    with out.capture() as captured:
+        out.print(table)
+    click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+_UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}
+_SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*(s|min|m|h|d)")
+
+
+def format_duration(seconds: float) -> str:
+    """Return how long something took, in the unit that suits it."""
+    whole = max(int(seconds), 0)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3_600:
+        return f"{whole // 60} min"
+    if whole < 86_400:
+        hours, minutes = whole // 3_600, whole % 3_600 // 60
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    days = whole // 86_400
+    return f"{days} day{'s' if days > 1 else ''}"
+
+
+def format_age(then: str, now: datetime) -> str:
+    """Return how long a time in ISO 8601 is past."""
+    seconds = (now - datetime.fromisoformat(then)).total_seconds()
+    return f"{format_duration(seconds)} ago" if seconds >= 1 else "just now"
+
+
+def format_time(then: str) -> str:
+    """Return a time in ISO 8601 as a date and time of UTC, to the second."""
+    return f"{datetime.fromisoformat(then).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def parse_since(text: str, place: str, now: datetime) -> str:
+    """Return the time that `24h`, or a time itself, stands for, in ISO 8601."""
+    if match := _SPAN.fullmatch(text.strip()):
+        try:
+            return (now - timedelta(seconds=float(match[1]) * _UNITS[match[2]])).isoformat()
+        except OverflowError:
+            raise ConfigError([Problem(place, "is too long")]) from None
+    try:
+        then = datetime.fromisoformat(text)
+    except ValueError:
+        message = "must be a span such as 90s, 30m, 24h or 7d, or a time: 2026-11-16T09:00:00Z"
+        raise ConfigError([Problem(place, message)]) from None
+    # Without an offset it is the time of who types it.
+    return then.astimezone().isoformat()
+
+
+def fail(error: ConfigError, *, place: str = "") -> NoReturn:
+    """Print every mistake and end the command; `place` is where they are when they do not say."""
+    for problem in error.problems:
+        click.echo(str(Problem(problem.place or place, problem.message)), err=True)
+    raise click.exceptions.Exit(2)

@@ -1,0 +1,130 @@
+"""The journal: incidents of a process without a gateway, kept as the gateway keeps its own."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from secrets import token_bytes, token_hex
+from threading import Lock
+
+from looptrap.call.model import Outcome
+from looptrap.detect.fingerprint import derived_session_of
+from looptrap.engine import Ticket
+from looptrap.incident.history import HistoryWriter, IncidentHistory, WriteBatch
+from looptrap.incident.model import Sighting
+from looptrap.incident.setting import IncidentSettings
+from looptrap.incident.sighting import InputCostEstimator, make_sightings
+from looptrap.incident.tracker import Tracker
+from looptrap.policy.verdict import ALLOWED
+
+MAX_PENDING_SIGHTINGS = 10_000
+"""Sightings that wait to be gathered; one more is dropped."""
+
+_open_histories: dict[str, LocalHistory] = {}
+_registry_lock = Lock()
+
+
+class LocalHistory:
+    """Gathers sightings into incidents and writes them, on a thread of its own; no call waits."""
+
+    def __init__(
+        self,
+        path: str,
+        settings: IncidentSettings | None = None,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._path = path
+        self._settings = settings or IncidentSettings()
+        self._clock = clock
+        self._secret = token_bytes(32)
+        self._waiting: deque[Sighting] = deque()
+        self._lock = Lock()
+        self._begin()
+
+    @classmethod
+    def at(cls, path: str | Path, settings: IncidentSettings | None = None) -> LocalHistory:
+        """Return this process's journal in that file; a ConfigError says why there can be none."""
+        place = os.path.realpath(path)
+        with _registry_lock:
+            incident_history = _open_histories.get(place)
+            if incident_history is None:
+                incident_history = _open_histories[place] = cls(place, settings)
+                atexit.register(incident_history.close)
+            return incident_history
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
+        self._seen = self._gathered = self._kept = 0
+        self._history = IncidentHistory(self._path, self._settings, clock=self._clock)
+        self._history.open()
+        self._tracker = Tracker(
+            f"{self._history.id}.{token_hex(4)}",
+            quiet=self._settings.quiet,
+            new_id=lambda: f"inc_{int(self._clock() * 1000):011x}{token_hex(4)}",
+            is_heard=False,
+        )
+        for part in self._history.open_incidents():
+            self._tracker.learn(part)
+        self._writer = HistoryWriter(
+            self._history, self._work, on_written=self._written, clock=self._clock
+        )
+        self._writer.start()
+
+    def settled(
+        self,
+        ticket: Ticket,
+        outcome: Outcome | None,
+        now: float,
+        *,
+        request_id: str,
+        provider: str,
+        estimate: InputCostEstimator,
+    ) -> None:
+        """Take what was decided about a call and, where it left, what became of it."""
+        if ticket.verdict is ALLOWED and ticket.heard is None and ticket.shadow is None:
+            return
+        call = ticket.call
+        told = make_sightings(
+            ticket,
+            outcome,
+            now,
+            session=call.request.session or derived_session_of(call, self._secret),
+            request_id=request_id,
+            provider=provider,
+            estimate=estimate,
+        )
+        loops = [one for one in told if one.reason == "loop_detected"]
+        with self._lock:
+            if self._process != os.getpid():
+                self._begin()  # a fork has neither the thread nor a right to the connection
+            if len(self._waiting) < MAX_PENDING_SIGHTINGS:
+                self._waiting += loops
+                self._seen += len(loops)
+
+    @property
+    def is_written(self) -> bool:
+        """Whether all that was taken is safe."""
+        return self._kept >= self._seen
+
+    def close(self) -> None:
+        """Write what waits, and end."""
+        if self._process == os.getpid():
+            self._writer.stop()
+            self._history.close()
+
+    # On the writer's thread
+
+    def _work(self, now: float) -> WriteBatch:
+        for _ in range(len(self._waiting)):
+            self._tracker.sight(self._waiting.popleft())
+            self._gathered += 1
+        self._tracker.tick(now)
+        return WriteBatch(self._tracker.take_changed())
+
+    def _written(self, _work: WriteBatch) -> None:
+        self._kept = self._gathered

@@ -1,0 +1,284 @@
+"""What a configuration means, in plain sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from looptrap.config.provider import RouteSettings
+from looptrap.config.setting import Config
+from looptrap.detect.scope import WindowKind
+from looptrap.incident.setting import DAY, ChannelSettings
+from looptrap.money.meter import kept_apart
+from looptrap.money.price import dollars_in_words, nano
+from looptrap.policy.action import Action
+from looptrap.policy.limit import Budget, Rate, Values
+from looptrap.policy.policy import KillSwitch, Policy, Project, Selector
+from looptrap.policy.rule import ANSWERS, SCOPES, UNNAMED_FACTOR, Rule, ToolRule
+from looptrap.schema.wording import escaped, listed, quoted, shown
+
+WATCHED = {
+    "conversation": "equal conversation",
+    "request": "equal request",
+    "session": "call of a session",
+    "tool": "equal tool call",
+    "repeat": "equal round",
+    "cycle": "equal block of rounds in a row",
+    "same_error": "failure of the same kind",
+    "failing": "failure in a row",
+    "near_repeat": "failing or fruitless call of almost the same kind",
+    "mutating_repeat": "equal call in a row with almost the same result",
+    "stagnation": "result that had come before",
+    "unknown_tool": "call in a row to a tool that is not there",
+    "monologue": "equal text in a row",
+    "turn_budget": "tool call of a turn",
+    "chant": "repetition in a row within an answer",
+}
+"""What a rule counts, by what it watches."""
+
+DONE = {
+    Action.WARN: "passes with a warning",
+    Action.THROTTLE: "is delayed",
+    Action.NUDGE: "passes with a nudge to the model",
+    Action.STOP: "is answered with a final message",
+    Action.BLOCK: "is blocked",
+}
+"""What happens to a call, by action."""
+
+HEARD = {
+    Action.WARN: "is noted",
+    Action.STOP: "ends a streamed answer as if it were complete",
+    Action.BLOCK: "ends a streamed answer with an error",
+}
+"""What happens to an answer, by action."""
+
+
+def ordinal(count: int) -> str:
+    """Return `1st`, `2nd`, `11th`, …"""
+    if count % 100 in (11, 12, 13):
+        return f"{count}th"
+    return f"{count}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(count % 10, 'th') }"
+
+
+def of_policy(policy: Policy) -> str:
+    """Say whom a policy binds, and whether it acts."""
+    mode = " (shadow: reported, never acted on)" if policy.mode == "shadow" else ""
+    rules = "" if policy.rules or policy.rates else ", has no rules"
+    return f"{escaped(policy.name)}{mode}: binds {selected(policy.select)}{rules}"
+
+
+def of_rule(rule: Rule) -> str:
+    """Say what happens under a rule, at which count."""
+    if not rule.enabled:
+        return f"{rule.name}: is off"
+    done = HEARD if rule.watch in ANSWERS else DONE
+    steps = [
+        f"the {ordinal(count)}{f' {_watched(rule)}{_span(rule)}' if i == 0 else ''}"
+        f" {done[action]}{_cooldown(rule) if action.refuses else ''}"
+        for i, (action, count) in enumerate(rule.ladder.steps)
+    ]
+    return f"{rule.name}: {listed(steps, 'and')}{_counted(rule)}"
+
+
+def of_project(project: Project) -> str:
+    """Say what is different for a project."""
+    own = [
+        f"{name} {shown(value)}"
+        for name in ("threshold", "window", "cooldown", "action")
+        if (value := getattr(project, name)) is not None
+    ]
+    rules = f", with its own {listed(own, 'and')}" if own else ""
+    return f"{project.name}: detection is {project.detection}{rules}"
+
+
+def of_kill_switch(switch: KillSwitch) -> str:
+    """Say whom a kill switch refuses, and until when."""
+    match = listed([f"{escaped(name)} is {quoted(value)}" for name, value in switch.match], "and")
+    path = _path(switch.path_exact, switch.path_prefix)
+    until = f" until {switch.expires.isoformat()}" if switch.expires else ""
+    reason = f" ({escaped(switch.reason)})" if switch.reason else ""
+    return f"Every call{path} whose {match} is refused{until}{reason}."
+
+
+def of_rest(config: Config) -> list[str]:
+    """Say how calls are refused, what names a session, and how much is remembered."""
+    headers = listed(list(config.session_headers), "or")
+    named = f"A session is named by {headers}." if headers else "Sessions are not read."
+    return [
+        f"A loop is refused with HTTP status {config.block_status}.",
+        named,
+        f"At most {config.max_fingerprints:,} fingerprints are remembered.",
+        _history(config),
+    ]
+
+
+def of_route(route: RouteSettings) -> str:
+    """Say where calls go, and what is tried when that fails."""
+    attempts = f", each up to {route.attempts} times" if (route.attempts or 1) > 1 else ""
+    deadline = f", within {shown(route.deadline)} s" if route.deadline is not None else ""
+    links = ", then ".join(map(escaped, route.links))
+    return f"{selected(route.select)} goes to {links}{attempts}{deadline}"
+
+
+def of_channel(channel: ChannelSettings) -> str:
+    """Say who hears of what; never where that is, which may be secret."""
+    events = "everything" if "*" in channel.events else listed(list(channel.events), "and")
+    projects = f" of {listed(list(channel.projects), 'and')}" if channel.projects else ""
+    return f"{escaped(channel.name)} ({channel.kind}) is told of {events}{escaped(projects)}"
+
+
+def of_tool(name: str, tool: ToolRule) -> str:
+    """Say what is different for a tool in histories."""
+    if tool.exempt:
+        return f"{escaped(name)}: its rounds are left out"
+    if tool.ladder is None:
+        return f"{escaped(name)}: as every other"
+    steps = [f"the {ordinal(count)} {DONE[action]}" for action, count in tool.ladder.steps]
+    return f"{escaped(name)}: where a rule counts its calls, {listed(steps, 'and')}"
+
+
+def _history(config: Config) -> str:
+    if not config.history:
+        return "Incidents are forgotten when the gateway ends."
+    days = config.incidents.keep / DAY
+    return f"Incidents are kept in {escaped(config.history)} for {shown(round(days, 2))} days."
+
+
+def _watched(rule: Rule) -> str:
+    if rule.similarity == "near":
+        return f"{WATCHED[rule.watch]} or the same prompt with words before it"
+    return WATCHED[rule.watch]
+
+
+def _span(rule: Rule) -> str:
+    if rule.watch not in SCOPES:
+        return f" within the latest {rule.looks_at} rounds" if rule.looks_at else ""
+    seconds = f"{shown(rule.window.seconds)} s"
+    match rule.window.kind:
+        case WindowKind.ROLLING:
+            return f" within {seconds}"
+        case WindowKind.FIXED:
+            return f" within {seconds} of the first"
+        case WindowKind.REFRESHED:
+            return f" within {seconds} of the one before"
+
+
+def _counted(rule: Rule) -> str:
+    if rule.watch not in SCOPES:
+        return ""
+    by = f", counted by {listed([escaped(name) for name in rule.by], 'and')}"
+    if rule.watch != "session":
+        return by
+    return f"{by}; without a session id, {UNNAMED_FACTOR} times as many, counted by project"
+
+
+def _cooldown(rule: Rule) -> str:
+    if not rule.cooldown:
+        return ""
+    anew = ", anew with every attempt" if rule.extend else ""
+    return f" for {shown(rule.cooldown)} s{anew}"
+
+
+def selected(select: Selector) -> str:
+    """Say which calls a selector binds."""
+    methods = f"{listed(select.methods, 'or')} " if select.methods else ""
+    path = _path(select.path_exact, select.path_prefix)
+    hosts = f" to {listed(select.hosts, 'or')}" if select.hosts else ""
+    models = f" for model {listed(select.models, 'or')}" if select.models else ""
+    headers = [
+        f"header {name}" if value == "*" else f"header {name} = {quoted(value)}"
+        for name, value in select.headers
+    ]
+    having = f" with {listed(headers, 'and')}" if headers else ""
+    return escaped(f"every {methods}call{path}{hosts}{models}{having}")
+
+
+def _path(exact: str | None, prefix: str | None) -> str:
+    if exact is not None:
+        return f" on {escaped(exact)}"
+    return f" under {escaped(prefix)}" if prefix is not None else ""
+
+
+PERIODS = {
+    "5m": "in 5 minutes",
+    "1h": "an hour",
+    "1d": "a day",
+    "7d": "in 7 days",
+    "30d": "in 30 days",
+    "none": "in all",
+}
+"""In which time a budget may be used up, in words."""
+
+WHOSE = ("caller", "project", "session", "turn")
+"""Descriptors that are words of their own."""
+
+
+def of_budget(budget: Budget) -> str:
+    """Say whose a budget is, what it allows, and what is done from where on."""
+    mode = " (shadow: reported, never acted on)" if budget.mode == "shadow" else ""
+    limits = [
+        *(
+            [f"cost {dollars_in_words(nano(budget.limit_usd))}"]
+            if budget.limit_usd is not None
+            else []
+        ),
+        *([f"use {budget.limit_tokens:,} tokens"] if budget.limit_tokens is not None else []),
+    ]
+    allowed = f"{_owner(budget)} may {listed(limits, 'and')} {PERIODS[budget.period]}"
+    counted = "" if budget.select == Selector() else f", with {selected(budget.select)}"
+    return f"{budget.name}{mode}: {allowed}{counted}: {listed(list(_stages(budget)), 'and')}"
+
+
+def of_rate(rate: Rate) -> str:
+    """Say how fast calls or tokens may come, and whose."""
+    if not rate.enabled:
+        return f"{escaped(rate.name)}: is off"
+    whose = listed([escaped(name) for name in kept_apart(rate.by)], "and")
+    pace = listed(list(_paces(rate)), "and")
+    return f"{escaped(rate.name)}: {pace}, for each {whose}{_bound(rate)}"
+
+
+def _owner(budget: Budget) -> str:
+    if len(budget.by) == 1 and budget.by[0] in WHOSE:
+        return f"a {budget.by[0]}"
+    return f"each {listed([escaped(name) for name in kept_apart(budget.by)], 'and')}"
+
+
+def _stages(budget: Budget) -> Iterator[str]:
+    for action, percent in budget.stages.steps:
+        match action:
+            case Action.WARN:
+                yield f"warned from {percent} %"
+            case Action.THROTTLE:
+                yield f"slowed by {shown(budget.delay)} s from {percent} %"
+            case _:
+                done = "refused" if action is Action.BLOCK else "answered with a final message"
+                yield f"{done} above" if percent == 100 else f"{done} above {percent} %"
+
+
+def _paces(rate: Rate) -> Iterator[str]:
+    if rate.rps is not None:
+        burst = f", up to {rate.burst:,} at once" if rate.burst is not None else ""
+        yield f"{shown(rate.rps)} {'call' if rate.rps == 1 else 'calls'} a second{burst}"
+    if rate.tokens_per_minute is not None:
+        burst = f", up to {rate.burst_tokens:,} at once" if rate.burst_tokens is not None else ""
+        yield f"{rate.tokens_per_minute:,} tokens a minute{burst}"
+    if rate.tokens_per_day is not None:
+        yield f"{rate.tokens_per_day:,} tokens a day"
+
+
+def _bound(rate: Rate) -> str:
+    """Say which calls a rate counts, and for how many, where that is not all and one."""
+    match = f", where {_having(rate.match)}" if rate.match else ""
+    unless = (
+        f", unless {listed([_having(one) for one in rate.unless], 'or')}" if rate.unless else ""
+    )
+    cost = ""
+    if rate.cost is not None:
+        cost = f"; a call counts for what {escaped(rate.cost)} says, else for {rate.default_cost}"
+    elif rate.default_cost != 1:
+        cost = f"; a call counts for {rate.default_cost}"
+    return f"{match}{unless}{cost}"
+
+
+def _having(values: Values) -> str:
+    return listed([f"{escaped(name)} is {quoted(value)}" for name, value in values], "and")

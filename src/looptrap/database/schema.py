@@ -1,0 +1,158 @@
+"""The tables of a history, and how a file of an older version gets them."""
+
+from __future__ import annotations
+
+from sqlite3 import Connection
+
+from looptrap.errors import ConfigError
+
+APPLICATION_ID = 0x4C545250
+"""Marks a file as ours."""
+
+_FIRST = (
+    "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    # A part that changes gets another number, the highest: what changed since is what comes after.
+    """CREATE TABLE part (
+        change INTEGER PRIMARY KEY AUTOINCREMENT,
+        id TEXT NOT NULL,
+        instance TEXT NOT NULL,
+        opened REAL NOT NULL,
+        last REAL NOT NULL,
+        closed REAL,
+        caller TEXT NOT NULL,
+        project TEXT NOT NULL,
+        session TEXT NOT NULL,
+        rule TEXT NOT NULL,
+        body BLOB NOT NULL
+    )""",
+    "CREATE UNIQUE INDEX part_id ON part (id, instance)",
+    "CREATE INDEX part_opened ON part (opened, id)",
+    "CREATE INDEX part_open ON part (opened, id) WHERE closed IS NULL",
+    "CREATE INDEX part_closed ON part (last) WHERE closed IS NOT NULL",
+    """CREATE TABLE letter (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        event TEXT NOT NULL,
+        channel TEXT NOT NULL,
+        state TEXT NOT NULL DEFAULT 'pending',
+        created REAL NOT NULL,
+        due REAL NOT NULL,
+        attempts INTEGER NOT NULL DEFAULT 0,
+        owner TEXT NOT NULL DEFAULT '',
+        lease_until REAL NOT NULL DEFAULT 0,
+        ended REAL,
+        last_error TEXT NOT NULL DEFAULT '',
+        body BLOB NOT NULL
+    )""",
+    "CREATE UNIQUE INDEX letter_event ON letter (event, channel)",
+    "CREATE INDEX letter_due ON letter (due, channel) WHERE state = 'pending'",
+    "CREATE INDEX letter_state ON letter (state)",
+    "CREATE INDEX letter_ended ON letter (ended) WHERE ended IS NOT NULL",
+)
+
+_FIGURES = (
+    "calls", "refused", "warned", "shadowed", "input_tokens", "output_tokens", "cost", "unpriced",
+    "estimated", "saved",
+)  # fmt: skip
+
+_SPENDING = (
+    # A minute each, and later an hour: `start` says which. Amounts are nano-dollars.
+    f"""CREATE TABLE spending (
+        start INTEGER NOT NULL,
+        instance TEXT NOT NULL,
+        caller TEXT NOT NULL,
+        project TEXT NOT NULL,
+        provider TEXT NOT NULL,
+        model TEXT NOT NULL,
+        {", ".join(f"{name} INTEGER NOT NULL" for name in _FIGURES)},
+        PRIMARY KEY (start, instance, caller, project, provider, model)
+    ) WITHOUT ROWID""",
+    # What is not rolled up yet.
+    "CREATE INDEX spending_minute ON spending (start) WHERE start % 3600 <> 0",
+    """CREATE TABLE session (
+        caller TEXT NOT NULL,
+        project TEXT NOT NULL,
+        session TEXT NOT NULL,
+        first REAL NOT NULL,
+        last REAL NOT NULL,
+        calls INTEGER NOT NULL,
+        refused INTEGER NOT NULL,
+        tokens INTEGER NOT NULL,
+        cost INTEGER NOT NULL,
+        unpriced INTEGER NOT NULL,
+        minute INTEGER NOT NULL,
+        used INTEGER NOT NULL,
+        model TEXT NOT NULL,
+        PRIMARY KEY (caller, project, session)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX session_last ON session (last)",
+)
+
+_REMARKS = (
+    "ALTER TABLE part ADD COLUMN model TEXT NOT NULL DEFAULT ''",
+    """CREATE TABLE remark (
+        id TEXT PRIMARY KEY,
+        incident TEXT NOT NULL,
+        time REAL NOT NULL,
+        by TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        text TEXT NOT NULL
+    ) WITHOUT ROWID""",
+    "CREATE INDEX remark_incident ON remark (incident, kind, time)",
+    """CREATE TABLE audit (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        time REAL NOT NULL,
+        by TEXT NOT NULL,
+        source TEXT NOT NULL,
+        what TEXT NOT NULL,
+        target TEXT NOT NULL,
+        before BLOB,
+        after BLOB
+    )""",
+)
+
+MIGRATIONS: list[tuple[str, ...]] = [_FIRST, _SPENDING, _REMARKS]
+"""What leads from each version to the next; never changed once released, only added to."""
+
+
+def check(connection: Connection) -> None:
+    """Raise ConfigError for what is not ours to write to: leave such a file as it is."""
+    connection.execute("BEGIN")
+    try:
+        version = _pragma(connection, "user_version")
+        application = _pragma(connection, "application_id")
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    finally:
+        connection.execute("ROLLBACK")
+    if application != APPLICATION_ID and (tables or version or application):
+        raise ConfigError("is a database of another program")
+    if version > len(MIGRATIONS):
+        raise ConfigError(
+            f"is of version {version}, this Looptrap knows versions up to {len(MIGRATIONS)}:"
+            " it was written by a later one"
+        )
+
+
+def migrate(connection: Connection, history_id: str) -> str:
+    """Bring a checked database to the latest version, all or nothing; return its id.
+
+    One that has none is given that `history_id`.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for statements in MIGRATIONS[_pragma(connection, "user_version") :]:
+            for statement in statements:
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute("INSERT OR IGNORE INTO meta VALUES ('history_id', ?)", (history_id,))
+        row = connection.execute("SELECT value FROM meta WHERE name = 'history_id'").fetchone()
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    return str(row[0])
+
+
+def _pragma(connection: Connection, name: str) -> int:
+    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])

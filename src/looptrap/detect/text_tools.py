@@ -1,0 +1,82 @@
+"""Agents that call tools in plain text: the model writes an action, its harness answers as a user.
+
+Such an answer says by how it begins, or ends, that no person wrote it. What the model wrote before
+it is then a call like any other, and the answer its result.
+"""
+
+from __future__ import annotations
+
+import re
+
+from looptrap.call.model import Message, ToolCall, ToolResult
+
+TEXT_TOOL_NAME = "(in text)"
+"""The name of the tool where none is called by name."""
+
+MAX_PREFIX_BYTES = 240
+
+_BEGINS = re.compile(
+    r"""\W{0,3}(?:
+      observation s?\b
+    | execution\ (?:result|output)s?\b
+    | (?:command|tool|code|function|script|terminal)\ (?:output|result|response)s?\b
+    | (?:output|results?)\ of\ (?:the\ )?(?:tool|command|action|function|code)\b
+    | returncode> | output>
+    | tool_(?:result|response|output)\b
+    | call\ id:
+    | \w+(?:\ for\ [^\]\n]{0,160})?\]\ result:
+    )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_MARKS = " \n\t*#<[("
+_FIRST = (
+    *("observation", "execution", "command", "tool", "code", "function", "script", "terminal"),
+    *("output", "result", "returncode", "call id"),
+)
+"""How such a beginning begins."""
+
+_ENDS = re.compile(r"(?:bash-?|shell|root@\S{1,40})[\d.]*[#$]\s*\Z")
+"""A shell that waits for the next command."""
+
+_RAW = re.compile(
+    rb"observation|execution (?:result|output)|(?:output|result|response)s?[ :\\]|returncode>"
+    rb"|output>|tool_(?:result|response|output)|call id:|\] result:|[#$]\s*\W{0,4}\Z",
+    re.IGNORECASE,
+)
+_FENCED = re.compile(r"```[^\n`]*\n(.*?)```", re.DOTALL)
+_NUMBER = re.compile(
+    r"""(['"])id\1:\ ?(['"])[^'"]{1,80}\2,\ ?(?=(['"])type\3:\ ?(['"])function\4)""", re.VERBOSE
+)
+"""The id of a call that is written out as the API has it: another one each time."""
+_ACTION = re.compile(r"^\W{0,3}action\b.*", re.IGNORECASE | re.MULTILINE | re.DOTALL)
+
+
+def may_be_observation(raw: memoryview) -> bool:
+    """Say, without reading a message, whether it is worth reading to know."""
+    return _RAW.search(bytes(raw[:MAX_PREFIX_BYTES]) + bytes(raw[-40:])) is not None
+
+
+def is_observation(text: str) -> bool:
+    """Say whether a user's message is what a harness answers to an action in text."""
+    # Most messages are a person's, and this alone says so.
+    start = text[:24].lstrip(_MARKS).lower()
+    if (start.startswith(_FIRST) or text[:1] == "[") and _BEGINS.match(text) is not None:
+        return True
+    return text[-3:].rstrip()[-1:] in ("#", "$") and _ENDS.search(text[-60:]) is not None
+
+
+def text_as_call(said: Message) -> Message:
+    """Return what the assistant wrote as a call: the action alone, where it can be told."""
+    blocks = _FENCED.findall(said.text)
+    if blocks:
+        action = "\n".join(blocks)
+    else:
+        found = _ACTION.search(said.text)
+        action = found[0] if found else said.text
+    action = _NUMBER.sub("", action.strip())
+    return Message("assistant", said.text, (ToolCall("", TEXT_TOOL_NAME, action),))
+
+
+def text_as_result(observed: Message) -> Message:
+    """Return what the harness answered as the result of that call."""
+    return Message("tool", "", (), (ToolResult("", observed.text, name=TEXT_TOOL_NAME),))

@@ -1,0 +1,325 @@
+"""Guard: plans, judges and settles calls; pure but for its tally, the ends of prompts it has seen
+and, in `check`, its clock."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from sys import maxsize
+from threading import Lock
+from typing import Any
+
+from looptrap.call.body import read_body
+from looptrap.call.header import PROGRESS, SESSION_HEADERS, is_retry, session_of
+from looptrap.call.model import Call, Outcome
+from looptrap.call.usage import NO_USAGE, Usage
+from looptrap.detect import near
+from looptrap.detect.fingerprint import Fingerprint
+from looptrap.detect.trajectory import is_fresh
+from looptrap.engine import judge, plan
+from looptrap.engine.counters import Counters
+from looptrap.engine.model import Plan, Ticket, refusal
+from looptrap.money.meters import Meters, settlements_of
+from looptrap.money.price import Prices
+from looptrap.policy import preset
+from looptrap.policy.limit import Budget
+from looptrap.policy.policy import KillSwitch, Policy, Project
+from looptrap.policy.rule import ToolRule
+from looptrap.policy.select import KillSwitchMatcher
+from looptrap.policy.verdict import ALLOWED, Verdict
+from looptrap.policy.watch import BoundPolicy, HistoryWatch
+from looptrap.store.memory import MemoryStore
+from looptrap.store.model import Balance, Count, Hit
+
+MOST = 20_000
+
+
+class RecentPromptEnds:
+    """Remembers texts for one to two spans of time, and at most twice `MOST` of them."""
+
+    __slots__ = ("_old", "_span", "_until", "_young")
+
+    def __init__(self, span: float = 60.0) -> None:
+        self._span = span
+        self._until = 0.0
+        self._young: dict[bytes, None] = {}
+        self._old: dict[bytes, None] = {}
+
+    def has_seen(self, text: bytes, now: float) -> bool:
+        """Say whether a text was seen before, and remember it."""
+        if now >= self._until or len(self._young) >= MOST:
+            is_stale = now >= self._until + self._span
+            self._old, self._young = {} if is_stale else self._young, {}
+            self._until = now + self._span
+        is_known = text in self._young or text in self._old
+        self._young[text] = None
+        return is_known
+
+
+class Guard:
+    """Judges calls by policies; pure but for its tally and, in `check`, clock and store."""
+
+    def __init__(
+        self,
+        policies: Iterable[Policy],
+        *,
+        projects: Iterable[Project] = (),
+        kill_switches: Iterable[KillSwitch] = (),
+        tools: Mapping[str, ToolRule] | None = None,
+        budgets: Iterable[Budget] = (),
+        prices: Prices | None = None,
+        secret: bytes | None = None,
+        store: MemoryStore | None = None,
+        tally: Counters | None = None,
+        session_headers: Iterable[str] = SESSION_HEADERS,
+    ) -> None:
+        policies = tuple(policies)
+        self.tally = Counters() if tally is None else tally
+        key = secret or secrets.token_bytes(32)
+        self._tools = tools or {}
+        self._bindings = tuple(BoundPolicy(policy, key, self._tools) for policy in policies)
+        self._by_project = {
+            project.name: tuple(
+                BoundPolicy(adapted, key, self._tools)
+                for policy in policies
+                if (adapted := project.adapt(policy)) is not None
+            )
+            for project in projects
+        }
+        self._switches = tuple(KillSwitchMatcher(switch) for switch in kill_switches)
+        self._progress = (
+            Fingerprint(key, ("progress",), ("caller", "session")),
+            Fingerprint(key, ("progress",), ("caller",)),
+        )
+        self.session_headers = tuple(name.lower().encode() for name in session_headers)
+        self._ends = RecentPromptEnds()
+        budgets = tuple(budgets)
+        is_metered = bool(budgets) or any(policy.rates for policy in policies)
+        if prices is None and is_metered:
+            prices = Prices()
+        self._prices = prices
+        self._meters: Meters | None = None
+        if prices is not None:
+            self._meters = Meters(
+                budgets, policies, secret=key, prices=prices, lately=self.tally.accounts
+            )
+        self._lock = Lock()
+        self.store = MemoryStore() if store is None else store
+
+    @classmethod
+    def from_preset(cls, name: str = "default", **settings: Any) -> Guard:
+        """Make a guard from a preset: `default`, `aisg`, `fairvisor`, `zelyx`, `tcc`, …"""
+        return cls(preset.load(name), **settings)
+
+    def plan(self, call: Call, now: float) -> Plan:
+        """Return what to count for a call, and what its history shows."""
+        for switch in self._switches:
+            if switch.kills(call, now):
+                return Plan(call, [], [], killed=switch.verdict)
+        bindings = self._bindings
+        if self._by_project and call.request.project:
+            bindings = self._by_project.get(call.request.project, bindings)
+        planned = Plan(call, [], [])
+        reading: Sequence[HistoryWatch] = ()
+        fresh: bool | None = None  # whether a person has just spoken, where that was asked
+        for binding in bindings:
+            if binding.selects is not None and not binding.selects(call):
+                continue
+            for content_of, watches in binding.counting:
+                content = content_of(call)
+                if content is not None:
+                    for watch in watches:
+                        if watch.is_near:
+                            fresh = is_fresh(call) if fresh is None else fresh
+                            # Most prompts end like no other: then nobody needs to ask more.
+                            if fresh and self._ends.has_seen(
+                                content[-near.PROMPT_END_BYTES :], now
+                            ):
+                                plan.count_near(planned, watch, content)
+                                continue
+                        plan.count(planned, watch, content)
+            reading = (*reading, *binding.reading) if reading else binding.reading
+            if binding.listening and call.generates:
+                listening = planned.listening
+                planned.listening = (
+                    (*listening, *binding.listening) if listening else binding.listening
+                )
+        if reading and not (is_fresh(call) if fresh is None else fresh):
+            if call.request.progress:
+                plan.await_progress(planned, reading, *self._progress)
+            else:
+                plan.read(planned, reading, self._tools, maxsize)
+        if self._meters is not None:
+            planned.metered, planned.now = self._meters.plan(call, now), now
+        return planned
+
+    def follow(self, planned: Plan, counts: Sequence[Count]) -> Sequence[Hit]:
+        """Return what the counts of a plan make worth asking once more: mostly nothing.
+
+        Whoever asks appends the counts of these hits to the ones given, and judges them all.
+        """
+        known = len(planned.hits)
+        for one in planned.recalls:
+            if marks := counts[one.place].marks:
+                plan.predecessor(planned, one, marks)
+        if planned.progress >= 0:
+            most = plan.rounds_since_progress(planned, counts, maxsize)
+            plan.read(planned, planned.reading, self._tools, most)
+        return planned.hits[known:]
+
+    def judge(
+        self,
+        planned: Plan,
+        counts: Sequence[Count],
+        balances: Sequence[Balance] = (),
+        *,
+        is_local: bool = False,
+    ) -> Ticket:
+        """Return the severest verdict; on a tie the first rule's.
+
+        `is_local` says that this process granted the charges in place of a shared store.
+        """
+        ticket = Ticket(planned.call)
+        ticket.listening = planned.listening
+        ticket.trajectory = planned.trajectory
+        if planned.killed is not None:
+            ticket.verdict = planned.killed
+            return ticket
+        for index, watch in enumerate(planned.watches):
+            count = counts[index]
+            if count.hits >= watch.ladder.first or count.cooldown_left > 0:
+                judge.judge_count(ticket, watch, planned.hits[index].key, count)
+        for watch, place in planned.followed:
+            judge.judge_count(
+                ticket, watch, planned.hits[place].key, counts[place], "similar_prompt"
+            )
+        for seen in planned.seen:
+            judge.judge_history(ticket, seen, counts)
+        if planned.metered:
+            judge.judge_charges(ticket, planned, balances, is_local)
+        return ticket
+
+    def hear(self, ticket: Ticket, text: str) -> Verdict | None:
+        """Judge what an answer has said so far, or its latest stretch, by the rules that listen.
+
+        Returns what is severer than all that was heard of it before, and notes it on the ticket.
+        """
+        return judge.hear(ticket, text)
+
+    def settle(
+        self,
+        ticket: Ticket,
+        outcome: Outcome | None = None,
+        provider: str = "",
+        first_byte: float | None = None,
+    ) -> None:
+        """Record what was decided and, where it went upstream, what became of it."""
+        tally, call = self.tally, ticket.call
+        verdict, shadow, heard = ticket.verdict, ticket.shadow, ticket.heard
+        status = -1 if outcome is None else outcome.status
+        if verdict is ALLOWED:
+            tally.requests["allow", "", "", call.dialect, provider, status][0] += 1
+        else:
+            tally.count_acted(verdict, call.dialect, provider, status)
+        if heard is not None:
+            tally.rules[heard.policy, heard.rule, heard.action] += 1
+        if shadow is not None:
+            tally.shadow_rules[shadow.policy, shadow.rule, shadow.action] += 1
+        if outcome is not None:
+            if outcome.usage is not NO_USAGE:
+                tally.count_used(call, outcome, provider)
+            if first_byte is not None:
+                tally.first_bytes[provider].observe(first_byte)
+
+    def admit(self, call: Call, now: float) -> Ticket:
+        """Plan, count and judge in one go, with this guard's own store. Thread-safe."""
+        with self._lock:
+            return self.decide(call, now, self.store)
+
+    def decide(self, call: Call, now: float, store: MemoryStore) -> Ticket:
+        """Plan, count and judge in one go, with a store that answers at once."""
+        planned, retry = self.plan(call, now), call.request.is_retry
+        counts = store.hit(planned.hits, now, retry=retry)
+        if planned.follows and (more := self.follow(planned, counts)):
+            counts += store.hit(more, now, retry=retry)
+        balances = store.charge(planned.charges, now) if planned.metered else ()
+        ticket = self.judge(planned, counts, balances)
+        if ticket.trips:
+            store.trip(ticket.trips, now)
+        if ticket.settlements:
+            store.settle(ticket.settlements, now)
+        return ticket
+
+    def check(
+        self,
+        request: Mapping[str, Any] | bytes,
+        *,
+        caller: str = "",
+        project: str = "",
+        session: str = "",
+        path: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        now: float | None = None,
+    ) -> Ticket:
+        """Admit a call about to be made; raise when it must not be.
+
+        That is a `LoopDetectedError`, `BudgetExceededError` or `RateLimitedError`.
+
+        `request` is what an SDK is about to send (`{"model": …, "messages": […]}`) in any dialect.
+        The ticket says what was decided; a `throttle` verdict's `delay` is the caller's to wait.
+        """
+        sent = {name.lower().encode(): text.encode() for name, text in (headers or {}).items()}
+        call = read_body(request, path)
+        call.request.headers = list(sent.items())
+        call.request.caller = caller
+        call.request.project = project
+        call.request.session = session or session_of(sent, self.session_headers)
+        call.request.is_retry = is_retry(sent)
+        call.request.progress = sent.get(PROGRESS, b"").decode("latin-1")
+        ticket = self.admit(call, time.time() if now is None else now)
+        with self._lock:
+            self.settle(ticket)
+        verdict = ticket.verdict
+        if verdict.action.refuses:
+            raise refusal(verdict)
+        return ticket
+
+    def used(self, ticket: Ticket, usage: Usage, now: float | None = None) -> int | None:
+        """Say what an admitted call used; return what that cost, in nano-dollars, if it is known.
+
+        Budgets and rates count it from then on. Until then what was reserved counts, and when
+        nobody says anything, nothing does after a quarter of an hour.
+        """
+        now = time.time() if now is None else now
+        cost = self.cost(ticket.call.model, usage, now)
+        # Somebody who says that nothing was used says so of tokens that have no price, too.
+        outcome = Outcome(200, usage, cost=0 if cost is None and usage is NO_USAGE else cost)
+        with self._lock:
+            self.store.settle(settlements_of(ticket.holds, outcome), now)
+            ticket.holds = ()
+        return cost
+
+    def conclude(
+        self, ticket: Ticket, outcome: Outcome | None, now: float, provider: str = ""
+    ) -> None:
+        """Settle what was admitted in one go, with this guard's own store. Thread-safe."""
+        with self._lock:
+            if ticket.holds:
+                self.store.settle(settlements_of(ticket.holds, outcome), now)
+                ticket.holds = ()
+            self.settle(ticket, outcome, provider)
+
+    def cost(self, model: str, usage: Usage, now: float) -> int | None:
+        """Return what that costs, in nano-dollars; None where no price is known."""
+        price = self._prices.of(model, "", now) if self._prices is not None else None
+        return price.cost(usage) if price is not None else None
+
+    def release(self, fingerprint: str, now: float | None = None) -> bool:
+        """Let the next call of a fingerprint pass; say whether it was known."""
+        key, after = plan.release(fingerprint)
+        with self._lock:
+            known = self.store.release(key)
+            if known:
+                self.store.hit(after, time.time() if now is None else now)
+        return known

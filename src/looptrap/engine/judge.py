@@ -1,0 +1,126 @@
+"""Judging: what counts, histories, accounts and answers mean to what watches them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from looptrap.call.model import Call
+from looptrap.detect.signals.signal import Evidence
+from looptrap.engine import plan
+from looptrap.engine.model import HistoryFinding, Plan, Ticket
+from looptrap.money.meter import Meter
+from looptrap.money.meters import Hold, settlements_of
+from looptrap.policy.action import Action
+from looptrap.policy.verdict import Verdict, action_for, counted, verdict_of
+from looptrap.policy.watch import Watch
+from looptrap.store.model import Balance, Count, Trip
+
+MAX_HISTORY_COOLDOWN_S = 1_800.0
+"""To which that of a history grows: half of the time for which a refusal is remembered."""
+
+MESSAGES_A_ROUND = 2
+"""At the least: what the assistant asked for, and what came back."""
+
+
+def hear(ticket: Ticket, text: str) -> Verdict | None:
+    """Judge an answer so far; return what is severer than all that was heard of it before."""
+    before = ticket.heard
+    for watch in ticket.listening:
+        evidence = watch.signal(text)
+        if evidence is None or evidence.count < watch.ladder.first:
+            continue
+        key = watch.fingerprint.key(ticket.call, evidence.signal.encode())
+        verdict = verdict_of(watch, watch.ladder.at(evidence.count), key, evidence)
+        if watch.is_shadow:
+            ticket.shadow = _severer(verdict, ticket.shadow)
+        else:
+            ticket.heard = _severer(verdict, ticket.heard)
+    return ticket.heard if ticket.heard is not before else None
+
+
+def judge_history(ticket: Ticket, seen: HistoryFinding, counts: Sequence[Count]) -> None:
+    """Refuse a history, remember it, and let one call pass as a probe when the cooldown is over.
+
+    So the model gets a turn to change its approach. If it repeats itself, the probe was wasted, and
+    the next one is twice as far away: a client that waits out every cooldown must not go on all
+    night. The first refusal of a loop lasts as long as the rule says, however late it came.
+    """
+    watch, evidence, key, place = seen
+    rule, left = watch.rule, 0.0
+    action = watch.ladder.at(evidence.count)
+    if place >= 0:
+        count = counts[place]
+        left = count.cooldown_left
+        is_probe = left <= 0 and count.hits > 0 and count.hits % 2 == 0
+        if is_probe:
+            action = Action.WARN
+        elif left <= 0 and rule.cooldown > 0:
+            wasted = _wasted_probes(ticket.call, evidence, counts[place + 1].marks)
+            left = max(rule.cooldown, min(rule.cooldown * 2.0**wasted, MAX_HISTORY_COOLDOWN_S))
+            ticket.trips = [*ticket.trips, Trip(key, left, count.hits)]
+    _weigh(ticket, watch, verdict_of(watch, action, key, evidence, left))
+
+
+def _wasted_probes(call: Call, evidence: Evidence, refused: Sequence[bytes]) -> int:
+    """Return how many refused histories lie within this evidence: each was followed by a probe.
+
+    What was refused before the evidence begins belongs to another loop.
+    """
+    begin, end = (
+        plan.length_mark(max(length, 0))
+        for length in (len(call.raws) - MESSAGES_A_ROUND * (evidence.ago + 1), len(call.raws))
+    )
+    return sum(begin <= length < end for length in refused)
+
+
+def judge_count(ticket: Ticket, watch: Watch, key: bytes, count: Count, signal: str = "") -> None:
+    """Judge how often something was counted; `signal` says what, where the rule does not."""
+    rule = watch.rule
+    left = count.cooldown_left
+    action = action_for(watch, count.hits, left)
+    if action is Action.ALLOW:
+        return  # too few, or a cooldown from before the rule was made milder
+    if action.refuses and rule.cooldown > 0 and (left <= 0 or rule.extend):
+        # Somebody may have made it last longer than the rule does.
+        left = max(left, rule.cooldown)
+        ticket.trips = [*ticket.trips, Trip(key, rule.cooldown, count.hits)]
+    evidence = counted(rule, count.hits, signal)
+    _weigh(ticket, watch, verdict_of(watch, action, key, evidence, left))
+
+
+def judge_charges(
+    ticket: Ticket, planned: Plan, balances: Sequence[Balance], is_local: bool
+) -> None:
+    """Judge how accounts stand; what was granted to a call that is refused is given back."""
+    holds = []
+    for (meter, charge), balance in zip(planned.metered, balances, strict=True):
+        if balance.is_granted:
+            holds.append(Hold(meter, charge, balance.place, is_local))
+        shown = meter.read(ticket.call, charge, balance, planned.now)
+        if shown.verdict is not None:
+            _weigh(ticket, meter, shown.verdict)
+        if shown.standing is not None:
+            ticket.standings = [*ticket.standings, shown.standing]
+        if shown.pace is not None and not meter.is_shadow:
+            is_tighter = ticket.pace is None or shown.pace.share < ticket.pace.share
+            ticket.pace = shown.pace if is_tighter else ticket.pace
+    if ticket.verdict.action.refuses:
+        ticket.settlements = settlements_of(holds, None)
+    else:
+        ticket.holds = holds
+
+
+def _weigh(ticket: Ticket, by: Watch | Meter, verdict: Verdict) -> None:
+    """Keep the severer verdict, in its own column when what it comes from is in shadow."""
+    if by.is_shadow:
+        ticket.shadow = _severer(verdict, ticket.shadow)
+        return
+    if verdict.action.refuses and verdict.reason == "loop_detected":
+        ticket.refusing = (*ticket.refusing, verdict.fingerprint)
+    if verdict.action.severity > ticket.verdict.action.severity:
+        ticket.verdict = verdict
+
+
+def _severer(verdict: Verdict, before: Verdict | None) -> Verdict:
+    is_severer = before is None or verdict.action.severity > before.action.severity
+    return verdict if is_severer else before  # type: ignore[return-value]

@@ -1,0 +1,153 @@
+"""Planning: what to ask the store about a call, and what its history shows. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from looptrap.call.model import Call
+from looptrap.detect import near
+from looptrap.detect.fingerprint import Fingerprint, conversation_opening, fingerprint_key
+from looptrap.detect.scope import Window, WindowKind
+from looptrap.detect.trajectory import Trajectory
+from looptrap.engine.model import HistoryFinding, Plan, PredecessorQuery
+from looptrap.policy.rule import ToolRule
+from looptrap.policy.watch import CountingWatch, HistoryWatch
+from looptrap.store.model import Count, Hit
+
+HISTORY_WINDOW = Window(3_600.0, WindowKind.REFRESHED)
+"""How long it is remembered that a history was refused, or that an application got on."""
+
+MAX_PROGRESS_TOKENS = 20
+"""So often may an application say, in one session, that it got on; and in so many sessions with the
+same beginning, or a new session with every request would be a new beginning with every request."""
+
+
+def count(plan: Plan, watch: CountingWatch, content: bytes) -> None:
+    """Plan to count a call for one watch."""
+    key = watch.fingerprint.key(plan.call, content)
+    plan.hits.append(Hit(key, watch.rule.window))
+    plan.watches.append(watch)
+
+
+def count_near(plan: Plan, watch: CountingWatch, content: bytes) -> None:
+    """Plan to count a call, and to ask for the predecessors of its prompt."""
+    end, window = near.end(content), watch.rule.window
+    if end is None:
+        count(plan, watch, content)
+        return
+    key, end_key = (watch.fingerprint.key(plan.call, one) for one in (content, end))
+    mark = near.mark(content, key)
+    plan.hits += (Hit(key, window), Hit(end_key, window, mark))
+    plan.watches += (watch, watch)  # whose second hit counts nothing, and so is never judged
+    plan.recalls = (*plan.recalls, PredecessorQuery(watch, content, len(plan.hits) - 1))
+    plan.follows = True
+
+
+def read(
+    plan: Plan, watches: Sequence[HistoryWatch], tools: Mapping[str, ToolRule], most: int
+) -> None:
+    """Read the latest `most` rounds of the history, and plan to ask what was refused of it."""
+    found = []
+    exempt = frozenset(name for name, rule in tools.items() if rule.exempt) if tools else NONE
+    plan.trajectory = trajectory = Trajectory(plan.call, most, exempt)
+    for watch, evidence, key, _ in _seen(plan.call, watches, tools, trajectory):
+        place = -1
+        if watch.ladder.at(evidence.count).refuses:
+            place = len(plan.hits)
+            run_key = watch.fingerprint.key(plan.call, _run_of(plan.call))
+            plan.hits += [
+                Hit(key, HISTORY_WINDOW),
+                Hit(run_key, HISTORY_WINDOW, length_mark(trajectory.length)),
+            ]
+        found.append(HistoryFinding(watch, evidence, key, place))
+    plan.seen = found
+
+
+def length_mark(length: int) -> bytes:
+    """Return what a store remembers of a refused history: how many messages it had."""
+    return length.to_bytes(8)
+
+
+def _run_of(call: Call) -> bytes:
+    """Return what the refused histories of one run have in common."""
+    session = call.request.session.encode("utf-8", "surrogatepass")
+    return b"refused\xfe%b\xfe%b" % (session, conversation_opening(call))
+
+
+def release(fingerprint: str) -> tuple[bytes, Sequence[Hit]]:
+    """Return the key that a fingerprint names, and what to hit once that is forgotten.
+
+    A history is then as if it had been refused and waited out: the next one is the probe.
+    """
+    key, is_history = fingerprint_key(fingerprint)
+    return key, [Hit(key, HISTORY_WINDOW)] if is_history else []
+
+
+def await_progress(
+    plan: Plan, watches: Sequence[HistoryWatch], fingerprint: Fingerprint, across: Fingerprint
+) -> None:
+    """Plan to ask since when the application says that it got on; until then nothing is read.
+
+    `fingerprint` is of one session, `across` of all sessions of the caller.
+    """
+    call = plan.call
+    token = call.request.progress.encode("utf-8", "surrogatepass")
+    opening = b"".join(call.raws[:2])
+    session = b"" if call.request.session else opening
+    plan.reading = watches
+    plan.progress = len(plan.hits)
+    plan.follows = True
+    plan.hits += [
+        Hit(fingerprint.key(call, b"%b\xfe%b" % (session, token)), HISTORY_WINDOW),
+        Hit(fingerprint.key(call, session), HISTORY_WINDOW, fingerprint.key(call, token)),
+        Hit(across.key(call, opening), HISTORY_WINDOW, fingerprint.key(call, b"")),
+    ]
+
+
+def rounds_since_progress(plan: Plan, counts: Sequence[Count], limit: int) -> int:
+    """Return how many rounds there are since the application said that it got on.
+
+    Its word came with as many requests as there were rounds since, and one. Said too often in a
+    session, or in too many sessions that begin alike, it means nothing: up to `limit` rounds count
+    then.
+    """
+    with_token, in_session, in_opening = counts[plan.progress : plan.progress + 3]
+    if max(len(in_session.marks), len(in_opening.marks)) >= MAX_PROGRESS_TOKENS:
+        return limit
+    return min(max(with_token.hits - 1, 0), limit)
+
+
+def predecessor(plan: Plan, one: PredecessorQuery, marks: Sequence[bytes]) -> None:
+    """Plan to count the call as one more of a prompt that it contains, if there is one."""
+    watch, content, place = one
+    asked = plan.hits[place]
+    if min(marks) >= asked.mark[: near.LENGTH_BYTES]:
+        return  # none is shorter
+    key_of = watch.fingerprint.key
+    found = near.contained(content, marks, lambda other: key_of(plan.call, other))
+    if found is not None:
+        plan.followed = [*plan.followed, (watch, len(plan.hits))]
+        # Where it is remembered it is seen once more: so it outlasts those that contain it.
+        plan.hits += [Hit(near.key_in(found), asked.window), Hit(asked.key, asked.window, found)]
+
+
+def _seen(
+    call: Call,
+    watches: Sequence[HistoryWatch],
+    tools: Mapping[str, ToolRule],
+    trajectory: Trajectory,
+) -> Iterator[HistoryFinding]:
+    """Yield what the history shows that is worth a verdict; one kept elsewhere shows nothing."""
+    newest = trajectory.newest
+    if call.chain or newest is None:
+        return
+    tool = next(iter(newest.names)) if tools and len(newest.names) == 1 else ""
+    for general in watches:
+        watch = general.by_tool.get(tool, general) if tool else general
+        evidence = watch.signal(trajectory)
+        if evidence is not None and evidence.count >= watch.ladder.first:
+            content = trajectory.mark([evidence.signal, str(evidence.count)])
+            yield HistoryFinding(watch, evidence, watch.fingerprint.key(call, content), -1)
+
+
+NONE: frozenset[str] = frozenset()

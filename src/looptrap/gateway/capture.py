@@ -1,0 +1,366 @@
+"""Capture: generation calls that were judged, written down to be replayed, off their path.
+
+Capture   takes calls from the gateway, and has a thread of its own to write them
+line      Lines: what is written of a call, as it was sent or as digests of it
+folder    Folder: the files, who can read them, and how many there are
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import time
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
+from pathlib import Path
+from threading import Event, Thread
+
+import msgspec
+
+from looptrap.call.captured import HISTORIES, VERSION, Decided, Form, Line, Recent
+from looptrap.call.model import Call, Message
+from looptrap.detect.canonical import join
+from looptrap.detect.redacted_message import Redactor
+from looptrap.errors import ConfigError, Problem
+from looptrap.policy.verdict import ALLOWED, Verdict
+
+MAX_FILE_BYTES = 64 << 20
+"""A file that has so many bytes is followed by another …"""
+
+MIN_FILES = 4
+"""… or when it has its share of the limit, where that is less."""
+
+_CAPTURE_FILE = re.compile(r"looptrap-\d{8}T\d{6}\.\d{6}Z-\d+\.jsonl")
+_NEW_FILE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+
+
+class CaptureFolder:
+    """Writes lines into files of its own, one after the other."""
+
+    def __init__(self, path: str | Path, limit: int, clock: Callable[[], float]) -> None:
+        self._path = Path(path)
+        self._limit = limit
+        self._clock = clock
+        self._share = min(MAX_FILE_BYTES, limit // MIN_FILES)
+        self._descriptor: int | None = None
+        self._file = Path()
+        self._size = 0
+
+    def make(self) -> None:
+        """Make the folder where it is missing; raise ConfigError where nothing can be written."""
+        try:
+            self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not os.access(self._path, os.W_OK | os.X_OK):
+                raise PermissionError(None, "permission denied")
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+            problem = Problem("gateway.capture_dir", f"{self._path}: cannot write there: {why}")
+            raise ConfigError([problem]) from None
+
+    @property
+    def room(self) -> int:
+        """How many bytes the file can take; the last line may take more."""
+        return self._share - self._size
+
+    def is_at_end(self) -> bool:
+        """Say whether the next line belongs into a new file: this one is full, or gone."""
+        if self._descriptor is None or self.room <= 0:
+            return True
+        return not os.fstat(self._descriptor).st_nlink
+
+    def open(self) -> None:
+        """Go on in a new file, after making room for it; raises OSError."""
+        self.close()
+        self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._make_room()
+        when = datetime.fromtimestamp(self._clock(), UTC)
+        while self._descriptor is None:
+            self._file = self._path / f"looptrap-{when:%Y%m%dT%H%M%S.%fZ}-{os.getpid()}.jsonl"
+            try:
+                # Never open to others, not even before the first byte.
+                self._descriptor = os.open(self._file, _NEW_FILE_FLAGS, 0o600)
+            except FileExistsError:
+                when += timedelta(microseconds=1)
+
+    def write(self, lines: bytes) -> None:
+        """Append whole lines; raises OSError, and then the file is closed as it was before."""
+        assert self._descriptor is not None  # opened before
+        left = memoryview(lines)
+        try:
+            while left:
+                left = left[os.write(self._descriptor, left) :]
+        except OSError:
+            self._take_back()
+            raise
+        self._size += len(lines)
+
+    def close(self) -> None:
+        """Close the file; the next line needs another."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+        self._descriptor, self._size = None, 0
+
+    def _take_back(self) -> None:
+        """Leave no part of a line behind, nor an empty file."""
+        with suppress(OSError):
+            if self._size and self._descriptor is not None:
+                os.ftruncate(self._descriptor, self._size)
+            else:
+                self._file.unlink()
+        self.close()
+
+    def _make_room(self) -> None:
+        """Delete the oldest files until one more fits; what is not ours is not looked at."""
+        files = sorted(file for file in self._path.iterdir() if _CAPTURE_FILE.fullmatch(file.name))
+        sizes = {}
+        for file in files:
+            with suppress(FileNotFoundError):
+                sizes[file] = file.stat().st_size
+        total = sum(sizes.values())
+        for file, size in sizes.items():
+            if total <= self._limit - self._share:
+                break
+            file.unlink(missing_ok=True)
+            total -= size
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+class _LastLine(msgspec.Struct, frozen=True, gc=False):
+    """What is remembered of a run's last line: enough to tell what the next one repeats."""
+
+    messages: array[int]
+    sizes: array[int]
+    """How many bytes each of them took in the file."""
+    tools: tuple[str, ...]
+
+
+class CaptureEncoder:
+    """Makes lines of calls; a line leans on those before it, until `start_over`."""
+
+    def __init__(self, form: Form, secret: bytes) -> None:
+        self._form: Form = form
+        self._stand_ins = Redactor(secret)
+        self._named = blake2b(digest_size=8, key=secret[:64], person=b"lt-capture")
+        self._runs: Recent[_LastLine] = Recent()
+
+    def start_over(self) -> None:
+        """Forget all lines: the next one stands in another file."""
+        self._runs.clear()
+
+    def line(self, call: Call, verdict: Verdict, now: float) -> bytes:
+        """Return a call as a line, its end included."""
+        request, run = call.request, self._run(call)
+        # Each message is known by its hash: within this process, so none is ever written.
+        hashes = array("q", [hash(bytes(raw)) for raw in call.raws])
+        before = self._runs.find(run, now)
+        kept = _common_prefix_length(before.messages, hashes) if before is not None else 0
+        messages = list(self._messages(call, kept))
+        sizes = before.sizes[:kept] if before is not None else array("q")
+        sizes.extend(memoryview(raw).nbytes for raw in messages)
+        self._runs.keep(run, now, sum(sizes), _LastLine(hashes, sizes, call.tools))
+        line = Line(
+            looptrap=VERSION,
+            t=now,
+            run=run,
+            kept=kept,
+            form=self._form,
+            dialect=call.dialect,
+            path=request.path,
+            model=call.model,
+            stream=call.stream,
+            caller=self._name("caller", request.caller),
+            project=request.project,
+            session=self._said("session", request.session),
+            user=self._said("user", call.user),
+            chain=self._said("chain", call.chain),
+            progress=self._said("progress", request.progress),
+            retry=request.is_retry,
+            tools=None if before is not None and before.tools == call.tools else call.tools,
+            verdict=_verdict_entry(verdict),
+            messages=messages,
+        )
+        return _encode(line) + b"\n"
+
+    def _messages(self, call: Call, kept: int) -> Iterator[msgspec.Raw]:
+        new, read = call.raws[kept:], call.read
+        if self._form == "content":
+            yield from map(_on_one_line, new)
+        elif read is not None:
+            sized = ((read(raw), memoryview(raw).nbytes) for raw in new)
+            for stand_in in self._stand_ins.of(sized):
+                yield msgspec.Raw(_encode(stand_in))
+
+    def _run(self, call: Call) -> str:
+        """Return the id of the call's run: by its session, else by how it began."""
+        request = call.request
+        if request.session:
+            return self._name("session", request.caller, request.session)
+        began = [f"{one.role} {one.text}" for one in _opening_messages(call)]
+        return self._name("beginning", request.caller, call.model, *began)
+
+    def _said(self, what: str, text: str) -> str:
+        """Return what a client said of itself, or a digest of it."""
+        return text if self._form == "content" else self._name(what, text)
+
+    def _name(self, what: str, *texts: str) -> str:
+        if not any(texts):
+            return ""
+        named = self._named.copy()
+        named.update(join([what, *texts]))
+        return named.hexdigest()
+
+
+def _opening_messages(call: Call) -> Iterator[Message]:
+    """Yield the messages up to the first of a user."""
+    if call.read is not None:
+        for message in map(call.read, call.raws):
+            yield message
+            if message.role == "user":
+                return
+
+
+def _common_prefix_length(before: array[int], now: array[int]) -> int:
+    """Return how many messages at the beginning are the same."""
+    most = min(len(before), len(now))
+    if before[:most] == now[:most]:
+        return most
+    return next(i for i in range(most) if before[i] != now[i])
+
+
+def _on_one_line(raw: msgspec.Raw) -> msgspec.Raw:
+    """Return a message without line ends between its fields; inside of texts there are none."""
+    text = bytes(raw)
+    if b"\n" in text or b"\r" in text:
+        return msgspec.Raw(msgspec.json.format(text, indent=-1))
+    return raw
+
+
+def _verdict_entry(verdict: Verdict) -> Decided | None:
+    if verdict is ALLOWED:
+        return None
+    signal = verdict.evidence[0].signal if verdict.evidence else ""
+    return Decided(verdict.action.value, verdict.rule, signal)
+
+
+MAX_WAITING_CALLS = 10_000
+MAX_WAITING_BYTES = 64 << 20
+"""So many calls, and bytes of their bodies, wait to be written; one more is not captured."""
+
+POLL_INTERVAL_S = 0.1
+"""Seconds between two looks for calls: nobody is woken for a single one."""
+
+BURST_S, REST_S = 0.001, 0.002
+"""Seconds of work at a time, and at least between two such times: the gateway's own thread cannot
+run meanwhile, and to take turns with it line by line would cost both more than the work does."""
+
+RETRY_PAUSE_S = 1.0
+"""Seconds without a try after a line could not be written, and between two words about it."""
+
+STOP_TIMEOUT_S = 10.0
+"""Seconds for what waits when the gateway stops."""
+
+log = logging.getLogger("looptrap")
+
+
+class Capture:
+    """Writes down calls and their verdicts; whatever goes wrong there, no call suffers."""
+
+    def __init__(
+        self,
+        form: Form,
+        path: str | Path,
+        *,
+        limit: int,
+        secret: bytes,
+        clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.written = 0
+        self.overflowed = 0
+        """Calls for which there was no room to wait."""
+        self.failed = 0
+        """Calls that could not be written."""
+        self._folder = CaptureFolder(path, limit, clock)
+        self._form: Form = form
+        self._lines = CaptureEncoder(form, secret)
+        self._monotonic = monotonic
+        self._waiting: deque[tuple[Call, Verdict, float]] = deque()
+        # Two counters with one writer each need no lock; their difference is what waits.
+        self._bytes_added = self._bytes_taken = 0
+        self._not_before = 0.0
+        self._stopping = Event()
+        self._thread: Thread | None = None
+
+    def start(self) -> None:
+        """Make the folder and begin to write; raise ConfigError where that is not possible."""
+        self._folder.make()
+        self._thread = Thread(target=self._run, name="looptrap-capture", daemon=True)
+        self._thread.start()
+
+    def add(self, call: Call, verdict: Verdict, now: float) -> None:
+        """Take a call that was judged; all else is done elsewhere, later."""
+        if not call.generates or call.dialect not in HISTORIES:
+            return
+        size = len(call.request.body)
+        held = self._bytes_added - self._bytes_taken
+        if held + size > MAX_WAITING_BYTES or len(self._waiting) >= MAX_WAITING_CALLS:
+            self.overflowed += 1
+            return
+        self._bytes_added += size
+        self._waiting.append((call, verdict, now))
+
+    def rekey(self, secret: bytes) -> None:
+        """Make digests under another secret from now on; no line leans on one under the old."""
+        self._lines = CaptureEncoder(self._form, secret)
+
+    def stop(self) -> None:
+        """Write what waits, and end."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join(STOP_TIMEOUT_S)
+
+    def _run(self) -> None:
+        while not self._stopping.wait(POLL_INTERVAL_S):
+            while self._waiting and not self._stopping.wait(REST_S):
+                self._write_some()
+        while self._waiting:
+            self._write_some()
+        self._folder.close()
+
+    def _write_some(self) -> None:
+        """Write what waits: no longer than for a burst, and into one file."""
+        began, taken = self._monotonic(), 0
+        lines: list[bytes] = []
+        try:
+            if began >= self._not_before and self._folder.is_at_end():
+                self._folder.open()
+                self._lines.start_over()
+            until, room = self._monotonic() + BURST_S, self._folder.room
+            while self._waiting and room > 0 and (not taken or self._monotonic() < until):
+                call, verdict, now = self._waiting.popleft()
+                self._bytes_taken += len(call.request.body)
+                taken += 1
+                if began >= self._not_before:
+                    lines.append(self._lines.line(call, verdict, now))
+                    room -= len(lines[-1])
+            if lines:
+                self._folder.write(b"".join(lines))
+            self.written += len(lines)
+            self.failed += taken - len(lines)
+        except Exception as error:  # noqa: BLE001 - a call that cannot be written is no outage
+            self.failed += taken
+            self._folder.close()
+            self._not_before = began + RETRY_PAUSE_S
+            log.error("calls are not captured: %s", _error_text(error))
+
+
+def _error_text(error: Exception) -> str:
+    """Return what went wrong, without anything that a call may have brought."""
+    return (isinstance(error, OSError) and error.strerror) or type(error).__name__

@@ -1,0 +1,232 @@
+"""Claims of callers, read from the header that carries their token."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
+from hashlib import sha256
+from typing import Any, Literal, NoReturn
+
+import msgspec
+
+from looptrap.call.model import NO_CLAIMS
+from looptrap.config.gateway import GatewaySettings
+from looptrap.errors import ConfigError, Problem
+
+RejectionReason = Literal[
+    "too_long",
+    "malformed",
+    "algorithm",
+    "unknown_key",
+    "signature",
+    "issuer",
+    "audience",
+    "not_yet_valid",
+    "expired",
+]
+"""Why a token is not believed."""
+
+MAX_CLAIMS = 64
+MAX_CLAIM_CHARS = 256
+"""Characters of a claim, and of its name; a cut one could be taken for another."""
+MAX_CLAIM_DEPTH = 8
+"""Tables inside of tables in which claims are looked for."""
+
+
+class TokenContent(msgspec.Struct, frozen=True, gc=False):
+    """What a token says that is for us."""
+
+    claims: Mapping[str, str]
+    since: float
+    until: float
+
+
+def read_payload(
+    payload: bytes, *, issuer: str | None, audience: str | None
+) -> TokenContent | RejectionReason:
+    """Return what a payload says, or why nobody should listen; never raises."""
+    try:
+        said = json.loads(payload, parse_constant=_refuse_constant)
+        if not isinstance(said, dict):
+            return "malformed"
+        if issuer is not None and said.get("iss") != issuer:
+            return "issuer"
+        if audience is not None and not _is_meant_for(said.get("aud"), audience):
+            return "audience"
+        since, until = _timestamp(said, "nbf", -float("inf")), _timestamp(said, "exp", float("inf"))
+    except (ValueError, TypeError, OverflowError, RecursionError):
+        return "malformed"
+    return TokenContent(claims_as_text(said), since, until)
+
+
+def claims_as_text(said: Mapping[str, Any]) -> dict[str, str]:
+    """Return claims as texts: those of tables by their path (`org.id`); lists and nulls are none.
+
+    The outermost come first: no name inside of a table can take the place of one outside.
+    """
+    found: dict[str, str] = {}
+    tables = deque([("", said, 1)])
+    while tables:
+        prefix, table, depth = tables.popleft()
+        for name, value in table.items():
+            path = prefix + name
+            if isinstance(value, dict):
+                if depth < MAX_CLAIM_DEPTH:
+                    tables.append((f"{path}.", value, depth + 1))
+            elif (text := _text(value)) and len(path) <= MAX_CLAIM_CHARS:
+                found.setdefault(path, text)
+                if len(found) == MAX_CLAIMS:
+                    return found
+    return found
+
+
+def _text(value: object) -> str:
+    """Return a claim as text; empty where it is none, or too long."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            text = str(value)
+        case str():
+            text = value
+        case _:
+            return ""
+    # Half of a surrogate pair is no text, and nobody could write it down.
+    return (
+        text
+        if len(text) <= MAX_CLAIM_CHARS and (text.isascii() or _has_no_surrogates(text))
+        else ""
+    )
+
+
+def _has_no_surrogates(text: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _is_meant_for(said: object, audience: str) -> bool:
+    return audience in said if isinstance(said, list) else said == audience
+
+
+def _timestamp(said: Mapping[str, Any], name: str, default: float) -> float:
+    value = said.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(name)
+    return float(value)
+
+
+def _refuse_constant(constant: str) -> NoReturn:
+    # A time that is not a number is neither past nor to come: it would never run out.
+    raise ValueError(constant)
+
+
+MAX_TOKEN_BYTES = 8192
+CLOCK_LEEWAY_S = 30.0
+"""Seconds by which the clocks of who made a token and of this machine may differ."""
+MAX_CACHED_TOKENS = 1024
+LOG_INTERVAL_S = 60.0
+"""Seconds between two lines about tokens that are not believed."""
+
+TrustedClaims = tuple[Mapping[str, str], float | None]
+"""Claims, and when to ask again; None where nothing changes with time."""
+
+NO_TRUSTED_CLAIMS: TrustedClaims = (NO_CLAIMS, None)
+
+_is_token = re.compile(rb"(?:bearer[ \t]+)?([\w=-]+\.[\w=-]+\.[\w=-]*)", re.IGNORECASE).fullmatch
+
+log = logging.getLogger("looptrap")
+
+
+class ClaimsReader:
+    """Says what callers claim and are believed; a token that is not believed says nothing."""
+
+    def __init__(
+        self,
+        settings: GatewaySettings,
+        open_token: Callable[[bytes], bytes | RejectionReason] | None,
+        refused: Counter[RejectionReason] | None = None,
+    ) -> None:
+        """Without `open_token`, nobody is believed anything."""
+        self.refused: Counter[RejectionReason] = Counter() if refused is None else refused
+        """How many tokens were not believed, by reason; one that comes again is not counted
+        again as long as its request's head is remembered."""
+        self._header = settings.jwt_header.lower().encode()
+        self._issuer = settings.jwt_issuer
+        self._audience = settings.jwt_audience
+        self._open = open_token
+        # By digest: tokens are long, and whoever holds one is whom it names. Only what was opened
+        # is kept, so that nobody can push others out with tokens of their own making.
+        self._known: dict[bytes, TokenContent | RejectionReason] = {}
+        self._quiet_until = 0.0
+
+    @classmethod
+    def under(
+        cls, settings: GatewaySettings, refused: Counter[RejectionReason] | None = None
+    ) -> ClaimsReader:
+        """Read the keys that the settings name, and go on with counts; a ConfigError says why not.
+
+        Where claims are off, nothing is read or imported.
+        """
+        if settings.jwt == "off":
+            return cls(settings, None, refused)
+        try:
+            from looptrap.gateway import jwt_verifier
+            from looptrap.gateway.jwt_verifier import TokenVerifier
+        except ImportError as error:
+            if error.name is None or error.name.partition(".")[0] not in ("jwt", "cryptography"):
+                raise
+            message = 'needs PyJWT: pip install "looptrap[jwt]"'
+            raise ConfigError([Problem("gateway.jwt", message)]) from None
+        keys = (
+            jwt_verifier.read_key_file(settings.jwt_keys) if settings.jwt_keys is not None else None
+        )
+        return cls(settings, TokenVerifier(keys).open, refused)
+
+    def of(self, headers: Iterable[tuple[bytes, bytes]], now: float) -> TrustedClaims:
+        """Return what a request with these headers (lower-case names) claims and is believed."""
+        if self._open is None:
+            return NO_TRUSTED_CLAIMS
+        sent = next((value for name, value in headers if name == self._header), b"")
+        token = _is_token(sent)
+        if token is None:
+            # An API key, most likely: nobody claims anything.
+            return NO_TRUSTED_CLAIMS
+        content = self._content(token[1], self._open)
+        if isinstance(content, str):
+            return self._refuse(content, now)
+        if now >= content.until + CLOCK_LEEWAY_S:
+            return self._refuse("expired", now)
+        if now < content.since - CLOCK_LEEWAY_S:
+            return self._refuse("not_yet_valid", now, content.since - CLOCK_LEEWAY_S)
+        until = content.until + CLOCK_LEEWAY_S
+        return content.claims, until if until != float("inf") else None
+
+    def _content(
+        self, token: bytes, open_token: Callable[[bytes], bytes | RejectionReason]
+    ) -> TokenContent | RejectionReason:
+        if len(token) > MAX_TOKEN_BYTES:
+            return "too_long"
+        digest = sha256(token).digest()
+        known = self._known.get(digest)
+        if known is not None:
+            return known
+        payload = open_token(token)
+        if isinstance(payload, str):
+            return payload
+        content = read_payload(payload, issuer=self._issuer, audience=self._audience)
+        if len(self._known) >= MAX_CACHED_TOKENS:
+            self._known.clear()
+        self._known[digest] = content
+        return content
+
+    def _refuse(
+        self, reason: RejectionReason, now: float, until: float | None = None
+    ) -> TrustedClaims:
+        """Count and tell, now and then, that a token is not believed; never what it says."""
+        self.refused[reason] += 1
+        if now >= self._quiet_until:
+            self._quiet_until = now + LOG_INTERVAL_S
+            log.warning("a JWT is not believed (%s): its claims read as empty", reason)
+        return NO_CLAIMS, until

@@ -1,0 +1,273 @@
+"""The tracer: what the gateway calls when a call comes, and when it is settled."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from random import Random
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from looptrap.call.model import Call, Dialect, Outcome
+from looptrap.engine import Ticket
+from looptrap.errors import ConfigError, Problem
+from looptrap.gateway.upstream_error import CLIENT_CLOSED_STATUS
+from looptrap.incident.setting import TraceSettings
+from looptrap.policy.action import Action
+from looptrap.policy.verdict import ALLOWED, Verdict
+from looptrap.usage.savings import usd
+
+if TYPE_CHECKING:
+    from looptrap.gateway.relay import Relay
+    from looptrap.gateway.trace_export import TraceExporter
+
+
+Attributes = dict[str, str | bool | int | float]
+Mode = Literal["enforce", "shadow"]
+
+MAX_TEXT_CHARS = 256
+"""Characters that are told of a text that a client chose: its model, session or path."""
+
+VERDICT_EVENT = "looptrap.verdict"
+
+_OPERATIONS: dict[Dialect, str] = {
+    "openai_chat": "chat",
+    "openai_responses": "chat",
+    "openai_completions": "text_completion",
+    "openai_embeddings": "embeddings",
+    "anthropic": "chat",
+    "gemini": "generate_content",
+}
+
+_DIALECT_VENDORS: dict[Dialect, str] = {"anthropic": "anthropic", "gemini": "gcp.gemini"}
+"""Whose dialect it is; all others are OpenAI's."""
+
+_CONVENTIONAL_NAMES = {"gemini": "gcp.gemini", "mistral": "mistral_ai", "xai": "x_ai"}
+"""Names of providers to which the conventions give others."""
+
+_UNNAMED_PROVIDERS = ("", "upstream")
+"""Of a call that went nowhere, or to the one place for everything."""
+
+
+def operation_of(call: Call) -> str:
+    """Return what a model is asked to do; empty for what asks no model."""
+    if call.generates or call.dialect == "openai_embeddings":
+        return _OPERATIONS.get(call.dialect, "")
+    return ""
+
+
+def span_name(call: Call) -> str:
+    """Return the name of a span: `chat gpt-5.3`, or the method alone."""
+    operation = operation_of(call)
+    if not operation:
+        return call.request.method
+    return f"{operation} {call.model[:MAX_TEXT_CHARS]}" if call.model else operation
+
+
+def span_attributes(relay: Relay, outcome: Outcome) -> Attributes:
+    """Return what there is to know of a settled call, without what is empty."""
+    call, request = relay.call, relay.call.request
+    told: Attributes = {"looptrap.verdict": relay.ticket.verdict.action.value}
+    operation = operation_of(call)
+    if operation:
+        told["gen_ai.operation.name"] = operation
+        told["gen_ai.provider.name"] = _provider_of(relay.provider, call.dialect)
+        told["gen_ai.request.model"] = call.model[:MAX_TEXT_CHARS]
+        told["gen_ai.request.stream"] = call.stream
+        told["gen_ai.conversation.id"] = request.session[:MAX_TEXT_CHARS]
+        told["gen_ai.usage.input_tokens"] = outcome.usage.input_tokens
+        told["gen_ai.usage.output_tokens"] = outcome.usage.output_tokens
+    else:
+        told["http.request.method"] = request.method
+        told["url.path"] = request.path[:MAX_TEXT_CHARS]
+    if outcome.cost is not None:
+        told["looptrap.cost_usd"] = usd(outcome.cost)
+    told["looptrap.usage_estimated"] = outcome.usage.is_estimated
+    told["http.response.status_code"] = 0 if relay.status == CLIENT_CLOSED_STATUS else relay.status
+    told["error.type"] = error_type(relay.ticket, relay.status, outcome.cut_off)
+    told["looptrap.provider"] = relay.provider
+    told["looptrap.caller"] = request.caller
+    told["looptrap.project"] = request.project
+    told["looptrap.request_id"] = relay.request_id[:MAX_TEXT_CHARS].decode("latin-1")
+    return {name: value for name, value in told.items() if value}
+
+
+def error_type(ticket: Ticket, status: int, cut_off: bool) -> str:
+    """Return what class of error a call ended in; empty where it went well, or was ended well."""
+    verdict, heard = ticket.verdict, ticket.heard
+    if verdict.action.refuses:
+        return verdict.reason if status >= 400 else ""
+    if status in (0, CLIENT_CLOSED_STATUS):
+        return "cancelled"
+    if status >= 400:
+        return str(status)
+    if not cut_off:
+        return ""
+    if heard is not None and heard.action.refuses:
+        return heard.reason if heard.action is Action.BLOCK else ""
+    return "cut_off"
+
+
+def verdicts_of(ticket: Ticket) -> Iterator[tuple[Mode, Verdict]]:
+    """Yield all that rules decided, or would have, beyond letting the call pass."""
+    if ticket.verdict is not ALLOWED:
+        yield "enforce", ticket.verdict
+    if ticket.heard is not None:
+        yield "enforce", ticket.heard
+    if ticket.shadow is not None:
+        yield "shadow", ticket.shadow
+
+
+def verdict_attributes(mode: Mode, verdict: Verdict) -> Attributes:
+    """Return what a verdict's event tells: neither its message nor its evidence."""
+    told: Attributes = {
+        "looptrap.action": verdict.action.value,
+        "looptrap.mode": mode,
+        "looptrap.reason": verdict.reason,
+        "looptrap.policy": verdict.policy,
+        "looptrap.rule": verdict.rule,
+        "looptrap.count": verdict.count,
+        "looptrap.fingerprint": verdict.fingerprint,
+    }
+    return {name: value for name, value in told.items() if value}
+
+
+def _provider_of(name: str, dialect: Dialect) -> str:
+    if name in _UNNAMED_PROVIDERS:
+        return _DIALECT_VENDORS.get(dialect, "openai")
+    return _CONVENTIONAL_NAMES.get(name, name)
+
+
+SAMPLED = 1
+_KNOWN_FLAGS = 3
+"""Sampled, and random: others mean nothing in the version that is sent."""
+
+_HINT = b"trace"
+_FIELD = re.compile(rb"(?m)^(traceparent|tracestate): ([^\r\n]*)\r\n")
+_PARENT_FIELD = re.compile(rb"(?m)^traceparent: [^\r\n]*\r\n")
+_TRACEPARENT = re.compile(
+    rb"(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?"
+)
+
+_MAX_MEMBERS = 32
+_MEMBER = re.compile(
+    r"([a-z][_0-9a-z*/-]{0,255}|[a-z0-9][_0-9a-z*/-]{0,240}@[a-z][_0-9a-z*/-]{0,13})"
+    r"=([ -+\--<>-~]{0,255}[!-+\--<>-~])"
+)
+
+
+class TraceSpan(msgspec.Struct, frozen=True, gc=False):
+    """One call's place in a trace; what else there is to tell of it is known when it is settled."""
+
+    trace_id: int
+    id: int
+    parent_id: int
+    """The client's span; 0 where the trace begins here."""
+    flags: int
+    state: str
+    """What other systems along the way wrote into `tracestate`."""
+    began: float
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether anybody wants to see it."""
+        return bool(self.flags & SAMPLED)
+
+    def forwarded(self, fields: bytes) -> bytes:
+        """Return a header block in which this span stands in the place of the client's."""
+        if _HINT in fields:
+            # A state that came without a trace to belong to means nothing.
+            fields = (_PARENT_FIELD if self.parent_id else _FIELD).sub(b"", fields)
+        ids = (fields, self.trace_id, self.id, self.flags)
+        return b"%btraceparent: 00-%032x-%016x-%02x\r\n" % ids
+
+
+def start_span(fields: bytes, began: float, sample: float, rng: Random) -> TraceSpan:
+    """Return the next span of the trace that a header block names, else the first of a new one."""
+    span_id = rng.getrandbits(64) or 1
+    given = _FIELD.findall(fields) if _HINT in fields else ()
+    parents = [value for name, value in given if name == b"traceparent"]
+    parent = _TRACEPARENT.fullmatch(parents[0]) if len(parents) == 1 else None
+    if parent is None or (parent[1] == b"00" and parent[5]):
+        trace_id = rng.getrandbits(128) or 1
+        flags = SAMPLED if rng.random() < sample else 0
+        return TraceSpan(trace_id, span_id, 0, flags, "", began)
+    state = b",".join(value for name, value in given if name == b"tracestate")
+    return TraceSpan(
+        int(parent[2], 16),
+        span_id,
+        int(parent[3], 16),
+        int(parent[4], 16) & _KNOWN_FLAGS,
+        state.decode("latin-1"),
+        began,
+    )
+
+
+def parse_tracestate(state: str) -> list[tuple[str, str]]:
+    """Return the members of a `tracestate`; none where one of them is malformed."""
+    found: dict[str, str] = {}
+    given = [one for one in (part.strip(" \t") for part in state.split(",")) if one]
+    for one in given:
+        member = _MEMBER.fullmatch(one)
+        if member is None:
+            return []
+        found[member[1]] = member[2]
+    is_well_formed = len(found) == len(given) <= _MAX_MEMBERS
+    return list(found.items()) if is_well_formed else []
+
+
+CLOSE_TIMEOUT_S = 2.0
+"""Seconds for the spans that wait when the gateway stops."""
+
+
+class Tracer:
+    """Makes a span of every call; whatever goes wrong with it, no call suffers."""
+
+    def __init__(self, export: TraceExporter, *, sample: float, rng: Random | None = None) -> None:
+        self.export = export
+        self._sample = sample
+        # Seeded by the system once: asking it for every id would cost more than the rest.
+        self._rng = Random() if rng is None else rng
+
+    @classmethod
+    def of(cls, settings: TraceSettings, env: Mapping[str, str]) -> Tracer | None:
+        """Return a tracer, not started; None without an endpoint, and then nothing is imported."""
+        if settings.endpoint is None:
+            return None
+        try:
+            from looptrap.gateway.trace_export import TraceExporter
+        except ImportError as error:
+            if error.name is None or error.name.partition(".")[0] != "opentelemetry":
+                raise
+            message = 'needs OpenTelemetry: pip install "looptrap[otel]"'
+            raise ConfigError([Problem("traces.endpoint", message)]) from None
+        export = TraceExporter(settings.endpoint, service=settings.service, env=env)
+        return cls(export, sample=settings.sample)
+
+    def start(self) -> None:
+        """Begin to send."""
+        self.export.start()
+
+    def begin(self, fields: bytes, now: float) -> TraceSpan:
+        """Return the span of a call that has come with these headers to forward."""
+        return start_span(fields, now, self._sample, self._rng)
+
+    def settled(self, span: TraceSpan, relay: Relay, outcome: Outcome, now: float) -> None:
+        """Hand over the span of a call that is settled."""
+        if not span.is_sampled:
+            return
+        if not self.export.has_room():
+            self.export.lose()
+            return
+        ticket = relay.ticket
+        # What was heard of an answer is the one verdict that is no older than the answer.
+        events = [
+            (now if verdict is ticket.heard else span.began, verdict_attributes(mode, verdict))
+            for mode, verdict in verdicts_of(ticket)
+        ]
+        self.export.put(span, span_name(relay.call), span_attributes(relay, outcome), events, now)
+
+    def close(self, patience: float = CLOSE_TIMEOUT_S) -> None:
+        """Send what waits, no longer than that, and end; blocks."""
+        self.export.close(patience)

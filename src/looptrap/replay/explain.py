@@ -1,0 +1,119 @@
+"""Opinions: what every rule makes of a call, also where that is too little to act on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+import msgspec
+
+from looptrap.call.model import Call
+from looptrap.detect.signals.signal import Evidence
+from looptrap.engine import Plan
+from looptrap.policy.action import Action, Ladder
+from looptrap.policy.policy import Policy
+from looptrap.policy.rule import UNNAMED_FACTOR
+from looptrap.policy.verdict import counted
+from looptrap.policy.watch import Watch
+from looptrap.replay.judge import ToolRules, replay_guard
+from looptrap.store.model import Count
+
+MIN_REPEAT_COUNT = 2
+"""A count across requests says something from there on: a first call is never a repeat."""
+
+
+class RuleExplanation(msgspec.Struct, frozen=True, gc=False):
+    """What one rule makes of a call."""
+
+    policy: str
+    rule: str
+    signal: str
+    count: int
+    thresholds: dict[Action, int]
+    action: Action
+    """What the rule would do at that count."""
+    words: str
+
+
+class Explainer:
+    """Sees calls as the rules of some policies see them; refuses none."""
+
+    def __init__(self, policies: Iterable[Policy], tools: ToolRules | None = None) -> None:
+        self._meant: dict[int, tuple[Ladder, Ladder]] = {}
+        """By its identity: the ladder by which a watch looks, and the one it stands for."""
+        self._guard = replay_guard(
+            [
+                replace(
+                    one,
+                    rates=(),
+                    rules=tuple(
+                        replace(rule, ladder=self._eager(rule.ladder)) for rule in one.rules
+                    ),
+                )
+                for one in policies
+            ],
+            {
+                name: replace(one, ladder=one.ladder and self._eager(one.ladder))
+                for name, one in (tools or {}).items()
+            },
+        )
+
+    def opinions(self, call: Call, now: float, answer: str) -> list[RuleExplanation]:
+        """Return what rules see in a call and its answer; those that see nothing are left out."""
+        guard = self._guard
+        planned = guard.plan(call, now)
+        retry = call.request.is_retry
+        counts = guard.store.hit(planned.hits, now, retry=retry)
+        if planned.follows and (more := guard.follow(planned, counts)):
+            counts += guard.store.hit(more, now, retry=retry)
+        return [
+            *_severest(self._of_counts(planned, counts)),
+            *(self._opinion(one.watch, one.evidence) for one in planned.seen),
+            *(
+                self._opinion(watch, heard)
+                for watch in planned.listening
+                if (heard := watch.signal(answer)) is not None
+            ),
+        ]
+
+    def _of_counts(self, planned: Plan, counts: Sequence[Count]) -> Iterator[RuleExplanation]:
+        followed = [(watch, place, "similar_prompt") for watch, place in planned.followed]
+        own = [(watch, place, "") for place, watch in enumerate(planned.watches)]
+        for watch, place, signal in (*own, *followed):
+            if counts[place].hits >= MIN_REPEAT_COUNT:
+                yield self._opinion(watch, counted(watch.rule, counts[place].hits, signal))
+
+    def _opinion(self, watch: Watch, evidence: Evidence) -> RuleExplanation:
+        ladder = self._ladder(watch)
+        return RuleExplanation(
+            policy=watch.policy.name,
+            rule=watch.rule.name,
+            signal=evidence.signal,
+            count=evidence.count,
+            thresholds=dict(ladder.steps),
+            action=ladder.at(evidence.count),
+            words=evidence.what,
+        )
+
+    def _eager(self, ladder: Ladder) -> Ladder:
+        """Return a ladder under which whoever looks tells what it sees from the first time on."""
+        eager = Ladder({Action.WARN: 1, Action.BLOCK: max(ladder.last, 2)})
+        self._meant[id(eager)] = (eager, ladder)
+        return eager
+
+    def _ladder(self, watch: Watch) -> Ladder:
+        known = self._meant.get(id(watch.ladder))
+        if known is not None:
+            return known[1]
+        # Calls that name no session have a ladder made from their rule's.
+        return self._meant[id(watch.rule.ladder)][1].times(UNNAMED_FACTOR)
+
+
+def _severest(opinions: Iterable[RuleExplanation]) -> Iterable[RuleExplanation]:
+    """Return one opinion a rule: the highest count, where it counts in several ways."""
+    found: dict[tuple[str, str], RuleExplanation] = {}
+    for one in opinions:
+        before = found.setdefault((one.policy, one.rule), one)
+        if one.count > before.count:
+            found[one.policy, one.rule] = one
+    return found.values()

@@ -1,0 +1,180 @@
+"""Play a recorded run: judge its requests one by one, as the gateway would have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+import msgspec
+
+from looptrap.call.model import Call
+from looptrap.detect.signals.signal import Evidence
+from looptrap.engine import Guard, Ticket
+from looptrap.policy.action import Action
+from looptrap.policy.policy import Policy, Project
+from looptrap.policy.rule import ToolRule
+from looptrap.policy.verdict import ALLOWED, Verdict
+from looptrap.replay.recorded_run import RecordedRun
+
+
+class FirstActions(msgspec.Struct, frozen=True, gc=False):
+    """At which assistant turn, counted from 0, each action would first have been taken."""
+
+    warn: int | None = None
+    throttle: int | None = None
+    nudge: int | None = None
+    stop: int | None = None
+    block: int | None = None
+
+    def at_least(self, action: Action) -> int | None:
+        """Return the first turn at which that action or a severer one would have been taken."""
+        turns = [
+            turn
+            for one in Action
+            if one.severity >= action.severity
+            and one is not Action.ALLOW
+            and (turn := getattr(self, one.value)) is not None
+        ]
+        return min(turns, default=None)
+
+    def refusal(self) -> int | None:
+        """Return the first turn that would have been refused."""
+        return self.at_least(Action.STOP)
+
+
+class RunResult(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """What would have become of one run."""
+
+    id: str
+    calls: int
+    """The assistant turns recorded."""
+    verdict: Action
+    """The severest of all its requests."""
+    first: FirstActions
+    rule: str | None = None
+    """The rule that spoke the verdict; `signal` and `evidence` are its reasons."""
+    signal: str | None = None
+    evidence: tuple[Evidence, ...] = ()
+    saved_calls: int = 0
+    """Recorded turns from the first refusal on."""
+    saved_tokens: int = 0
+    """An estimate, by bytes, of what those calls carried and were answered."""
+    saved_usd: float | None = None
+
+
+BYTES_PER_TOKEN = 4
+"""A rough measure, good enough to say how much a refusal saves."""
+
+LISTEN_STEP_CHARS = 1_024
+"""After so many characters more, an answer is listened to again."""
+
+ToolRules = Mapping[str, ToolRule]
+
+
+def as_enforced(policies: Iterable[Policy]) -> tuple[Policy, ...]:
+    """Return the policies as if they were enforced: what they would do is what is asked."""
+    return tuple(replace(policy, mode="enforce") for policy in policies)
+
+
+def replay_guard(
+    policies: Iterable[Policy], tools: ToolRules | None = None, projects: Iterable[Project] = ()
+) -> Guard:
+    """Return a guard for what was recorded; it has counted nothing yet."""
+    return Guard(policies, tools=tools, projects=projects, secret=b"replay")
+
+
+class RunVerdicts:
+    """What was decided about a run, request by request."""
+
+    __slots__ = ("_first", "calls", "worst")
+
+    def __init__(self) -> None:
+        self._first: dict[str, int] = {}
+        self.calls = 0
+        """The requests judged so far."""
+        self.worst: Verdict = ALLOWED
+
+    def add(self, verdict: Verdict) -> None:
+        """Take what was decided about the next request."""
+        action = verdict.action
+        if action is not Action.ALLOW:
+            self._first.setdefault(action.value, self.calls)
+        if action.severity > self.worst.action.severity:
+            self.worst = verdict
+        self.calls += 1
+
+    @property
+    def first(self) -> FirstActions:
+        """At which request each action was first taken."""
+        return FirstActions(**self._first)
+
+    def result(self, name: str, *, calls: int, saved_calls: int, saved_bytes: int) -> RunResult:
+        """Return what became of the run, of whose calls so many would have been saved."""
+        worst = self.worst
+        return RunResult(
+            id=name,
+            calls=calls,
+            verdict=worst.action,
+            first=self.first,
+            rule=worst.rule or None,
+            signal=worst.evidence[0].signal if worst.evidence else None,
+            evidence=worst.evidence,
+            saved_calls=saved_calls,
+            saved_tokens=saved_bytes // BYTES_PER_TOKEN,
+        )
+
+
+def judge_requests(
+    run: RecordedRun, policies: Iterable[Policy], tools: ToolRules | None = None
+) -> Iterator[Verdict]:
+    """Judge every request of a run, and its answer, by a guard of its own.
+
+    A refusal does not end the run. What was heard in an answer stands for the call it answers.
+    """
+    guard = replay_guard(policies, tools)
+    for end, now in zip(run.ends, run.times, strict=True):
+        answer = run.messages[end].text if end < len(run.messages) else ""
+        yield judge_call(guard, run.request(end), now, answer)
+
+
+def judge_call(guard: Guard, call: Call, now: float, answer: str) -> Verdict:
+    """Judge a call, and its answer where that is known; return the severer verdict."""
+    ticket = guard.admit(call, now)
+    if ticket.listening and answer:
+        _hear(guard, ticket, answer)
+    heard = ticket.heard
+    is_severer = heard is not None and heard.action.severity > ticket.verdict.action.severity
+    return heard if heard is not None and is_severer else ticket.verdict
+
+
+def _hear(guard: Guard, ticket: Ticket, text: str) -> None:
+    """Listen to an answer as it would have passed, up to where it would have been cut."""
+    for end in range(LISTEN_STEP_CHARS, len(text) + LISTEN_STEP_CHARS, LISTEN_STEP_CHARS):
+        verdict = guard.hear(ticket, text[:end])
+        if verdict is not None and verdict.action.refuses:
+            return
+
+
+def judge_run(
+    run: RecordedRun, policies: Iterable[Policy], tools: ToolRules | None = None
+) -> RunResult:
+    """Return what would have become of a run."""
+    course = RunVerdicts()
+    for verdict in judge_requests(run, policies, tools):
+        course.add(verdict)
+    refused, calls = course.first.refusal(), len(run.turns)
+    saved = range(calls if refused is None else refused, calls)
+    volume = sum(run.prompt_bytes(turn) + run.answer_bytes(turn) for turn in saved)
+    return course.result(run.id, calls=calls, saved_calls=len(saved), saved_bytes=volume)
+
+
+def first_actions(
+    run: RecordedRun, policies: Iterable[Policy], tools: ToolRules | None = None
+) -> FirstActions:
+    """Return what would first have been done about a run, up to the first refusal."""
+    course = RunVerdicts()
+    for verdict in judge_requests(run, policies, tools):
+        course.add(verdict)
+        if verdict.action.refuses:
+            break
+    return course.first

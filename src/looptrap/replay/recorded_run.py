@@ -1,0 +1,225 @@
+"""Recorded runs: one line of JSON each, read once and asked for request by request."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import accumulate
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import msgspec
+
+from looptrap.call.body import read_body
+from looptrap.call.content import UNREADABLE, identity, mend
+from looptrap.call.model import Call, Message
+from looptrap.errors import CallError
+
+LATEST = 1e12
+"""Seconds since 1970 after which no message was sent."""
+
+UNKNOWN_MODEL = "unknown"
+"""What the requests of a run name as their model when the run names none."""
+
+REPLAYABLE_DIALECTS = ("openai_chat", "anthropic")
+"""Dialects in which each request carries the whole history, as a run is written down."""
+
+OPENAI_ONLY_ROLES = ["system", "developer", "tool", "function"]
+"""Roles that Anthropic's messages do not have."""
+
+
+class RunLabel(msgspec.Struct, frozen=True, gc=False):
+    """What somebody who read a run says of it."""
+
+    label: str = ""
+    """`loop` or `ok`; anything else is as good as no label."""
+    kind: str | None = None
+    first_loop_step: int | None = None
+    """The assistant turn, counted from 0, with which the loop began."""
+    hard_negative: bool = False
+    """Honest work that looks like a loop."""
+
+
+class _Line(msgspec.Struct, gc=False):
+    messages: list[msgspec.Raw]
+    id: Any = None
+    judged: RunLabel | None = None
+
+
+class _MessageMeta(msgspec.Struct, gc=False):
+    t: Any = None
+    role: Any = None
+    tool_calls: Any = None
+
+
+_decode_line = msgspec.json.Decoder(_Line).decode
+_decode_message_meta = msgspec.json.Decoder(_MessageMeta).decode
+
+
+class RecordedRun:
+    """One recorded run: its messages, and the requests that made them."""
+
+    def __init__(self, name: str, whole: Call, judged: RunLabel | None = None) -> None:
+        self.id = name
+        self.judged = judged
+        self.whole = with_message_cache(whole)
+        """The run as one request, its last answer included."""
+        self.messages: list[Message] = self.whole.messages
+        self.turns = [i for i, one in enumerate(self.messages) if one.role == "assistant"]
+        """Where the assistant speaks; the request before each carried what stands before it."""
+        self._bytes_before = [0, *accumulate(len(bytes(raw)) for raw in whole.raws)]
+
+    @property
+    def ends(self) -> list[int]:
+        """Return how many messages each request carried, the one that would follow included."""
+        waits = self.messages[-1].role in ("tool", "user")
+        return [*self.turns, len(self.messages)] if waits else self.turns
+
+    def request(self, end: int) -> Call:
+        """Return the request that carried the first `end` messages."""
+        raws = self.whole.raws[:end]
+        return msgspec.structs.replace(self.whole, raws=raws, _messages=None, _tail=None)
+
+    def prompt_bytes(self, turn: int) -> int:
+        """Return the bytes of the messages that the request for that turn carried."""
+        return self._bytes_before[self.turns[turn]]
+
+    def answer_bytes(self, turn: int) -> int:
+        """Return the bytes of the assistant's message of that turn."""
+        place = self.turns[turn]
+        return self._bytes_before[place + 1] - self._bytes_before[place]
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether a message says when it was made."""
+        return any(_time(raw) is not None for raw in self.whole.raws)
+
+    @cached_property
+    def times(self) -> list[float]:
+        """Return when each request was made, in seconds: as recorded, else one a second.
+
+        A request is as old as the last message it carried; where that has no time, as old as its
+        answer. Times never run backwards.
+        """
+        stamps = [_time(raw) for raw in self.whole.raws]
+        times: list[float] = []
+        for end in self.ends:
+            stamp = stamps[end - 1] if end else None
+            if stamp is None and end < len(stamps):
+                stamp = stamps[end]
+            before = times[-1] if times else None
+            if stamp is None:
+                stamp = 0.0 if before is None else before + 1.0
+            times.append(stamp if before is None else max(stamp, before))
+        return times
+
+
+def read_run(line: bytes, name: str) -> RecordedRun:
+    """Read a line, in OpenAI's or Anthropic's style; `name` is for a run without an id.
+
+    Raises CallError for what is not a run.
+    """
+    try:
+        sent, line = _decoded(line)
+    except UNREADABLE as error:
+        raise CallError(str(error)) from error
+    if not sent.messages:
+        raise CallError("has no messages")
+    is_openai = any(map(_is_openai, sent.messages))
+    whole = read_body(line, "/v1/chat/completions" if is_openai else None)
+    if whole.dialect not in REPLAYABLE_DIALECTS or whole.opaque:
+        raise CallError("is not written in OpenAI's or Anthropic's style")
+    name = identity(sent.id) or name
+    whole.model = whole.model or UNKNOWN_MODEL
+    whole.request.caller = whole.request.session = name
+    # No two requests of a run are equal, each carries more than the one before it. So their bodies
+    # need not be written for rules that compare them.
+    whole.request.body, whole.request.lacks_body = b"", True
+    return RecordedRun(name, whole, sent.judged)
+
+
+def _decoded(line: bytes) -> tuple[_Line, bytes]:
+    """Return what a line says, and the line itself as strict JSON."""
+    try:
+        return _decode_line(line), line
+    except msgspec.ValidationError:
+        raise
+    except UNREADABLE:
+        line = mend(line)
+        return _decode_line(line), line
+
+
+def with_message_cache(whole: Call) -> Call:
+    """Return a call that reads each message once, however many requests carry it."""
+    read = whole.read
+    assert read is not None  # every dialect that is replayed has one
+    known = {id(raw): read(raw) for raw in whole.raws}
+
+    def recall(raw: msgspec.Raw) -> Message:
+        # By identity: whoever holds a request of the run holds its raws too.
+        return known.get(id(raw)) or read(raw)
+
+    return msgspec.structs.replace(whole, read=recall)
+
+
+def _is_openai(raw: msgspec.Raw) -> bool:
+    """Say whether a message has what only OpenAI's have, whatever else stands in the run."""
+    margin = _message_meta(raw)
+    return margin.role in OPENAI_ONLY_ROLES or bool(margin.tool_calls)
+
+
+def _time(raw: msgspec.Raw) -> float | None:
+    stamp = _message_meta(raw).t
+    is_time = isinstance(stamp, int | float) and not isinstance(stamp, bool)
+    return float(stamp) if is_time and abs(stamp) <= LATEST else None
+
+
+def _message_meta(raw: msgspec.Raw) -> _MessageMeta:
+    try:
+        return _decode_message_meta(raw)
+    except UNREADABLE:
+        return _MessageMeta()
+
+
+MAX_LINE_BYTES = 64 * 1024 * 1024
+"""No run is longer; what is, is skipped without being read into memory."""
+
+GZIP_MAGIC = b"\x1f\x8b"
+
+
+class FileLine(NamedTuple):
+    """One line that may be a run."""
+
+    number: int
+    text: bytes | None
+    """None for a line that is longer than a run may be."""
+    position: int
+    """How far in the file it ends, in bytes as they are on disk."""
+
+
+def iter_lines(path: Path) -> Iterator[FileLine]:
+    """Yield the lines that are not blank; raises OSError for what cannot be read."""
+    with path.open("rb") as file:
+        is_packed = file.peek(2)[:2] == GZIP_MAGIC
+        try:
+            if is_packed:
+                with gzip.open(file) as unpacked:
+                    yield from _lines(unpacked, file)
+            else:
+                yield from _lines(file, file)
+        except (EOFError, zlib.error) as error:
+            raise OSError(f"broken gzip file: {error}") from error
+
+
+def _lines(text: IO[bytes] | gzip.GzipFile, file: IO[bytes]) -> Iterator[FileLine]:
+    number = 0
+    while line := text.readline(MAX_LINE_BYTES):
+        number += 1
+        is_cut = len(line) == MAX_LINE_BYTES and not line.endswith(b"\n")
+        while is_cut and (rest := text.readline(MAX_LINE_BYTES)):
+            is_cut = not rest.endswith(b"\n")
+            line = b""
+        if not line or line.strip():
+            yield FileLine(number, line or None, file.tell())

@@ -1,0 +1,113 @@
+"""Aside: what takes long is worked out in a process of its own, and the gateway's goes on.
+
+    python -m looptrap.replay.subprocess_worker TASK
+
+reads a question from standard input and writes the answer to standard output, both as JSON.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
+from typing import Any, Literal
+
+import msgspec
+
+from looptrap.errors import CallError
+
+TaskName = Literal["what-if", "try"]
+
+NICENESS = 5
+"""Whatever the gateway does comes first."""
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    answer: msgspec.Raw = msgspec.Raw(b"null")
+    problem: str | None = None
+    """Why the question cannot be answered."""
+
+
+async def run_in_subprocess(task: TaskName, question: msgspec.Struct, seconds: float) -> Any:
+    """Return the answer to a question; whoever is cancelled meanwhile takes the process along.
+
+    Raises CallError for a question that cannot be read, TimeoutError for one that takes longer than
+    `seconds`, and ChildProcessError where the process ends without an answer.
+    """
+    child = _Child(task, seconds)
+    # In a thread: to fork a large process holds the loop for long, and uvloop's own way forks.
+    working = asyncio.ensure_future(asyncio.to_thread(child.ask, msgspec.json.encode(question)))
+    try:
+        told = await asyncio.shield(working)
+    except asyncio.CancelledError:
+        child.end()
+        await asyncio.gather(working, return_exceptions=True)
+        raise
+    answer = msgspec.json.decode(told, type=_Answer)
+    if answer.problem is not None:
+        raise CallError(answer.problem)
+    return msgspec.json.decode(answer.answer)
+
+
+class _Child:
+    """A process that answers one question; asked in one thread, and ended in another."""
+
+    def __init__(self, task: TaskName, seconds: float) -> None:
+        # Whatever lies in the folder where the gateway was started is not to be imported (-P).
+        program = [sys.executable, "-P", "-m", "looptrap.replay.subprocess_worker"]
+        self._command = [*program, task, str(seconds)]
+        self._seconds = seconds
+        self._process: Popen[bytes] | None = None
+        self._is_unwanted = False
+
+    def ask(self, question: bytes) -> bytes:
+        # A traceback may quote what was asked, which is nobody else's business.
+        with Popen(self._command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL) as process:
+            self._process = process
+            if self._is_unwanted:
+                process.kill()
+            try:
+                told, _ = process.communicate(question, self._seconds)
+            except TimeoutExpired:
+                process.kill()
+                raise TimeoutError from None
+        if process.returncode:
+            raise ChildProcessError(f"ended with status {process.returncode}")
+        return told
+
+    def end(self) -> None:
+        # In this order: whoever begins looks after that.
+        self._is_unwanted = True
+        if self._process is not None:
+            self._process.kill()
+
+
+def main(task: str, seconds: str) -> None:
+    """Answer one question."""
+    os.nice(NICENESS)
+    # Nobody may be left who would end it.
+    signal.alarm(int(float(seconds)) + 1)
+    asked = sys.stdin.buffer.read()
+    try:
+        answer = _Answer(msgspec.Raw(msgspec.json.encode(_answer(task, asked))))
+    except CallError as error:
+        answer = _Answer(problem=str(error))
+    sys.stdout.buffer.write(msgspec.json.encode(answer))
+
+
+def _answer(task: str, asked: bytes) -> object:
+    from looptrap.replay import try_it, what_if
+
+    if task == "what-if":
+        question = msgspec.json.decode(asked, type=what_if.WhatIfRequest)
+        return what_if.compare(question, time.monotonic)
+    return try_it.judge_transcript(
+        msgspec.json.decode(asked, type=try_it.TryItRequest), time.monotonic
+    )
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

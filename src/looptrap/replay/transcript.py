@@ -1,0 +1,227 @@
+"""Pasted text: a conversation or a run in any form people have it, read as requests in a row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from looptrap.call.body import read_body
+from looptrap.call.captured import Line
+from looptrap.call.content import UNREADABLE, decode, mend
+from looptrap.call.model import Call
+from looptrap.errors import CallError
+from looptrap.replay.capture import CapturedRun, read_captured_line
+from looptrap.replay.recorded_run import UNKNOWN_MODEL, RecordedRun, read_run, with_message_cache
+from looptrap.schema.wording import found
+
+CALLER_NAME = "pasted"
+"""The caller and the session of what names none."""
+
+REQUEST_INTERVAL_S = 0.001
+"""Seconds between requests of which nobody says when they came: all are within any window."""
+
+REQUEST_FIELDS = ("messages", "contents", "input", "prompt", "jsonrpc")
+"""Fields by which an object is a request, or a run."""
+
+RESPONSES_ITEM_TYPES = ("reasoning", "item_reference", "message")
+"""Kinds of items that only a list of the Responses API has, beside calls and their outputs."""
+
+ACCEPTED_FORMS = (
+    "a request, a list of messages, or a run, as JSON, or as JSON lines;"
+    " calls as Looptrap captures them are read as well"
+)
+
+
+class TranscriptRequest(NamedTuple):
+    """One request, when it came, and what the assistant answered, where the text tells."""
+
+    call: Call
+    now: float
+    answer: str = ""
+
+
+class Transcript(NamedTuple):
+    """What was pasted, as requests in the order in which they came."""
+
+    requests: list[TranscriptRequest]
+    limits: list[str]
+    """What of it is not judged, a sentence each."""
+
+
+def read_transcript(text: str) -> Transcript:
+    """Read text in any of these forms; raises CallError in words for what is none of them."""
+    try:
+        return _read(text)
+    except RecursionError:
+        raise CallError("it is nested too deeply") from None
+
+
+def _read(text: str) -> Transcript:
+    documents = _documents(text)
+    if any("looptrap" in one for one in documents):
+        return _requests_of_capture(documents)
+    if not _is_request(documents[0]):
+        documents = [_wrapped(documents)]
+    if len(documents) == 1:
+        return Transcript(_requests_of_run(documents[0]), [])
+    if any(map(_is_run, documents)):
+        return Transcript(
+            _requests_of_run(documents[0]),
+            [f"There are {len(documents):,} runs; the first was judged."],
+        )
+    return Transcript([_request(one, place) for place, one in enumerate(documents)], [])
+
+
+def _documents(text: str) -> list[dict[str, Any]]:
+    """Return the objects of a text: one, those of a list, or one a line."""
+    content = text.strip().encode("utf-8", "replace")
+    if not content:
+        raise CallError("there is nothing to read")
+    try:
+        value = _decoded(content)
+        values = value if isinstance(value, list) else [value]
+    except UNREADABLE as error:
+        values = list(_lines(content, error))
+    if not values:
+        raise CallError("the list is empty")
+    for place, one in enumerate(values, 1):
+        if not isinstance(one, dict):
+            raise CallError(f"number {place} is {found(one)}, must be {ACCEPTED_FORMS}")
+    return values
+
+
+def _lines(content: bytes, why: Exception) -> Iterator[Any]:
+    lines = [one for one in content.splitlines() if one.strip()]
+    for number, line in enumerate(lines, 1):
+        try:
+            yield _decoded(line)
+        except UNREADABLE as error:
+            if number == 1:  # it was not meant as lines
+                raise CallError(f"the text is not JSON: {_words(why)}") from None
+            raise CallError(f"line {number} is not JSON: {_words(error)}") from None
+
+
+def _decoded(content: bytes) -> Any:
+    try:
+        return decode(content)
+    except UNREADABLE as error:
+        try:
+            return decode(mend(content))
+        except UNREADABLE:
+            raise error from None
+
+
+def _words(error: Exception) -> str:
+    return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+
+
+def _is_request(one: Mapping[str, Any]) -> bool:
+    return "role" not in one and any(name in one for name in REQUEST_FIELDS)
+
+
+def _is_run(one: Mapping[str, Any]) -> bool:
+    """Say whether it is written down with its answers, as no request is that was sent."""
+    if "messages" not in one:
+        return False
+    messages = one["messages"]
+    last = messages[-1] if isinstance(messages, list) and messages else None
+    is_answered = isinstance(last, dict) and last.get("role") == "assistant"
+    return is_answered or "id" in one or "judged" in one
+
+
+def _wrapped(messages: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return messages that stand alone as the request of the dialect that has such ones."""
+    kinds = [kind for one in messages if isinstance(kind := one.get("type"), str)]
+    if any("parts" in one for one in messages):
+        return {"contents": messages}
+    if any(kind in RESPONSES_ITEM_TYPES or kind.endswith(("_call", "_output")) for kind in kinds):
+        return {"input": messages}
+    if any("role" in one for one in messages):
+        return {"messages": messages}
+    raise CallError(f"has neither messages nor any field of a request, must be {ACCEPTED_FORMS}")
+
+
+def _requests_of_run(document: dict[str, Any]) -> list[TranscriptRequest]:
+    """Return the requests by which a conversation came about, each with more than the last."""
+    if "messages" not in document:
+        return _requests_of_call(_request(document, 0).call, 0.0)
+    run = read_run(msgspec.json.encode(document), CALLER_NAME)
+    times = (
+        run.times
+        if run.is_timed
+        else [REQUEST_INTERVAL_S * place for place in range(len(run.ends))]
+    )
+    return [
+        TranscriptRequest(run.request(end), now, _answer(run, end))
+        for end, now in zip(run.ends, times, strict=True)
+    ]
+
+
+def _answer(run: RecordedRun, end: int) -> str:
+    return run.messages[end].text if end < len(run.messages) else ""
+
+
+def _requests_of_call(whole: Call, now: float) -> list[TranscriptRequest]:
+    """Return the same of a call that was read."""
+    if whole.read is None or not whole.raws:
+        return [TranscriptRequest(whole, now)]
+    whole = with_message_cache(whole)
+    ends = list(_ends(whole))
+    requests = [
+        msgspec.structs.replace(whole, raws=whole.raws[:end], _messages=None, _tail=None)
+        for end in ends
+    ]
+    return [
+        TranscriptRequest(one, now + REQUEST_INTERVAL_S * place)
+        for place, one in enumerate(requests)
+    ]
+
+
+def _ends(whole: Call) -> Iterator[int]:
+    """Yield how many of the raws each request carried: those before a turn of the assistant."""
+    assert whole.read is not None  # asked before
+    before = None
+    for place, message in enumerate(map(whole.read, whole.raws)):
+        is_apart = before is None or before.role != "assistant" or bool(before.results)
+        if message.role == "assistant" and (is_apart or not whole.scattered):
+            yield place
+        before = message
+    if before is not None and (before.role != "assistant" or before.results):
+        yield len(whole.raws)
+
+
+def _request(document: dict[str, Any], place: int) -> TranscriptRequest:
+    call = read_body(msgspec.json.encode(document), caller=CALLER_NAME, session=CALLER_NAME)
+    if call.dialect == "http" or call.opaque:
+        raise CallError(f"number {place + 1} is a request in no dialect that is known")
+    call.model = call.model or UNKNOWN_MODEL
+    return TranscriptRequest(call, REQUEST_INTERVAL_S * place)
+
+
+def _requests_of_capture(documents: Sequence[dict[str, Any]]) -> Transcript:
+    lines = [_line(place, one) for place, one in enumerate(documents, 1)]
+    run = CapturedRun(lines[0].run)
+    requests = []
+    for place, line in enumerate(lines, 1):
+        if line.run == run.id:
+            try:
+                run.take(line)
+            except CallError as error:
+                raise CallError(f"number {place} {error}") from None
+            call = run.call(line)
+            call.raws = list(call.raws)
+            requests.append(TranscriptRequest(call, line.t))
+    runs = len({line.run for line in lines})
+    limits = [f"There are {runs:,} runs; the first was judged."] if runs > 1 else []
+    if len(requests) == 1:
+        requests = _requests_of_call(requests[0].call, requests[0].now)
+    return Transcript(requests, limits)
+
+
+def _line(place: int, document: dict[str, Any]) -> Line:
+    try:
+        return read_captured_line(msgspec.json.encode(document))
+    except CallError as error:
+        raise CallError(f"number {place} is no captured call: {error}") from None

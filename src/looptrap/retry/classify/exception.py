@@ -1,0 +1,283 @@
+"""Exceptions: which of them tell of an answer, of the network, of a tool, or of a bug."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from looptrap.retry.classify.error_body import MAX_MESSAGE_CHARS, parse_error_body
+from looptrap.retry.classify.response import classify_answer, classify_details
+from looptrap.retry.failure import Failure
+from looptrap.wire.upstream_exchange import UpstreamError
+
+
+def classify_tool(exit_code: int | None = None, status: int | None = None) -> Failure | None:
+    """Return the failure of a tool by its exit code or HTTP status; None where neither is one."""
+    if exit_code:
+        # Shells and `subprocess` tell a signal by a negative code.
+        reason = f"exit_{exit_code}" if exit_code > 0 else f"signal_{-exit_code}"
+        return Failure("tool", reason, f"the tool ended with exit code {exit_code}")
+    if status is not None and status >= 400:
+        return Failure("tool", f"http_{status}", f"the tool answered with status {status}")
+    return None
+
+
+CONNECTION = Failure("server", "connection", trips="provider")
+DROPPED = Failure("server", "dropped", trips="provider")
+PROTOCOL = Failure("server", "protocol", trips="provider")
+TIMEOUT = Failure("server", "timeout", is_timeout=True, trips="provider")
+BUSY = Failure("server", "busy")
+"""Our own side had no connection to spare."""
+TLS = Failure("permanent", "tls")
+"""A certificate that does not hold: it will not hold in a second either."""
+BAD_OUTPUT = Failure("permanent", "bad_output")
+"""What the model wrote cannot be read: the same prompt is never the remedy."""
+BAD_REQUEST = Failure("permanent", "bad_request")
+"""The request never left: it cannot be sent as it is."""
+CANCELLED = Failure("permanent", "cancelled")
+UNKNOWN = Failure("permanent", "unknown")
+"""Most likely a bug, and a bug is not retried."""
+
+_SDK = {
+    "APITimeoutError": TIMEOUT,
+    "APIConnectionError": CONNECTION,
+    "APIResponseValidationError": BAD_OUTPUT,
+}
+_HTTPX = {
+    "PoolTimeout": BUSY,
+    "TimeoutException": TIMEOUT,
+    "ReadError": DROPPED,
+    "RemoteProtocolError": DROPPED,
+    "LocalProtocolError": BAD_REQUEST,
+    "NetworkError": CONNECTION,
+    "ProxyError": CONNECTION,
+    "UnsupportedProtocol": BAD_REQUEST,
+    "DecodingError": PROTOCOL,
+    "InvalidURL": BAD_REQUEST,
+}
+_PARSING = {
+    "json.JSONDecodeError": BAD_OUTPUT,
+    "msgspec.DecodeError": BAD_OUTPUT,
+    "msgspec.ValidationError": BAD_OUTPUT,
+    "pydantic.ValidationError": BAD_OUTPUT,
+    "pydantic_core.ValidationError": BAD_OUTPUT,
+}
+_PYTHON = {
+    "builtins.TimeoutError": TIMEOUT,
+    "builtins.ConnectionError": CONNECTION,
+    "asyncio.CancelledError": CANCELLED,
+    "asyncio.IncompleteReadError": DROPPED,
+    "builtins.KeyboardInterrupt": CANCELLED,
+    "builtins.GeneratorExit": CANCELLED,
+    "concurrent.CancelledError": CANCELLED,
+    "concurrent.TimeoutError": TIMEOUT,
+    "http.IncompleteRead": DROPPED,
+    "http.RemoteDisconnected": DROPPED,
+    "http.HTTPException": PROTOCOL,
+    "socket.gaierror": CONNECTION,
+    "ssl.SSLCertVerificationError": TLS,
+    "ssl.SSLError": CONNECTION,
+    "urllib.URLError": CONNECTION,
+}
+_REQUESTS = {
+    "requests.ConnectTimeout": TIMEOUT,
+    "requests.Timeout": TIMEOUT,
+    "requests.ConnectionError": CONNECTION,
+    "requests.RetryError": CONNECTION,
+    "requests.ChunkedEncodingError": DROPPED,
+    "requests.ContentDecodingError": PROTOCOL,
+    "requests.InvalidJSONError": BAD_OUTPUT,
+    "requests.RequestException": BAD_REQUEST,
+    "urllib3.ConnectTimeoutError": TIMEOUT,
+    "urllib3.ReadTimeoutError": TIMEOUT,
+    "urllib3.NewConnectionError": CONNECTION,
+    "urllib3.MaxRetryError": CONNECTION,
+    "urllib3.ProtocolError": DROPPED,
+    "urllib3.SSLError": CONNECTION,
+}
+_AIOHTTP = {
+    "aiohttp.ServerTimeoutError": TIMEOUT,
+    "aiohttp.ServerDisconnectedError": DROPPED,
+    "aiohttp.ClientPayloadError": DROPPED,
+    "aiohttp.ServerFingerprintMismatch": TLS,
+    "aiohttp.ClientConnectorCertificateError": TLS,
+    "aiohttp.ClientConnectionError": CONNECTION,
+    "aiohttp.ContentTypeError": BAD_OUTPUT,
+    "aiohttp.ClientError": BAD_REQUEST,
+}
+_LOOPTRAP = {
+    "looptrap.LoopDetectedError": Failure("permanent", "loop_detected"),
+    "looptrap.BudgetExceededError": Failure("permanent", "budget_exceeded"),
+    "looptrap.RateLimitedError": Failure("rate_limit", "rate_limited"),
+    # Their own attempts are spent: more of ours would multiply them.
+    "looptrap.AllProvidersFailed": Failure("permanent", "all_providers_failed"),
+    "looptrap.GiveUp": Failure("permanent", "give_up"),
+    "looptrap.IdempotencyError": Failure("permanent", "idempotency"),
+    "looptrap.LooptrapError": Failure("permanent", "bad_request"),
+}
+
+FAILURE_BY_EXCEPTION: dict[str, Failure] = {
+    **{f"{package}.{name}": f for package in ("openai", "anthropic") for name, f in _SDK.items()},
+    **{f"{p}.{name}": f for p in ("httpx", "httpx2", "httpcore") for name, f in _HTTPX.items()},
+    "httpcore2.TimeoutException": TIMEOUT,
+    "httpcore2.NetworkError": CONNECTION,
+    "openai.LengthFinishReasonError": BAD_OUTPUT,
+    "openai.ContentFilterFinishReasonError": Failure("permanent", "content_policy"),
+    "google.UnknownApiResponseError": DROPPED,
+    **_PARSING,
+    **_PYTHON,
+    **_REQUESTS,
+    **_AIOHTTP,
+    **_LOOPTRAP,
+}
+
+FAILURE_BY_UPSTREAM_KIND: dict[str, Failure] = {
+    "connect": CONNECTION,
+    "connect_timeout": TIMEOUT,
+    "first_byte_timeout": TIMEOUT,
+    "idle_timeout": TIMEOUT,
+    "reset": DROPPED,
+    "protocol": PROTOCOL,
+    "tls": Failure("server", "tls", trips="provider"),
+    "busy": BUSY,
+}
+"""The kinds of the wire's own `UpstreamError`."""
+
+
+_UNREACHABLE = frozenset(
+    (errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETRESET)
+)
+_CODE_IS_STATUS = frozenset(("google", "urllib"))
+"""Packages whose exceptions call the status `code`; elsewhere that is a word, or an exit code."""
+_MAX_CAUSES = 10
+
+
+def classify(error: BaseException, now: float | None = None) -> Failure:
+    """Return what an exception means; an unknown one is permanent.
+
+    `now`, in seconds since 1970, is asked for only where an answer gives a date without its own.
+    """
+    if isinstance(error, BaseExceptionGroup):
+        return _worst([classify(part, now) for part in error.exceptions])
+    names = _names(error)
+    failure = _of_tool(error, names) or _of_answer(error, names, now) or _of_network(error, names)
+    if failure.message:
+        return failure
+    return msgspec.structs.replace(failure, message=str(error)[:MAX_MESSAGE_CHARS])
+
+
+def _names(error: BaseException) -> list[str]:
+    """Return `package.Class` for an exception's class and those it descends from."""
+    return [f"{cls.__module__.partition('.')[0]}.{cls.__name__}" for cls in type(error).__mro__]
+
+
+def _worst(failures: list[Failure]) -> Failure:
+    """Return the failure that helps least: where one part is permanent, so is the whole."""
+    return next((failure for failure in failures if not failure.is_retryable), failures[0])
+
+
+def _of_tool(error: BaseException, names: list[str]) -> Failure | None:
+    if "subprocess.CalledProcessError" in names:
+        return classify_tool(exit_code=getattr(error, "returncode", None))
+    if "subprocess.TimeoutExpired" in names:
+        return Failure("tool", "timeout", is_timeout=True)
+    return None
+
+
+def _of_answer(error: BaseException, names: list[str], now: float | None) -> Failure | None:
+    """Return what the answer that an exception carries means; None when it carries none."""
+    response = getattr(error, "response", None)
+    status = _status(error, response, names)
+    body = _body(error, response)
+    if status is not None and status >= 400:
+        headers = getattr(error, "headers", None) or getattr(response, "headers", None)
+        return classify_answer(status, headers, body, now)
+    if isinstance(body, dict) and any(name.endswith(".APIError") for name in names):
+        # An error inside a stream: whatever status there is, is the 200 it began with.
+        return (
+            classify_details(None, parse_error_body(body))
+            if names[0] not in FAILURE_BY_EXCEPTION
+            else None
+        )
+    return None
+
+
+def _status(error: BaseException, response: Any, names: list[str]) -> int | None:
+    candidates = [getattr(error, "status_code", None), getattr(error, "status", None)]
+    if any(name.partition(".")[0] in _CODE_IS_STATUS for name in names):
+        candidates.append(getattr(error, "code", None))
+    candidates += [getattr(response, "status_code", None), getattr(response, "status", None)]
+    return next((status for status in candidates if isinstance(status, int)), None)
+
+
+def _body(error: BaseException, response: Any) -> object:
+    """Return the body as far as it has been read already: nothing here may touch the network."""
+    for source, name in ((error, "body"), (error, "details"), (response, "_content")):
+        body = getattr(source, name, None)
+        if isinstance(body, (dict, list, bytes, str)) and body:
+            return body
+    return b""
+
+
+def _of_network(error: BaseException, names: list[str]) -> Failure:
+    if isinstance(error, UpstreamError):
+        return FAILURE_BY_UPSTREAM_KIND[error.kind]
+    known = next(
+        (FAILURE_BY_EXCEPTION[name] for name in names if name in FAILURE_BY_EXCEPTION), None
+    )
+    if known is CONNECTION:
+        return _connection(error)
+    if known is not None:
+        return known
+    if isinstance(error, OSError) and error.errno in _UNREACHABLE:
+        return CONNECTION
+    return UNKNOWN if not isinstance(error, UnicodeDecodeError) else BAD_OUTPUT
+
+
+def _connection(error: BaseException) -> Failure:
+    """Return why there was no connection: libraries wrap what went wrong, some in themselves."""
+    for cause in _causes(error):
+        names = _names(cause)
+        if "ssl.SSLCertVerificationError" in names:
+            return TLS
+        if "builtins.TimeoutError" in names:
+            return TIMEOUT
+    return CONNECTION
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    cause: object = error
+    for _ in range(_MAX_CAUSES):
+        if not isinstance(cause, BaseException):
+            return
+        yield cause
+        # urllib tells the cause as `reason`.
+        cause = cause.__cause__ or cause.__context__ or getattr(cause, "reason", None)
+
+
+Classifier = Callable[[BaseException], Failure | None]
+"""Says what an exception means; None leaves it to the next."""
+
+
+class Classifiers(msgspec.Struct, frozen=True):
+    """An order of own classifiers; what none of them knows is classified as shipped."""
+
+    own: tuple[Classifier, ...] = ()
+
+    def classify(self, error: BaseException, now: float | None = None) -> Failure:
+        """Return what the first classifier that knows the exception says; see `classify`."""
+        for classifier in self.own:
+            failure = classifier(error)
+            if failure is not None:
+                return failure
+        return classify(error, now)
+
+    def before(self, *classifiers: Classifier) -> Classifiers:
+        """Return the same with these asked first."""
+        return Classifiers((*classifiers, *self.own))
+
+
+DEFAULT_CLASSIFIERS = Classifiers()

@@ -1,0 +1,322 @@
+"""Failed answers: status, headers and as much of the body as there is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import msgspec
+
+from looptrap.call.content import UNREADABLE
+from looptrap.retry.classify.error_body import NO_DETAILS, ErrorDetails, parse_error_body
+from looptrap.retry.failure import Failure
+from looptrap.wire.header_fields import parse_retry_after as asked_for
+from looptrap.wire.header_fields import parse_seconds
+
+Headers: TypeAlias = Mapping[Any, Any] | Sequence[tuple[Any, Any]]
+"""Names and values, each bytes or text, in any case."""
+
+_FAILURE_HEADERS = frozenset(
+    (
+        "date",
+        "retry-after",
+        "retry-after-ms",
+        "x-looptrap-reason",
+        "x-looptrap-verdict",
+        "x-should-retry",
+    )
+)
+
+
+def failure_headers(headers: Headers | None) -> dict[str, str]:
+    """Return the headers that say something about a failure, by lower-case name."""
+    found: dict[str, str] = {}
+    for name, value in _pairs(headers):
+        lowered = _text(name).lower()
+        if lowered in _FAILURE_HEADERS:
+            found.setdefault(lowered, _text(value).strip())
+    return found
+
+
+def retry_after_of(headers: Headers | None, now: float | None = None) -> float | None:
+    """Return the seconds that headers ask to wait; None where they do not, or make no sense.
+
+    `now` is in seconds since 1970, for a date in an answer that does not say its own.
+    """
+    return parse_retry_after(failure_headers(headers), now)
+
+
+def parse_retry_after(found: Mapping[str, str], now: float | None) -> float | None:
+    """Return the same from what `failure_headers` found; `retry-after-ms` is the more exact."""
+    milliseconds = parse_seconds(found.get("retry-after-ms", ""))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    return asked_for(found.get("retry-after", ""), now, found.get("date", ""))
+
+
+def parse_should_retry(found: Mapping[str, str]) -> bool | None:
+    """Return what the server says about trying again; None where it says nothing."""
+    return {"true": True, "false": False}.get(found.get("x-should-retry", "").lower())
+
+
+def refusal_reason(found: Mapping[str, str]) -> str:
+    """Return why Looptrap refused the call; "" where it did not.
+
+    A call that was let through with a warning carries a reason as well.
+    """
+    if found.get("x-looptrap-verdict", "block") not in ("block", "stop"):
+        return ""
+    return found.get("x-looptrap-reason", "")
+
+
+def _pairs(headers: Headers | None) -> Iterable[tuple[Any, Any]]:
+    if headers is None:
+        return ()
+    items = getattr(headers, "items", None)
+    return items() if items is not None else headers
+
+
+def _text(value: object) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
+
+
+_QUOTA = Failure("permanent", "insufficient_quota", trips="credential")
+_CONTEXT = Failure("permanent", "context_length")
+_POLICY = Failure("permanent", "content_policy")
+_LOCKED = Failure("server", "locked")
+"""Somebody else is at it and will be done soon; that says nothing about the provider."""
+
+# Overload is answered like a limit, by waiting longer. But it is the provider that has no room, for
+# anybody: counted against each credential alone, a thousand tenants would go on knocking five
+# times each.
+OVERLOADED = Failure("rate_limit", "overloaded", trips="provider")
+
+FAILURE_BY_CODE: dict[str, Failure] = {
+    "insufficient_quota": _QUOTA,
+    "billing_error": _QUOTA,
+    "billing_hard_limit_reached": _QUOTA,
+    "billing_not_active": _QUOTA,
+    "enforced_spend_limit_reached": _QUOTA,
+    "quota_exceeded": _QUOTA,
+    "context_length_exceeded": _CONTEXT,
+    "string_above_max_length": _CONTEXT,
+    "request_too_large": Failure("permanent", "request_too_large"),
+    "bio_policy": _POLICY,
+    "content_filter": _POLICY,
+    "content_policy_violation": _POLICY,
+    "image_content_policy_violation": _POLICY,
+    "misalignment_policy_violation": _POLICY,
+    "responsibleaipolicyviolation": _POLICY,
+    "overloaded_error": OVERLOADED,
+    "server_is_overloaded": OVERLOADED,
+    "engine_overloaded": OVERLOADED,
+    "slow_down": OVERLOADED,
+    "conversation_locked": _LOCKED,
+    "thread_continue_in_flight": _LOCKED,
+}
+"""Codes that decide, whatever the status: a 429 has two meanings."""
+
+STATUS_BY_CODE: dict[str, int] = {
+    # OpenAI
+    "rate_limit_exceeded": 429,
+    "server_error": 500,
+    "internal_error": 500,
+    "internal_server_error": 500,
+    "vector_store_timeout": 504,
+    "invalid_prompt": 400,
+    "invalid_api_key": 401,
+    "model_not_found": 404,
+    # Anthropic
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "conflict_error": 409,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "timeout_error": 504,
+    # Google
+    "invalid_argument": 400,
+    "failed_precondition": 400,
+    "out_of_range": 400,
+    "unauthenticated": 401,
+    "permission_denied": 403,
+    "not_found": 404,
+    "already_exists": 400,
+    "resource_exhausted": 429,
+    "cancelled": 499,
+    "unknown": 500,
+    "internal": 500,
+    "data_loss": 500,
+    "unimplemented": 501,
+    "unavailable": 503,
+    # Google has clients repeat what was aborted by another's doing.
+    "aborted": 503,
+    "deadline_exceeded": 504,
+}
+"""Codes that say no more than a status does: they count where there is none, inside a stream."""
+
+FAILURE_BY_REFUSAL: dict[str, Failure] = {
+    "loop_detected": Failure("permanent", "loop_detected"),
+    "recursive_loop_detected": Failure("permanent", "loop_detected"),
+    "killed": Failure("permanent", "killed"),
+    "budget_exceeded": Failure("permanent", "budget_exceeded"),
+    "rate_limited": Failure("rate_limit", "rate_limited"),
+    "breaker_open": Failure("server", "breaker_open"),
+    "store_unavailable": Failure("server", "store_unavailable"),
+}
+"""Looptrap's own: they count against no circuit, for no provider was asked."""
+
+_is_context = re.compile(
+    r"prompt is too long|context (?:length|window)|maximum context|input token count", re.IGNORECASE
+).search
+_is_policy = re.compile(
+    r"content (?:management |filtering )?policy|usage polic(?:y|ies)", re.IGNORECASE
+).search
+_is_spent = re.compile(r"exceeded your current quota|quota (?:is )?exhausted", re.IGNORECASE).search
+_is_too_large = re.compile(r"\ARequest too large\b").search
+
+
+def failure_by_message(message: str) -> Failure | None:
+    """Return what a message without a code speaks of; only for requests that will not do as is."""
+    if _is_context(message):
+        return _CONTEXT
+    return _POLICY if _is_policy(message) else None
+
+
+def classify_429(message: str, quota_is_spent: bool | None, retry_after: float | None) -> Failure:
+    """Return which of its meanings a 429 without a decisive code has."""
+    if _is_too_large(message):
+        # One request above the limit of a minute: no minute will ever do.
+        return Failure("permanent", "request_too_large")
+    if quota_is_spent is None:
+        # Google and OpenAI say so of what is gone until tomorrow, and give no time then.
+        quota_is_spent = retry_after is None and _is_spent(message) is not None
+    return _QUOTA if quota_is_spent else Failure("rate_limit", "rate_limited", trips="credential")
+
+
+_PERMANENT_STATUSES = frozenset((501, 505, 506, 507, 510, 511))
+"""Statuses from 500 on that another attempt does not change."""
+
+_PERMANENT_REFUSALS = frozenset(
+    code for code, failure in FAILURE_BY_REFUSAL.items() if not failure.is_retryable
+)
+
+
+def classify_details(
+    status: int | None,
+    told: ErrorDetails,
+    *,
+    refusal: str = "",
+    should_retry: bool | None = None,
+    retry_after: float | None = None,
+) -> Failure:
+    """Return what a failed answer means; without a status, by its body alone."""
+    if retry_after is None:
+        retry_after = told.retry_after
+    elif told.retry_after is not None:
+        retry_after = max(retry_after, told.retry_after)
+    own = (
+        FAILURE_BY_REFUSAL.get(refusal)
+        or FAILURE_BY_REFUSAL.get(told.refusal)
+        or _refusal_by_code(told)
+    )
+    found = own or _provider_failure(status, told, retry_after)
+    if should_retry is False and found.is_retryable:
+        found = Failure("permanent", found.reason)
+    elif should_retry is True and own is None and not found.is_retryable:
+        found = Failure("rate_limit" if status == 429 else "server", found.reason)
+    return msgspec.structs.replace(
+        found, message=told.message or found.message, retry_after=retry_after
+    )
+
+
+def _refusal_by_code(told: ErrorDetails) -> Failure | None:
+    """Return a refusal told by its code; other gateways have codes like our passing ones."""
+    for code in told.codes:
+        if code in _PERMANENT_REFUSALS:
+            return FAILURE_BY_REFUSAL[code]
+    return None
+
+
+def _provider_failure(status: int | None, told: ErrorDetails, retry_after: float | None) -> Failure:
+    for code in told.codes:
+        if code in FAILURE_BY_CODE:
+            return FAILURE_BY_CODE[code]
+    if status is None:
+        known = (STATUS_BY_CODE[code] for code in told.codes if code in STATUS_BY_CODE)
+        status = told.status or next(known, None)
+    if status is None:
+        # The request was good enough to begin an answer: what broke it is on their side.
+        return failure_by_message(told.message) or Failure(
+            "server", "stream_error", trips="provider"
+        )
+    if status == 429:
+        return classify_429(told.message, told.quota_is_spent, retry_after)
+    if status == 529:
+        return OVERLOADED
+    return failure_by_status(status, told.message, retry_after)
+
+
+def failure_by_status(status: int, message: str = "", retry_after: float | None = None) -> Failure:
+    """Return what a status means that is neither 429 nor 529."""
+    reason = f"http_{status}"
+    if status == 408:
+        return Failure("server", "timeout", is_timeout=True, trips="provider")
+    if status == 425:
+        return Failure("server", reason)
+    if status == 409:
+        # SDKs retry every 409 as a lock that will be released. Mostly it is a conflict instead, and
+        # stays one: it is worth another attempt only where the server says when.
+        return Failure("permanent" if retry_after is None else "server", reason)
+    if status == 402:
+        return Failure("permanent", "insufficient_quota", trips="credential")
+    if status < 500:
+        return failure_by_message(message) or Failure("permanent", reason)
+    if status in _PERMANENT_STATUSES:
+        return Failure("permanent", reason)
+    return Failure("server", reason, trips="provider")
+
+
+def classify_answer(
+    status: int, headers: Headers | None = None, body: object = b"", now: float | None = None
+) -> Failure | None:
+    """Return what an answer's failure means; None for an answer that is none.
+
+    The body may be cut off, no JSON, or decoded already; `now` is in seconds since 1970.
+    """
+    if status < 400:
+        return None
+    found = failure_headers(headers)
+    return classify_details(
+        status,
+        parse_error_body(body) if body else NO_DETAILS,
+        refusal=refusal_reason(found),
+        should_retry=parse_should_retry(found),
+        retry_after=parse_retry_after(found, now),
+    )
+
+
+_FAILED = ("error", "response.failed")
+_begins_as_error = re.compile(
+    rb'\s*\{\s*"(?:error"\s*:\s*[{"]|type"\s*:\s*"(?:error|response\.failed)")'
+).match
+_decode = msgspec.json.decode
+
+
+def classify_event(data: bytes) -> Failure | None:
+    """Return what the error in one event's `data` means; None for an event that is none."""
+    if b"error" not in data and b"response.failed" not in data:
+        return None
+    try:
+        document = _decode(data)
+    except UNREADABLE:
+        return classify_details(None, parse_error_body(data)) if _begins_as_error(data) else None
+    if isinstance(document, list) and document:
+        document = document[0]
+    if not isinstance(document, dict):
+        return None
+    if document.get("type") in _FAILED or document.get("error"):
+        return classify_details(None, parse_error_body(document))
+    return None

@@ -1,0 +1,118 @@
+"""A ledger that instances share, in their Redis or Valkey."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from hashlib import blake2b
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+
+from looptrap.errors import IdempotencyError
+from looptrap.retry.idempotency.ledger import (
+    LEASE_S,
+    RESULT_TTL_S,
+    CallInProgress,
+    CallLease,
+    CallResult,
+    CallState,
+    call_digest,
+    key_reused_error,
+)
+from looptrap.store.redis import RedisStore
+
+KEY_PREFIX = b"lt:idem:"
+SCRIPT = files("looptrap.retry.idempotency").joinpath("ledger.lua").read_bytes()
+
+log = logging.getLogger("looptrap")
+
+
+class StoreLedger:
+    """A ledger for all instances; arguments are kept as keyed digests, results as JSON or bytes.
+
+    While the store cannot be reached, calls are refused: made unseen, they could be made twice.
+    """
+
+    def __init__(
+        self,
+        store: RedisStore,
+        *,
+        scope: str = "",
+        lease: float = LEASE_S,
+        keep: float = RESULT_TTL_S,
+    ) -> None:
+        """Use a started store; what has another `scope`, such as a tenant's, never meets."""
+        self._store = store
+        self._scope = scope
+        self._lease = _milliseconds(lease)
+        self._keep = _milliseconds(keep)
+        self._secret = b""
+
+    async def begin(self, key: str, content: bytes) -> CallState:
+        """Return how a call stands; raises IdempotencyError for other content under the key."""
+        try:
+            self._secret = self._secret or await self._store.configuration.secret()
+            begun = CallLease(key, call_digest(content, self._secret), secrets.token_bytes(8))
+            said, *more = await self._do(b"begin", begun, self._lease)
+        except OSError as error:
+            raise IdempotencyError(
+                f"the ledger cannot be asked about the key {key!r}: {error}"
+            ) from error
+        if said == b"begun":
+            return begun
+        if said == b"other":
+            raise key_reused_error(key)
+        return (
+            CallResult(_decode_result(key, more[0]))
+            if said == b"done"
+            else CallInProgress(max(0, more[0]) / 1000)
+        )
+
+    async def finish(self, begun: CallLease, result: Any) -> None:
+        """Keep the result of a call that was made."""
+        try:
+            await self._do(b"finish", begun, self._keep, _encode_result(result))
+        except OSError as error:
+            # The call was made: to fail now would only have it made again.
+            log.error("the result of the call %r could not be kept: %s", begun.key, error)
+
+    async def abandon(self, begun: CallLease) -> None:
+        """Forget a call that failed: the next one may make it."""
+        try:
+            await self._do(b"abandon", begun)
+        except OSError as error:
+            log.error("the call %r could not be given back: %s", begun.key, error)
+
+    async def _do(self, act: bytes, begun: CallLease, *more: bytes) -> list[Any]:
+        scoped = blake2b(self._scope.encode(), digest_size=16, person=b"looptrap-scope").digest()
+        name = blake2b(begun.key.encode(), digest_size=20, key=scoped).hexdigest().encode()
+        said: list[Any] = await self._store.configuration.command(
+            b"EVAL", KEY_PREFIX + name, act, begun.token, begun.digest, *more, script=SCRIPT
+        )
+        return said
+
+
+def _milliseconds(seconds: float) -> bytes:
+    return b"%d" % max(1, round(seconds * 1000))
+
+
+def _encode_result(result: Any) -> bytes:
+    if isinstance(result, bytes):
+        return b"b" + result
+    try:
+        return b"j" + msgspec.json.encode(result)
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
+        return b"?"  # that it was made is still worth knowing
+
+
+def _decode_result(key: str, kept: bytes) -> Any:
+    if kept[:1] == b"b":
+        return kept[1:]
+    if kept[:1] == b"j":
+        return msgspec.json.decode(kept[1:])
+    raise IdempotencyError(
+        f"the call under the key {key!r} was made, but its result was neither JSON nor bytes"
+        " and could not be kept"
+    )

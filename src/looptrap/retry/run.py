@@ -1,0 +1,329 @@
+"""Driving one call over its course; the loops around this only wait, and call."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
+from dataclasses import dataclass
+from inspect import isasyncgenfunction, isawaitable, iscoroutinefunction, isgeneratorfunction
+from math import inf
+from threading import Lock
+from typing import Any
+
+from looptrap.errors import AllProvidersFailed
+from looptrap.retry.attempt import Attempt, current_attempt
+from looptrap.retry.breaker import Breakers, Source
+from looptrap.retry.failure import Failure
+from looptrap.retry.hook import Event, Hook, notify_hooks
+from looptrap.retry.policy import Chain, Link, RetryPolicy
+from looptrap.retry.schedule import (
+    DEADLINE_FAILURE,
+    FinalFailure,
+    RetrySchedule,
+    ScheduleStep,
+    Try,
+    Wait,
+)
+from looptrap.retry.timing import Timing, current_timing
+
+# Breakers are shared by threads, and take no lock of their own. What this one guards takes
+# microseconds, so one does for all of them.
+_BREAKER_LOCK = Lock()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryOptions:
+    """What calls are retried with."""
+
+    policy: RetryPolicy = RetryPolicy()  # noqa: RUF009 - frozen
+    chain: Chain | None = None
+    breakers: Breakers | None = None
+    hooks: tuple[Hook, ...] = ()
+    timing: Timing | None = None
+    """None takes the real time, or that of a test around the call."""
+
+
+ErrorFactory = Callable[[FinalFailure, BaseException | None], BaseException]
+"""Says what is raised at the end of a failed call, given its latest error."""
+
+
+class DeadlinePassed(TimeoutError):  # noqa: N818 - what happened, not a fault
+    """An attempt was cut: there was no more time for it."""
+
+    def __init__(self, retry_run: RetryRun) -> None:
+        super().__init__("the deadline passed during the attempt")
+        self.retry_run = retry_run
+
+
+class RetryRun:
+    """One call under way: what to do next, who hears of it, and what is raised at the end."""
+
+    __slots__ = (
+        "_chain",
+        "_ending",
+        "_ends",
+        "_hooks",
+        "_is_owner",
+        "_name",
+        "_options",
+        "_schedule",
+        "_step",
+        "_turn",
+        "is_done",
+        "timing",
+    )
+
+    def __init__(
+        self,
+        options: RetryOptions,
+        name: str,
+        *,
+        deadline: float | None = None,
+        turn: str = "",
+        ending: ErrorFactory | None = None,
+    ) -> None:
+        """Begin now; `deadline` is a moment of the clock."""
+        self._options = options
+        self._name = name
+        self._turn = turn
+        self._ending = ending or final_error
+        self.timing = options.timing or current_timing()
+        now = self.timing.clock()
+        self._chain = options.chain or Chain((Link(name),))
+        # A process is one caller, and a turn one of its conversations.
+        source = Source("", lambda: turn) if turn else None
+        self._schedule = RetrySchedule(
+            self._chain, options.policy, options.breakers, now=now, deadline=deadline, source=source
+        )
+        own = options.policy.deadline
+        self._ends = min(inf if own is None else now + own, inf if deadline is None else deadline)
+        # Inside somebody else's attempt that one retries; two would multiply.
+        self._is_owner = current_attempt() is None
+        self._step: ScheduleStep | None = None
+        self.is_done = False
+
+    @property
+    def attempts(self) -> int:
+        """How many attempts have been made."""
+        return self._schedule.attempts
+
+    def left(self) -> float | None:
+        """Return the seconds until the deadline; None where there is none."""
+        return None if self._ends == inf else max(0.0, self._ends - self.timing.clock())
+
+    def advance(self) -> Attempt | float:
+        """Return the attempt to make now, or the seconds to wait before asking again."""
+        step = self._step or self._next()
+        self._step = None
+        match step:
+            case Try(link):
+                named = link if self._options.chain is not None else None
+                self._tell("attempt", link=named)
+                return Attempt(self, self.attempts, named)
+            case Wait(seconds, failure):
+                self._tell("wait", seconds=seconds, failure=failure)
+                return seconds
+            case FinalFailure():
+                raise self._end(step, None)
+
+    def succeeded(self) -> None:
+        """Take note of a success."""
+        self.is_done = True
+        with _BREAKER_LOCK:
+            self._schedule.succeeded(self.timing.clock())
+        self._tell_changes()
+
+    def failed(self, attempt: Attempt, error: BaseException) -> bool:
+        """Take note of a failure; say whether another attempt follows, or raise what ends it."""
+        if not isinstance(error, Exception):  # cancelled or interrupted: that says nothing
+            with _BREAKER_LOCK:
+                self._schedule.abandoned(self.timing.clock())
+            return False
+        failure = self._failure(error)
+        if attempt.binding and self._is_owner and failure.is_retryable:
+            error.add_note(f"looptrap: not tried again, {attempt.binding}")
+        if failure is DEADLINE_FAILURE or attempt.binding or not self._is_owner:
+            link = (attempt.link or self._chain.links[0]).name
+            step: ScheduleStep = FinalFailure(
+                failure, ((link, failure),), self.attempts, failure.retry_after
+            )
+        else:
+            step = self._next()
+        if not isinstance(step, FinalFailure):
+            self._step = step
+            return True
+        raised = self._end(step, error)
+        if raised is error:
+            return False
+        raise raised from raised.__cause__ or error
+
+    def _failure(self, error: Exception) -> Failure:
+        """Say what an error means, and have it noted."""
+        now = self.timing.clock()
+        if isinstance(error, DeadlinePassed) and error.retry_run is self:
+            with _BREAKER_LOCK:
+                self._schedule.abandoned(now)  # our own haste says nothing about the provider
+            return DEADLINE_FAILURE
+        failure = self._options.policy.classifiers.classify(error, self.timing.wall())
+        with _BREAKER_LOCK:
+            self._schedule.failed(failure, now)
+        self._tell_changes()
+        return failure
+
+    def _next(self) -> ScheduleStep:
+        with _BREAKER_LOCK:
+            step = self._schedule.next(self.timing.clock(), self.timing.chance())
+        self._tell_changes()
+        return step
+
+    def _end(self, failed: FinalFailure, error: BaseException | None) -> BaseException:
+        self._tell("give_up", failure=failed.failure)
+        return self._ending(failed, error)
+
+    def _tell_changes(self) -> None:
+        for change in self._schedule.take_changes():
+            key = change.key
+            circuit = key.provider if key.credential is None else f"{key.provider} {key.credential}"
+            self._tell("breaker", circuit=circuit.strip(), state=change.state)
+
+    def _tell(self, kind: str, **more: object) -> None:
+        if self._options.hooks:
+            told = Event(kind=kind, name=self._name, attempt=self.attempts, turn=self._turn, **more)  # type: ignore[arg-type]
+            notify_hooks(self._options.hooks, told)
+
+
+def final_error(failed: FinalFailure, error: BaseException | None) -> BaseException:
+    """Return the call's own error; where several links failed, or none was asked, all of it."""
+    if error is None or (len(failed.reasons) > 1 and failed.failure.is_retryable):
+        return AllProvidersFailed(failed.reasons, retry_after=failed.retry_after)
+    return error
+
+
+AttemptCall = Callable[[Attempt], Any]
+"""Begins one attempt: calls the function."""
+
+STREAM_STARTED_NOTE = "since a part of the stream had been given out"
+
+
+def run_like(kind: Callable[..., Any], begin: Callable[[], RetryRun], make: AttemptCall) -> Any:
+    """Return what a function of this kind returns: a value, or what is awaited or iterated."""
+    if isgeneratorfunction(kind):
+        return stream_sync(begin, make)
+    if isasyncgenfunction(kind):
+        return stream_async(begin, make)
+    if iscoroutinefunction(kind):
+        return run_async(begin, make)
+    return run_sync(begin(), make)
+
+
+def next_attempt(retry_run: RetryRun) -> Attempt:
+    """Wait as long as it takes, and return the attempt to make."""
+    while not isinstance(step := retry_run.advance(), Attempt):
+        retry_run.timing.sleep(step)
+    return step
+
+
+async def next_attempt_async(retry_run: RetryRun) -> Attempt:
+    """Wait as long as it takes, and return the attempt to make."""
+    while not isinstance(step := retry_run.advance(), Attempt):
+        await retry_run.timing.sleep_async(step)
+    return step
+
+
+def run_sync(retry_run: RetryRun, make: AttemptCall) -> Any:
+    """Make attempts until one succeeds; what turns out to be awaitable is awaited by the caller."""
+    while True:
+        with next_attempt(retry_run) as attempt:
+            result = make(attempt)
+            if not isawaitable(result):
+                return result
+            # Clients wrap asynchronous functions in ordinary ones: only now is it known.
+            attempt.keep()
+            return _finish(retry_run, make, attempt, result)
+
+
+async def run_async(begin: Callable[[], RetryRun], make: AttemptCall) -> Any:
+    """Make attempts until one succeeds; none is waited for beyond the deadline."""
+    retry_run = begin()
+    attempt = await next_attempt_async(retry_run)
+    return await _finish(retry_run, make, attempt, None)
+
+
+async def _finish(
+    retry_run: RetryRun, make: AttemptCall, attempt: Attempt, begun: Awaitable[Any] | None
+) -> Any:
+    while True:
+        with attempt:
+            return await _in_time(retry_run, make(attempt) if begun is None else begun)
+        begun = None
+        attempt = await next_attempt_async(retry_run)
+
+
+async def _in_time(retry_run: RetryRun, awaited: Awaitable[Any]) -> Any:
+    """Await something until the deadline, and no longer."""
+    limit = asyncio.timeout(retry_run.left())
+    try:
+        async with limit:
+            return await awaited
+    except TimeoutError as error:
+        if limit.expired():
+            raise DeadlinePassed(retry_run) from error
+        raise
+
+
+def stream_sync(begin: Callable[[], RetryRun], make: AttemptCall) -> Generator[Any, None, Any]:
+    """Give out the items of the first attempt that has any: once begun it is never replayed."""
+    retry_run = begin()
+    while True:
+        attempt = next_attempt(retry_run)
+        items: Iterator[Any] | None = None
+        while True:
+            try:
+                with attempt.resumed():
+                    items = make(attempt) if items is None else items
+                    item = next(items)
+            except StopIteration as end:
+                attempt.succeeded()
+                return end.value
+            except BaseException as error:
+                if attempt.failed(error):
+                    break
+                raise
+            attempt.bind(STREAM_STARTED_NOTE)
+            try:
+                yield item
+            except BaseException:  # whoever listens has heard enough
+                attempt.succeeded()
+                if isinstance(items, Generator):
+                    items.close()
+                raise
+
+
+async def stream_async(
+    begin: Callable[[], RetryRun], make: AttemptCall
+) -> AsyncGenerator[Any, None]:
+    """Give out the items of the first attempt that has any: once begun it is never replayed."""
+    retry_run = begin()
+    while True:
+        attempt = await next_attempt_async(retry_run)
+        items: AsyncIterator[Any] | None = None
+        while True:
+            try:
+                with attempt.resumed():
+                    items = make(attempt) if items is None else items
+                    item = await _in_time(retry_run, anext(items))
+            except StopAsyncIteration:
+                attempt.succeeded()
+                return
+            except BaseException as error:
+                if attempt.failed(error):
+                    break
+                raise
+            attempt.bind(STREAM_STARTED_NOTE)
+            try:
+                yield item
+            except BaseException:  # whoever listens has heard enough
+                attempt.succeeded()
+                if isinstance(items, AsyncGenerator):
+                    await items.aclose()
+                raise

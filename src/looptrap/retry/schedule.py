@@ -1,0 +1,291 @@
+"""The course of one call over a chain: what to do next, given what has happened so far.
+
+Sans I/O: a driver asks `next`, does what it is told, and says how it went.
+
+    while True:
+        match course.next(clock(), chance()):
+            case Try() as attempt: ... course.succeeded(clock()) or course.failed(failure, clock())
+            case Wait(seconds): sleep(seconds)
+            case Failed() as failed: ...
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TypeAlias
+
+import msgspec
+
+from looptrap.retry.breaker import Breakers, CircuitChange, CircuitPermits, Source
+from looptrap.retry.failure import Failure
+from looptrap.retry.policy import Chain, Link, RetryPolicy
+
+
+class Try(msgspec.Struct, frozen=True, gc=False):
+    """Make one attempt now."""
+
+    link: Link
+    attempt: int
+    """The how-many-th at this link, from 1."""
+    permit: CircuitPermits | None = None
+    """Leave of both circuits; None without breakers."""
+    fresh: bool = False
+    """The attempt before timed out: the connection it used is not to be trusted."""
+
+
+class Wait(msgspec.Struct, frozen=True, gc=False):
+    """Wait, then ask again; there is an attempt after it."""
+
+    seconds: float
+    failure: Failure
+    """What makes it worth waiting."""
+
+
+class FinalFailure(msgspec.Struct, frozen=True):
+    """It is over: no attempt is left, or none would help."""
+
+    failure: Failure
+    """What decided it: the latest failure, or why no attempt was made at all."""
+    reasons: tuple[tuple[str, Failure], ...]
+    """Each link that failed or was skipped, by name, with its latest failure."""
+    attempts: int
+    """How many were made, at all links."""
+    retry_after: float | None = None
+    """The least number of seconds after which another call may fare better, where known."""
+
+
+ScheduleStep: TypeAlias = Try | Wait | FinalFailure
+
+DEADLINE_FAILURE = Failure("server", "deadline", "the deadline had passed", is_timeout=True)
+
+
+class RetrySchedule:
+    """One call on its way over a chain, under a policy, past the breakers."""
+
+    __slots__ = (
+        "_attempt",
+        "_breakers",
+        "_chain",
+        "_changes",
+        "_deadline",
+        "_failed",
+        "_failure",
+        "_index",
+        "_latest",
+        "_limit_waits",
+        "_made",
+        "_permit",
+        "_policy",
+        "_reasons",
+        "_servers",
+        "_soonest",
+        "_source",
+        "_timeouts",
+        "_waited",
+    )
+
+    def __init__(
+        self,
+        chain: Chain,
+        policy: RetryPolicy,
+        breakers: Breakers | None = None,
+        *,
+        now: float,
+        deadline: float | None = None,
+        source: Source | None = None,
+    ) -> None:
+        """Begin at `now`; `deadline` is a moment of the same clock, the policy's own holds too.
+
+        `source` says whose call it is, for the breakers.
+        """
+        self._source = source
+        self._chain = chain
+        self._policy = policy
+        self._breakers = breakers
+        own = inf if policy.deadline is None else now + policy.deadline
+        self._deadline = own if deadline is None else min(own, deadline)
+        self._index = 0
+        self._attempt = self._timeouts = self._servers = self._made = self._limit_waits = 0
+        self._failure: Failure | None = None  # the latest at this link
+        self._latest: Failure | None = None  # the latest at any
+        self._soonest = inf
+        self._waited = True
+        self._permit: CircuitPermits | None = None
+        self._reasons: list[tuple[str, Failure]] | None = None
+        self._changes: list[CircuitChange] | None = None
+        self._failed: FinalFailure | None = None
+
+    @property
+    def attempts(self) -> int:
+        """How many attempts have been begun, at all links."""
+        return self._made
+
+    def next(self, now: float, chance: float) -> ScheduleStep:
+        """Return what to do at `now`; `chance`, within 0 and 1, is the jitter of a wait."""
+        while self._failed is None:
+            if now >= self._deadline:
+                return self._fail(
+                    self._failure or DEADLINE_FAILURE, self._latest or DEADLINE_FAILURE
+                )
+            if self._failure is not None and not self._waited:
+                seconds = self._worth_waiting(self._failure, now, chance)
+                if seconds is not None:
+                    self._waited = True
+                    return Wait(seconds, self._failure)
+            else:
+                attempt = self._try(now)
+                if attempt is not None:
+                    return attempt
+                seconds = self._worth_waiting_for_limit(now, chance)
+                if seconds is not None:
+                    return Wait(seconds, self._failure or _breaker_open_failure(seconds))
+            self._leave_link(now)
+        return self._failed
+
+    def succeeded(self, now: float) -> None:
+        """Note that the attempt brought an answer."""
+        permit, self._permit = self._permit, None
+        if permit is not None and self._breakers is not None:
+            self._note(self._breakers.done(permit, None, now))
+
+    def failed(self, failure: Failure, now: float) -> None:
+        """Note how the attempt failed."""
+        permit, self._permit = self._permit, None
+        if permit is not None and self._breakers is not None:
+            self._note(self._breakers.done(permit, failure, now))
+        self._failure = self._latest = failure
+        self._waited = False
+        self._timeouts += failure.is_timeout
+        self._servers += failure.bucket == "server"
+        if not failure.is_retryable:
+            self._fail(failure, failure)
+
+    def abandoned(self, now: float) -> None:
+        """Note that the attempt came to nothing and says nothing, as when it was cancelled."""
+        permit, self._permit = self._permit, None
+        if permit is not None and self._breakers is not None:
+            self._breakers.abandon(permit, now)
+
+    def denied(self, now: float) -> None:
+        """Note that another instance makes the probe: this attempt was not made."""
+        permit, self._permit = self._permit, None
+        if permit is not None and self._breakers is not None:
+            self._breakers.deny(permit, now)
+        self._attempt -= 1
+        self._made -= 1
+
+    def take_changes(self) -> list[CircuitChange]:
+        """Return the circuits that changed since last asked."""
+        changes, self._changes = self._changes, None
+        return changes or []
+
+    def _try(self, now: float) -> Try | None:
+        """Begin an attempt at this link; None when its circuits are open."""
+        link = self._chain.links[self._index]
+        if self._breakers is not None:
+            permit = self._breakers.allow(link.provider, link.credential, now, self._source)
+            if permit is None:
+                return None
+            self._permit = permit
+            if permit.is_probe:
+                self._note(tuple(CircuitChange(key, "half_open") for key in permit.probed))
+        self._attempt += 1
+        self._made += 1
+        fresh = self._failure is not None and self._failure.is_timeout
+        return Try(link, self._attempt, self._permit, fresh)
+
+    def _worth_waiting(self, failure: Failure, now: float, chance: float) -> float | None:
+        """Return how long to wait for another attempt at this link; None when it had its share."""
+        policy = self._policy
+        if (
+            self._attempt >= policy.attempts
+            or self._servers >= policy.server_attempts
+            or self._timeouts >= policy.timeout_attempts
+        ):
+            return None
+        seconds = policy.backoff.wait(self._attempt, failure, chance)
+        if seconds is None or now + seconds >= self._deadline:
+            return None
+        if self._open_for(now) > seconds:
+            return self._worth_waiting_for_limit(now, chance)
+        return seconds
+
+    def _worth_waiting_for_limit(self, now: float, chance: float) -> float | None:
+        """Return, and count, a wait while only this credential is left alone; None to go on."""
+        backoff = self._policy.backoff
+        if self._breakers is None or self._limit_waits >= self._policy.limit_waits:
+            return None
+        if self._following() is not None:
+            return None
+        link = self._chain.links[self._index]
+        left = self._breakers.limited_for(link.provider, link.credential, now, self._source)
+        if not 0 < left <= backoff.longest_retry_after:
+            return None
+        # All wait for the same moment, and one of them is let through: the longer that goes on,
+        # the further apart the others come.
+        room = backoff.longest_retry_after - left + backoff.base
+        seconds = left + chance * min(backoff.delay(self._limit_waits + 1, 1.0), room)
+        if now + seconds >= self._deadline:
+            return None
+        self._limit_waits += 1
+        return seconds
+
+    def _open_for(self, now: float) -> float:
+        if self._breakers is None:
+            return 0.0
+        link = self._chain.links[self._index]
+        return self._breakers.retry_after(link.provider, link.credential, now, self._source)
+
+    def _leave_link(self, now: float) -> None:
+        """Go on to the next link; after the last one it is over."""
+        left = self._open_for(now)
+        failure = self._failure or _breaker_open_failure(left)
+        hint = max(failure.retry_after or 0.0, left)
+        if hint > 0:
+            self._soonest = min(self._soonest, hint)
+        following = self._following()
+        if following is None:
+            self._fail(failure, self._latest or failure)
+            return
+        self._remember(failure)
+        self._index = following
+        self._attempt = self._timeouts = self._servers = 0
+        self._failure = None
+        self._waited = True
+
+    def _following(self) -> int | None:
+        """Return the next link; None after the last.
+
+        A failure of the provider's is passed by with it: another credential would not help there.
+        """
+        links, left = self._chain.links, self._chain.links[self._index]
+        is_down = self._failure is not None and self._failure.trips == "provider"
+        for index in range(self._index + 1, len(links)):
+            link = links[index]
+            if not (is_down and link.provider == left.provider and link.model == left.model):
+                return index
+        return None
+
+    def _fail(self, here: Failure, decisive: Failure) -> FinalFailure:
+        """End the course: this link failed as `here`, all in all it was `decisive`."""
+        reasons = self._remember(here)
+        soonest = None if self._soonest == inf else self._soonest
+        if decisive.reason == "breaker_open":
+            decisive = msgspec.structs.replace(decisive, retry_after=soonest)
+        after = soonest if decisive.is_retryable else decisive.retry_after
+        self._failed = FinalFailure(decisive, tuple(reasons), self._made, after)
+        return self._failed
+
+    def _remember(self, failure: Failure) -> list[tuple[str, Failure]]:
+        if self._reasons is None:
+            self._reasons = []
+        self._reasons.append((self._chain.links[self._index].name, failure))
+        return self._reasons
+
+    def _note(self, changes: tuple[CircuitChange, ...]) -> None:
+        if changes:
+            self._changes = [*(self._changes or ()), *changes]
+
+
+def _breaker_open_failure(seconds: float) -> Failure:
+    return Failure("server", "breaker_open", "left alone after failures in a row", seconds)

@@ -1,0 +1,234 @@
+"""Accounts: what a turn may take, and what it has taken. Pure: the time is an argument."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import inf
+from threading import Lock
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from looptrap.call.content import UNREADABLE
+from looptrap.errors import ConfigError, GiveUp
+from looptrap.retry.run import RetryOptions
+from looptrap.retry.timing import Timing
+
+
+class TurnUsage(msgspec.Struct, frozen=True, kw_only=True):
+    """What a turn has taken so far."""
+
+    seconds: float = 0.0
+    tokens: int = 0
+    usd: float = 0.0
+    tool_calls: int = 0
+
+
+class Marker(msgspec.Struct, frozen=True, kw_only=True):
+    """Where and why a turn ended early."""
+
+    turn: str
+    step: int
+    """The step it ended in; the first is 1."""
+    reason: str
+    """The failure's code, such as `http_503`, or the limit that was met, such as `deadline`."""
+    attempts: int
+    """The attempts made in that step."""
+    spent: TurnUsage = TurnUsage()
+
+    def dumps(self) -> str:
+        """Return it as JSON."""
+        return msgspec.json.encode(self).decode()
+
+    @classmethod
+    def loads(cls, text: str | bytes) -> Marker:
+        """Return what `dumps` wrote; raises ValueError for anything else."""
+        try:
+            return msgspec.json.decode(text, type=cls)
+        except UNREADABLE as error:
+            raise ValueError(f"not a marker of a turn: {error}") from None
+
+    def __str__(self) -> str:
+        return (
+            f"{self.reason} in step {self.step} of turn {self.turn},"
+            f" after {self.attempts} attempts and {self.spent.seconds:.1f} s"
+        )
+
+
+N = TypeVar("N", int, float)
+
+
+class TurnLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What a turn may take; None is no limit."""
+
+    steps: int = 8
+    deadline: float = 90.0
+    """Seconds from the beginning of the turn."""
+    tool_calls: int = 15
+    tokens: int | None = None
+    usd: float | None = None
+    corrections: int = 1
+    """Prompts that tell the model why its answer could not be read."""
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < inf:
+                raise ConfigError(f"turn: {name} is {value:g}, must be 0 or more")
+
+    def lowered(self, other: TurnLimits) -> TurnLimits:
+        """Return the lower of each."""
+        return TurnLimits(
+            steps=min(self.steps, other.steps),
+            deadline=min(self.deadline, other.deadline),
+            tool_calls=min(self.tool_calls, other.tool_calls),
+            tokens=_lower(self.tokens, other.tokens),
+            usd=_lower(self.usd, other.usd),
+            corrections=min(self.corrections, other.corrections),
+        )
+
+
+class BudgetClaim(NamedTuple):
+    """What was asked for: the numbers of the step and of the tool call, over all turns around."""
+
+    step: int
+    tool_call: int
+    met: str = ""
+    """The limit that forbids it; empty where it was taken."""
+
+
+class TurnAccount:
+    """What was taken of some limits; whatever is taken counts for all turns around it, too."""
+
+    def __init__(self, limits: TurnLimits, now: float, around: TurnAccount | None = None) -> None:
+        self._limits = limits
+        self._started = now
+        self._around = around
+        # Tools may run in threads, and two of them must not both take what is left for one.
+        self._lock: Lock = Lock() if around is None else around._lock
+        self._steps = 0
+        self._tool_calls = 0
+        self._tokens = 0
+        self._usd = 0.0
+        self._corrections = 0
+
+    def take(self, now: float, *, steps: int = 0, tool_calls: int = 0) -> BudgetClaim:
+        """Take steps or tool calls, if every limit has room for them."""
+        with self._lock:
+            accounts = list(self._all())
+            met = next(filter(None, (one._met(now, steps, tool_calls) for one in accounts)), "")
+            if not met:
+                for one in accounts:
+                    one._steps += steps
+                    one._tool_calls += tool_calls
+            outermost = accounts[-1]
+            return BudgetClaim(outermost._steps, outermost._tool_calls, met)
+
+    def may_correct(self) -> bool:
+        """Take a corrective prompt, if there is one left; say whether there was."""
+        with self._lock:
+            if any(one._corrections >= one._limits.corrections for one in self._all()):
+                return False
+            for one in self._all():
+                one._corrections += 1
+        return True
+
+    def spend(self, tokens: int, usd: float) -> None:
+        """Take note of what has been paid for; whether it was too much shows in the next `take`."""
+        with self._lock:
+            for one in self._all():
+                one._tokens += tokens
+                one._usd += usd
+
+    def spent(self, now: float) -> TurnUsage:
+        """Return what was taken until now."""
+        return TurnUsage(
+            seconds=round(now - self._started, 6),
+            tokens=self._tokens,
+            usd=self._usd,
+            tool_calls=self._tool_calls,
+        )
+
+    def left(self, now: float) -> TurnLimits:
+        """Return what may still be taken, the turns around it considered."""
+        left = self._left(now)
+        for one in self._all():
+            left = left.lowered(one._left(now))
+        return left
+
+    def _left(self, now: float) -> TurnLimits:
+        limits = self._limits
+        return TurnLimits(
+            steps=max(0, limits.steps - self._steps),
+            deadline=max(0.0, self._started + limits.deadline - now),
+            tool_calls=max(0, limits.tool_calls - self._tool_calls),
+            tokens=None if limits.tokens is None else max(0, limits.tokens - self._tokens),
+            usd=None if limits.usd is None else max(0.0, limits.usd - self._usd),
+            corrections=max(0, limits.corrections - self._corrections),
+        )
+
+    def _met(self, now: float, steps: int, tool_calls: int) -> str:
+        """Return the first limit that has no room for this."""
+        left = self._left(now)
+        if left.deadline <= 0:
+            return "deadline"
+        if steps > left.steps:
+            return "step_budget"
+        if tool_calls > left.tool_calls:
+            return "tool_budget"
+        if left.tokens == 0:
+            return "token_budget"
+        if left.usd == 0:
+            return "dollar_budget"
+        return ""
+
+    def _all(self) -> Iterator[TurnAccount]:
+        one: TurnAccount | None = self
+        while one is not None:
+            yield one
+            one = one._around
+
+
+def _lower(one: N | None, other: N | None) -> N | None:
+    return other if one is None else one if other is None else min(one, other)
+
+
+class TurnState:
+    """What the steps of a turn share."""
+
+    def __init__(
+        self, id: str, scope: str, account: TurnAccount, options: RetryOptions, timing: Timing
+    ) -> None:
+        self.id = id
+        self.scope = scope
+        """What idempotency keys begin with: of a turn that came in headers, not its id alone."""
+        self.account = account
+        self.options = options
+        self.timing = timing
+        self.step = 0
+        self._given_up: Marker | None = None
+
+    def begin_step(self) -> int:
+        """Take a step and return its number; raises GiveUp where that is not allowed."""
+        taken = self._take(self.account.take(self.timing.clock(), steps=1))
+        self.step = taken.step
+        return taken.step
+
+    def begin_tool_call(self) -> int:
+        """Take a tool call and return its number; raises GiveUp where that is not allowed."""
+        return self._take(self.account.take(self.timing.clock(), tool_calls=1)).tool_call
+
+    def give_up(self, step: int, reason: str, attempts: int) -> GiveUp:
+        """End the turn, and return what to raise."""
+        spent = self.account.spent(self.timing.clock())
+        self._given_up = Marker(
+            turn=self.id, step=step, reason=reason, attempts=attempts, spent=spent
+        )
+        return GiveUp(self._given_up)
+
+    def _take(self, taken: BudgetClaim) -> BudgetClaim:
+        if self._given_up is not None:  # what is over stays over
+            raise GiveUp(self._given_up)
+        if taken.met:
+            raise self.give_up(self.step, taken.met, 0)
+        return taken

@@ -1,0 +1,107 @@
+"""Header fields: which of them end at a proxy, and how they are written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+
+from looptrap.wire.bounded_cache import BoundedCache
+
+Field = tuple[bytes, bytes]
+
+HOP_BY_HOP = frozenset(
+    (
+        b"connection",
+        b"keep-alive",
+        b"proxy-authenticate",
+        b"proxy-authorization",
+        b"proxy-connection",
+        b"te",
+        b"trailer",
+        b"transfer-encoding",
+        b"upgrade",
+    )
+)
+
+_STATUS_LINES = {
+    status.value: b"HTTP/1.1 %d %b" % (status.value, status.phrase.encode("ascii"))
+    for status in HTTPStatus
+}
+_join_lines = b"\r\n".join
+_join_field = b": ".join
+
+
+CONTENT_LENGTH, TRANSFER_ENCODING, CONNECTION, OTHER_HOP_BY_HOP = range(1, 5)
+"""Fates of fields that end at a proxy: those that frame the message, name others, or neither."""
+
+
+def _field_kind(name: bytes) -> int:
+    lowered = name.lower()
+    if lowered == b"content-length":
+        return CONTENT_LENGTH
+    if lowered == b"transfer-encoding":
+        return TRANSFER_ENCODING
+    if lowered == b"connection":
+        return CONNECTION
+    return OTHER_HOP_BY_HOP if lowered in HOP_BY_HOP else 0
+
+
+field_kinds = BoundedCache(_field_kind, longest=64)
+"""What becomes of a field by its name; 0 for those that go on."""
+
+
+def announces_body(framing: Iterable[tuple[int, bytes]]) -> bool:
+    """Say whether fields, by their fates, announce a body that is not empty."""
+    return any(
+        fate == TRANSFER_ENCODING or (fate == CONTENT_LENGTH and int(value) > 0)
+        for fate, value in framing
+    )
+
+
+def parse_token_list(value: bytes) -> set[bytes]:
+    """Return the lower-cased members of a comma-separated list."""
+    return {member.strip(b" \t") for member in value.lower().split(b",")}
+
+
+def encode_head(status: int, reason: bytes | None, headers: Iterable[Field], *own: bytes) -> bytes:
+    """Return an answer's head, `own` lines after `headers`; a line break in any is an error."""
+    if reason is None:
+        first = _STATUS_LINES.get(status) or b"HTTP/1.1 %d " % status
+    else:
+        first = b"HTTP/1.1 %d %b" % (status, reason)
+    lines = [first, *map(_join_field, headers), *own, b"\r\n"]
+    head = _join_lines(lines)
+    # One count over the whole head is the cheapest guard against response splitting.
+    if head.count(b"\n") != len(lines):
+        raise ValueError("a header name or value contains a line break")
+    return head
+
+
+_is_number = re.compile(r"[+-]?(?:\d{1,12}(?:\.\d*)?|\.\d+)", re.ASCII).fullmatch
+
+
+def parse_seconds(value: str) -> float | None:
+    """Return a number of seconds, 0 for less; None for what is no number."""
+    return max(0.0, float(value)) if _is_number(value) else None
+
+
+def parse_retry_after(value: str, now: float | None, date: str = "") -> float | None:
+    """Return the seconds that a number or a date asks for; None where it makes no sense.
+
+    `date` is what the answer says of its own time: our clock and theirs need not agree.
+    """
+    seconds = parse_seconds(value)
+    if seconds is not None:
+        return seconds
+    until, asked_at = _parse_date(value), _parse_date(date)
+    since = now if asked_at is None else asked_at
+    return None if until is None or since is None else max(0.0, until - since)
+
+
+def _parse_date(date: str) -> float | None:
+    try:
+        return parsedate_to_datetime(date).timestamp() if date else None
+    except (TypeError, ValueError, OverflowError, IndexError):
+        return None

@@ -1,0 +1,137 @@
+"""One request on its way out: who hears its answer, what may go wrong, how long it may take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
+
+if TYPE_CHECKING:
+    from looptrap.wire.pool import Pool
+    from looptrap.wire.upstream_connection import UpstreamConnection
+
+UpstreamErrorKind = Literal[
+    "connect",
+    "connect_timeout",
+    "tls",
+    "first_byte_timeout",
+    "idle_timeout",
+    "reset",
+    "protocol",
+    "busy",
+]
+
+
+class UpstreamError(Exception):
+    """Why no complete answer came; `started` says whether its head had been delivered."""
+
+    def __init__(self, kind: UpstreamErrorKind, message: str, *, started: bool = False) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.started = started
+
+
+class AnswerSink(Protocol):
+    """Receives one answer, synchronously on the loop, and never from inside `Pool.send`."""
+
+    def on_head(
+        self,
+        status: int,
+        reason: bytes,
+        headers: list[tuple[bytes, bytes]],
+        length: int | None,
+        has_body: bool,
+    ) -> None:
+        """Take the final head; `has_body` is false where HTTP forbids a body.
+
+        Of the headers only those that go on: not hop-by-hop ones, nor Content-Length.
+        """
+
+    def on_data(self, chunk: bytes) -> None:
+        """Take body bytes with their transfer framing removed."""
+
+    def flush(self) -> None:
+        """Pass on what one received segment brought; not called for the last segment."""
+
+    def on_end(self) -> None:
+        """Note that the answer is complete."""
+
+    def on_error(self, error: UpstreamError) -> None:
+        """Note that the answer will never be complete."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpstreamLimits:
+    """How long and how much one pool of connections may take; durations in seconds."""
+
+    connect_timeout: float = 10.0
+    """For name look-up, TCP, proxy and TLS together, and for a place in the queue."""
+    first_byte_timeout: float = 600.0
+    """From the sending of a request to the complete head of its answer."""
+    idle_timeout: float = 300.0
+    """Between two pieces of an answer's body."""
+    keepalive: float = 55.0
+    """How long an unused connection is kept."""
+    max_connections: int = 1024
+    max_queued: int = 1024
+    max_head_bytes: int = 65_536
+    max_headers: int = 256
+
+    def __post_init__(self) -> None:
+        for name in ("connect_timeout", "first_byte_timeout", "idle_timeout", "keepalive"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} is {getattr(self, name)}, must be more than 0 seconds")
+        for name in ("max_connections", "max_head_bytes", "max_headers"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}, must be 1 or more")
+        if self.max_queued < 0:
+            raise ValueError(f"max_queued is {self.max_queued}, must be 0 or more")
+
+
+class UpstreamExchange:
+    """The handle of one sent request: stop it, or hold back its answer."""
+
+    __slots__ = (
+        "body",
+        "connection",
+        "deadline",
+        "head",
+        "is_head",
+        "over",
+        "paused",
+        "pool",
+        "sink",
+    )
+
+    deadline: float
+    """Set and binding only while no connection is assigned: queued, or being connected."""
+
+    def __init__(
+        self, pool: Pool, head: bytes, body: bytes, sink: AnswerSink, is_head: bool
+    ) -> None:
+        self.pool = pool
+        self.head = head
+        self.body = body
+        self.sink = sink
+        self.is_head = is_head
+        self.connection: UpstreamConnection | None = None
+        self.over = False
+        self.paused = False
+
+    def cancel(self) -> None:
+        """Drop the request and its connection at once; the sink hears nothing more."""
+        if not self.over:
+            self.pool.cancel(self)
+
+    def pause(self) -> None:
+        """Stop reading the answer; bytes already read may still be delivered."""
+        if not self.over:
+            self.paused = True
+            if self.connection is not None:
+                self.connection.pause()
+
+    def resume(self) -> None:
+        """Read the answer on."""
+        if self.paused and not self.over:
+            self.paused = False
+            if self.connection is not None:
+                self.connection.resume()

@@ -1,0 +1,89 @@
+"""One of several processes that serve at one port; started by a Post, which it obeys."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+import signal
+import socket
+import sys
+
+import uvloop
+
+from looptrap.admin.server import AdminServer
+from looptrap.config import Config
+from looptrap.config.kind import Address
+from looptrap.errors import ConfigError
+from looptrap.gateway.app import App, tune_gc
+from looptrap.workers.channel import (
+    FailedMessage,
+    ReadyMessage,
+    ReloadedMessage,
+    StartMessage,
+    WorkerChannel,
+)
+
+WORKER_ADMIN_ADDRESS = Address("127.0.0.1", 0)
+
+log = logging.getLogger("looptrap")
+
+
+def main(descriptor: int) -> int:
+    """Serve as ordered over that descriptor; return the exit status."""
+    logging.basicConfig(format="%(levelname)s [%(process)d] %(message)s", level=logging.INFO)
+    # Of these two the supervisor is told, and says what is to be done.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_run(socket.socket(fileno=descriptor)))
+
+
+async def _run(end: socket.socket) -> int:
+    stopped = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
+    channel = await WorkerChannel.over(end)
+    order = await channel.receive()
+    if not isinstance(order, StartMessage):
+        return 1  # the supervisor is gone already
+    try:
+        app = App(order.config, os.environ)
+        admin = AdminServer(app, WORKER_ADMIN_ADDRESS, order.token)
+        await app.start(reuse_port=True)
+        inside = await admin.start()
+        tune_gc()
+        channel.send(ReadyMessage(inside, app.ring.has_keys))
+    except ConfigError as error:
+        channel.send(FailedMessage(tuple(error.problems)))
+        await channel.close()
+        return 2
+    obeying = asyncio.ensure_future(_follow_reloads(channel, app))
+    stopping = asyncio.ensure_future(stopped.wait())
+    await asyncio.wait([obeying, stopping], return_when=asyncio.FIRST_COMPLETED)
+    await app.stop()
+    await admin.stop()
+    if obeying.done() and order.leftover:
+        # Who made it was killed, and can do no more.
+        shutil.rmtree(order.leftover, ignore_errors=True)
+    stopping.cancel()
+    obeying.cancel()
+    return 0
+
+
+async def _follow_reloads(channel: WorkerChannel, app: App) -> None:
+    """Go on under every configuration that is sent; return when the supervisor is gone."""
+    while (message := await channel.receive()) is not None:
+        if not isinstance(message, Config):
+            continue
+        try:
+            app.reload(message)
+        except ConfigError as error:
+            channel.send(FailedMessage(tuple(error.problems)))
+        else:
+            channel.send(ReloadedMessage())
+    log.warning("the supervisor is gone: stopping")
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1])))
