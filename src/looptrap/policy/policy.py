@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from looptrap.errors import ConfigError
 from looptrap.policy.action import Action
-from looptrap.policy.limit import Rate
 from looptrap.policy.rule import Rule
+
+if TYPE_CHECKING:
+    from looptrap.policy.limit import Rate
 
 Mode = Literal["enforce", "shadow"]
 Detection = Literal["on", "shadow", "off"]
