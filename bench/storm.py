@@ -24,8 +24,9 @@ from typing import NamedTuple
 
 from bench.figure import Figure
 from bench.weather import LIMITERS, OUTAGE, STEPS, TENANTS, TURNS, Call, Day, Figures, Job, Provider
-from looptrap.retry import Breakers, Chain, Link, RetryPolicy, Turn, TurnLimits
+from looptrap.retry import Breakers, Chain, Link, RetryPolicy, Turn
 from looptrap.retry.schedule import FinalFailure, RetrySchedule, Try, Wait
+from looptrap.retry.turn import TurnLimits
 from looptrap.retry.turn.budget import TurnAccount
 
 # What agents do. Frameworks try whatever fails 3 times (LangChain's `with_retry` does by default),

@@ -1,6 +1,7 @@
 """One turn of an agent on one budget: what is worth it is tried again, the rest fails cheaply."""
 
-from looptrap.retry import GiveUp, MemoryLedger, Turn, mutating, retrying, testing
+from looptrap.retry import GiveUp, Turn, mutating, retrying, testing
+from looptrap.retry.idempotency import MemoryLedger
 
 
 class StatusError(Exception):

@@ -23,7 +23,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from looptrap.errors import GiveUp
-from looptrap.retry import Breakers, Chain, Link, Turn, classify, testing
+from looptrap.retry import Breakers, Chain, Link, Turn, testing
+from looptrap.retry.classify import classify
 
 LIMITED = Answered(429, "rate_limit_exceeded", 5)
 DAY = Day.of(2_500, seed=6, outage=300.0)

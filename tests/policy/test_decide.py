@@ -7,9 +7,10 @@ import pytest
 from looptrap.detect.fingerprint import Fingerprint
 from looptrap.detect.signals.signal import Evidence
 from looptrap.policy.action import Action, Ladder
+from looptrap.policy.kill_switch import KillSwitchMatcher
 from looptrap.policy.policy import KillSwitch, Policy
 from looptrap.policy.rule import Rule
-from looptrap.policy.verdict import CODES, Reason, killed, opening, verdict_of
+from looptrap.policy.verdict import CODES, Reason, opening, verdict_of
 from looptrap.policy.watch import Watch
 
 EVIDENCE = Evidence("conversation", "identical request sent 6 times in 60 seconds", 6)
@@ -66,7 +67,7 @@ def test_the_message_says_what_was_done_or_would_have_been(action, enforced, in_
 def test_a_kill_names_its_code():
     switch = KillSwitch(match=(("caller", "key:a"),), reason="leaked")
     assert (
-        killed(switch).message
+        KillSwitchMatcher(switch).verdict.message
         == "Blocked (killed): calls of caller 'key:a' are switched off: leaked."
     )
 

@@ -14,10 +14,10 @@ from looptrap.errors import ConfigError
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.fairvisor import Bundle, load
 from looptrap.policy.fairvisor.bundle import METHODS
+from looptrap.policy.kill_switch import KillSwitchMatcher
 from looptrap.policy.limit import Rate
 from looptrap.policy.policy import KillSwitch, Policy, Selector
 from looptrap.policy.rule import Rule
-from looptrap.policy.select import KillSwitchMatcher
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 LATER = "2026-06-02T00:00:00Z"

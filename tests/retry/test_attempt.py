@@ -11,7 +11,8 @@ import pytest
 from tests.retry.failing import Answer, Fake, down
 
 from looptrap.errors import GiveUp
-from looptrap.retry import RetryPolicy, Turn, attempts, call, current_turn, retrying, testing
+from looptrap.retry import RetryPolicy, Turn, attempts, call, retrying, testing
+from looptrap.retry.turn import current_turn
 
 
 def by_decorator(fn):

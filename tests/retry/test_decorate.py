@@ -11,18 +11,9 @@ from hypothesis import strategies as st
 from tests.retry.failing import Answer, Fake, down, forbidden
 
 from looptrap.errors import AllProvidersFailed
-from looptrap.retry import (
-    Breakers,
-    Chain,
-    Classifiers,
-    Failure,
-    RetryPolicy,
-    Timing,
-    attempts,
-    call,
-    retrying,
-    testing,
-)
+from looptrap.retry import Breakers, Chain, Failure, RetryPolicy, attempts, call, retrying, testing
+from looptrap.retry.classify import Classifiers
+from looptrap.retry.timing import Timing
 
 POLICY = RetryPolicy()
 CHAIN = Chain.of("anthropic/opus", "openai/codex", "google")

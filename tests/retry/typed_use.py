@@ -7,7 +7,6 @@ from looptrap.retry import (
     Chain,
     GiveUp,
     Link,
-    MemoryLedger,
     RetryPolicy,
     Turn,
     attempts,
@@ -15,6 +14,7 @@ from looptrap.retry import (
     mutating,
     retrying,
 )
+from looptrap.retry.idempotency import MemoryLedger
 
 ledger = MemoryLedger()
 chain = Chain.of("anthropic/claude-opus-4-7", "openai")

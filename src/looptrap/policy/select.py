@@ -6,11 +6,9 @@ import re
 from collections.abc import Callable
 from fnmatch import translate
 
-from looptrap.call.descriptor import descriptor
 from looptrap.call.model import Call
 from looptrap.call.path import folded_path, folded_prefix
-from looptrap.policy.policy import KillSwitch, Selector
-from looptrap.policy.verdict import killed
+from looptrap.policy.policy import Selector
 
 Selects = Callable[[Call], bool]
 
@@ -57,29 +55,3 @@ def _header_test(name: str, value: str) -> Selects:
     if value == "*":
         return lambda call: call.request.header(key) is not None
     return lambda call: call.request.header(key) == wanted
-
-
-class KillSwitchMatcher:
-    """A kill switch made ready: whom it hits, and until when."""
-
-    __slots__ = ("_expires", "_match", "_path_exact", "_path_prefix", "verdict")
-
-    def __init__(self, switch: KillSwitch) -> None:
-        self._match = tuple((descriptor(name), value) for name, value in switch.match)
-        self._expires = switch.expires.timestamp() if switch.expires else float("inf")
-        exact, prefix = switch.path_exact, switch.path_prefix
-        self._path_exact = folded_path(exact) if exact is not None else None
-        self._path_prefix = folded_prefix(prefix) if prefix is not None else None
-        self.verdict = killed(switch)
-
-    def kills(self, call: Call, now: float) -> bool:
-        """Say whether it refuses the call."""
-        return (
-            now < self._expires
-            and self._path_exact in (None, folded_path(call.request.path))
-            and (
-                self._path_prefix is None
-                or folded_path(call.request.path).startswith(self._path_prefix)
-            )
-            and all(value(call) == wanted for value, wanted in self._match)
-        )

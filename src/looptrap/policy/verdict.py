@@ -9,7 +9,7 @@ import msgspec
 from looptrap.detect.fingerprint import fingerprint_text
 from looptrap.detect.signals.signal import Evidence
 from looptrap.policy.action import Action
-from looptrap.policy.policy import Compat, KillSwitch
+from looptrap.policy.policy import Compat
 from looptrap.policy.rule import Rule
 from looptrap.policy.watch import HistoryWatch, Watch
 
@@ -147,18 +147,6 @@ def counted(rule: Rule, hits: int, signal: str = "") -> Evidence:
         signal=signal,
         what=f"{_WHAT[signal]} sent {hits} times in {rule.window.seconds:g} seconds",
         count=hits,
-    )
-
-
-def killed(switch: KillSwitch) -> Verdict:
-    """Return the verdict of a kill switch."""
-    whom = " and ".join(f"{name} {value!r}" for name, value in switch.match)
-    why = f": {switch.reason}" if switch.reason else ""
-    return Verdict(
-        action=Action.BLOCK,
-        reason="killed",
-        rule="kill-switch",
-        message=f"{opening(Action.BLOCK, 'killed')}: calls of {whom} are switched off{why}.",
     )
 
 

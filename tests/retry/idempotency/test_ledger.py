@@ -7,7 +7,7 @@ import pytest
 from tests.store.serving import server
 
 from looptrap.errors import IdempotencyError
-from looptrap.retry import MemoryLedger, StoreLedger
+from looptrap.retry.idempotency import MemoryLedger, StoreLedger
 from looptrap.retry.idempotency.ledger import CallInProgress, CallLease, CallResult
 from looptrap.store.redis import RedisStore
 

@@ -8,19 +8,8 @@ from tests.retry.failing import Answer, Fake, down
 from tests.store.serving import server
 
 from looptrap.errors import GiveUp, IdempotencyError
-from looptrap.retry import (
-    MemoryLedger,
-    RetryPolicy,
-    StoreLedger,
-    Turn,
-    attempts,
-    call,
-    current_key,
-    idempotent,
-    mutating,
-    retrying,
-    testing,
-)
+from looptrap.retry import RetryPolicy, Turn, attempts, call, mutating, retrying, testing
+from looptrap.retry.idempotency import MemoryLedger, StoreLedger, current_key, idempotent
 from looptrap.store.redis import RedisStore
 
 

@@ -11,15 +11,8 @@ from hypothesis import strategies as st
 from tests.retry.failing import Answer, Fake, down, forbidden
 
 from looptrap.errors import AllProvidersFailed, ConfigError, GiveUp
-from looptrap.retry import (
-    Breakers,
-    Chain,
-    Marker,
-    RetryPolicy,
-    Turn,
-    current_turn,
-    testing,
-)
+from looptrap.retry import Breakers, Chain, RetryPolicy, Turn, testing
+from looptrap.retry.turn import Marker, current_turn
 
 
 @pytest.fixture

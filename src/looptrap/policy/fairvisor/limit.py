@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from math import ceil
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from looptrap.policy.fairvisor.bundle import Findings
 from looptrap.policy.limit import Rate, Values
 from looptrap.policy.setting.rate import CALLS, RPS
 from looptrap.policy.setting.rule import PLAIN, TOKENS
 from looptrap.schema import Number
 from looptrap.schema.wording import found, inside, listed, quoted, shown
+
+if TYPE_CHECKING:
+    from looptrap.policy.fairvisor.bundle import Findings
 
 ALGORITHMS = ("token_bucket", "cost_based", "token_bucket_llm")
 
