@@ -142,3 +142,29 @@ def test_no_public_class_name_is_used_twice():
     ours = {"BudgetExceededError", "KilledError", "LoopDetectedError", "RateLimitedError"}
     twice = {name: places for name, places in public_classes().items() if len(places) > 1}
     assert {name: places for name, places in twice.items() if name not in ours} == {}
+
+
+def name_of(path: Path) -> str:
+    return ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__")
+
+
+NAMES = {name_of(path) for path in MODULES}
+
+
+def imported_at_once(path: Path) -> set[str]:
+    """Return the modules that a module needs while it is being imported."""
+    found = set()
+    for node in ast.parse(path.read_text("utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and node.module in NAMES:
+            inner = {f"{node.module}.{alias.name}" for alias in node.names} & NAMES
+            found |= inner or {node.module}
+    return found
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    """Such a circle works or fails by which of them is imported first."""
+    needed = {name_of(path): imported_at_once(path) for path in MODULES}
+    while leaves := [name for name, others in needed.items() if not others & needed.keys()]:
+        for name in leaves:
+            del needed[name]
+    assert {name: sorted(others & needed.keys()) for name, others in needed.items()} == {}
