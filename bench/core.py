@@ -18,10 +18,9 @@ from typing import NamedTuple
 
 from bench.bodies import BODIES, UNIQUE
 from bench.figure import Figure
-from looptrap.call.model import Request
-from looptrap.call.read import read
-from looptrap.call.usage import Usage
 from looptrap.detect.scope import Window
+from looptrap.dialect.model import Request, Usage
+from looptrap.dialect.registry import read
 from looptrap.engine import Guard
 from looptrap.money.price import Prices
 from looptrap.store.memory import MemoryStore

@@ -20,8 +20,8 @@ from typing import Any
 import msgspec
 
 from bench.figure import Figure
-from looptrap.call.model import Message
 from looptrap.config import load
+from looptrap.dialect.model import Message
 from looptrap.errors import CallError, ConfigError
 from looptrap.policy.policy import Policy
 from looptrap.replay.judge import FirstActions, RunResult, as_enforced, judge_run

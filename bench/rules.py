@@ -11,9 +11,8 @@ from typing import Any
 
 from bench.bodies import BODIES, UNIQUE
 from bench.core import HEADERS, cpu_us, loads_all
-from looptrap.call.model import Outcome, Request
-from looptrap.call.read import read
-from looptrap.call.usage import Usage
+from looptrap.dialect.model import Outcome, Request, Usage
+from looptrap.dialect.registry import read
 from looptrap.engine import Guard
 from looptrap.money.meters import settlements_of
 from looptrap.money.price import Prices

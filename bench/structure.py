@@ -16,9 +16,8 @@ from typing import NamedTuple
 
 from bench.rig import HERE
 from bench.watch import MB, holding
-from looptrap.call.model import Call, Outcome, Request
-from looptrap.call.usage import Usage
 from looptrap.detect.scope import Window
+from looptrap.dialect.model import Call, Outcome, Request, Usage
 from looptrap.engine import Ticket
 from looptrap.engine.counters import Counters
 from looptrap.incident.indicator.session import SessionIndicators

@@ -10,10 +10,10 @@ SOURCE = Path(__file__).parents[1] / "src" / "looptrap"
 LAYERS = [
     {"errors"},
     {"schema"},
-    {"call"},
+    {"dialect"},
     {"detect"},
     {"policy"},
-    {"database", "store", "wire", "answer"},
+    {"database", "store", "wire"},
     {"money"},
     {"engine", "retry"},
     {"usage"},
@@ -29,7 +29,7 @@ LAYERS = [
 
 RANK = {room: rank for rank, rooms in enumerate(LAYERS) for room in rooms}
 
-PURE = ("errors", "schema", "call", "detect", "policy")
+PURE = ("errors", "schema", "dialect", "detect", "policy")
 PURE_PARTS = (
     "incident/budget_alert.py", "incident/event.py", "incident/indicator", "incident/model.py",
     "incident/sighting.py", "incident/tracker.py", "usage/model.py", "usage/recorder.py",

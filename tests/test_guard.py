@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from looptrap import Guard, KilledError, LoopDetectedError, RefusedError
-from looptrap.call.model import Outcome, Request
-from looptrap.call.read import read
-from looptrap.call.usage import Usage
+from looptrap.dialect.model import Outcome, Request, Usage
+from looptrap.dialect.registry import read
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.policy import KillSwitch, Policy, Project, Selector
 from looptrap.policy.rule import Rule, ToolRule

@@ -3,9 +3,8 @@
 import pytest
 
 from looptrap import BudgetExceededError, Guard, RateLimitedError
-from looptrap.call.body import read_body
-from looptrap.call.model import Outcome
-from looptrap.call.usage import Usage
+from looptrap.dialect.body import read_body
+from looptrap.dialect.model import Outcome, Usage
 from looptrap.money.price import Prices, PriceSettings
 from looptrap.policy.limit import Budget, Rate
 from looptrap.policy.policy import Policy

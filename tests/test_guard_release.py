@@ -1,7 +1,7 @@
 """Releases: what several rules refuse passes when all of them let go."""
 
 from looptrap import Guard
-from looptrap.call.body import read_body
+from looptrap.dialect.body import read_body
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.policy import Policy
 from looptrap.policy.rule import Rule

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looptrap.call.model import Call, Outcome, Request
-from looptrap.call.usage import Usage
+from looptrap.dialect.model import Call, Outcome, Request, Usage
 from looptrap.engine import Counters, Guard, Ticket
 from looptrap.engine.counters import MOST_CALLERS, MOST_MODELS, CappedDict, Histogram
 

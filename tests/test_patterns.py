@@ -13,9 +13,9 @@ import pytest
 from fuzz.growth import MOST, TIMES, growth
 from fuzz.pattern import Pattern, attacks, computed, patterns, runner
 
-from looptrap.call.model import Request
-from looptrap.call.read import read
 from looptrap.config.incident import CHANNEL
+from looptrap.dialect.model import Request
+from looptrap.dialect.registry import read
 from looptrap.money.price import Prices, PriceSettings
 from looptrap.policy.policy import Selector
 from looptrap.policy.select import selects
@@ -79,7 +79,7 @@ def test_all_patterns_are_found():
         "looptrap.wire.head._FIELD",
         "looptrap.detect.mask._VOLATILE",
         "looptrap.retry.classify.error_body._duration",
-        "looptrap.answer.hearing.framing._BRACE",
+        "looptrap.dialect.stream._BRACE",
     } <= places
     assert all(pattern.methods for pattern in EVERY)
 

@@ -8,21 +8,20 @@ import msgspec
 
 from fuzz.target import Target, cuts, pick, seed
 from fuzz.targets.call import LOOP, decoded
-from looptrap.answer.cut import ending
-from looptrap.answer.hearing import Hearing, hearing_of
-from looptrap.answer.hearing.framing import framing_of
-from looptrap.answer.tokens import usage_of
-from looptrap.answer.usage import UsageReader
-from looptrap.call.model import Dialect, Request
-from looptrap.call.read import read
+from looptrap.dialect import anthropic, gemini, openai_chat, openai_completions, openai_responses
+from looptrap.dialect.answer import answer_reader
+from looptrap.dialect.fake_answer import FakeToolCall, ModelAnswer, Tokens, encode_json
+from looptrap.dialect.model import DialectName, Request
+from looptrap.dialect.registry import read
+from looptrap.dialect.stream import AnswerReader, framing_of
+from looptrap.dialect.usage_meter import UsageReader, usage_of
 from looptrap.gateway.upstream.attempt import ResponseBuffer
 from looptrap.policy.action import Action
+from looptrap.policy.stream_guard import end_stream
 from looptrap.retry.classify import classify_answer, classify_event
 from looptrap.retry.classify.error_body import parse_error_body
-from looptrap.testing import anthropic, gemini, openai_chat, openai_completions, openai_responses
-from looptrap.testing.model_answer import FakeToolCall, ModelAnswer, Tokens, encode_json
 
-KINDS: tuple[tuple[Dialect, bool], ...] = (
+KINDS: tuple[tuple[DialectName, bool], ...] = (
     ("openai_chat", True),
     ("openai_chat", False),
     ("openai_responses", True),
@@ -35,7 +34,7 @@ KINDS: tuple[tuple[Dialect, bool], ...] = (
     ("openai_embeddings", False),
     ("http", False),
 )
-PATHS: dict[Dialect, str] = {
+PATHS: dict[DialectName, str] = {
     "openai_chat": "/v1/chat/completions",
     "openai_responses": "/v1/responses",
     "openai_completions": "/v1/completions",
@@ -70,17 +69,17 @@ def check_hearing(data: bytes) -> None:
     heard = []
     # No answer is read before some of it is there: how it begins tells how it goes on.
     for chunks in ([text], [text[:64], *cuts(text[64:])]):
-        hearing = hearing_of(dialect, stream)
+        hearing = answer_reader(dialect, stream)
         if hearing is None:
             return
         _hear(hearing, chunks)
         if stream:
             _cut(dialect, hearing)
-        heard.append({key: one.size for key, one in hearing.ear.texts.items()})
+        heard.append({key: one.size for key, one in hearing.parser.texts.items()})
     assert heard[0] == heard[1], "other texts when cut in other places"
 
 
-def _hear(hearing: Hearing, chunks: list[bytes]) -> None:
+def _hear(hearing: AnswerReader, chunks: list[bytes]) -> None:
     for chunk in chunks:
         hearing.feed(chunk)
         hearing.read()
@@ -90,12 +89,12 @@ def _hear(hearing: Hearing, chunks: list[bytes]) -> None:
         assert end is None or 0 <= end <= len(one)
 
 
-def _cut(dialect: Dialect, hearing: Hearing) -> None:
+def _cut(dialect: DialectName, hearing: AnswerReader) -> None:
     body = BODIES.get(dialect, b'{"model":"m","messages":[],"stream":true}')
     call = read(Request(path=PATHS[dialect], body=body))
     for action in (Action.STOP, Action.BLOCK):
         verdict = msgspec.structs.replace(LOOP, action=action)
-        end = ending(call, hearing, verdict, request_id="r", block_status=429)
+        end = end_stream(call, hearing, verdict, request_id="r", block_status=429)
         if end is not None and not end.rstrip().endswith(b"]"):
             for line in end.split(b"\n"):
                 if line.startswith(b"data:") and line[5:].strip() != b"[DONE]":
@@ -138,16 +137,16 @@ def seeds() -> Iterator[bytes]:
         ModelAnswer(1, "m", "word " * 9, (), Tokens(12, 34)),
         ModelAnswer(1, "m", "", (call,), Tokens(1, 2)),
     ):
-        yield seed(0, b"".join(openai_chat.stream(said, {})))
-        yield seed(1, encode_json(openai_chat.full_body(said)))
-        yield seed(2, b"".join(openai_responses.stream(said, {})))
-        yield seed(3, encode_json(openai_responses.full_body(said, {})))
-        yield seed(4, b"".join(openai_completions.stream(said, {})))
-        yield seed(5, b"".join(anthropic.stream(said)))
-        yield seed(6, encode_json(anthropic.full_body(said)))
-        yield seed(7, b"".join(gemini.stream(said)))
-        yield seed(7, b"".join(gemini.stream_array(said)))
-        yield seed(8, encode_json(gemini.full_body(said)))
+        yield seed(0, b"".join(openai_chat.fake_stream(said, {})))
+        yield seed(1, encode_json(openai_chat.fake_body(said)))
+        yield seed(2, b"".join(openai_responses.fake_stream(said, {})))
+        yield seed(3, encode_json(openai_responses.fake_body(said, {})))
+        yield seed(4, b"".join(openai_completions.fake_stream(said, {})))
+        yield seed(5, b"".join(anthropic.fake_stream(said)))
+        yield seed(6, encode_json(anthropic.fake_body(said)))
+        yield seed(7, b"".join(gemini.fake_event_stream(said)))
+        yield seed(7, b"".join(gemini.fake_array_stream(said)))
+        yield seed(8, encode_json(gemini.fake_body(said)))
 
 
 def framed() -> Iterator[bytes]:
@@ -158,7 +157,7 @@ def framed() -> Iterator[bytes]:
 def failed() -> Iterator[bytes]:
     """Yield errors as providers write them."""
     for place, status in enumerate((400, 401, 429, 500, 529)):
-        for write in (openai_chat.error, anthropic.error, gemini.error):
+        for write in (openai_chat.fake_error, anthropic.fake_error, gemini.fake_error):
             yield seed(place, encode_json(write(status)))
             yield seed(place, b"event: error\ndata: " + encode_json(write(status)) + b"\n\n")
     yield seed(9, b'{"error":{"code":"rate_limit","message":"Please try again in 1h2m3.5s"}}')

@@ -14,15 +14,12 @@ import msgspec
 from tests.replay.captured import DIALECTS
 
 from fuzz.target import Target, pick, seed
-from looptrap.answer.nudge import nudged
-from looptrap.answer.refuse import refusal
-from looptrap.answer.stop import final_message
-from looptrap.call.body import read_body
-from looptrap.call.content import UNREADABLE
-from looptrap.call.model import Call, Request
-from looptrap.call.path import normal_path
-from looptrap.call.read import find_ending, read
 from looptrap.detect.signals.signal import Evidence
+from looptrap.dialect.body import read_body
+from looptrap.dialect.content import UNREADABLE
+from looptrap.dialect.model import Call, Request
+from looptrap.dialect.path import normal_path
+from looptrap.dialect.registry import find_ending, read
 from looptrap.engine import Guard
 from looptrap.errors import CallError
 from looptrap.gateway.request_context import TooLargeError
@@ -34,6 +31,7 @@ from looptrap.gateway.upstream.outbound_request import (
 )
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.policy import Policy
+from looptrap.policy.refusal import final_message, nudged, refusal
 from looptrap.policy.rule import Rule
 from looptrap.policy.verdict import Verdict
 
@@ -192,7 +190,7 @@ def check_encoding(data: bytes) -> None:
 
 
 def check_path(data: bytes) -> None:
-    """A path has one normal form, whatever it is made of, and its ending is found in it."""
+    """A path has one normal form, whatever it is made of, and its end_stream is found in it."""
     path = data.decode("latin-1")
     normal = normal_path(path)
     assert normal.startswith("/")

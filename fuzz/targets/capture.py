@@ -9,8 +9,8 @@ import msgspec
 from tests.replay.captured import DIALECTS
 
 from fuzz.target import Target
-from looptrap.call.model import Request
-from looptrap.call.read import read
+from looptrap.dialect.model import Request
+from looptrap.dialect.registry import read
 from looptrap.errors import CallError
 from looptrap.gateway.capture import CaptureEncoder
 from looptrap.policy import preset

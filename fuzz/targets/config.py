@@ -12,11 +12,11 @@ import msgspec
 
 from fuzz.target import Target
 from looptrap.admin.api import LIMIT, SINCE, UNTIL
-from looptrap.call.content import UNREADABLE
 from looptrap.cli.output import parse_since
 from looptrap.config import Config, load
 from looptrap.config.description import of_policy, of_rate, of_rule
 from looptrap.config.setting import CONFIG, SCALARS, variable
+from looptrap.dialect.content import UNREADABLE
 from looptrap.engine import Guard
 from looptrap.errors import ConfigError
 from looptrap.gateway.shared_settings.kill_switch import read_kill_switch

@@ -9,10 +9,10 @@ from functools import cache
 from random import Random
 
 from fuzz.target import Target, pick, seed
-from looptrap.call.descriptor import PLAIN, descriptor
-from looptrap.call.header import SESSION_HEADERS
-from looptrap.call.model import Request
-from looptrap.call.read import read
+from looptrap.dialect.descriptor import PLAIN, descriptor
+from looptrap.dialect.header import SESSION_HEADERS
+from looptrap.dialect.model import Request
+from looptrap.dialect.registry import read
 from looptrap.gateway.auth import Authenticator, Identity, strip_gateway_keys
 from looptrap.gateway.keys import KeyRing
 from looptrap.gateway.request_context import (

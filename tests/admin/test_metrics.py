@@ -11,9 +11,8 @@ from tests.gateway.serving import JSON, chat, request, serving
 from tests.wire.fake_client import until
 
 from looptrap.admin.metrics import exposition
-from looptrap.call.model import Call, Outcome, Request
-from looptrap.call.usage import Usage
 from looptrap.detect.signals.signal import Evidence
+from looptrap.dialect.model import Call, Outcome, Request, Usage
 from looptrap.engine import Guard, Ticket
 from looptrap.policy.action import Action
 from looptrap.policy.verdict import Verdict

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 from tests.replay.recorded import honest, line, stuck
 
-from looptrap.call.body import read_body
 from looptrap.cli import main
+from looptrap.dialect.body import read_body
 from looptrap.gateway.capture import CaptureEncoder
 from looptrap.policy.verdict import ALLOWED
 

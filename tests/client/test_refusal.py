@@ -15,11 +15,11 @@ from looptrap import (
     RateLimitedError,
     RefusedError,
 )
-from looptrap.answer.refuse import refusal as answered
-from looptrap.call.body import read_body
 from looptrap.client.refusal import parse_refusal
+from looptrap.dialect.body import read_body
 from looptrap.engine.model import refusal as raised
 from looptrap.policy.action import Action
+from looptrap.policy.refusal import refusal as answered
 from looptrap.policy.verdict import Verdict
 
 BODIES = {

@@ -19,7 +19,6 @@ from mcp.server.mcpserver import Context
 from pydantic import BaseModel
 from pydantic_ai import RunContext
 
-from looptrap.call.model import Message, ToolCall, ToolResult
 from looptrap.client.tool_text import (
     MAX_ARGUMENT_CHARS,
     MAX_RESULT_CHARS,
@@ -29,6 +28,7 @@ from looptrap.client.tool_text import (
     result_text,
 )
 from looptrap.detect.round import Round
+from looptrap.dialect.model import Message, ToolCall, ToolResult
 
 
 def spelt(function, *args, **named):

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looptrap.call.model import Call, Message, Request, ToolCall, ToolResult
-from looptrap.call.read import ENDINGS, read
+from looptrap.dialect.model import Call, Message, Request, ToolCall, ToolResult
+from looptrap.dialect.registry import ENDINGS, read
 
 CITY = {"unit": "C", "city": "Paris"}
 DAYS = {"city": "Paris", "days": [1, 2]}

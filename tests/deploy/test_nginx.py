@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from tests.gateway.serving import CHAT, JSON, chat
 
-from looptrap.answer.refuse import STATUSES
+from looptrap.policy.refusal import STATUSES
 from looptrap.testing import FakeProvider, Reply
 
 BLOCK_STATUSES = (400, 403, 422, 429)

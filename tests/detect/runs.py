@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from looptrap.call.model import Request
-from looptrap.call.read import read
 from looptrap.detect.signals import ROUNDS, SIGNALS, SignalOptions
 from looptrap.detect.signals.signal import Evidence
 from looptrap.detect.trajectory import Trajectory
+from looptrap.dialect.model import Request
+from looptrap.dialect.registry import read
 
 
 @dataclass(frozen=True)

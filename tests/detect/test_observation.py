@@ -5,9 +5,9 @@ import json
 import pytest
 
 from looptrap import Guard, LoopDetectedError
-from looptrap.call.model import Request
-from looptrap.call.read import read
 from looptrap.detect.trajectory import Trajectory
+from looptrap.dialect.model import Request
+from looptrap.dialect.registry import read
 
 T = 1_800_000_000.0
 TASK = {"role": "user", "content": "Make the tests of this project pass, please, all of them."}

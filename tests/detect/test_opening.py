@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from looptrap.call.model import Request
-from looptrap.call.read import read
 from looptrap.detect.fingerprint import conversation_opening
+from looptrap.dialect.model import Request
+from looptrap.dialect.registry import read
 
 SYSTEM = {"role": "system", "content": "You are a careful assistant." * 50}
 USER = {"role": "user", "content": "Fix the failing test."}

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looptrap.call.model import Request
-from looptrap.call.read import read
 from looptrap.detect import scope
+from looptrap.dialect.model import Request
+from looptrap.dialect.registry import read
 
 CHAT = "/v1/chat/completions"
 

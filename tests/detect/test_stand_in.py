@@ -16,8 +16,6 @@ from tests.detect.runs import (
     says,
 )
 
-from looptrap.call.model import Message, Request, ToolCall, ToolResult
-from looptrap.call.read import read
 from looptrap.detect import scope
 from looptrap.detect.call_kind import (
     adds_something,
@@ -35,6 +33,8 @@ from looptrap.detect.redacted_message import (
 )
 from looptrap.detect.round import NUDGE_MARK, Round
 from looptrap.detect.trajectory import Trajectory, begins_turn
+from looptrap.dialect.model import Message, Request, ToolCall, ToolResult
+from looptrap.dialect.registry import read
 
 STAND_INS = Redactor(b"secret")
 EXACT = ("repeat", "cycle", "same_error", "failing", "unknown_tool", "turn_budget")

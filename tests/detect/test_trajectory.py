@@ -16,11 +16,11 @@ from tests.detect.runs import (
     trajectory,
 )
 
-from looptrap.call.model import Request
-from looptrap.call.read import read
 from looptrap.detect.round import MAX_RESULT_CHARS
 from looptrap.detect.similarity import is_similar
 from looptrap.detect.trajectory import Trajectory
+from looptrap.dialect.model import Request
+from looptrap.dialect.registry import read
 
 LS, CAT = bash("ls", "a.txt"), bash("cat a.txt", "hello")
 

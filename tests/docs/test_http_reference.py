@@ -6,8 +6,8 @@ from typing import get_args
 
 import pytest
 
-from looptrap.answer.refuse import CODES
 from looptrap.gateway import auth
+from looptrap.policy.verdict import CODES
 from looptrap.wire.upstream_exchange import UpstreamErrorKind
 
 ROOT = Path(__file__).parents[2]

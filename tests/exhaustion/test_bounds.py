@@ -6,13 +6,12 @@ import msgspec
 import pytest
 from bench.structure import STRUCTURES, drive
 from prometheus_client.parser import text_string_to_metric_families
-from tests.answer.streams import hear
+from tests.dialect.streams import hear
 from tests.incident.test_tracker import seen, tracker
 
 from looptrap.admin import worker_merge
-from looptrap.answer.hearing import ear, openai_responses
-from looptrap.call.model import Outcome
-from looptrap.call.usage import Usage
+from looptrap.dialect import openai_responses, stream
+from looptrap.dialect.model import Outcome, Usage
 from looptrap.gateway.upstream.upstream_state import MAX_TRACKED_CIRCUITS, UpstreamState
 from looptrap.incident import sharing as sharing_module
 from looptrap.incident.model import AlertEvent
@@ -115,7 +114,7 @@ def endless(number, size):
 
 
 def test_an_answer_without_end_is_not_kept_for_ever(monkeypatch):
-    monkeypatch.setattr(openai_responses, "MOST_KEPT", 100_000)
+    monkeypatch.setattr(openai_responses, "MAX_KEPT_CHARS", 100_000)
     hearing, _ = hear("responses", [endless(number, 1_000) for number in range(50)])
     assert not hearing.is_lost
     hearing, _ = hear("responses", [endless(number, 1_000) for number in range(200)])
@@ -123,7 +122,7 @@ def test_an_answer_without_end_is_not_kept_for_ever(monkeypatch):
 
 
 def test_an_answer_of_ever_new_texts_is_not_heard_for_ever(monkeypatch):
-    monkeypatch.setattr(ear, "MOST_TEXTS", 50)
+    monkeypatch.setattr(stream, "MAX_TEXTS", 50)
 
     def block(number):
         delta = {"type": "text_delta", "text": "word " * 100}

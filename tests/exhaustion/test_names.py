@@ -7,11 +7,11 @@ from bench.attempts import stuck
 from tests.gateway.serving import JSON, chat, until
 from tests.gateway.test_sighting import BLOCK, WITNESS
 
-from looptrap.call.model import LONGEST_NAME, Outcome, Request
-from looptrap.call.read import read
 from looptrap.detect.call_kind import changes_something, words_of
 from looptrap.detect.signals import signal
 from looptrap.detect.trajectory import Trajectory
+from looptrap.dialect.model import LONGEST_NAME, Outcome, Request
+from looptrap.dialect.registry import read
 from looptrap.engine import Ticket
 from looptrap.money.meter import AccountKey
 

@@ -7,10 +7,9 @@ import pytest
 from bench.attempts import PLANS
 
 from looptrap.admin import event_stream, worker_merge
-from looptrap.answer.hearing import ear, openai_responses
-from looptrap.call.model import LONGEST_NAME
-from looptrap.call.usage import MOST_TOKENS
 from looptrap.detect import scope
+from looptrap.dialect import openai_responses, stream
+from looptrap.dialect.model import LONGEST_NAME, MOST_TOKENS
 from looptrap.engine import counters
 from looptrap.gateway import access_log, app, capture, handler, repeats, trace_export
 from looptrap.incident import recorder, sharing, strip, tracker
@@ -103,8 +102,8 @@ def test_the_page_says_the_bound_that_holds(what, bounds):
 
 
 def test_the_page_says_what_is_kept_of_answers_without_end():
-    assert f"up to {openai_responses.MOST_KEPT // MB} MB of one are kept" in PAGE
-    assert f"more than {ear.MOST_TEXTS:,} texts" in PAGE
+    assert f"up to {openai_responses.MAX_KEPT_CHARS // MB} MB of one are kept" in PAGE
+    assert f"more than {stream.MAX_TEXTS:,} texts" in PAGE
 
 
 def test_the_page_says_how_far_the_process_may_grow_before_a_collection():

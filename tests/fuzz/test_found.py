@@ -7,9 +7,9 @@ import pytest
 from fuzz.target import seed
 from fuzz.targets import TARGETS
 
-from looptrap.answer.usage import UsageReader
 from looptrap.config import load
 from looptrap.detect.signals.chant import Chant
+from looptrap.dialect.usage_meter import UsageReader
 from looptrap.errors import ConfigError
 from looptrap.gateway.jwt_verifier import read_key_file as read_keys
 from looptrap.retry.classify import classify_answer, classify_event

@@ -6,16 +6,16 @@ import pytest
 from fuzz.growth import MOST, TIMES, growth
 from fuzz.targets.call import LOOP
 
-from looptrap.answer.hearing import hearing_of
-from looptrap.answer.nudge import nudged
-from looptrap.answer.usage import UsageReader
-from looptrap.call.model import Request
-from looptrap.call.read import read
+from looptrap.dialect.answer import answer_reader
+from looptrap.dialect.model import Request
+from looptrap.dialect.registry import read
+from looptrap.dialect.usage_meter import UsageReader
 from looptrap.engine import Guard
 from looptrap.errors import CallError
 from looptrap.gateway.jwt_claims import read_payload as read_claims
 from looptrap.gateway.trace import parse_tracestate, start_span
 from looptrap.gateway.upstream.outbound_request import find_model_slices
+from looptrap.policy.refusal import nudged
 from looptrap.replay.transcript import read_transcript
 from looptrap.retry.classify import classify_answer, classify_event
 
@@ -42,7 +42,7 @@ def rewritten(body):
 
 def heard(dialect):
     def run(text):
-        hearing, usage = hearing_of(dialect, True), UsageReader(dialect, True)
+        hearing, usage = answer_reader(dialect, True), UsageReader(dialect, True)
         for at in range(0, len(text), 1_000):
             usage.feed(text[at : at + 1_000])
             if hearing.feed(text[at : at + 1_000]):

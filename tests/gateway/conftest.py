@@ -8,8 +8,7 @@ from tests.gateway.serving import serving
 from tests.gateway.tracing import listening, relayed
 from tests.store.serving import PATIENCE, server
 
-from looptrap.call.model import Outcome
-from looptrap.call.usage import Usage
+from looptrap.dialect.model import Outcome, Usage
 from looptrap.gateway.trace import Tracer
 from looptrap.incident.setting import TraceSettings
 

@@ -3,11 +3,11 @@
 import pytest
 from click.testing import CliRunner
 
-from looptrap.call.model import Request
-from looptrap.call.read import read
 from looptrap.cli import main
 from looptrap.config import load
 from looptrap.config.setting import CONFIG
+from looptrap.dialect.model import Request
+from looptrap.dialect.registry import read
 from looptrap.errors import ConfigError
 from looptrap.gateway.auth import Identity
 from looptrap.gateway.provider import Provider

@@ -4,8 +4,8 @@ import pytest
 from tests.gateway.test_sighting import call
 from tests.incident.test_budget import standing
 
-from looptrap.call.model import Outcome
 from looptrap.config import load
+from looptrap.dialect.model import Outcome
 from looptrap.engine import Ticket
 from looptrap.incident import budget_alert, sharing
 from looptrap.incident.budget_alert import budget_event

@@ -7,8 +7,8 @@ import pytest
 from tests.gateway.serving import JSON, chat, request
 from tests.store.serving import free_port
 
+from looptrap.dialect.fake_answer import Tokens
 from looptrap.testing import Gate, Reply
-from looptrap.testing.model_answer import Tokens
 
 PRICES = """
 [prices."gpt-5.3"]

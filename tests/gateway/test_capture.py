@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from tests.gateway.serving import CHAT, JSON, chat
 from tests.replay.captured import CANARY, DIALECTS, MODEL, TOOL
 
-from looptrap.call.captured import Line
-from looptrap.call.model import Request
-from looptrap.call.read import read
+from looptrap.dialect.captured import Line
+from looptrap.dialect.model import Request
+from looptrap.dialect.registry import read
 from looptrap.errors import ConfigError
 from looptrap.gateway import capture
 from looptrap.gateway.capture import Capture, CaptureEncoder, CaptureFolder

@@ -8,8 +8,7 @@ import pytest
 from tests.gateway.serving import JSON, chat, serving, until
 from tests.gateway.test_sighting import BLOCK, WARN, call, rounds, seen
 
-from looptrap.call.model import Outcome
-from looptrap.call.usage import Usage
+from looptrap.dialect.model import Outcome, Usage
 from looptrap.engine import Ticket
 from looptrap.testing import Reply, Tokens
 from looptrap.usage.recorder import UsageRecorder

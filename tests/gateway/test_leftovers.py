@@ -18,15 +18,15 @@ from tests.gateway.serving import CHAT, JSON, chat, request, serving, until
 from tests.gateway.test_agreement import RED
 from tests.gateway.test_app import THROTTLE, repeat_silently
 
-from looptrap.answer.hearing import Hearing
-from looptrap.answer.listener import Listener
 from looptrap.detect.trajectory import Trajectory
+from looptrap.dialect.stream import AnswerReader
 from looptrap.gateway import handler
 from looptrap.gateway.judge import _SharedDecision
 from looptrap.gateway.relay import Relay
 from looptrap.gateway.upstream.attempt import ResponseBuffer, UpstreamAttempt
 from looptrap.gateway.upstream.outbound_request import RequestBuilder
 from looptrap.gateway.upstream.routed_request import RoutedRequest
+from looptrap.policy.stream_guard import StreamGuard
 from looptrap.testing import Gate, Reply
 from looptrap.wire.exchange import Exchange
 from looptrap.wire.server_connection import ServerConnection
@@ -38,8 +38,8 @@ SIZE = 300_000
 NUMBERS = count()
 
 OF_A_CALL = (
-    UpstreamAttempt, UpstreamConnection, Exchange, UpstreamExchange, Hearing, ResponseBuffer,
-    RoutedRequest, Listener, RequestBuilder, Relay, ServerConnection, Trajectory, UpstreamError,
+    UpstreamAttempt, UpstreamConnection, Exchange, UpstreamExchange, AnswerReader, ResponseBuffer,
+    RoutedRequest, StreamGuard, RequestBuilder, Relay, ServerConnection, Trajectory, UpstreamError,
     _SharedDecision,
 )  # fmt: skip
 

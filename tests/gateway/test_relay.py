@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.answer.streams import events
+from tests.dialect.streams import events
 from tests.gateway.serving import CHAT, JSON, chat, request
 from tests.wire.fake_client import until
 

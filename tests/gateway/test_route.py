@@ -4,9 +4,9 @@ import msgspec
 import pytest
 from tests.gateway.serving import CHAT, JSON, chat
 
-from looptrap.call.model import Request
-from looptrap.call.read import read
 from looptrap.config import load
+from looptrap.dialect.model import Request
+from looptrap.dialect.registry import read
 from looptrap.gateway.auth import Authenticator
 from looptrap.gateway.keys import KeyRing
 from looptrap.gateway.provider import Provider

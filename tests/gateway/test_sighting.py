@@ -3,10 +3,9 @@
 import msgspec
 import pytest
 
-from looptrap.call.model import Outcome, Request
-from looptrap.call.read import read
-from looptrap.call.usage import Usage
 from looptrap.config import load
+from looptrap.dialect.model import Outcome, Request, Usage
+from looptrap.dialect.registry import read
 from looptrap.engine import Guard, Ticket
 from looptrap.incident.recorder import MAX_OBSERVATIONS_PER_TICK, IncidentRecorder
 from looptrap.incident.sighting import SightingFactory

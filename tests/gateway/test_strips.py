@@ -3,8 +3,8 @@
 import pytest
 from tests.admin.looping import reading
 
-from looptrap.call.body import read_body
 from looptrap.detect.trajectory import Trajectory
+from looptrap.dialect.body import read_body
 from looptrap.engine import Ticket
 from looptrap.incident import strip as module
 from looptrap.incident.model import Sighting

@@ -9,7 +9,7 @@ from tests.gateway.serving import JSON, chat, serving
 from tests.gateway.tracing import PARENT, SPAN, TRACE, TRACEPARENT, listening, relayed, told
 from tests.store.serving import PATIENCE
 
-from looptrap.call.model import Outcome
+from looptrap.dialect.model import Outcome
 from looptrap.gateway.trace import Tracer
 from looptrap.gateway.trace_export import MAX_WAITING_SPANS, SpanSender
 from looptrap.incident.setting import TraceSettings

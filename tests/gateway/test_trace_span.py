@@ -17,7 +17,7 @@ from tests.gateway.tracing import (
 )
 from tests.store.serving import PATIENCE
 
-from looptrap.call.model import Outcome
+from looptrap.dialect.model import Outcome
 from looptrap.gateway.trace import Tracer
 from looptrap.gateway.upstream_error import CLIENT_CLOSED_STATUS
 from looptrap.incident.setting import TraceSettings

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from tests.gateway.serving import CHAT, JSON, chat
 
-from looptrap.answer.splice import has_repeated_key
+from looptrap.dialect.splice import has_repeated_key
 from looptrap.testing import Reply
 
 ANSWER = Reply.status(

@@ -14,9 +14,9 @@ from opentelemetry.trace import SpanContext, TraceFlags
 from tests.gateway.serving import CHAT, chat
 from tests.store.serving import PATIENCE
 
-from looptrap.call.model import Request
-from looptrap.call.read import read
 from looptrap.detect.signals.signal import Evidence
+from looptrap.dialect.model import Request
+from looptrap.dialect.registry import read
 from looptrap.engine import Ticket
 from looptrap.gateway.auth import Identity
 from looptrap.gateway.relay import Relay

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looptrap.call.model import LONGEST_NAME, Outcome
-from looptrap.call.usage import Usage
+from looptrap.dialect.model import LONGEST_NAME, Outcome, Usage
 from looptrap.usage.model import OTHER_NAME, OTHER_USAGE_KEY, SessionKey, UsageBatch, UsageKey
 from looptrap.usage.recorder import MAX_KEYS_PER_MINUTE, MAX_TRACKED_SESSIONS, UsageAccumulator
 

@@ -3,9 +3,8 @@
 import msgspec
 
 from looptrap import Guard
-from looptrap.call.model import Call, Request
-from looptrap.call.read import read
-from looptrap.call.usage import Usage
+from looptrap.dialect.model import Call, Request, Usage
+from looptrap.dialect.registry import read
 from looptrap.engine import Ticket
 from looptrap.money.price import Prices, PriceSettings, nano
 from looptrap.policy.limit import Budget, Rate

@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.money.calling import CENT, T, budgeted, call, spend
 
-from looptrap.call.model import Request
-from looptrap.call.read import read
-from looptrap.call.usage import Usage
+from looptrap.dialect.model import Request, Usage
+from looptrap.dialect.registry import read
 from looptrap.money.price import nano
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.limit import Budget

@@ -11,7 +11,7 @@ from genai_prices.data_snapshot import get_snapshot
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from looptrap.call.usage import NO_USAGE, Usage
+from looptrap.dialect.model import NO_USAGE, Usage
 from looptrap.money.listed import FREE, Listed, price_of
 from looptrap.money.price import FRESH, LONGEST, MOST_KNOWN, NANO, Price, Prices, PriceSettings
 from looptrap.store.model import UNLIMITED

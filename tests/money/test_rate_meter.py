@@ -3,9 +3,8 @@
 import pytest
 from tests.money.calling import T, call, rated
 
-from looptrap.call.model import Request
-from looptrap.call.read import read
-from looptrap.call.usage import Usage
+from looptrap.dialect.model import Request, Usage
+from looptrap.dialect.registry import read
 from looptrap.policy.action import Action
 from looptrap.policy.limit import Rate
 from looptrap.policy.policy import Selector

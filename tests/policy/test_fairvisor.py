@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looptrap.call.model import Request
-from looptrap.call.read import read
 from looptrap.detect.scope import Window, WindowKind
+from looptrap.dialect.model import Request
+from looptrap.dialect.registry import read
 from looptrap.errors import ConfigError
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.fairvisor import Bundle, load

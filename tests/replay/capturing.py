@@ -4,8 +4,8 @@ from pathlib import Path
 
 import msgspec
 
-from looptrap.call.model import Request
-from looptrap.call.read import read
+from looptrap.dialect.model import Request
+from looptrap.dialect.registry import read
 from looptrap.gateway.capture import CaptureEncoder
 from looptrap.policy.verdict import ALLOWED
 

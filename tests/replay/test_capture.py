@@ -11,9 +11,9 @@ from tests.replay.captured import DIALECTS, MODEL
 from tests.replay.recorded import line as run_line
 from tests.replay.recorded import openai_round, policies, stuck
 
-from looptrap.call import captured
-from looptrap.call.model import Request
-from looptrap.call.read import read
+from looptrap.dialect import captured
+from looptrap.dialect.model import Request
+from looptrap.dialect.registry import read
 from looptrap.engine import Guard
 from looptrap.gateway.capture import CaptureEncoder
 from looptrap.policy import preset

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.replay.recorded import ASKED, anthropic_round, line, openai_round, stuck
 
-from looptrap.call import openai_chat
-from looptrap.call.body import read_body
+from looptrap.dialect import openai_chat
+from looptrap.dialect.body import read_body
 from looptrap.errors import CallError
 from looptrap.replay.recorded_run import read_run
 

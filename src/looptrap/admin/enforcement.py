@@ -29,8 +29,8 @@ from looptrap.admin.api import (
 )
 from looptrap.admin.audit import record_change
 from looptrap.admin.incident import UNKNOWN_INCIDENT, annotate
-from looptrap.call.content import UNREADABLE
 from looptrap.config.claim import doubts_of
+from looptrap.dialect.content import UNREADABLE
 from looptrap.errors import ConfigError
 from looptrap.gateway.shared_settings.kill_switch import RuntimeKillSwitch
 from looptrap.incident.model import Incident

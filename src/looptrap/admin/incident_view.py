@@ -9,12 +9,10 @@ import msgspec
 from msgspec import Raw
 
 from looptrap.admin.api import iso_time
-from looptrap.answer.answer import Answer
-from looptrap.answer.refuse import refusal
-from looptrap.answer.stop import final_message
-from looptrap.call.model import Call, Dialect, Request
 from looptrap.config import Config
 from looptrap.detect.strip import MAX_CELLS, StripCell
+from looptrap.dialect.answer import Answer
+from looptrap.dialect.model import Call, DialectName, Request
 from looptrap.incident.model import (
     NO_ANNOTATIONS,
     Annotation,
@@ -27,6 +25,7 @@ from looptrap.incident.model import (
 )
 from looptrap.incident.tracker import COUNTED_SIGNALS
 from looptrap.policy.action import Action, Ladder
+from looptrap.policy.refusal import final_message, refusal
 from looptrap.policy.rule import SIGNALS
 from looptrap.policy.verdict import Verdict
 
@@ -57,7 +56,9 @@ def rebuild_refusal(incident: Incident, config: Config) -> Answer | None:
 
 
 def _call(incident: Incident) -> Call:
-    dialect = cast(Dialect, incident.dialect if incident.dialect in get_args(Dialect) else "http")
+    dialect = cast(
+        DialectName, incident.dialect if incident.dialect in get_args(DialectName) else "http"
+    )
     request = Request(body=bytes(EMPTY_BODY), caller=incident.caller, project=incident.project)
     return Call(request, dialect, incident.model, generates=True, raws=[EMPTY_BODY])
 

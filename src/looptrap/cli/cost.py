@@ -87,8 +87,8 @@ def cost(
     \b
     Example: looptrap cost --model gpt-4o --tokens 20000 --rps 0.2
     """
-    from looptrap.call.usage import Usage
     from looptrap.cli import cost_output
+    from looptrap.dialect.model import Usage
     from looptrap.replay.projection import project_loop
 
     found = load_config(config, preset)

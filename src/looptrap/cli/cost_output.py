@@ -10,8 +10,8 @@ from textwrap import fill
 import click
 import msgspec
 
-from looptrap.call.usage import Usage
 from looptrap.cli.output import print_table
+from looptrap.dialect.model import Usage
 from looptrap.money.price import A_TOKEN, NANO, Price
 from looptrap.replay.projection import LoopProjection
 

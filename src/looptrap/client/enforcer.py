@@ -11,24 +11,20 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from looptrap.answer.answer import Answer
-from looptrap.answer.bill import BYTES_A_TOKEN, Bill, unanswered
-from looptrap.answer.hearing import hearing_of
-from looptrap.answer.listener import Listener
-from looptrap.answer.nudge import nudged
-from looptrap.answer.refuse import refusal
-from looptrap.answer.stop import final_message
-from looptrap.call.header import PROGRESS, TURN, is_retry, session_of
-from looptrap.call.model import Call, Outcome, Request
-from looptrap.call.read import read
-from looptrap.call.usage import NO_USAGE, Usage
 from looptrap.client.history import LocalHistory
 from looptrap.detect.signals.chant import MIN_REPEATED_CHARS
+from looptrap.dialect.answer import Answer, answer_reader
+from looptrap.dialect.header import PROGRESS, TURN, is_retry, session_of
+from looptrap.dialect.model import NO_USAGE, Call, Outcome, Request, Usage
+from looptrap.dialect.registry import read
+from looptrap.dialect.usage_meter import BYTES_A_TOKEN, UsageMeter, unanswered
 from looptrap.engine import Guard, Ticket
 from looptrap.money.estimate import is_charged
 from looptrap.money.price import dollars_in_header
 from looptrap.policy.action import Action
 from looptrap.policy.header import COST, UNPRICED, Headers, headers_of
+from looptrap.policy.refusal import final_message, nudged, refusal
+from looptrap.policy.stream_guard import StreamGuard
 from looptrap.policy.verdict import is_nudge_due
 
 
@@ -37,8 +33,8 @@ class GuardedCall:
 
     def __init__(self, enforcer: Enforcer, ticket: Ticket, provider: str) -> None:
         self._enforcer = enforcer
-        self._bill: Bill | None = None
-        self._listener: Listener | None = None
+        self._bill: UsageMeter | None = None
+        self._listener: StreamGuard | None = None
         self._is_settled = False
         self._status = 0
         self._used: tuple[Usage, int | None] = (NO_USAGE, 0)
@@ -69,7 +65,7 @@ class GuardedCall:
         self._status = status
         ticket = self.ticket
         if status < 400 and self.is_charged:
-            self._bill = Bill(ticket.call, length)
+            self._bill = UsageMeter(ticket.call, length)
             is_short = length is not None and length < MIN_REPEATED_CHARS
             if ticket.listening and not is_short and not is_encoded:
                 self._listener = self._listen(can_cut=length is None)
@@ -110,12 +106,12 @@ class GuardedCall:
             return None
         return COST, UNPRICED if cost is None else dollars_in_header(cost)
 
-    def _listen(self, *, can_cut: bool) -> Listener | None:
+    def _listen(self, *, can_cut: bool) -> StreamGuard | None:
         call, enforcer = self.ticket.call, self._enforcer
-        hearing = hearing_of(call.dialect, call.stream)
+        hearing = answer_reader(call.dialect, call.stream)
         if hearing is None:
             return None
-        return Listener(
+        return StreamGuard(
             call,
             hearing,
             lambda text: enforcer.guard.hear(self.ticket, text),

@@ -11,8 +11,8 @@ from pathlib import Path
 from secrets import token_bytes, token_hex
 from threading import Lock
 
-from looptrap.call.model import Outcome
 from looptrap.detect.fingerprint import derived_session_of
+from looptrap.dialect.model import Outcome
 from looptrap.engine import Ticket
 from looptrap.incident.history import HistoryWriter, IncidentHistory, WriteBatch
 from looptrap.incident.model import Sighting

@@ -14,8 +14,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from looptrap.answer.answer import Answer
 from looptrap.client.enforcer import Enforcer, GuardedCall, is_looptrap_header
+from looptrap.dialect.answer import Answer
 
 PROVIDER_BY_HOST = {"api.openai.com": "openai", "api.anthropic.com": "anthropic"}
 """How providers are called; others go by the name of their host."""

@@ -14,15 +14,15 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from looptrap.answer.bill import unanswered
-from looptrap.answer.refuse import refusal
-from looptrap.answer.tokens import ChatCounts, counted
-from looptrap.call.model import Outcome
-from looptrap.call.usage import NO_USAGE
 from looptrap.client.enforcer import Enforcer, GuardedCall, HeaderField
 from looptrap.client.history import LocalHistory
+from looptrap.dialect.model import NO_USAGE, Outcome
+from looptrap.dialect.openai_chat import ChatCounts
+from looptrap.dialect.usage import counted
+from looptrap.dialect.usage_meter import unanswered
 from looptrap.engine import Guard
 from looptrap.money.price import nano
+from looptrap.policy.refusal import refusal
 
 PROVIDER = "litellm"
 

@@ -9,8 +9,8 @@ import os
 from collections.abc import Iterable, Mapping, MutableMapping
 from typing import Any, Protocol, Self
 
-from looptrap.call.header import SESSION_HEADERS
 from looptrap.client.session import current_session, validate_session_name
+from looptrap.dialect.header import SESSION_HEADERS
 
 URL_ENV_VAR = "LOOPTRAP_URL"
 """The root of the gateway."""

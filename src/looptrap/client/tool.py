@@ -17,12 +17,10 @@ from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar, overload
 from weakref import WeakValueDictionary, ref
 
-from looptrap.answer.wording import nudge
-from looptrap.call.model import Call, Request
-from looptrap.call.usage import NO_USAGE
 from looptrap.client.session import current_session
 from looptrap.client.tool_history import RecordedToolCall, ToolHistory, decode_message
 from looptrap.client.tool_text import ArgumentEncoder, failure_text, result_text
+from looptrap.dialect.model import NO_USAGE, Call, Request
 from looptrap.engine import Guard, Ticket
 from looptrap.engine.model import refusal
 from looptrap.errors import RefusedError
@@ -30,6 +28,7 @@ from looptrap.policy import preset
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.rule import ToolRule
 from looptrap.policy.verdict import ALLOWED, Verdict, is_nudge_due
+from looptrap.policy.wording import nudge
 from looptrap.store.memory import MemoryStore
 
 

@@ -9,8 +9,8 @@ from threading import Lock
 
 import msgspec
 
-from looptrap.call.model import Message, ToolCall, ToolResult
 from looptrap.detect.failure import failure_of, is_empty_result
+from looptrap.dialect.model import Message, ToolCall, ToolResult
 
 MAX_ROUNDS = 64
 """So many of the latest rounds are kept: no rule of the default preset looks at more."""

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from looptrap.call.model import Dialect
 from looptrap.config.kind import NAME, VARIABLE, BaseUrl, OneOrMore, seconds
+from looptrap.dialect.model import DialectName
 from looptrap.errors import Problem
 from looptrap.policy.policy import Selector
 from looptrap.policy.setting.policy import SELECTOR
@@ -27,18 +27,18 @@ class ProviderSettings:
     base_url: tuple[str, ...]
     api_key_env: tuple[str, ...] | None = None
     credential: Credential = "bearer"
-    speaks: tuple[Dialect, ...] = ()
+    speaks: tuple[DialectName, ...] = ()
     """Empty for whatever it is sent."""
 
 
-_OPENAI: tuple[Dialect, ...] = (
+_OPENAI: tuple[DialectName, ...] = (
     "openai_chat",
     "openai_responses",
     "openai_completions",
     "openai_embeddings",
 )
 
-SPOKEN: tuple[Dialect, ...] = (*_OPENAI, "anthropic", "gemini")
+SPOKEN: tuple[DialectName, ...] = (*_OPENAI, "anthropic", "gemini")
 """The dialects in which models are asked."""
 
 WELL_KNOWN = {

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from looptrap.call.model import Dialect
-from looptrap.call.read import dialect_of
 from looptrap.config.provider import SPOKEN, WELL_KNOWN, ProviderSettings
 from looptrap.config.setting import Config
+from looptrap.dialect.model import DialectName
+from looptrap.dialect.registry import dialect_of
 from looptrap.errors import Problem
 from looptrap.policy.policy import Selector
 from looptrap.schema.wording import found, listed, suggestion
 
-_PATHS: dict[str, Dialect] = {
+_PATHS: dict[str, DialectName] = {
     "/v1/chat/completions": "openai_chat",
     "/v1/responses": "openai_responses",
     "/v1/completions": "openai_completions",
@@ -55,7 +55,7 @@ def misrouted(config: Config) -> Iterator[Problem]:
 def _crossed(
     place: str,
     chain: Sequence[str],
-    sent: set[Dialect],
+    sent: set[DialectName],
     providers: Mapping[str, ProviderSettings],
 ) -> Iterator[Problem]:
     names = list(dict.fromkeys(link.partition("/")[0] for link in chain))
@@ -70,13 +70,13 @@ def _crossed(
     yield Problem(place, f"crosses dialects{asked}: {'; '.join(told)}; {_CROSSED}")
 
 
-def dialects_of(select: Selector) -> set[Dialect]:
+def dialects_of(select: Selector) -> set[DialectName]:
     """Return the dialects of calls that a selector can bind, as far as its path tells."""
     path = select.path_exact or select.path_prefix
     if path is None:
         return set(SPOKEN)
     dialect = _PATHS.get(path) or dialect_of(path)
-    bound: set[Dialect] = {dialect} if dialect in SPOKEN else set()
+    bound: set[DialectName] = {dialect} if dialect in SPOKEN else set()
     if select.path_exact is None:
         bound |= {spoken for begun, spoken in _PATHS.items() if begun.startswith(path)}
     return bound or set(SPOKEN)

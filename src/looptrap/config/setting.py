@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from looptrap.call.header import SESSION_HEADERS
 from looptrap.config.gateway import GATEWAY, GatewaySettings
 from looptrap.config.incident import CHANNEL, INCIDENTS, INDICATORS, TRACES
 from looptrap.config.kind import MEMORY, StorePlace
 from looptrap.config.provider import PROVIDER, ROUTE, ProviderSettings, RouteSettings
+from looptrap.dialect.header import SESSION_HEADERS
 from looptrap.errors import Problem
 from looptrap.incident.setting import (
     ChannelSettings,

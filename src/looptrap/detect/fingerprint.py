@@ -7,9 +7,9 @@ from functools import lru_cache
 from hashlib import blake2b
 from operator import attrgetter
 
-from looptrap.call.descriptor import ATTRIBUTES, descriptor
-from looptrap.call.model import Call
 from looptrap.detect.canonical import join
+from looptrap.dialect.descriptor import ATTRIBUTES, descriptor
+from looptrap.dialect.model import Call
 
 VERSION = 1
 """Raised when a store must not mix old keys with new ones: that resets all counts and budgets. A

@@ -15,8 +15,6 @@ from hashlib import blake2b
 
 import msgspec
 
-from looptrap.call.content import UNREADABLE, malformed
-from looptrap.call.model import Call, Message, Request, ToolCall, ToolResult
 from looptrap.detect.call_kind import (
     MAX_ACKNOWLEDGEMENT_CHARS,
     adds_something,
@@ -33,6 +31,8 @@ from looptrap.detect.signals.signal import SignalOptions
 from looptrap.detect.signals.unknown_tool import UnknownTool
 from looptrap.detect.similarity import gist_of_result
 from looptrap.detect.trajectory import Trajectory, begins_turn
+from looptrap.dialect.content import UNREADABLE, malformed
+from looptrap.dialect.model import Call, Message, Request, ToolCall, ToolResult
 
 ROLES = frozenset(("system", "user", "assistant", "tool", ""))
 """Roles that stay as they are; any other is a client's own word."""

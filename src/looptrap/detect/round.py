@@ -7,7 +7,6 @@ from typing import Any, Generic, TypeVar, overload
 
 from msgspec import Raw
 
-from looptrap.call.model import Message, ToolCall, ToolResult
 from looptrap.detect.call_kind import (
     adds_something,
     changes_something,
@@ -28,6 +27,7 @@ from looptrap.detect.similarity import (
     is_similar,
     shares_most_words,
 )
+from looptrap.dialect.model import Message, ToolCall, ToolResult
 
 NUDGE_MARK = "[looptrap]"
 """The first line of every nudge."""

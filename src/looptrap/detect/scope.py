@@ -15,11 +15,11 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from looptrap.call.model import Call, Message
-from looptrap.call.path import normal_path
 from looptrap.detect.canonical import LONG_TEXT, join, normalise
 from looptrap.detect.mask import mask
 from looptrap.detect.near import said_once, without_envelope, without_trailer
+from looptrap.dialect.model import Call, Message
+from looptrap.dialect.path import normal_path
 
 Similarity = Literal["exact", "masked", "near"]
 """What two texts that count as the same may differ in: nothing; volatile tokens; what a retry

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from looptrap.call.model import Message, ToolCall, ToolResult
+from looptrap.dialect.model import Message, ToolCall, ToolResult
 
 TEXT_TOOL_NAME = "(in text)"
 """The name of the tool where none is called by name."""

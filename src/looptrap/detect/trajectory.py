@@ -9,7 +9,6 @@ from sys import maxsize
 
 from msgspec import Raw
 
-from looptrap.call.model import Call, Message
 from looptrap.detect.canonical import join
 from looptrap.detect.round import NUDGE_MARK, Reader, Round, cached_field
 from looptrap.detect.text_tools import (
@@ -18,6 +17,7 @@ from looptrap.detect.text_tools import (
     text_as_call,
     text_as_result,
 )
+from looptrap.dialect.model import Call, Message
 
 MAX_INJECTED_CHARS = 40
 _INJECTED = re.compile(

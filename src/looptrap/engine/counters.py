@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
-from looptrap.call.model import LONGEST_NAME, Call, Outcome
+from looptrap.dialect.model import LONGEST_NAME, Call, Outcome
 from looptrap.money.budget_meter import RecentAccounts
 from looptrap.policy.action import Action
 from looptrap.policy.verdict import Verdict

@@ -10,13 +10,12 @@ from sys import maxsize
 from threading import Lock
 from typing import Any
 
-from looptrap.call.body import read_body
-from looptrap.call.header import PROGRESS, SESSION_HEADERS, is_retry, session_of
-from looptrap.call.model import Call, Outcome
-from looptrap.call.usage import NO_USAGE, Usage
 from looptrap.detect import near
 from looptrap.detect.fingerprint import Fingerprint
 from looptrap.detect.trajectory import is_fresh
+from looptrap.dialect.body import read_body
+from looptrap.dialect.header import PROGRESS, SESSION_HEADERS, is_retry, session_of
+from looptrap.dialect.model import NO_USAGE, Call, Outcome, Usage
 from looptrap.engine import judge, plan
 from looptrap.engine.counters import Counters
 from looptrap.engine.model import Plan, Ticket, refusal

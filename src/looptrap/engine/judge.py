@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from looptrap.call.model import Call
 from looptrap.detect.signals.signal import Evidence
+from looptrap.dialect.model import Call
 from looptrap.engine import plan
 from looptrap.engine.model import HistoryFinding, Plan, Ticket
 from looptrap.money.meter import Meter

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from looptrap.call.model import Call
 from looptrap.detect.signals.signal import Evidence
 from looptrap.detect.trajectory import Trajectory
+from looptrap.dialect.model import Call
 from looptrap.errors import (
     BudgetExceededError,
     KilledError,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from looptrap.call.model import Call
 from looptrap.detect import near
 from looptrap.detect.fingerprint import Fingerprint, conversation_opening, fingerprint_key
 from looptrap.detect.scope import Window, WindowKind
 from looptrap.detect.trajectory import Trajectory
+from looptrap.dialect.model import Call
 from looptrap.engine.model import HistoryFinding, Plan, PredecessorQuery
 from looptrap.policy.rule import ToolRule
 from looptrap.policy.watch import CountingWatch, HistoryWatch

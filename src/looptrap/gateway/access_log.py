@@ -12,7 +12,7 @@ from functools import partial
 from threading import Event, Thread
 from typing import Generic, Literal, TextIO, TypeVar
 
-from looptrap.call.model import LONGEST_NAME, Outcome
+from looptrap.dialect.model import LONGEST_NAME, Outcome
 from looptrap.gateway.relay import Relay
 from looptrap.usage.savings import usd
 

@@ -22,10 +22,10 @@ from threading import Event, Thread
 
 import msgspec
 
-from looptrap.call.captured import HISTORIES, VERSION, Decided, Form, Line, Recent
-from looptrap.call.model import Call, Message
 from looptrap.detect.canonical import join
 from looptrap.detect.redacted_message import Redactor
+from looptrap.dialect.captured import HISTORIES, VERSION, Decided, Form, Line, Recent
+from looptrap.dialect.model import Call, Message
 from looptrap.errors import ConfigError, Problem
 from looptrap.policy.verdict import ALLOWED, Verdict
 

@@ -11,9 +11,9 @@ from functools import lru_cache
 
 import msgspec
 
-from looptrap.call.model import Dialect
-from looptrap.call.read import dialect_of
 from looptrap.config.provider import Credential
+from looptrap.dialect.model import DialectName
+from looptrap.dialect.registry import dialect_of
 
 AUTHORIZATION, X_API_KEY, API_KEY = b"authorization", b"x-api-key", b"api-key"
 X_GOOG_API_KEY = b"x-goog-api-key"
@@ -63,7 +63,7 @@ def carriers_of(path: bytes) -> Carriers:
     return Carriers(_ordered(_FIRST.get(dialect_of(path.decode("latin-1")), ())))
 
 
-def carriers_at(host: str, credential: Credential | None, dialect: Dialect) -> Carriers:
+def carriers_at(host: str, credential: Credential | None, dialect: DialectName) -> Carriers:
     """Return where the provider at a host looks; `credential` is what its settings say."""
     for domain, read in _AT_DOMAIN.items():
         if host == domain or host.endswith(f".{domain}"):

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from hmac import compare_digest
 
-from looptrap.answer.answer import Answer
-from looptrap.answer.refuse import failure, refusal
-from looptrap.call.model import Call, Dialect, Request
-from looptrap.call.read import dialect_of
+from looptrap.dialect.answer import Answer, failure
+from looptrap.dialect.model import Call, DialectName, Request
+from looptrap.dialect.registry import dialect_of
 from looptrap.engine import Ticket
 from looptrap.gateway.auth import Denial, Identity, is_loopback
 from looptrap.gateway.request_context import DECISION_PATH, RequestContext
 from looptrap.gateway.runtime import Runtime
 from looptrap.policy.header import headers_of
+from looptrap.policy.refusal import refusal
 from looptrap.wire.exchange import Exchange
 
 TOKEN_HEADER = b"x-looptrap-decision-token"
@@ -125,7 +125,7 @@ def _request(
 
 
 def _denial_answer(
-    runtime: Runtime, dialect: Dialect, status: int, code: str, message: str, request_id: str
+    runtime: Runtime, dialect: DialectName, status: int, code: str, message: str, request_id: str
 ) -> Answer:
     answer = failure(dialect, status=status, code=code, message=message, request_id=request_id)
     return _with_proxy_status(answer, runtime)

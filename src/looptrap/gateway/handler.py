@@ -12,13 +12,10 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from looptrap.answer.answer import Answer
-from looptrap.answer.nudge import nudged
-from looptrap.answer.refuse import failure, refusal
-from looptrap.answer.splice import has_repeated_key
-from looptrap.answer.stop import final_message
-from looptrap.call.model import Call, Outcome, Request
-from looptrap.call.read import dialect_of, is_unreadable, read_at_once, read_odd
+from looptrap.dialect.answer import Answer, failure
+from looptrap.dialect.model import Call, Outcome, Request
+from looptrap.dialect.registry import dialect_of, is_unreadable, read_at_once, read_odd
+from looptrap.dialect.splice import has_repeated_key
 from looptrap.engine import Ticket
 from looptrap.gateway.auth import Denial
 from looptrap.gateway.browser import PREFLIGHT
@@ -36,6 +33,7 @@ from looptrap.incident.recorder import IncidentRecorder
 from looptrap.money.meters import full_settlements_of, settlements_of
 from looptrap.policy.action import Action
 from looptrap.policy.header import Headers
+from looptrap.policy.refusal import final_message, nudged, refusal
 from looptrap.policy.verdict import ALLOWED, is_nudge_due
 from looptrap.wire.exchange import Exchange
 from looptrap.wire.pool import Pools

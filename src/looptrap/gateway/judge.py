@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 
-from looptrap.call.model import Call
 from looptrap.detect.fingerprint import fingerprint_key
+from looptrap.dialect.model import Call
 from looptrap.engine import Guard, Plan, Ticket
 from looptrap.engine.plan import release
 from looptrap.policy.action import Action

@@ -12,8 +12,8 @@ from typing import Any, Literal, NoReturn
 
 import msgspec
 
-from looptrap.call.model import NO_CLAIMS
 from looptrap.config.gateway import GatewaySettings
+from looptrap.dialect.model import NO_CLAIMS
 from looptrap.errors import ConfigError, Problem
 
 RejectionReason = Literal[

@@ -20,7 +20,7 @@ from cryptography.x509 import load_der_x509_certificate, load_pem_x509_certifica
 from jwt import PyJWK, PyJWS
 from jwt.exceptions import InvalidSignatureError, PyJWTError
 
-from looptrap.call.content import UNREADABLE
+from looptrap.dialect.content import UNREADABLE
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.jwt_claims import RejectionReason
 from looptrap.gateway.tls import os_error_text

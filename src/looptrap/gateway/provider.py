@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable
 from urllib.parse import quote
 
-from looptrap.call.model import Dialect
-from looptrap.call.read import dialect_of
 from looptrap.config.provider import Credential
+from looptrap.dialect.model import DialectName
+from looptrap.dialect.registry import dialect_of
 from looptrap.gateway.credential import Carriers, carriers_at
 from looptrap.wire.bounded_cache import BoundedCache
 from looptrap.wire.origin import Origin
@@ -47,7 +47,7 @@ class Provider:
         key_name: str = "",
         credential: Credential | None = None,
         circuit: str = "",
-        speaks: Iterable[Dialect] = (),
+        speaks: Iterable[DialectName] = (),
     ) -> None:
         self.name = name
         self.field = (b"X-Looptrap-Provider", quote(name, _PRINTABLE).encode())
@@ -81,11 +81,11 @@ class Provider:
             self._pool = pools.pool(self.origin)
         return self._pool
 
-    def key_field(self, dialect: Dialect) -> bytes | None:
+    def key_field(self, dialect: DialectName) -> bytes | None:
         """Return the header that carries the operator's key, where there is one."""
         return self._openai_field if dialect.startswith("openai") else self._key_field
 
-    def carriers(self, dialect: Dialect) -> Carriers:
+    def carriers(self, dialect: DialectName) -> Carriers:
         """Return where it looks for the credential of a caller who has no gateway key."""
         is_openai = dialect.startswith("openai")
         credential = self._openai_credential if is_openai else self._credential

@@ -7,15 +7,11 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from looptrap.answer.answer import Answer
-from looptrap.answer.bill import Bill, unanswered
-from looptrap.answer.cut.broken import error_end, is_over
-from looptrap.answer.hearing import Hearing, hearing_of
-from looptrap.answer.listener import Listener
-from looptrap.answer.refuse import failure
-from looptrap.call.model import Call, Outcome
-from looptrap.call.usage import NO_USAGE, Usage
 from looptrap.detect.signals.chant import MIN_REPEATED_CHARS
+from looptrap.dialect.answer import Answer, answer_reader, fail_stream, failure
+from looptrap.dialect.model import NO_USAGE, Call, Outcome, Usage
+from looptrap.dialect.stream import AnswerReader, is_over
+from looptrap.dialect.usage_meter import UsageMeter, unanswered
 from looptrap.engine import Ticket
 from looptrap.gateway.provider import Provider
 from looptrap.gateway.request_context import OWN_HEADER_PREFIX, RequestContext
@@ -26,6 +22,7 @@ from looptrap.gateway.upstream_error import CLIENT_CLOSED_STATUS, status_and_cod
 from looptrap.money.estimate import is_charged
 from looptrap.money.price import Price, dollars_in_header
 from looptrap.policy.header import COST, UNPRICED, headers_of
+from looptrap.policy.stream_guard import StreamGuard
 from looptrap.wire.bounded_cache import BoundedCache
 from looptrap.wire.exchange import Exchange
 from looptrap.wire.upstream_exchange import UpstreamError, UpstreamExchange
@@ -80,13 +77,13 @@ class Relay:
         ticket: Ticket,
     ) -> None:
         self._gateway = gateway
-        self._bill: Bill | None = None  # of an answer that costs something
+        self._bill: UsageMeter | None = None  # of an answer that costs something
         self._used: Used | None = None  # with its cost, once it has been read
         self._lost: Used | None = None  # what providers run on with
         self._latest = b""
         self._is_endless = False  # as long as it will be is not known
         self._is_stream = False  # of events that can be read
-        self._listening: Listener | None = None
+        self._listening: StreamGuard | None = None
         self.exchange = exchange
         self.envelope = envelope
         self.call = call
@@ -139,13 +136,13 @@ class Relay:
             headers = [one for one in headers if not one[0].lower().startswith(CORS_PREFIX)]
             headers += self.envelope.shared
         if is_charged(self.call) and status < 400:
-            self._bill = Bill(self.call, length)
+            self._bill = UsageMeter(self.call, length)
             self._is_endless = length is None
             is_short = length is not None and length < MIN_REPEATED_CHARS
             if self.call.stream:
                 self._is_stream = length is None and not is_encoded(headers)
             if not is_short and self.ticket.listening and not is_encoded(headers):
-                hearing = hearing_of(self.call.dialect, self.call.stream)
+                hearing = answer_reader(self.call.dialect, self.call.stream)
                 self._listening = self._listener(hearing) if hearing is not None else None
         self.exchange.begin(status, reason, headers, length)
 
@@ -197,8 +194,8 @@ class Relay:
         end = None
         if self._is_stream:
             message = f"The provider left its answer unfinished: {error}."
-            told = self._failure(status, code, message, None).body
-            end = b"" if is_over(self._latest) else error_end(self.call.dialect, self._latest, told)
+            body, latest = self._failure(status, code, message, None).body, self._latest
+            end = b"" if is_over(latest) else fail_stream(self.call.dialect, latest, body)
         if end is None:
             self.exchange.abort()
         else:
@@ -300,9 +297,9 @@ class Relay:
 
     # What the answer says
 
-    def _listener(self, hearing: Hearing) -> Listener:
+    def _listener(self, hearing: AnswerReader) -> StreamGuard:
         gateway = self._gateway
-        return Listener(
+        return StreamGuard(
             self.call,
             hearing,
             partial(gateway.runtime.guard.hear, self.ticket),
@@ -311,7 +308,7 @@ class Relay:
             block_status=gateway.runtime.block_status,
         )
 
-    def _hear(self, listener: Listener, chunk: bytes) -> None:
+    def _hear(self, listener: StreamGuard, chunk: bytes) -> None:
         """Pass a chunk on, whatever it says, with the end behind it where that is cut."""
         self.exchange.write(listener.take(chunk))
         if listener.is_over:
@@ -331,7 +328,7 @@ class Relay:
         finally:
             self.end(Outcome(self.status if is_answered else 0, usage, cut_off, cost))
 
-    def _reckon(self, bill: Bill, heard: int, *, is_cut: bool = False) -> Used:
+    def _reckon(self, bill: UsageMeter, heard: int, *, is_cut: bool = False) -> Used:
         """Return what was used, and what that cost; None where no price is known."""
         usage, price = bill.usage(heard, is_cut=is_cut), self._price()
         return usage, price.cost(usage) if price is not None else None

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
-from looptrap.call.header import PROGRESS, RETRY_COUNT, SESSION_LIMIT, is_retry, session_of
+from looptrap.dialect.header import PROGRESS, RETRY_COUNT, SESSION_LIMIT, is_retry, session_of
 from looptrap.gateway.auth import (
     KEY_IN_PATH,
     Authenticator,

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from looptrap.call.model import Call, Request
-from looptrap.call.read import dialect_of
 from looptrap.config import Config
 from looptrap.config.provider import SPOKEN, ProviderSettings, RouteSettings
 from looptrap.config.route import known_providers
+from looptrap.dialect.model import Call, Request
+from looptrap.dialect.registry import dialect_of
 from looptrap.gateway.auth import is_loopback
 from looptrap.gateway.credential import Carriers, carriers_of
 from looptrap.gateway.provider import Provider

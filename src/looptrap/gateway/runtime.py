@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from looptrap.answer.bill import BYTES_A_TOKEN
-from looptrap.call.model import Call
-from looptrap.call.usage import Usage
 from looptrap.config import Config
+from looptrap.dialect.model import Call, Usage
+from looptrap.dialect.usage_meter import BYTES_A_TOKEN
 from looptrap.engine import Counters, Guard
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.auth import Authenticator, check_token, projects_by_key

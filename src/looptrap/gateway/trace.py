@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from looptrap.call.model import Call, Dialect, Outcome
+from looptrap.dialect.model import Call, DialectName, Outcome
 from looptrap.engine import Ticket
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.upstream_error import CLIENT_CLOSED_STATUS
@@ -31,7 +31,7 @@ MAX_TEXT_CHARS = 256
 
 VERDICT_EVENT = "looptrap.verdict"
 
-_OPERATIONS: dict[Dialect, str] = {
+_OPERATIONS: dict[DialectName, str] = {
     "openai_chat": "chat",
     "openai_responses": "chat",
     "openai_completions": "text_completion",
@@ -40,7 +40,7 @@ _OPERATIONS: dict[Dialect, str] = {
     "gemini": "generate_content",
 }
 
-_DIALECT_VENDORS: dict[Dialect, str] = {"anthropic": "anthropic", "gemini": "gcp.gemini"}
+_DIALECT_VENDORS: dict[DialectName, str] = {"anthropic": "anthropic", "gemini": "gcp.gemini"}
 """Whose dialect it is; all others are OpenAI's."""
 
 _CONVENTIONAL_NAMES = {"gemini": "gcp.gemini", "mistral": "mistral_ai", "xai": "x_ai"}
@@ -133,7 +133,7 @@ def verdict_attributes(mode: Mode, verdict: Verdict) -> Attributes:
     return {name: value for name, value in told.items() if value}
 
 
-def _provider_of(name: str, dialect: Dialect) -> str:
+def _provider_of(name: str, dialect: DialectName) -> str:
     if name in _UNNAMED_PROVIDERS:
         return _DIALECT_VENDORS.get(dialect, "openai")
     return _CONVENTIONAL_NAMES.get(name, name)

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, suppress
 from secrets import token_hex
 from typing import Protocol, TypeVar
 
-from looptrap.call.model import Outcome
+from looptrap.dialect.model import Outcome
 from looptrap.engine import Ticket
 from looptrap.incident.alert.channel import make_channels
 from looptrap.incident.alert.deliverer import AlertDeliverer

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from looptrap.call.model import LONGEST_NAME, Call, Outcome
 from looptrap.detect.fingerprint import conversation_opening, derived_session
 from looptrap.detect.trajectory import Trajectory
+from looptrap.dialect.model import LONGEST_NAME, Call, Outcome
 from looptrap.engine import Ticket
 from looptrap.incident.indicator import Observation
 from looptrap.incident.model import Mode, Sighting

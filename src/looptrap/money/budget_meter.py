@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from looptrap.call.model import Call, Outcome
 from looptrap.detect.fingerprint import fingerprint_text
 from looptrap.detect.signals.signal import Evidence
+from looptrap.dialect.model import Call, Outcome
 from looptrap.money.estimate import UsageEstimate
 from looptrap.money.meter import AccountKey, BudgetStatus, Meter, MeterReading, Unit
 from looptrap.money.price import dollars_in_words, nano

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from math import ceil
 
-from looptrap.call.model import Call
-from looptrap.call.most_output import most_output
-from looptrap.call.usage import Usage
+from looptrap.dialect.model import Call, Usage
+from looptrap.dialect.output_limit import most_output
 from looptrap.money.price import Price, Prices
 
 BYTES_A_TOKEN = 3

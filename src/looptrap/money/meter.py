@@ -9,10 +9,10 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from looptrap.call.descriptor import Descriptor, descriptor
-from looptrap.call.model import LONGEST_NAME, Call, Outcome
 from looptrap.detect.canonical import join
 from looptrap.detect.fingerprint import VERSION, derived_session_of, payer
+from looptrap.dialect.descriptor import Descriptor, descriptor
+from looptrap.dialect.model import LONGEST_NAME, Call, Outcome
 from looptrap.money.estimate import UsageEstimate
 from looptrap.policy.action import Action
 from looptrap.policy.limit import RateStatus

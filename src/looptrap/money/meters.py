@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from looptrap.call.model import Call, Outcome
-from looptrap.call.usage import NO_USAGE
+from looptrap.dialect.model import NO_USAGE, Call, Outcome
 from looptrap.money import budget_meter, rate_meter
 from looptrap.money.budget_meter import RecentAccounts
 from looptrap.money.estimate import UsageEstimate, is_charged

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from looptrap.call.usage import Usage
+from looptrap.dialect.model import Usage
 from looptrap.store.model import UNLIMITED
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import ceil
 
-from looptrap.call.descriptor import descriptor
-from looptrap.call.model import Call, Outcome
 from looptrap.detect.signals.signal import Evidence
+from looptrap.dialect.descriptor import descriptor
+from looptrap.dialect.model import Call, Outcome
 from looptrap.money.estimate import UsageEstimate, is_charged
 from looptrap.money.meter import AccountKey, Meter, MeterReading
 from looptrap.policy.action import Action

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from looptrap.call.descriptor import descriptor
-from looptrap.call.model import Call
-from looptrap.call.path import folded_path, folded_prefix
+from looptrap.dialect.descriptor import descriptor
+from looptrap.dialect.model import Call
+from looptrap.dialect.path import folded_path, folded_prefix
 from looptrap.policy.action import Action
 from looptrap.policy.policy import KillSwitch
 from looptrap.policy.verdict import Verdict, opening

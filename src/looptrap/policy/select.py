@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable
 from fnmatch import translate
 
-from looptrap.call.model import Call
-from looptrap.call.path import folded_path, folded_prefix
+from looptrap.dialect.model import Call
+from looptrap.dialect.path import folded_path, folded_prefix
 from looptrap.policy.policy import Selector
 
 Selects = Callable[[Call], bool]

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import msgspec
 
-from looptrap.call.captured import HISTORIES, Form, History, Line, Recent, call_of
-from looptrap.call.content import UNREADABLE
-from looptrap.call.model import Call
 from looptrap.detect.redacted_message import original_size, read_redacted
+from looptrap.dialect.captured import HISTORIES, Form, Line, Recent, call_of
+from looptrap.dialect.content import UNREADABLE
+from looptrap.dialect.dialect import History
+from looptrap.dialect.model import Call
 from looptrap.engine import Guard
 from looptrap.errors import CallError
 from looptrap.policy.policy import Policy, Project

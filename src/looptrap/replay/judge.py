@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import msgspec
 
-from looptrap.call.model import Call
 from looptrap.detect.signals.signal import Evidence
+from looptrap.dialect.model import Call
 from looptrap.engine import Guard, Ticket
 from looptrap.policy.action import Action
 from looptrap.policy.policy import Policy, Project

@@ -7,8 +7,8 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from looptrap.call.model import Request
-from looptrap.call.read import read
+from looptrap.dialect.model import Request
+from looptrap.dialect.registry import read
 from looptrap.policy.policy import Policy
 from looptrap.replay.judge import ToolRules, as_enforced, replay_guard
 

@@ -12,9 +12,9 @@ from typing import IO, Any, NamedTuple
 
 import msgspec
 
-from looptrap.call.body import read_body
-from looptrap.call.content import UNREADABLE, identity, mend
-from looptrap.call.model import Call, Message
+from looptrap.dialect.body import read_body
+from looptrap.dialect.content import UNREADABLE, identity, mend
+from looptrap.dialect.model import Call, Message
 from looptrap.errors import CallError
 
 LATEST = 1e12

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from looptrap.call.body import read_body
-from looptrap.call.captured import Line
-from looptrap.call.content import UNREADABLE, decode, mend
-from looptrap.call.model import Call
+from looptrap.dialect.body import read_body
+from looptrap.dialect.captured import Line
+from looptrap.dialect.content import UNREADABLE, decode, mend
+from looptrap.dialect.model import Call
 from looptrap.errors import CallError
 from looptrap.replay.capture import CapturedRun, read_captured_line
 from looptrap.replay.recorded_run import UNKNOWN_MODEL, RecordedRun, read_run, with_message_cache

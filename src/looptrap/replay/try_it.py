@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from looptrap.call.model import Call
 from looptrap.detect.round import Round
 from looptrap.detect.strip import MAX_CELLS, StripCell, strip
 from looptrap.detect.trajectory import Trajectory
+from looptrap.dialect.model import Call
 from looptrap.policy.action import Action
 from looptrap.policy.policy import Policy
 from looptrap.policy.rule import Rule

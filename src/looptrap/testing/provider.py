@@ -15,16 +15,11 @@ from typing import Any, Self
 import msgspec
 import uvloop
 
-from looptrap.call.model import Call, Request
-from looptrap.call.read import read
-from looptrap.testing import (
-    anthropic,
-    gemini,
-    openai_chat,
-    openai_completions,
-    openai_responses,
-)
-from looptrap.testing.model_answer import ModelAnswer, encode_json, estimate_tokens
+from looptrap.dialect.content import encode
+from looptrap.dialect.fake_answer import CREATED_AT, ModelAnswer, estimate_tokens
+from looptrap.dialect.model import Call, Json, Request
+from looptrap.dialect.registry import DIALECTS, read
+from looptrap.dialect.stream import EVENT_STREAM, JSON
 from looptrap.testing.reply import EventsReply, ModelTurn, RawReply, Reply, Signal, StatusReply
 from looptrap.wire.exchange import Exchange
 from looptrap.wire.header_fields import Field
@@ -62,8 +57,7 @@ class Received:
         return cls(request.method, target.decode("latin-1"), headers, body, read(request))
 
 
-_SSE = b"text/event-stream; charset=utf-8"
-_JSON = b"application/json"
+MODELS = ("gpt-5.3-codex", "claude-opus-4-7", "gemini-3.1-pro")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +76,7 @@ def render(
     """Return the answer to `received`, the provider's `number`-th."""
     match content:
         case EventsReply(chunks):
-            return _stream(chunks, _SSE)
+            return _stream(chunks, EVENT_STREAM)
         case StatusReply(code, body, headers):
             return _status(received, code, body, list(headers.items()))
         case ModelTurn():
@@ -96,26 +90,20 @@ def is_fixed_endpoint(received: Received) -> bool:
 
 def _fixed_reply(received: Received) -> RenderedReply | None:
     call = received.call
-    path = call.request.path.rstrip("/")
-    if call.dialect == "openai_embeddings" and not call.opaque:
-        return _whole(openai_completions.embeddings(call.model, received.json()))
     if received.method == "GET":
-        before, _, name = path.rpartition("/")
+        before, _, name = call.request.path.rstrip("/").rpartition("/")
         if name == "models":
-            return _whole(openai_completions.models())
+            return _whole({"object": "list", "data": [_model(one) for one in MODELS]})
         if before.endswith("/models"):
-            return _whole(openai_completions.model(name))
-    if call.generates:
+            return _whole(_model(name))
+    fixed = DIALECTS[call.dialect].fake_fixed
+    if fixed is None or call.generates or call.opaque:
         return None
-    tokens = estimate_tokens(received.body, "", ())
-    match call.dialect:
-        case "anthropic":
-            return _whole(anthropic.token_count_body(tokens))
-        case "gemini":
-            return _whole(gemini.token_count_body(tokens))
-        case "openai_responses":
-            return _whole(openai_responses.token_count_body(tokens))
-    return None
+    return _whole(fixed(call))
+
+
+def _model(name: str) -> Json:
+    return {"id": name, "object": "model", "created": CREATED_AT, "owned_by": "looptrap"}
 
 
 def _turn(received: Received, turn: ModelTurn, number: int) -> RenderedReply:
@@ -124,36 +112,19 @@ def _turn(received: Received, turn: ModelTurn, number: int) -> RenderedReply:
     if plain is not None:
         return plain
     call = received.call
+    dialect = DIALECTS[call.dialect]
+    if dialect.fake is None:
+        return _status(received, 404, None, [])
     tokens = turn.tokens or estimate_tokens(received.body, turn.text, turn.calls)
     answer = ModelAnswer(number, call.model, turn.text, turn.calls, tokens)
-    match call.dialect, call.stream:
-        case "openai_chat", True:
-            return _stream(openai_chat.stream(answer, received.json()), _SSE)
-        case "openai_chat", False:
-            return _whole(openai_chat.full_body(answer))
-        case "openai_responses", True:
-            return _stream(openai_responses.stream(answer, received.json()), _SSE)
-        case "openai_responses", False:
-            return _whole(openai_responses.full_body(answer, received.json()))
-        case "openai_completions", True:
-            return _stream(openai_completions.stream(answer, received.json()), _SSE)
-        case "openai_completions", False:
-            return _whole(openai_completions.full_body(answer))
-        case "anthropic", True:
-            return _stream(anthropic.stream(answer), _SSE)
-        case "anthropic", False:
-            return _whole(anthropic.full_body(answer))
-        case "gemini", True if "alt=sse" in call.request.query:
-            return _stream(gemini.stream(answer), _SSE)
-        case "gemini", True:
-            return _stream(gemini.stream_array(answer), _JSON)
-        case "gemini", False:
-            return _whole(gemini.full_body(answer))
-    return _status(received, 404, None, [])
+    if not call.stream:
+        return _whole(dialect.fake.body(answer, call))
+    kind = EVENT_STREAM if dialect.is_event_stream(call) else JSON
+    return _stream(dialect.fake.stream(answer, call), kind)
 
 
 def _whole(body: object) -> RenderedReply:
-    return RenderedReply(200, [(b"Content-Type", _JSON)], [encode_json(body)])
+    return RenderedReply(200, [(b"Content-Type", JSON)], [encode(body)])
 
 
 def _stream(chunks: Iterable[bytes], kind: bytes) -> RenderedReply:
@@ -165,20 +136,11 @@ def _status(
     received: Received, code: int, body: object, extra: list[tuple[str, str]]
 ) -> RenderedReply:
     if body is None:
-        body = _error(received, code)
+        body = DIALECTS[received.call.dialect].fake_error(code)
     given = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in extra]
     if not any(name.lower() == b"content-type" for name, _ in given):
-        given.insert(0, (b"Content-Type", _JSON))
-    return RenderedReply(code, given, [body if isinstance(body, bytes) else encode_json(body)])
-
-
-def _error(received: Received, code: int) -> dict[str, Any]:
-    match received.call.dialect:
-        case "anthropic":
-            return anthropic.error(code)
-        case "gemini":
-            return gemini.error(code)
-    return openai_chat.error(code)
+        given.insert(0, (b"Content-Type", JSON))
+    return RenderedReply(code, given, [body if isinstance(body, bytes) else encode(body)])
 
 
 Script = Callable[[Received], Reply | None] | Sequence[Reply]

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from looptrap.testing.model_answer import FakeToolCall, Tokens, event
+from looptrap.dialect.fake_answer import FakeToolCall, Tokens
+from looptrap.dialect.stream import sse_event
 
 WAIT_TIMEOUT_S = 5.0
 """Seconds after which a test that waits has failed."""
@@ -187,7 +188,7 @@ class Reply:
             if isinstance(step, Gate):
                 pauses.append(Pause(step, len(chunks)))
             else:
-                chunks.append(step if isinstance(step, bytes) else event(step))
+                chunks.append(step if isinstance(step, bytes) else sse_event(step))
         return Reply(EventsReply(tuple(chunks)), tuple(pauses))
 
     @staticmethod

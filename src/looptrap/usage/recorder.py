@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Protocol, cast
 
-from looptrap.call.model import LONGEST_NAME, Outcome
-from looptrap.call.usage import NO_USAGE
+from looptrap.dialect.model import LONGEST_NAME, NO_USAGE, Outcome
 from looptrap.engine import Ticket
 from looptrap.policy.verdict import ALLOWED
 from looptrap.usage.model import (

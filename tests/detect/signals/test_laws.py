@@ -19,11 +19,11 @@ from tests.detect.runs import (
 )
 from tests.detect.signals.steps import CAT, GOODBYE, LS, NO_FILE, case, in_both_dialects
 
-from looptrap.call.model import Request
-from looptrap.call.read import read
 from looptrap.detect.round import NUDGE_MARK
 from looptrap.detect.signals import ROUNDS, SIGNALS, SignalOptions
 from looptrap.detect.trajectory import Trajectory
+from looptrap.dialect.model import Request
+from looptrap.dialect.registry import read
 
 
 def test_results_are_matched_to_their_calls_whatever_their_order():

@@ -4,8 +4,7 @@ import pytest
 from tests.incident.history.keeping import NOON, incident
 from tests.incident.history.test_processes import TIME_OUT, child
 
-from looptrap.call.model import Outcome
-from looptrap.call.usage import Usage
+from looptrap.dialect.model import Outcome, Usage
 from looptrap.incident.history import HistoryWriter, WriteBatch
 from looptrap.incident.history.incident_rows import PART_COLUMNS, part_row
 from looptrap.usage import table

@@ -7,9 +7,7 @@ from collections.abc import Iterator
 from unicodedata import category
 
 from looptrap.detect.signals.signal import Evidence
-
-MAX_TAIL_CHARS = 8_192
-"""How many characters of an answer's end are looked at."""
+from looptrap.dialect.growing_text import FENCE, open_fence, tail_of
 
 MIN_REPEATED_CHARS = 1_600
 """So many characters, white space aside, must be repetition: some 400 tokens. Refrains, and what a
@@ -24,7 +22,6 @@ NEEDLE_CHARS = 24
 MAX_VALUE_CHARS = 16
 """Lines up to this long are values, each the answer to something else: labels, for instance."""
 
-_FENCE = re.compile(r"^[ \t>]*(`{3,}|~{3,})(.*)", re.MULTILINE)
 _ATTEMPT = re.compile(r"\b(attempt|try|retry|iteration|round|take)(\W{0,2})\d+", re.IGNORECASE)
 _NO_DIGITS = dict.fromkeys(map(ord, "0123456789"))
 
@@ -64,29 +61,6 @@ class Chant:
             what=f"the same {len(unit)} characters said {count} times in a row",
             count=count,
         )
-
-
-def tail_of(text: str) -> str:
-    """Return the end of a text, with the code fence that is open where it begins."""
-    at = len(text) - MAX_TAIL_CHARS
-    if at <= 0:
-        return text
-    while at and text[at - 1] in "`~":
-        at -= 1
-    fence = open_fence(text[:at])
-    return f"{fence}\n{text[at:]}" if fence else text[at:]
-
-
-def open_fence(text: str) -> str:
-    """Return the fence of the code block that a text ends in; empty outside of one."""
-    opened = ""
-    if "```" in text or "~~~" in text:
-        for fence, after in _FENCE.findall(text):
-            if not opened:
-                opened = fence
-            elif fence.startswith(opened) and not after.strip():
-                opened = ""
-    return opened
 
 
 def _repetition(text: str) -> tuple[str, int] | None:
@@ -155,7 +129,7 @@ def _set_in(text: str) -> str:
     # Line by line: a pattern for a whole block tries again from every fence that is never closed.
     for line in text.split("\n"):
         lines.append(f"\t{line}" if opened else line)
-        fence = _FENCE.match(line)
+        fence = FENCE.match(line)
         if fence is not None and not opened:
             opened = fence[1]
         elif fence is not None and fence[1].startswith(opened) and not fence[2].strip():

@@ -6,10 +6,10 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from looptrap.call.model import LONGEST_NAME
 from looptrap.detect.call_kind import UNCHANGED_POLLS_PER_REPEAT
 from looptrap.detect.round import Round
 from looptrap.detect.trajectory import Trajectory
+from looptrap.dialect.model import LONGEST_NAME
 
 
 class Evidence(msgspec.Struct, frozen=True, gc=False):

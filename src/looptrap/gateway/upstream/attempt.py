@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from looptrap.answer.hearing.framing import Framing, Whole, framing_of
-from looptrap.call.content import UNREADABLE
+from looptrap.dialect.content import UNREADABLE
+from looptrap.dialect.stream import Framing, WholeFraming, framing_of
 from looptrap.retry.classify import classify, classify_answer, classify_event
 from looptrap.retry.failure import Failure
 from looptrap.wire.upstream_exchange import UpstreamError, UpstreamExchange
@@ -104,7 +104,7 @@ class ResponseBuffer:
             if not chunk.strip():
                 return False
             framing = self._framing = framing_of(chunk)
-        if isinstance(framing, Whole):
+        if isinstance(framing, WholeFraming):
             return True
         for data in framing.feed(chunk):
             failure = classify_event(data)

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from looptrap.call.content import UNREADABLE
+from looptrap.dialect.content import UNREADABLE
 from looptrap.retry.breaker import CircuitKey, CircuitOpening
 from looptrap.store.redis import RedisStore
 from looptrap.store.redis.shared_configuration import SharedConfiguration, SharedStream

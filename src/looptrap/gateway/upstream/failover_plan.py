@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from looptrap.call.model import Call
 from looptrap.config.provider import SPOKEN
+from looptrap.dialect.model import Call
 from looptrap.gateway.auth import Identity
 from looptrap.gateway.provider import Provider
 from looptrap.retry.policy import Link, RetryPolicy

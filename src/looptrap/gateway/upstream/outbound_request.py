@@ -8,10 +8,10 @@ from urllib.parse import quote, unquote_to_bytes
 
 import msgspec
 
-from looptrap.answer.nudge import SIGNATURES
-from looptrap.answer.splice import field
-from looptrap.call.content import UNREADABLE
-from looptrap.call.model import Call, Dialect
+from looptrap.dialect.answer import SIGNATURES
+from looptrap.dialect.content import UNREADABLE
+from looptrap.dialect.model import Call, DialectName
+from looptrap.dialect.splice import find_field
 from looptrap.gateway.request_context import RequestContext
 from looptrap.gateway.trace import TraceSpan
 from looptrap.gateway.upstream.failover_plan import Candidate
@@ -31,7 +31,7 @@ def find_model_slices(body: bytes) -> list[slice] | None:
 
     Of a key that stands there twice, readers disagree which one counts: all are found.
     """
-    spot = field(body, "model")
+    spot = find_field(body, "model")
     if spot is not None:
         return [spot] if body[spot].startswith(b'"') else None
     try:
@@ -96,7 +96,7 @@ SHARED_HEADERS = frozenset(
 )
 """Headers that go to any provider."""
 
-DIALECT_HEADERS: dict[Dialect, frozenset[bytes]] = {
+DIALECT_HEADERS: dict[DialectName, frozenset[bytes]] = {
     "anthropic": frozenset((b"anthropic-version", b"anthropic-beta")),
 }
 """Headers without which a dialect is not the same."""
@@ -105,7 +105,7 @@ SHARED_PARAMETERS = frozenset((b"alt", b"beta"))
 """Parameters of the query that choose the form of an answer."""
 
 
-def filter_fields(fields: bytes, dialect: Dialect) -> bytes:
+def filter_fields(fields: bytes, dialect: DialectName) -> bytes:
     """Return the lines of a header block that go abroad."""
     kept = SHARED_HEADERS | DIALECT_HEADERS.get(dialect, frozenset())
     lines = fields.split(b"\r\n")

@@ -8,7 +8,7 @@ from functools import partial
 from math import ceil, inf
 from typing import TYPE_CHECKING, assert_never
 
-from looptrap.call.model import Call
+from looptrap.dialect.model import Call
 from looptrap.gateway.upstream.attempt import NO_RETRY_FIELD, UpstreamAttempt
 from looptrap.gateway.upstream.failover_plan import Candidate, FailoverPlan
 from looptrap.gateway.upstream.outbound_request import OutboundRequest, RequestBuilder

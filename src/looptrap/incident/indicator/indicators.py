@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from looptrap.call.model import LONGEST_NAME
+from looptrap.dialect.model import LONGEST_NAME
 from looptrap.incident.indicator.alarm import IndicatorAlarm
 from looptrap.incident.indicator.latency import LatencyIndicator
 from looptrap.incident.indicator.model import PANES_PER_WINDOW, IndicatorName, Observation

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, get_args
 
-from looptrap.call.descriptor import descriptor
 from looptrap.detect.scope import HIT_LIMIT, Similarity, Window, WindowKind
 from looptrap.detect.signals import ROUNDS
+from looptrap.dialect.descriptor import descriptor
 from looptrap.errors import ConfigError, Problem
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.rule import ANSWERS, SCOPES, SIGNALS, Rule

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from looptrap.call.content import UNREADABLE
+from looptrap.dialect.content import UNREADABLE
 
 MAX_MESSAGE_CHARS = 300
 

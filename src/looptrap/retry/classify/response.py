@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from looptrap.call.content import UNREADABLE
+from looptrap.dialect.content import UNREADABLE
 from looptrap.retry.classify.error_body import NO_DETAILS, ErrorDetails, parse_error_body
 from looptrap.retry.failure import Failure
 from looptrap.wire.header_fields import parse_retry_after as asked_for

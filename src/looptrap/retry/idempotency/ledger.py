@@ -11,8 +11,8 @@ from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
-from looptrap.call.content import canonical
 from looptrap.detect.canonical import join
+from looptrap.dialect.content import canonical
 from looptrap.errors import IdempotencyError
 
 

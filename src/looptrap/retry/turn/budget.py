@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from looptrap.call.content import UNREADABLE
+from looptrap.dialect.content import UNREADABLE
 from looptrap.errors import ConfigError, GiveUp
 from looptrap.retry.run import RetryOptions
 from looptrap.retry.timing import Timing

@@ -14,11 +14,11 @@ from typing import Any, Concatenate, ParamSpec, Self, TypedDict, TypeVar, Unpack
 import msgspec
 from msgspec.structs import replace
 
-from looptrap.call.content import UNREADABLE, arguments, flatten
-from looptrap.call.model import Call, Message, Request, ToolCall, ToolResult
 from looptrap.detect.signals import ROUNDS, SignalOptions
 from looptrap.detect.signals.repeat import Repeat
 from looptrap.detect.trajectory import Trajectory
+from looptrap.dialect.content import UNREADABLE, arguments, flatten
+from looptrap.dialect.model import Call, Message, Request, ToolCall, ToolResult
 from looptrap.errors import ConfigError
 from looptrap.retry.attempt import Attempt
 from looptrap.retry.breaker import Breakers
