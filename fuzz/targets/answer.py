@@ -8,11 +8,11 @@ import msgspec
 
 from fuzz.target import Target, cuts, pick, seed
 from fuzz.targets.call import LOOP, decoded
-from looptrap.dialect import anthropic, gemini, openai_chat, openai_completions, openai_responses
 from looptrap.dialect.answer import answer_reader
-from looptrap.dialect.fake_answer import FakeToolCall, ModelAnswer, Tokens, encode_json
-from looptrap.dialect.model import DialectName, Request
-from looptrap.dialect.registry import read
+from looptrap.dialect.content import encode
+from looptrap.dialect.fake_answer import FakeToolCall, ModelAnswer, Tokens
+from looptrap.dialect.model import Call, DialectName, Request
+from looptrap.dialect.registry import DIALECTS, read
 from looptrap.dialect.stream import AnswerReader, framing_of
 from looptrap.dialect.usage_meter import UsageReader, usage_of
 from looptrap.gateway.upstream.attempt import ResponseBuffer
@@ -137,16 +137,14 @@ def seeds() -> Iterator[bytes]:
         ModelAnswer(1, "m", "word " * 9, (), Tokens(12, 34)),
         ModelAnswer(1, "m", "", (call,), Tokens(1, 2)),
     ):
-        yield seed(0, b"".join(openai_chat.fake_stream(said, {})))
-        yield seed(1, encode_json(openai_chat.fake_body(said)))
-        yield seed(2, b"".join(openai_responses.fake_stream(said, {})))
-        yield seed(3, encode_json(openai_responses.fake_body(said, {})))
-        yield seed(4, b"".join(openai_completions.fake_stream(said, {})))
-        yield seed(5, b"".join(anthropic.fake_stream(said)))
-        yield seed(6, encode_json(anthropic.fake_body(said)))
-        yield seed(7, b"".join(gemini.fake_event_stream(said)))
-        yield seed(7, b"".join(gemini.fake_array_stream(said)))
-        yield seed(8, encode_json(gemini.fake_body(said)))
+        for place, (dialect, stream) in enumerate(KINDS):
+            fake = DIALECTS[dialect].fake
+            for query in ("", "alt=sse") if stream and dialect == "gemini" else ("",):
+                asked = Call(Request(query=query, body=b"{}"), dialect)
+                if fake is not None and stream:
+                    yield seed(place, b"".join(fake.stream(said, asked)))
+                elif fake is not None:
+                    yield seed(place, encode(fake.body(said, asked)))
 
 
 def framed() -> Iterator[bytes]:
@@ -157,9 +155,10 @@ def framed() -> Iterator[bytes]:
 def failed() -> Iterator[bytes]:
     """Yield errors as providers write them."""
     for place, status in enumerate((400, 401, 429, 500, 529)):
-        for write in (openai_chat.fake_error, anthropic.fake_error, gemini.fake_error):
-            yield seed(place, encode_json(write(status)))
-            yield seed(place, b"event: error\ndata: " + encode_json(write(status)) + b"\n\n")
+        for dialect in DIALECTS.values():
+            error = encode(dialect.fake_error(status))
+            yield seed(place, error)
+            yield seed(place, b"event: error\ndata: " + error + b"\n\n")
     yield seed(9, b'{"error":{"code":"rate_limit","message":"Please try again in 1h2m3.5s"}}')
     yield seed(
         9, b'[{"error":{"details":[{"retryDelay":"3s"},{"violations":[{"quotaId":"PerDay"}]}]}}]'

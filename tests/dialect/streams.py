@@ -1,41 +1,43 @@
-"""Streams as providers send them, in every dialect, for tests of what is heard and cut."""
+"""Streams as providers send them, in every dialect, for tests that parse and end them."""
 
-from looptrap.dialect import anthropic, gemini, openai_chat, openai_completions, openai_responses
 from looptrap.dialect.answer import answer_reader
-from looptrap.dialect.fake_answer import FakeToolCall, ModelAnswer, Tokens, encode_json, event
+from looptrap.dialect.content import encode
+from looptrap.dialect.fake_answer import FakeToolCall, ModelAnswer, Tokens
+from looptrap.dialect.model import Call, Request
+from looptrap.dialect.registry import DIALECTS
+from looptrap.dialect.stream import sse_event as event
 
 CALL = FakeToolCall("search", {"q": "weather " * 40})
 FORMS = {
-    "chat": ("openai_chat", lambda said: openai_chat.fake_stream(said, {}), openai_chat.fake_body),
-    "completions": (
-        "openai_completions",
-        lambda said: openai_completions.fake_stream(said, {}),
-        openai_completions.fake_body,
-    ),
-    "responses": (
-        "openai_responses",
-        lambda said: openai_responses.fake_stream(said, {}),
-        lambda said: openai_responses.fake_body(said, {}),
-    ),
-    "anthropic": ("anthropic", anthropic.fake_stream, anthropic.fake_body),
-    "gemini": ("gemini", gemini.fake_event_stream, gemini.fake_body),
-    "gemini array": ("gemini", gemini.fake_array_stream, gemini.fake_body),
+    "chat": ("openai_chat", ""),
+    "completions": ("openai_completions", ""),
+    "responses": ("openai_responses", ""),
+    "anthropic": ("anthropic", ""),
+    "gemini": ("gemini", "alt=sse"),
+    "gemini array": ("gemini", ""),
 }
-"""Dialect, stream and whole answer of each form."""
+"""Dialect and query of each form."""
 
 
 def said(text, calls=()):
     return ModelAnswer(1, "m", text, tuple(calls), Tokens(12, 34))
 
 
+def asked(form):
+    dialect, query = FORMS[form]
+    return DIALECTS[dialect].fake, Call(Request(query=query, body=b"{}"), dialect)
+
+
 def events(form, text, calls=()):
     """Return the events of a stream."""
-    return list(FORMS[form][1](said(text, calls)))
+    fake, call = asked(form)
+    return list(fake.stream(said(text, calls), call))
 
 
 def whole(form, text):
     """Return an answer in one piece."""
-    return encode_json(FORMS[form][2](said(text)))
+    fake, call = asked(form)
+    return encode(fake.body(said(text), call))
 
 
 def hear(form, chunks, *, stream=True):

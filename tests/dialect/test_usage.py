@@ -13,6 +13,7 @@ from google import genai
 from hypothesis import given
 from hypothesis import strategies as st
 
+from looptrap.dialect import usage_meter
 from looptrap.dialect.model import Usage
 from looptrap.dialect.usage_meter import HEAD, TAIL, UsageReader
 from looptrap.testing import FakeProvider, Reply, Tokens
@@ -30,7 +31,7 @@ def read(dialect, answer, *, stream=False, size=None):
     usage = reader.finish()
     if not stream and len(answer) <= HEAD + TAIL and not reader.error:
         # Read in one go, an answer that is all there says the same.
-        assert usage.usage_of(dialect, answer) == usage
+        assert usage_meter.usage_of(dialect, answer) == usage
     return usage, reader.error
 
 
