@@ -1,7 +1,7 @@
 """Captured calls: what can be captured, and what is remembered of runs."""
 
 from looptrap.dialect import captured
-from looptrap.dialect.captured import HISTORIES, IDLE, Recent
+from looptrap.dialect.captured import HISTORIES, IDLE_RUN_S, RecentRuns
 from looptrap.dialect.model import Request
 from looptrap.dialect.registry import ENDINGS, read
 
@@ -14,19 +14,19 @@ def test_every_dialect_in_which_a_model_answers_can_be_captured():
 
 def test_a_run_is_remembered_until_it_was_silent_for_too_long():
     forgotten = []
-    recent = Recent(forgotten.append)
+    recent = RecentRuns(forgotten.append)
     recent.keep("a", 0.0, 1, "A")
     recent.keep("b", 5.0, 1, "B")
-    assert recent.find("a", IDLE) == "A"
-    assert recent.find("a", IDLE + 1) is None
-    assert recent.find("b", IDLE + 1) == "B"
+    assert recent.find("a", IDLE_RUN_S) == "A"
+    assert recent.find("a", IDLE_RUN_S + 1) is None
+    assert recent.find("b", IDLE_RUN_S + 1) == "B"
     assert forgotten == ["A"]
 
 
 def test_the_longest_silent_make_room(monkeypatch):
-    monkeypatch.setattr(captured, "MOST_BYTES", 10)
+    monkeypatch.setattr(captured, "MAX_MESSAGE_BYTES", 10)
     forgotten = []
-    recent = Recent(forgotten.append)
+    recent = RecentRuns(forgotten.append)
     for name, size in (("a", 4), ("b", 4), ("a", 5), ("c", 4)):
         recent.keep(name, 0.0, size, name)
     assert forgotten == ["b"]

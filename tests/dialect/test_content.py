@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from looptrap.dialect.content import (
-    MENDABLE,
+    MAX_MENDED_BYTES,
     arguments,
     canonical,
     flatten,
@@ -156,11 +156,11 @@ def test_what_is_nested_too_deeply_is_cut_off_there_and_nothing_else_is_lost() -
 
 def test_what_is_too_large_to_be_mended_is_not() -> None:
     with pytest.raises(ValueError, match="more than"):
-        mend(b'{"a":NaN,"b":"%b"}' % (b"b" * MENDABLE))
+        mend(b'{"a":NaN,"b":"%b"}' % (b"b" * MAX_MENDED_BYTES))
 
 
 def test_halves_of_characters_are_replaced_at_any_size() -> None:
-    text = b'{"a":"%b\\ud83d and \\ud83d\\ude00"}' % (b"a" * MENDABLE)
+    text = b'{"a":"%b\\ud83d and \\ud83d\\ude00"}' % (b"a" * MAX_MENDED_BYTES)
     assert msgspec.json.decode(patch(text))["a"].endswith("a\ufffd and \U0001f600")
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from looptrap.dialect.model import MOST_TOKENS, Request
-from looptrap.dialect.output_limit import most_output, runs_on
+from looptrap.dialect.model import MAX_TOKENS, Request
+from looptrap.dialect.output_limit import max_output, runs_on
 from looptrap.dialect.registry import read
 
 ASSUMED = 4_096
@@ -61,10 +61,10 @@ def config(**fields):
         pytest.param(CHAT, {"max_tokens": 0.5}, 1, id="half a token"),
         pytest.param(CHAT, {"max_tokens": 10**400}, ASSUMED, id="401 digits"),
         pytest.param(CHAT, {"max_tokens": 1e308}, ASSUMED, id="the largest float"),
-        pytest.param(CHAT, {"max_tokens": MOST_TOKENS}, ASSUMED, id="more than any call has"),
-        pytest.param(CHAT, {"max_tokens": MOST_TOKENS - 1}, MOST_TOKENS - 1, id="just not"),
-        pytest.param(CHAT, {"n": 10**400}, MOST_TOKENS, id="choices of 401 digits"),
-        pytest.param(CHAT, {"n": 1e308, "max_tokens": 1}, MOST_TOKENS, id="a float of choices"),
+        pytest.param(CHAT, {"max_tokens": MAX_TOKENS}, ASSUMED, id="more than any call has"),
+        pytest.param(CHAT, {"max_tokens": MAX_TOKENS - 1}, MAX_TOKENS - 1, id="just not"),
+        pytest.param(CHAT, {"n": 10**400}, MAX_TOKENS, id="choices of 401 digits"),
+        pytest.param(CHAT, {"n": 1e308, "max_tokens": 1}, MAX_TOKENS, id="a float of choices"),
         pytest.param(TEXT, {"max_tokens": 7, "n": 2, "best_of": 5}, 35, id="the best of five"),
         pytest.param(TEXT, {"best_of": 5}, 5 * ASSUMED, id="the best of five without a limit"),
         pytest.param(TEXT, {"prompt": ["a", "b"], "max_tokens": 7, "n": 3}, 42, id="two prompts"),
@@ -90,7 +90,7 @@ def config(**fields):
     ],
 )
 def test_the_largest_limit_counts_for_every_choice(path, fields, expected):
-    assert most_output(call(path, **fields), ASSUMED) == expected
+    assert max_output(call(path, **fields), ASSUMED) == expected
 
 
 @pytest.mark.parametrize(
@@ -104,13 +104,13 @@ def test_the_largest_limit_counts_for_every_choice(path, fields, expected):
     ],
 )
 def test_no_choice_is_larger_than_what_the_model_can_hold(fields, expected):
-    assert most_output(call(CHAT, **fields), ASSUMED, 128_000) == expected
+    assert max_output(call(CHAT, **fields), ASSUMED, 128_000) == expected
 
 
 def test_a_number_that_python_does_not_convert_hides_no_other():
     body = b'{"model":"m","messages":[],"max_tokens":%b,"max_output_tokens":9000,"n":2}'
     one = read(Request(path=CHAT, body=body % (b"1" * 4_301)))
-    assert most_output(one, ASSUMED) == 18_000
+    assert max_output(one, ASSUMED) == 18_000
 
 
 @pytest.mark.parametrize(
@@ -122,12 +122,12 @@ def test_a_number_that_python_does_not_convert_hides_no_other():
     ],
 )
 def test_a_limit_is_found_wherever_the_call_can_be_read(body):
-    assert most_output(read(Request(path=CHAT, body=body)), ASSUMED) == 9_000
+    assert max_output(read(Request(path=CHAT, body=body)), ASSUMED) == 9_000
 
 
 def test_what_generates_nothing_has_no_output():
     one = read(Request(path="/v1/embeddings", body=b'{"model":"m","input":"x","max_tokens":9}'))
-    assert most_output(one, ASSUMED) == 0
+    assert max_output(one, ASSUMED) == 0
 
 
 @pytest.mark.parametrize(
@@ -163,16 +163,14 @@ counts = st.none() | st.integers(-1, 10**6)
 )
 @example({"max_tokens": 10**400, "max_completion_tokens": 1}, None, None)
 def test_no_provider_can_write_more_than_that_by_the_limits_it_was_sent(sent, n, best_of):
-    found = most_output(call(CHAT, **sent, n=n, best_of=best_of), ASSUMED)
-    meant = [
-        one for one in sent.values() if isinstance(one, int | float) and 1 <= one < MOST_TOKENS
-    ]
+    found = max_output(call(CHAT, **sent, n=n, best_of=best_of), ASSUMED)
+    meant = [one for one in sent.values() if isinstance(one, int | float) and 1 <= one < MAX_TOKENS]
     for limit in meant or [ASSUMED]:
         for choices in (n or 1, best_of or 1):
-            assert min(limit * choices, MOST_TOKENS) <= found <= MOST_TOKENS
+            assert min(limit * choices, MAX_TOKENS) <= found <= MAX_TOKENS
 
 
 @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
 def test_whatever_is_sent_as_a_limit_is_answered(sent):
     body = b'{"model":"m","messages":[],"max_tokens":%b,"n":%b}' % (sent, sent)
-    assert 0 <= most_output(read(Request(path=CHAT, body=body)), ASSUMED) <= MOST_TOKENS
+    assert 0 <= max_output(read(Request(path=CHAT, body=body)), ASSUMED) <= MAX_TOKENS

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from looptrap.dialect.model import Call, Message, Request, ToolCall, ToolResult
-from looptrap.dialect.output_limit import most_output
+from looptrap.dialect.output_limit import max_output
 from looptrap.dialect.registry import is_unreadable, read
 
 MESSAGES = b'{"model":"m","messages":[{"role":"user","content":"hi"}]}'
@@ -141,12 +141,12 @@ def test_what_a_lenient_decoder_reads_is_read(body: bytes) -> None:
 
 def test_the_limits_of_a_call_in_another_encoding_are_read_too() -> None:
     body = '{"max_tokens":77,"messages":[]}'.encode("utf-16")
-    assert most_output(read(Request(path="/v1/chat/completions", body=body)), 1_000) == 77
+    assert max_output(read(Request(path="/v1/chat/completions", body=body)), 1_000) == 77
 
 
 def test_the_limits_of_a_call_that_is_nearly_json_are_read_too() -> None:
     body = b'{"max_tokens":77,"messages":[],"x":%b}' % NESTED
-    assert most_output(read(Request(path="/v1/chat/completions", body=body)), 1_000) == 77
+    assert max_output(read(Request(path="/v1/chat/completions", body=body)), 1_000) == 77
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from looptrap.dialect import usage_meter
 from looptrap.dialect.model import Usage
-from looptrap.dialect.usage_meter import HEAD, TAIL, UsageReader
+from looptrap.dialect.usage_meter import HEAD_BYTES, TAIL_BYTES, UsageReader
 from looptrap.testing import FakeProvider, Reply, Tokens
 
 TOKENS = Tokens(input=1200, output=340, cached=1000, reasoning=40)
@@ -29,7 +29,7 @@ def read(dialect, answer, *, stream=False, size=None):
     for start in range(0, len(answer), size):
         reader.feed(answer[start : start + size])
     usage = reader.finish()
-    if not stream and len(answer) <= HEAD + TAIL and not reader.error:
+    if not stream and len(answer) <= HEAD_BYTES + TAIL_BYTES and not reader.error:
         # Read in one go, an answer that is all there says the same.
         assert usage_meter.usage_of(dialect, answer) == usage
     return usage, reader.error
@@ -498,14 +498,14 @@ def long_answer(after):
     return answer.encode()
 
 
-@pytest.mark.parametrize("size", [1, 7, 1000, TAIL, 40_000, 100_000])
+@pytest.mark.parametrize("size", [1, 7, 1000, TAIL_BYTES, 40_000, 100_000])
 @pytest.mark.parametrize(
     ("after", "expected"),
     [
-        pytest.param(TAIL, Usage(7, 2), id="just kept"),
-        pytest.param(TAIL + 1, None, id="the comma cut"),
-        pytest.param(TAIL + 10, None, id="cut inside"),
-        pytest.param(TAIL + 30, None, id="cut between the numbers"),
+        pytest.param(TAIL_BYTES, Usage(7, 2), id="just kept"),
+        pytest.param(TAIL_BYTES + 1, None, id="the comma cut"),
+        pytest.param(TAIL_BYTES + 10, None, id="cut inside"),
+        pytest.param(TAIL_BYTES + 30, None, id="cut between the numbers"),
     ],
 )
 def test_a_count_at_the_edge_is_read_whole_or_not_at_all(after, expected, size):
@@ -522,7 +522,9 @@ def test_a_last_event_longer_than_what_is_kept_is_still_read():
 
 
 def test_a_first_event_longer_than_what_is_kept_is_not_guessed():
-    start = {"message": {"note": "n" * HEAD, "usage": {"input_tokens": 7, "output_tokens": 1}}}
+    start = {
+        "message": {"note": "n" * HEAD_BYTES, "usage": {"input_tokens": 7, "output_tokens": 1}}
+    }
     talk = {"type": "content_block_delta", "delta": {"text": "t" * 50_000}}
     answer = events(start, talk, {"usage": {"output_tokens": 2}})
     assert usage_of("anthropic", answer, stream=True) is None
@@ -533,14 +535,14 @@ def test_keeps_no_more_than_both_ends():
     for number in range(10_000):
         reader.feed(b"%0100d" % number)
     kept = reader._head + reader._older + reader._newest
-    assert sum(map(len, kept)) <= HEAD + 2 * TAIL + 3 * 100
+    assert sum(map(len, kept)) <= HEAD_BYTES + 2 * TAIL_BYTES + 3 * 100
 
 
 ANSWERS = [
     ("openai_chat", True, events(chat_chunk("é" * 3000), chat_chunk("", {"prompt_tokens": 7}))),
     ("openai_chat", True, events(*[chat_chunk("word")] * 400, {"usage": {"prompt_tokens": 7}})),
-    ("openai_chat", False, long_answer(TAIL)),
-    ("openai_chat", False, long_answer(TAIL + 1)),
+    ("openai_chat", False, long_answer(TAIL_BYTES)),
+    ("openai_chat", False, long_answer(TAIL_BYTES + 1)),
     (
         "anthropic",
         True,

@@ -6,7 +6,7 @@ import pytest
 
 from looptrap.dialect.model import Request, Usage
 from looptrap.dialect.registry import read
-from looptrap.dialect.usage_meter import MOST_GUESSED, UsageMeter
+from looptrap.dialect.usage_meter import MAX_GUESSED_OUTPUT, UsageMeter
 
 PICTURE = {"data": [{"b64_json": "A" * 100_000}]}
 
@@ -47,4 +47,4 @@ def test_what_is_reported_is_billed(path, usage, expected, pieces):
 @pytest.mark.parametrize("pieces", [1, 7])
 def test_the_tokens_of_a_picture_are_not_told_from_its_bytes(pieces):
     guessed = used("/v1/images/generations", PICTURE, pieces=pieces)
-    assert (guessed.output_tokens, guessed.is_estimated) == (MOST_GUESSED, True)
+    assert (guessed.output_tokens, guessed.is_estimated) == (MAX_GUESSED_OUTPUT, True)

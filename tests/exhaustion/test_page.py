@@ -9,7 +9,7 @@ from bench.attempts import PLANS
 from looptrap.admin import event_stream, worker_merge
 from looptrap.detect import scope
 from looptrap.dialect import openai_responses, stream
-from looptrap.dialect.model import LONGEST_NAME, MOST_TOKENS
+from looptrap.dialect.model import LONGEST_NAME, MAX_TOKENS
 from looptrap.engine import counters
 from looptrap.gateway import access_log, app, capture, handler, repeats, trace_export
 from looptrap.incident import recorder, sharing, strip, tracker
@@ -51,7 +51,7 @@ IN, OUT = ServerLimits(), UpstreamLimits()
         ("marks of one fingerprint (`near`)", [model.MAX_MARKS]),
         ("accounts of budgets", [memory.MAX_FINGERPRINTS]),
         ("accounts of rates", [memory.MAX_FINGERPRINTS]),
-        ("tokens: a limit on output, or a count in an answer", [MOST_TOKENS]),
+        ("tokens: a limit on output, or a count in an answer", [MAX_TOKENS]),
         ("names of models kept at hand", [price.MOST_KNOWN, price.MOST_KNOWN]),
         ("circuits of providers and credentials", [Breakers()._most]),
         ("kinds of requests that are counted apart", [counters.MOST_KINDS]),

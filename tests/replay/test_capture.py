@@ -261,7 +261,7 @@ def test_a_line_that_cannot_be_played_is_passed_over(replay_files, change, why):
 
 
 def test_memory_does_not_grow_with_a_capture(tmp_path, monkeypatch):
-    monkeypatch.setattr(captured, "MOST_BYTES", 1_000_000)
+    monkeypatch.setattr(captured, "MAX_MESSAGE_BYTES", 1_000_000)
     path = tmp_path / "calls.jsonl"
     lines = CaptureEncoder("content", b"s")
     with path.open("wb") as file:

@@ -18,13 +18,13 @@ from msgspec.structs import replace
 
 from looptrap.client.guard_factory import guard_from_config
 from looptrap.config import load
-from looptrap.dialect.answer import Answer
+from looptrap.dialect.answer import Answer, Headers
 from looptrap.dialect.header import PROGRESS, is_retry, session_of
 from looptrap.dialect.model import Call, Outcome, Request
 from looptrap.dialect.registry import read
 from looptrap.engine import Guard, Ticket
 from looptrap.policy.action import Action
-from looptrap.policy.header import Headers, headers_of
+from looptrap.policy.header import headers_of
 from looptrap.policy.refusal import final_message, refusal
 
 Scope = MutableMapping[str, Any]

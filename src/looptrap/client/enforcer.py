@@ -13,16 +13,16 @@ from msgspec.structs import replace
 
 from looptrap.client.history import LocalHistory
 from looptrap.detect.signals.chant import MIN_REPEATED_CHARS
-from looptrap.dialect.answer import Answer, answer_reader
+from looptrap.dialect.answer import Answer, Headers, answer_reader
 from looptrap.dialect.header import PROGRESS, TURN, is_retry, session_of
 from looptrap.dialect.model import NO_USAGE, Call, Outcome, Request, Usage
 from looptrap.dialect.registry import read
-from looptrap.dialect.usage_meter import BYTES_A_TOKEN, UsageMeter, unanswered
+from looptrap.dialect.usage_meter import BYTES_PER_TOKEN, UsageMeter, unanswered_usage
 from looptrap.engine import Guard, Ticket
 from looptrap.money.estimate import is_charged
 from looptrap.money.price import dollars_in_header
 from looptrap.policy.action import Action
-from looptrap.policy.header import COST, UNPRICED, Headers, headers_of
+from looptrap.policy.header import COST, UNPRICED, headers_of
 from looptrap.policy.refusal import final_message, nudged, refusal
 from looptrap.policy.stream_guard import StreamGuard
 from looptrap.policy.verdict import is_nudge_due
@@ -134,7 +134,7 @@ class GuardedCall:
                 usage = self._bill.usage(heard, is_cut=cut_off)
                 self._used = usage, self._enforcer.cost(self, usage)
             elif is_lost and self.is_charged:
-                usage = unanswered(self.ticket.call)
+                usage = unanswered_usage(self.ticket.call)
                 self._used = usage, self._enforcer.cost(self, usage)
             usage, cost = self._used
             outcome = Outcome(self._status, usage, cut_off, cost)
@@ -284,7 +284,7 @@ class Enforcer:
             )
 
     def _input_cost(self, call: Call) -> int | None:
-        asked = len(call.request.body) // BYTES_A_TOKEN
+        asked = len(call.request.body) // BYTES_PER_TOKEN
         return self.guard.cost(call.model, Usage(asked), self.clock())
 
 

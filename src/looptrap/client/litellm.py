@@ -18,8 +18,8 @@ from looptrap.client.enforcer import Enforcer, GuardedCall, HeaderField
 from looptrap.client.history import LocalHistory
 from looptrap.dialect.model import NO_USAGE, Outcome
 from looptrap.dialect.openai_chat import ChatCounts
-from looptrap.dialect.usage import counted
-from looptrap.dialect.usage_meter import unanswered
+from looptrap.dialect.usage import read_counts
+from looptrap.dialect.usage_meter import unanswered_usage
 from looptrap.engine import Guard
 from looptrap.money.price import nano
 from looptrap.policy.refusal import refusal
@@ -109,7 +109,7 @@ class ProxyEnforcer:
             return
         enforcer, guarded_call = found
         counts = _mapping(payload.get("metadata")).get("usage_object")
-        usage = counted(counts, ChatCounts) or counted(dict(payload), ChatCounts)
+        usage = read_counts(counts, ChatCounts) or read_counts(dict(payload), ChatCounts)
         cost: int | None = None
         # The proxy knows which model an alias stood for; where it has no price, ours may be known.
         dollars = payload.get("response_cost")
@@ -126,7 +126,7 @@ class ProxyEnforcer:
         enforcer, guarded_call = found
         outcome = Outcome(status, cost=0)
         if status in TIMED_OUT and guarded_call.is_charged:
-            usage = unanswered(guarded_call.ticket.call)
+            usage = unanswered_usage(guarded_call.ticket.call)
             outcome = Outcome(status, usage, True, enforcer.cost(guarded_call, usage))
         enforcer.settle(guarded_call, outcome)
 

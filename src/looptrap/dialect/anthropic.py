@@ -20,7 +20,7 @@ from looptrap.dialect.content import (
     malformed,
     model_in_path,
     part_text,
-    spoken,
+    raw_message,
     tool_names,
 )
 from looptrap.dialect.dialect import Dialect, FakeAnswer, FinalMessage, History, Streaming
@@ -42,9 +42,11 @@ from looptrap.dialect.usage import (
     NO_DETAILS,
     AnswerEnds,
     Count,
+    CountedAnswer,
     TokenDetails,
-    counted,
     last_value,
+    read_counts,
+    usage_decoder,
 )
 
 
@@ -71,7 +73,7 @@ def read(request: Request, body: bytes) -> Call:
     sent = _decode_body(body)
     raws = sent.messages
     if sent.system != ABSENT:
-        raws.insert(0, spoken(b"system", sent.system))
+        raws.insert(0, raw_message(b"system", sent.system))
     metadata = sent.metadata
     return Call(
         request,
@@ -329,18 +331,6 @@ class AnthropicCounts(msgspec.Struct, gc=False):
         return Usage(self.input_tokens + read + written, self.output_tokens, read, thought, written)
 
 
-class _CountedAnswer(msgspec.Struct, gc=False):
-    usage: AnthropicCounts
-
-
-_decode_counted = msgspec.json.Decoder(_CountedAnswer).decode
-
-
-def decode_usage(answer: bytes) -> Usage:
-    """Read what a whole answer used; raises what decoding raises."""
-    return _decode_counted(answer).usage.usage()
-
-
 def find_usage(ends: AnswerEnds) -> Usage | None:
     """Find what an answer used in its end, and of a stream that was cut, in its beginning."""
     # Also a stream that is cut has said at its start what went in: that is paid for.
@@ -348,7 +338,7 @@ def find_usage(ends: AnswerEnds) -> Usage | None:
     whole = beginning[: beginning.rfind(b"\n") + 1] if ends.is_events else b""
     started = last_value(b'"usage"', whole, True, IN_MESSAGE)
     ended = ends.last(b'"usage"')
-    return counted(started if ended is None else ended, AnthropicCounts, started)
+    return read_counts(started if ended is None else ended, AnthropicCounts, started)
 
 
 # Fake answers
@@ -463,7 +453,7 @@ DIALECT = Dialect(
     final_message=FinalMessage(takes_text, final_body, final_stream),
     streaming=Streaming(MessageStreamParser, finish_stream, fail_stream),
     splice_nudge=splice_nudge,
-    decode_usage=decode_usage,
+    decode_usage=usage_decoder(CountedAnswer[AnthropicCounts]),
     find_usage=find_usage,
     fake=FakeAnswer(fake_body, fake_stream),
     fake_fixed=fake_token_count,

@@ -22,7 +22,7 @@ from looptrap.dialect.content import (
     identity,
     malformed,
     model_in_path,
-    spoken,
+    raw_message,
 )
 from looptrap.dialect.model import Call, Message, Request, ToolCall, ToolResult, Usage
 from looptrap.dialect.usage import Count
@@ -42,7 +42,7 @@ def read(request: Request, body: bytes) -> Call:
     sent = _decode_body(body)
     raws = sent.messages
     if sent.system != ABSENT:
-        raws.insert(0, spoken(b"system", sent.system))
+        raws.insert(0, raw_message(b"system", sent.system))
     return Call(
         request,
         "http",

@@ -18,18 +18,18 @@ from looptrap.dialect.registry import DIALECTS
 
 VERSION: Literal[1] = 1
 
-IDLE = 3_600.0
+IDLE_RUN_S = 3_600.0
 """A run that is silent for longer is over; what comes then is another one."""
 
-MOST_RUNS = 10_000
-MOST_BYTES = 128 << 20
+MAX_RUNS = 10_000
+MAX_MESSAGE_BYTES = 128 << 20
 """So many bytes of messages, as they are written, are remembered of all runs together."""
 
 Form = Literal["content", "digests"]
 T = TypeVar("T")
 
 
-class Decided(msgspec.Struct, frozen=True, gc=False):
+class CapturedVerdict(msgspec.Struct, frozen=True, gc=False):
     """What was decided about a call when it was captured."""
 
     action: str
@@ -61,7 +61,7 @@ class Line(msgspec.Struct, kw_only=True, gc=False, omit_defaults=True):
     retry: bool = False
     tools: tuple[str, ...] | None = None
     """The names of the tools offered; None: those of the run's last line."""
-    verdict: Decided | None = None
+    verdict: CapturedVerdict | None = None
     messages: list[msgspec.Raw] = []
 
 
@@ -99,7 +99,7 @@ def call_of(
     )
 
 
-class Recent(Generic[T]):
+class RecentRuns(Generic[T]):
     """What is known of the latest runs, the longest silent first; bounded in number and bytes."""
 
     def __init__(self, forgotten: Callable[[T], None] | None = None) -> None:
@@ -109,7 +109,7 @@ class Recent(Generic[T]):
 
     def find(self, run: str, now: float) -> T | None:
         """Return what is known of a run; those that were silent for too long go first."""
-        while self._runs and now - next(iter(self._runs.values()))[0] > IDLE:
+        while self._runs and now - next(iter(self._runs.values()))[0] > IDLE_RUN_S:
             self._forget_first()
         found = self._runs.get(run)
         return found[2] if found is not None else None
@@ -120,7 +120,7 @@ class Recent(Generic[T]):
             self._bytes -= before[1]
         self._runs[run] = (now, size, known)
         self._bytes += size
-        while len(self._runs) > MOST_RUNS or self._bytes > MOST_BYTES:
+        while len(self._runs) > MAX_RUNS or self._bytes > MAX_MESSAGE_BYTES:
             self._forget_first()
 
     def clear(self) -> None:

@@ -24,25 +24,25 @@ UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 ROLES = {"developer": "system", "model": "assistant", "function": "tool"}
 """Roles that dialects name differently, in neutral form."""
 
-THOUGHT = frozenset({"thinking", "redacted_thinking", "reasoning"})
+THOUGHT_KINDS = frozenset({"thinking", "redacted_thinking", "reasoning"})
 """Kinds of parts that read as nothing.
 
 A model thinks in other words each time, its signatures and encrypted forms never repeat, and
 clients drop old thoughts from a history. What was said, called and answered is what can repeat.
 """
 
-PASSING = frozenset(
+VOLATILE_FIELDS = frozenset(
     {"cache_control", "encrypted_content", "signature", "thoughtSignature", "thought_signature"}
 )
 """Fields of a part that differ from one request to the next though the part is the same."""
 
-PATCHABLE = 4 << 20
+MAX_PATCHED_BYTES = 4 << 20
 """Bytes that are read a second time where they are not strict JSON."""
 
-MENDABLE = 512 << 10
+MAX_MENDED_BYTES = 512 << 10
 """Bytes that are mended, which takes many times as long as reading, while all others wait."""
 
-DEEPEST = 128
+MAX_DEPTH = 128
 """Levels of nesting that are kept where there are more than the decoders take."""
 
 PAIR = len(b"\\ud83d\\ude00")
@@ -102,12 +102,12 @@ def part_text(part: object) -> str:
         return text
     if not isinstance(kind, str):
         return canonical(part)
-    return "" if kind in THOUGHT else digest(kind, part)
+    return "" if kind in THOUGHT_KINDS else digest(kind, part)
 
 
 def digest(kind: str, part: dict[str, Any]) -> str:
     """Return a part as its kind and a short digest, such as `[image_url 3f2a90c1d2e4b586]`."""
-    lasting = {key: value for key, value in part.items() if key not in PASSING}
+    lasting = {key: value for key, value in part.items() if key not in VOLATILE_FIELDS}
     return f"[{kind} {blake2b(_encode(lasting), digest_size=8).hexdigest()}]"
 
 
@@ -138,8 +138,8 @@ def mend(body: bytes) -> bytes:
     Clients that cut strings by length send half an emoji, Python's own encoder writes NaN, and
     its decoder takes numbers of any size. Some providers take them all; so must a guard.
     """
-    if len(body) > MENDABLE:
-        raise ValueError(f"more than {MENDABLE} bytes")
+    if len(body) > MAX_MENDED_BYTES:
+        raise ValueError(f"more than {MAX_MENDED_BYTES} bytes")
     text = patch(as_utf8(body)).decode()
     try:
         return _encode(_lenient(text))
@@ -190,10 +190,10 @@ def _shallow(text: str) -> str:
         mark = text[token.start()]
         if mark in "[{":
             depth += 1
-            if depth == DEEPEST:
+            if depth == MAX_DEPTH:
                 start = token.start()
         elif mark in "]}":
-            if depth == DEEPEST:
+            if depth == MAX_DEPTH:
                 deep = text[start : token.end()].encode("utf-8", "surrogatepass")
                 kept += (text[done:start], f'"[deep {blake2b(deep, digest_size=8).hexdigest()}]"')
                 done = token.end()
@@ -201,7 +201,7 @@ def _shallow(text: str) -> str:
     return "".join([*kept, text[done:]])
 
 
-def spoken(by: bytes, content: msgspec.Raw | bytes) -> msgspec.Raw:
+def raw_message(by: bytes, content: msgspec.Raw | bytes) -> msgspec.Raw:
     """Return content that stands outside the messages as a raw message of that role."""
     return msgspec.Raw(b'{"role":"%b","content":%b}' % (by, bytes(content)))
 
@@ -250,4 +250,4 @@ def _names(tool: dict[str, Any]) -> list[str]:
     name = tool.get("name") or (inner.get("name") if type(inner) is dict else None) or kind
     if type(name) is str:
         return [name]
-    return [] if tool.get("name") else [key for key in tool if key not in PASSING]
+    return [] if tool.get("name") else [key for key in tool if key not in VOLATILE_FIELDS]

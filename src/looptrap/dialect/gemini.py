@@ -25,7 +25,7 @@ from looptrap.dialect.content import (
     malformed,
     model_in_path,
     part_text,
-    spoken,
+    raw_message,
     tool_names,
 )
 from looptrap.dialect.dialect import Dialect, FakeAnswer, FinalMessage, History, Streaming
@@ -42,7 +42,7 @@ from looptrap.dialect.model import (
 )
 from looptrap.dialect.splice import append_element, find_field
 from looptrap.dialect.stream import StreamParser, events, sse_event
-from looptrap.dialect.usage import AnswerEnds, Count, counted
+from looptrap.dialect.usage import Count, usage_decoder, usage_finder
 
 
 class _Body(msgspec.Struct, gc=False):
@@ -63,7 +63,7 @@ def read(request: Request, body: bytes) -> Call:
     raws = sent.contents
     for system in (sent.systemInstruction, sent.system_instruction):
         if system != ABSENT:
-            raws.insert(0, spoken(b"system", system))
+            raws.insert(0, raw_message(b"system", system))
     return Call(
         request,
         "gemini",
@@ -365,19 +365,6 @@ class _CountedAnswer(msgspec.Struct, gc=False):
     usage: GeminiCounts = msgspec.field(name="usageMetadata")
 
 
-_decode_counted = msgspec.json.Decoder(_CountedAnswer).decode
-
-
-def decode_usage(answer: bytes) -> Usage:
-    """Read what a whole answer used; raises what decoding raises."""
-    return _decode_counted(answer).usage.usage()
-
-
-def find_usage(ends: AnswerEnds) -> Usage | None:
-    """Find what an answer used in its end."""
-    return counted(ends.last(b'"usageMetadata"'), GeminiCounts)
-
-
 # Fake answers
 
 
@@ -466,8 +453,8 @@ DIALECT = Dialect(
     is_event_stream=is_event_stream,
     streaming=Streaming(GeminiStreamParser, finish_stream, fail_stream, skips_comments=False),
     splice_nudge=splice_nudge,
-    decode_usage=decode_usage,
-    find_usage=find_usage,
+    decode_usage=usage_decoder(_CountedAnswer),
+    find_usage=usage_finder(GeminiCounts, b'"usageMetadata"'),
     fake=FakeAnswer(fake_body, fake_stream),
     fake_fixed=fake_token_count,
     fake_error=fake_error,

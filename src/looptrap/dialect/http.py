@@ -10,7 +10,7 @@ from looptrap.dialect.dialect import Dialect
 from looptrap.dialect.model import Call, Request, Usage
 from looptrap.dialect.openai_chat import error_body, fake_error
 from looptrap.dialect.openai_responses import ResponsesCounts
-from looptrap.dialect.usage import AnswerEnds, counted
+from looptrap.dialect.usage import AnswerEnds, read_counts
 
 
 def read(request: Request, _body: bytes = b"") -> Call:
@@ -22,7 +22,7 @@ def find_usage(ends: AnswerEnds) -> Usage | None:
     """Find what an answer used in its end."""
     # Pictures and transcripts are counted as responses are, Bedrock's answers not.
     found = ends.last(b'"usage"')
-    return counted(found, ResponsesCounts) or counted(found, BedrockCounts)
+    return read_counts(found, ResponsesCounts) or read_counts(found, BedrockCounts)
 
 
 DIALECT = Dialect(

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import msgspec
 
-MOST_TOKENS = 1_000_000_000_000
+MAX_TOKENS = 1_000_000_000_000
 """More tokens than any call has. A limit that is higher is none, and a count that is higher was not
 reported: so every sum and product stays a number that is quick to reckon with."""
 

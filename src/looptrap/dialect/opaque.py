@@ -8,7 +8,7 @@ from hashlib import blake2b
 
 import msgspec
 
-from looptrap.dialect.content import PATCHABLE, UNREADABLE, model_in_path, spoken
+from looptrap.dialect.content import MAX_PATCHED_BYTES, UNREADABLE, model_in_path, raw_message
 from looptrap.dialect.model import Call, DialectName, Request
 from looptrap.dialect.openai_chat import read_message
 
@@ -29,7 +29,7 @@ def read(request: Request, dialect: DialectName) -> Call:
     kind = request.header(b"content-type") or b""
     if kind and (boundary := _BOUNDARY.search(kind)):
         body = body.replace(boundary[1], b"")
-    elif len(body) <= PATCHABLE:
+    elif len(body) <= MAX_PATCHED_BYTES:
         with suppress(*UNREADABLE):
             model = _decode(body).model or model
     text = f'"[body {blake2b(body, digest_size=16).hexdigest()}]"'
@@ -38,6 +38,6 @@ def read(request: Request, dialect: DialectName) -> Call:
         dialect,
         model=model,
         opaque=True,
-        raws=[spoken(b"user", text.encode())],
+        raws=[raw_message(b"user", text.encode())],
         read=read_message,
     )

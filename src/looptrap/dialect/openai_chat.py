@@ -35,7 +35,14 @@ from looptrap.dialect.model import (
 )
 from looptrap.dialect.splice import append_element, find_field
 from looptrap.dialect.stream import DONE, StreamParser, events, sse_event
-from looptrap.dialect.usage import NO_DETAILS, AnswerEnds, Count, TokenDetails, counted
+from looptrap.dialect.usage import (
+    Count,
+    CountedAnswer,
+    TokenDetails,
+    openai_usage,
+    usage_decoder,
+    usage_finder,
+)
 
 
 class _Body(msgspec.Struct, gc=False):
@@ -326,34 +333,16 @@ class ChatCounts(msgspec.Struct, gc=False):
 
     def usage(self) -> Usage:
         """Return the counts in neutral form."""
-        asked = self.prompt_tokens_details or NO_DETAILS
-        said = self.completion_tokens_details or NO_DETAILS
-        return Usage(
+        return openai_usage(
             self.prompt_tokens,
             self.completion_tokens or 0,
-            asked.cached_tokens or 0,
-            said.reasoning_tokens or 0,
-            asked.cache_write_tokens or 0,
-            asked.audio_tokens or 0,
-            said.audio_tokens or 0,
+            self.prompt_tokens_details,
+            self.completion_tokens_details,
         )
 
 
-class _CountedAnswer(msgspec.Struct, gc=False):
-    usage: ChatCounts
-
-
-_decode_counted = msgspec.json.Decoder(_CountedAnswer).decode
-
-
-def decode_usage(answer: bytes) -> Usage:
-    """Read what a whole answer used; raises what decoding raises."""
-    return _decode_counted(answer).usage.usage()
-
-
-def find_usage(ends: AnswerEnds) -> Usage | None:
-    """Find what an answer used in its end."""
-    return counted(ends.last(b'"usage"'), ChatCounts)
+decode_usage = usage_decoder(CountedAnswer[ChatCounts])
+find_usage = usage_finder(ChatCounts)
 
 
 # Fake answers

@@ -11,7 +11,7 @@ import msgspec
 from looptrap.dialect.content import (
     ABSENT,
     ROLES,
-    THOUGHT,
+    THOUGHT_KINDS,
     UNREADABLE,
     arguments,
     decode,
@@ -21,7 +21,7 @@ from looptrap.dialect.content import (
     identity,
     malformed,
     model_in_path,
-    spoken,
+    raw_message,
     tool_names,
 )
 from looptrap.dialect.dialect import Dialect, FakeAnswer, FinalMessage, History, Streaming
@@ -31,7 +31,15 @@ from looptrap.dialect.model import Call, Json, Message, Request, ToolCall, ToolR
 from looptrap.dialect.openai_chat import demands_tool, error_body, fake_error
 from looptrap.dialect.splice import append_element, find_field, wrap_value
 from looptrap.dialect.stream import StreamParser, named_events, sse_event
-from looptrap.dialect.usage import IN_RESPONSE, NO_DETAILS, AnswerEnds, Count, TokenDetails, counted
+from looptrap.dialect.usage import (
+    IN_RESPONSE,
+    Count,
+    CountedAnswer,
+    TokenDetails,
+    openai_usage,
+    usage_decoder,
+    usage_finder,
+)
 
 
 class _Body(msgspec.Struct, gc=False):
@@ -54,7 +62,7 @@ def read(request: Request, body: bytes) -> Call:
     sent = _decode_body(body)
     raws = sent.input
     if isinstance(raws, str):
-        raws = [spoken(b"user", msgspec.json.encode(raws))]
+        raws = [raw_message(b"user", msgspec.json.encode(raws))]
     elif raws is None:
         if sent.prompt == ABSENT:
             raise msgspec.ValidationError("neither `input` nor `prompt`")
@@ -62,7 +70,7 @@ def read(request: Request, body: bytes) -> Call:
     # A stored prompt is a system message too: its id and variables are what the model is told.
     for leading in (sent.prompt, sent.instructions):
         if leading != ABSENT:
-            raws.insert(0, spoken(b"system", leading))
+            raws.insert(0, raw_message(b"system", leading))
     conversation = sent.conversation
     if isinstance(conversation, dict):
         conversation = conversation.get("id")
@@ -95,7 +103,7 @@ def read_item(raw: msgspec.Raw) -> Message:
             return Message("tool", "", (), (_output(item),))
         if kind.endswith("_call"):
             return _call(kind, item)
-        if kind in THOUGHT:
+        if kind in THOUGHT_KINDS:
             return Message("assistant")
         if kind != "item_reference":
             item.pop("id", None)  # new in each answer, whatever else the item says
@@ -551,34 +559,12 @@ class ResponsesCounts(msgspec.Struct, gc=False):
 
     def usage(self) -> Usage:
         """Return the counts in neutral form."""
-        asked = self.input_tokens_details or NO_DETAILS
-        said = self.output_tokens_details or NO_DETAILS
-        return Usage(
+        return openai_usage(
             self.input_tokens,
             self.output_tokens,
-            asked.cached_tokens or 0,
-            said.reasoning_tokens or 0,
-            asked.cache_write_tokens or 0,
-            asked.audio_tokens or 0,
-            said.audio_tokens or 0,
+            self.input_tokens_details,
+            self.output_tokens_details,
         )
-
-
-class _CountedAnswer(msgspec.Struct, gc=False):
-    usage: ResponsesCounts
-
-
-_decode_counted = msgspec.json.Decoder(_CountedAnswer).decode
-
-
-def decode_usage(answer: bytes) -> Usage:
-    """Read what a whole answer used; raises what decoding raises."""
-    return _decode_counted(answer).usage.usage()
-
-
-def find_usage(ends: AnswerEnds) -> Usage | None:
-    """Find what an answer used in its end."""
-    return counted(ends.last(b'"usage"'), ResponsesCounts)
 
 
 # Fake answers
@@ -707,8 +693,8 @@ DIALECT = Dialect(
     final_message=FinalMessage(takes_text, final_body, final_stream),
     streaming=Streaming(ResponsesStreamParser, finish_stream, fail_stream),
     splice_nudge=splice_nudge,
-    decode_usage=decode_usage,
-    find_usage=find_usage,
+    decode_usage=usage_decoder(CountedAnswer[ResponsesCounts]),
+    find_usage=usage_finder(ResponsesCounts),
     answer_in_event=IN_RESPONSE,
     fake=FakeAnswer(fake_body, fake_stream),
     fake_fixed=fake_token_count,

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from looptrap.dialect.content import ABSENT, UNREADABLE, mend
-from looptrap.dialect.model import MOST_TOKENS, Call
+from looptrap.dialect.model import MAX_TOKENS, Call
 
-LONGEST_NUMBER = 32
+MAX_NUMBER_CHARS = 32
 """Characters beyond which a number is taken to be endless: nobody has to convert it."""
 
 
@@ -38,7 +38,7 @@ _decode_background = msgspec.json.Decoder(_Background).decode
 _decode_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
-def most_output(call: Call, assumed: int, window: int | None = None) -> int:
+def max_output(call: Call, assumed: int, window: int | None = None) -> int:
     """Return how many tokens the answer may have at most, all choices together.
 
     `assumed` is for a call that sends no limit, `window` the most that fits into one choice. Of
@@ -48,7 +48,7 @@ def most_output(call: Call, assumed: int, window: int | None = None) -> int:
         return 0
     most = choices = 0
     prompts = 1
-    for sent in _tables(call.request.body):
+    for sent in _limit_tables(call.request.body):
         for raw in (
             sent.max_tokens,
             sent.max_completion_tokens,
@@ -56,16 +56,16 @@ def most_output(call: Call, assumed: int, window: int | None = None) -> int:
             sent.maxOutputTokens,
         ):
             if raw is not ABSENT and (limit := _number(raw)) is not None:
-                most = max(most, _meant(limit, assumed, window))
+                most = max(most, _effective_limit(limit, assumed, window))
         for raw in (sent.n, sent.best_of, sent.candidateCount, sent.candidate_count):
             if raw is not ABSENT:
                 choices = max(choices, _number(raw) or 1)
         if sent.prompt is not ABSENT:
-            prompts = _prompts(sent.prompt)
+            prompts = _prompt_count(sent.prompt)
     most = most or assumed
     if window is not None and window < most:
         most = window
-    return min(most * (choices or 1) * prompts, MOST_TOKENS)
+    return min(most * (choices or 1) * prompts, MAX_TOKENS)
 
 
 def runs_on(call: Call) -> bool:
@@ -86,7 +86,7 @@ def is_in_background(call: Call) -> bool:
         return False
 
 
-def _tables(body: bytes) -> Sequence[_Limits]:
+def _limit_tables(body: bytes) -> Sequence[_Limits]:
     """Return what a body says, at its top and in Google's configuration."""
     try:
         top = _decode(body)
@@ -106,9 +106,9 @@ def _tables(body: bytes) -> Sequence[_Limits]:
     return found
 
 
-def _meant(limit: int, assumed: int, window: int | None) -> int:
+def _effective_limit(limit: int, assumed: int, window: int | None) -> int:
     """Return a limit; one that is none is the model's own where that is known, else `assumed`."""
-    if limit >= MOST_TOKENS:
+    if limit >= MAX_TOKENS:
         return assumed if window is None else window
     return limit or assumed
 
@@ -116,25 +116,25 @@ def _meant(limit: int, assumed: int, window: int | None) -> int:
 def _number(sent: msgspec.Raw) -> int | None:
     """Return a number, also one that is written as text or with a point, as some providers take it.
 
-    What is no number is 0, what is endless `MOST_TOKENS`; None where nothing was sent.
+    What is no number is 0, what is endless `MAX_TOKENS`; None where nothing was sent.
     """
     text = bytes(sent).strip(b'" \t\r\n')
     if text.isdigit() and len(text) <= 12:
         return int(text)
     if text == b"null":
         return None
-    if len(text) > LONGEST_NUMBER:
-        return MOST_TOKENS if text[:1].isdigit() else 0
+    if len(text) > MAX_NUMBER_CHARS:
+        return MAX_TOKENS if text[:1].isdigit() else 0
     try:
         number = float(text)
     except ValueError:
         return 0
     if not isfinite(number):
-        return MOST_TOKENS if number > 0 else 0
-    return max(0, min(ceil(number), MOST_TOKENS))
+        return MAX_TOKENS if number > 0 else 0
+    return max(0, min(ceil(number), MAX_TOKENS))
 
 
-def _prompts(sent: msgspec.Raw) -> int:
+def _prompt_count(sent: msgspec.Raw) -> int:
     """Return how many prompts are answered: a list of texts, or of lists of tokens, is several."""
     try:
         prompts = _decode_list(sent)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from urllib.parse import unquote
 
-MOST_DECODED = 3
+MAX_DECODINGS = 3
 """Layers of percent-encoding that are removed: proxies decode a path before a provider does."""
 
 
@@ -13,7 +13,7 @@ MOST_DECODED = 3
 @lru_cache(maxsize=256)
 def normal_path(path: str) -> str:
     """Return the path without escapes, parameters, empty segments, dot segments or final slash."""
-    for _ in range(MOST_DECODED):
+    for _ in range(MAX_DECODINGS):
         if "%" not in path:
             break
         path = unquote(path)

@@ -19,7 +19,7 @@ from looptrap.dialect import (
     openai_completions,
     openai_responses,
 )
-from looptrap.dialect.content import PATCHABLE, UNREADABLE, as_utf8, mend, patch
+from looptrap.dialect.content import MAX_PATCHED_BYTES, UNREADABLE, as_utf8, mend, patch
 from looptrap.dialect.dialect import Dialect
 from looptrap.dialect.model import Call, DialectName, Request
 from looptrap.dialect.path import normal_path
@@ -105,7 +105,7 @@ OPAQUE = {
 }
 """Endpoints that cost money and whose bodies are not read: judged by their bytes alone."""
 
-PARENTS = {
+REQUIRED_PARENTS = {
     "converse": "model",
     "converse-stream": "model",
     "invoke": "model",
@@ -149,21 +149,21 @@ def read_at_once(request: Request) -> Call | None:
     if ending is None or request.lacks_body:
         if b"jsonrpc" not in request.body:
             return http.read(request)
-        call = _fit(ELSEWHERE, request, request.body)
+        call = _read_with(ELSEWHERE, request, request.body)
         if call is None and b"tools/call" not in request.body:
             call = http.read(request)
         return call
     if not ending.readers:
         return _read_opaque(ending, request)
-    return _fit(ending, request, request.body)
+    return _read_with(ending, request, request.body)
 
 
 def read_odd(request: Request) -> Call:
     """Read what is no strict JSON of the right shape as a lenient provider might, or not at all."""
     ending = find_ending(request.path)
-    call = _fit_odd(ending or ELSEWHERE, request)
+    call = _read_mended(ending or ELSEWHERE, request)
     if call is None and ending is not None and b"jsonrpc" in request.body:
-        call = _fit(ELSEWHERE, request, request.body) or _fit_odd(ELSEWHERE, request)
+        call = _read_with(ELSEWHERE, request, request.body) or _read_mended(ELSEWHERE, request)
     if call is not None:
         return call
     if ending is None or not (ending.generates or ending.costs) or _is_rpc(request.body):
@@ -187,7 +187,7 @@ def find_ending(path: str) -> Ending | None:
     last = segments[-1]
     if last == "messages" and "threads" in segments:
         return None  # of the Assistants API: a message is only kept there
-    if last in PARENTS and PARENTS[last] not in segments:
+    if last in REQUIRED_PARENTS and REQUIRED_PARENTS[last] not in segments:
         return None
     return (
         _BY_END.get("/".join(segments[-2:]))
@@ -208,7 +208,7 @@ def _is_post(request: Request) -> bool:
     return method.strip().upper() == b"POST"
 
 
-def _fit(ending: Ending, request: Request, body: bytes) -> Call | None:
+def _read_with(ending: Ending, request: Request, body: bytes) -> Call | None:
     """Return the call if the body has a shape that one of the ending's readers reads."""
     for reader in ending.readers:
         try:
@@ -224,15 +224,15 @@ def _fit(ending: Ending, request: Request, body: bytes) -> Call | None:
     return None
 
 
-def _fit_odd(ending: Ending, request: Request) -> Call | None:
+def _read_mended(ending: Ending, request: Request) -> Call | None:
     """Return the call if the body, mended, has a shape that one of the ending's readers reads."""
-    if len(request.body) > PATCHABLE:
+    if len(request.body) > MAX_PATCHED_BYTES:
         return None
     body = as_utf8(request.body)
-    call = _fit(ending, request, patch(body))
+    call = _read_with(ending, request, patch(body))
     if call is None:
         with suppress(*UNREADABLE):
-            call = _fit(ending, request, mend(body))
+            call = _read_with(ending, request, mend(body))
     if call is not None:
         request.body = body  # which is looked at again for its size and its limits
     return call
@@ -246,7 +246,7 @@ def _read_opaque(ending: Ending, request: Request) -> Call:
 
 def _is_rpc(body: bytes) -> bool:
     """Say whether a body is JSON-RPC of another kind: some MCP servers listen at `/messages`."""
-    if len(body) > PATCHABLE or b"jsonrpc" not in body:
+    if len(body) > MAX_PATCHED_BYTES or b"jsonrpc" not in body:
         return False
     try:
         _decode_rpc(body)

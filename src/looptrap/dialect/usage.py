@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Annotated, Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
 from looptrap.dialect.content import UNREADABLE
-from looptrap.dialect.model import MOST_TOKENS, Usage
+from looptrap.dialect.model import MAX_TOKENS, Usage
 
-Count = Annotated[int, msgspec.Meta(ge=0, le=MOST_TOKENS)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_TOKENS)]
 """What is negative, or more than any call has, was not reported."""
 
 
@@ -28,6 +28,22 @@ class TokenDetails(msgspec.Struct, gc=False):
 NO_DETAILS = TokenDetails()
 
 
+def openai_usage(
+    asked: int, said: int, asked_details: TokenDetails | None, said_details: TokenDetails | None
+) -> Usage:
+    """Return OpenAI's counts, of either shape, in neutral form."""
+    asked_details, said_details = asked_details or NO_DETAILS, said_details or NO_DETAILS
+    return Usage(
+        asked,
+        said,
+        asked_details.cached_tokens or 0,
+        said_details.reasoning_tokens or 0,
+        asked_details.cache_write_tokens or 0,
+        asked_details.audio_tokens or 0,
+        said_details.audio_tokens or 0,
+    )
+
+
 class Counts(Protocol):
     """What a dialect counts; a Struct that says it in neutral form."""
 
@@ -35,7 +51,10 @@ class Counts(Protocol):
         """Return the counts in neutral form."""
 
 
-def counted(counts: Any, shape: type[Counts], earlier: Any = None) -> Usage | None:
+CountsT = TypeVar("CountsT")
+
+
+def read_counts(counts: Any, shape: type[Counts], earlier: Any = None) -> Usage | None:
     """Read counts over `earlier` ones; no number is better than one from a shape not known."""
     if not isinstance(counts, dict):
         return None
@@ -45,6 +64,30 @@ def counted(counts: Any, shape: type[Counts], earlier: Any = None) -> Usage | No
         return msgspec.convert(known | given, shape).usage()
     except msgspec.ValidationError:
         return None
+
+
+class CountedAnswer(msgspec.Struct, Generic[CountsT], gc=False):
+    """What is decoded of a whole answer."""
+
+    usage: CountsT
+
+
+def usage_decoder(answer: Any) -> Callable[[bytes], Usage]:
+    """Return what reads the usage of a whole answer, given its Struct; raises as decoding does."""
+    decode = msgspec.json.Decoder(answer).decode
+
+    def decode_usage(body: bytes) -> Usage:
+        usage: Usage = decode(body).usage.usage()
+        return usage
+
+    return decode_usage
+
+
+def usage_finder(
+    shape: type[Counts], key: bytes = b'"usage"'
+) -> Callable[[AnswerEnds], Usage | None]:
+    """Return what finds the counts under `key` in the end of an answer."""
+    return lambda ends: read_counts(ends.last(key), shape)
 
 
 class JsonPlace(NamedTuple):
@@ -84,7 +127,7 @@ def last_value(key: bytes, text: bytes, is_events: bool, place: JsonPlace) -> An
     """
     for start in _keys(key, text):
         stop = text.find(b"\n", start) if is_events else len(text)
-        found = decoded(place.opening + text[start : stop if stop >= 0 else None])
+        found = decode_or_none(place.opening + text[start : stop if stop >= 0 else None])
         if found is not None:
             for step in place.path:
                 found = found[step]
@@ -105,7 +148,7 @@ def _keys(key: bytes, text: bytes) -> Iterator[int]:
             yield end
 
 
-def decoded(text: bytes) -> Any:
+def decode_or_none(text: bytes) -> Any:
     """Return the value of a JSON text; None for what is none."""
     try:
         return msgspec.json.decode(text)

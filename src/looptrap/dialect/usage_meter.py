@@ -12,12 +12,12 @@ from math import ceil
 
 from looptrap.dialect.content import UNREADABLE
 from looptrap.dialect.model import Call, DialectName, Usage
-from looptrap.dialect.output_limit import is_in_background, most_output, runs_on
+from looptrap.dialect.output_limit import is_in_background, max_output, runs_on
 from looptrap.dialect.registry import DIALECTS
-from looptrap.dialect.usage import IN_ARRAY, TOP, AnswerEnds, JsonPlace, decoded, last_value
+from looptrap.dialect.usage import IN_ARRAY, TOP, AnswerEnds, JsonPlace, decode_or_none, last_value
 
-HEAD = 4 * 1024
-TAIL = 8 * 1024
+HEAD_BYTES = 4 * 1024
+TAIL_BYTES = 8 * 1024
 """How many bytes of an answer's two ends are read; those in between say nothing of usage."""
 
 
@@ -32,7 +32,7 @@ class UsageReader:
         self._head: list[bytes] = []
         self._older: list[bytes] = []
         self._newest: list[bytes] = []
-        self._room = HEAD
+        self._room = HEAD_BYTES
         self.error = ""
         """The type of an error inside the answer, such as `overloaded_error`; set by `finish`."""
 
@@ -64,7 +64,7 @@ class UsageReader:
         else:
             self._head = self._newest
         self._newest = []
-        self._room = TAIL
+        self._room = TAIL_BYTES
 
     def _ends(self) -> tuple[bytes, bytes]:
         """Return the beginning and the end; an answer that fits into both is all end.
@@ -76,9 +76,11 @@ class UsageReader:
             return b"", newest[0] if len(newest) == 1 else b"".join(newest)
         head = b"".join(self._head)
         rest = b"".join(self._older + newest)
-        if len(head) + len(rest) <= HEAD + TAIL:
+        if len(head) + len(rest) <= HEAD_BYTES + TAIL_BYTES:
             return b"", head + rest
-        return head[:HEAD], rest[-TAIL:] if len(rest) >= TAIL else (head + rest)[-TAIL:]
+        return head[:HEAD_BYTES], rest[-TAIL_BYTES:] if len(rest) >= TAIL_BYTES else (head + rest)[
+            -TAIL_BYTES:
+        ]
 
 
 _ERROR_EVENT = re.compile(rb"event: ?error\r?\ndata:(.*)")
@@ -95,19 +97,19 @@ def _error(text: bytes, is_events: bool, places: Iterable[JsonPlace]) -> str:
     # Responses has one event that is itself the error.
     start = text.rfind(b"event: error") if is_events else -1
     if start >= 0 and (event := _ERROR_EVENT.match(text, start)):
-        found = decoded(event[1])
+        found = decode_or_none(event[1])
         return str((isinstance(found, dict) and found.get("code")) or "error")
     return ""
 
 
-BYTES_A_TOKEN = 4
+BYTES_PER_TOKEN = 4
 """About, of requests and of answers that come in one piece."""
 
-STREAMED_BYTES_A_TOKEN = 100
+STREAMED_BYTES_PER_TOKEN = 100
 """About, of answers in events: most events carry one token and a good deal of JSON."""
 
 
-MOST_GUESSED = 4_096
+MAX_GUESSED_OUTPUT = 4_096
 """Tokens that an answer of no dialect is taken to have at most: pictures and sounds have many bytes
 and few tokens."""
 
@@ -115,13 +117,13 @@ ASSUMED_OUTPUT = 4_096
 """Tokens of an answer that nobody waited for, where the call sets no limit."""
 
 
-def unanswered(call: Call, window: int | None = None) -> Usage:
+def unanswered_usage(call: Call, window: int | None = None) -> Usage:
     """Return what a call is taken to have used that was sent, and of which no answer was seen.
 
     The provider has read it. What it goes on to write is not known: as much as the call allows.
     """
-    written = most_output(call, ASSUMED_OUTPUT, window) if runs_on(call) else 0
-    return Usage(ceil(len(call.request.body) / BYTES_A_TOKEN), written, is_estimated=True)
+    written = max_output(call, ASSUMED_OUTPUT, window) if runs_on(call) else 0
+    return Usage(ceil(len(call.request.body) / BYTES_PER_TOKEN), written, is_estimated=True)
 
 
 _DECODERS = {dialect.name: dialect.decode_usage for dialect in DIALECTS.values()}
@@ -182,10 +184,10 @@ class UsageMeter:
     def _estimated(self, heard: int, is_cut: bool) -> Usage:
         call = self._call
         if (is_cut and runs_on(call)) or is_in_background(call):
-            return unanswered(call)
-        a_token = STREAMED_BYTES_A_TOKEN if call.stream else BYTES_A_TOKEN
+            return unanswered_usage(call)
+        a_token = STREAMED_BYTES_PER_TOKEN if call.stream else BYTES_PER_TOKEN
         written = heard or ceil(self._size / a_token) if call.generates else 0
         if call.dialect == "http":
-            written = min(written, MOST_GUESSED)
-        asked = ceil(len(call.request.body) / BYTES_A_TOKEN)
+            written = min(written, MAX_GUESSED_OUTPUT)
+        asked = ceil(len(call.request.body) / BYTES_PER_TOKEN)
         return Usage(asked, written, is_estimated=True)

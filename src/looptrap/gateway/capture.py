@@ -24,7 +24,7 @@ import msgspec
 
 from looptrap.detect.canonical import join
 from looptrap.detect.redacted_message import Redactor
-from looptrap.dialect.captured import HISTORIES, VERSION, Decided, Form, Line, Recent
+from looptrap.dialect.captured import HISTORIES, VERSION, CapturedVerdict, Form, Line, RecentRuns
 from looptrap.dialect.model import Call, Message
 from looptrap.errors import ConfigError, Problem
 from looptrap.policy.verdict import ALLOWED, Verdict
@@ -148,7 +148,7 @@ class CaptureEncoder:
         self._form: Form = form
         self._stand_ins = Redactor(secret)
         self._named = blake2b(digest_size=8, key=secret[:64], person=b"lt-capture")
-        self._runs: Recent[_LastLine] = Recent()
+        self._runs: RecentRuns[_LastLine] = RecentRuns()
 
     def start_over(self) -> None:
         """Forget all lines: the next one stands in another file."""
@@ -242,11 +242,11 @@ def _on_one_line(raw: msgspec.Raw) -> msgspec.Raw:
     return raw
 
 
-def _verdict_entry(verdict: Verdict) -> Decided | None:
+def _verdict_entry(verdict: Verdict) -> CapturedVerdict | None:
     if verdict is ALLOWED:
         return None
     signal = verdict.evidence[0].signal if verdict.evidence else ""
-    return Decided(verdict.action.value, verdict.rule, signal)
+    return CapturedVerdict(verdict.action.value, verdict.rule, signal)
 
 
 MAX_WAITING_CALLS = 10_000

@@ -12,7 +12,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from looptrap.dialect.answer import Answer, failure
+from looptrap.dialect.answer import Answer, Headers, failure
 from looptrap.dialect.model import Call, Outcome, Request
 from looptrap.dialect.registry import dialect_of, is_unreadable, read_at_once, read_odd
 from looptrap.dialect.splice import has_repeated_key
@@ -32,7 +32,6 @@ from looptrap.gateway.upstream import UpstreamState
 from looptrap.incident.recorder import IncidentRecorder
 from looptrap.money.meters import full_settlements_of, settlements_of
 from looptrap.policy.action import Action
-from looptrap.policy.header import Headers
 from looptrap.policy.refusal import final_message, nudged, refusal
 from looptrap.policy.verdict import ALLOWED, is_nudge_due
 from looptrap.wire.exchange import Exchange

@@ -11,7 +11,7 @@ from looptrap.detect.signals.chant import MIN_REPEATED_CHARS
 from looptrap.dialect.answer import Answer, answer_reader, fail_stream, failure
 from looptrap.dialect.model import NO_USAGE, Call, Outcome, Usage
 from looptrap.dialect.stream import AnswerReader, is_over
-from looptrap.dialect.usage_meter import UsageMeter, unanswered
+from looptrap.dialect.usage_meter import UsageMeter, unanswered_usage
 from looptrap.engine import Ticket
 from looptrap.gateway.provider import Provider
 from looptrap.gateway.request_context import OWN_HEADER_PREFIX, RequestContext
@@ -221,7 +221,7 @@ class Relay:
         if not is_charged(self.call):
             return
         price = self._price()
-        usage = unanswered(self.call, price.context_window if price is not None else None)
+        usage = unanswered_usage(self.call, price.context_window if price is not None else None)
         lost = usage, price.cost(usage) if price is not None else None
         self._lost = lost if self._lost is None else _together(self._lost, lost)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from looptrap.config import Config
 from looptrap.dialect.model import Call, Usage
-from looptrap.dialect.usage_meter import BYTES_A_TOKEN
+from looptrap.dialect.usage_meter import BYTES_PER_TOKEN
 from looptrap.engine import Counters, Guard
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.auth import Authenticator, check_token, projects_by_key
@@ -71,7 +71,7 @@ class Runtime:
     def input_cost(self, call: Call) -> int | None:
         """Return what the input alone of a call would cost, about, in nano-dollars."""
         price = self.prices.of(call.model, "", self._clock())
-        asked = len(call.request.body) // BYTES_A_TOKEN
+        asked = len(call.request.body) // BYTES_PER_TOKEN
         return price.cost(Usage(asked)) if price is not None and is_charged(call) else None
 
 

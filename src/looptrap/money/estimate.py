@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil
 
 from looptrap.dialect.model import Call, Usage
-from looptrap.dialect.output_limit import most_output
+from looptrap.dialect.output_limit import max_output
 from looptrap.money.price import Price, Prices
 
 BYTES_A_TOKEN = 3
@@ -58,7 +58,7 @@ class UsageEstimate:
         said = self._said_at_most.get(assumed)
         if said is None:
             window = self._price.context_window if self._price is not None else None
-            said = self._said_at_most[assumed] = most_output(self._call, assumed, window)
+            said = self._said_at_most[assumed] = max_output(self._call, assumed, window)
         return said
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
+from looptrap.dialect.answer import Headers
 from looptrap.policy.action import Action
 from looptrap.policy.limit import RateStatus
 from looptrap.policy.verdict import ALLOWED, Verdict
@@ -15,8 +16,6 @@ PASSING = frozenset(("rate_limited", "store_unavailable"))
 
 COST = b"X-Looptrap-Cost-Usd"
 UNPRICED = b"unpriced"
-
-Headers = list[tuple[bytes, bytes]]
 
 _ALLOW: Headers = [(b"X-Looptrap-Verdict", b"allow")]
 

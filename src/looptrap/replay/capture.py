@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from looptrap.detect.redacted_message import original_size, read_redacted
-from looptrap.dialect.captured import HISTORIES, Form, Line, Recent, call_of
+from looptrap.dialect.captured import HISTORIES, Form, Line, RecentRuns, call_of
 from looptrap.dialect.content import UNREADABLE
 from looptrap.dialect.dialect import History
 from looptrap.dialect.model import Call
@@ -121,7 +121,7 @@ class CaptureReplayer:
         self._guard = replay_guard(policies, tools, projects)
         self.now = 0.0
         """When the latest call came that was read."""
-        self._open: Recent[CapturedRun] = Recent(CapturedRun.end)
+        self._open: RecentRuns[CapturedRun] = RecentRuns(CapturedRun.end)
         self._untold: deque[CapturedRun] = deque()
 
     def play(self, text: bytes) -> None:
