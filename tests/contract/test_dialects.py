@@ -5,22 +5,36 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looptrap.dialect.model import Call, Message, Request, ToolCall, ToolResult
-from looptrap.dialect.registry import ENDINGS, read
+from looptrap.dialect.answer import answer_reader, close_stream
+from looptrap.dialect.content import encode
+from looptrap.dialect.dialect import Dialect
+from looptrap.dialect.fake_answer import ModelAnswer, Tokens
+from looptrap.dialect.model import (
+    Call,
+    DialectName,
+    Message,
+    Refusal,
+    Request,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+from looptrap.dialect.registry import DIALECTS, ENDINGS, read
+from looptrap.dialect.usage_meter import UsageReader
 
 CITY = {"unit": "C", "city": "Paris"}
 DAYS = {"city": "Paris", "days": [1, 2]}
 
 
 @dataclass(frozen=True)
-class Dialect:
+class Conversation:
     """One conversation, and one turn with two calls at once, as a dialect writes them."""
 
     path: str
@@ -33,7 +47,7 @@ def chat_call(call_id: str, name: str, arguments: Any) -> dict[str, Any]:
     return {"id": call_id, "type": "function", "function": function}
 
 
-CHAT = Dialect(
+CHAT = Conversation(
     "/v1/chat/completions",
     {
         "model": "m",
@@ -77,7 +91,7 @@ def item_output(call_id: str, output: str) -> dict[str, Any]:
     return {"type": "function_call_output", "call_id": call_id, "output": output}
 
 
-RESPONSES = Dialect(
+RESPONSES = Conversation(
     "/v1/responses",
     {
         "model": "m",
@@ -113,7 +127,7 @@ def tool_result(call_id: str, content: Any) -> dict[str, Any]:
     return {"type": "tool_result", "tool_use_id": call_id, "content": content}
 
 
-ANTHROPIC = Dialect(
+ANTHROPIC = Conversation(
     "/v1/messages",
     {
         "model": "m",
@@ -164,7 +178,7 @@ def function_response(name: str, output: str) -> dict[str, Any]:
     return {"functionResponse": {"name": name, "response": {"output": output}}}
 
 
-GEMINI = Dialect(
+GEMINI = Conversation(
     "/v1beta/models/m:generateContent",
     {
         "systemInstruction": {"parts": [{"text": "Be brief."}]},
@@ -194,14 +208,14 @@ GEMINI = Dialect(
     },
 )
 
-DIALECTS = {
+CONVERSATIONS = {
     "openai_chat": CHAT,
     "openai_responses": RESPONSES,
     "anthropic": ANTHROPIC,
     "gemini": GEMINI,
 }
 each_dialect = pytest.mark.parametrize(
-    ("name", "dialect"), [pytest.param(name, one, id=name) for name, one in DIALECTS.items()]
+    ("name", "dialect"), [pytest.param(name, one, id=name) for name, one in CONVERSATIONS.items()]
 )
 
 WEATHER = '{"city":"Paris","unit":"C"}'
@@ -233,7 +247,7 @@ def look_at(call: Call) -> tuple[Any, ...]:
 
 
 @each_dialect
-def test_one_conversation_reads_the_same(name: str, dialect: Dialect) -> None:
+def test_one_conversation_reads_the_same(name: str, dialect: Conversation) -> None:
     call = sent(dialect.path, dialect.conversation)
     assert call.dialect == name
     assert [without_ids(message) for message in call.messages] == [
@@ -249,7 +263,7 @@ def test_one_conversation_reads_the_same(name: str, dialect: Dialect) -> None:
 
 
 @each_dialect
-def test_results_find_the_calls_of_one_turn(name: str, dialect: Dialect) -> None:
+def test_results_find_the_calls_of_one_turn(name: str, dialect: Conversation) -> None:
     uses = sent(dialect.path, dialect.parallel).tool_uses()
     assert [
         (use.call.name, use.call.arguments, use.result and use.result.text) for use in uses
@@ -260,7 +274,7 @@ def test_results_find_the_calls_of_one_turn(name: str, dialect: Dialect) -> None
 
 
 @each_dialect
-def test_a_turn_is_one_message(name: str, dialect: Dialect) -> None:
+def test_a_turn_is_one_message(name: str, dialect: Conversation) -> None:
     first = sent(dialect.path, dialect.parallel).messages[0]
     assert (first.role, len(first.calls)) == ("assistant", 2)
 
@@ -281,7 +295,7 @@ def shuffled(value: Any, chance: random.Random) -> Any:
 @each_dialect
 @given(seed=st.integers(), indent=st.sampled_from([None, 0, 3]))
 def test_key_order_and_spacing_never_matter(
-    name: str, dialect: Dialect, seed: int, indent: int | None
+    name: str, dialect: Conversation, seed: int, indent: int | None
 ) -> None:
     chance = random.Random(seed)
     for body in (dialect.conversation, dialect.parallel):
@@ -293,7 +307,7 @@ def test_key_order_and_spacing_never_matter(
 
 @each_dialect
 @given(data=st.data())
-def test_a_damaged_body_never_raises(name: str, dialect: Dialect, data: st.DataObject) -> None:
+def test_a_damaged_body_never_raises(name: str, dialect: Conversation, data: st.DataObject) -> None:
     body = bytearray(msgspec.json.encode(dialect.conversation))
     for _ in range(data.draw(st.integers(0, 4))):
         body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
@@ -351,7 +365,7 @@ def test_no_message_makes_reading_raise(
 @each_dialect
 @given(data=st.data())
 def test_a_damaged_conversation_keeps_its_other_messages(
-    name: str, dialect: Dialect, data: st.DataObject
+    name: str, dialect: Conversation, data: st.DataObject
 ) -> None:
     field = next(key for key in ("messages", "input", "contents") if key in dialect.conversation)
     good = dialect.conversation[field]
@@ -360,3 +374,76 @@ def test_a_damaged_conversation_keeps_its_other_messages(
     assert call.dialect == name
     look_at(call)
     assert call.messages[-1] == Message("user", "Thanks.")
+
+
+# The verbs: what every dialect in which a model answers can do
+
+GENERATING = [pytest.param(one, id=one.name) for one in DIALECTS.values() if one.fake is not None]
+each_generating = pytest.mark.parametrize("dialect", GENERATING)
+
+TEXT = "Twelve words are said here so that there is a text to parse."
+ANSWER = ModelAnswer(1, "m", TEXT, (), Tokens(input=12, output=34))
+INCLUDE_USAGE = b'{"stream_options":{"include_usage":true}}'
+
+
+def asked(dialect: Dialect) -> Call:
+    return Call(Request(query="alt=sse", body=INCLUDE_USAGE), dialect.name, generates=True)
+
+
+def streamed(dialect: Dialect) -> list[bytes]:
+    assert dialect.fake is not None
+    return list(dialect.fake.stream(ANSWER, asked(dialect)))
+
+
+def test_every_dialect_is_registered_under_its_name() -> None:
+    assert set(DIALECTS) == set(get_args(DialectName))
+    assert all(one.name == name for name, one in DIALECTS.items())
+
+
+@each_generating
+def test_a_model_s_dialect_has_every_verb(dialect: Dialect) -> None:
+    assert dialect.history is not None
+    assert dialect.final_message is not None
+    assert dialect.streaming is not None
+    assert dialect.decode_usage is not None
+    assert dialect.find_usage is not None
+    # A legacy completion is one text: there is no message to put after it.
+    assert (dialect.splice_nudge is None) == (dialect.name == "openai_completions")
+
+
+@each_generating
+def test_usage_is_read_as_it_is_written_whole_and_streamed(dialect: Dialect) -> None:
+    assert dialect.fake is not None
+    assert dialect.decode_usage is not None
+    body = encode(dialect.fake.body(ANSWER, asked(dialect)))
+    assert dialect.decode_usage(body) == Usage(12, 34)
+    reader = UsageReader(dialect.name, stream=True)
+    for chunk in streamed(dialect):
+        reader.feed(chunk)
+    assert (reader.finish(), reader.error) == (Usage(12, 34), "")
+
+
+@each_generating
+@pytest.mark.parametrize("error", [None, b'{"error":{"message":"No."}}'], ids=["finish", "fail"])
+def test_a_stream_that_has_begun_is_parsed_and_can_be_ended(
+    dialect: Dialect, error: bytes | None
+) -> None:
+    reader = answer_reader(dialect.name, stream=True)
+    assert reader is not None
+    chunks = streamed(dialect)
+    half = next(at for at, chunk in enumerate(chunks) if b"said " in chunk) + 1
+    for chunk in chunks[:half]:
+        reader.feed(chunk)
+    reader.read()
+    end = close_stream(dialect.name, reader, error, "why")
+    assert end is not None
+    assert end.endswith(b"\n\n")
+    assert [text.look() for text in reader.parser.texts.values()] == ["Twelve words are said "]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
+def test_an_error_says_its_message_and_its_detail(dialect: Dialect) -> None:
+    refusal = Refusal(429, "loop", "loop_detected", "Stop that.", {"rule": "repeat"})
+    body = dialect.error_body(refusal, "req_1", None)
+    assert body["error"]["message"] == "Stop that."
+    assert body.get("detail", body["error"].get("data")) == {"rule": "repeat"}

@@ -21,7 +21,7 @@ path                 paths as a lenient server understands them
 header               what clients say in headers: the session, a retry
 body                 read_body(body): calls inside a process, recognised by shape
 captured             calls as lines of a capture, and the calls that such lines were
-descriptor           descriptor(name): what tells one call from another (caller, model, header:…)
+descriptor           descriptor(name): what distinguishes calls (caller, model, header:…)
 output_limit         the most that a call lets its model write
 stream               framing, StreamParser, AnswerReader: a passing answer, event by event
 growing_text         one text of an answer as it grows

@@ -123,7 +123,7 @@ def _tool_call(block: Json) -> ToolCall:
 
 def _tool_result(block: Json) -> ToolResult:
     call_id, content = identity(block.get("tool_use_id")), block.get("content")
-    # The server's own tools tell of a failure by a code in place of their content.
+    # The server's own tools report a failure by a code in place of their content.
     if isinstance(content, dict) and "error_code" in content:
         return ToolResult(call_id, identity(content["error_code"]), is_error=True)
     return ToolResult(call_id, flatten(content), is_error=block.get("is_error") is True)
@@ -152,7 +152,7 @@ class _Event(msgspec.Struct, gc=False):
 
 
 class MessageStreamParser(StreamParser):
-    """Hears the blocks of a message."""
+    """Parses the blocks of a message."""
 
     __slots__ = ("is_ending", "open")
 

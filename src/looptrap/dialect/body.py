@@ -1,4 +1,4 @@
-"""Calls inside a process: an SDK's keyword arguments, or a body, told by the shape alone."""
+"""Calls inside a process: an SDK's keyword arguments, or a body, recognised by shape alone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOT_GIVEN = frozenset({"NotGiven", "Omit"})
 """The types by which OpenAI's and Anthropic's SDKs mark an argument that was not given."""
 
 UNWRITABLE = (TypeError, ValueError, RecursionError, msgspec.MsgspecError)
-"""What encoding somebody else's objects can raise."""
+"""What encoding a caller's objects can raise."""
 
 ANTHROPIC_BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking"})
 SHARED_BLOCKS = frozenset({"text", "image", "document"})
@@ -53,7 +53,7 @@ def read_body(
 ) -> Call:
     """Read a request body, or the keyword arguments of an SDK's call, as if it came to `path`.
 
-    Without a path the shape alone tells the dialect. Raises CallError for what is no JSON object
+    Without a path the dialect is recognised by shape. Raises CallError for what is no JSON object
     and cannot be written as one.
     """
     if isinstance(body, Mapping):
@@ -133,7 +133,7 @@ def _path(fields: Mapping[str, Any]) -> str:
 
 
 def _is_anthropic(fields: Mapping[str, Any]) -> bool:
-    """Tell Anthropic's messages from OpenAI's by what only one of the two has."""
+    """Say whether messages are Anthropic's, not OpenAI's, by what only one of the two has."""
     if "system" in fields or "anthropic_version" in fields:
         return True
     messages = [one for one in _list(fields["messages"]) if isinstance(one, dict)]

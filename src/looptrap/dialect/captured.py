@@ -1,7 +1,7 @@
 """Captured calls: lines of JSON, one a call, with the messages that its run's last line had not.
 
-Whoever writes them and whoever reads them forgets runs by the same rule, so that no line ever leans
-on one that a reader does not have any more.
+Writer and reader forget runs by the same rule, so that no line depends on one that a reader has
+forgotten.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ IDLE_RUN_S = 3_600.0
 
 MAX_RUNS = 10_000
 MAX_MESSAGE_BYTES = 128 << 20
-"""So many bytes of messages, as they are written, are remembered of all runs together."""
+"""Bytes of messages, as they are written, that are remembered of all runs together."""
 
 Form = Literal["content", "digests"]
 T = TypeVar("T")
@@ -41,12 +41,12 @@ class Line(msgspec.Struct, kw_only=True, gc=False, omit_defaults=True):
     """One captured call."""
 
     looptrap: Literal[1]
-    """The version of the form; comes first, and tells such lines from others."""
+    """The version of the form; comes first, and distinguishes such lines from others."""
     t: float
     """When it was judged, in seconds since 1970."""
     run: str
     kept: int = 0
-    """So many messages of the run's last line come before these."""
+    """How many messages of the run's last line come before these."""
     form: Form
     dialect: DialectName
     path: str

@@ -209,7 +209,7 @@ def raw_message(by: bytes, content: msgspec.Raw | bytes) -> msgspec.Raw:
 @lru_cache(maxsize=256)
 def model_in_path(path: str) -> str:
     """Return the model a path names, as Azure's, Bedrock's (`…/model/x/…`) and Google's do."""
-    # Escaped slashes may be part of a name: segments are told apart before they are decoded.
+    # Escaped slashes may be part of a name: the path is split before it is decoded.
     segments = [unquote(one).partition(";")[0].strip() for one in path.split("/")]
     named = [one for one in segments if one not in ("", ".")] or [""]
     for segment, name in pairwise(named):

@@ -1,4 +1,4 @@
-"""Descriptors: the names by which rules, budgets and kill switches tell calls apart."""
+"""Descriptors: the names by which rules, budgets and kill switches distinguish calls."""
 
 from __future__ import annotations
 

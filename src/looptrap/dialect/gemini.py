@@ -181,7 +181,7 @@ class _Response(msgspec.Struct, gc=False):
 
 
 class GeminiStreamParser(StreamParser):
-    """Hears the candidates of a response."""
+    """Parses the candidates of a response."""
 
     __slots__ = ("open",)
 

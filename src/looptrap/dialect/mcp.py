@@ -1,4 +1,4 @@
-"""MCP over HTTP: one JSON-RPC `tools/call`, told by its shape on any path."""
+"""MCP over HTTP: one JSON-RPC `tools/call`, recognised by its shape on any path."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The neutral form of a request: what every dialect is read into.
 
 A `Request` is what arrived and from whom. A `Call` is the same in neutral form. It is cheap to
-make: messages stay undecoded until somebody looks at them, and `tail(3)` decodes three of them.
+make: messages stay undecoded until they are asked for, and `tail(3)` decodes three of them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 
 MAX_TOKENS = 1_000_000_000_000
 """More tokens than any call has. A limit that is higher is none, and a count that is higher was not
-reported: so every sum and product stays a number that is quick to reckon with."""
+reported: so every sum and product stays a number that is quick to compute."""
 
 
 class Usage(msgspec.Struct, frozen=True, gc=False):
@@ -33,11 +33,11 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
     cache_write_tokens: int = 0
     """The part of the input that was written to the provider's cache."""
     audio_input_tokens: int = 0
-    """The part of the input that was heard."""
+    """The part of the input that was audio."""
     audio_output_tokens: int = 0
-    """The part of the output that was spoken."""
+    """The part of the output that was audio."""
     is_estimated: bool = False
-    """Whether all this was told from sizes, the provider having said nothing."""
+    """Whether all this was estimated from sizes, as the provider reported nothing."""
 
     def plus(self, other: Usage) -> Usage:
         """Return both together; what is estimated in part is estimated."""
@@ -77,7 +77,7 @@ Json = dict[str, Any]
 NO_CLAIMS: Mapping[str, str] = MappingProxyType({})
 
 LONGEST_NAME = 128
-"""Characters of a model, session, tool or user that are told or kept: clients may send any."""
+"""Characters of a model, session, tool or user that are shown or kept: clients may send any."""
 
 
 class Request(msgspec.Struct, gc=False):
@@ -95,13 +95,13 @@ class Request(msgspec.Struct, gc=False):
     """The session id the client sent; empty where it sent none."""
     address: str = ""
     claims: Mapping[str, str] = NO_CLAIMS
-    """JWT claims; empty unless somebody verified them, or the operator believes them unseen."""
+    """JWT claims; empty unless they were verified, or the operator trusts them unverified."""
     is_retry: bool = False
     """A transport retry of the client's SDK, not a new decision of the agent."""
     progress: str = ""
     """The application's word that it got on: while it is another, what came before is over."""
     lacks_body: bool = False
-    """There may be a body, but whoever asks about the request did not send it along."""
+    """There may be a body, but the service that asks about the request did not send it along."""
     session_limit: int | None = None
     """The most that the session may cost, in nano-dollars, by the client's own word."""
     room: object = None

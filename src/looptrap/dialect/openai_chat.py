@@ -165,7 +165,7 @@ class _Chunk(msgspec.Struct, gc=False):
 
 
 class ChatStreamParser(StreamParser):
-    """Hears the choices of a completion."""
+    """Parses the choices of a completion."""
 
     __slots__ = ("calling", "open")
 

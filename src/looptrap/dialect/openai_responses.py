@@ -67,7 +67,7 @@ def read(request: Request, body: bytes) -> Call:
         if sent.prompt == ABSENT:
             raise msgspec.ValidationError("neither `input` nor `prompt`")
         raws = []
-    # A stored prompt is a system message too: its id and variables are what the model is told.
+    # A stored prompt is a system message too: its id and variables are part of the prompt.
     for leading in (sent.prompt, sent.instructions):
         if leading != ABSENT:
             raws.insert(0, raw_message(b"system", leading))
@@ -241,7 +241,7 @@ class OpenItem:
 
 
 class ResponsesStreamParser(StreamParser):
-    """Hears the items of a response."""
+    """Parses the items of a response; the end of a stream repeats all that was said in it."""
 
     __slots__ = ("_kept", "done", "is_ending", "number", "open", "response")
 
@@ -368,9 +368,9 @@ def finish_stream(parser: ResponsesStreamParser) -> bytes:
 
 def fail_stream(parser: ResponsesStreamParser, body: bytes) -> bytes:
     """Return the error, for clients that read either shape of it, and the failed response."""
-    told = decode(body)
-    error = told["error"]
-    steps = [{**error, "type": "error", **told}]
+    refusal = decode(body)
+    error = refusal["error"]
+    steps = [{**error, "type": "error", **refusal}]
     if parser.response != EMPTY:
         # A code of our own would not be among those that the SDKs accept here.
         why = {"code": "server_error", "message": error["message"]}

@@ -12,7 +12,7 @@ from looptrap.dialect.content import ABSENT, UNREADABLE, mend
 from looptrap.dialect.model import MAX_TOKENS, Call
 
 MAX_NUMBER_CHARS = 32
-"""Characters beyond which a number is taken to be endless: nobody has to convert it."""
+"""Characters beyond which a number is taken to be endless, and not converted."""
 
 
 class _Limits(msgspec.Struct, gc=False):
@@ -69,15 +69,15 @@ def max_output(call: Call, assumed: int, window: int | None = None) -> int:
 
 
 def runs_on(call: Call) -> bool:
-    """Say whether a provider goes on writing when nobody waits for the answer any more.
+    """Say whether a provider goes on writing when its client has left.
 
-    A stream ends with its connection, unless it was told to work in the background.
+    A stream ends with its connection, unless it was asked to work in the background.
     """
     return call.generates and (not call.stream or is_in_background(call))
 
 
 def is_in_background(call: Call) -> bool:
-    """Say whether the Responses API was told to answer at once, and to work on."""
+    """Say whether the Responses API was asked to answer at once, and to work on."""
     if call.dialect != "openai_responses" or b'"background"' not in call.request.body:
         return False
     try:

@@ -52,22 +52,24 @@ class Ending(msgspec.Struct, frozen=True, gc=False):
     """Whether bodies of other shapes than its readers know are usual there."""
 
 
+def _ending(*dialects: Dialect, **options: bool) -> Ending:
+    return Ending(dialects[0].name, tuple(dialect.read for dialect in dialects), **options)
+
+
 ENDINGS = {
-    "completions": Ending("openai_chat", (openai_chat.read, openai_completions.read)),
-    "responses": Ending("openai_responses", (openai_responses.read,)),
-    "responses/compact": Ending("openai_responses", (openai_responses.read,)),
-    "input_tokens": Ending("openai_responses", (openai_responses.read,), generates=False),
-    "embeddings": Ending(
-        "openai_embeddings", (openai_completions.read_embedding,), generates=False, costs=True
-    ),
-    "messages": Ending("anthropic", (anthropic.read,)),
-    "count_tokens": Ending("anthropic", (anthropic.read,), generates=False),
-    ":rawPredict": Ending("anthropic", (anthropic.read,)),
-    ":streamRawPredict": Ending("anthropic", (anthropic.read,), streams=True),
-    "count-tokens:rawPredict": Ending("anthropic", (anthropic.read,), generates=False),
-    ":generateContent": Ending("gemini", (gemini.read,)),
-    ":streamGenerateContent": Ending("gemini", (gemini.read,), streams=True),
-    ":countTokens": Ending("gemini", (gemini.read,), generates=False),
+    "completions": _ending(openai_chat.DIALECT, openai_completions.DIALECT),
+    "responses": _ending(openai_responses.DIALECT),
+    "responses/compact": _ending(openai_responses.DIALECT),
+    "input_tokens": _ending(openai_responses.DIALECT, generates=False),
+    "embeddings": _ending(openai_completions.EMBEDDINGS, generates=False, costs=True),
+    "messages": _ending(anthropic.DIALECT),
+    "count_tokens": _ending(anthropic.DIALECT, generates=False),
+    ":rawPredict": _ending(anthropic.DIALECT),
+    ":streamRawPredict": _ending(anthropic.DIALECT, streams=True),
+    "count-tokens:rawPredict": _ending(anthropic.DIALECT, generates=False),
+    ":generateContent": _ending(gemini.DIALECT),
+    ":streamGenerateContent": _ending(gemini.DIALECT, streams=True),
+    ":countTokens": _ending(gemini.DIALECT, generates=False),
     "converse": Ending("http", (bedrock.read,)),
     "converse-stream": Ending("http", (bedrock.read,), streams=True),
     "invoke": Ending("http", (bedrock.read_invoke,), varied=True),
@@ -117,7 +119,7 @@ REQUIRED_PARENTS = {
 
 _BY_END = {end.lower(): ending for end, ending in (ENDINGS | OPAQUE).items()}
 
-ELSEWHERE = Ending("mcp", (mcp.read,), generates=False)
+ELSEWHERE = _ending(mcp.DIALECT, generates=False)
 """Any other path, and a body that none of its ending's readers fits."""
 
 METHOD_OVERRIDE = b"x-http-method-override"

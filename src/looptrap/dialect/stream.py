@@ -128,7 +128,7 @@ Framing = EventFraming | ArrayFraming | WholeFraming
 
 
 def framing_of(beginning: bytes) -> Framing:
-    """Tell from its first bytes how an answer comes."""
+    """Return how an answer is framed, by its first bytes."""
     match beginning.lstrip()[:1]:
         case b"[":
             return ArrayFraming()
@@ -139,7 +139,7 @@ def framing_of(beginning: bytes) -> Framing:
 
 
 MAX_TEXTS = 1_000
-"""Texts that are heard of one answer."""
+"""Texts of one answer that are kept apart."""
 
 
 class StreamParser(ABC):
@@ -169,7 +169,7 @@ class StreamParser(ABC):
 
     @property
     def is_full(self) -> bool:
-        """Whether more was heard than is kept of an answer that does not end."""
+        """Whether more was read than is kept of an answer that does not end."""
         return len(self.texts) > MAX_TEXTS
 
     @property
@@ -212,13 +212,13 @@ UNREAD_BYTES = 16 * 1024
 """A stream of fewer bytes is not read at all: it is over before a cut would have saved anything."""
 
 READ_BYTES = 4 * 1024
-"""From then on, so many bytes are kept before they are read."""
+"""How many bytes are then kept before they are read."""
 
 LOOK_CHARS = 1024
-"""So many characters a text must have grown to be looked at again."""
+"""How many characters a text must grow before it is judged again."""
 
 MAX_EVENT_BYTES = 4 * 1024 * 1024
-"""An answer in one piece, or an event, that is larger than this is not heard."""
+"""An answer in one piece, or an event, that is larger than this is not read."""
 
 
 class AnswerReader:
@@ -233,7 +233,7 @@ class AnswerReader:
         self._stream = stream
         self.parser = parser
         self.is_lost = False
-        """Whether more came than is kept: nothing more is heard."""
+        """Whether more came than is kept: nothing more is read."""
 
     def feed(self, chunk: bytes) -> bool:
         """Take note of the next chunk; say whether it is time to read."""
@@ -258,10 +258,10 @@ class AnswerReader:
         """Read the rest; return the texts with something new in them."""
         if self._stream and self._framing is None:
             return []
-        heard = self.read()
+        grown = self.read()
         if self._framing is not None:
             self.parser.take(self._framing.finish())
-        return heard + [text.look() for text in self.parser.texts.values() if text.grow()]
+        return grown + [text.look() for text in self.parser.texts.values() if text.grow()]
 
     @property
     def is_between_events(self) -> bool:

@@ -1,4 +1,4 @@
-"""Read from an answer's passing bytes what it used, and whether it failed half-way.
+"""UsageMeter: what a passing answer used, and whether it failed half-way.
 
 While the answer passes, chunks are only kept: those of its beginning and of its end, where
 providers put their counts. Reading them waits until the client has its answer.
@@ -114,7 +114,7 @@ MAX_GUESSED_OUTPUT = 4_096
 and few tokens."""
 
 ASSUMED_OUTPUT = 4_096
-"""Tokens of an answer that nobody waited for, where the call sets no limit."""
+"""Tokens of an answer that was not waited for, where the call sets no limit."""
 
 
 def unanswered_usage(call: Call, window: int | None = None) -> Usage:
@@ -163,13 +163,13 @@ class UsageMeter:
             self._reader = UsageReader(self._call.dialect, self._call.stream)
             self._reader.feed(chunk)
 
-    def usage(self, heard: int, *, is_cut: bool = False) -> Usage:
-        """Return what the answer used; `heard` are the tokens that were counted as they passed."""
+    def usage(self, seen: int, *, is_cut: bool = False) -> Usage:
+        """Return what the answer used; `seen` are the tokens that were counted as they passed."""
         found = self._reported()
         if found is None:
-            return self._estimated(heard, is_cut)
-        if heard > found.output_tokens:  # an answer that was cut says less than it used
-            return Usage(found.input_tokens, heard, found.cached_tokens, is_estimated=True)
+            return self._estimated(seen, is_cut)
+        if seen > found.output_tokens:  # an answer that was cut says less than it used
+            return Usage(found.input_tokens, seen, found.cached_tokens, is_estimated=True)
         return found
 
     def _reported(self) -> Usage | None:
@@ -181,12 +181,12 @@ class UsageMeter:
             self._reader.feed(self._whole)
         return self._reader.finish() if self._reader is not None else None
 
-    def _estimated(self, heard: int, is_cut: bool) -> Usage:
+    def _estimated(self, seen: int, is_cut: bool) -> Usage:
         call = self._call
         if (is_cut and runs_on(call)) or is_in_background(call):
             return unanswered_usage(call)
         a_token = STREAMED_BYTES_PER_TOKEN if call.stream else BYTES_PER_TOKEN
-        written = heard or ceil(self._size / a_token) if call.generates else 0
+        written = seen or ceil(self._size / a_token) if call.generates else 0
         if call.dialect == "http":
             written = min(written, MAX_GUESSED_OUTPUT)
         asked = ceil(len(call.request.body) / BYTES_PER_TOKEN)

@@ -1,4 +1,4 @@
-"""What a person or a model is told: names and counts from the evidence, nothing of the prompt."""
+"""The words of verdicts: names and counts from the evidence, nothing of the prompt."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def ended(verdict: Verdict) -> str:
 
 
 def nudge(verdict: Verdict) -> str:
-    """Return what a model that goes in circles is told."""
+    """Return what a model that goes in circles reads."""
     return (
         f"{NUDGE_MARK}\n"
         f"You are going in circles: {repeated(verdict)}."

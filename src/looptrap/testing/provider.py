@@ -62,7 +62,7 @@ MODELS = ("gpt-5.3-codex", "claude-opus-4-7", "gemini-3.1-pro")
 
 @dataclass(frozen=True, slots=True)
 class RenderedReply:
-    """An answer ready for the wire; one that streams does not tell its length."""
+    """An answer ready for the wire; one that streams has no length."""
 
     status: int
     headers: list[Field]
@@ -213,11 +213,11 @@ class FakeProvider:
         assert self._server is not None
         await self._server.close(grace=0)
         await asyncio.gather(*self._deliveries, return_exceptions=True)
-        # A script that failed fails whoever runs it, unless that has failed already.
+        # A script that failed fails the test that runs it, unless that has failed already.
         if self._errors and error is None:
             raise self._errors[0]
 
-    # What the wire tells
+    # Events of the wire
 
     def on_head(self, exchange: Exchange) -> None:
         """Wait for the body."""

@@ -58,7 +58,7 @@ class Signal:
 
 
 class Gate:
-    """Holds an answer back from the moment it is `reached` until somebody opens it."""
+    """Holds an answer back from the moment it is `reached` until it is opened."""
 
     def __init__(self) -> None:
         self.reached = Signal()
@@ -71,7 +71,7 @@ class Gate:
         self.opened.set()
 
     async def passed(self) -> None:
-        """Return when the gate is open; for whoever brings the answer."""
+        """Return when the gate is open; called where the answer is sent."""
         self.reached.set()
         try:
             await self.opened.wait(timeout=None)
@@ -114,7 +114,7 @@ class EventsReply:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Wait at `gate` after so many chunks; with None, before the first byte of the head."""
+    """Wait at `gate` after that many chunks; with None, before the first byte of the head."""
 
     gate: Gate
     after_chunks: int | None
@@ -193,13 +193,13 @@ class Reply:
 
     @staticmethod
     def pause(gate: Gate, reply: Reply | None = None, *, after_chunks: int | None = None) -> Reply:
-        """Send `reply`, waiting at `gate`: before the head, or after so many chunks."""
+        """Send `reply`, waiting at `gate`: before the head, or after that many chunks."""
         reply = reply or Reply.text()
         return replace(reply, pauses=(*reply.pauses, Pause(gate, after_chunks)))
 
     @staticmethod
     def hang(reply: Reply | None = None, *, after_chunks: int | None = None) -> Reply:
-        """Stop sending for good, before the head or after so many chunks; keep the connection."""
+        """Stop sending for good, before the head or after that many chunks; keep the connection."""
         return Reply.pause(Gate(), reply, after_chunks=after_chunks)
 
     @staticmethod
