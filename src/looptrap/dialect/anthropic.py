@@ -195,7 +195,7 @@ class MessageStreamParser(StreamParser):
             self.text(index).pieces.append(said)
 
 
-def finish_stream(parser: MessageStreamParser) -> bytes:
+def _finish_stream(parser: MessageStreamParser) -> bytes:
     """Return the end of every block that is open, and of the message."""
     blocks = [{"type": "content_block_stop", "index": index} for index in parser.open]
     ending = {"stop_reason": "end_turn", "stop_sequence": None}
@@ -204,14 +204,13 @@ def finish_stream(parser: MessageStreamParser) -> bytes:
     return named_events([*blocks, last, {"type": "message_stop"}])
 
 
-def fail_stream(_parser: MessageStreamParser, body: bytes) -> bytes:
-    """Return the event that reports an error."""
+def _fail_stream(_parser: MessageStreamParser, body: bytes) -> bytes:
     return b"event: error\ndata: %b\n\n" % body
 
 
 # Final messages
 
-NO_TOKENS = {
+_NO_TOKENS = {
     "input_tokens": 0,
     "cache_creation_input_tokens": 0,
     "cache_read_input_tokens": 0,
@@ -219,8 +218,7 @@ NO_TOKENS = {
 }
 
 
-def takes_text(sent: Json) -> bool:
-    """Say whether plain text answers the request."""
+def _takes_text(sent: Json) -> bool:
     choice, output = sent.get("tool_choice"), sent.get("output_config")
     if isinstance(choice, dict) and choice.get("type") in ("any", "tool"):
         return False
@@ -232,16 +230,14 @@ def takes_text(sent: Json) -> bool:
     return not (isinstance(last, dict) and last.get("role") == "assistant")
 
 
-def final_body(call: Call, _sent: Json, text: str, request_id: str, _now: float) -> bytes:
-    """Return the message in one piece."""
+def _final_body(call: Call, _sent: Json, text: str, request_id: str, _now: float) -> bytes:
     message = _final_message(call, request_id)
     message["content"] = [{"type": "text", "text": text}]
     message["stop_reason"] = "end_turn"
     return encode(message)
 
 
-def final_stream(call: Call, _sent: Json, text: str, request_id: str, _now: float) -> bytes:
-    """Return the message as a stream of events."""
+def _final_stream(call: Call, _sent: Json, text: str, request_id: str, _now: float) -> bytes:
     block = {"type": "text", "text": ""}
     delta = {"type": "text_delta", "text": text}
     ending = {"stop_reason": "end_turn", "stop_sequence": None}
@@ -251,7 +247,7 @@ def final_stream(call: Call, _sent: Json, text: str, request_id: str, _now: floa
             {"type": "content_block_start", "index": 0, "content_block": block},
             {"type": "content_block_delta", "index": 0, "delta": delta},
             {"type": "content_block_stop", "index": 0},
-            {"type": "message_delta", "delta": ending, "usage": NO_TOKENS},
+            {"type": "message_delta", "delta": ending, "usage": _NO_TOKENS},
             {"type": "message_stop"},
         ]
     )
@@ -266,7 +262,7 @@ def _final_message(call: Call, request_id: str) -> Json:
         "content": [],
         "stop_reason": None,
         "stop_sequence": None,
-        "usage": NO_TOKENS,
+        "usage": _NO_TOKENS,
     }
 
 
@@ -285,8 +281,7 @@ _ERROR_TYPES = {
 }
 
 
-def error_body(refusal: Refusal, request_id: str, _call: Call | None) -> Json:
-    """Return an error in Anthropic's shape."""
+def _error_body(refusal: Refusal, request_id: str, _call: Call | None) -> Json:
     other = "invalid_request_error" if refusal.status < 500 else "api_error"
     error = {
         "type": _ERROR_TYPES.get(refusal.status, other),
@@ -297,7 +292,7 @@ def error_body(refusal: Refusal, request_id: str, _call: Call | None) -> Json:
     return {"type": "error", "error": error, "detail": refusal.detail, "request_id": request_id}
 
 
-def splice_nudge(body: bytes, text: str) -> bytes | None:
+def _splice_nudge(body: bytes, text: str) -> bytes | None:
     """Add a block to the last user message: roles alternate, and results must come first."""
     messages = find_field(body, "messages")
     message = messages and last_element(body, messages)
@@ -331,7 +326,7 @@ class AnthropicCounts(msgspec.Struct, gc=False):
         return Usage(self.input_tokens + read + written, self.output_tokens, read, thought, written)
 
 
-def find_usage(ends: AnswerEnds) -> Usage | None:
+def _find_usage(ends: AnswerEnds) -> Usage | None:
     """Find what an answer used in its end, and of a stream that was cut, in its beginning."""
     # Also a stream that is cut has said at its start what went in: that is paid for.
     beginning = ends.beginning
@@ -344,8 +339,7 @@ def find_usage(ends: AnswerEnds) -> Usage | None:
 # Fake answers
 
 
-def fake_body(answer: ModelAnswer, _call: Call) -> Json:
-    """Return the answer in one piece."""
+def _fake_body(answer: ModelAnswer, _call: Call) -> Json:
     return {
         "model": answer.model,
         "id": f"msg_{answer.number}",
@@ -358,9 +352,8 @@ def fake_body(answer: ModelAnswer, _call: Call) -> Json:
     }
 
 
-def fake_stream(answer: ModelAnswer, call: Call) -> Iterator[bytes]:
-    """Return the answer event by event."""
-    opening = {**fake_body(answer, call), "content": [], "stop_reason": None}
+def _fake_stream(answer: ModelAnswer, call: Call) -> Iterator[bytes]:
+    opening = {**_fake_body(answer, call), "content": [], "stop_reason": None}
     # The count of the output is not known yet: Anthropic starts with a token or so.
     opening["usage"] = {**_fake_input(answer.tokens), "output_tokens": 1}
     yield _fake_event("message_start", message=opening)
@@ -375,13 +368,11 @@ def fake_stream(answer: ModelAnswer, call: Call) -> Iterator[bytes]:
     yield _fake_event("message_stop")
 
 
-def fake_token_count(call: Call) -> Json:
-    """Return the answer to count_tokens."""
+def _fake_token_count(call: Call) -> Json:
     return {"input_tokens": call_tokens(call).input}
 
 
-def fake_error(status: int) -> Json:
-    """Return Anthropic's error body."""
+def _fake_error(status: int) -> Json:
     kinds = {
         401: "authentication_error",
         403: "permission_error",
@@ -447,15 +438,15 @@ def _fake_reason(answer: ModelAnswer) -> str:
 DIALECT = Dialect(
     name="anthropic",
     read=read,
-    error_body=error_body,
+    error_body=_error_body,
     request_id_header=b"request-id",
     history=History(read_message),
-    final_message=FinalMessage(takes_text, final_body, final_stream),
-    streaming=Streaming(MessageStreamParser, finish_stream, fail_stream),
-    splice_nudge=splice_nudge,
+    final_message=FinalMessage(_takes_text, _final_body, _final_stream),
+    streaming=Streaming(MessageStreamParser, _finish_stream, _fail_stream),
+    splice_nudge=_splice_nudge,
     decode_usage=usage_decoder(CountedAnswer[AnthropicCounts]),
-    find_usage=find_usage,
-    fake=FakeAnswer(fake_body, fake_stream),
-    fake_fixed=fake_token_count,
-    fake_error=fake_error,
+    find_usage=_find_usage,
+    fake=FakeAnswer(_fake_body, _fake_stream),
+    fake_fixed=_fake_token_count,
+    fake_error=_fake_error,
 )

@@ -210,7 +210,7 @@ class GeminiStreamParser(StreamParser):
                     self.open.discard(index)
 
 
-def finish_stream(parser: GeminiStreamParser) -> bytes:
+def _finish_stream(parser: GeminiStreamParser) -> bytes:
     """Return a last response that ends every candidate that is open."""
     nothing = {"role": "model", "parts": [{"text": ""}]}
     ends = [
@@ -220,20 +220,18 @@ def finish_stream(parser: GeminiStreamParser) -> bytes:
     return events([{**msgspec.json.decode(parser.latest), "candidates": ends}])
 
 
-def fail_stream(_parser: GeminiStreamParser, body: bytes) -> bytes:
-    """Return the error as a response of its own."""
+def _fail_stream(_parser: GeminiStreamParser, body: bytes) -> bytes:
     return b"data: %b\n\n" % body
 
 
 # Final messages
 
-SCHEMAS = ("responseSchema", "response_schema", "responseJsonSchema", "response_json_schema")
+_SCHEMAS = ("responseSchema", "response_schema", "responseJsonSchema", "response_json_schema")
 
-NO_TOKENS = {"promptTokenCount": 0, "candidatesTokenCount": 0, "totalTokenCount": 0}
+_NO_TOKENS = {"promptTokenCount": 0, "candidatesTokenCount": 0, "totalTokenCount": 0}
 
 
-def takes_text(sent: Json) -> bool:
-    """Say whether plain text answers the request."""
+def _takes_text(sent: Json) -> bool:
     config = _sent_table(sent, "generationConfig", "generation_config")
     if _sent_field(config, "responseMimeType", "response_mime_type") not in (
         None,
@@ -241,7 +239,7 @@ def takes_text(sent: Json) -> bool:
         "text/plain",
     ):
         return False
-    if _sent_field(config, *SCHEMAS):
+    if _sent_field(config, *_SCHEMAS):
         return False
     modalities = _sent_field(config, "responseModalities", "response_modalities")
     if isinstance(modalities, list) and modalities and "TEXT" not in modalities:
@@ -251,28 +249,27 @@ def takes_text(sent: Json) -> bool:
     return calling.get("mode") != "ANY"
 
 
-def is_event_stream(call: Call) -> bool:
+def _is_event_stream(call: Call) -> bool:
     """Say whether a streaming client reads events; without `alt=sse` it reads a JSON array."""
     query = parse_qs(call.request.query)
     return "sse" in query.get("alt", []) + query.get("$alt", [])
 
 
-def final_body(call: Call, _sent: Json, text: str, request_id: str, _now: float) -> bytes:
-    """Return the content in one piece."""
+def _final_body(call: Call, _sent: Json, text: str, request_id: str, _now: float) -> bytes:
     return encode(_final_response(call, text, request_id))
 
 
-def final_stream(call: Call, _sent: Json, text: str, request_id: str, _now: float) -> bytes:
+def _final_stream(call: Call, _sent: Json, text: str, request_id: str, _now: float) -> bytes:
     """Return the content as a stream of one event, or as an array of one."""
     response = [_final_response(call, text, request_id)]
-    return events(response) if is_event_stream(call) else encode(response)
+    return events(response) if _is_event_stream(call) else encode(response)
 
 
 def _final_response(call: Call, text: str, request_id: str) -> Json:
     content = {"role": "model", "parts": [{"text": text}]}
     return {
         "candidates": [{"content": content, "finishReason": "STOP", "index": 0}],
-        "usageMetadata": NO_TOKENS,
+        "usageMetadata": _NO_TOKENS,
         "modelVersion": call.model,
         "responseId": request_id,
     }
@@ -301,8 +298,7 @@ _ERROR_STATUSES = {
 }
 
 
-def error_body(refusal: Refusal, _request_id: str, _call: Call | None) -> Json:
-    """Return an error in Google's shape."""
+def _error_body(refusal: Refusal, _request_id: str, _call: Call | None) -> Json:
     other = "INVALID_ARGUMENT" if refusal.status < 500 else "INTERNAL"
     # No RetryInfo beside it: clients take that as an invitation to send the same again.
     info = {
@@ -319,8 +315,7 @@ def error_body(refusal: Refusal, _request_id: str, _call: Call | None) -> Json:
     return {"error": error, "detail": refusal.detail}
 
 
-def splice_nudge(body: bytes, text: str) -> bytes | None:
-    """Return the body with one more content at its end."""
+def _splice_nudge(body: bytes, text: str) -> bytes | None:
     # A content of its own: one with function responses must hold exactly as many as were called.
     contents = find_field(body, "contents")
     nudge = encode({"role": "user", "parts": [{"text": text}]})
@@ -368,14 +363,13 @@ class _CountedAnswer(msgspec.Struct, gc=False):
 # Fake answers
 
 
-def fake_body(answer: ModelAnswer, _call: Call) -> Json:
-    """Return the answer in one piece."""
+def _fake_body(answer: ModelAnswer, _call: Call) -> Json:
     return _fake_response(answer, _fake_parts(answer), "STOP")
 
 
-def fake_stream(answer: ModelAnswer, call: Call) -> Iterator[bytes]:
+def _fake_stream(answer: ModelAnswer, call: Call) -> Iterator[bytes]:
     """Return the answer as events, each with counts so far; without `alt=sse`, as one array."""
-    if is_event_stream(call):
+    if _is_event_stream(call):
         yield from map(sse_event, _fake_pieces(answer))
         return
     for index, piece in enumerate(_fake_pieces(answer)):
@@ -383,13 +377,11 @@ def fake_stream(answer: ModelAnswer, call: Call) -> Iterator[bytes]:
     yield b"\n]\n"
 
 
-def fake_token_count(call: Call) -> Json:
-    """Return the answer to countTokens."""
+def _fake_token_count(call: Call) -> Json:
     return {"totalTokens": call_tokens(call).input}
 
 
-def fake_error(status: int) -> Json:
-    """Return Google's error body."""
+def _fake_error(status: int) -> Json:
     names = {
         400: "INVALID_ARGUMENT",
         401: "UNAUTHENTICATED",
@@ -447,15 +439,15 @@ def _fake_parts(answer: ModelAnswer) -> list[Json]:
 DIALECT = Dialect(
     name="gemini",
     read=read,
-    error_body=error_body,
+    error_body=_error_body,
     history=History(read_content),
-    final_message=FinalMessage(takes_text, final_body, final_stream),
-    is_event_stream=is_event_stream,
-    streaming=Streaming(GeminiStreamParser, finish_stream, fail_stream, skips_comments=False),
-    splice_nudge=splice_nudge,
+    final_message=FinalMessage(_takes_text, _final_body, _final_stream),
+    is_event_stream=_is_event_stream,
+    streaming=Streaming(GeminiStreamParser, _finish_stream, _fail_stream, skips_comments=False),
+    splice_nudge=_splice_nudge,
     decode_usage=usage_decoder(_CountedAnswer),
     find_usage=usage_finder(GeminiCounts, b'"usageMetadata"'),
-    fake=FakeAnswer(fake_body, fake_stream),
-    fake_fixed=fake_token_count,
-    fake_error=fake_error,
+    fake=FakeAnswer(_fake_body, _fake_stream),
+    fake_fixed=_fake_token_count,
+    fake_error=_fake_error,
 )

@@ -18,8 +18,7 @@ def read(request: Request, _body: bytes = b"") -> Call:
     return Call(request, "http")
 
 
-def find_usage(ends: AnswerEnds) -> Usage | None:
-    """Find what an answer used in its end."""
+def _find_usage(ends: AnswerEnds) -> Usage | None:
     # Pictures and transcripts are counted as responses are, Bedrock's answers not.
     found = ends.last(b'"usage"')
     return read_counts(found, ResponsesCounts) or read_counts(found, BedrockCounts)
@@ -29,6 +28,6 @@ DIALECT = Dialect(
     name="http",
     read=read,
     error_body=error_body,
-    find_usage=find_usage,
+    find_usage=_find_usage,
     fake_error=fake_error,
 )

@@ -63,7 +63,7 @@ class _Identified(msgspec.Struct, gc=False):
 _decode_identified = msgspec.json.Decoder(_Identified).decode
 
 
-def error_body(refusal: Refusal, _request_id: str, call: Call | None) -> Json:
+def _error_body(refusal: Refusal, _request_id: str, call: Call | None) -> Json:
     """Return a JSON-RPC error; its id is null where the client sent none, or was not read."""
     rpc_id = _NO_ID
     if call is not None:
@@ -77,7 +77,7 @@ def error_body(refusal: Refusal, _request_id: str, call: Call | None) -> Json:
 DIALECT = Dialect(
     name="mcp",
     read=read,
-    error_body=error_body,
+    error_body=_error_body,
     # JSON-RPC errors travel under 200: many MCP clients never read the body of another status.
     refusal_status=200,
     fake_error=fake_error,

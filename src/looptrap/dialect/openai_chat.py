@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -202,8 +202,7 @@ class ChatStreamParser(StreamParser):
                     self.calling = True
 
 
-def finish_stream(parser: ChatStreamParser) -> bytes:
-    """Return the last chunk of every choice that is open."""
+def _finish_stream(parser: ChatStreamParser) -> bytes:
     return close_choices(parser, {"delta": {}})
 
 
@@ -228,8 +227,7 @@ def close_choices(parser: ChatStreamParser, said: Json) -> bytes:
 NO_TOKENS = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
 
 
-def takes_text(sent: Json) -> bool:
-    """Say whether plain text answers the request."""
+def _takes_text(sent: Json) -> bool:
     wanted = sent.get("response_format")
     if isinstance(wanted, dict) and wanted.get("type", "text") != "text":
         return False
@@ -263,8 +261,7 @@ def wants_usage(sent: Json) -> bool:
     return isinstance(options, dict) and options.get("include_usage") is True
 
 
-def final_body(call: Call, sent: Json, text: str, request_id: str, now: float) -> bytes:
-    """Return the message in one piece."""
+def _final_body(call: Call, sent: Json, text: str, request_id: str, now: float) -> bytes:
     message = {"role": "assistant", "content": text, "refusal": None}
     choices = [
         {"index": index, "message": message, "logprobs": None, "finish_reason": "stop"}
@@ -274,14 +271,10 @@ def final_body(call: Call, sent: Json, text: str, request_id: str, now: float) -
     return encode({**head, "choices": choices, "usage": NO_TOKENS})
 
 
-def final_stream(call: Call, sent: Json, text: str, request_id: str, now: float) -> bytes:
-    """Return the message as a stream of chunks."""
+def _final_stream(call: Call, sent: Json, text: str, request_id: str, now: float) -> bytes:
     head = _final_head(call, "chat.completion.chunk", request_id, now)
-    with_usage = wants_usage(sent)
-    if with_usage:
-        head["usage"] = None
-    chunks = [
-        {**head, "choices": [_final_choice(index, delta, reason)]}
+    choices = [
+        {"index": index, "delta": delta, "logprobs": None, "finish_reason": reason}
         for index in range(number_of_choices(sent))
         for delta, reason in (
             ({"role": "assistant", "content": "", "refusal": None}, None),
@@ -289,6 +282,15 @@ def final_stream(call: Call, sent: Json, text: str, request_id: str, now: float)
             ({}, "stop"),
         )
     ]
+    return final_chunks(head, choices, sent)
+
+
+def final_chunks(head: Json, choices: Iterable[Json], sent: Json) -> bytes:
+    """Return a stream of one choice a chunk, with usage where the request asked for it."""
+    with_usage = wants_usage(sent)
+    if with_usage:
+        head["usage"] = None
+    chunks = [{**head, "choices": [choice]} for choice in choices]
     if with_usage:
         chunks.append({**head, "choices": [], "usage": NO_TOKENS})
     return events(chunks) + DONE
@@ -304,10 +306,6 @@ def _final_head(call: Call, kind: str, request_id: str, now: float) -> Json:
     }
 
 
-def _final_choice(index: int, delta: Json, reason: str | None) -> Json:
-    return {"index": index, "delta": delta, "logprobs": None, "finish_reason": reason}
-
-
 # Errors, nudges and usage
 
 
@@ -317,8 +315,7 @@ def error_body(refusal: Refusal, _request_id: str, _call: Call | None) -> Json:
     return {"error": error, "detail": refusal.detail}
 
 
-def splice_nudge(body: bytes, text: str) -> bytes | None:
-    """Return the body with one more user message at its end."""
+def _splice_nudge(body: bytes, text: str) -> bytes | None:
     messages = find_field(body, "messages")
     return messages and append_element(body, messages, encode({"role": "user", "content": text}))
 
@@ -348,8 +345,7 @@ find_usage = usage_finder(ChatCounts)
 # Fake answers
 
 
-def fake_body(answer: ModelAnswer, _call: Call) -> Json:
-    """Return the answer in one piece."""
+def _fake_body(answer: ModelAnswer, _call: Call) -> Json:
     message: Json = {
         "role": "assistant",
         "content": answer.text or None,
@@ -376,7 +372,7 @@ def fake_body(answer: ModelAnswer, _call: Call) -> Json:
     }
 
 
-def fake_stream(answer: ModelAnswer, call: Call) -> Iterator[bytes]:
+def _fake_stream(answer: ModelAnswer, call: Call) -> Iterator[bytes]:
     """Return the answer event by event; usage only where the request asked for it."""
     counted = wants_usage(decode(call.request.body))
     opening = {"role": "assistant", "content": "", "refusal": None}
@@ -460,11 +456,11 @@ DIALECT = Dialect(
     read=read,
     error_body=error_body,
     history=History(read_message, read_role),
-    final_message=FinalMessage(takes_text, final_body, final_stream),
-    streaming=Streaming(ChatStreamParser, finish_stream, fail_stream),
-    splice_nudge=splice_nudge,
+    final_message=FinalMessage(_takes_text, _final_body, _final_stream),
+    streaming=Streaming(ChatStreamParser, _finish_stream, fail_stream),
+    splice_nudge=_splice_nudge,
     decode_usage=decode_usage,
     find_usage=find_usage,
-    fake=FakeAnswer(fake_body, fake_stream),
+    fake=FakeAnswer(_fake_body, _fake_stream),
     fake_error=fake_error,
 )

@@ -31,11 +31,12 @@ from looptrap.dialect.openai_chat import (
     fail_stream,
     fake_error,
     fake_usage,
+    final_chunks,
     find_usage,
     number_of_choices,
     wants_usage,
 )
-from looptrap.dialect.stream import DONE, events, sse_event
+from looptrap.dialect.stream import DONE, sse_event
 
 
 class _Completion(msgspec.Struct, gc=False):
@@ -69,8 +70,7 @@ def read(request: Request, body: bytes) -> Call:
     )
 
 
-def read_embedding(request: Request, body: bytes) -> Call:
-    """Read an Embeddings body; raises what decoding raises."""
+def _read_embedding(request: Request, body: bytes) -> Call:
     sent = _decode_embedding(body)
     return Call(
         request,
@@ -113,32 +113,23 @@ def _tokens(tokens: list[Any]) -> str:
 # Passing answers and final messages
 
 
-def finish_stream(parser: ChatStreamParser) -> bytes:
-    """Return the last chunk of every text that is open."""
+def _finish_stream(parser: ChatStreamParser) -> bytes:
     return close_choices(parser, {"text": ""})
 
 
-def takes_text(_sent: Json) -> bool:
+def _takes_text(_sent: Json) -> bool:
     """Say whether plain text answers the request: here nothing else ever does."""
     return True
 
 
-def final_body(call: Call, sent: Json, text: str, request_id: str, now: float) -> bytes:
-    """Return the text in one piece."""
+def _final_body(call: Call, sent: Json, text: str, request_id: str, now: float) -> bytes:
     choices = [_final_choice(i, text) for i in range(_number_of_texts(sent))]
     return encode({**_final_head(call, request_id, now), "choices": choices, "usage": NO_TOKENS})
 
 
-def final_stream(call: Call, sent: Json, text: str, request_id: str, now: float) -> bytes:
-    """Return the text as a stream of chunks."""
-    head = _final_head(call, request_id, now)
-    with_usage = wants_usage(sent)
-    if with_usage:
-        head["usage"] = None
-    chunks = [{**head, "choices": [_final_choice(i, text)]} for i in range(_number_of_texts(sent))]
-    if with_usage:
-        chunks.append({**head, "choices": [], "usage": NO_TOKENS})
-    return events(chunks) + DONE
+def _final_stream(call: Call, sent: Json, text: str, request_id: str, now: float) -> bytes:
+    choices = [_final_choice(i, text) for i in range(_number_of_texts(sent))]
+    return final_chunks(_final_head(call, request_id, now), choices, sent)
 
 
 def _number_of_texts(sent: Json) -> int:
@@ -168,12 +159,11 @@ def _final_choice(index: int, text: str) -> Json:
 _FAKE_VECTOR = (0.25, -0.5, 0.125, 1.0)
 
 
-def fake_body(answer: ModelAnswer, _call: Call) -> Json:
-    """Return a completion in one piece."""
+def _fake_body(answer: ModelAnswer, _call: Call) -> Json:
     return {**_fake_envelope(answer, answer.text, "stop"), "usage": fake_usage(answer.tokens)}
 
 
-def fake_stream(answer: ModelAnswer, call: Call) -> Iterator[bytes]:
+def _fake_stream(answer: ModelAnswer, call: Call) -> Iterator[bytes]:
     """Return a completion event by event; usage only where the request asked for it."""
     for word in answer.words():
         yield sse_event(_fake_envelope(answer, word, None))
@@ -185,7 +175,7 @@ def fake_stream(answer: ModelAnswer, call: Call) -> Iterator[bytes]:
     yield DONE
 
 
-def fake_embeddings(call: Call) -> Json:
+def _fake_embeddings(call: Call) -> Json:
     """Return a vector for each input."""
     body = decode(call.request.body)
     given = body.get("input")
@@ -225,20 +215,20 @@ DIALECT = Dialect(
     read=read,
     error_body=error_body,
     history=History(read_texts),
-    final_message=FinalMessage(takes_text, final_body, final_stream),
-    streaming=Streaming(ChatStreamParser, finish_stream, fail_stream),
+    final_message=FinalMessage(_takes_text, _final_body, _final_stream),
+    streaming=Streaming(ChatStreamParser, _finish_stream, fail_stream),
     decode_usage=decode_usage,
     find_usage=find_usage,
-    fake=FakeAnswer(fake_body, fake_stream),
+    fake=FakeAnswer(_fake_body, _fake_stream),
     fake_error=fake_error,
 )
 
 EMBEDDINGS = Dialect(
     name="openai_embeddings",
-    read=read_embedding,
+    read=_read_embedding,
     error_body=error_body,
     decode_usage=decode_usage,
     find_usage=find_usage,
-    fake_fixed=fake_embeddings,
+    fake_fixed=_fake_embeddings,
     fake_error=fake_error,
 )

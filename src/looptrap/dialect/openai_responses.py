@@ -160,15 +160,15 @@ def _output(item: Json) -> ToolResult:
 
 # Passing answers
 
-NOTHING = msgspec.Raw(b"null")
-EMPTY = b"{}"
+_NOTHING = msgspec.Raw(b"null")
+_EMPTY = b"{}"
 
 MAX_KEPT_CHARS = 4 * 1024 * 1024
 """Characters and bytes of an answer that are kept to end it with; one that says more is not cut."""
 
-OUTPUT, REASONING = "response.output_text", "response.reasoning_text"
-SUMMARY = "response.reasoning_summary_text"
-DELTAS = {f"{kind}.delta": kind for kind in (OUTPUT, REASONING, SUMMARY)}
+_OUTPUT, _REASONING = "response.output_text", "response.reasoning_text"
+_SUMMARY = "response.reasoning_summary_text"
+_DELTAS = {f"{kind}.delta": kind for kind in (_OUTPUT, _REASONING, _SUMMARY)}
 _ENDS = frozenset(f"response.{end}" for end in ("completed", "failed", "incomplete")) | {"error"}
 
 
@@ -190,13 +190,13 @@ class _Event(msgspec.Struct, gc=False):
     content_index: int | None = None
     summary_index: int | None = None
     delta: str | None = None
-    item: msgspec.Raw = NOTHING
-    part: msgspec.Raw = NOTHING
-    response: msgspec.Raw = NOTHING
+    item: msgspec.Raw = _NOTHING
+    part: msgspec.Raw = _NOTHING
+    response: msgspec.Raw = _NOTHING
     output: list[_WholeItem] = []
 
 
-class PartPosition(NamedTuple):
+class _Position(NamedTuple):
     """Where in an item a part stands."""
 
     field: str
@@ -204,7 +204,7 @@ class PartPosition(NamedTuple):
     number: int
 
 
-class OpenPart:
+class _OpenPart:
     """A text that has begun and not ended: what it was announced as, and all it has said."""
 
     __slots__ = ("kind", "shape", "text")
@@ -212,7 +212,7 @@ class OpenPart:
     def __init__(self, text: GrowingText) -> None:
         self.kind = ""
         """What its deltas are of: `response.output_text`."""
-        self.shape = EMPTY
+        self.shape = _EMPTY
         self.text = text
 
     @property
@@ -221,15 +221,15 @@ class OpenPart:
         return "text" in _type_of(self.shape, "text")
 
 
-class OpenItem:
+class _OpenItem:
     """An item that has begun and not ended."""
 
     __slots__ = ("done", "parts", "shape")
 
     def __init__(self, shape: bytes) -> None:
         self.shape = shape
-        self.parts: dict[PartPosition, OpenPart] = {}
-        self.done: dict[PartPosition, bytes] = {}
+        self.parts: dict[_Position, _OpenPart] = {}
+        self.done: dict[_Position, bytes] = {}
         """Parts that have ended, as they were when they did."""
 
     @property
@@ -252,9 +252,9 @@ class ResponsesStreamParser(StreamParser):
         self.is_ending = False
         self.number = 0
         """The sequence number of the latest event."""
-        self.response = EMPTY
+        self.response = _EMPTY
         """The response as it was announced."""
-        self.open: dict[int, OpenItem] = {}
+        self.open: dict[int, _OpenItem] = {}
         self.done: dict[int, bytes] = {}
         """Items that have ended, as they were when they did."""
         self._kept = 0
@@ -267,17 +267,17 @@ class ResponsesStreamParser(StreamParser):
     def can_end(self) -> bool:
         return (
             not self.is_ending
-            and self.response != EMPTY
+            and self.response != _EMPTY
             and all(item.is_text for item in self.open.values())
         )
 
     def parse(self, events: list[_Event]) -> None:
         for event in events:
             kind = event.type
-            if kind in DELTAS:
+            if kind in _DELTAS:
                 if event.delta:
                     self._kept += len(event.delta)
-                    self._part(event, DELTAS[kind]).text.pieces.append(event.delta)
+                    self._part(event, _DELTAS[kind]).text.pieces.append(event.delta)
             else:
                 self._parse_other(event)
         if events:
@@ -288,15 +288,15 @@ class ResponsesStreamParser(StreamParser):
             case "response.created" | "response.in_progress":
                 self.response = _object(event.response)
             case "response.output_item.added":
-                self.open[event.output_index] = OpenItem(_object(event.item))
+                self.open[event.output_index] = _OpenItem(_object(event.item))
             case "response.output_item.done":
                 self.open.pop(event.output_index, None)
                 self.done[event.output_index] = bytes(event.item)
                 self._kept += len(event.item)
             case "response.content_part.added":
-                self._part(event, OUTPUT).shape = _object(event.part)
+                self._part(event, _OUTPUT).shape = _object(event.part)
             case "response.reasoning_summary_part.added":
-                self._part(event, SUMMARY).shape = _object(event.part)
+                self._part(event, _SUMMARY).shape = _object(event.part)
             case "response.content_part.done" | "response.reasoning_summary_part.done":
                 self._close(event)
             case "":
@@ -305,15 +305,15 @@ class ResponsesStreamParser(StreamParser):
             case kind if kind in _ENDS:
                 self.is_ending = True
 
-    def _part(self, event: _Event, kind: str) -> OpenPart:
+    def _part(self, event: _Event, kind: str) -> _OpenPart:
         item = self.open.get(event.output_index)
         if item is None:
-            item = self.open[event.output_index] = OpenItem(EMPTY)
+            item = self.open[event.output_index] = _OpenItem(_EMPTY)
         place = _position(event)
         part = item.parts.get(place)
         if part is None:
             text = self.texts[event.output_index, place] = GrowingText(keep=True)
-            part = item.parts[place] = OpenPart(text)
+            part = item.parts[place] = _OpenPart(text)
         part.kind = kind
         return part
 
@@ -331,26 +331,26 @@ def _type_of(shape: bytes, other: str) -> str:
 
 def _object(raw: msgspec.Raw) -> bytes:
     shape = bytes(raw)
-    return shape if shape.startswith(b"{") else EMPTY
+    return shape if shape.startswith(b"{") else _EMPTY
 
 
-def _position(event: _Event) -> PartPosition:
+def _position(event: _Event) -> _Position:
     if event.summary_index is not None:
-        return PartPosition("summary", event.summary_index)
-    return PartPosition("content", event.content_index or 0)
+        return _Position("summary", event.summary_index)
+    return _Position("content", event.content_index or 0)
 
 
-def _texts_of(items: list[_WholeItem]) -> Iterator[tuple[tuple[int, PartPosition], str]]:
+def _texts_of(items: list[_WholeItem]) -> Iterator[tuple[tuple[int, _Position], str]]:
     for index, item in enumerate(items):
         for field, parts in (("content", item.content), ("summary", item.summary)):
             for place, part in enumerate(parts or ()):
-                yield (index, PartPosition(field, place)), part.text or ""
+                yield (index, _Position(field, place)), part.text or ""
 
 
-_PART_TYPES = {OUTPUT: "output_text", REASONING: "reasoning_text", SUMMARY: "summary_text"}
+_PART_TYPES = {_OUTPUT: "output_text", _REASONING: "reasoning_text", _SUMMARY: "summary_text"}
 
 
-def finish_stream(parser: ResponsesStreamParser) -> bytes:
+def _finish_stream(parser: ResponsesStreamParser) -> bytes:
     """Return the end of every part and item that is open, and of the response."""
     output = dict(parser.done)
     steps: list[Json] = []
@@ -366,12 +366,12 @@ def finish_stream(parser: ResponsesStreamParser) -> bytes:
     return _numbered(parser, [*steps, {"type": "response.completed", "response": response}])
 
 
-def fail_stream(parser: ResponsesStreamParser, body: bytes) -> bytes:
+def _fail_stream(parser: ResponsesStreamParser, body: bytes) -> bytes:
     """Return the error, for clients that read either shape of it, and the failed response."""
     refusal = decode(body)
     error = refusal["error"]
     steps = [{**error, "type": "error", **refusal}]
-    if parser.response != EMPTY:
+    if parser.response != _EMPTY:
         # A code of our own would not be among those that the SDKs accept here.
         why = {"code": "server_error", "message": error["message"]}
         response = {**decode(parser.response), "status": "failed", "error": why}
@@ -385,10 +385,10 @@ def _numbered(parser: ResponsesStreamParser, steps: Iterable[Json]) -> bytes:
     )
 
 
-def _closed_item(index: int, item: OpenItem) -> tuple[Json, list[Json]]:
+def _closed_item(index: int, item: _OpenItem) -> tuple[Json, list[Json]]:
     """Return an item as it is at its end, and the events that end it."""
     shape = decode(item.shape)
-    parts: dict[PartPosition, Any] = {place: msgspec.Raw(part) for place, part in item.done.items()}
+    parts: dict[_Position, Any] = {place: msgspec.Raw(part) for place, part in item.done.items()}
     steps: list[Json] = []
     within = {"item_id": shape.get("id", ""), "output_index": index}
     for place, part in item.parts.items():
@@ -401,32 +401,32 @@ def _closed_item(index: int, item: OpenItem) -> tuple[Json, list[Json]]:
     return shape, steps
 
 
-def _closed_part(part: OpenPart) -> Json:
+def _closed_part(part: _OpenPart) -> Json:
     """Return a part as it is at its end."""
     shape: Json = {
         "type": _PART_TYPES[part.kind],
         **decode(part.shape),
         "text": part.text.whole(),
     }
-    if part.kind == OUTPUT:
+    if part.kind == _OUTPUT:
         shape.setdefault("annotations", [])
     return shape
 
 
-def _part_events(part: OpenPart, ended: Json, place: PartPosition, within: Json) -> Iterator[Json]:
+def _part_events(part: _OpenPart, ended: Json, place: _Position, within: Json) -> Iterator[Json]:
     inside = {**within, f"{place.field}_index": place.number}
     text = {"type": f"{part.kind}.done", **inside, "text": ended["text"]}
-    if part.kind == OUTPUT:
+    if part.kind == _OUTPUT:
         text["logprobs"] = []
     yield text
-    if part.shape != EMPTY:  # announced by an event of its own, so it ends with one
+    if part.shape != _EMPTY:  # announced by an event of its own, so it ends with one
         name = "content_part" if place.field == "content" else "reasoning_summary_part"
         yield {"type": f"response.{name}.done", **inside, "part": ended}
 
 
 # Final messages
 
-NO_TOKENS = {
+_NO_TOKENS = {
     "input_tokens": 0,
     "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
     "output_tokens": 0,
@@ -435,8 +435,7 @@ NO_TOKENS = {
 }
 
 
-def takes_text(sent: Json) -> bool:
-    """Say whether plain text answers the request."""
+def _takes_text(sent: Json) -> bool:
     text = sent.get("text")
     wanted = text.get("format") if isinstance(text, dict) else None
     if isinstance(wanted, dict) and wanted.get("type", "text") != "text":
@@ -444,13 +443,11 @@ def takes_text(sent: Json) -> bool:
     return not demands_tool(sent.get("tool_choice"))
 
 
-def final_body(call: Call, sent: Json, text: str, request_id: str, now: float) -> bytes:
-    """Return the response in one piece."""
+def _final_body(call: Call, sent: Json, text: str, request_id: str, now: float) -> bytes:
     return encode(_final_completed(call, sent, text, request_id, now))
 
 
-def final_stream(call: Call, sent: Json, text: str, request_id: str, now: float) -> bytes:
-    """Return the response as a stream of events."""
+def _final_stream(call: Call, sent: Json, text: str, request_id: str, now: float) -> bytes:
     begun = _final_response(call, sent, request_id, now)
     empty, full = _text_part(""), _text_part(text)
     item = {"item_id": _item_id(request_id), "output_index": 0, "content_index": 0}
@@ -483,7 +480,7 @@ def _final_completed(call: Call, sent: Json, text: str, request_id: str, now: fl
         "status": "completed",
         "completed_at": int(now),
         "output": [_final_item(request_id, "completed", [_text_part(text)])],
-        "usage": NO_TOKENS,
+        "usage": _NO_TOKENS,
     }
 
 
@@ -537,8 +534,7 @@ def _text_part(text: str) -> Json:
 # Nudges and usage
 
 
-def splice_nudge(body: bytes, text: str) -> bytes | None:
-    """Return the body with one more user message at the end of its input."""
+def _splice_nudge(body: bytes, text: str) -> bytes | None:
     items = find_field(body, "input")
     if items is None:
         return None
@@ -570,27 +566,25 @@ class ResponsesCounts(msgspec.Struct, gc=False):
 # Fake answers
 
 
-def fake_body(answer: ModelAnswer, call: Call) -> Json:
-    """Return the answer in one piece."""
+def _fake_body(answer: ModelAnswer, call: Call) -> Json:
     usage = _fake_usage(answer.tokens)
     return _fake_response(answer, call, "completed", _fake_items(answer), usage)
 
 
-def fake_stream(answer: ModelAnswer, call: Call) -> Iterator[bytes]:
+def _fake_stream(answer: ModelAnswer, call: Call) -> Iterator[bytes]:
     """Return the answer event by event, numbered as OpenAI numbers them."""
     started = _fake_response(answer, call, "in_progress", [], None)
     steps = [
         ("response.created", {"response": started}),
         ("response.in_progress", {"response": started}),
         *_fake_item_events(answer),
-        ("response.completed", {"response": fake_body(answer, call)}),
+        ("response.completed", {"response": _fake_body(answer, call)}),
     ]
     for number, (name, fields) in enumerate(steps):
         yield sse_event({"type": name, **fields, "sequence_number": number}, name)
 
 
-def fake_token_count(call: Call) -> Json:
-    """Return the answer to input_tokens."""
+def _fake_token_count(call: Call) -> Json:
     return {"object": "response.input_tokens", "input_tokens": call_tokens(call).input}
 
 
@@ -690,13 +684,13 @@ DIALECT = Dialect(
     read=read,
     error_body=error_body,
     history=History(read_item, scattered=True),
-    final_message=FinalMessage(takes_text, final_body, final_stream),
-    streaming=Streaming(ResponsesStreamParser, finish_stream, fail_stream),
-    splice_nudge=splice_nudge,
+    final_message=FinalMessage(_takes_text, _final_body, _final_stream),
+    streaming=Streaming(ResponsesStreamParser, _finish_stream, _fail_stream),
+    splice_nudge=_splice_nudge,
     decode_usage=usage_decoder(CountedAnswer[ResponsesCounts]),
     find_usage=usage_finder(ResponsesCounts),
     answer_in_event=IN_RESPONSE,
-    fake=FakeAnswer(fake_body, fake_stream),
-    fake_fixed=fake_token_count,
+    fake=FakeAnswer(_fake_body, _fake_stream),
+    fake_fixed=_fake_token_count,
     fake_error=fake_error,
 )
