@@ -178,7 +178,7 @@ def test_runs_are_told_in_the_order_of_their_first_calls():
 
 
 @pytest.mark.parametrize(
-    ("bound", "most"), [("MOST_RUNS", 2), ("MOST_BYTES", 1200)], ids=["runs", "bytes"]
+    ("bound", "most"), [("MAX_RUNS", 2), ("MAX_MESSAGE_BYTES", 1200)], ids=["runs", "bytes"]
 )
 def test_no_line_leans_on_what_a_reader_forgot(monkeypatch, bound, most):
     monkeypatch.setattr(captured, bound, most)
