@@ -27,7 +27,7 @@ from looptrap.dialect.model import (
     Usage,
 )
 from looptrap.dialect.registry import DIALECTS, ENDINGS, read
-from looptrap.dialect.usage_meter import UsageReader
+from looptrap.dialect.usage_meter import UsageReader, usage_of
 
 CITY = {"unit": "C", "city": "Paris"}
 DAYS = {"city": "Paris", "days": [1, 2]}
@@ -405,7 +405,7 @@ def test_a_model_s_dialect_has_every_verb(dialect: Dialect) -> None:
     assert dialect.history is not None
     assert dialect.final_message is not None
     assert dialect.streaming is not None
-    assert dialect.decode_usage is not None
+    assert dialect.counted_answer is not None
     assert dialect.find_usage is not None
     # A legacy completion is one text: there is no message to put after it.
     assert (dialect.splice_nudge is None) == (dialect.name == "openai_completions")
@@ -414,9 +414,8 @@ def test_a_model_s_dialect_has_every_verb(dialect: Dialect) -> None:
 @each_generating
 def test_usage_is_read_as_it_is_written_whole_and_streamed(dialect: Dialect) -> None:
     assert dialect.fake is not None
-    assert dialect.decode_usage is not None
     body = encode(dialect.fake.body(ANSWER, asked(dialect)))
-    assert dialect.decode_usage(body) == Usage(12, 34)
+    assert usage_of(dialect.name, body) == Usage(12, 34)
     reader = UsageReader(dialect.name, stream=True)
     for chunk in streamed(dialect):
         reader.feed(chunk)

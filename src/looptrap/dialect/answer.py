@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import msgspec
 
 from looptrap.dialect.content import UNREADABLE, decode, encode, mend
-from looptrap.dialect.model import Call, DialectName, Refusal, Request
+from looptrap.dialect.model import Call, DialectName, Json, Refusal, Request
 from looptrap.dialect.registry import DIALECTS
-from looptrap.dialect.stream import (
-    EVENT_STREAM,
-    JSON,
-    AnswerReader,
-    is_between_events,
-)
+from looptrap.dialect.stream import EVENT_STREAM, JSON, AnswerReader, is_between_events
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -107,7 +101,7 @@ def final_answer(
     return Answer(200, _described(headers, call.dialect, request_id, kind), body)
 
 
-def _sent(call: Call) -> dict[str, Any] | None:
+def _sent(call: Call) -> Json | None:
     """Return the body that the call was read from; None where an unused part of it is no JSON."""
     body = call.request.body
     for restored in (bytes, mend):

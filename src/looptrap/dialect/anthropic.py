@@ -46,7 +46,6 @@ from looptrap.dialect.usage import (
     TokenDetails,
     last_value,
     read_counts,
-    usage_decoder,
 )
 
 
@@ -444,7 +443,7 @@ DIALECT = Dialect(
     final_message=FinalMessage(_takes_text, _final_body, _final_stream),
     streaming=Streaming(MessageStreamParser, _finish_stream, _fail_stream),
     splice_nudge=_splice_nudge,
-    decode_usage=usage_decoder(CountedAnswer[AnthropicCounts]),
+    counted_answer=CountedAnswer[AnthropicCounts],
     find_usage=_find_usage,
     fake=FakeAnswer(_fake_body, _fake_stream),
     fake_fixed=_fake_token_count,

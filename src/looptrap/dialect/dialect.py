@@ -11,7 +11,7 @@ import msgspec
 from looptrap.dialect.fake_answer import ModelAnswer
 from looptrap.dialect.model import Call, DialectName, Json, Message, Refusal, Request, Usage
 from looptrap.dialect.stream import StreamParser
-from looptrap.dialect.usage import AnswerEnds, JsonPlace
+from looptrap.dialect.usage import AnswerEnds, CountedAnswer, JsonPlace
 
 
 class History(NamedTuple):
@@ -77,8 +77,8 @@ class Dialect:
     streaming: Streaming | None = None
     splice_nudge: Callable[[bytes, str], bytes | None] | None = None
     """Returns a body with a text as its last message; None where that cannot be done."""
-    decode_usage: Callable[[bytes], Usage] | None = None
-    """Reads what a whole answer used; raises what decoding raises."""
+    counted_answer: type[CountedAnswer[Any]] | None = None
+    """What is decoded of a whole answer to learn what it used."""
     find_usage: Callable[[AnswerEnds], Usage | None] | None = None
     """Finds what an answer used in its two ends."""
     answer_in_event: JsonPlace | None = None

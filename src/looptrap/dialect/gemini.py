@@ -42,7 +42,7 @@ from looptrap.dialect.model import (
 )
 from looptrap.dialect.splice import append_element, find_field
 from looptrap.dialect.stream import StreamParser, events, sse_event
-from looptrap.dialect.usage import Count, usage_decoder, usage_finder
+from looptrap.dialect.usage import Count, CountedAnswer, usage_finder
 
 
 class _Body(msgspec.Struct, gc=False):
@@ -356,7 +356,7 @@ def _audio(parts: list[_CountedPart]) -> int:
     return sum(part.token_count for part in parts if part.modality == "AUDIO")
 
 
-class _CountedAnswer(msgspec.Struct, gc=False):
+class _CountedAnswer(CountedAnswer[GeminiCounts], gc=False):
     usage: GeminiCounts = msgspec.field(name="usageMetadata")
 
 
@@ -445,7 +445,7 @@ DIALECT = Dialect(
     is_event_stream=_is_event_stream,
     streaming=Streaming(GeminiStreamParser, _finish_stream, _fail_stream, skips_comments=False),
     splice_nudge=_splice_nudge,
-    decode_usage=usage_decoder(_CountedAnswer),
+    counted_answer=_CountedAnswer,
     find_usage=usage_finder(GeminiCounts, b'"usageMetadata"'),
     fake=FakeAnswer(_fake_body, _fake_stream),
     fake_fixed=_fake_token_count,

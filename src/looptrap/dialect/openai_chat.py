@@ -35,14 +35,7 @@ from looptrap.dialect.model import (
 )
 from looptrap.dialect.splice import append_element, find_field
 from looptrap.dialect.stream import DONE, StreamParser, events, sse_event
-from looptrap.dialect.usage import (
-    Count,
-    CountedAnswer,
-    TokenDetails,
-    openai_usage,
-    usage_decoder,
-    usage_finder,
-)
+from looptrap.dialect.usage import Count, CountedAnswer, TokenDetails, openai_usage, usage_finder
 
 
 class _Body(msgspec.Struct, gc=False):
@@ -338,7 +331,7 @@ class ChatCounts(msgspec.Struct, gc=False):
         )
 
 
-decode_usage = usage_decoder(CountedAnswer[ChatCounts])
+counted_answer = CountedAnswer[ChatCounts]
 find_usage = usage_finder(ChatCounts)
 
 
@@ -459,7 +452,7 @@ DIALECT = Dialect(
     final_message=FinalMessage(_takes_text, _final_body, _final_stream),
     streaming=Streaming(ChatStreamParser, _finish_stream, fail_stream),
     splice_nudge=_splice_nudge,
-    decode_usage=decode_usage,
+    counted_answer=counted_answer,
     find_usage=find_usage,
     fake=FakeAnswer(_fake_body, _fake_stream),
     fake_error=fake_error,

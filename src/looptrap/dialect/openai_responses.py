@@ -37,7 +37,6 @@ from looptrap.dialect.usage import (
     CountedAnswer,
     TokenDetails,
     openai_usage,
-    usage_decoder,
     usage_finder,
 )
 
@@ -687,7 +686,7 @@ DIALECT = Dialect(
     final_message=FinalMessage(_takes_text, _final_body, _final_stream),
     streaming=Streaming(ResponsesStreamParser, _finish_stream, _fail_stream),
     splice_nudge=_splice_nudge,
-    decode_usage=usage_decoder(CountedAnswer[ResponsesCounts]),
+    counted_answer=CountedAnswer[ResponsesCounts],
     find_usage=usage_finder(ResponsesCounts),
     answer_in_event=IN_RESPONSE,
     fake=FakeAnswer(_fake_body, _fake_stream),

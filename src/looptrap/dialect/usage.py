@@ -51,9 +51,6 @@ class Counts(Protocol):
         """Return the counts in neutral form."""
 
 
-CountsT = TypeVar("CountsT")
-
-
 def read_counts(counts: Any, shape: type[Counts], earlier: Any = None) -> Usage | None:
     """Read counts over `earlier` ones; no number is better than one from a shape not known."""
     if not isinstance(counts, dict):
@@ -66,21 +63,13 @@ def read_counts(counts: Any, shape: type[Counts], earlier: Any = None) -> Usage 
         return None
 
 
+CountsT = TypeVar("CountsT", bound=Counts)
+
+
 class CountedAnswer(msgspec.Struct, Generic[CountsT], gc=False):
-    """What is decoded of a whole answer."""
+    """What is decoded of a whole answer: its counts."""
 
     usage: CountsT
-
-
-def usage_decoder(answer: Any) -> Callable[[bytes], Usage]:
-    """Return what reads the usage of a whole answer, given its Struct; raises as decoding does."""
-    decode = msgspec.json.Decoder(answer).decode
-
-    def decode_usage(body: bytes) -> Usage:
-        usage: Usage = decode(body).usage.usage()
-        return usage
-
-    return decode_usage
 
 
 def usage_finder(

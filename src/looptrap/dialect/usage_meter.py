@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable
 from math import ceil
 
+import msgspec
+
 from looptrap.dialect.content import UNREADABLE
 from looptrap.dialect.model import Call, DialectName, Usage
 from looptrap.dialect.output_limit import is_in_background, max_output, runs_on
@@ -126,18 +128,23 @@ def unanswered_usage(call: Call, window: int | None = None) -> Usage:
     return Usage(ceil(len(call.request.body) / BYTES_PER_TOKEN), written, is_estimated=True)
 
 
-_DECODERS = {dialect.name: dialect.decode_usage for dialect in DIALECTS.values()}
+_DECODERS = {
+    dialect.name: msgspec.json.Decoder(dialect.counted_answer).decode
+    for dialect in DIALECTS.values()
+    if dialect.counted_answer is not None
+}
 
 
 def usage_of(dialect: DialectName, answer: bytes) -> Usage | None:
     """Return what a whole answer says it used; None where it is not one JSON object, or unlike."""
-    decode = _DECODERS[dialect]
+    decode = _DECODERS.get(dialect)
     if decode is None:
         return None
     try:
-        return decode(answer)
+        usage: Usage = decode(answer).usage.usage()
     except UNREADABLE:
         return None
+    return usage
 
 
 class UsageMeter:
