@@ -11,11 +11,11 @@ from looptrap.config.kind import Address
 
 @asynccontextmanager
 async def operating(
-    folder, toml="", *, token="", read_token="", patience=DEFAULT_TIMEOUTS, **options
+    folder, toml="", *, token="", read_token="", timeouts=DEFAULT_TIMEOUTS, **options
 ):
     """Serve a configuration and its operators."""
     async with serving(folder, toml, **options) as here:
-        admin = AdminServer(here.app, Address("127.0.0.1", 0), token, read_token, patience=patience)
+        admin = AdminServer(here.app, Address("127.0.0.1", 0), token, read_token, timeouts=timeouts)
         here.admin = admin
         host, port = await admin.start()
         try:

@@ -7,7 +7,7 @@ import pytest
 from tests.admin.operating import operating, told
 
 from looptrap.admin import auth
-from looptrap.admin.auth import AdminAuth, Guesses
+from looptrap.admin.auth import AdminAuth, GuessLimiter
 from looptrap.admin.server import AdminServer
 from looptrap.config import load
 from looptrap.config.kind import Address
@@ -263,7 +263,7 @@ class Guessing:
         self.now = 1000.0
         self.waits = []
         self.is_stuck = is_stuck
-        self.guesses = Guesses(lambda: self.now, self.sleep)
+        self.limiter = GuessLimiter(lambda: self.now, self.sleep)
 
     async def sleep(self, seconds):
         self.waits.append(seconds)
@@ -271,7 +271,7 @@ class Guessing:
             await asyncio.Event().wait()
 
     async def guess(self, times, address="192.0.2.7"):
-        return [await self.guesses.hold(address) for _ in range(times)]
+        return [await self.limiter.delay(address) for _ in range(times)]
 
 
 async def test_wrong_tokens_wait_longer_and_longer():
@@ -290,7 +290,7 @@ async def test_guesses_of_one_address_do_not_slow_another_down():
 
 async def test_guesses_from_everywhere_wait_as_well():
     here = Guessing()
-    for i in range(auth.FREE_IN_ALL + 1):
+    for i in range(auth.FREE_GUESSES_TOTAL + 1):
         await here.guess(1, f"2001:db8::{i:x}")
     assert here.waits == [0.25]
 
@@ -298,7 +298,7 @@ async def test_guesses_from_everywhere_wait_as_well():
 async def test_guesses_are_forgotten():
     here = Guessing()
     await here.guess(3)
-    here.now += auth.FORGOTTEN_AFTER + 1
+    here.now += auth.RESET_AFTER_S + 1
     await here.guess(3)
     assert here.waits == []
 
@@ -306,12 +306,12 @@ async def test_guesses_are_forgotten():
 async def test_what_is_remembered_and_held_back_is_bounded():
     here = Guessing(is_stuck=True)
     tasks = []
-    for i in range(auth.MOST_ADDRESSES + 10):
+    for i in range(auth.MAX_ADDRESSES + 10):
         tasks.append(asyncio.ensure_future(here.guess(1, f"a{i}")))
         await asyncio.sleep(0)
-    assert len(here.guesses._by_address) == auth.MOST_ADDRESSES
-    assert len(here.waits) == auth.MOST_WAITING
-    refused = tasks[auth.FREE_IN_ALL + auth.MOST_WAITING :]
+    assert len(here.limiter._by_address) == auth.MAX_ADDRESSES
+    assert len(here.waits) == auth.MAX_DELAYED
+    refused = tasks[auth.FREE_GUESSES_TOTAL + auth.MAX_DELAYED :]
     assert [task.result() for task in refused] == [[False]] * len(refused)
     for task in tasks:
         task.cancel()
@@ -328,19 +328,19 @@ async def test_guesses_are_logged_now_and_then_without_the_token(guarded, caplog
 
 
 async def test_the_right_token_never_waits_and_no_token_is_no_guess(guarded, monkeypatch):
-    async def hold(self, address):
+    async def delay(self, address):
         raise AssertionError("held back")
 
-    monkeypatch.setattr(Guesses, "hold", hold)
+    monkeypatch.setattr(GuessLimiter, "delay", delay)
     await told(guarded, "GET", "/api/v1/status", headers=ALL)
     await told(guarded, "GET", "/api/v1/status", status=401)
 
 
 async def test_too_many_wrong_tokens_at_once_are_told_so(guarded, monkeypatch):
-    async def hold(self, address):
+    async def delay(self, address):
         return False
 
-    monkeypatch.setattr(Guesses, "hold", hold)
+    monkeypatch.setattr(GuessLimiter, "delay", delay)
     wrong = {"Authorization": "Bearer wrong"}
     found = await told(guarded, "GET", "/api/v1/status", headers=wrong, status=429)
     assert found["error"]["code"] == "too_many_guesses"

@@ -142,21 +142,21 @@ async def test_nothing_is_looked_at_while_nobody_listens(running, monkeypatch):
     async with listening(operator) as ear:
         await ear.hear("stats")
     assert looks
-    await until(lambda: not _looking())
+    await until(lambda: not _polling())
     seen = len(looks)
     async with listening(operator):
         await until(lambda: len(looks) > seen)
 
 
-def _looking():
-    return [one for one in asyncio.all_tasks() if "_look_on" in repr(one.get_coro())]
+def _polling():
+    return [one for one in asyncio.all_tasks() if "_poll_forever" in repr(one.get_coro())]
 
 
 async def test_all_who_listen_share_one_look(running):
     _, operator = running
     async with AsyncExitStack() as stack:
         ears = [await stack.enter_async_context(listening(operator)) for _ in range(5)]
-        assert len(_looking()) == 1
+        assert len(_polling()) == 1
         await told(operator, "PUT", "/api/v1/tools/ls", json={"exempt": True})
         for ear in ears:
             await ear.hear("change")
@@ -189,7 +189,7 @@ async def test_who_does_not_keep_up_is_cut_off_and_the_others_are_not(running):
         await feed.join(listener)
     try:
         for number in range(MAX_QUEUED_FRAMES + 1):
-            feed._tell(b"%d" % number)
+            feed._send(b"%d" % number)
             assert await quick.get(1.0) == b"%d" % number
         assert cut == ["slow"]
     finally:

@@ -113,7 +113,7 @@ async def test_one_worker_answers_in_its_own_words(running):
     fingerprint = msgspec.json.decode(answers[-1].body)["detail"]["fingerprint"]
     crew.there.insert(0, GONE)
     sent = {"method": "POST", "json": {"fingerprint": fingerprint}}
-    assert await ask(operator, "/api/v1/release", **sent) == (200, b'{"released": true}')
+    assert await ask(operator, "/api/v1/release", **sent) == (200, b'{"released":true}')
     assert (await here.ask(headers=JSON, body=chat())).status == 200
     async with operator.post("/api/v1/release", data=b"x") as answer:
         assert answer.status == 415

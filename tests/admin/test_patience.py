@@ -19,12 +19,12 @@ from looptrap.admin.server import ClientTimeouts
 RELEASE = b"POST /api/v1/release HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
 
-LITTLE = ClientTimeouts(body=0.3, read_on=0.3, idle=0.3)
+LITTLE = ClientTimeouts(body=0.3, write=0.3, idle=0.3)
 
 
 @pytest.fixture
 async def operating_here(tmp_path):
-    async with operating(tmp_path, patience=LITTLE) as both:
+    async with operating(tmp_path, timeouts=LITTLE) as both:
         yield both
 
 
@@ -114,4 +114,4 @@ async def test_many_idle_clients_keep_nobody_out(operator):
 
 async def test_a_stream_is_left_to_who_sends_it():
     answer = web.StreamResponse()
-    assert await ClientTimeouts().deliver(None, answer) is answer
+    assert await ClientTimeouts().send(None, answer) is answer

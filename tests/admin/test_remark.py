@@ -110,7 +110,7 @@ async def test_nothing_is_said_of_what_is_not_there(running, what):
 
 
 async def test_there_is_room_for_so_many_notes(running, monkeypatch):
-    monkeypatch.setattr("looptrap.admin.incident.MOST_NOTES", 2)
+    monkeypatch.setattr("looptrap.admin.incident.MAX_NOTES", 2)
     here, operator = running
     one = await looped(here, operator)
     for _ in range(2):

@@ -32,8 +32,8 @@ def sums(totals, workers=0, restarts=0):
 
 def test_counters_and_gauges_are_summed_over_workers():
     totals = MetricTotals()
-    totals.take(1, told(3.0, 2))
-    totals.take(2, told(4.0, 5))
+    totals.add(1, told(3.0, 2))
+    totals.add(2, told(4.0, 5))
     assert sums(totals, workers=2, restarts=7) == {
         ("looptrap_requests_total", "allow"): 7,
         ("looptrap_connections",): 7,
@@ -44,17 +44,17 @@ def test_counters_and_gauges_are_summed_over_workers():
 
 def test_a_worker_that_is_asked_again_counts_once():
     totals = MetricTotals()
-    totals.take(1, told(3.0))
-    totals.take(1, told(5.0))
+    totals.add(1, told(3.0))
+    totals.add(1, told(5.0))
     assert sums(totals)["looptrap_requests_total", "allow"] == 5
 
 
 def test_no_counter_goes_back_when_a_worker_ends_and_no_gauge_stays():
     totals = MetricTotals()
-    totals.take(1, told(3.0, 2))
-    totals.take(2, told(4.0, 5))
+    totals.add(1, told(3.0, 2))
+    totals.add(2, told(4.0, 5))
     totals.retire_all_but([2])
-    totals.take(3, told(1.0, 1))
+    totals.add(3, told(1.0, 1))
     totals.retire_all_but([2, 3])
     found = sums(totals)
     assert found["looptrap_requests_total", "allow"] == 8
@@ -76,8 +76,8 @@ looptrap_decision_seconds_sum {sum}
 
 def test_histograms_are_summed_bucket_by_bucket_and_outlast_their_worker():
     totals = MetricTotals()
-    totals.take(1, HISTOGRAM.format(fast=1.0, all=2.0, sum=0.5))
-    totals.take(2, HISTOGRAM.format(fast=10.0, all=10.0, sum=0.05))
+    totals.add(1, HISTOGRAM.format(fast=1.0, all=2.0, sum=0.5))
+    totals.add(2, HISTOGRAM.format(fast=10.0, all=10.0, sum=0.05))
     totals.retire_all_but([2])
     found = sums(totals)
     assert found["looptrap_decision_seconds_bucket", "0.01"] == 11
@@ -104,8 +104,8 @@ looptrap_incidents_open {open}
 
 def test_what_all_workers_see_is_counted_once():
     totals = MetricTotals()
-    totals.take(1, SHARED.format(dead=3.0, firing=1.0, open=2.0))
-    totals.take(2, SHARED.format(dead=3.0, firing=0.0, open=2.0))
+    totals.add(1, SHARED.format(dead=3.0, firing=1.0, open=2.0))
+    totals.add(2, SHARED.format(dead=3.0, firing=0.0, open=2.0))
     found = sums(totals)
     assert found["looptrap_outbox", "dead"] == 3
     assert found["looptrap_indicator_firing", "latency"] == 1

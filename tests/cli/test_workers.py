@@ -169,7 +169,7 @@ async def test_any_worker_answers_operators_for_all(serve):
     refused = await gateway.process.ask(chat())
     fingerprint = msgspec.json.decode(refused.body)["detail"]["fingerprint"]
     sent = {"json": {"fingerprint": fingerprint}}
-    assert await gateway.operate("POST", "/api/v1/release", **sent) == (200, b'{"released": true}')
+    assert await gateway.operate("POST", "/api/v1/release", **sent) == (200, b'{"released":true}')
     assert await gateway.statuses(6) == [200] * 5 + [429]
     foreign = {"headers": {"Host": "evil.example"}}
     assert (await gateway.operate("POST", "/api/v1/release", **sent, **foreign))[0] == 403

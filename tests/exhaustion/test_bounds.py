@@ -162,7 +162,7 @@ def test_what_ended_workers_counted_is_added_up_in_the_end(monkeypatch):
     head = "# TYPE looptrap_caller_cost_usd_total counter\n"
     for pid in range(30):
         line = f'looptrap_caller_cost_usd_total{{caller="c{pid}",project=""}} 2\n'
-        totals.take(pid, head + line)
+        totals.add(pid, head + line)
     totals.retire_all_but([])
     text = totals.exposition(workers=0, restarts=30).decode()
     samples = [

@@ -1,26 +1,28 @@
-"""For operators: health, metrics, the dashboard, and the API that it asks.
+"""For operators: health, metrics, the dashboard, and the API that it uses.
 
-server            AdminServer: the listener, its operations, slow clients
-auth              AdminAuth: who is let in, and who may change something
-api               what every operation uses: parameters and bodies in, JSON and errors out
+server            AdminServer: the listener and its time limits
+auth              AdminAuth: tokens, and what each may do
+operation         Operation: declared beside its handler; route and description follow
+api               requests and responses: parameters, JSON, errors, times
+openapi           all operations, and the document that describes them
+json_schema       tables of settings as JSON Schema
 dashboard_files   the dashboard's files
-openapi           the API described for machines
 metrics           what Prometheus scrapes
 
-status            what runs; health_notice says what is not as it should be
-usage             what was done with calls over time, what they came to, and by whom
-provider          whether providers answer
+status            what runs; health_notice lists what is wrong
+usage             calls and costs over time, and by caller
+provider          failures, latency and circuits of providers
 config            every value in effect, policies, gateway keys
-budget            budgets, and how accounts stand
+budget            budgets and their accounts
 enforcement       cooldowns, releases, kill switches
-incident          incidents and annotations; incident_view is what is shown of them
+incident          incidents and annotations; incident_view makes the JSON
 runtime_override  settings of projects and tools, on top of the file
 audit             who changed what
-event_stream      what happens, as it does
-alert             channels, and deliveries through them
+event_stream      events as they happen
+alert             channels and deliveries
 what_if           other settings, tried on captured calls
-try_it            what rules say of a conversation; subprocess_job runs both aside
+try_it            what rules say of a conversation; subprocess_job runs both
 
 worker_proxy      the admin listener of several workers
-worker_merge      what these answer and count, as one
+worker_merge      merges their answers and metrics
 """

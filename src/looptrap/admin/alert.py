@@ -1,4 +1,4 @@
-"""Alerts for operators: through which channels people hear, whether they work, what got stuck."""
+"""Alerts for operators: channels, deliveries, test and resend."""
 
 from __future__ import annotations
 
@@ -6,45 +6,38 @@ import asyncio
 import logging
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from functools import partial
-from typing import Any, Literal, TypedDict, get_args
+from collections.abc import Iterable
+from typing import Any, Literal, TypedDict, cast, get_args
 from urllib.parse import urlsplit
-
-from aiohttp import web
 
 from looptrap.admin.api import (
     CURSOR,
     LIMIT,
     MAX_PAGE_SIZE,
-    Api,
+    ApiError,
+    ApiRequest,
     IsoTime,
-    bad_cursor_response,
-    error_response,
     iso_time,
-    json_response,
-    problems_response,
     query_history,
-    read_json,
-    read_parameters,
+    query_page,
 )
 from looptrap.admin.audit import record_change
-from looptrap.errors import ConfigError
+from looptrap.admin.operation import Api, get, nullable_body, post
 from looptrap.incident.alert.address import DeliveryError
 from looptrap.incident.alert.channel import AlertChannel, channel_test_event
 from looptrap.incident.history import Delivery, Outbox
 from looptrap.incident.history.outbox import DeliveryState
 from looptrap.incident.setting import ChannelSettings
-from looptrap.schema import Choice, Field, Table, Text, read
+from looptrap.schema import Choice, Field, Table, Text
 from looptrap.schema.wording import listed
 
 ALERTS_PATH = "/api/v1/alerts"
 
 TEST_TIMEOUT_S = 8.0
-"""Seconds for a channel that is tried: whoever asks waits for ten."""
+"""Seconds for a channel to take a test: the client waits for ten."""
 
 MAX_COUNTED_DELIVERIES = 1_000
-"""Letters of each state that are looked at to say how channels are doing."""
+"""Deliveries of each state that are counted by channel."""
 
 DELIVERY_STATES: tuple[DeliveryState, ...] = get_args(DeliveryState)
 
@@ -57,7 +50,7 @@ DELIVERY_PARAMETERS: Table[dict[str, Any]] = Table(
             name="state",
             kind=Choice((*DELIVERY_STATES, "all")),
             default="all",
-            doc="how far they are",
+            doc="the state of the delivery",
         ),
         LIMIT,
         CURSOR,
@@ -67,8 +60,8 @@ TEST_FIELDS: Table[dict[str, Any]] = Table(build=dict, fields=[_CHANNEL])
 RESEND_FIELDS: Table[dict[str, Any]] = Table(
     build=dict,
     fields=[
-        Field(name="event", kind=Text(), doc="the letters of this event"),
-        Field(name="state", kind=Choice(("dead",)), doc="all that are dead"),
+        Field(name="event", kind=Text(), doc="the deliveries of this event"),
+        Field(name="state", kind=Choice(("dead",)), doc="all dead deliveries"),
         _CHANNEL,
     ],
 )
@@ -76,172 +69,8 @@ RESEND_FIELDS: Table[dict[str, Any]] = Table(
 log = logging.getLogger("looptrap")
 
 
-class AlertApi(Api):
-    """Answers under `/api/v1/alerts`."""
-
-    def routes(self) -> list[web.RouteDef]:
-        """Return what is answered, and how."""
-        return [
-            web.get(ALERTS_PATH, self._list),
-            web.get(ALERTS_PATH + "/letters", self._letters),
-            web.post(ALERTS_PATH + "/test", self._test),
-            web.post(ALERTS_PATH + "/resend", self._resend),
-        ]
-
-    async def _list(self, _request: web.Request) -> web.Response:
-        outbox = self._app.desk.history.outbox
-        total = await query_history(outbox.counts)
-        by_channel = await query_history(partial(_count_by_channel, outbox))
-        channels = [
-            {**channel_settings_view(one.settings), **by_channel[one.name]}
-            for one in self._channels()
-        ]
-        return json_response({"channels": channels, "letters": total})
-
-    async def _letters(self, request: web.Request) -> web.Response:
-        wanted = read_parameters(request, DELIVERY_PARAMETERS)
-        try:
-            page = await query_history(partial(self._app.desk.history.outbox.letters, **wanted))
-        except (ValueError, OverflowError):
-            return bad_cursor_response()
-        return json_response(
-            {"letters": list(map(_delivery_view, page.items)), "next": page.next_cursor}
-        )
-
-    async def _test(self, request: web.Request) -> web.Response:
-        try:
-            wanted = read(TEST_FIELDS, _given(await read_json(request)))
-        except ConfigError as found:
-            return problems_response(found)
-        name, channels = wanted["channel"], self._channels()
-        if name is not None:
-            channels = [one for one in channels if one.name == name]
-            if not channels:
-                return error_response(404, "not_found", self._unknown(name))
-        results = await try_channels(channels)
-        await record_change(self._app, request, "alert.test", name or "", after=results)
-        return json_response({"channels": results})
-
-    async def _resend(self, request: web.Request) -> web.Response:
-        try:
-            wanted = read(RESEND_FIELDS, _given(await read_json(request)))
-        except ConfigError as found:
-            return problems_response(found)
-        event, channel = wanted["event"], wanted["channel"]
-        if (event is None) == (wanted["state"] is None):
-            return error_response(
-                400, "bad_request", 'Send {"event": "evt_…"} or {"state": "dead"}.'
-            )
-        outbox = self._app.desk.history.outbox
-        resent = await query_history(partial(_put_back, outbox, event, channel))
-        await record_change(
-            self._app, request, "alert.resend", event or channel or "", after=resent
-        )
-        if resent:
-            self._app.desk.deliverer.wake()
-        return json_response({"resent": resent})
-
-    def _channels(self) -> Sequence[AlertChannel]:
-        return self._app.desk.channels
-
-    def _unknown(self, name: str) -> str:
-        names = [one.name for one in self._channels()]
-        known = f"there {'is' if len(names) == 1 else 'are'} {listed(names, 'and')}"
-        return f"No channel is called {name}; {known if names else 'none is set'}."
-
-
-def channel_settings_view(settings: ChannelSettings) -> dict[str, Any]:
-    """Return what may be shown of a channel: of where it leads, nothing that may be a secret."""
-    return {
-        "name": settings.name,
-        "kind": settings.kind,
-        "to": _place(settings),
-        "events": settings.events,
-        "projects": settings.projects,
-    }
-
-
-async def try_channels(channels: Iterable[AlertChannel]) -> list[dict[str, Any]]:
-    """Send the test event through each channel at once; return how that went, in words."""
-    return list(await asyncio.gather(*map(_try_channel, channels)))
-
-
-async def _try_channel(channel: AlertChannel) -> dict[str, Any]:
-    reason = None
-    try:
-        async with asyncio.timeout(TEST_TIMEOUT_S):
-            await channel.send(channel_test_event(channel, time.time()))
-    except TimeoutError:
-        reason = f"no answer in {TEST_TIMEOUT_S:g} s"
-    except DeliveryError as failure:
-        reason = failure.reason
-    except Exception as failure:
-        log.exception("channel %s", channel.name)
-        reason = f"internal error ({type(failure).__name__})"
-    return {"channel": channel.name, "ok": reason is None, "error": reason}
-
-
-def _place(settings: ChannelSettings) -> str:
-    """Say where a channel leads: its host, the service, or the variable that knows."""
-    if settings.url is None:
-        return f"${settings.url_env}"
-    # In many of Apprise's URLs a token stands where others have their host.
-    if settings.kind == "apprise":
-        return settings.url.partition(":")[0]
-    return urlsplit(settings.url).hostname or ""
-
-
-def _count_by_channel(outbox: Outbox) -> defaultdict[str, Counter[str]]:
-    """Return how many of the latest letters each channel has, by state, and all attempts."""
-    found: defaultdict[str, Counter[str]] = defaultdict(
-        lambda: Counter(dict.fromkeys((*DELIVERY_STATES, "attempts"), 0))
-    )
-    for state in DELIVERY_STATES:
-        for letter in outbox.letters(state, MAX_COUNTED_DELIVERIES).items:
-            found[letter.channel].update({state: 1, "attempts": letter.attempts})
-    return found
-
-
-def _put_back(outbox: Outbox, event: str | None, channel: str | None) -> int:
-    """Have dead letters tried anew: of an event, of a channel, or all; return how many."""
-    resent, cursor = 0, None
-    while True:
-        page = outbox.letters("dead", MAX_PAGE_SIZE, cursor)
-        for letter in page.items:
-            if event in (None, letter.event.id) and channel in (None, letter.channel):
-                resent += outbox.resend(letter.event.id, letter.channel)
-        cursor = page.next_cursor
-        if cursor is None:
-            return resent
-
-
-def _given(value: Any) -> Any:
-    """Return what was sent without what is null: that is not given."""
-    if not isinstance(value, dict):
-        return value
-    return {name: one for name, one in value.items() if one is not None}
-
-
-def _delivery_view(letter: Delivery) -> dict[str, Any]:
-    event = letter.event
-    return {
-        "event": event.id,
-        "name": event.name,
-        "title": event.title,
-        "incident": event.incident or None,
-        "channel": letter.channel,
-        "state": letter.state,
-        "time": iso_time(event.time),
-        "created": iso_time(letter.created),
-        "due": iso_time(letter.due) if letter.state == "pending" else None,
-        "ended": iso_time(letter.ended),
-        "attempts": letter.attempts,
-        "error": letter.last_error or None,
-    }
-
-
 class ChannelView(TypedDict):
-    """A channel through which people hear, and its latest letters by state."""
+    """A channel, and its latest deliveries by state."""
 
     name: str
     kind: Literal["webhook", "slack", "apprise"]
@@ -255,7 +84,7 @@ class ChannelView(TypedDict):
 
 
 class DeliveryCounts(TypedDict):
-    """All letters by state."""
+    """All deliveries by state."""
 
     pending: int
     delivered: int
@@ -270,7 +99,7 @@ class ChannelList(TypedDict):
 
 
 class DeliveryView(TypedDict):
-    """An event on its way through one channel."""
+    """The delivery of an event through one channel."""
 
     event: str
     name: str
@@ -287,7 +116,7 @@ class DeliveryView(TypedDict):
 
 
 class DeliveryPage(TypedDict):
-    """A page of letters, the newest first."""
+    """A page of deliveries, the newest first."""
 
     letters: list[DeliveryView]
     next: str | None
@@ -308,6 +137,150 @@ class ChannelTestResults(TypedDict):
 
 
 class ResendResult(TypedDict):
-    """How many dead letters are tried anew."""
+    """How many dead deliveries are tried again."""
 
     resent: int
+
+
+class AlertApi(Api):
+    """Answers under `/api/v1/alerts`."""
+
+    @get(ALERTS_PATH, "channels, and how they are doing")
+    async def _list(self, _request: ApiRequest) -> ChannelList:
+        outbox = self._app.desk.history.outbox
+        total = await query_history(outbox.counts)
+        by_channel = await query_history(_count_by_channel, outbox)
+        channels = [
+            {**channel_settings_view(one.settings), **by_channel[one.name]}
+            for one in self._app.desk.channels
+        ]
+        return cast(ChannelList, {"channels": channels, "letters": total})
+
+    @get(
+        f"{ALERTS_PATH}/letters",
+        "alerts on their way, delivered and given up",
+        parameters=DELIVERY_PARAMETERS,
+    )
+    async def _deliveries(self, request: ApiRequest) -> DeliveryPage:
+        page = await query_page(self._app.desk.history.outbox.letters, **request.query)
+        return {"letters": [_delivery_view(one) for one in page.items], "next": page.next_cursor}
+
+    @post(
+        f"{ALERTS_PATH}/test",
+        "sends a test event through channels",
+        body=nullable_body(TEST_FIELDS),
+        errors=(404,),
+    )
+    async def _test(self, request: ApiRequest) -> ChannelTestResults:
+        name, channels = request.body["channel"], self._app.desk.channels
+        if name is not None:
+            names = [one.name for one in channels]
+            channels = [one for one in channels if one.name == name]
+            if not channels:
+                known = f"there {'is' if len(names) == 1 else 'are'} {listed(names, 'and')}"
+                message = f"No channel is called {name}; {known if names else 'none is set'}."
+                raise ApiError(404, "not_found", message)
+        results = await try_channels(channels)
+        await record_change(self._app, request, "alert.test", name or "", after=results)
+        return cast(ChannelTestResults, {"channels": results})
+
+    @post(
+        f"{ALERTS_PATH}/resend",
+        "sends again what was given up",
+        body=nullable_body(RESEND_FIELDS),
+    )
+    async def _resend(self, request: ApiRequest) -> ResendResult:
+        event, channel = request.body["event"], request.body["channel"]
+        if (event is None) == (request.body["state"] is None):
+            raise ApiError(400, "bad_request", 'Send {"event": "evt_…"} or {"state": "dead"}.')
+        outbox = self._app.desk.history.outbox
+        resent = await query_history(_resend_dead, outbox, event, channel)
+        await record_change(
+            self._app, request, "alert.resend", event or channel or "", after=resent
+        )
+        if resent:
+            self._app.desk.deliverer.wake()
+        return {"resent": resent}
+
+
+def channel_settings_view(settings: ChannelSettings) -> dict[str, Any]:
+    """Return the settings of a channel without secrets."""
+    return {
+        "name": settings.name,
+        "kind": settings.kind,
+        "to": _destination(settings),
+        "events": settings.events,
+        "projects": settings.projects,
+    }
+
+
+async def try_channels(channels: Iterable[AlertChannel]) -> list[dict[str, Any]]:
+    """Send the test event through all channels at once; return the results."""
+    return list(await asyncio.gather(*map(_try_channel, channels)))
+
+
+async def _try_channel(channel: AlertChannel) -> dict[str, Any]:
+    reason = None
+    try:
+        async with asyncio.timeout(TEST_TIMEOUT_S):
+            await channel.send(channel_test_event(channel, time.time()))
+    except TimeoutError:
+        reason = f"no answer in {TEST_TIMEOUT_S:g} s"
+    except DeliveryError as failure:
+        reason = failure.reason
+    except Exception as failure:
+        log.exception("channel %s", channel.name)
+        reason = f"internal error ({type(failure).__name__})"
+    return {"channel": channel.name, "ok": reason is None, "error": reason}
+
+
+def _destination(settings: ChannelSettings) -> str:
+    """Return the host, the service, or the variable that holds the URL."""
+    if settings.url is None:
+        return f"${settings.url_env}"
+    # Many Apprise URLs have a token in place of the host.
+    if settings.kind == "apprise":
+        return settings.url.partition(":")[0]
+    return urlsplit(settings.url).hostname or ""
+
+
+def _count_by_channel(outbox: Outbox) -> defaultdict[str, Counter[str]]:
+    """Return the latest deliveries of each channel by state, and their attempts."""
+    found: defaultdict[str, Counter[str]] = defaultdict(
+        lambda: Counter(dict.fromkeys((*DELIVERY_STATES, "attempts"), 0))
+    )
+    for state in DELIVERY_STATES:
+        for delivery in outbox.letters(state, MAX_COUNTED_DELIVERIES).items:
+            found[delivery.channel].update({state: 1, "attempts": delivery.attempts})
+    return found
+
+
+def _resend_dead(outbox: Outbox, event: str | None, channel: str | None) -> int:
+    """Retry dead deliveries of an event, of a channel, or all; return their number."""
+    resent, cursor = 0, None
+    while True:
+        page = outbox.letters("dead", MAX_PAGE_SIZE, cursor)
+        for delivery in page.items:
+            if event in (None, delivery.event.id) and channel in (None, delivery.channel):
+                resent += outbox.resend(delivery.event.id, delivery.channel)
+        cursor = page.next_cursor
+        if cursor is None:
+            return resent
+
+
+def _delivery_view(delivery: Delivery) -> DeliveryView:
+    event = delivery.event
+    return {
+        "event": event.id,
+        "name": event.name,
+        "title": event.title,
+        "incident": event.incident or None,
+        "channel": delivery.channel,
+        "state": delivery.state,
+        "time": iso_time(event.time),
+        "created": iso_time(delivery.created),
+        "due": iso_time(delivery.due) if delivery.state == "pending" else None,
+        "ended": iso_time(delivery.ended),
+        "attempts": delivery.attempts,
+        "error": delivery.last_error or None,
+    }

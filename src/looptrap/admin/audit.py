@@ -1,36 +1,25 @@
-"""The audit for operators: who changed what at this address, and what it was before."""
+"""The audit for operators: changes made at the admin address."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import sqlite3
-from functools import partial
 from typing import Any, TypedDict
 
 from aiohttp import web
 
-from looptrap.admin.api import (
-    CURSOR,
-    LIMIT,
-    Api,
-    bad_cursor_response,
-    iso_time,
-    json_response,
-    query_history,
-    read_parameters,
-)
+from looptrap.admin.api import CURSOR, LIMIT, ApiRequest, iso_time, query_page
+from looptrap.admin.operation import Api, get
 from looptrap.gateway.app import App
 from looptrap.incident.history.audit import AuditEntry
 from looptrap.schema import Table
 
-AUDIT_PATH = "/api/v1/audit"
-
 ADMIN_NAME = "admin"
-"""Whoever may change something: the address knows one token for that, and no names."""
+"""The author of every change: there is one token that may write, and no names."""
 
 SOURCE_HEADER = "X-Looptrap-Source"
-"""In which the listener of several workers says who asks; nobody else reaches a worker's own."""
+"""In which the listener of several workers names the client; only it can reach a worker's."""
 
 ENTRY_PARAMETERS: Table[dict[str, Any]] = Table(build=dict, fields=[LIMIT, CURSOR])
 
@@ -59,45 +48,36 @@ class AuditPage(TypedDict):
 class AuditApi(Api):
     """Answers at `/api/v1/audit`."""
 
-    def routes(self) -> list[web.RouteDef]:
-        """Return what is answered, and how."""
-        return [web.get(AUDIT_PATH, self._list)]
-
-    async def _list(self, request: web.Request) -> web.Response:
-        wanted = read_parameters(request, ENTRY_PARAMETERS)
-        try:
-            page = await query_history(partial(self._app.desk.history.audit.entries, **wanted))
-        except ValueError:
-            return bad_cursor_response()
-        told: AuditPage = {"entries": list(map(_shown, page.items)), "next": page.next_cursor}
-        return json_response(told)
+    @get("/api/v1/audit", "who changed what", parameters=ENTRY_PARAMETERS)
+    async def _list(self, request: ApiRequest) -> AuditPage:
+        page = await query_page(self._app.desk.history.audit.entries, **request.query)
+        return {"entries": [_entry_view(one) for one in page.items], "next": page.next_cursor}
 
 
 async def record_change(
-    app: App, request: web.Request, what: str, target: str, before: Any = None, after: Any = None
+    app: App, request: ApiRequest, what: str, target: str, before: Any = None, after: Any = None
 ) -> None:
-    """Write down a change that was made; it has been, also where that cannot be written."""
-    add = partial(
-        app.desk.history.audit.add,
-        what,
-        target,
-        by=ADMIN_NAME,
-        source=_source(app, request),
-        before=before,
-        after=after,
-    )
+    """Add a change to the audit; a failure is logged, as the change has been made."""
     try:
-        await asyncio.to_thread(add)
+        await asyncio.to_thread(
+            app.desk.history.audit.add,
+            what,
+            target,
+            by=ADMIN_NAME,
+            source=_source(app, request.http),
+            before=before,
+            after=after,
+        )
     except (sqlite3.Error, OSError) as error:
         log.error("the audit lacks a %s: %s", what, error)
 
 
 def _source(app: App, request: web.Request) -> str:
-    is_passed_on = app.config.gateway.workers > 1
-    return (request.headers.get(SOURCE_HEADER) if is_passed_on else request.remote) or ""
+    is_proxied = app.config.gateway.workers > 1
+    return (request.headers.get(SOURCE_HEADER) if is_proxied else request.remote) or ""
 
 
-def _shown(entry: AuditEntry) -> AuditEntryView:
+def _entry_view(entry: AuditEntry) -> AuditEntryView:
     return {
         "time": iso_time(entry.time),
         "by": entry.by,

@@ -1,13 +1,12 @@
-"""Budgets for operators: whose accounts were charged lately, and how these stand."""
+"""Budgets for operators: recently charged accounts and their balances."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TypedDict
 
-from aiohttp import web
-
-from looptrap.admin.api import NO_PARAMETERS, Api, IsoTime, iso_time, json_response, read_parameters
+from looptrap.admin.api import ApiRequest, IsoTime, iso_time
+from looptrap.admin.operation import Api, get
 from looptrap.config.description import of_budget, of_rate
 from looptrap.gateway.app import App
 from looptrap.money.budget_meter import Account, end_of, limits_of
@@ -21,7 +20,7 @@ from looptrap.usage.savings import usd
 BUDGETS_PATH = "/api/v1/budgets"
 
 MAX_ACCOUNTS = 50
-"""Accounts of a budget that are told, the most used first."""
+"""Accounts listed for one budget, the most used first."""
 
 
 class AccountView(TypedDict):
@@ -51,7 +50,7 @@ class BudgetView(TypedDict):
 
 
 class RateView(TypedDict):
-    """How fast calls or tokens may come."""
+    """A rate limit, and its policy."""
 
     name: str
     policy: str
@@ -68,23 +67,19 @@ class BudgetList(TypedDict):
 class BudgetApi(Api):
     """Answers at `/api/v1/budgets`."""
 
-    def routes(self) -> list[web.RouteDef]:
-        """Return what is answered, and how."""
-        return [web.get(BUDGETS_PATH, self._list)]
-
-    async def _list(self, request: web.Request) -> web.Response:
-        read_parameters(request, NO_PARAMETERS)
+    @get(BUDGETS_PATH, "budgets, and how accounts stand")
+    async def _list(self, _request: ApiRequest) -> BudgetList:
         app, now = self._app, self._app.gateway.clock()
         config = app.gateway.runtime.config
-        standing = await recent_balances(app)
+        balances = await recent_balances(app)
         shown = [
-            _budget(budget, unit, limit, standing, now)
+            _budget(budget, unit, limit, balances, now)
             for budget in config.budgets
             for unit, limit in limits_of(budget)
         ]
-        own = _budget(SESSION_LIMIT, "usd", UNLIMITED, standing, now)
-        told: BudgetList = {
-            # What clients set themselves has no limit of ours, and mostly no account.
+        own = _budget(SESSION_LIMIT, "usd", UNLIMITED, balances, now)
+        return {
+            # Limits that clients set themselves have none of ours, and mostly no account.
             "budgets": [*shown, {**own, "limit": None}] if own["accounts"] else shown,
             "rates": [
                 {"name": rate.name, "policy": policy.name, "words": of_rate(rate)}
@@ -92,24 +87,23 @@ class BudgetApi(Api):
                 for rate in policy.rates
             ],
         }
-        return json_response(told)
 
 
 async def recent_balances(app: App) -> list[tuple[Account, Balance]]:
-    """Return the accounts that were charged lately, with what is used of each."""
-    lately = list(app.tally.accounts.values())
-    questions = [one.question for one in lately]
+    """Return the recently charged accounts with their balances."""
+    accounts = list(app.tally.accounts.values())
+    questions = [one.question for one in accounts]
     balances = await app.gateway.judge.balances(questions, app.gateway.clock())
-    # One that is empty was reset, or its period is over.
-    return [pair for pair in zip(lately, balances, strict=True) if pair[1].used]
+    # An empty one was reset, or its period is over.
+    return [pair for pair in zip(accounts, balances, strict=True) if pair[1].used]
 
 
 def _budget(
-    budget: Budget, unit: Unit, limit: int, standing: list[tuple[Account, Balance]], now: float
+    budget: Budget, unit: Unit, limit: int, balances: list[tuple[Account, Balance]], now: float
 ) -> BudgetView:
     accounts = [
         _account(account, balance, now)
-        for account, balance in standing
+        for account, balance in balances
         if (account.budget, account.unit) == (budget.name, unit)
     ]
     return {
@@ -126,7 +120,7 @@ def _budget(
 
 
 def most_used(accounts: Iterable[AccountView]) -> list[AccountView]:
-    """Return the accounts that are told, the most used first."""
+    """Return the accounts to list, the most used first."""
     return sorted(accounts, key=lambda one: -one["percent"])[:MAX_ACCOUNTS]
 
 

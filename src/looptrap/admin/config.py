@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, TypedDict
 
-from aiohttp import web
-
 from looptrap.admin.alert import channel_settings_view
-from looptrap.admin.api import NO_PARAMETERS, Api, IsoTime, iso_time, json_response, read_parameters
+from looptrap.admin.api import ApiRequest, IsoTime, iso_time
+from looptrap.admin.operation import Api, get
 from looptrap.config import Config, description
 from looptrap.config.description import of_rate, of_rule, selected
 from looptrap.gateway.auth import projects_by_key
@@ -17,10 +16,7 @@ from looptrap.policy.policy import Mode, Policy
 from looptrap.policy.rule import SCOPES, Rule
 from looptrap.schema.wording import inside
 
-CONFIG_PATH = "/api/v1/config"
-
 RUNTIME_ORIGIN = "set at run time"
-"""Where values come from that are in no file."""
 
 
 class EffectiveValue(TypedDict):
@@ -32,7 +28,7 @@ class EffectiveValue(TypedDict):
 
 
 class ConfigSentences(TypedDict):
-    """What the configuration means."""
+    """The meaning of the configuration, a sentence an item."""
 
     policies: list[str]
     projects: list[str]
@@ -55,19 +51,14 @@ class EffectiveConfig(TypedDict):
 class ConfigApi(Api):
     """Answers at `/api/v1/config`."""
 
-    def routes(self) -> list[web.RouteDef]:
-        """Return what is answered, and how."""
-        return [web.get(CONFIG_PATH, self._tell)]
-
-    async def _tell(self, request: web.Request) -> web.Response:
-        read_parameters(request, NO_PARAMETERS)
+    @get("/api/v1/config", "every value in effect, and its origin")
+    async def _show(self, _request: ApiRequest) -> EffectiveConfig:
         config = self._app.gateway.runtime.config
-        told: EffectiveConfig = {
+        return {
             "values": list(self._values(config)),
             "warnings": list(config.warnings),
             "sentences": _sentences(config),
         }
-        return json_response(told)
 
     def _values(self, config: Config) -> Iterator[EffectiveValue]:
         secret = {f"channels[{i}].url": one for i, one in enumerate(config.channels)}
@@ -78,7 +69,7 @@ class ConfigApi(Api):
             yield {"place": place, "value": value, "origin": self._origin(config, place, origin)}
 
     def _origin(self, config: Config, place: str, origin: str) -> str:
-        """Return where a value came from; what was set at run time is on top of all else."""
+        """Return where a value came from; run-time settings override all others."""
         table, _, name = place.partition(".")
         if table.startswith("kill_switches["):
             return origin if _index(table) < len(self._app.config.kill_switches) else RUNTIME_ORIGIN
@@ -87,7 +78,7 @@ class ConfigApi(Api):
             is_new = _index(table) >= len(self._app.config.projects)
             return RUNTIME_ORIGIN if name in layer.settings or is_new else origin
         if table == "tools":
-            # Their names are the user's own, and may have dots.
+            # Users choose these names: they may contain dots.
             for one, layer in self._app.agreed.tools.layers().items():
                 if place.startswith(f"{inside('tools', one)}."):
                     return RUNTIME_ORIGIN if layer.settings else origin
@@ -117,9 +108,6 @@ def _of_policy(policy: Any) -> Iterator[str]:
     yield from (description.of_rate(rate) for rate in policy.rates)
 
 
-KEYS_PATH = "/api/v1/keys"
-
-
 class KeyView(TypedDict):
     """A gateway key, by its name."""
 
@@ -139,16 +127,12 @@ class KeyList(TypedDict):
 class KeyApi(Api):
     """Answers at `/api/v1/keys`."""
 
-    def routes(self) -> list[web.RouteDef]:
-        """Return what is answered, and how."""
-        return [web.get(KEYS_PATH, self._list)]
-
-    async def _list(self, request: web.Request) -> web.Response:
-        read_parameters(request, NO_PARAMETERS)
+    @get("/api/v1/keys", "the gateway keys, by name")
+    async def _list(self, _request: ApiRequest) -> KeyList:
         ring = self._app.ring
-        # What the configuration says of a key wins over what the key says itself.
+        # The project that the configuration names wins over the key's own.
         projects = projects_by_key(self._app.gateway.runtime.config.projects)
-        told: KeyList = {
+        return {
             "keys": [
                 {
                     "name": key.name,
@@ -160,10 +144,6 @@ class KeyApi(Api):
             ],
             "requires_keys": ring.has_keys,
         }
-        return json_response(told)
-
-
-POLICIES_PATH = "/api/v1/policies"
 
 
 class RuleView(TypedDict):
@@ -181,7 +161,7 @@ class RuleView(TypedDict):
 
 
 class PolicyRateView(TypedDict):
-    """How fast calls or tokens may come under a policy."""
+    """A rate limit of a policy."""
 
     name: str
     words: str
@@ -209,18 +189,10 @@ class PolicyList(TypedDict):
 class PolicyApi(Api):
     """Answers at `/api/v1/policies`."""
 
-    def routes(self) -> list[web.RouteDef]:
-        """Return what is answered, and how."""
-        return [web.get(POLICIES_PATH, self._list)]
-
-    async def _list(self, request: web.Request) -> web.Response:
-        read_parameters(request, NO_PARAMETERS)
+    @get("/api/v1/policies", "the rules in effect, in words")
+    async def _list(self, _request: ApiRequest) -> PolicyList:
         config = self._app.gateway.runtime.config
-        told: PolicyList = {
-            "policies": [_policy(one) for one in config.policies],
-            "preset": config.preset,
-        }
-        return json_response(told)
+        return {"policies": [_policy(one) for one in config.policies], "preset": config.preset}
 
 
 def _policy(policy: Policy) -> PolicyView:

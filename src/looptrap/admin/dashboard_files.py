@@ -1,4 +1,4 @@
-"""The dashboard: one page and what it loads, files that hold nothing of anybody."""
+"""The dashboard: one page and what it loads, files without data of anybody."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CONTENT_TYPES = {
     ".css": "text/css",
     ".svg": "image/svg+xml",
 }
-"""What is served; other files of the folder are for those who work on it."""
+"""Served suffixes; other files of the folder are for developers."""
 
 CONTENT_SECURITY_POLICY = {
     "default-src": "'none'",
@@ -32,7 +32,7 @@ CONTENT_SECURITY_POLICY = {
     "form-action": "'none'",
     "frame-ancestors": "'none'",
 }
-"""Nothing inline, nothing from elsewhere, and no page around this one."""
+"""Nothing inline, nothing from elsewhere, and no frame around the page."""
 
 DASHBOARD_HEADERS = {
     "Content-Security-Policy": "; ".join(
@@ -46,11 +46,11 @@ DASHBOARD_HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class StaticFile:
-    """A file as it is sent."""
+    """A file, its content type and its ETag."""
 
-    kind: str
+    content_type: str
     content: bytes
-    tag: str
+    etag: str
 
 
 def is_dashboard_path(path: str) -> bool:
@@ -59,8 +59,8 @@ def is_dashboard_path(path: str) -> bool:
 
 
 def dashboard_routes() -> list[web.RouteDef]:
-    """Return what is answered, and how."""
-    static_files()  # now, so that no call waits for a disk later
+    """Return the routes of the dashboard."""
+    static_files()  # now, so that no request waits for the disk later
     return [web.get("/", _page), web.get(DASHBOARD_PREFIX + "{name:.+}", _file)]
 
 
@@ -69,7 +69,7 @@ async def _page(request: web.Request) -> web.Response:
 
 
 async def _file(request: web.Request) -> web.Response:
-    # Looked up by name among what was read at first: no path leads out of the folder.
+    # A name among the files read at the start: no path leads out of the folder.
     found = static_files().get(request.match_info["name"])
     if found is None:
         raise web.HTTPNotFound(text="There is no such file.\n", headers=DASHBOARD_HEADERS)
@@ -77,20 +77,20 @@ async def _file(request: web.Request) -> web.Response:
 
 
 def _file_response(request: web.Request, file: StaticFile) -> web.Response:
-    headers = {**DASHBOARD_HEADERS, "ETag": f'"{file.tag}"', "Vary": "Accept-Encoding"}
-    if any(tag.value in (file.tag, "*") for tag in request.if_none_match or ()):
+    headers = {**DASHBOARD_HEADERS, "ETag": f'"{file.etag}"', "Vary": "Accept-Encoding"}
+    if any(tag.value in (file.etag, "*") for tag in request.if_none_match or ()):
         return web.Response(status=304, headers=headers)
-    answer = web.Response(
-        body=file.content, content_type=file.kind, charset="utf-8", headers=headers
+    response = web.Response(
+        body=file.content, content_type=file.content_type, charset="utf-8", headers=headers
     )
     if "gzip" in request.headers.get("Accept-Encoding", ""):
-        answer.enable_compression(ContentCoding.gzip)
-    return answer
+        response.enable_compression(ContentCoding.gzip)
+    return response
 
 
 @cache
 def static_files() -> dict[str, StaticFile]:
-    """Return the files of the dashboard by their names, read once."""
+    """Return the files of the dashboard by name, read once."""
     found = [
         path for path in DASHBOARD_DIR.rglob("*") if path.suffix in CONTENT_TYPES and path.is_file()
     ]

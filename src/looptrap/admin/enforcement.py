@@ -1,4 +1,4 @@
-"""What is refused right now, for operators: cooldowns, releases, kill switches."""
+"""Enforcement for operators: cooldowns, releases, kill switches."""
 
 from __future__ import annotations
 
@@ -6,36 +6,28 @@ import asyncio
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from functools import partial
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict, cast
 
 import msgspec
-from aiohttp import web
 
 from looptrap.admin.api import (
     MAX_PAGE_SIZE,
-    NO_PARAMETERS,
-    Api,
-    HistoryUnavailable,
+    ApiError,
+    ApiRequest,
+    HistoryUnavailableError,
     IsoTime,
-    error_response,
     iso_time,
-    json_response,
-    problems_response,
     query_history,
-    read_body,
-    read_json,
-    read_parameters,
 )
 from looptrap.admin.audit import record_change
 from looptrap.admin.incident import UNKNOWN_INCIDENT, annotate
+from looptrap.admin.json_schema import Schema, kind_schema, nullable, table_schema
+from looptrap.admin.operation import Api, delete, get, json_body, post, struct_body, table_body
 from looptrap.config.claim import doubts_of
-from looptrap.dialect.content import UNREADABLE
-from looptrap.errors import ConfigError
 from looptrap.gateway.shared_settings.kill_switch import RuntimeKillSwitch
 from looptrap.incident.model import Incident
 from looptrap.policy.setting.policy import KILL_SWITCH
-from looptrap.schema import Field, Number, Table, Text, read
+from looptrap.schema import Field, Number, Table, Text
 
 COOLDOWNS_PATH = "/api/v1/cooldowns"
 
@@ -51,7 +43,7 @@ EXTEND_FIELDS: Table[dict[str, Any]] = Table(
             name="seconds",
             kind=Number(low=1, high=MAX_COOLDOWN_S, unit="seconds"),
             required=True,
-            doc="from now on, for so long at least",
+            doc="from now on, at least",
         ),
     ],
 )
@@ -60,7 +52,7 @@ UNKNOWN_FINGERPRINT = "No open incident was refused under this fingerprint."
 
 
 class CooldownView(TypedDict):
-    """What is refused, until when, and because of which incident."""
+    """A refused fingerprint, until when, and because of which incident."""
 
     fingerprint: str
     until: IsoTime
@@ -72,13 +64,13 @@ class CooldownView(TypedDict):
 
 
 class CooldownList(TypedDict):
-    """What is refused right now, of the latest open incidents."""
+    """What is refused now, of the latest open incidents."""
 
     cooldowns: list[CooldownView]
 
 
 class ExtendedCooldown(TypedDict):
-    """Until when it is refused; `pending` while only this instance can know of it."""
+    """The new end of a cooldown; `pending` while only this instance knows it."""
 
     until: IsoTime
     pending: bool
@@ -87,12 +79,8 @@ class ExtendedCooldown(TypedDict):
 class CooldownApi(Api):
     """Answers at `/api/v1/cooldowns`."""
 
-    def routes(self) -> list[web.RouteDef]:
-        """Return what is answered, and how."""
-        return [web.get(COOLDOWNS_PATH, self._list), web.post(COOLDOWNS_PATH, self._extend)]
-
-    async def _list(self, request: web.Request) -> web.Response:
-        read_parameters(request, NO_PARAMETERS)
+    @get(COOLDOWNS_PATH, "what is refused right now")
+    async def _list(self, _request: ApiRequest) -> CooldownList:
         refused = await self._refused()
         now = self._app.gateway.clock()
         left = await self._app.gateway.judge.cooldowns(refused, now)
@@ -100,30 +88,29 @@ class CooldownApi(Api):
         found = [
             _cooldown_view(name, one, seconds, now) for (name, one), seconds in pairs if seconds > 0
         ]
-        told: CooldownList = {"cooldowns": sorted(found, key=lambda one: -one["left_seconds"])}
-        return json_response(told)
+        return {"cooldowns": sorted(found, key=lambda one: -one["left_seconds"])}
 
-    async def _extend(self, request: web.Request) -> web.Response:
-        try:
-            wanted = read(EXTEND_FIELDS, await read_json(request))
-        except ConfigError as found:
-            return problems_response(found)
-        name = wanted["fingerprint"]
+    @post(
+        COOLDOWNS_PATH,
+        "refuses something for longer",
+        body=table_body(EXTEND_FIELDS),
+        errors=(404,),
+    )
+    async def _extend(self, request: ApiRequest) -> ExtendedCooldown:
+        name, seconds = request.body["fingerprint"], request.body["seconds"]
         incident = (await self._refused()).get(name)
         if incident is None:
-            return error_response(404, "not_found", UNKNOWN_FINGERPRINT)
+            raise ApiError(404, "not_found", UNKNOWN_FINGERPRINT)
         judge, now = self._app.gateway.judge, self._app.gateway.clock()
-        judge.extend(name, wanted["seconds"], incident.count, now)
+        judge.extend(name, seconds, incident.count, now)
         [left] = await judge.cooldowns([name], now)
-        seconds = {"seconds": wanted["seconds"]}
-        await record_change(self._app, request, "cooldown.extend", name, after=seconds)
-        told: ExtendedCooldown = {"until": iso_time(now + left), "pending": judge.is_degraded}
-        return json_response(told)
+        await record_change(self._app, request, "cooldown.extend", name, after={"seconds": seconds})
+        return {"until": iso_time(now + left), "pending": judge.is_degraded}
 
     async def _refused(self) -> dict[str, Incident]:
-        """Return what open incidents were refused under lately; of very many, the latest."""
+        """Return the latest open incidents by the fingerprints they were refused under."""
         history = self._app.desk.history
-        page = await query_history(partial(history.incidents, state="open", limit=MAX_PAGE_SIZE))
+        page = await query_history(history.incidents, state="open", limit=MAX_PAGE_SIZE)
         return {name: one for one in reversed(page.items) for name in one.fingerprints}
 
 
@@ -140,144 +127,6 @@ def _cooldown_view(name: str, incident: Incident, left: float, now: float) -> Co
 
 
 KILL_SWITCHES_PATH = "/api/v1/kill-switches"
-
-
-class KillSwitchApi(Api):
-    """Answers under `/api/v1/kill-switches`."""
-
-    def routes(self) -> list[web.RouteDef]:
-        """Return what is answered, and how."""
-        return [
-            web.get(KILL_SWITCHES_PATH, self._list),
-            web.post(KILL_SWITCHES_PATH, self._set),
-            web.delete(KILL_SWITCHES_PATH + "/{id}", self._end),
-        ]
-
-    async def _list(self, _request: web.Request) -> web.Response:
-        of_file = [
-            {"origin": "file", "id": None, **KILL_SWITCH.plain(one)}
-            for one in self._app.config.kill_switches
-        ]
-        set_here = [_kill_switch_view(one) for one in self._app.agreed.kill_switches.in_force()]
-        return json_response({"kill_switches": [*of_file, *set_here]})
-
-    async def _set(self, request: web.Request) -> web.Response:
-        given = await read_json(request)
-        try:
-            one, is_shared = await self._app.agreed.kill_switches.add(given)
-        except ConfigError as found:
-            return problems_response(found)
-        await record_change(
-            self._app, request, "kill_switch.set", one.id, after=_kill_switch_view(one)
-        )
-        told: dict[str, Any] = {**_kill_switch_view(one), "pending": not is_shared}
-        names = [name for name, _ in one.switch.match]
-        if warnings := list(doubts_of(names, "match", self._app.config.gateway.jwt)):
-            told["warnings"] = warnings
-        return json_response(told, 201, Location=f"{KILL_SWITCHES_PATH}/{one.id}")
-
-    async def _end(self, request: web.Request) -> web.Response:
-        switch_id, switches = request.match_info["id"], self._app.agreed.kill_switches
-        before = next(
-            (_kill_switch_view(one) for one in switches.in_force() if one.id == switch_id), None
-        )
-        is_shared = await switches.drop(switch_id)
-        if is_shared is None:
-            message = "No kill switch of this id was set at run time; the file's end with the file."
-            return error_response(404, "not_found", message)
-        await record_change(self._app, request, "kill_switch.end", switch_id, before)
-        return json_response({"ended": True, "pending": not is_shared})
-
-
-def _kill_switch_view(one: RuntimeKillSwitch) -> dict[str, Any]:
-    plain = KILL_SWITCH.plain(one.switch)
-    return {"origin": "run_time", "id": one.id, "created": one.created, **plain}
-
-
-RELEASE_PATH = "/api/v1/release"
-
-RELEASE_FORMS = '{"fingerprint": "1-…"}, {"caller": "key:ci"} or {"incident": "inc_…"}'
-
-
-class ReleaseApi(Api):
-    """Answers at `/api/v1/release`."""
-
-    def routes(self) -> list[web.RouteDef]:
-        """Return what is answered, and how."""
-        return [web.post(RELEASE_PATH, self._release)]
-
-    async def _release(self, request: web.Request) -> web.Response:
-        body = await read_body(request)
-        try:
-            wanted = msgspec.json.decode(body, type=_ReleaseRequest)
-            if wanted.fingerprint is not None:
-                released = await self._app.gateway.judge.release(wanted.fingerprint, time.time())
-                await self._remember(request, wanted, [wanted.fingerprint] if released else [])
-                return web.json_response({"released": released})
-        except UNREADABLE as why:
-            return error_response(400, "bad_request", f"Send {RELEASE_FORMS}: {why}.")
-        found = await self._incidents(wanted)
-        if found is None:
-            return error_response(404, "not_found", UNKNOWN_INCIDENT)
-        names = list(dict.fromkeys(name for one in found for name in one.fingerprints))
-        known = await self._all(names)
-        await self._remember(request, wanted, known)
-        return json_response({"released": len(known), "fingerprints": known})
-
-    async def _remember(
-        self, request: web.Request, wanted: _ReleaseRequest, released: Sequence[str]
-    ) -> None:
-        """Write down what was released, for the incidents too; also where it cannot be, it was."""
-        given = {name: value for name, value in msgspec.structs.asdict(wanted).items() if value}
-        target = " ".join(f"{name}={value}" for name, value in given.items())
-        await record_change(self._app, request, "release", target, after={"released": released})
-        with suppress(HistoryUnavailable):
-            under = self._app.desk.history.refused_under
-            found = [await query_history(partial(under, one)) for one in released]
-            for incident in sorted({one for some in found for one in some}):
-                await annotate(self._app, incident, "release")
-
-    async def _all(self, names: Iterable[str]) -> list[str]:
-        """Release fingerprints; return those under which something was refused."""
-        now, release = time.time(), self._app.gateway.judge.release
-        names = list(names)
-        known = await asyncio.gather(*(release(name, now) for name in names))
-        return [name for name, is_known in zip(names, known, strict=True) if is_known]
-
-    async def _incidents(self, wanted: _ReleaseRequest) -> list[Incident] | None:
-        """Return the incidents that are meant; None where there is no such one."""
-        history = self._app.desk.history
-        if wanted.incident is not None:
-            one = await query_history(partial(history.incident, wanted.incident))
-            is_theirs = one is not None and wanted.caller in (None, one.caller)
-            return [one] if one is not None and is_theirs else None
-        found: list[Incident] = []
-        cursor: str | None = None
-        while True:
-            page = await query_history(
-                partial(
-                    history.incidents,
-                    state="open",
-                    caller=wanted.caller,
-                    limit=MAX_PAGE_SIZE,
-                    cursor=cursor,
-                )
-            )
-            found += page.items
-            cursor = page.next_cursor
-            if cursor is None:
-                return found
-
-
-class _ReleaseRequest(msgspec.Struct, forbid_unknown_fields=True):
-    fingerprint: str | None = None
-    caller: str | None = None
-    incident: str | None = None
-
-    def __post_init__(self) -> None:
-        of_incidents = self.caller is not None or self.incident is not None
-        if (self.fingerprint is not None) == of_incidents:
-            raise ValueError("one of them is needed")
 
 
 class KillSwitchView(TypedDict):
@@ -300,17 +149,108 @@ class KillSwitchList(TypedDict):
 
 
 class KillSwitchCreated(KillSwitchView):
-    """The kill switch that was set; `pending` while only this instance can know of it."""
+    """The new kill switch; `pending` while only this instance knows it."""
 
     pending: bool
     warnings: NotRequired[list[str]]
 
 
 class KillSwitchEnded(TypedDict):
-    """That a kill switch was ended."""
+    """Whether a kill switch was ended."""
 
     ended: bool
     pending: bool
+
+
+class KillSwitchApi(Api):
+    """Answers under `/api/v1/kill-switches`."""
+
+    @get(KILL_SWITCHES_PATH, "kill switches in force")
+    async def _list(self, _request: ApiRequest) -> KillSwitchList:
+        of_file = [
+            cast(KillSwitchView, {"origin": "file", "id": None, **KILL_SWITCH.plain(one)})
+            for one in self._app.config.kill_switches
+        ]
+        runtime = [_kill_switch_view(one) for one in self._app.agreed.kill_switches.in_force()]
+        return {"kill_switches": [*of_file, *runtime]}
+
+    @post(
+        KILL_SWITCHES_PATH,
+        "sets a kill switch",
+        status=201,
+        body=json_body(table_schema(KILL_SWITCH)),
+    )
+    async def _set(self, request: ApiRequest) -> KillSwitchCreated:
+        one, is_shared = await self._app.agreed.kill_switches.add(request.body)
+        view = _kill_switch_view(one)
+        await record_change(self._app, request, "kill_switch.set", one.id, after=view)
+        created = cast(KillSwitchCreated, {**view, "pending": not is_shared})
+        names = [name for name, _ in one.switch.match]
+        if warnings := list(doubts_of(names, "match", self._app.config.gateway.jwt)):
+            created["warnings"] = warnings
+        request.response_headers["Location"] = f"{KILL_SWITCHES_PATH}/{one.id}"
+        return created
+
+    @delete(
+        f"{KILL_SWITCHES_PATH}/{{id}}",
+        "ends a kill switch that was set at run time",
+        errors=(404,),
+    )
+    async def _end(self, request: ApiRequest) -> KillSwitchEnded:
+        switches = self._app.agreed.kill_switches
+        known = {one.id: _kill_switch_view(one) for one in switches.in_force()}
+        is_shared = await switches.drop(request.name)
+        if is_shared is None:
+            message = "No kill switch of this id was set at run time; the file's end with the file."
+            raise ApiError(404, "not_found", message)
+        before = known.get(request.name)
+        await record_change(self._app, request, "kill_switch.end", request.name, before)
+        return {"ended": True, "pending": not is_shared}
+
+
+def _kill_switch_view(one: RuntimeKillSwitch) -> KillSwitchView:
+    plain = KILL_SWITCH.plain(one.switch)
+    view = {"origin": "run_time", "id": one.id, "created": one.created, **plain}
+    return cast(KillSwitchView, view)
+
+
+RELEASE_FORMS = '{"fingerprint": "1-…"}, {"caller": "key:ci"} or {"incident": "inc_…"}'
+
+
+STRING: Schema = {"type": "string"}
+NULL: Schema = {"type": "null"}
+
+
+def _target(name: str, schema: Schema, **others: Schema) -> Schema:
+    """Return the schema of an object that names a target, and possibly others."""
+    return {
+        "type": "object",
+        "properties": {name: schema, **others},
+        "required": [name],
+        "additionalProperties": False,
+    }
+
+
+RELEASE_SCHEMA: Schema = {
+    "anyOf": [
+        _target("fingerprint", kind_schema(FINGERPRINT_KIND), caller=NULL, incident=NULL),
+        _target("caller", STRING, incident=nullable(STRING), fingerprint=NULL),
+        _target("incident", STRING, caller=nullable(STRING), fingerprint=NULL),
+    ]
+}
+
+
+class ReleaseTarget(msgspec.Struct, forbid_unknown_fields=True):
+    """Which refused calls to let pass."""
+
+    fingerprint: str | None = None
+    caller: str | None = None
+    incident: str | None = None
+
+    def __post_init__(self) -> None:
+        of_incidents = self.caller is not None or self.incident is not None
+        if (self.fingerprint is not None) == of_incidents:
+            raise ValueError("one of them is needed")
 
 
 class ReleaseResult(TypedDict):
@@ -318,3 +258,70 @@ class ReleaseResult(TypedDict):
 
     released: bool | int
     fingerprints: NotRequired[list[str]]
+
+
+class ReleaseApi(Api):
+    """Answers at `/api/v1/release`."""
+
+    @post(
+        "/api/v1/release",
+        "lets refused calls pass",
+        body=struct_body(ReleaseTarget, RELEASE_FORMS, RELEASE_SCHEMA),
+        errors=(404,),
+    )
+    async def _release(self, request: ApiRequest) -> ReleaseResult:
+        wanted: ReleaseTarget = request.body
+        if wanted.fingerprint is not None:
+            try:
+                released = await self._release_all([wanted.fingerprint])
+            except ValueError as error:
+                message = f"Send {RELEASE_FORMS}: {error}."
+                raise ApiError(400, "bad_request", message) from None
+            await self._record(request, released)
+            return {"released": bool(released)}
+        incidents = await self._find_incidents(wanted)
+        names = dict.fromkeys(name for one in incidents for name in one.fingerprints)
+        released = await self._release_all(names)
+        await self._record(request, released)
+        return {"released": len(released), "fingerprints": released}
+
+    async def _record(self, request: ApiRequest, released: Sequence[str]) -> None:
+        """Add a release to the audit and to the incidents; it stands even if that fails."""
+        given = msgspec.structs.asdict(request.body)
+        target = " ".join(f"{name}={value}" for name, value in given.items() if value)
+        await record_change(self._app, request, "release", target, after={"released": released})
+        with suppress(HistoryUnavailableError):
+            under = self._app.desk.history.refused_under
+            found = [await query_history(under, one) for one in released]
+            for incident in sorted({one for some in found for one in some}):
+                await annotate(self._app, incident, "release")
+
+    async def _release_all(self, names: Iterable[str]) -> list[str]:
+        """Release fingerprints; return those under which something was refused."""
+        now, release = time.time(), self._app.gateway.judge.release
+        names = list(names)
+        known = await asyncio.gather(*(release(name, now) for name in names))
+        return [name for name, is_known in zip(names, known, strict=True) if is_known]
+
+    async def _find_incidents(self, wanted: ReleaseTarget) -> list[Incident]:
+        """Return the incident of an id, or all open ones of a caller."""
+        history = self._app.desk.history
+        if wanted.incident is not None:
+            one = await query_history(history.incident, wanted.incident)
+            if one is None or wanted.caller not in (None, one.caller):
+                raise ApiError(404, "not_found", UNKNOWN_INCIDENT)
+            return [one]
+        found: list[Incident] = []
+        cursor: str | None = None
+        while True:
+            page = await query_history(
+                history.incidents,
+                state="open",
+                caller=wanted.caller,
+                limit=MAX_PAGE_SIZE,
+                cursor=cursor,
+            )
+            found += page.items
+            cursor = page.next_cursor
+            if cursor is None:
+                return found

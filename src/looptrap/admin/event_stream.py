@@ -1,13 +1,12 @@
-"""Events for operators, as they happen: looked up once a second for all, and sent as SSE."""
+"""Events for operators as they happen: polled once a second for all, and sent as SSE."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from itertools import count
 from typing import Any, TypedDict
 
@@ -15,14 +14,15 @@ import msgspec
 from aiohttp import web
 
 from looptrap.admin.api import (
-    NO_PARAMETERS,
-    HistoryUnavailable,
+    ApiRequest,
+    HistoryUnavailableError,
     error_response,
     iso_time,
     query_history,
-    read_parameters,
 )
 from looptrap.admin.incident import incident_changes
+from looptrap.admin.incident_view import IncidentSummary
+from looptrap.admin.operation import Api, get
 from looptrap.admin.status import gateway_status
 from looptrap.gateway.app import App
 from looptrap.incident.history import UsageQuery
@@ -30,17 +30,17 @@ from looptrap.usage.model import MINUTE_S, UsageTotals
 from looptrap.usage.savings import usd
 
 LOOKBACK_S = 2 * MINUTE_S
-"""Seconds that sums go back: what is counted is written some seconds later."""
+"""Seconds before the start that are summed too: usage is written some seconds later."""
 
 WINDOW_RESET_S = 10 * MINUTE_S
-"""Seconds after which sums begin later: so there is never much to add up."""
+"""Seconds after which the sums begin anew, so that there is never much to add up."""
 
 MAX_CLOCK_SKEW_S = 86_400
-"""Seconds: no clock of another process is as far ahead."""
+"""Seconds by which the clock of another process may be ahead."""
 
 
 class LiveFigures(TypedDict):
-    """What calls came to."""
+    """Calls and costs since the last event of this kind."""
 
     allowed: int
     warned: int
@@ -51,31 +51,28 @@ class LiveFigures(TypedDict):
 
 
 class LiveTotals:
-    """Looks at the books now and then; waits for the disk."""
+    """Reads how much usage grew between two polls; waits for the disk."""
 
-    def __init__(self, books: UsageQuery, now: float) -> None:
-        self._books = books
+    def __init__(self, usage: UsageQuery, now: float) -> None:
+        self._usage = usage
         self._since = _window_start(now)
-        self._sums = self._added_up(now)
+        self._totals = self._read(now)
 
-    def look(self, now: float) -> LiveFigures:
-        """Return what calls came to since the last look."""
-        before, spent = self._sums, self._added_up(now)
-        self._sums = spent
+    def poll(self, now: float) -> LiveFigures:
+        """Return the usage since the last poll."""
+        before, totals = self._totals, self._read(now)
+        self._totals = totals
         if now - self._since > WINDOW_RESET_S:
             self._since = _window_start(now)
-            self._sums = self._added_up(now)
-        return _live_figures(
-            UsageTotals(
-                **{
-                    name: max(getattr(spent, name) - getattr(before, name), 0)
-                    for name in UsageTotals.__struct_fields__
-                }
-            )
-        )
+            self._totals = self._read(now)
+        growth = {
+            name: max(getattr(totals, name) - getattr(before, name), 0)
+            for name in UsageTotals.__struct_fields__
+        }
+        return _live_figures(UsageTotals(**growth))
 
-    def _added_up(self, now: float) -> UsageTotals:
-        return self._books.totals(self._since, now + MAX_CLOCK_SKEW_S)
+    def _read(self, now: float) -> UsageTotals:
+        return self._usage.totals(self._since, now + MAX_CLOCK_SKEW_S)
 
 
 def _window_start(now: float) -> float:
@@ -94,185 +91,189 @@ def _live_figures(spent: UsageTotals) -> LiveFigures:
 
 
 POLL_INTERVAL_S = 1.0
-"""Seconds between two looks: an incident is told no more often."""
 
 POLLS_PER_STATS = 2
-"""Looks between two that tell figures, and how the gateway is."""
+"""Every so often a poll also reads figures and status."""
 
 MAX_SUBSCRIBERS = 50
 
 MAX_QUEUED_FRAMES = 8
-"""Looks that wait for a listener to take them; one that is further behind is cut off."""
+"""Polls that wait for a subscriber; one that is further behind is disconnected."""
 
 MAX_INCIDENTS_PER_POLL = 500
-"""Told of one look: of more that changed in one second, a list is a better picture."""
+"""If more change in one second, the client reads the list instead."""
 
 MAX_REPLAYED_INCIDENTS = 2_000
-"""Incidents that a listener is told who was away."""
+"""Incidents sent to a subscriber that reconnects."""
 
 log = logging.getLogger("looptrap")
 
 
 def sse_frame(event: str, data: Any, number: int | None = None) -> bytes:
-    """Return one event as it is sent."""
+    """Return one server-sent event."""
     named = b"" if number is None else b"id: %d\n" % number
     return b"%bevent: %b\ndata: %b\n\n" % (named, event.encode(), msgspec.json.encode(data))
 
 
 class EventSubscriber:
-    """What waits for somebody who listens; None at the end."""
+    """The queue of one open stream; None ends it."""
 
-    def __init__(self, cut: Callable[[], object]) -> None:
-        self._cut = cut
-        self._waiting: asyncio.Queue[bytes | None] = asyncio.Queue(MAX_QUEUED_FRAMES)
+    def __init__(self, disconnect: Callable[[], object]) -> None:
+        self._disconnect = disconnect
+        self._queue: asyncio.Queue[bytes | None] = asyncio.Queue(MAX_QUEUED_FRAMES)
 
     def put(self, frames: bytes | None) -> None:
-        """Have something told; whoever does not keep up is cut off."""
+        """Queue frames; a subscriber that does not keep up is disconnected."""
         try:
-            self._waiting.put_nowait(frames)
+            self._queue.put_nowait(frames)
         except asyncio.QueueFull:
-            self._cut()
+            self._disconnect()
 
-    async def get(self, patience: float) -> bytes | None:
-        """Return what is to be told next; raise TimeoutError where nothing is for so long."""
-        async with asyncio.timeout(patience):
-            return await self._waiting.get()
+    async def get(self, timeout: float) -> bytes | None:
+        """Return the next frames; raise TimeoutError where there are none in time."""
+        async with asyncio.timeout(timeout):
+            return await self._queue.get()
 
 
 class EventFeed:
-    """Looks at the history and tells all listeners what it finds there."""
+    """Polls the history while there are subscribers, and sends them all what changed."""
 
-    def __init__(self, app: App, *, every: float = POLL_INTERVAL_S) -> None:
+    def __init__(self, app: App, *, interval: float = POLL_INTERVAL_S) -> None:
         self._app = app
-        self._every = every
-        self._listeners: set[EventSubscriber] = set()
-        self._looking: asyncio.Task[None] | None = None
-        self._has_begun = asyncio.Event()
-        self._change = self._entry = 0
-        self._tide: LiveTotals | None = None
+        self._interval = interval
+        self._subscribers: set[EventSubscriber] = set()
+        self._polling: asyncio.Task[None] | None = None
+        self._has_started = asyncio.Event()
+        self._last_change = self._last_entry = 0
+        self._totals: LiveTotals | None = None
         self._status: dict[str, Any] = {}
-        self._is_over = False
+        self._is_closed = False
 
     @property
     def has_room(self) -> bool:
-        """Whether one more may listen."""
-        return len(self._listeners) < MAX_SUBSCRIBERS and not self._is_over
+        """Whether there may be one more subscriber."""
+        return len(self._subscribers) < MAX_SUBSCRIBERS and not self._is_closed
 
-    async def join(self, listener: EventSubscriber) -> None:
-        """Tell this one too, of all that changes once this has returned."""
-        self._listeners.add(listener)
-        if self._looking is None:
-            self._looking = asyncio.get_running_loop().create_task(self._look_on())
-        await self._has_begun.wait()
+    async def join(self, subscriber: EventSubscriber) -> None:
+        """Add a subscriber; it gets every change after this has returned."""
+        self._subscribers.add(subscriber)
+        if self._polling is None:
+            self._polling = asyncio.get_running_loop().create_task(self._poll_forever())
+        await self._has_started.wait()
 
-    def leave(self, listener: EventSubscriber) -> None:
-        """Tell this one no more."""
-        self._listeners.discard(listener)
-        if not self._listeners and self._looking is not None:
-            self._looking.cancel()
-            self._looking = None
-            self._has_begun.clear()
+    def leave(self, subscriber: EventSubscriber) -> None:
+        """Remove a subscriber; without any, polling stops."""
+        self._subscribers.discard(subscriber)
+        if not self._subscribers and self._polling is not None:
+            self._polling.cancel()
+            self._polling = None
+            self._has_started.clear()
 
     def close(self) -> None:
-        """Tell everybody that this is the end."""
-        self._is_over = True
-        self._tell(None)
+        """End all streams."""
+        self._is_closed = True
+        self._send(None)
 
-    async def missed(self, after: int) -> bytes:
+    async def replay(self, after: int) -> bytes:
         """Return the incidents that changed after that number, each as it is now."""
-        return await query_history(partial(self._missed, after))
+        return await query_history(self._read_missed, after)
 
-    async def _look_on(self) -> None:
-        is_begun = await self._safely(self._begin)
-        self._has_begun.set()  # also where it has not: nobody waits for what does not come
+    async def _poll_forever(self) -> None:
+        has_begun = await self._attempt(self._begin)
+        self._has_started.set()  # even after a failure: a subscriber must not wait for it
         for number in count(1):
-            await asyncio.sleep(self._every)
-            if not is_begun:
-                is_begun = await self._safely(self._begin)
+            await asyncio.sleep(self._interval)
+            if not has_begun:
+                has_begun = await self._attempt(self._begin)
                 continue
-            await self._safely(self._look)
+            await self._attempt(self._poll_changes)
             if number % POLLS_PER_STATS == 0:
-                await self._safely(self._look_around)
+                await self._attempt(self._poll_figures)
 
-    async def _safely(self, look: Callable[[], Awaitable[None]]) -> bool:
-        """Look, and say whether that was possible; what is not now may be at the next look."""
+    async def _attempt(self, poll: Callable[[], Awaitable[None]]) -> bool:
+        """Poll, and say whether that was possible; the next poll may succeed."""
         try:
-            await look()
-        except HistoryUnavailable:
+            await poll()
+        except HistoryUnavailableError:
             return False  # the status says so
         except Exception:
-            log.exception("those who listen at the admin address miss something")
+            log.exception("subscribers at the admin address miss events")
             return False
         return True
 
     async def _begin(self) -> None:
-        app, history = self._app, self._app.desk.history
-        self._change = await query_history(history.last_change)
-        self._entry = await query_history(history.audit.last)
-        self._tide = await query_history(lambda: LiveTotals(history.books, app.gateway.clock()))
-        self._status = await self._known_status()
-
-    async def _look(self) -> None:
-        """Tell what changed: incidents, and what somebody did."""
-        frames = await query_history(self._changed)
-        if frames:
-            self._tell(frames)
-
-    async def _look_around(self) -> None:
-        """Tell what calls came to, and how the gateway is where that is another."""
+        history = self._app.desk.history
+        self._last_change = await query_history(history.last_change)
+        self._last_entry = await query_history(history.audit.last)
         now = self._app.gateway.clock()
-        if self._tide is not None:
-            figures = await query_history(partial(self._tide.look, now))
-            self._tell(sse_frame("stats", {"time": iso_time(now), **figures}))
-        status = await self._known_status()
+        self._totals = await query_history(LiveTotals, history.books, now)
+        self._status = await self._read_status()
+
+    async def _poll_changes(self) -> None:
+        """Send changed incidents and new entries of the audit."""
+        frames = await query_history(self._read_changes)
+        if frames:
+            self._send(frames)
+
+    async def _poll_figures(self) -> None:
+        """Send the figures, and the status where it changed."""
+        now = self._app.gateway.clock()
+        if self._totals is not None:
+            figures = await query_history(self._totals.poll, now)
+            self._send(sse_frame("stats", {"time": iso_time(now), **figures}))
+        status = await self._read_status()
         if status != self._status:
             self._status = status
-            self._tell(sse_frame("status", {**status, "now": iso_time(now)}))
+            self._send(sse_frame("status", {**status, "now": iso_time(now)}))
 
-    async def _known_status(self) -> dict[str, Any]:
-        """Return the status but for the time; of several workers, none can tell it for all."""
+    async def _read_status(self) -> dict[str, Any]:
+        """Return the status without the time; one of several workers cannot know that of all."""
         if self._app.config.gateway.workers > 1:
             return {}
         return {**await gateway_status(self._app), "now": ""}
 
-    def _tell(self, frames: bytes | None) -> None:
-        for listener in list(self._listeners):
-            listener.put(frames)
+    def _send(self, frames: bytes | None) -> None:
+        for subscriber in list(self._subscribers):
+            subscriber.put(frames)
 
     # On a thread
 
-    def _changed(self) -> bytes:
+    def _read_changes(self) -> bytes:
         history = self._app.desk.history
-        found, last = incident_changes(history, self._change, MAX_INCIDENTS_PER_POLL)
+        found, last = incident_changes(history, self._last_change, MAX_INCIDENTS_PER_POLL)
         latest = history.last_change()
-        # Behind the latest there is more than can be told; before it, a history that began anew.
-        self._change = latest
-        frames = [sse_frame("incident", one) for one in found[:-1]]
-        frames += [sse_frame("incident", one, min(last, latest)) for one in found[-1:]]
-        for entry in history.audit.since(self._entry):
-            self._entry = entry.number
+        # Past `last` there may be more than one poll sends; before it, a history that began anew.
+        self._last_change = latest
+        frames = _incident_frames(found, min(last, latest))
+        for entry in history.audit.since(self._last_entry):
+            self._last_entry = entry.number
             frames.append(sse_frame("change", {"what": entry.what, "target": entry.target}))
         return b"".join(frames)
 
-    def _missed(self, after: int) -> bytes:
+    def _read_missed(self, after: int) -> bytes:
         history = self._app.desk.history
         latest = history.last_change()
-        told: list[bytes] = []
+        frames: list[bytes] = []
         after = min(after, latest)
-        while after < latest and len(told) < MAX_REPLAYED_INCIDENTS:
+        while after < latest and len(frames) < MAX_REPLAYED_INCIDENTS:
             found, after = incident_changes(history, after, MAX_INCIDENTS_PER_POLL)
-            told += [sse_frame("incident", one) for one in found[:-1]]
-            told += [sse_frame("incident", one, after) for one in found[-1:]]
-        return b"".join(told)
+            frames += _incident_frames(found, after)
+        return b"".join(frames)
 
 
-EVENTS_PATH = "/api/v1/events"
+def _incident_frames(incidents: Sequence[IncidentSummary], number: int) -> list[bytes]:
+    """Return a frame for each incident; the last has the number to go on with."""
+    return [
+        *(sse_frame("incident", one) for one in incidents[:-1]),
+        *(sse_frame("incident", one, number) for one in incidents[-1:]),
+    ]
+
 
 PING_INTERVAL_S = 15.0
-"""Seconds of silence after which something is sent, so that nobody takes it for the end."""
+"""Seconds of silence after which a comment is sent, so that no proxy closes the stream."""
 
 WRITE_TIMEOUT_S = 20.0
-"""Seconds for a listener to take what is sent."""
+"""Seconds for a subscriber to take what is sent."""
 
 _NUMBER = re.compile(r"[0-9]{1,18}")
 
@@ -284,54 +285,56 @@ SSE_HEADERS = {
 }
 
 
-class EventStreamApi:
+class EventStreamApi(Api):
     """Answers at `/api/v1/events`."""
 
     def __init__(self, app: App, *, ping: float = PING_INTERVAL_S) -> None:
-        self._app = app
+        super().__init__(app)
         self._feed = EventFeed(app)
         self._ping = ping
-
-    def routes(self) -> list[web.RouteDef]:
-        """Return what is answered, and how."""
-        return [web.get(EVENTS_PATH, self._tell)]
 
     async def close(self, _application: object = None) -> None:
         """End all streams."""
         self._feed.close()
 
-    async def _tell(self, request: web.Request) -> web.StreamResponse:
-        read_parameters(request, NO_PARAMETERS)
+    @get(
+        "/api/v1/events",
+        "what happens, as it does; an id to go on after, where the connection broke",
+        answer=str,
+        headers=("Last-Event-ID",),
+        content_type="text/event-stream",
+    )
+    async def _stream(self, request: ApiRequest) -> web.StreamResponse:
         if not self._feed.has_room:
             message = f"{MAX_SUBSCRIBERS} are listening already. Try again in a moment."
-            told = error_response(503, "too_many_listeners", message)
-            told.headers["Retry-After"] = "5"
-            return told
-        stream = _Stream(request)
-        listener = EventSubscriber(stream.cut)
+            refusal = error_response(503, "too_many_listeners", message)
+            refusal.headers["Retry-After"] = "5"
+            return refusal
+        stream = _Stream(request.http)
+        subscriber = EventSubscriber(stream.disconnect)
         try:
-            await self._feed.join(listener)
-            await self._listen(request, stream, listener)
+            await self._feed.join(subscriber)
+            await self._send_events(request.http, stream, subscriber)
         except TimeoutError:
-            stream.cut()
+            stream.disconnect()
         except ConnectionError:
-            pass  # who listened has left
+            pass  # the client has left
         finally:
-            self._feed.leave(listener)
+            self._feed.leave(subscriber)
         return stream.response
 
-    async def _listen(
-        self, request: web.Request, stream: _Stream, listener: EventSubscriber
+    async def _send_events(
+        self, request: web.Request, stream: _Stream, subscriber: EventSubscriber
     ) -> None:
         await stream.begin()
         await stream.send(sse_frame("hello", {"now": iso_time(self._app.gateway.clock())}))
         last = request.headers.get("Last-Event-ID", "")
         if _NUMBER.fullmatch(last):
-            with suppress(HistoryUnavailable):
-                await stream.send(await self._feed.missed(int(last)))
+            with suppress(HistoryUnavailableError):
+                await stream.send(await self._feed.replay(int(last)))
         while True:
             try:
-                frames = await listener.get(self._ping)
+                frames = await subscriber.get(self._ping)
             except TimeoutError:
                 frames = b": ping\n\n"
             if frames is None:
@@ -341,7 +344,7 @@ class EventStreamApi:
 
 
 class _Stream:
-    """An answer without end."""
+    """A response without end."""
 
     def __init__(self, request: web.Request) -> None:
         self._request = request
@@ -352,12 +355,12 @@ class _Stream:
             await self.response.prepare(self._request)
 
     async def send(self, frames: bytes) -> None:
-        """Send something; raise TimeoutError where it is not taken."""
+        """Send frames; raise TimeoutError where the client does not take them."""
         if frames:
             async with asyncio.timeout(WRITE_TIMEOUT_S):
                 await self.response.write(frames)
 
-    def cut(self) -> None:
-        """Let go of a listener who does not keep up."""
+    def disconnect(self) -> None:
+        """Close the connection of a client that does not keep up."""
         if self._request.transport is not None:
             self._request.transport.abort()

@@ -1,7 +1,4 @@
-"""Notices: what is not as it should be, in words for somebody who has just been woken up.
-
-Each says what is so, what that means for calls, and what to do.
-"""
+"""Notices for operators: each says what is wrong, what it means for calls, and what to do."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ from looptrap.store.model import Balance
 NoticeLevel = Literal["warn", "bad"]
 
 MAX_NAMED = 3
-"""So many are named; of more, their number is told."""
+"""Names in one notice; of more, the number is given."""
 
 INDICATOR_TEXTS = {
     "tool_errors": "a large share of tool calls fails",
@@ -30,26 +27,25 @@ INDICATOR_TEXTS = {
     "tokens": "a session uses many times the tokens of an average one",
     "burn_rate": "a session uses many times the tokens a minute that it mostly did",
 }
-"""What it means that an indicator fires."""
 
 
 class HealthNotice(TypedDict):
-    """One thing that is not as it should be."""
+    """One thing that is wrong."""
 
     level: NoticeLevel
     code: str
     message: str
 
 
-def health_notices(app: App, standing: Sequence[tuple[Account, Balance]]) -> list[HealthNotice]:
-    """Return everything that somebody should know, the worst first."""
+def health_notices(app: App, balances: Sequence[tuple[Account, Balance]]) -> list[HealthNotice]:
+    """Return all notices, the worst first."""
     config = app.gateway.runtime.config
     found = [
         *_of_process(app),
         *_of_history(app.desk.writer, config.history, app.desk.numbers.lost),
-        *_of_letters(app),
+        *_of_deliveries(app),
         *_of_providers(app),
-        *_of_budgets(standing),
+        *_of_budgets(balances),
         *_of_rules(config),
         *_of_indicators(app),
         *_of_money(app),
@@ -102,7 +98,7 @@ def _of_history(writer: HistoryWriter, path: str, lost: int) -> Iterator[HealthN
         )
 
 
-def _of_letters(app: App) -> Iterator[HealthNotice]:
+def _of_deliveries(app: App) -> Iterator[HealthNotice]:
     dead = app.desk.numbers.outbox.get("dead", 0)
     if dead:
         what = "1 alert was" if dead == 1 else f"{dead:,} alerts were"
@@ -117,34 +113,38 @@ def _of_letters(app: App) -> Iterator[HealthNotice]:
 def _of_providers(app: App) -> Iterator[HealthNotice]:
     opened = [key for key, state in app.attempts.states() if state == "open"]
     places = [escaped(key.provider) for key in opened if key.credential is None]
-    lent = [f"{key.provider} for {key.credential}" for key in opened if key.credential is not None]
+    credentials = [
+        escaped(f"{key.provider} for {key.credential}")
+        for key in opened
+        if key.credential is not None
+    ]
     if places:
         yield make_notice(
             "bad",
             "breaker_open",
-            f"{_some(places)} failed several times in a row and {_is(places)} left alone for up to"
+            f"{_names(places)} failed several times in a row and {_is(places)} left alone for up to"
             " a minute. Calls go to the next provider of their route; where there is none they get"
             " status 503. It is tried again by itself.",
         )
-    if lent:
+    if credentials:
         yield make_notice(
             "warn",
             "breaker_open_for_credential",
-            f"{_some([escaped(one) for one in lent])} met a limit or was refused, and"
-            " waits. Calls with other credentials pass. Raise the limit, or look at the key.",
+            f"{_names(credentials)} met a limit or was refused, and waits. Calls with"
+            " other credentials pass. Raise the limit, or look at the key.",
         )
 
 
-def _of_budgets(standing: Sequence[tuple[Account, Balance]]) -> Iterator[HealthNotice]:
-    spent = [pair for pair in standing if pair[0].is_exceeded(pair[1].used)]
-    if spent:
+def _of_budgets(balances: Sequence[tuple[Account, Balance]]) -> Iterator[HealthNotice]:
+    exceeded = [pair for pair in balances if pair[0].is_exceeded(pair[1].used)]
+    if exceeded:
         yield make_notice(
             "warn",
             "budget_exceeded",
-            f"{'A budget is' if len(spent) == 1 else f'{len(spent)} budgets are'} used up:"
-            f" {_some([_spent(*pair) for pair in spent])}. Calls that need more are refused with"
-            " status 402 until the period ends. Reset the account or raise the limit to let them"
-            " pass.",
+            f"{'A budget is' if len(exceeded) == 1 else f'{len(exceeded)} budgets are'} used up:"
+            f" {_names([_exceeded(*pair) for pair in exceeded])}. Calls that need more are refused"
+            " with status 402 until the period ends. Reset the account or raise the limit to let"
+            " them pass.",
         )
 
 
@@ -159,14 +159,14 @@ def _of_rules(config: Config) -> Iterator[HealthNotice]:
         yield make_notice(
             "warn",
             "shadow_mode",
-            f"Only watching: {_some(shadow)} {_is(shadow)} in shadow mode, so loops there are"
+            f"Only watching: {_names(shadow)} {_is(shadow)} in shadow mode, so loops there are"
             " reported and none is refused. Set the mode to enforce when the reports look right.",
         )
     if off:
         yield make_notice(
             "warn",
             "detection_off",
-            f"Detection is off for {_some(off)}: loops there are not seen at all.",
+            f"Detection is off for {_names(off)}: loops there are not seen at all.",
         )
     if not any(rule.enabled for one in policies for rule in one.rules):
         yield make_notice("warn", "no_rules", "No rule is in effect: no loop is detected.")
@@ -202,7 +202,7 @@ def _of_money(app: App) -> Iterator[HealthNotice]:
         yield make_notice(
             "warn",
             "unpriced_models",
-            f"There is no price for {_some(list(models))}: what these calls cost is not known, and"
+            f"There is no price for {_names(list(models))}: what these calls cost is not known, and"
             " budgets in dollars do not count them. Add a price under [prices].",
         )
 
@@ -218,16 +218,16 @@ def _of_traffic(app: App) -> Iterator[HealthNotice]:
         )
 
 
-def _spent(account: Account, balance: Balance) -> str:
+def _exceeded(account: Account, balance: Balance) -> str:
     used, limit = (
         dollars_in_words(amount) if account.unit == "usd" else f"{amount:,} tokens"
         for amount in (balance.used, account.limit)
     )
-    whose = listed([f"{name} {escaped(value)}" for name, value in account.by if value], "and")
-    return f"{escaped(account.budget)}{f' of {whose}' if whose else ''} ({used} of {limit})"
+    owner = listed([f"{name} {escaped(value)}" for name, value in account.by if value], "and")
+    return f"{escaped(account.budget)}{f' of {owner}' if owner else ''} ({used} of {limit})"
 
 
-def _some(names: Sequence[str]) -> str:
+def _names(names: Sequence[str]) -> str:
     more = len(names) - MAX_NAMED
     return listed([*names[:MAX_NAMED], *([f"{more} more"] if more > 0 else [])], "and")
 

@@ -1,30 +1,24 @@
-"""Incidents for operators: listed, shown, followed as they change, and annotated."""
+"""Incidents for operators: list, show, follow and annotate them."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from functools import partial
 from secrets import token_hex
-from typing import Annotated, Any, TypedDict, TypeVar
+from typing import Annotated, Any, TypedDict
 
 import msgspec
-from aiohttp import web
 from msgspec import Meta
 
 from looptrap.admin.api import (
     CURSOR,
     LIMIT,
-    Api,
     ApiError,
-    HistoryUnavailable,
+    ApiRequest,
+    HistoryUnavailableError,
     Instant,
-    bad_cursor_response,
-    error_response,
-    json_response,
     query_history,
-    read_body,
-    read_parameters,
+    query_page,
 )
 from looptrap.admin.audit import ADMIN_NAME, record_change
 from looptrap.admin.incident_view import (
@@ -33,6 +27,7 @@ from looptrap.admin.incident_view import (
     incident_detail,
     incident_summary,
 )
+from looptrap.admin.operation import Api, get, post, put, struct_body
 from looptrap.gateway.app import App
 from looptrap.incident.history import IncidentHistory
 from looptrap.incident.model import (
@@ -59,14 +54,14 @@ LIST_PARAMETERS: Table[dict[str, Any]] = Table(
             name="state",
             kind=Choice(("open", "closed", "all")),
             default="open",
-            doc="whether they are over",
+            doc="open, closed, or both",
         ),
         Field(name="caller", kind=Text(), doc="of this caller only"),
         Field(name="project", kind=Text(), doc="of this project only"),
         Field(name="session", kind=Text(), doc="of this session only"),
         Field(name="rule", kind=Text(), doc="that this rule tripped"),
         Field(name="since", kind=Instant(), doc="with a call since then"),
-        Field(name="label", kind=Choice(LABELS), doc="that somebody has marked so"),
+        Field(name="label", kind=Choice(LABELS), doc="with this label"),
         Field(name="acknowledged", kind=Flag(), doc="whether somebody takes care of them"),
         Field(name="q", kind=Text(), doc="a piece of their id, caller, session, rule or model"),
         LIMIT,
@@ -91,7 +86,7 @@ class IncidentPage(TypedDict):
 
 
 class IncidentChanges(TypedDict):
-    """What changed, and the number to go on with."""
+    """Incidents that changed, and the number to go on with."""
 
     incidents: list[IncidentSummary]
     last: int
@@ -100,64 +95,55 @@ class IncidentChanges(TypedDict):
 class IncidentApi(Api):
     """Answers under `/api/v1/incidents`."""
 
-    def routes(self) -> list[web.RouteDef]:
-        """Return what is answered, and how."""
-        return [
-            web.get(INCIDENTS_PATH, self._list),
-            web.get(INCIDENTS_PATH + "/changes", self._changes),
-            web.get(INCIDENTS_PATH + "/{id}", self._show),
-        ]
+    @get(INCIDENTS_PATH, "incidents, a page of them", parameters=LIST_PARAMETERS)
+    async def _list(self, request: ApiRequest) -> IncidentPage:
+        return await query_page(_page, self._app.desk.history, request.query)
 
-    async def _list(self, request: web.Request) -> web.Response:
-        wanted = read_parameters(request, LIST_PARAMETERS)
-        try:
-            return json_response(
-                await query_history(partial(_page, self._app.desk.history, wanted))
-            )
-        except ValueError:
-            return bad_cursor_response()
-
-    async def _show(self, request: web.Request) -> web.Response:
-        found = await find_incident(self._app, request.match_info["id"])
-        if found is None:
-            return error_response(404, "not_found", UNKNOWN_INCIDENT)
-        return json_response(await load_incident_detail(self._app, found))
-
-    async def _changes(self, request: web.Request) -> web.Response:
-        wanted = read_parameters(request, CHANGES_PARAMETERS)
-        history, after = self._app.desk.history, wanted["after"]
+    @get(f"{INCIDENTS_PATH}/changes", "incidents that changed since", parameters=CHANGES_PARAMETERS)
+    async def _changes(self, request: ApiRequest) -> IncidentChanges:
+        history, after = self._app.desk.history, request.query["after"]
         found: list[IncidentSummary] = []
         if after is not None:
             found, after = await query_history(
-                partial(incident_changes, history, after, wanted["limit"])
+                incident_changes, history, after, request.query["limit"]
             )
         if not found:
             # Also of a history that began anew, whose changes are numbered from 1 again.
             latest = await query_history(history.last_change)
             after = latest if after is None else min(after, latest)
-        told: IncidentChanges = {"incidents": found, "last": after}
-        return json_response(told)
+        return {"incidents": found, "last": after}
+
+    @get(f"{INCIDENTS_PATH}/{{id}}", "one incident, with all of it", errors=(404,))
+    async def _show(self, request: ApiRequest) -> IncidentDetail:
+        return await _load_detail(self._app, await _find_incident(self._app, request.name))
 
 
 def incident_changes(
     history: IncidentHistory, after: int, limit: int
 ) -> tuple[list[IncidentSummary], int]:
-    """Return what changed after that number, and the number to go on with; waits for the disk."""
+    """Return incidents that changed after that number, and the next one; waits for the disk."""
     found, last = history.changes(after, limit)
     return _summaries(history, found), last
 
 
-async def find_incident(app: App, wanted: str) -> Incident | None:
+async def _find_incident(app: App, wanted: str) -> Incident:
     """Return the incident of that id, or the only one whose id begins so."""
-    return await query_history(partial(app.desk.history.incident, wanted))
+    found = await query_history(app.desk.history.incident, wanted)
+    if found is None:
+        raise ApiError(404, "not_found", UNKNOWN_INCIDENT)
+    return found
 
 
-async def load_incident_detail(app: App, incident: Incident) -> IncidentDetail:
+async def _find_annotations(app: App, incident: Incident) -> Annotations:
+    remarks = await query_history(app.desk.history.remarks, [incident.id])
+    return remarks.get(incident.id, NO_ANNOTATIONS)
+
+
+async def _load_detail(app: App, incident: Incident) -> IncidentDetail:
     """Return all that is known of an incident right now."""
-    remarks = await query_history(partial(app.desk.history.remarks, [incident.id]))
+    annotations = await _find_annotations(app, incident)
     until = await _cooldown_until(app, incident)
-    config = app.gateway.runtime.config
-    return incident_detail(incident, remarks.get(incident.id, NO_ANNOTATIONS), config, until)
+    return incident_detail(incident, annotations, app.gateway.runtime.config, until)
 
 
 async def _cooldown_until(app: App, incident: Incident) -> float | None:
@@ -165,96 +151,88 @@ async def _cooldown_until(app: App, incident: Incident) -> float | None:
     now = app.gateway.clock()
     try:
         left = await app.gateway.judge.cooldowns(incident.fingerprints, now)
-    except (OSError, ValueError):  # nobody knows while the store is away
+    except (OSError, ValueError):  # not known while the store is away
         return None
     longest = max(left, default=0.0)
     return now + longest if longest > 0 else None
 
 
-def _page(history: IncidentHistory, wanted: dict[str, Any]) -> IncidentPage:
-    page = history.incidents(**wanted)
+def _page(history: IncidentHistory, query: dict[str, Any]) -> IncidentPage:
+    page = history.incidents(**query)
     return {"incidents": _summaries(history, page.items), "next": page.next_cursor}
 
 
 def _summaries(history: IncidentHistory, found: Sequence[Incident]) -> list[IncidentSummary]:
-    remarks = history.remarks(one.id for one in found)
-    return [incident_summary(one, remarks.get(one.id, NO_ANNOTATIONS)) for one in found]
-
-
-T = TypeVar("T")
+    annotations = history.remarks(one.id for one in found)
+    return [incident_summary(one, annotations.get(one.id, NO_ANNOTATIONS)) for one in found]
 
 
 class AcknowledgeRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """That somebody takes care of an incident: there is nothing else to say."""
+    """Somebody takes care of an incident."""
 
 
 class NoteRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """What is to be remembered of an incident."""
+    """A note on an incident."""
 
     text: Annotated[str, Meta(min_length=1, max_length=MAX_NOTE_CHARS, pattern=r"\S")]
 
 
 class LabelRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """Whether it was a loop; null takes back what was said."""
+    """Whether it was a loop; null removes the label."""
 
     label: Label | None
 
 
 class AnnotationApi(Api):
-    """Answers what is said under `/api/v1/incidents/{id}`, with the incident as it is then."""
+    """Annotates incidents; answers with the incident as it is then."""
 
-    def routes(self) -> list[web.RouteDef]:
-        """Return what is answered, and how."""
-        return [
-            web.post(INCIDENTS_PATH + "/{id}/acknowledge", self._acknowledge),
-            web.post(INCIDENTS_PATH + "/{id}/notes", self._note),
-            web.put(INCIDENTS_PATH + "/{id}/label", self._label),
-        ]
-
-    async def _acknowledge(self, request: web.Request) -> web.Response:
-        await _read_request(request, AcknowledgeRequest, "{}")
-        incident, remarks = await self._found(request)
-        if remarks.acknowledged is None:
+    @post(
+        f"{INCIDENTS_PATH}/{{id}}/acknowledge",
+        "says that somebody takes care of it",
+        body=struct_body(AcknowledgeRequest, "{}"),
+        errors=(404,),
+    )
+    async def _acknowledge(self, request: ApiRequest) -> IncidentDetail:
+        incident = await _find_incident(self._app, request.name)
+        if (await _find_annotations(self._app, incident)).acknowledged is None:
             await annotate(self._app, incident.id, "acknowledge")
             await record_change(self._app, request, "incident.acknowledge", incident.id)
-        return await self._shown(incident)
+        return await _load_detail(self._app, incident)
 
-    async def _note(self, request: web.Request) -> web.Response:
-        given = await _read_request(request, NoteRequest, '{"text": "…"}')
-        incident, remarks = await self._found(request)
-        if len(remarks.notes) >= MAX_NOTES:
+    @post(
+        f"{INCIDENTS_PATH}/{{id}}/notes",
+        "writes something down about it",
+        body=struct_body(NoteRequest, '{"text": "…"}'),
+        errors=(404, 409),
+    )
+    async def _note(self, request: ApiRequest) -> IncidentDetail:
+        incident, text = await _find_incident(self._app, request.name), request.body.text
+        if len((await _find_annotations(self._app, incident)).notes) >= MAX_NOTES:
             message = f"There are {MAX_NOTES} notes on this incident, and room for no more."
-            return error_response(409, "too_many_notes", message)
-        await annotate(self._app, incident.id, "note", given.text)
-        await record_change(
-            self._app, request, "incident.note", incident.id, after={"text": given.text}
-        )
-        return await self._shown(incident)
+            raise ApiError(409, "too_many_notes", message)
+        await annotate(self._app, incident.id, "note", text)
+        await record_change(self._app, request, "incident.note", incident.id, after={"text": text})
+        return await _load_detail(self._app, incident)
 
-    async def _label(self, request: web.Request) -> web.Response:
-        given = await _read_request(request, LabelRequest, '{"label": "false_alarm"}')
-        incident, remarks = await self._found(request)
-        if given.label != remarks.label:
-            await annotate(self._app, incident.id, "label", given.label or "")
-            before, after = {"label": remarks.label}, {"label": given.label}
+    @put(
+        f"{INCIDENTS_PATH}/{{id}}/label",
+        "says whether it was a loop",
+        body=struct_body(LabelRequest, '{"label": "false_alarm"}'),
+        errors=(404,),
+    )
+    async def _label(self, request: ApiRequest) -> IncidentDetail:
+        incident, label = await _find_incident(self._app, request.name), request.body.label
+        known = (await _find_annotations(self._app, incident)).label
+        if label != known:
+            await annotate(self._app, incident.id, "label", label or "")
+            before, after = {"label": known}, {"label": label}
             await record_change(self._app, request, "incident.label", incident.id, before, after)
-        return await self._shown(incident)
-
-    async def _found(self, request: web.Request) -> tuple[Incident, Annotations]:
-        """Return the incident that is meant, and what was said of it so far."""
-        found = await find_incident(self._app, request.match_info["id"])
-        if found is None:
-            raise ApiError(404, "not_found", UNKNOWN_INCIDENT)
-        remarks = await query_history(partial(self._app.desk.history.remarks, [found.id]))
-        return found, remarks.get(found.id, NO_ANNOTATIONS)
-
-    async def _shown(self, incident: Incident) -> web.Response:
-        return json_response(await load_incident_detail(self._app, incident))
+        return await _load_detail(self._app, incident)
 
 
 async def annotate(app: App, incident: str, kind: AnnotationKind, text: str = "") -> None:
-    """Keep what an operator says of an incident, for all instances."""
-    remark = Annotation(
+    """Keep an operator's annotation of an incident, for all instances."""
+    annotation = Annotation(
         id=token_hex(8),
         incident=incident,
         time=app.gateway.clock(),
@@ -263,13 +241,6 @@ async def annotate(app: App, incident: str, kind: AnnotationKind, text: str = ""
         text=text,
     )
     try:
-        await app.desk.remark(remark)
-    except (sqlite3.Error, OSError) as why:
-        raise HistoryUnavailable(str(why)) from None
-
-
-async def _read_request(request: web.Request, kind: type[T], example: str) -> T:
-    try:
-        return msgspec.json.decode(await read_body(request), type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as why:
-        raise ApiError(400, "bad_request", f"Send {example}: {why}.") from None
+        await app.desk.remark(annotation)
+    except (sqlite3.Error, OSError) as error:
+        raise HistoryUnavailableError(error) from None

@@ -1,4 +1,4 @@
-"""Incidents as operators see them: what is listed of each, and all that is known of one."""
+"""Incidents as operators see them: the summary in a list, and the detail of one."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from looptrap.policy.rule import SIGNALS
 from looptrap.policy.verdict import Verdict
 
 EMPTY_BODY = Raw(b"{}")
-"""A request of which nothing is known any more."""
+"""The body of the refused request is not kept."""
 
 
 def rebuild_refusal(incident: Incident, config: Config) -> Answer | None:
-    """Return the latest refusal, as one without a stream; None where the calls passed."""
+    """Return the latest refusal, not streamed; None where the calls passed."""
     action = Action(incident.action) if incident.action else Action.ALLOW
     if incident.mode == "shadow" or not incident.refused or not action.refuses:
         return None
@@ -64,7 +64,7 @@ def _call(incident: Incident) -> Call:
 
 
 def _verdict(incident: Incident, action: Action, config: Config) -> Verdict:
-    """Return what was decided; what an incident does not keep is as the rule has it now."""
+    """Return the decision; what an incident does not keep is taken from the rule as it is now."""
     policy = next((one for one in config.policies if one.name == incident.policy), None)
     rules = policy.rules if policy is not None else ()
     rule = next((one for one in rules if one.name == incident.rule), None)
@@ -89,7 +89,7 @@ MAX_THRESHOLD = 50
 
 
 class Suggestion(TypedDict):
-    """What could be set of a tool, and why."""
+    """A setting of a tool, and the reason for it."""
 
     tool: str
     setting: dict[str, Any]
@@ -97,9 +97,9 @@ class Suggestion(TypedDict):
 
 
 def suggest_setting(incident: Incident, tool: str | None, config: Config) -> Suggestion | None:
-    """Return what would have kept a false alarm from being raised; None where no setting would.
+    """Return the setting of a tool that would have prevented a false alarm; None if there is none.
 
-    Thresholds of tools are for what is read from histories.
+    Thresholds of tools apply to signals read from histories only.
     """
     opinions = [one for one in incident.opinions if one.signal in SIGNALS]
     if not tool or not opinions:
@@ -109,7 +109,7 @@ def suggest_setting(incident: Incident, tool: str | None, config: Config) -> Sug
     known = config.tools.get(tool)
     ladder = known.ladder if known is not None else None
     if known is not None and (known.exempt or (ladder is not None and ladder.first > seen)):
-        return None  # that has been done
+        return None  # it is set already
     ladder = ladder or configured_ladder(incident, severest.policy, severest.rule, config)
     if ladder is None:
         return None
@@ -122,16 +122,16 @@ def suggest_setting(incident: Incident, tool: str | None, config: Config) -> Sug
 
 
 def effective_ladder(
-    incident: Incident, said: RuleDecision, tool: str | None, config: Config
+    incident: Incident, decision: RuleDecision, tool: str | None, config: Config
 ) -> Ladder | None:
-    """Return the ladder that binds a rule in an incident, as it is now: a tool may have its own."""
-    ladder = configured_ladder(incident, said.policy, said.rule, config)
-    known = config.tools.get(tool) if tool and said.signal in SIGNALS else None
+    """Return the ladder of a rule in an incident as it is now: a tool may have its own."""
+    ladder = configured_ladder(incident, decision.policy, decision.rule, config)
+    known = config.tools.get(tool) if tool and decision.signal in SIGNALS else None
     return known.ladder if known is not None and known.ladder is not None else ladder
 
 
 def configured_ladder(incident: Incident, policy: str, rule: str, config: Config) -> Ladder | None:
-    """Return the ladder of a rule, for the project of an incident; None where there is no rule."""
+    """Return the ladder of a rule for the project of an incident; None where there is no rule."""
     found = next((one for one in config.policies if one.name == policy), None)
     project = next((one for one in config.projects if one.name == incident.project), None)
     if found is not None and project is not None:
@@ -146,11 +146,11 @@ INTERNAL_FIELDS = (
     "key", "steps", "answered", "cost", "priced", "refused_tokens", "estimate", "estimated",
     "opinions", "strip", "tool",
 )  # fmt: skip
-"""What is of use only to tell other things from it, or shown elsewhere."""
+"""Not shown, or shown in another form."""
 
 
 StripUnit = Literal["round", "call"]
-"""What a cell of a strip stands for."""
+"""What a cell of a strip represents."""
 
 
 class Acknowledgement(TypedDict):
@@ -161,7 +161,7 @@ class Acknowledgement(TypedDict):
 
 
 class NoteView(TypedDict):
-    """What somebody wrote about an incident."""
+    """A note on an incident."""
 
     time: str
     by: str
@@ -178,7 +178,7 @@ class CellView(TypedDict):
 
 
 class RuleCountView(TypedDict):
-    """What a rule said when it last decided, and what it does at which count."""
+    """The last count of a rule, and its thresholds."""
 
     policy: str
     rule: str
@@ -189,7 +189,7 @@ class RuleCountView(TypedDict):
 
 
 class RefusalView(TypedDict):
-    """What a refused client was told."""
+    """The response that a refused client got."""
 
     status: int
     headers: dict[str, str]
@@ -197,7 +197,7 @@ class RefusalView(TypedDict):
 
 
 class StepView(TypedDict):
-    """One thing that happened."""
+    """One event of an incident."""
 
     time: str
     what: str
@@ -207,7 +207,7 @@ class StepView(TypedDict):
 
 
 class EvidenceView(TypedDict):
-    """What repeats, how often, and since how many rounds."""
+    """What repeats, how often, and for how many rounds."""
 
     signal: str
     what: str
@@ -274,16 +274,18 @@ class IncidentDetail(IncidentSummary):
     suggestion: Suggestion | None
 
 
-def incident_summary(incident: Incident, remarks: Annotations = NO_ANNOTATIONS) -> IncidentSummary:
-    """Return what is listed of an incident."""
-    # Every field, also one that has its default and is left out where it is kept.
+def incident_summary(
+    incident: Incident, annotations: Annotations = NO_ANNOTATIONS
+) -> IncidentSummary:
+    """Return an incident as it is listed."""
+    # Every field, also one with its default value, which the history leaves out.
     plain: dict[str, Any] = msgspec.structs.asdict(incident)
     for name in INTERNAL_FIELDS:
         del plain[name]
     for name in TIME_FIELDS:
         plain[name] = iso_time(plain[name])
-    seen = remarks.acknowledged
-    found: Any = {
+    seen = annotations.acknowledged
+    summary = {
         "id": plain.pop("id"),
         "state": "open" if incident.closed is None else "closed",
         "instances": plain.pop("instance").split(", "),
@@ -291,41 +293,40 @@ def incident_summary(incident: Incident, remarks: Annotations = NO_ANNOTATIONS) 
         "spent_usd": incident.spent_usd,
         "saved_usd": incident.saved_usd,
         "projected_usd_an_hour": incident.projected_usd_an_hour,
-        # As rules counted it, or as it was seen, whichever is more.
+        # As rules counted it or as it was seen, whichever is more.
         "hits": max(incident.calls + incident.before, incident.count),
         "tool": looping_tool(incident),
         "acknowledged": None if seen is None else {"time": iso_time(seen.time), "by": seen.by},
-        "label": remarks.label,
+        "label": annotations.label,
         **plain,
     }
-    listed: IncidentSummary = found
-    return listed
+    return cast(IncidentSummary, summary)
 
 
 def incident_detail(
-    incident: Incident, remarks: Annotations, config: Config, cooldown_until: float | None
+    incident: Incident, annotations: Annotations, config: Config, cooldown_until: float | None
 ) -> IncidentDetail:
     """Return all that is known of an incident, under the configuration in effect."""
     tool = looping_tool(incident)
     unit, cells = visible_strip(incident)
-    is_false = remarks.label == "false_alarm"
+    is_false = annotations.label == "false_alarm"
     return {
-        **incident_summary(incident, remarks),
-        "steps": _steps(incident, remarks),
+        **incident_summary(incident, annotations),
+        "steps": _steps(incident, annotations),
         "strip": [_cell(one) for one in cells],
         "strip_unit": unit,
         "counts": [_count(one, incident, tool, config) for one in incident.opinions],
         "told": _refusal_view(incident, config),
         "cooldown_until": iso_time(cooldown_until),
-        "notes": [_note(one) for one in remarks.notes],
+        "notes": [_note(one) for one in annotations.notes],
         "suggestion": suggest_setting(incident, tool, config) if is_false else None,
     }
 
 
 def visible_strip(incident: Incident) -> tuple[StripUnit, list[StripCell]]:
-    """Return the latest rounds; where none of them repeats, a cell for every call that counted."""
+    """Return the latest rounds; where none repeats, a cell for each counted call."""
     rounds = strip_cells(incident.strip)
-    # Who sends what was refused again is counted too: what it is that loops is still in the rounds.
+    # Resending a refused call is counted too: the rounds still show what loops.
     if incident.signal not in COUNTED_SIGNALS or any(one.repeats for one in rounds):
         return "round", rounds
     number = min(incident.count, MAX_CELLS)
@@ -335,14 +336,14 @@ def visible_strip(incident: Incident) -> tuple[StripUnit, list[StripCell]]:
 
 
 def looping_tool(incident: Incident) -> str | None:
-    """Return the only tool that an incident is about; None where there are several, or none."""
+    """Return the only tool of an incident; None where there are several, or none."""
     unit, cells = visible_strip(incident)
     if unit == "call":
         return incident.tool or None
     ago = incident.evidence[0].ago if incident.evidence else 0
     cells = cells[-(ago + 1) :] if ago else cells
-    going_on = [one for one in cells if one.repeats] or [one for one in cells if one.is_error]
-    names = {name for one in going_on or cells[-1:] for name in one.tools}
+    looping = [one for one in cells if one.repeats] or [one for one in cells if one.is_error]
+    names = {name for one in looping or cells[-1:] for name in one.tools}
     return names.pop() if len(names) == 1 else None
 
 
@@ -353,19 +354,19 @@ def _cell(one: StripCell) -> CellView:
 
 
 def _count(
-    said: RuleDecision, incident: Incident, tool: str | None, config: Config
+    decision: RuleDecision, incident: Incident, tool: str | None, config: Config
 ) -> RuleCountView:
-    """Return what a rule said, against its thresholds; if they changed since, the one it met."""
-    ladder = effective_ladder(incident, said, tool, config)
+    """Return the count of a rule with its thresholds; if those changed since, the one it met."""
+    ladder = effective_ladder(incident, decision, tool, config)
     steps = {action.value: threshold for action, threshold in ladder.steps} if ladder else {}
-    is_same = said.threshold in steps.values()
+    is_same = decision.threshold in steps.values()
     return {
-        "policy": said.policy,
-        "rule": said.rule,
-        "signal": said.signal,
-        "count": said.count,
-        "thresholds": steps if is_same else {said.action: said.threshold},
-        "action": said.action,
+        "policy": decision.policy,
+        "rule": decision.rule,
+        "signal": decision.signal,
+        "count": decision.count,
+        "thresholds": steps if is_same else {decision.action: decision.threshold},
+        "action": decision.action,
     }
 
 
@@ -380,8 +381,8 @@ def _refusal_view(incident: Incident, config: Config) -> RefusalView | None:
     }
 
 
-def _steps(incident: Incident, remarks: Annotations) -> list[StepView]:
-    """Return what happened, releases among it, in the order of time."""
+def _steps(incident: Incident, annotations: Annotations) -> list[StepView]:
+    """Return the events and releases in the order of time."""
     steps: list[StepView] = [
         {
             "time": iso_time(one.time), "what": one.what, "rule": one.rule, "count": one.count,
@@ -391,7 +392,7 @@ def _steps(incident: Incident, remarks: Annotations) -> list[StepView]:
     ]  # fmt: skip
     steps += [
         {"time": iso_time(one.time), "what": "released", "rule": "", "count": 0, "fingerprint": ""}
-        for one in remarks.releases
+        for one in annotations.releases
     ]
     return sorted(steps, key=lambda one: one["time"])
 

@@ -1,13 +1,12 @@
-"""Providers for operators: whether they answer, how soon, and which are left alone."""
+"""Providers for operators: failures, latency and circuit breakers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Literal, TypedDict
 
-from aiohttp import web
-
-from looptrap.admin.api import NO_PARAMETERS, Api, IsoTime, iso_time, json_response, read_parameters
+from looptrap.admin.api import ApiRequest, IsoTime, iso_time
+from looptrap.admin.operation import Api, get
 from looptrap.engine.counters import FIRST_BYTE_BOUNDS, Counters, RequestKind
 from looptrap.gateway.app import App
 from looptrap.gateway.provider import Provider
@@ -16,13 +15,12 @@ from looptrap.retry.breaker import BreakerState, CircuitKey
 PROVIDERS_PATH = "/api/v1/providers"
 
 LATENCY_QUANTILE = 0.95
-"""Of answers: so many begin within the time that is told."""
 
 RATE_LIMITED_STATUS = 429
 
 
 class BreakerView(TypedDict):
-    """One circuit: all calls to a place, or those with one credential."""
+    """One circuit: all calls to a base URL, or those with one credential."""
 
     circuit: str
     credential: str | None
@@ -32,7 +30,7 @@ class BreakerView(TypedDict):
 
 
 class ProviderView(TypedDict):
-    """How one provider has fared since the gateway began."""
+    """Counts of one provider since the gateway started."""
 
     name: str
     base_url: str
@@ -44,7 +42,7 @@ class ProviderView(TypedDict):
 
 
 class ProviderList(TypedDict):
-    """All providers that calls may go to, and the bounds of their times."""
+    """All providers, and the bounds of the latency histograms."""
 
     providers: list[ProviderView]
     first_byte_bounds: list[float]
@@ -53,17 +51,13 @@ class ProviderList(TypedDict):
 class ProviderApi(Api):
     """Answers at `/api/v1/providers`."""
 
-    def routes(self) -> list[web.RouteDef]:
-        """Return what is answered, and how."""
-        return [web.get(PROVIDERS_PATH, self._list)]
-
-    async def _list(self, request: web.Request) -> web.Response:
-        read_parameters(request, NO_PARAMETERS)
-        return json_response(provider_list(self._app))
+    @get(PROVIDERS_PATH, "whether providers answer")
+    async def _list(self, _request: ApiRequest) -> ProviderList:
+        return provider_list(self._app)
 
 
 def provider_list(app: App) -> ProviderList:
-    """Return how all providers fare that calls may go to."""
+    """Return the counts and circuits of every provider."""
     by_name: dict[str, list[Provider]] = {}
     for one in app.gateway.runtime.routes.providers:
         by_name.setdefault(one.name, []).append(one)
@@ -74,7 +68,7 @@ def provider_list(app: App) -> ProviderList:
 
 
 def quantile(counts: Sequence[int], share: float = LATENCY_QUANTILE) -> float | None:
-    """Return about the time within which so many of the first bytes came; None of none."""
+    """Return the approximate latency quantile of first bytes; None where there are none."""
     rank, so_far, low = share * sum(counts), 0, 0.0
     for bound, number in zip(FIRST_BYTE_BOUNDS, counts, strict=False):
         if number and so_far + number >= rank:
@@ -99,7 +93,7 @@ def _provider(app: App, name: str, places: Sequence[Provider]) -> ProviderView:
 
 
 def is_failure(status: int) -> bool:
-    """Say whether a provider did not do what it is there for: no answer, a limit, a fault."""
+    """Say whether a status is a failure: no answer, a rate limit, a server error."""
     return status in (0, RATE_LIMITED_STATUS) or status >= 500
 
 
@@ -113,7 +107,7 @@ def _statuses(tally: Counters, provider: str) -> list[tuple[int, int]]:
 
 
 def _breakers(app: App, circuits: Iterable[str]) -> list[BreakerView]:
-    """Return the circuits of these places; those of credentials only where they are not closed."""
+    """Return the circuits; those of credentials only where they are not closed."""
     states: dict[CircuitKey, BreakerState] = dict.fromkeys(
         map(CircuitKey, sorted(circuits)), "closed"
     )

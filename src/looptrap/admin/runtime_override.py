@@ -1,38 +1,24 @@
-"""Settings by name for operators: read, set and taken back while the gateway runs."""
+"""Run-time settings of projects and tools, on top of the file, for operators."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypedDict
+from typing import Any, ClassVar, TypedDict
 
-from aiohttp import web
-
-from looptrap.admin.api import (
-    NO_PARAMETERS,
-    STORE_UNAVAILABLE_MESSAGE,
-    ApiError,
-    error_response,
-    json_response,
-    problems_response,
-    read_json,
-    read_parameters,
-)
+from looptrap.admin.api import STORE_UNAVAILABLE_MESSAGE, ApiError, ApiRequest
 from looptrap.admin.audit import record_change
+from looptrap.admin.json_schema import Schema, kind_schema, table_schema
+from looptrap.admin.operation import Api, Body, Operation, delete, get, json_body, put
 from looptrap.config import Config
-from looptrap.errors import ConfigError
-from looptrap.gateway.app import App
-from looptrap.gateway.shared_settings.runtime_override import RuntimeOverride
+from looptrap.gateway.shared_settings.runtime_override import ProjectOverrides, ToolOverrides
 from looptrap.policy.setting.policy import PROJECT, TOOL
+from looptrap.policy.setting.rule import NAME
 
 _TAG = re.compile(r'"?(\d{1,18})"?')
 
-PlainSettings = Callable[[Config], dict[str, dict[str, Any]]]
-"""What a configuration says, by name."""
-
 
 class OverrideView(TypedDict):
-    """What the file says, what was set at run time, its version, and what is in effect."""
+    """Settings of the file, those of run time and their version, and what is in effect."""
 
     name: str
     version: int
@@ -41,122 +27,107 @@ class OverrideView(TypedDict):
     effective: dict[str, Any] | None
 
 
-class RuntimeOverrides(Protocol):
-    """Layers of one kind, on top of a configuration."""
+class OverrideApi(Api):
+    """Answers under the path of things that have settings by name."""
 
-    def layers(self) -> dict[str, RuntimeOverride]:
-        """Return what is set, by name."""
-        ...
+    noun: ClassVar[str]
+    example: ClassVar[str]
 
-    def layer(self, name: str) -> RuntimeOverride:
-        """Return what is set under one name."""
-        ...
+    def _overrides(self) -> ProjectOverrides | ToolOverrides:
+        raise NotImplementedError
 
-    async def put(
-        self, config: Config, name: str, settings: Mapping[str, Any], version: int | None
-    ) -> RuntimeOverride | None:
-        """Set all that is set under a name; None where that version is not there."""
-        ...
+    def _settings(self, config: Config) -> dict[str, dict[str, Any]]:
+        """Return the settings of a configuration by name."""
+        raise NotImplementedError
 
-    async def drop(self, name: str, version: int | None) -> RuntimeOverride | None:
-        """Go back to what the file says, under the same condition."""
-        ...
+    async def list_all(self, _request: ApiRequest) -> dict[str, list[OverrideView]]:
+        """Return all things of this kind."""
+        names = {**self._settings(self._app.config), **self._overrides().layers()}
+        return {f"{self.noun}s": [self._view(name) for name in names]}
 
+    async def show(self, request: ApiRequest) -> OverrideView:
+        """Return one of them."""
+        if self._view(request.name)["effective"] is None:
+            raise ApiError(404, "not_found", f"There is no {self.noun} of this name.")
+        return self._answer(request)
 
-class OverrideApi:
-    """Answers under the path of things that have settings by name: projects, tools."""
-
-    def __init__(
-        self,
-        app: App,
-        *,
-        noun: str,
-        example: str,
-        plain: PlainSettings,
-        layers: Callable[[], RuntimeOverrides],
-    ) -> None:
-        self._app = app
-        self._noun = noun
-        self._path = f"/api/v1/{noun}s"
-        self._example = example
-        self._plain = plain
-        self._layers = layers
-
-    def routes(self) -> list[web.RouteDef]:
-        """Return what is answered, and how."""
-        return [
-            web.get(self._path, self._list),
-            web.get(self._path + "/{name}", self._show),
-            web.put(self._path + "/{name}", self._put),
-            web.delete(self._path + "/{name}", self._drop),
-        ]
-
-    async def _list(self, request: web.Request) -> web.Response:
-        read_parameters(request, NO_PARAMETERS)
-        names = {**self._plain(self._app.config), **self._layers().layers()}
-        return json_response({f"{self._noun}s": [self._shown(name) for name in names]})
-
-    async def _show(self, request: web.Request) -> web.Response:
-        name = request.match_info["name"]
-        if self._shown(name)["effective"] is None:
-            return error_response(404, "not_found", f"There is no {self._noun} of this name.")
-        return self._answer(name)
-
-    async def _put(self, request: web.Request) -> web.Response:
-        name, given = request.match_info["name"], await read_json(request)
-        if not isinstance(given, dict):
-            return error_response(400, "bad_request", f"Send settings such as {self._example}.")
-        version = _expected_version(request, given.pop("version", None))
-        before = self._shown(name)["run_time"]
+    async def put(self, request: ApiRequest) -> OverrideView:
+        """Replace its run-time settings."""
+        name, settings = request.name, request.body
+        if not isinstance(settings, dict):
+            raise ApiError(400, "bad_request", f"Send settings such as {self.example}.")
+        version = _expected_version(request, settings.pop("version", None))
+        before = self._view(name)["run_time"]
         try:
-            layer = await self._layers().put(self._app.config, name, given, version)
-        except ConfigError as found:
-            return problems_response(found)
+            after = await self._overrides().put(self._app.config, name, settings, version)
         except OSError:
-            return error_response(503, "store_unavailable", STORE_UNAVAILABLE_MESSAGE)
-        if layer is None:
-            return self._stale(name)
-        await record_change(self._app, request, f"{self._noun}.put", name, before, layer.settings)
-        return self._answer(name)
+            raise ApiError(503, "store_unavailable", STORE_UNAVAILABLE_MESSAGE) from None
+        if after is None:
+            raise self._stale(name)
+        await record_change(self._app, request, f"{self.noun}.put", name, before, after.settings)
+        return self._answer(request)
 
-    async def _drop(self, request: web.Request) -> web.Response:
-        name = request.match_info["name"]
-        before = self._shown(name)["run_time"]
+    async def drop(self, request: ApiRequest) -> OverrideView:
+        """Remove its run-time settings."""
+        name = request.name
+        before = self._view(name)["run_time"]
         try:
-            layer = await self._layers().drop(name, _expected_version(request, None))
+            after = await self._overrides().drop(name, _expected_version(request, None))
         except OSError:
-            return error_response(503, "store_unavailable", STORE_UNAVAILABLE_MESSAGE)
-        if layer is None:
-            return self._stale(name)
+            raise ApiError(503, "store_unavailable", STORE_UNAVAILABLE_MESSAGE) from None
+        if after is None:
+            raise self._stale(name)
         if before is not None:
-            await record_change(self._app, request, f"{self._noun}.delete", name, before)
-        return self._answer(name)
+            await record_change(self._app, request, f"{self.noun}.delete", name, before)
+        return self._answer(request)
 
-    def _answer(self, name: str) -> web.Response:
-        shown = self._shown(name)
-        return json_response(shown, ETag=f'"{shown["version"]}"')
+    def _answer(self, request: ApiRequest) -> OverrideView:
+        view = self._view(request.name)
+        request.response_headers["ETag"] = f'"{view["version"]}"'
+        return view
 
-    def _stale(self, name: str) -> web.Response:
-        message = f"Somebody has changed this {self._noun} since that version. See what it is now."
-        there: dict[str, Any] = {self._noun: self._shown(name)}
-        return error_response(409, "stale_version", message, **there)
+    def _stale(self, name: str) -> ApiError:
+        message = f"Somebody has changed this {self.noun} since that version. See what it is now."
+        return ApiError(409, "stale_version", message, **{self.noun: self._view(name)})
 
-    def _shown(self, name: str) -> OverrideView:
-        layer = self._layers().layer(name)
+    def _view(self, name: str) -> OverrideView:
+        override = self._overrides().layer(name)
         return {
             "name": name,
-            "version": layer.version,
-            "file": self._plain(self._app.config).get(name),
-            "run_time": layer.settings if layer.version else None,
-            "effective": self._plain(self._app.gateway.runtime.config).get(name),
+            "version": override.version,
+            "file": self._settings(self._app.config).get(name),
+            "run_time": override.settings if override.version else None,
+            "effective": self._settings(self._app.gateway.runtime.config).get(name),
         }
 
 
-def _expected_version(request: web.Request, in_body: object) -> int | None:
+def _override_operations(
+    noun: str, summary: str, answer: Any, *, body: Body, name: Schema | None = None
+) -> tuple[Operation, ...]:
+    path = f"/api/v1/{noun}s"
+    named, match = f"{path}/{{name}}", ("If-Match",)
+    set_, unset = f"sets what is set of a {noun}", f"goes back to what the file says of a {noun}"
+    return (
+        get(path, summary, answer=answer)(OverrideApi.list_all),
+        get(named, f"one {noun}", errors=(404,))(OverrideApi.show),
+        put(named, set_, body=body, path_schema=name, headers=match, errors=(409,))(
+            OverrideApi.put
+        ),
+        delete(named, unset, headers=match, errors=(409,))(OverrideApi.drop),
+    )
+
+
+def _versioned(settings: Schema) -> Body:
+    """Return a body of settings that may name the version they replace."""
+    version = {"type": "integer", "minimum": 0, "description": "only if this is there now"}
+    return json_body({**settings, "properties": {**settings["properties"], "version": version}})
+
+
+def _expected_version(request: ApiRequest, in_body: object) -> int | None:
     """Return the version that a change is meant for, from `If-Match` or the body."""
     if in_body is not None and (not isinstance(in_body, int) or isinstance(in_body, bool)):
         raise ApiError(400, "bad_request", "version: must be the number of a version.")
-    tag = request.headers.get("If-Match")
+    tag = request.http.headers.get("If-Match")
     if tag is None:
         return in_body
     match = _TAG.fullmatch(tag.strip())
@@ -174,18 +145,21 @@ class ProjectList(TypedDict):
 class ProjectApi(OverrideApi):
     """Answers under `/api/v1/projects`."""
 
-    def __init__(self, app: App) -> None:
-        super().__init__(
-            app,
-            noun="project",
-            example='{"detection": "shadow"}',
-            plain=_project_settings,
-            layers=lambda: app.agreed.projects,
-        )
+    noun = "project"
+    example = '{"detection": "shadow"}'
+    operations = _override_operations(
+        noun,
+        "projects, of the file and set at run time",
+        ProjectList,
+        body=_versioned(table_schema(PROJECT, "name", "keys")),
+        name=kind_schema(NAME),
+    )
 
+    def _overrides(self) -> ProjectOverrides:
+        return self._app.agreed.projects
 
-def _project_settings(config: Config) -> dict[str, dict[str, Any]]:
-    return {project.name: PROJECT.plain(project) for project in config.projects}
+    def _settings(self, config: Config) -> dict[str, dict[str, Any]]:
+        return {project.name: PROJECT.plain(project) for project in config.projects}
 
 
 class ToolList(TypedDict):
@@ -197,15 +171,17 @@ class ToolList(TypedDict):
 class ToolApi(OverrideApi):
     """Answers under `/api/v1/tools`."""
 
-    def __init__(self, app: App) -> None:
-        super().__init__(
-            app,
-            noun="tool",
-            example='{"thresholds": {"warn": 20, "block": 60}} or {"exempt": true}',
-            plain=_tool_settings,
-            layers=lambda: app.agreed.tools,
-        )
+    noun = "tool"
+    example = '{"thresholds": {"warn": 20, "block": 60}} or {"exempt": true}'
+    operations = _override_operations(
+        noun,
+        "tools with settings of their own",
+        ToolList,
+        body=_versioned(table_schema(TOOL)),
+    )
 
+    def _overrides(self) -> ToolOverrides:
+        return self._app.agreed.tools
 
-def _tool_settings(config: Config) -> dict[str, dict[str, Any]]:
-    return {name: TOOL.plain(tool) for name, tool in config.tools.items()}
+    def _settings(self, config: Config) -> dict[str, dict[str, Any]]:
+        return {name: TOOL.plain(tool) for name, tool in config.tools.items()}

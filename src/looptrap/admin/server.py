@@ -1,4 +1,4 @@
-"""The admin listener: health, metrics, the dashboard, and what else there is to ask."""
+"""The admin listener: health, metrics, the dashboard, and the API."""
 
 from __future__ import annotations
 
@@ -9,47 +9,36 @@ from typing import NamedTuple
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from looptrap.admin.alert import AlertApi
-from looptrap.admin.api import (
-    NO_PARAMETERS,
-    ApiError,
-    error_response,
-    http_exception_response,
-    read_parameters,
-)
-from looptrap.admin.audit import AuditApi
+from looptrap.admin.api import ApiError, error_response, http_exception_response
 from looptrap.admin.auth import SECURITY_HEADERS, AdminAuth
-from looptrap.admin.budget import BudgetApi
-from looptrap.admin.config import ConfigApi, KeyApi, PolicyApi
-from looptrap.admin.dashboard_files import dashboard_routes as page_routes
-from looptrap.admin.dashboard_files import is_dashboard_path
-from looptrap.admin.enforcement import CooldownApi, KillSwitchApi, ReleaseApi
+from looptrap.admin.dashboard_files import dashboard_routes, is_dashboard_path
 from looptrap.admin.event_stream import EventStreamApi
-from looptrap.admin.incident import AnnotationApi, IncidentApi
 from looptrap.admin.metrics import exposition
-from looptrap.admin.openapi import OpenApiDocumentApi, takes_parameters
-from looptrap.admin.provider import ProviderApi
-from looptrap.admin.runtime_override import ProjectApi, ToolApi
-from looptrap.admin.status import StatusApi
-from looptrap.admin.try_it import TryApi, with_larger_body_limit
-from looptrap.admin.usage import SpendingApi, StatsApi
-from looptrap.admin.what_if import WhatIfApi
+from looptrap.admin.openapi import APIS, OPERATIONS
 from looptrap.config.kind import Address
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.app import App
 
+MAX_BODY_BYTES = 1 << 20
+LARGER_BODIES = {one.path: one.max_body_bytes for one in OPERATIONS if one.max_body_bytes}
+"""Bytes of a body, where an operation allows more."""
+
+READ_ONLY_PATHS = frozenset(one.path for one in OPERATIONS if one.read_only)
+
+log = logging.getLogger("looptrap")
+
 
 class ClientTimeouts(NamedTuple):
-    """How many seconds a client has."""
+    """Seconds that a client has."""
 
     body: float = 10.0
     """For the body of a request to arrive."""
-    read_on: float = 30.0
-    """To take an answer, or the next piece of a stream."""
+    write: float = 30.0
+    """To take a response, or the next piece of a stream."""
     idle: float = 60.0
     """For the head of the next request."""
 
-    async def arrive(self, request: web.Request) -> None:
+    async def read_body(self, request: web.Request) -> None:
         """Wait for the whole body of a request."""
         try:
             async with asyncio.timeout(self.body):
@@ -60,33 +49,21 @@ class ClientTimeouts(NamedTuple):
         except web.RequestPayloadError:
             raise ApiError(400, "bad_request", "The body of the request is broken.") from None
 
-    async def deliver(self, request: web.Request, answer: web.StreamResponse) -> web.StreamResponse:
-        """Send an answer that is there as a whole; whoever does not take it is cut off."""
-        if not isinstance(answer, web.Response):
-            return answer  # a stream, whose sender knows how long it waits
+    async def send(self, request: web.Request, response: web.StreamResponse) -> web.StreamResponse:
+        """Send a whole response; a client that does not take it is disconnected."""
+        if not isinstance(response, web.Response):
+            return response  # a stream, whose sender knows how long it waits
         try:
-            async with asyncio.timeout(self.read_on):
-                await answer.prepare(request)
-                await answer.write_eof()
+            async with asyncio.timeout(self.write):
+                await response.prepare(request)
+                await response.write_eof()
         except TimeoutError:
             if request.transport is not None:
                 request.transport.abort()
-        return answer
+        return response
 
-
-APIS = (
-    StatusApi, StatsApi, SpendingApi, ProviderApi, KeyApi, ConfigApi, PolicyApi, BudgetApi,
-    IncidentApi, AnnotationApi, CooldownApi, ReleaseApi, KillSwitchApi, ProjectApi, ToolApi,
-    AlertApi, AuditApi, EventStreamApi, WhatIfApi, TryApi, OpenApiDocumentApi,
-)  # fmt: skip
-"""All that answers under `/api/v1`."""
 
 DEFAULT_TIMEOUTS = ClientTimeouts()
-
-MAX_BODY_BYTES = 1 << 20
-"""Bytes of a request's body, but for texts that are tried."""
-
-log = logging.getLogger("looptrap")
 
 
 class AdminServer:
@@ -99,12 +76,12 @@ class AdminServer:
         token: str = "",
         read_token: str = "",
         *,
-        patience: ClientTimeouts = DEFAULT_TIMEOUTS,
+        timeouts: ClientTimeouts = DEFAULT_TIMEOUTS,
     ) -> None:
         self._app = app
-        self._patience = patience
+        self._timeouts = timeouts
         self._address = address
-        self._door = AdminAuth(address.host, token, read_token)
+        self._auth = AdminAuth(address.host, token, read_token, READ_ONLY_PATHS)
         self._runner: web.AppRunner | None = None
 
     async def start(self) -> tuple[str, int]:
@@ -112,18 +89,18 @@ class AdminServer:
         application = web.Application(middlewares=[self._guard], client_max_size=MAX_BODY_BYTES)
         application.on_response_prepare.append(_add_security_headers)
         apis = [api(self._app) for api in APIS]
-        # Streams end before those who have asked for something else are waited for.
+        # Streams are ended before the other requests are waited for.
         application.on_shutdown.extend(api.close for api in apis if isinstance(api, EventStreamApi))
         application.add_routes(
             [
                 web.get("/livez", self._livez),
                 web.get("/readyz", self._readyz),
                 web.get("/metrics", self._metrics),
-                *page_routes(),
+                *dashboard_routes(),
                 *(route for api in apis for route in api.routes()),
             ]
         )
-        idle = self._patience.idle
+        idle = self._timeouts.idle
         self._runner = web.AppRunner(application, access_log=None, keepalive_timeout=idle)
         await self._runner.setup()
         site = web.TCPSite(self._runner, self._address.host, self._address.port)
@@ -145,25 +122,25 @@ class AdminServer:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Let in who may come in; answer in words and in time, whatever happens."""
-        told: web.StreamResponse | None = await self._door.judge(request)
-        if told is None:
-            told = await self._answered(with_larger_body_limit(request), handler)
-        return await self._patience.deliver(request, told)
+        """Check who asks, then answer: in words and in time, whatever happens."""
+        response: web.StreamResponse | None = await self._auth.judge(request)
+        if response is None:
+            if limit := LARGER_BODIES.get(request.path):
+                request = request.clone(client_max_size=limit)
+            response = await self._respond(request, handler)
+        return await self._timeouts.send(request, response)
 
-    async def _answered(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Return what a request is answered; what is raised is an answer too."""
+    async def _respond(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Return the response to a request; an exception becomes one too."""
         try:
-            await self._patience.arrive(request)
-            if request.query and not _takes_parameters(request):
-                read_parameters(request, NO_PARAMETERS)
+            await self._timeouts.read_body(request)
             return await handler(request)
         except web.HTTPException as raised:
             if is_dashboard_path(request.path):
                 raise
             return http_exception_response(raised)
         except ConnectionError:
-            raise  # who asked has left
+            raise  # the client has left
         except Exception:
             log.exception("a question of an operator failed")
             return error_response(500, "internal_error", "This failed inside; the log says why.")
@@ -181,13 +158,6 @@ class AdminServer:
         body = exposition(self._app)
         kind = "text/plain; version=0.0.4; charset=utf-8"
         return web.Response(body=body, headers={"Content-Type": kind})
-
-
-def _takes_parameters(request: web.Request) -> bool:
-    resource = request.match_info.route.resource
-    if resource is None or not request.path.startswith("/api/"):
-        return True
-    return takes_parameters(request.method, resource.canonical)
 
 
 async def _add_security_headers(_request: web.Request, answer: web.StreamResponse) -> None:

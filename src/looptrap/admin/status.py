@@ -1,16 +1,15 @@
-"""The status for operators: what runs, for whom, and what is not as it should be."""
+"""The status for operators: what runs, and what is not as it should be."""
 
 from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-from aiohttp import web
-
 from looptrap import __version__
-from looptrap.admin.api import NO_PARAMETERS, Api, IsoTime, iso_time, json_response, read_parameters
+from looptrap.admin.api import ApiRequest, IsoTime, iso_time
 from looptrap.admin.auth import MAY_WRITE
 from looptrap.admin.budget import recent_balances
 from looptrap.admin.health_notice import HealthNotice, health_notices
+from looptrap.admin.operation import Api, get
 from looptrap.config import Config
 from looptrap.config.kind import MEMORY, Address, StorePlace
 from looptrap.gateway.app import App
@@ -21,7 +20,7 @@ DetectionMode = Literal["enforce", "shadow", "mixed"]
 
 
 class StoreView(TypedDict):
-    """Who counts."""
+    """The store that counts."""
 
     kind: Literal["memory", "redis"]
     is_degraded: bool
@@ -29,7 +28,7 @@ class StoreView(TypedDict):
 
 
 class HistoryView(TypedDict):
-    """Where incidents and spending are kept, and whether they are."""
+    """The history of incidents and spending, and whether it can be written."""
 
     path: str
     is_writing: bool
@@ -38,14 +37,14 @@ class HistoryView(TypedDict):
 
 
 class WorkersView(TypedDict):
-    """How many processes should serve, and do."""
+    """Configured and serving workers."""
 
     size: int
     serving: int
 
 
 class IndicatorView(TypedDict):
-    """What tends to come before an incident: its worst value."""
+    """A leading indicator: its worst value."""
 
     name: str
     value: float
@@ -54,7 +53,7 @@ class IndicatorView(TypedDict):
 
 
 class SharedStatus(TypedDict):
-    """The status, as everybody is told."""
+    """The part of the status that is the same for every operator."""
 
     version: str
     started: IsoTime
@@ -72,7 +71,7 @@ class SharedStatus(TypedDict):
 
 
 class GatewayStatus(SharedStatus):
-    """The status, as one operator is told."""
+    """The status for one operator."""
 
     workers: WorkersView | None
     can_write: bool
@@ -81,15 +80,10 @@ class GatewayStatus(SharedStatus):
 class StatusApi(Api):
     """Answers at `/api/v1/status`."""
 
-    def routes(self) -> list[web.RouteDef]:
-        """Return what is answered, and how."""
-        return [web.get(STATUS_PATH, self._tell)]
-
-    async def _tell(self, request: web.Request) -> web.Response:
-        read_parameters(request, NO_PARAMETERS)
-        told = await gateway_status(self._app)
-        status: GatewayStatus = {**told, "workers": None, "can_write": request[MAY_WRITE]}
-        return json_response(status)
+    @get(STATUS_PATH, "what runs, and what is not as it should be")
+    async def _show(self, request: ApiRequest) -> GatewayStatus:
+        status = await gateway_status(self._app)
+        return {**status, "workers": None, "can_write": request.http[MAY_WRITE]}
 
 
 async def gateway_status(app: App) -> SharedStatus:
@@ -119,7 +113,7 @@ async def gateway_status(app: App) -> SharedStatus:
 
 
 def detection_mode(config: Config) -> DetectionMode:
-    """Say whether rules act on calls, only watch them, or some this and some that."""
+    """Say whether policies enforce, only watch, or some of each."""
     modes = {policy.mode for policy in config.policies if policy.rules or policy.rates}
     if any(project.detection == "shadow" for project in config.projects):
         modes.add("shadow")

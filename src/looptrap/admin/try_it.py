@@ -1,4 +1,4 @@
-"""Try it, for operators: a pasted conversation and what every rule says of it, step by step."""
+"""Try it, for operators: what every rule says of a pasted conversation, step by step."""
 
 from __future__ import annotations
 
@@ -6,24 +6,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from aiohttp import web
-
-from looptrap.admin.api import error_response, json_response, problems_response, read_json
+from looptrap.admin.api import ApiError, ApiRequest
+from looptrap.admin.operation import Api, post, table_body
 from looptrap.admin.subprocess_job import SubprocessJob
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.app import App
 from looptrap.policy import preset
 from looptrap.replay.ruleset import Ruleset
-from looptrap.replay.try_it import TryItRequest
-from looptrap.schema import Field, Table, Text, read
-
-TRY_PATH = "/api/v1/try"
+from looptrap.replay.try_it import TryItReport, TryItRequest
+from looptrap.schema import Field, Table, Text
 
 MAX_TEXT_BYTES = 5 << 20
-"""Bytes of a text that is tried."""
-
 MAX_TRY_BODY_BYTES = 2 * MAX_TEXT_BYTES + (1 << 20)
-"""Bytes of a body that carries such a text: quotes and line ends take two each."""
+"""A body with such a text: quotes and line ends take two bytes each."""
 
 MAX_CONCURRENT_TRIES = 2
 
@@ -46,29 +41,29 @@ TRY_FIELDS: Table[dict[str, Any]] = Table(
 )
 
 
-class TryApi:
-    """Answers at `/api/v1/try`; of what is sent nothing is kept, counted or logged."""
+class TryApi(Api):
+    """Answers at `/api/v1/try`; the text is not kept, counted or logged."""
 
     def __init__(self, app: App) -> None:
-        self._app = app
-        self._aside = SubprocessJob("try", MAX_CONCURRENT_TRIES)
+        super().__init__(app)
+        self._job = SubprocessJob("try", MAX_CONCURRENT_TRIES)
 
-    def routes(self) -> list[web.RouteDef]:
-        """Return what is answered, and how."""
-        return [web.post(TRY_PATH, self._try)]
-
-    async def _try(self, request: web.Request) -> web.Response:
-        try:
-            wanted = read(TRY_FIELDS, await read_json(request))
-            rules = self._rules(wanted)
-        except ConfigError as found:
-            return problems_response(found)
-        if len(wanted["text"].encode()) > MAX_TEXT_BYTES:
-            return error_response(
-                413, "too_large", f"The text is larger than {MAX_TEXT_BYTES >> 20} MB."
-            )
-        question = TryItRequest(text=wanted["text"], rules=rules.plain())
-        return json_response(await self._aside.ask(request, question))
+    @post(
+        "/api/v1/try",
+        "what every rule says of a conversation that is sent",
+        body=table_body(TRY_FIELDS),
+        max_body_bytes=MAX_TRY_BODY_BYTES,
+        errors=(422, 429),
+        read_only=True,
+    )
+    async def _try(self, request: ApiRequest) -> TryItReport:
+        text, rules = request.body["text"], self._rules(request.body)
+        if len(text.encode()) > MAX_TEXT_BYTES:
+            message = f"The text is larger than {MAX_TEXT_BYTES >> 20} MB."
+            raise ApiError(413, "too_large", message)
+        question = TryItRequest(text=text, rules=rules.plain())
+        report: TryItReport = await self._job.run(request.http, question)
+        return report
 
     def _rules(self, wanted: Mapping[str, Any]) -> Ruleset:
         config = self._app.gateway.runtime.config
@@ -79,14 +74,7 @@ class TryApi:
             project = next((one for one in config.projects if one.name == name), None)
             if project is None:
                 raise ConfigError([Problem("project", "there is no project of this name")])
-            # What a project that only watches would see is what is asked.
+            # A project in shadow mode is tried as if it enforced.
             detection = "on" if project.detection == "shadow" else project.detection
             rules = rules.for_all(replace(project, detection=detection))
         return rules
-
-
-def with_larger_body_limit(request: web.Request) -> web.Request:
-    """Return a request with room for a text that is tried; any other as it is."""
-    return (
-        request.clone(client_max_size=MAX_TRY_BODY_BYTES) if request.path == TRY_PATH else request
-    )

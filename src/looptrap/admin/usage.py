@@ -1,4 +1,4 @@
-"""Statistics and spending for operators: what calls came to, over time and by who made them."""
+"""Statistics and spending for operators: usage of calls, over time and by caller."""
 
 from __future__ import annotations
 
@@ -6,20 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any, Literal, NotRequired, TypedDict, cast
 
-from aiohttp import web
-
-from looptrap.admin.api import (
-    LIMIT,
-    SINCE,
-    UNTIL,
-    Api,
-    IsoTime,
-    iso_time,
-    json_response,
-    problems_response,
-    query_history,
-    read_parameters,
-)
+from looptrap.admin.api import LIMIT, SINCE, UNTIL, ApiRequest, IsoTime, iso_time, query_history
+from looptrap.admin.operation import Api, get
 from looptrap.errors import ConfigError, Problem
 from looptrap.incident.history import IncidentHistory, UsageQuery
 from looptrap.incident.model import Incident
@@ -27,19 +15,16 @@ from looptrap.schema import Choice, Field, Number, Table
 from looptrap.usage.model import MINUTE_S, UsageTotals
 from looptrap.usage.table import SessionShare, UsagePoint, UsageShare
 
-STATS_PATH = "/api/v1/stats"
-
 DAY_S = 86_400
 
 MAX_STEPS = 2_000
-"""Steps of time that one answer has at most."""
+"""Steps of time in one answer."""
 
 SAVED_EXPLANATION = (
     "Every call that was refused for a loop is taken to have cost as much as the mean call of the"
     " same incident that passed and has a price; where none passed, as much as its input alone."
     " What has no price is left out, and no call is added that was never made."
 )
-"""How savings are told."""
 
 STATS_PARAMETERS: Table[dict[str, Any]] = Table(
     build=dict,
@@ -50,13 +35,13 @@ STATS_PARAMETERS: Table[dict[str, Any]] = Table(
             name="step",
             kind=Choice((60, 300, 3_600, DAY_S)),
             default=300,
-            doc="how long each step is, in seconds",
+            doc="the length of a step, in seconds",
         ),
         Field(
             name="by",
             kind=Choice(("none", "caller", "project", "model", "provider")),
             default="none",
-            doc="whose shares are told too",
+            doc="also group by this",
         ),
         LIMIT,
     ],
@@ -64,7 +49,7 @@ STATS_PARAMETERS: Table[dict[str, Any]] = Table(
 
 
 class UsageFigures(TypedDict):
-    """What calls came to, and what was done with them."""
+    """What calls used, and what was done with them."""
 
     calls: int
     allowed: int
@@ -80,7 +65,7 @@ class UsageFigures(TypedDict):
 
 
 class StatsStep(UsageFigures):
-    """What came to pass from a time on, for as long as a step."""
+    """The figures of one step of time."""
 
     time: IsoTime
 
@@ -93,13 +78,13 @@ class StatsGroup(TypedDict):
 
 
 class Explanation(TypedDict):
-    """How a number is told, in a few sentences."""
+    """How a number is calculated."""
 
     how: str
 
 
 class Stats(TypedDict):
-    """What calls came to in some time, step by step."""
+    """The figures of some time, step by step."""
 
     since: IsoTime
     until: IsoTime
@@ -114,26 +99,23 @@ class Stats(TypedDict):
 class StatsApi(Api):
     """Answers at `/api/v1/stats`."""
 
-    def routes(self) -> list[web.RouteDef]:
-        """Return what is answered, and how."""
-        return [web.get(STATS_PATH, self._tell)]
-
-    async def _tell(self, request: web.Request) -> web.Response:
-        wanted = read_parameters(request, STATS_PARAMETERS)
-        step = wanted["step"]
-        until = self._app.gateway.clock() if wanted["until"] is None else wanted["until"]
-        since = until - DAY_S if wanted["since"] is None else wanted["since"]
+    @get("/api/v1/stats", "what was done with calls over time", parameters=STATS_PARAMETERS)
+    async def _show(self, request: ApiRequest) -> Stats:
+        query, step = request.query, request.query["step"]
+        since, until = _time_range(query, self._app.gateway.clock())
         if not 0 <= until - since <= MAX_STEPS * step:
             message = f"makes more than {MAX_STEPS} steps from `since` to `until`, or none"
-            return problems_response(ConfigError([Problem("step", message)]))
-        books = self._app.desk.history.books
-        return json_response(
-            await query_history(lambda: _stats_report(books, wanted, since, until))
-        )
+            raise ConfigError([Problem("step", message)])
+        return await query_history(_stats_report, self._app.desk.history.books, query, since, until)
+
+
+def _time_range(query: Mapping[str, Any], now: float) -> tuple[float, float]:
+    until = now if query["until"] is None else query["until"]
+    return until - DAY_S if query["since"] is None else query["since"], until
 
 
 def usage_figures(spent: UsageTotals) -> UsageFigures:
-    """Return sums as they are told."""
+    """Return totals as the API shows them."""
     return {
         "calls": spent.calls,
         "allowed": spent.calls - spent.warned - spent.refused,
@@ -149,13 +131,13 @@ def usage_figures(spent: UsageTotals) -> UsageFigures:
     }
 
 
-def _stats_report(books: UsageQuery, wanted: dict[str, Any], since: float, until: float) -> Stats:
-    step, by = wanted["step"], wanted["by"]
-    # The first step is told as a whole, so that it is no lower than it was.
+def _stats_report(books: UsageQuery, query: dict[str, Any], since: float, until: float) -> Stats:
+    step, by = query["step"], query["by"]
+    # The first step is whole, so that it is no lower than it was.
     since = since // step * step
     found = {one.time: one.spent for one in books.series(since, until, step)}
     begins = range(int(since), max(int(until), int(since) + 1), step)
-    told: Stats = {
+    report: Stats = {
         "since": iso_time(since),
         "until": iso_time(until),
         "step": step,
@@ -167,13 +149,11 @@ def _stats_report(books: UsageQuery, wanted: dict[str, Any], since: float, until
         "saved_usd": {"how": SAVED_EXPLANATION},
     }
     if by != "none":
-        shares = books.top(by, since, until, limit=wanted["limit"])
-        told["by"] = by
-        told["groups"] = [{"name": one.name, "totals": usage_figures(one.spent)} for one in shares]
-    return told
+        shares = books.top(by, since, until, limit=query["limit"])
+        groups = [StatsGroup(name=one.name, totals=usage_figures(one.spent)) for one in shares]
+        report["by"], report["groups"] = by, groups
+    return report
 
-
-SPENDING_PATH = "/api/v1/spending"
 
 SpendingDimension = Literal["caller", "project", "session", "model", "provider"]
 
@@ -190,20 +170,20 @@ SPENDING_PARAMETERS: Table[dict[str, Any]] = Table(
         Field(
             name="by",
             kind=Choice(("caller", "project", "session", "model", "provider")),
-            doc="whose shares are told",
+            doc="group by this",
         ),
         SINCE,
         UNTIL,
         Field(
             name="step",
             kind=Number(low=MINUTE_S, high=30 * DAY_S, unit="seconds", whole=True),
-            doc="tells it over time, in steps so long",
+            doc="report over time, in steps of this length",
         ),
         Field(
             name="order",
             kind=Choice(("cost", "refused", "calls", "tokens", "burn")),
             default="cost",
-            doc="what the first have most of",
+            doc="sort by this, descending",
         ),
         LIMIT,
     ],
@@ -236,14 +216,14 @@ class SpendingRow(TypedDict):
 
 
 class SpendingStep(UsageFigures):
-    """What came to pass in a step of time; of one name, where shares are told."""
+    """The figures of one step of time; of one name, where the report is grouped."""
 
     time: IsoTime
     name: NotRequired[str]
 
 
 class SpendingReport(TypedDict):
-    """What calls came to in some time."""
+    """The figures of some time, grouped or step by step."""
 
     since: IsoTime
     until: IsoTime
@@ -255,32 +235,26 @@ class SpendingReport(TypedDict):
 
 
 class SpendingApi(Api):
-    """Answers under `/api/v1/spending`."""
+    """Answers at `/api/v1/spending`."""
 
-    def routes(self) -> list[web.RouteDef]:
-        """Return what is answered, and how."""
-        return [web.get(SPENDING_PATH, self._tell)]
-
-    async def _tell(self, request: web.Request) -> web.Response:
-        wanted = read_parameters(request, SPENDING_PARAMETERS)
-        now = self._app.gateway.clock()
-        until = now if wanted["until"] is None else wanted["until"]
-        since = until - DAY_S if wanted["since"] is None else wanted["since"]
-        if wanted["step"] is not None and until - since > MAX_STEPS * wanted["step"]:
+    @get("/api/v1/spending", "what calls came to, and by whom", parameters=SPENDING_PARAMETERS)
+    async def _show(self, request: ApiRequest) -> SpendingReport:
+        query, now = request.query, self._app.gateway.clock()
+        since, until = _time_range(query, now)
+        if query["step"] is not None and until - since > MAX_STEPS * query["step"]:
             message = f"makes more than {MAX_STEPS} steps from `since` to `until`"
-            return problems_response(ConfigError([Problem("step", message)]))
-        history = self._app.desk.history
-        return json_response(
-            await query_history(lambda: _spending_report(history, wanted, since, until, now))
+            raise ConfigError([Problem("step", message)])
+        return await query_history(
+            _spending_report, self._app.desk.history, query, since, until, now
         )
 
 
 def _spending_report(
-    history: IncidentHistory, wanted: dict[str, Any], since: float, until: float, now: float
+    history: IncidentHistory, query: dict[str, Any], since: float, until: float, now: float
 ) -> SpendingReport:
-    books, by, step = history.books, wanted["by"], wanted["step"]
-    order, limit = wanted["order"], wanted["limit"]
-    told: SpendingReport = {
+    books, by, step = history.books, query["by"], query["step"]
+    order, limit = query["order"], query["limit"]
+    report: SpendingReport = {
         "since": iso_time(since),
         "until": iso_time(until),
         "totals": usage_figures(books.totals(since, until)),
@@ -288,30 +262,30 @@ def _spending_report(
     if by == "session":
         found = books.sessions(since, order=order, limit=limit)
         looping = _open_incident_counts(history, lambda one: (one.caller, one.project, one.session))
-        told["rows"] = [_session_row(one, now, looping[one.session]) for one in found]
+        report["rows"] = [_session_row(one, now, looping[one.session]) for one in found]
     elif by is not None:
         shares = books.top(by, since, until, order=order, limit=limit)
         looping = _open_incident_counts(history, lambda one: getattr(one, by))
-        told["rows"] = [_share_row(one, looping[one.name]) for one in shares]
+        report["rows"] = [_share_row(one, looping[one.name]) for one in shares]
     if by is not None:
-        told["by"] = by
+        report["by"] = by
     if step is not None:
         name = None if by == "session" else by
-        told["step"] = step
-        told["series"] = [_series_step(name, one) for one in books.series(since, until, step, name)]
-    return told
+        series = books.series(since, until, step, name)
+        report["step"], report["series"] = step, [_series_step(name, one) for one in series]
+    return report
 
 
 def _open_incident_counts(
     history: IncidentHistory, whose: Callable[[Incident], Hashable]
 ) -> Counter[Hashable]:
-    """Return how many incidents are open, by whose they are."""
+    """Return the number of open incidents by their owner."""
     parts = {part.id: part for part in history.open_incidents()}
     return Counter(map(whose, parts.values()))
 
 
 def _share_row(one: UsageShare, incidents: int) -> SpendingRow:
-    told = {
+    row = {
         "name": one.name,
         **usage_figures(one.spent),
         "tokens": one.spent.tokens,
@@ -320,7 +294,7 @@ def _share_row(one: UsageShare, incidents: int) -> SpendingRow:
         "last": iso_time(one.last),
         "incidents": incidents,
     }
-    return cast(SpendingRow, told)
+    return cast(SpendingRow, row)
 
 
 def _series_step(by: str | None, one: UsagePoint) -> SpendingStep:

@@ -5,19 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
-from aiohttp import web
-
-from looptrap.admin.api import (
-    Instant,
-    IsoTime,
-    error_response,
-    iso_time,
-    json_response,
-    problems_response,
-    read_json,
-)
+from looptrap.admin.api import ApiError, ApiRequest, Instant, IsoTime, iso_time
+from looptrap.admin.operation import Api, post, table_body
 from looptrap.admin.subprocess_job import SubprocessJob
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.app import App
@@ -33,12 +24,10 @@ from looptrap.replay.what_if import (
     RunOutcome,
     WhatIfRequest,
 )
-from looptrap.schema import Field, Number, Table, Text, read
-
-WHAT_IF_PATH = "/api/v1/what-if"
+from looptrap.schema import Field, Number, Table, Text
 
 ALL_CALLS_PROJECT = "everyone"
-"""What a project is called whose settings are tried on all calls."""
+"""The name of the project whose settings are tried on all calls."""
 
 NO_CAPTURE_MESSAGE = (
     "No call is captured that could be judged. Start the gateway with --capture DIR, or set"
@@ -68,50 +57,79 @@ _SETTINGS: Table[dict[str, Any]] = Table(
         Field(
             name="project",
             kind=_PROJECT,
-            doc="what is set of a project; without its name, of all calls",
+            doc="settings of a project; without its name, of all calls",
         ),
     ],
 )
 WHAT_IF_FIELDS: Table[dict[str, Any]] = Table(
     build=dict,
     fields=[
-        Field(name="settings", kind=_SETTINGS, required=True, doc="what would be otherwise"),
+        Field(name="settings", kind=_SETTINGS, required=True, doc="the other settings"),
         Field(name="since", kind=Instant(), default=0.0, doc="calls since then only"),
         Field(
             name="limit",
             kind=Number(low=1, high=MAX_CALLS, whole=True),
             default=DEFAULT_CALLS,
-            doc="so many of the latest calls at most",
+            doc="the largest number of calls, the latest first",
         ),
     ],
 )
 
 
-class WhatIfApi:
+# A class cannot have a field called `from`.
+CapturedTraffic = TypedDict(
+    "CapturedTraffic",
+    {"calls": int, "runs": int, "skipped": int, "from": IsoTime, "until": IsoTime},
+)
+
+
+class ChangedRunView(TypedDict):
+    """A run with another outcome under the other rules."""
+
+    run: str
+    began: IsoTime
+    model: str
+    project: str
+    calls: int
+    now: RunOutcome
+    then: RunOutcome
+
+
+class WhatIfResult(TypedDict):
+    """What the current rules and the others say of the same captured calls."""
+
+    captured: CapturedTraffic
+    now: RulesetCounts
+    then: RulesetCounts
+    changed_runs: int
+    changed: list[ChangedRunView]
+    limits: list[str]
+    config: str
+    command: str | None
+
+
+class WhatIfApi(Api):
     """Answers at `/api/v1/what-if`."""
 
     def __init__(self, app: App) -> None:
-        self._app = app
-        self._aside = SubprocessJob("what-if")
+        super().__init__(app)
+        self._job = SubprocessJob("what-if")
 
-    def routes(self) -> list[web.RouteDef]:
-        """Return what is answered, and how."""
-        return [web.post(WHAT_IF_PATH, self._compare)]
-
-    async def _compare(self, request: web.Request) -> web.Response:
-        given = await read_json(request)
-        try:
-            wanted = read(WHAT_IF_FIELDS, given)
-            question = self._question(**wanted)
-        except ConfigError as found:
-            return problems_response(found)
+    @post(
+        "/api/v1/what-if",
+        "other settings, tried on captured calls",
+        body=table_body(WHAT_IF_FIELDS),
+        errors=(409, 422, 429),
+        read_only=True,
+    )
+    async def _compare(self, request: ApiRequest) -> WhatIfResult:
+        question = self._question(**request.body)
         # Most gateways capture nothing: no process is needed to say so.
-        if not question.folder or not capture_files(Path(question.folder)):
-            return error_response(409, "no_capture", NO_CAPTURE_MESSAGE)
-        compared = await self._aside.ask(request, question)
+        has_files = question.folder and capture_files(Path(question.folder))
+        compared = await self._job.run(request.http, question) if has_files else None
         if compared is None:
-            return error_response(409, "no_capture", NO_CAPTURE_MESSAGE)
-        return json_response(_plain(compared))
+            raise ApiError(409, "no_capture", NO_CAPTURE_MESSAGE)
+        return _result(compared)
 
     def _question(self, settings: Mapping[str, Any], since: float, limit: int) -> WhatIfRequest:
         now = Ruleset.of(self._app.gateway.runtime.config)
@@ -138,7 +156,7 @@ class WhatIfApi:
         )
 
     def _project(self, settings: Mapping[str, Any]) -> Project:
-        """Return a project as it would be when these settings were put: on top of the file's."""
+        """Return a project with these settings on top of the file's."""
         name = settings.get("name", ALL_CALLS_PROJECT)
         of_file = [one for one in self._app.config.projects if one.name == settings.get("name")]
         below = of_file[0] if of_file else Project(name=name)
@@ -146,7 +164,7 @@ class WhatIfApi:
 
 
 def _check(then: Ruleset, project: Project | None) -> None:
-    """Raise ConfigError where projects cannot be adapted to the policies."""
+    """Raise ConfigError where projects do not fit the policies."""
     asked = [project] if project is not None else []
     problems = [
         Problem("settings", f"project {one.name}: {misfit}")
@@ -157,7 +175,7 @@ def _check(then: Ruleset, project: Project | None) -> None:
         raise ConfigError(problems)
 
 
-def _plain(compared: dict[str, Any]) -> dict[str, Any]:
+def _result(compared: dict[str, Any]) -> WhatIfResult:
     captured = {
         "calls": compared.pop("calls"),
         "runs": compared.pop("runs"),
@@ -167,36 +185,4 @@ def _plain(compared: dict[str, Any]) -> dict[str, Any]:
     }
     for one in compared["changed"]:
         one["began"] = iso_time(one["began"])
-    return {"captured": captured, **compared}
-
-
-# One of its names is a word of the language.
-CapturedTraffic = TypedDict(
-    "CapturedTraffic",
-    {"calls": int, "runs": int, "skipped": int, "from": IsoTime, "until": IsoTime},
-)
-
-
-class ChangedRunView(TypedDict):
-    """A run of which the rules of now and the others make something else."""
-
-    run: str
-    began: IsoTime
-    model: str
-    project: str
-    calls: int
-    now: RunOutcome
-    then: RunOutcome
-
-
-class WhatIfResult(TypedDict):
-    """What the rules of now, and others, make of the same captured calls."""
-
-    captured: CapturedTraffic
-    now: RulesetCounts
-    then: RulesetCounts
-    changed_runs: int
-    changed: list[ChangedRunView]
-    limits: list[str]
-    config: str
-    command: str | None
+    return cast(WhatIfResult, {"captured": captured, **compared})

@@ -1,4 +1,4 @@
-"""What several workers answer and count, as one: each knows only the calls that came to it."""
+"""Merges what several workers answer and count: each knows only its own calls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BREAKER_SEVERITY = {"closed": 0, "half_open": 1, "open": 2}
 
 
 def merge_status(answers: Sequence[GatewayStatus]) -> GatewayStatus:
-    """Return the status of all; what one of them lacks, all lack."""
+    """Return the status of all; a fault of one is a fault of all."""
     first = answers[0]
     histories = [one["history"] for one in answers]
     return {
@@ -47,23 +47,23 @@ def merge_status(answers: Sequence[GatewayStatus]) -> GatewayStatus:
             max(same, key=lambda one: one["value"])
             for same in zip(*(one["indicators"] for one in answers), strict=False)
         ],
-        # Each tells all that it knows, and some hear of it a moment later.
+        # Each reports all that it knows, and some learn of one a moment later.
         "open_incidents": max(one["open_incidents"] for one in answers),
     }
 
 
 def merge_providers(answers: Sequence[ProviderList]) -> ProviderList:
-    """Return how providers fared with all workers."""
+    """Return the providers with the sums of all workers."""
     by_name: dict[str, list[ProviderView]] = {}
-    for told in answers:
-        for one in told["providers"]:
+    for answer in answers:
+        for one in answer["providers"]:
             by_name.setdefault(one["name"], []).append(one)
     return {**answers[0], "providers": [_merge_provider(same) for same in by_name.values()]}
 
 
 def merge_budgets(answers: Sequence[BudgetList]) -> BudgetList:
-    """Return budgets with the accounts that any of the workers has charged lately."""
-    every = [one for told in answers for one in told["budgets"]]
+    """Return budgets with the accounts that any worker charged recently."""
+    every = [one for answer in answers for one in answer["budgets"]]
     accounts: dict[tuple[str, Unit], dict[str, AccountView]] = {}
     for one in every:
         known = accounts.setdefault((one["name"], one["unit"]), {})
@@ -83,18 +83,18 @@ MERGERS: dict[str, Callable[[Sequence[Any]], Any]] = {
     provider.PROVIDERS_PATH: merge_providers,
     budget.BUDGETS_PATH: merge_budgets,
 }
-"""How answers become one, by path; all else is in what workers share."""
+"""By path; every other answer is the same from each worker."""
 
 
-def _merge_notices(told: Sequence[Sequence[HealthNotice]]) -> list[HealthNotice]:
-    """Return every notice once; of those with one code, the longest is the one that tells most."""
+def _merge_notices(reported: Sequence[Sequence[HealthNotice]]) -> list[HealthNotice]:
+    """Return every notice once; of those with one code, the longest has the most details."""
     found: dict[str, HealthNotice] = {}
-    for notices in told:
+    for notices in reported:
         for one in notices:
             known = found.setdefault(one["code"], one)
             if len(one["message"]) > len(known["message"]):
                 found[one["code"]] = one
-    codes = [{one["code"] for one in notices} for notices in told]
+    codes = [{one["code"] for one in notices} for notices in reported]
     for code in NOTICES_OF_ALL_WORKERS:
         if not all(code in some for some in codes):
             found.pop(code, None)
@@ -106,8 +106,8 @@ def _merge_provider(same: Sequence[ProviderView]) -> ProviderView:
     padded = [one["first_bytes"] or [0] * longest for one in same]
     counts = [sum(numbers) for numbers in zip(*padded, strict=True)]
     breakers: dict[tuple[str, str | None], BreakerView] = {}
-    for told in same:
-        for one in told["breakers"]:
+    for provider_view in same:
+        for one in provider_view["breakers"]:
             key = one["circuit"], one["credential"]
             known = breakers.setdefault(key, one)
             if BREAKER_SEVERITY[one["state"]] > BREAKER_SEVERITY[known["state"]]:
@@ -124,32 +124,32 @@ def _merge_provider(same: Sequence[ProviderView]) -> ProviderView:
 
 
 SampleKey = tuple[str, str, tuple[tuple[str, str], ...]]
-"""The name of a metric, that of its sample, and the labels."""
+"""The names of a metric and of its sample, and the labels."""
 
 CUMULATIVE_TYPES = ("counter", "histogram")
-"""What a worker has counted; the rest is how things are, and ends with it."""
+"""Kept after a worker has ended; gauges end with it."""
 
 MAX_PREFIXES = ("looptrap_incidents_open", "looptrap_outbox", "looptrap_indicator")
-"""How metrics begin of which each worker tells all that it knows: the most is true, not the sum."""
+"""Metrics that each worker reports for all: the maximum is right, not the sum."""
 
 
 MAX_ENDED_SAMPLES = 50_000
-"""Samples of ended workers that are told apart; of more, those are one that clients gave names."""
+"""Samples kept of ended workers; beyond it, labels named by clients become one."""
 
 CLIENT_NAMED_LABELS = ("caller", "model", "project")
 OTHER_LABEL = "other"
 
 
 class MetricTotals:
-    """Sums metrics over workers; what ended workers counted stays, so that no counter goes back."""
+    """Sums metrics over workers; counts of ended ones stay, so that no counter goes back."""
 
     def __init__(self) -> None:
         self._metrics: dict[str, tuple[str, str]] = {}
         self._running: dict[int, dict[SampleKey, float]] = {}
         self._ended: defaultdict[SampleKey, float] = defaultdict(float)
 
-    def take(self, pid: int, text: str) -> None:
-        """Take what a worker has counted so far, in Prometheus's text format."""
+    def add(self, pid: int, text: str) -> None:
+        """Replace the counts of a worker by these, in Prometheus's text format."""
         found: dict[SampleKey, float] = {}
         for metric in text_string_to_metric_families(text):
             self._metrics.setdefault(metric.name, (metric.documentation, metric.type))
@@ -159,28 +159,25 @@ class MetricTotals:
         self._running[pid] = found
 
     def retire_all_but(self, pids: Collection[int]) -> None:
-        """Keep the counters of workers that are no more, as they were last seen."""
+        """Keep the counters of all other workers, which have ended."""
         for pid in [pid for pid in self._running if pid not in pids]:
             for sample, value in self._running.pop(pid).items():
                 if self._metrics[sample[0]][1] in CUMULATIVE_TYPES:
-                    self._ended[self._resting(sample)] += value
+                    self._ended[self._ended_key(sample)] += value
 
     def exposition(self, *, workers: int, restarts: int) -> bytes:
-        """Return the sums in Prometheus's text format, and what there is to say of the workers."""
+        """Return the sums and the metrics of the workers in Prometheus's text format."""
         registry = CollectorRegistry()
         registry.register(_FixedCollector([*self._sums(), *_worker_metrics(workers, restarts)]))
         return generate_latest(registry)
 
-    def _resting(self, sample: SampleKey) -> SampleKey:
-        """Return under which labels what an ended worker has counted is kept."""
+    def _ended_key(self, sample: SampleKey) -> SampleKey:
+        """Return the labels under which a count of an ended worker is kept."""
         if sample in self._ended or len(self._ended) < MAX_ENDED_SAMPLES:
             return sample
         name, sampled, labels = sample
-        return (
-            name,
-            sampled,
-            tuple((one, OTHER_LABEL if one in CLIENT_NAMED_LABELS else is_) for one, is_ in labels),
-        )
+        folded = ((one, OTHER_LABEL if one in CLIENT_NAMED_LABELS else is_) for one, is_ in labels)
+        return name, sampled, tuple(folded)
 
     def _sums(self) -> Iterator[Metric]:
         totals = self._ended.copy()
@@ -190,7 +187,7 @@ class MetricTotals:
                     totals[sample] = max(totals[sample], value)
                 else:
                     totals[sample] += value
-        metrics = {name: Metric(name, *told) for name, told in self._metrics.items()}
+        metrics = {name: Metric(name, *known) for name, known in self._metrics.items()}
         for (name, sampled, labels), value in totals.items():
             metrics[name].add_sample(sampled, dict(labels), value)
         yield from metrics.values()

@@ -1,4 +1,4 @@
-"""The admin listener of several workers: one address, whoever of them is asked."""
+"""The admin listener of several workers: one address for all of them."""
 
 from __future__ import annotations
 
@@ -19,49 +19,48 @@ from looptrap.admin.audit import SOURCE_HEADER
 from looptrap.admin.auth import MAY_WRITE
 from looptrap.admin.dashboard_files import is_dashboard_path
 from looptrap.admin.health_notice import make_notice
-from looptrap.admin.server import AdminServer, ClientTimeouts
-from looptrap.admin.status import STATUS_PATH as STATUS
-from looptrap.admin.status import GatewayStatus
+from looptrap.admin.server import AdminServer
+from looptrap.admin.status import STATUS_PATH, GatewayStatus
 from looptrap.admin.worker_merge import MERGERS, MetricTotals
 from looptrap.config.kind import Address
 from looptrap.gateway.app import App
 
 LOCAL_PATHS = ("/livez", "/readyz", "/metrics")
-"""All else is asked of one worker, which answers for all: what they know is in the store."""
+"""The rest is answered by one worker for all: they share the store."""
 
 WORKER_TIMEOUT = aiohttp.ClientTimeout(total=2.0)
-"""For a worker to say how it is."""
+"""For a worker to report."""
 
 CONNECT_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=2.0)
-"""For a worker to take a question; its answer may be a stream without end."""
+"""For a worker to accept a request; its response may be a stream without end."""
 
 HOP_BY_HOP = ("Connection", "Keep-Alive", "Transfer-Encoding", "Upgrade", "TE", "Trailer")
 NO_WORKER_MESSAGE = "No worker is up. Ask again in a moment."
 
 REPLACED_HEADERS = ("Host", "Authorization", "Content-Length", SOURCE_HEADER)
-"""Of a question: who asks has been checked, and the worker has a token of its own."""
+"""Request headers: the client has been checked, and the worker has its own token."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerEndpoint:
-    """A worker that serves: its process, and where and with which token it tells of itself."""
+    """The admin listener of one serving worker."""
 
     pid: int
     address: tuple[str, int]
     token: str
 
     def url(self, path: str) -> URL:
-        """Return where a path, as it was sent, is at this worker."""
+        """Return the URL of a path, as it was sent, at this worker."""
         return URL(f"http://{Address(*self.address)}{path}", encoded=True)
 
     @property
     def bearer(self) -> dict[str, str]:
-        """The header that opens its door."""
+        """The header with its token."""
         return {"Authorization": f"Bearer {self.token}"}
 
 
 class WorkerDirectory(Protocol):
-    """What an operator may ask about a crew."""
+    """The workers of a pool, as operators see them."""
 
     @property
     def size(self) -> int:
@@ -83,7 +82,7 @@ class WorkerDirectory(Protocol):
 
 
 class WorkerProxy(AdminServer):
-    """Serves operators of several workers as Admin does those of one; lets in the same."""
+    """Serves operators of several workers as AdminServer does those of one."""
 
     def __init__(
         self,
@@ -114,7 +113,7 @@ class WorkerProxy(AdminServer):
         if request.path in MERGERS and request.method == "GET" and not request.query_string:
             handler = self._answer_for_all
         elif request.path not in LOCAL_PATHS and not is_dashboard_path(request.path):
-            handler = self._pass_on
+            handler = self._forward
         return await super()._guard(request, handler)
 
     async def _readyz(self, _request: web.Request) -> web.Response:
@@ -127,8 +126,8 @@ class WorkerProxy(AdminServer):
         return web.json_response({"status": "ready" if is_ready else "degraded"})
 
     async def _metrics(self, _request: web.Request) -> web.Response:
-        for pid, told in (await self._ask_all("/metrics")).items():
-            self._totals.take(pid, told.decode())
+        for pid, text in (await self._ask_all("/metrics")).items():
+            self._totals.add(pid, text.decode())
         members = [member.pid for member in self._workers.members()]
         self._totals.retire_all_but(members)
         body = self._totals.exposition(workers=len(members), restarts=self._workers.restarts)
@@ -136,18 +135,17 @@ class WorkerProxy(AdminServer):
         return web.Response(body=body, headers={"Content-Type": kind})
 
     async def _answer_for_all(self, request: web.Request) -> web.StreamResponse:
-        """Have every worker answer, and make one answer of these."""
+        """Ask every worker and merge their answers."""
         answers = [msgspec.json.decode(one) for one in (await self._ask_all(request.path)).values()]
         if not answers:
             return error_response(503, "no_worker", NO_WORKER_MESSAGE)
-        told = MERGERS[request.path](answers)
-        if request.path == STATUS:
-            told = self._of_workers(told, len(answers), request[MAY_WRITE])
-        return json_response(told)
+        merged = MERGERS[request.path](answers)
+        if request.path == STATUS_PATH:
+            merged = self._add_workers(merged, len(answers), request[MAY_WRITE])
+        return json_response(merged)
 
-    def _of_workers(self, told: GatewayStatus, serving: int, may_write: bool) -> GatewayStatus:
-        size = self._workers.size
-        notices = told["notices"]
+    def _add_workers(self, status: GatewayStatus, serving: int, may_write: bool) -> GatewayStatus:
+        size, notices = self._workers.size, status["notices"]
         if serving < size and not self._workers.is_stopping:
             message = (
                 f"{size - serving} of {size} workers do not answer. The others take their calls,"
@@ -155,16 +153,16 @@ class WorkerProxy(AdminServer):
             )
             notices = [*notices, make_notice("warn", "worker_missing", message)]
         return {
-            **told,
+            **status,
             "started": iso_time(self._app.started),
             "workers": {"size": size, "serving": serving},
-            "draining": told["draining"] or self._workers.is_stopping,
+            "draining": status["draining"] or self._workers.is_stopping,
             "notices": notices,
             "can_write": may_write,
         }
 
     async def _ask_all(self, path: str) -> dict[int, bytes]:
-        """Return what workers answer, by their process; one that has nothing to say is left out."""
+        """Return the answers of workers by process; one that fails is left out."""
         members = self._workers.members()
         answers = await asyncio.gather(*(self._ask(member, path) for member in members))
         return {
@@ -184,8 +182,8 @@ class WorkerProxy(AdminServer):
         except (aiohttp.ClientError, OSError, TimeoutError):
             return None
 
-    async def _pass_on(self, request: web.Request) -> web.StreamResponse:
-        """Have one worker answer, in its own words; another where that one cannot be reached."""
+    async def _forward(self, request: web.Request) -> web.StreamResponse:
+        """Relay the response of one worker; try the next where one cannot be reached."""
         assert self._client is not None  # made with the listener
         body = await request.read()
         headers = _without(request.headers, *HOP_BY_HOP, *REPLACED_HEADERS)
@@ -207,22 +205,22 @@ class WorkerProxy(AdminServer):
             except aiohttp.ClientConnectorError:
                 continue
             except (aiohttp.ClientError, OSError):
-                # It may have done what it was asked: nobody else is.
+                # It may have done what it was asked: no other worker may do it again.
                 return error_response(502, "worker_lost", "The worker asked has ended. Ask again.")
             async with answer:
-                return await _relay(request, answer, self._patience)
+                return await _relay(request, answer, self._timeouts.write)
         return error_response(503, "no_worker", NO_WORKER_MESSAGE)
 
 
 async def _relay(
-    request: web.Request, answer: aiohttp.ClientResponse, patience: ClientTimeouts
+    request: web.Request, answer: aiohttp.ClientResponse, timeout: float
 ) -> web.StreamResponse:
     headers = CIMultiDict(_without(answer.headers, *HOP_BY_HOP))
     relayed = web.StreamResponse(status=answer.status, reason=answer.reason, headers=headers)
     await relayed.prepare(request)
     try:
         async for chunk in answer.content.iter_any():
-            async with asyncio.timeout(patience.read_on):
+            async with asyncio.timeout(timeout):
                 await relayed.write(chunk)
     except TimeoutError:
         raise ConnectionResetError("the client does not read on") from None
@@ -233,5 +231,5 @@ async def _relay(
 
 
 def _without(headers: Mapping[str, str], *names: str) -> list[tuple[str, str]]:
-    left_out = {name.lower() for name in names}
-    return [(name, value) for name, value in headers.items() if name.lower() not in left_out]
+    excluded = {name.lower() for name in names}
+    return [(name, value) for name, value in headers.items() if name.lower() not in excluded]

@@ -1,0 +1,226 @@
+"""An operation of the admin API: declared beside its handler, served and documented from there."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, Literal, TypeVar, get_type_hints
+
+import msgspec
+from aiohttp import web
+
+from looptrap.admin.api import (
+    JSON_TYPE,
+    NO_PARAMETERS,
+    ApiError,
+    ApiRequest,
+    json_response,
+    problems_response,
+    read_json,
+    read_parameters,
+)
+from looptrap.admin.json_schema import (
+    ANY_TEXT,
+    Schema,
+    nullable_fields,
+    parameter_schemas,
+    table_schema,
+)
+from looptrap.call.content import UNREADABLE
+from looptrap.errors import ConfigError
+from looptrap.gateway.app import App
+from looptrap.schema import Table, read
+
+T = TypeVar("T")
+
+Method = Literal["GET", "POST", "PUT", "DELETE"]
+
+Handler = Callable[[Any, ApiRequest], Awaitable[Any]]
+"""A method of an Api. It returns a value for JSON, or a response that it has sent itself."""
+
+ERROR_DESCRIPTIONS = {
+    400: "what was sent has mistakes: nothing was changed",
+    401: "the token is missing or wrong",
+    403: "read_only, cross_site or foreign_host: not allowed, or not from there",
+    404: "there is no such thing",
+    408: "the request did not arrive in time",
+    409: "it has changed since, or there is nothing to judge",
+    413: "the body is too large",
+    415: "the body is not application/json",
+    422: "an answer would take too long: ask for less",
+    429: "such a question is being answered already",
+    500: "this failed inside; the log says why",
+    502: "the worker that was asked has ended",
+    503: "the history or the store cannot be used, or no worker is up",
+}
+COMMON_ERRORS = (400, 401, 403, 408, 500, 502, 503)
+BODY_ERRORS = (413, 415)
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The body of a request: its schema, or a type that has one, and the function that reads it."""
+
+    kind: Any
+    read: Callable[[bytes], Any]
+
+
+def json_body(schema: Schema) -> Body:
+    """Return a body that is any JSON to begin with; its handler checks it against the schema."""
+    return Body(schema, read_json)
+
+
+def table_body(table: Table[Any]) -> Body:
+    """Return a body that is read by a table."""
+    return Body(table_schema(table), lambda content: read(table, read_json(content)))
+
+
+def nullable_body(table: Table[Any]) -> Body:
+    """Return a body that is read by a table, in which null means that a field is not given."""
+
+    def read_given(content: bytes) -> Any:
+        value = read_json(content)
+        if isinstance(value, dict):
+            value = {name: one for name, one in value.items() if one is not None}
+        return read(table, value)
+
+    return Body(nullable_fields(table), read_given)
+
+
+def struct_body(struct: type[T], example: str, schema: Schema | None = None) -> Body:
+    """Return a body that is read into a Struct; the example is part of the error message."""
+
+    def read_struct(content: bytes) -> T:
+        try:
+            return msgspec.json.decode(content, type=struct)
+        except UNREADABLE as error:
+            raise ApiError(400, "bad_request", f"Send {example}: {error}.") from None
+
+    return Body(schema or struct, read_struct)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One method of one path: who answers it, how it is called, and what comes back."""
+
+    method: Method
+    path: str
+    summary: str
+    handler: Handler
+    answer: Any
+    """The type of what comes back."""
+    status: int = 200
+    parameters: Table[Any] = NO_PARAMETERS
+    body: Body | None = None
+    max_body_bytes: int | None = None
+    """Where a body may be larger than the listener allows elsewhere."""
+    headers: tuple[str, ...] = ()
+    """Request headers with a meaning of their own."""
+    errors: tuple[int, ...] = ()
+    """Statuses beyond those that every operation may answer."""
+    content_type: str = JSON_TYPE
+    path_schema: Schema | None = None
+    """The schema of the variable part of the path, where that is not any text."""
+    read_only: bool = False
+    """A question too long for a URL: the read token may ask it, though it is a POST."""
+
+    @property
+    def name(self) -> str:
+        """The operationId: method and path in one word."""
+        words = self.path.removeprefix("/api/v1/").translate(str.maketrans("/-.", "___", "{}"))
+        return f"{self.method.lower()}_{words}"
+
+    async def respond(self, api: Api, http: web.Request) -> web.StreamResponse:
+        """Read a request as declared, have it answered, and return the response."""
+        try:
+            request = ApiRequest(http, read_parameters(http, self.parameters))
+            if self.body is not None:
+                if http.content_type != JSON_TYPE:
+                    # A page of another site cannot send this type without asking first.
+                    raise ApiError(415, "not_json", "Send application/json.")
+                request.body = self.body.read(await http.read())
+            answer = await self.handler(api, request)
+        except ConfigError as error:
+            return problems_response(error)
+        if isinstance(answer, web.StreamResponse):
+            return answer
+        return json_response(answer, self.status, **request.response_headers)
+
+    def describe(self, schema_of: Callable[[Any], Schema]) -> Schema:
+        """Return the operation as OpenAPI has it; `schema_of` turns a type into its schema."""
+        responses: Schema = {
+            str(self.status): {
+                "description": "the answer",
+                "content": {self.content_type: {"schema": schema_of(self.answer)}},
+            }
+        }
+        errors = {*COMMON_ERRORS, *self.errors, *(BODY_ERRORS if self.body is not None else ())}
+        responses |= {
+            str(code): {"$ref": f"#/components/responses/{code}"} for code in sorted(errors)
+        }
+        described = {
+            "operationId": self.name,
+            "tags": [self.path.split("/")[3].removesuffix(".json")],
+            "summary": self.summary,
+            "parameters": [
+                *self._path_parameters(),
+                *parameter_schemas(self.parameters),
+                *(
+                    {"name": name, "in": "header", "required": False, "schema": {"type": "string"}}
+                    for name in self.headers
+                ),
+            ],
+            "responses": responses,
+        }
+        if self.body is not None:
+            kind = self.body.kind
+            schema = kind if isinstance(kind, dict) else schema_of(kind)
+            content = {JSON_TYPE: {"schema": schema}}
+            described["requestBody"] = {"required": True, "content": content}
+        return described
+
+    def _path_parameters(self) -> list[Schema]:
+        names = [part.strip("{}") for part in self.path.split("/") if part.startswith("{")]
+        return [
+            {"name": name, "in": "path", "required": True, "schema": self.path_schema or ANY_TEXT}
+            for name in names
+        ]
+
+
+def operation(
+    method: Method, path: str, summary: str, **more: Any
+) -> Callable[[Handler], Operation]:
+    """Declare a method of an Api as an operation; its return type is what is documented."""
+
+    def declare(handler: Handler) -> Operation:
+        declared = {"answer": get_type_hints(handler)["return"], **more}
+        return Operation(method=method, path=path, summary=summary, handler=handler, **declared)
+
+    return declare
+
+
+get = partial(operation, "GET")
+post = partial(operation, "POST")
+put = partial(operation, "PUT")
+delete = partial(operation, "DELETE")
+
+
+class Api:
+    """Operations of one gateway on one subject."""
+
+    operations: ClassVar[tuple[Operation, ...]] = ()
+    """Those declared in the class, unless it lists them itself."""
+
+    def __init_subclass__(cls) -> None:
+        if "operations" not in vars(cls):
+            cls.operations = tuple(one for one in vars(cls).values() if isinstance(one, Operation))
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    def routes(self) -> list[web.RouteDef]:
+        """Return the route of every operation."""
+        return [
+            web.route(one.method, one.path, partial(one.respond, self)) for one in self.operations
+        ]
