@@ -125,9 +125,9 @@ class AdminServer:
         """Check who asks, then answer: in words and in time, whatever happens."""
         response: web.StreamResponse | None = await self._auth.judge(request)
         if response is None:
-            if limit := LARGER_BODIES.get(request.path):
-                request = request.clone(client_max_size=limit)
-            response = await self._respond(request, handler)
+            limit = LARGER_BODIES.get(request.path)
+            sized = request.clone(client_max_size=limit) if limit else request
+            response = await self._respond(sized, handler)
         return await self._timeouts.send(request, response)
 
     async def _respond(self, request: web.Request, handler: Handler) -> web.StreamResponse:
