@@ -72,7 +72,7 @@ class BudgetApi(Api):
         app, now = self._app, self._app.gateway.clock()
         config = app.gateway.runtime.config
         balances = await recent_balances(app)
-        shown = [
+        views = [
             _budget(budget, unit, limit, balances, now)
             for budget in config.budgets
             for unit, limit in limits_of(budget)
@@ -80,7 +80,7 @@ class BudgetApi(Api):
         own = _budget(SESSION_LIMIT, "usd", UNLIMITED, balances, now)
         return {
             # Limits that clients set themselves have none of ours, and mostly no account.
-            "budgets": [*shown, {**own, "limit": None}] if own["accounts"] else shown,
+            "budgets": [*views, {**own, "limit": None}] if own["accounts"] else views,
             "rates": [
                 {"name": rate.name, "policy": policy.name, "words": of_rate(rate)}
                 for policy in config.policies

@@ -135,8 +135,8 @@ async def _find_incident(app: App, wanted: str) -> Incident:
 
 
 async def _find_annotations(app: App, incident: Incident) -> Annotations:
-    remarks = await query_history(app.desk.history.remarks, [incident.id])
-    return remarks.get(incident.id, NO_ANNOTATIONS)
+    found = await query_history(app.desk.history.remarks, [incident.id])
+    return found.get(incident.id, NO_ANNOTATIONS)
 
 
 async def _load_detail(app: App, incident: Incident) -> IncidentDetail:
