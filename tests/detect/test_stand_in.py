@@ -9,8 +9,8 @@ from tests.detect.runs import (
     PATHS,
     ROUNDS,
     SIGNALS,
-    Look,
     Person,
+    SignalOptions,
     Turn,
     Use,
     says,
@@ -228,7 +228,7 @@ def counts(call):
         trajectory = Trajectory(call)
         evidence = None
         if trajectory.latest(1):
-            evidence = SIGNALS[name](Look(ROUNDS.get(name, 0)))(trajectory)
+            evidence = SIGNALS[name](SignalOptions(ROUNDS.get(name, 0)))(trajectory)
         found[name] = evidence.count if evidence is not None else 0
     return found
 

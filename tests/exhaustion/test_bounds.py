@@ -72,7 +72,7 @@ class Away:
 @pytest.fixture
 def sharing(monkeypatch):
     monkeypatch.setattr(sharing_module, "MAX_QUEUED", 10)
-    monkeypatch.setattr(sharing_module, "Stream", lambda *_args, **_more: None)
+    monkeypatch.setattr(sharing_module, "SharedStream", lambda *_args, **_more: None)
     return IncidentSharing(Away(), "h", quiet=1.0)
 
 

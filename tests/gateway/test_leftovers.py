@@ -493,7 +493,7 @@ async def look(here, end, providers, before):
         tracemalloc.stop()
     # What the pool still has open is idle, and its far end is the fake provider's.
     idle = sum(len(pool._connections) for pool in here.app.pools)
-    left = alive() - before - Counter({"Connection": idle, "ServerConnection": idle})
+    left = alive() - before - Counter({"UpstreamConnection": idle, "ServerConnection": idle})
     assert left == {}
     assert sum(one.size for one in kept) < SIZE, kept[:3]
 
