@@ -225,7 +225,7 @@ def test_a_history_in_memory_cannot_be_copied(tmp_path):
 
 
 def test_a_locked_history_is_said_and_not_waited_for_without_end(tmp_path, history, monkeypatch):
-    monkeypatch.setattr(backup, "PATIENCE", 0.05)
+    monkeypatch.setattr(backup, "BUSY_TIMEOUT_S", 0.05)
     alone = tmp_path / "alone.db"
     shutil.copy(history, alone)
     with closing(sqlite3.connect(alone, isolation_level=None)) as other:

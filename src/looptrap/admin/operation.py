@@ -27,7 +27,7 @@ from looptrap.admin.json_schema import (
     parameter_schemas,
     table_schema,
 )
-from looptrap.call.content import UNREADABLE
+from looptrap.dialect.content import UNREADABLE
 from looptrap.errors import ConfigError
 from looptrap.gateway.app import App
 from looptrap.schema import Table, read

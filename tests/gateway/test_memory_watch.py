@@ -32,7 +32,7 @@ def test_everything_is_looked_through_when_the_process_has_grown(sizes, collecti
 
 CIRCLES = """
 import asyncio
-from looptrap.gateway import garbage
+from looptrap.gateway import app
 
 class Circle:
     def __init__(self):
@@ -40,12 +40,12 @@ class Circle:
         self.body = b"x" * 1_000_000
 
 async def main():
-    garbage.EVERY = 0.001
-    garbage.spare()
-    before = most = garbage.resident()
+    app.EVERY = 0.001
+    app.tune_gc()
+    before = most = app.resident()
     for _ in range(1_000):
         Circle()
-        most = max(most, garbage.resident())
+        most = max(most, app.resident())
         await asyncio.sleep(0.0005)
     print((most - before) >> 20)
 
