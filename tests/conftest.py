@@ -5,12 +5,9 @@ import shutil
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import HealthCheck, settings
+from tests.examples import load_profile
 
-settings.register_profile(
-    "default", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.load_profile("default")
+load_profile()
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from fuzz.target import cuts
 from fuzz.targets import TARGETS
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 
 SLOW = {"call": 60, "config": 120, "bundle": 120, "text": 50, "request": 150, "key_file": 100}
 """Inputs for targets of which each takes milliseconds; others get more."""
@@ -39,7 +40,7 @@ def test_good_inputs_and_odd_ones_break_no_law(name):
 def test_mutations_break_no_law(name):
     target = TARGETS[name]
 
-    @settings(max_examples=SLOW.get(name, 300), database=None)
+    @settings(max_examples=examples(SLOW.get(name, 300)), database=None)
     @given(st.sampled_from(list(target.seeds())), st.randoms(use_true_random=False))
     def check(seed, rng):
         target.check(mutated(seed, rng, target.words))

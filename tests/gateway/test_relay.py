@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.dialect.streams import events
+from tests.examples import examples
 from tests.gateway.serving import CHAT, JSON, chat, request
 from tests.wire.fake_client import until
 
@@ -322,7 +323,7 @@ async def test_a_chant_in_shadow_passes(serve):
 
 
 @settings(
-    max_examples=15,
+    max_examples=examples(15),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(sizes=st.lists(st.integers(30, 9_000), min_size=1, max_size=20))

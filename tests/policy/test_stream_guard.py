@@ -3,6 +3,7 @@
 import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from looptrap.dialect.answer import answer_reader
 from looptrap.dialect.body import read_body
@@ -46,7 +47,7 @@ def passed(one, sizes):
 sizes = st.lists(st.integers(1, 5_000), min_size=1, max_size=5)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(sizes=sizes)
 def test_it_is_cut_between_two_events_and_ends_as_the_dialect_does(sizes):
     one = listener(lambda text: SAID if len(text) > 1_000 else None)
@@ -60,7 +61,7 @@ def test_it_is_cut_between_two_events_and_ends_as_the_dialect_does(sizes):
     assert one.tokens > 0
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(sizes=sizes)
 def test_what_nobody_minds_passes_byte_for_byte(sizes):
     heard = []

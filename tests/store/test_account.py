@@ -5,6 +5,7 @@ from itertools import count
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.store.charging import (
     DAY,
     T,
@@ -89,7 +90,7 @@ class Books:
         return held + sum(actual for when, actual in self.spent if when >= start)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(steps=STEPS, seconds=st.sampled_from([0, 300, HOUR]))
 def test_no_cent_is_lost_and_none_is_granted_twice(store, steps, seconds):
     books = Books(store, seconds)
@@ -105,7 +106,7 @@ def test_no_cent_is_lost_and_none_is_granted_twice(store, steps, seconds):
     assert used(store, books.account, books.now) == books.used
 
 
-@settings(max_examples=75)
+@settings(max_examples=examples(75))
 @given(steps=STEPS, seconds=st.sampled_from([0, 300, HOUR]))
 def test_when_all_is_settled_or_given_up_only_what_was_used_is_gone(store, steps, seconds):
     books = Books(store, seconds)
@@ -118,7 +119,7 @@ def test_when_all_is_settled_or_given_up_only_what_was_used_is_gone(store, steps
     assert used(store, books.account, books.now) == books.used
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(
     steps=st.lists(
         st.tuples(st.integers(1, LIMIT), st.sampled_from([0.0, 0.001, 0.5, 7.0])), max_size=30
@@ -137,7 +138,7 @@ def test_no_stretch_of_time_gets_more_than_a_burst_and_its_rate(store, steps):
             assert taken <= LIMIT + (end - start) * LIMIT / 10.0 + 1e-3
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(steps=STEPS)
 def test_a_bucket_never_gives_more_in_all_than_has_run_into_it(store, steps):
     books = Books(store, 10.0, leaks=True)

@@ -5,6 +5,7 @@ from itertools import count, cycle
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.store.charging import DAY, T, bucket, budget, settle, spend, take, used
 
 from looptrap.detect.scope import Window
@@ -76,7 +77,7 @@ class Pair:
         self.now += seconds
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(steps=STEPS)
 @example(
     steps=[
@@ -152,7 +153,7 @@ class Alone(Pair):
 JUMPS = st.lists(st.sampled_from([-1e9, -40.0, 0.0, 40.0, 1e9]), min_size=1, max_size=5)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(steps=STEPS, jumps=JUMPS)
 def test_no_account_is_immortal_whatever_the_clock_says(place, shared, steps, jumps):
     alone = Alone(shared, jumps)

@@ -4,6 +4,7 @@ from itertools import count, cycle
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from looptrap.detect.scope import HIT_LIMIT, Window, WindowKind
 from looptrap.store.memory import MemoryStore
@@ -87,7 +88,7 @@ class Pair:
         self.ticks += seconds
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(steps=STEPS, jitter=st.booleans())
 @example(steps=[("hit", [(b"a", 3, WindowKind.REFRESHED, b"")], True)] * 5, jitter=True)
 @example(
@@ -122,7 +123,7 @@ class Alone(Pair):
 JUMPS = st.lists(st.sampled_from([-1e9, -40.0, 0.0, 40.0, 1e9]), min_size=1, max_size=5)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(steps=STEPS, jumps=JUMPS)
 def test_no_key_is_immortal_or_gone_at_once_whatever_the_clock_says(place, shared, steps, jumps):
     alone = Alone(shared, jumps)

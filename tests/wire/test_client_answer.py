@@ -7,6 +7,7 @@ import pytest
 import uvloop
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.wire.fake_upstream import OK, Answer, Peer, answering, get, pool_of, serving, upstream
 
 from looptrap.wire.pool import Pool
@@ -340,7 +341,7 @@ def framed(body: bytes, sizes: list[int] | None) -> bytes:
     return raw + b"0\r\n\r\n"
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     answers=st.lists(
         st.tuples(

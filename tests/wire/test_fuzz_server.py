@@ -9,6 +9,7 @@ import re
 import httptools
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.wire.fake_client import Scripted, feed
 
 from looptrap.wire.limits import ServerLimits
@@ -68,7 +69,7 @@ def cut(raw, cuts):
     return [raw[a:b] for a, b in itertools.pairwise(edges)]
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(raw=st.one_of(mutated(), st.binary(max_size=200)), cuts=st.lists(st.integers(0, 3000)))
 @example(raw=b"\r\n\r\n\r", cuts=[1, 2])
 @example(raw=b"GET / HTTP/1.5\r\nhello\r\n\n1\r\nHost: x\r\n\r\n", cuts=[])
@@ -89,7 +90,7 @@ class SecondOpinion:
         self.headers.append((name.lower(), value.rstrip(b" \t")))
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(raw=mutated())
 def test_a_head_that_is_accepted_means_the_same_to_llhttp(raw):
     handler = Scripted(answer=None)

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
+from tests.examples import examples
 from tests.incident.history.keeping import NOON, Clock, event, opened_history, outgoing
 
 from looptrap.incident.history.outbox import read_deliveries
@@ -215,4 +216,4 @@ class Delivering(RuleBasedStateMachine):
 
 
 TestDelivering = Delivering.TestCase
-TestDelivering.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+TestDelivering.settings = settings(max_examples=examples(40), stateful_step_count=30, deadline=None)
