@@ -5,7 +5,7 @@ from datetime import datetime
 import pytest
 from tests.admin.operating import operating, told
 from tests.gateway.serving import JSON, chat
-from tests.gateway.test_ledger import PRICES
+from tests.gateway.test_usage import PRICES
 from tests.store.serving import server
 
 from looptrap.testing import Reply, Tokens

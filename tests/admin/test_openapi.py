@@ -9,7 +9,7 @@ import requests
 import schemathesis
 from schemathesis.config import SchemathesisConfig
 from tests.cli.operating import operated
-from tests.gateway.test_ledger import PRICES
+from tests.gateway.test_usage import PRICES
 
 from looptrap.admin.openapi import document
 from looptrap.admin.operation import ERROR_DESCRIPTIONS

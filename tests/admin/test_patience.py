@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 from tests.admin.operating import operating, told
 from tests.gateway.serving import until
-from tests.incident.history.test_spending import spent
+from tests.incident.history.test_usage import spent
 from tests.store.serving import PATIENCE
 from tests.wire.fake_client import Client
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from tests.admin.operating import operating, told
 from tests.gateway.serving import JSON, chat, until
-from tests.incident.history.test_spending import DOLLAR, FIRST, spent
+from tests.incident.history.test_usage import DOLLAR, FIRST, spent
 
 PATH = "/api/v1/spending"
 NOW = int(time.time())

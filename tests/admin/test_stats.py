@@ -7,8 +7,8 @@ import pytest
 from tests.admin.operating import operating, told
 from tests.admin.test_spending import AGO, CALLS, moment
 from tests.gateway.serving import JSON, chat, until
-from tests.gateway.test_ledger import PRICES
-from tests.incident.history.test_spending import FIRST, spent
+from tests.gateway.test_usage import PRICES
+from tests.incident.history.test_usage import FIRST, spent
 
 from looptrap.testing import Reply, Tokens
 

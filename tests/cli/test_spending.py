@@ -6,7 +6,7 @@ import re
 import pytest
 from tests.cli.operating import operated
 from tests.gateway.serving import JSON, chat
-from tests.gateway.test_ledger import PRICES
+from tests.gateway.test_usage import PRICES
 
 from looptrap.testing import Reply, Tokens
 

@@ -5,7 +5,7 @@ import tracemalloc
 import pytest
 from bench.attempts import stuck
 from tests.gateway.serving import JSON, chat, until
-from tests.gateway.test_sighting import BLOCK, WITNESS
+from tests.incident.test_sighting import BLOCK, WITNESS
 
 from looptrap.detect.call_kind import changes_something, words_of
 from looptrap.detect.signals import signal

@@ -1,8 +1,8 @@
 """People hear of a budget's stages: each once, whoever finds it so."""
 
 import pytest
-from tests.gateway.test_sighting import call
-from tests.incident.test_budget import standing
+from tests.incident.test_budget_alert import standing
+from tests.incident.test_sighting import call
 
 from looptrap.config import load
 from looptrap.dialect.model import Outcome

@@ -13,10 +13,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.gateway.attempting import CHAIN, RETRIED, TICKS, attempting
 from tests.gateway.serving import CHAT, JSON, chat, request, serving, until
-from tests.gateway.test_agreement import RED
 from tests.gateway.test_app import THROTTLE, repeat_silently
+from tests.gateway.test_shared_settings import RED
+from tests.gateway.upstream_serving import CHAIN, RETRIED, TICKS, attempting
 
 from looptrap.detect.trajectory import Trajectory
 from looptrap.dialect.stream import AnswerReader

@@ -78,7 +78,7 @@ def test_the_sdist_has_what_tests_and_readers_need(built):
         held = {name.partition("/")[2] for name in archive.getnames()}
     assert held >= {
         "README.md", "LICENSE", "CHANGELOG.md", "SECURITY.md", "Makefile", "pyproject.toml",
-        "src/looptrap/py.typed", "docs/tutorial.md", "tests/test_guard.py",
+        "src/looptrap/py.typed", "docs/tutorial.md", "tests/engine/test_guard.py",
         "deploy/compose/compose.yaml",
     }  # fmt: skip
     assert not [name for name in held if name.endswith((".db", ".state", ".pyc"))]

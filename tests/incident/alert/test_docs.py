@@ -11,7 +11,7 @@ from typing import get_args
 import pytest
 from tests.incident.alert.delivering import PATIENCE
 from tests.incident.alert.delivering import event as some_event
-from tests.incident.test_budget import standing
+from tests.incident.test_budget_alert import standing
 
 from looptrap.detect.signals.signal import Evidence
 from looptrap.gateway.upstream.upstream_state import breaker_opened_event

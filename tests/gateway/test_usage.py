@@ -6,7 +6,7 @@ import time
 import msgspec
 import pytest
 from tests.gateway.serving import JSON, chat, serving, until
-from tests.gateway.test_sighting import BLOCK, WARN, call, rounds, seen
+from tests.incident.test_sighting import BLOCK, WARN, call, rounds, seen
 
 from looptrap.dialect.model import Outcome, Usage
 from looptrap.engine import Ticket

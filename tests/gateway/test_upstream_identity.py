@@ -4,8 +4,8 @@ from contextlib import AsyncExitStack
 
 import msgspec
 import pytest
-from tests.gateway.attempting import CHAIN, KEYS, attempting, failing
 from tests.gateway.serving import CHAT, JSON, chat
+from tests.gateway.upstream_serving import CHAIN, KEYS, attempting, failing
 
 from looptrap.testing import Reply
 

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.gateway.attempting import attempting
 from tests.gateway.serving import CHAT, JSON, chat
+from tests.gateway.upstream_serving import attempting
 
 from looptrap.gateway.upstream.outbound_request import (
     find_model_slices,

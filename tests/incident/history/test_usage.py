@@ -266,7 +266,7 @@ def test_a_history_from_before_gets_the_tables(keep, monkeypatch):
 SPENDS = """
     import sys
     from tests.incident.history.keeping import opened_history
-    from tests.incident.history.test_spending import spent
+    from tests.incident.history.test_usage import spent
     history = opened_history(sys.argv[1])
     print("ready", flush=True)
     sys.stdin.readline()

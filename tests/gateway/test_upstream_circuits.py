@@ -5,8 +5,8 @@ from contextlib import AsyncExitStack
 
 import msgspec
 import pytest
-from tests.gateway.attempting import CHAIN, RETRIED, TICKS, attempting, few
 from tests.gateway.serving import JSON, chat, request, until
+from tests.gateway.upstream_serving import CHAIN, RETRIED, TICKS, attempting, few
 from tests.wire.fake_client import Clock
 
 from looptrap.retry.breaker import CircuitKey, CircuitOpening

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
-from tests.gateway.attempting import (
+from tests.gateway.serving import CHAT, JSON, chat, request, until
+from tests.gateway.upstream_serving import (
     CHAIN,
     OVERLOADED,
     RETRIED,
@@ -16,7 +17,6 @@ from tests.gateway.attempting import (
     attempting,
     failing,
 )
-from tests.gateway.serving import CHAT, JSON, chat, request, until
 
 from looptrap.testing import Gate, Reply
 
