@@ -1,4 +1,4 @@
-# Looptrap. `make serve` runs it, `make test` checks everything; both set up what they need.
+# Looptrap. `make serve` runs it, `make test` checks a change; both set up what they need.
 
 PYTHON ?= python3
 VENV := .venv
@@ -9,6 +9,9 @@ FUZZ_STAMP := $(VENV)/.installed-fuzz
 AUDIT_STAMP := $(VENV)/.installed-audit
 LOCK_STAMP := $(VENV)/.installed-lock
 FRAMEWORKS := .frameworks
+# Processes that run tests at the same time.
+JOBS ?= 2
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -q
 
 .DEFAULT_GOAL := help
 .PHONY: help serve demo test test-all test-frameworks lint bench bench-check fuzz audit lock sbom chaos soak pictures docs clean
@@ -22,12 +25,12 @@ serve: $(RUN_STAMP)  ## Start the gateway on 127.0.0.1:4100, the dashboard on 12
 demo: $(RUN_STAMP)  ## Watch a stuck agent being caught, without any network
 	$(BIN)/looptrap demo
 
-test: $(DEV_STAMP) lint  ## Lint, types and all tests but the slow ones
-	tests/system-parts
-	$(BIN)/python -m pytest -n 2 --dist loadfile -q -m "not slow"
+test: $(DEV_STAMP) lint  ## Lint, types and all fast tests: before every commit
+	$(PYTEST) -m "not slow"
 
-test-all: test  ## The same, then the slow ones: memory over 100,000 refusals
-	$(BIN)/python -m pytest -q -m slow
+test-all: $(DEV_STAMP) lint  ## Lint, types and all tests, the slow ones too: before a merge
+	tests/system-parts
+	HYPOTHESIS_PROFILE=full $(PYTEST)
 
 test-frameworks: $(DEV_STAMP) $(FRAMEWORKS)/b/.installed $(FRAMEWORKS)/c/.installed $(FRAMEWORKS)/node/.installed  ## Tests of heavy frameworks (2 GB of them)
 	LOOPTRAP_FRAMEWORKS=b,c,node $(BIN)/python -m pytest -n 2 --dist loadgroup -q tests/frameworks

@@ -1,5 +1,6 @@
 """What all tests share."""
 
+import gc
 import os
 import shutil
 from collections.abc import Sequence
@@ -8,6 +9,23 @@ import pytest
 from tests.examples import load_profile
 
 load_profile()
+
+SLOW_ROOMS = ("exhaustion", "frameworks", "release")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    """Mark as slow the tests of slow rooms, and all that drive a part that PyPI does not have."""
+    rooms = [config.rootpath / "tests" / name for name in SLOW_ROOMS]
+    for item in items:
+        if "find_part" in item.fixturenames or any(item.path.is_relative_to(one) for one in rooms):
+            item.add_marker(pytest.mark.slow)
+
+
+def pytest_collection_finish():
+    """Keep the collector from going through all tests and modules again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -19,13 +19,13 @@ from tests.gateway.serving import request
 from tests.gateway.signing import forged
 from tests.gateway.tracing import listening
 from tests.incident.alert.receiving import Receiver
+from tests.patience import PATIENCE
 from tests.store.serving import free_port, server
 from tests.wire.fake_client import Client
 
 from looptrap.admin.openapi import document
 from looptrap.testing import FakeProvider, Reply
 
-PATIENCE = 30.0
 ADMIN_GETS = [path for path, known in document()["paths"].items() if "get" in known]
 
 NAMES = (

@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from tests.gateway.serving import JSON, request
+from tests.patience import PATIENCE
 from tests.wire.fake_client import Client
 
 LOOPTRAP = Path(sys.executable).with_name("looptrap")
-PATIENCE = 10.0
 
 BARE = {"PATH": "/usr/bin:/bin"} | {
     # Where the sources are, if the tests were told so.

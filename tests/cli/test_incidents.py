@@ -18,6 +18,7 @@ from tests.cli.operating import operated
 from tests.cli.serving import BARE, interruptible, run
 from tests.gateway.serving import JSON, chat, until
 from tests.incident.alert.receiving import Receiver
+from tests.patience import PATIENCE, STORE_TIMEOUT
 from tests.store.serving import free_port
 
 from looptrap.cli import main
@@ -25,7 +26,6 @@ from looptrap.incident.model import Incident
 from looptrap.testing import FakeProvider
 
 LOOPTRAP = Path(sys.executable).with_name("looptrap")
-PATIENCE = 20.0
 
 TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"
 
@@ -188,12 +188,16 @@ class Following:
         self.process = process
 
     async def line(self):
-        async with asyncio.timeout(PATIENCE):
-            return (await self.process.stdout.readline()).decode()
+        return await self._read(self.process.stdout)
 
     async def says(self):
+        return await self._read(self.process.stderr)
+
+    async def _read(self, stream):
         async with asyncio.timeout(PATIENCE):
-            return (await self.process.stderr.readline()).decode()
+            line = await stream.readline()
+        assert line, "it ended"
+        return line.decode()
 
     async def interrupted(self, number=signal.SIGINT):
         """Press Ctrl-C, or send another signal; return the exit status and what was said."""
@@ -292,9 +296,9 @@ async def test_follow_outlives_the_gateway(tmp_path):
         for _ in range(6):
             await second.ask(chat("Something else?"))
         line = before
-        while before.split()[3] in line:
+        # On a slow machine it is told of before the sixth call, too.
+        while before.split()[3] in line or "identical-conversation, 6 hits, 1 refused" not in line:
             line = await it.line()
-        assert "identical-conversation, 6 hits, 1 refused" in line
 
 
 @pytest.fixture
@@ -314,7 +318,8 @@ async def test_with_several_workers_any_of_them_answers_for_all(tmp_path, room):
         )
         flags = ("--config", file, "--workers", 2, "--upstream", provider.url)
         flags += ("--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
-        async with run(tmp_path, *flags, env={"TMPDIR": str(room)}) as gateway:
+        env = {"TMPDIR": str(room), "LOOPTRAP_STORE_TIMEOUT": str(STORE_TIMEOUT)}
+        async with run(tmp_path, *flags, env=env) as gateway:
             gateway.url = (await gateway.hears(r"guards (https?://\S+)"))[1]
             await gateway.hears("Policies")
             admin = re.search(r"Dashboard +http://([^/\s]+)/", gateway.said)[1]

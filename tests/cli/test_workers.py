@@ -18,8 +18,9 @@ import pytest
 from click.testing import CliRunner
 from prometheus_client.parser import text_string_to_metric_families
 from tests.admin.listening import listening
-from tests.cli.serving import PATIENCE, run
+from tests.cli.serving import run
 from tests.gateway.serving import chat
+from tests.patience import PATIENCE, STORE_TIMEOUT
 from tests.store.serving import server
 
 from looptrap.cli import main
@@ -128,7 +129,7 @@ async def serve(tmp_path, provider, rooms):
         async def start(*arguments):
             flags = ("--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--workers", 2)
             flags += ("--upstream", provider.url, *arguments)
-            env = {"TMPDIR": str(rooms)}
+            env = {"TMPDIR": str(rooms), "LOOPTRAP_STORE_TIMEOUT": str(STORE_TIMEOUT)}
             process = await stack.enter_async_context(run(tmp_path, *flags, env=env))
             process.url = (await process.hears(r"guards (https?://\S+)"))[1]
             await process.hears("Policies")

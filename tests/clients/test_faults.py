@@ -6,6 +6,7 @@ Both SDKs retry by themselves, twice. Attempts at the provider are never more th
 import anthropic
 import openai
 import pytest
+from tests.patience import PATIENCE
 
 from looptrap.testing import FakeProvider, Reply
 
@@ -29,7 +30,6 @@ api_key_env = "KEY_TWO"
 [[routes]]
 chain = ["one", "two/other-model"]
 """
-PATIENCE = 5.0
 MESSAGES = [{"role": "user", "content": "Hello?"}]
 SOON = {"retry-after-ms": "5"}
 OK = Reply.text("Here I am.")

@@ -12,9 +12,11 @@ from bench.stage import Stage
 from bench.traffic import Told
 
 
-def test_everything_is_answered_and_counted_and_nothing_is_left(tmp_path):
+def test_everything_is_answered_and_counted_and_nothing_is_left(tmp_path, monkeypatch):
+    # On a busy machine what was away is slow to come back, and two faults have to fit.
+    monkeypatch.setattr("bench.fault.QUIET", (0.5, 1.5))
     with Stage(tmp_path) as stage:
-        reckoning, remains = asyncio.run(run(stage, seconds=7.0, seed=4, rate=40.0, coda=2.0))
+        reckoning, remains = asyncio.run(run(stage, seconds=10.0, seed=4, rate=40.0, coda=2.0))
         said = stage.said()
     assert reckoning.problems == []
     assert leaks(remains) == []

@@ -6,7 +6,8 @@ import pytest
 import uvloop
 from tests.gateway.serving import serving
 from tests.gateway.tracing import listening, relayed
-from tests.store.serving import PATIENCE, server
+from tests.patience import PATIENCE, STORE_TIMEOUT
+from tests.store.serving import server
 
 from looptrap.dialect.model import Outcome, Usage
 from looptrap.gateway.trace import Tracer
@@ -45,7 +46,8 @@ async def instances(tmp_path, valkey):
             for number in range(count):
                 folder = tmp_path / f"{number}-{len(list(tmp_path.iterdir()))}"
                 folder.mkdir()
-                here = serving(folder, toml, **{"store": valkey.url, **options})
+                shared = {"store": valkey.url, "store_timeout": STORE_TIMEOUT}
+                here = serving(folder, toml, **(shared | options))
                 started.append(await stack.enter_async_context(here))
             return started
 

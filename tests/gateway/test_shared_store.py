@@ -101,7 +101,7 @@ async def test_a_refused_history_is_probed_once_by_all_instances_together(instan
 
 @pytest.mark.parametrize("fault", ["killed", "frozen"])
 async def test_while_the_store_is_away_each_instance_counts_alone(instances, valkey, fault):
-    one, other = await instances(2, RULES)
+    one, other = await instances(2, RULES, store_timeout=0.5)
     assert await statuses([one, other], 2) == [200, 200]
     valkey.send(signal.SIGKILL if fault == "killed" else signal.SIGSTOP)
     assert await statuses([one], 5) == [200] * 3 + [429] * 2
@@ -153,7 +153,7 @@ async def test_a_store_that_is_not_there_at_the_start_is_found_later(instances, 
 
 
 async def test_a_client_that_left_while_the_store_was_asked_is_not_forwarded(instances, valkey):
-    (one,) = await instances(1, RULES, store_timeout=5.0)
+    (one,) = await instances(1, RULES)
     await statuses([one], 1)
     valkey.send(signal.SIGSTOP)
     client = await one.connect()

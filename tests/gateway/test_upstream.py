@@ -388,7 +388,7 @@ async def test_a_provider_that_always_hangs_is_asked_twice_and_is_a_504(attempt)
     ],
 )
 async def test_the_deadline_is_a_504_in_the_dialect(attempt, script, target, body, type_of):
-    here = await attempt(RETRIED + "deadline = 0.1\n", script)
+    here = await attempt(RETRIED + "deadline = 1\n", script)
     answer = await here.ask(body, target)
     assert answer.status == 504
     assert type_of(msgspec.json.decode(answer.body)["error"]) == "deadline_exceeded"

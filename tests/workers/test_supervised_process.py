@@ -4,12 +4,11 @@ import asyncio
 import sys
 
 import pytest
+from tests.patience import PATIENCE
 
 from looptrap.errors import ConfigError
 from looptrap.workers import supervised_process
 from looptrap.workers.supervised_process import MAX_FUTILE_STARTS, SupervisedProcess
-
-PATIENCE = 10.0
 
 ENDS = "raise SystemExit(3)"
 WAITS = "import time; time.sleep(60)"

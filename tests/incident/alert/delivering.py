@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from tests.patience import PATIENCE
+
 from looptrap.incident.model import AlertEvent
 
-PATIENCE = 10.0
 START = 1_800_000_000.0
 
 
