@@ -5,5 +5,6 @@
 `growth`     how much longer a function takes on longer input
 `engine`     the long run: atheris where it is installed, else mutations at random
 
-`tests/fuzz` gives each target a few hundred inputs in `make test`; `make fuzz` goes on for hours.
+`tests/fuzz` gives each target up to 300 inputs in `make test-all` and a quarter of them in
+`make test`; `make fuzz` goes on for hours.
 """

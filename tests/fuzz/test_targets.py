@@ -1,6 +1,6 @@
 """Every parser, given good inputs and ones that were good once: its laws hold.
 
-Bounded, for `make test`; `make fuzz` goes on for as long as one likes.
+Bounded, for `make test` and `make test-all`; `make fuzz` goes on for as long as one likes.
 """
 
 import logging
