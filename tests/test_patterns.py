@@ -20,6 +20,8 @@ from looptrap.money.price import Prices, PriceSettings
 from looptrap.policy.policy import Selector
 from looptrap.policy.select import selects
 
+pytestmark = pytest.mark.slow
+
 SHORT = 256
 """Characters of the shorter texts; the longer ones are eight times as long."""
 

@@ -272,6 +272,7 @@ async def test_follow_in_json_says_when_it_is_over(tmp_path):
         assert (await it.interrupted())[0] == 0
 
 
+@pytest.mark.slow
 async def test_follow_outlives_the_gateway(tmp_path):
     admin = f"127.0.0.1:{free_port()}"
     async with FakeProvider() as provider, AsyncExitStack() as stack:
@@ -309,6 +310,7 @@ def room():
     shutil.rmtree(folder)
 
 
+@pytest.mark.slow
 async def test_with_several_workers_any_of_them_answers_for_all(tmp_path, room):
     file = tmp_path / "looptrap.toml"
     async with Receiver.running() as receiver, FakeProvider() as provider:

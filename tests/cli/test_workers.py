@@ -26,6 +26,8 @@ from tests.store.serving import server
 from looptrap.cli import main
 from looptrap.testing import FakeProvider, Gate, Reply
 
+pytestmark = pytest.mark.slow
+
 RULE = """
 [[policies]]
 name = "p"

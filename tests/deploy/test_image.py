@@ -111,6 +111,7 @@ def files_in(folder):
     }
 
 
+@pytest.mark.slow
 def test_what_is_installed_is_whole_and_compiled(image):
     assert files_in(image / "looptrap") == files_in(ROOT / "src" / "looptrap")
     for module in (image / "looptrap").rglob("*.py"):

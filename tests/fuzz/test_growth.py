@@ -19,6 +19,8 @@ from looptrap.policy.refusal import nudged
 from looptrap.replay.transcript import read_transcript
 from looptrap.retry.classify import classify_answer, classify_event
 
+pytestmark = pytest.mark.slow
+
 SIZE = 20_000
 """Bytes of the shorter inputs; the longer ones are eight times as long."""
 

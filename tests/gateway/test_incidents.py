@@ -246,6 +246,7 @@ def waits_for_another_try(history):
 
 
 class TestKilled:
+    @pytest.mark.slow
     async def test_kill_9_loses_neither_the_incident_nor_the_alert(self, tmp_path, receiver):
         receiver.always = status(503)
         (tmp_path / "looptrap.toml").write_text(telling(receiver))

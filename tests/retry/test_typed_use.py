@@ -4,11 +4,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import looptrap.retry
 
 USE = Path(__file__).with_name("typed_use.py")
 
 
+@pytest.mark.slow
 def test_a_users_code_is_clean_under_mypy_strict(tmp_path):
     command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path, USE]
     checked = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)

@@ -4,6 +4,7 @@ import asyncio
 import sys
 import time
 
+import pytest
 from tests.incident.alert.delivering import PATIENCE, Timeline, event, until
 from tests.incident.alert.receiving import hangs
 
@@ -12,6 +13,8 @@ from looptrap.incident.alert.deliverer import LEASE_S, AlertDeliverer
 from looptrap.incident.history.history import IncidentHistory
 from looptrap.incident.history.outbox import OutgoingEvent
 from looptrap.incident.setting import ChannelSettings, IncidentSettings
+
+pytestmark = pytest.mark.slow
 
 DELIVERS = """
 import asyncio, sys

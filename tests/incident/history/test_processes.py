@@ -11,6 +11,8 @@ from contextlib import contextmanager
 import pytest
 from tests.incident.history.keeping import NOON, incident, outgoing
 
+pytestmark = pytest.mark.slow
+
 TIME_OUT = 60
 
 

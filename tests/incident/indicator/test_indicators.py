@@ -241,6 +241,7 @@ def test_a_clock_put_back_begins_anew():
     assert len(fired(indicators, rounds(20, 20, START + 60))) == 1
 
 
+@pytest.mark.slow
 def test_memory_is_bounded_whatever_clients_send():
     indicators = Indicators(IndicatorSettings())
     for batch in range(60):
