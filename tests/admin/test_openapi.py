@@ -9,6 +9,7 @@ import requests
 import schemathesis
 from schemathesis.config import SchemathesisConfig
 from tests.cli.operating import operated
+from tests.examples import examples
 from tests.gateway.test_usage import PRICES
 
 from looptrap.admin.openapi import document
@@ -18,7 +19,7 @@ STREAMS = "/api/v1/events"
 """Answered without end: described, but not to be tried."""
 
 CONFIGURATION = {
-    "generation": {"max-examples": 12, "deterministic": True, "database": "none"},
+    "generation": {"max-examples": examples(12), "deterministic": True, "database": "none"},
     "checks": {
         # What is well formed may still be unknown: a cursor, an incident, a channel, a version.
         "positive_data_acceptance": {
@@ -27,7 +28,7 @@ CONFIGURATION = {
     },
     "operations": [
         # Each is answered by a process of its own.
-        {"include-path": "/api/v1/try", "generation": {"max-examples": 4}},
+        {"include-path": "/api/v1/try", "generation": {"max-examples": examples(4)}},
     ],
 }
 

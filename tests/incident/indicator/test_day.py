@@ -17,6 +17,8 @@ from tests.incident.indicator.traffic import (
 from looptrap.incident.indicator import Indicators, Observation
 from looptrap.incident.setting import IndicatorSettings
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def normal():
