@@ -77,7 +77,9 @@ name = "slow"
   rps = 0.02
   burst = 1
 """
-FOREVER = "I am sorry, I cannot find that file. Let me try once more. " * 2_000
+SORRY = "I am sorry, I cannot find that file. Let me try once more. "
+FOREVER = Reply.sse(*[{"choices": [{"index": 0, "delta": {"content": SORRY * 5}}]}] * 400)
+"""As much as the threshold in a few calls, and in few events: each is traced, which takes long."""
 
 
 def large(text=None, **more):
@@ -347,10 +349,10 @@ WAYS = {
     "sent in pieces": Way(in_pieces, LOOP),
     "streamed to the end": Way(asked(200, stream=True), script=STREAM),
     "streamed and listened to": Way(
-        asked(200, stream=True), CHANT.format(action="warn"), [Reply.text(FOREVER)]
+        asked(200, stream=True), CHANT.format(action="warn"), [FOREVER]
     ),
     "cut by a rule that listens": Way(
-        asked(200, stream=True), CHANT.format(action="stop"), [Reply.text(FOREVER)]
+        asked(200, stream=True), CHANT.format(action="stop"), [FOREVER]
     ),
     "refused by a rule": Way(again(), LOOP),
     "refused as a stream": Way(asked(200, 429, text="Again?", stream=True), LOOP),
