@@ -15,12 +15,12 @@ def examples(number: int) -> int:
 
 
 def load_profile() -> None:
-    """Try the same examples in every fast run, and others in every full one."""
+    """Try the same examples in every fast run and in CI, and others in every other full run."""
     settings.register_profile(
         PROFILE,
         deadline=None,
         max_examples=examples(USUAL),
-        derandomize=PROFILE == "fast",
+        derandomize=PROFILE == "fast" or "CI" in os.environ,
         suppress_health_check=[HealthCheck.too_slow],
     )
     settings.load_profile(PROFILE)
