@@ -1,6 +1,7 @@
 """What all tests share."""
 
 import gc
+import logging
 import os
 import shutil
 from collections.abc import Sequence
@@ -51,3 +52,10 @@ def find_part():
         pytest.skip(line)
 
     return find
+
+
+@pytest.fixture(autouse=True)
+def no_filters_of_other_gateways():
+    """Take out the filters of gateways that earlier tests in this process have not closed."""
+    for name in ("looptrap", "asyncio"):
+        logging.getLogger(name).filters.clear()

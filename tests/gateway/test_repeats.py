@@ -13,18 +13,6 @@ from looptrap.gateway.repeats import EVERY, MOST, Repeats
 log = logging.getLogger("looptrap")
 
 
-@pytest.fixture(autouse=True)
-def no_other_filters():
-    """Take out the filters of gateways that other tests in this process have not closed."""
-    loggers = [logging.getLogger(name) for name in ("looptrap", "asyncio")]
-    kept = [logger.filters[:] for logger in loggers]
-    for logger in loggers:
-        logger.filters.clear()
-    yield
-    for logger, filters in zip(loggers, kept, strict=True):
-        logger.filters[:] = filters
-
-
 @pytest.fixture
 def clock():
     return Clock()
