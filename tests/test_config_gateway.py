@@ -69,7 +69,7 @@ def test_mistakes_say_where_and_what(tmp_path, toml, problem):
     ("text", "size"), [('"32MB"', 32 << 20), ('"16 kb"', 16 << 10), ("4096", 4096)]
 )
 def test_sizes_take_units(tmp_path, text, size):
-    assert config(tmp_path, f"gateway.max_body = {text}").gateway.max_body == size
+    assert config(tmp_path, f"gateway.max_body = {text}").gateway.server_limits.max_body == size
 
 
 def test_environment_beats_the_file_and_flags_beat_both(tmp_path):

@@ -13,9 +13,9 @@ import pytest
 from fuzz.growth import MOST, TIMES, growth
 from fuzz.pattern import Pattern, attacks, computed, patterns, runner
 
-from looptrap.config.incident import CHANNEL
 from looptrap.dialect.model import Request
 from looptrap.dialect.registry import read
+from looptrap.incident.setting import CHANNEL
 from looptrap.money.price import Prices, PriceSettings
 from looptrap.policy.policy import Selector
 from looptrap.policy.select import selects
@@ -28,7 +28,7 @@ SHORT = 256
 PATIENCE = 20.0
 
 MADE = {
-    "looptrap.config.incident": "names of events, with `*` as the only wild card",
+    "looptrap.incident.setting": "names of events, with `*` as the only wild card",
     "looptrap.gateway.keys": "a pattern of the schema",
     "looptrap.incident.alert.channel": "names of events, with `*` as the only wild card",
     "looptrap.money.price": "names of models, with wild cards",

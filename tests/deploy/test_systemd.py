@@ -82,4 +82,4 @@ def test_what_it_keeps_is_in_the_one_folder_that_it_may_write(config):
 
 def test_it_has_time_and_files_enough(config):
     assert int(SETTINGS["TimeoutStopSec"]) > config.gateway.grace
-    assert int(SETTINGS["LimitNOFILE"]) > 2 * config.gateway.max_connections
+    assert int(SETTINGS["LimitNOFILE"]) > 2 * config.gateway.server_limits.max_connections

@@ -1,6 +1,11 @@
-"""The pages on configuration, presets and bundles say what is: no more, no less, no other."""
+"""The pages on configuration, presets and bundles say what is: no more, no less, no other.
+
+What follows a comment such as `<!-- settings: gateway -->` in the reference is made from the
+declarations of settings; `LOOPTRAP_WRITE_TABLES=1` writes it anew instead of comparing it.
+"""
 
 import json
+import os
 import re
 import tomllib
 from datetime import UTC, datetime
@@ -17,10 +22,17 @@ from looptrap.schema import Entry, Table, entries, read
 from looptrap.schema.wording import shown
 
 DOCS = Path(__file__).parents[2] / "docs"
-REFERENCE = (DOCS / "reference" / "configuration.md").read_text("utf-8")
+PAGE = DOCS / "reference" / "configuration.md"
+REFERENCE = PAGE.read_text("utf-8")
 PRESETS = (DOCS / "presets.md").read_text("utf-8")
 FAIRVISOR = (DOCS / "fairvisor.md").read_text("utf-8")
 BUDGETS = (DOCS / "budgets.md").read_text("utf-8")
+
+
+MARK = re.compile(r"(?m)^<!-- (settings|variables|restart)(?:: (.*))? -->\n(?:.+\n)+")
+"""A comment that says what is listed, and the list after it."""
+
+TABLE = "| setting | allowed | default | what it does |\n|---|---|---|---|"
 
 
 def row(entry: Entry) -> str:
@@ -32,19 +44,44 @@ def row(entry: Entry) -> str:
         default = "–"
     else:
         default = f"`{shown(setting.kind.plain(setting.default))}`"
+    default = setting.default_doc or default
     return f"| `{entry.place}` | {setting.kind.words()} | {default} | {setting.doc} |"
+
+
+def made(mark: re.Match[str]) -> str:
+    """Return a comment of the reference and the list that belongs after it."""
+    what, which = mark[1], mark[2]
+    if what == "restart":
+        lines = [", ".join(f"`{one.place}`" for one in entries(CONFIG) if one.field.restart) + "."]
+    elif what == "variables" and which == "gateway":
+        lines = [", ".join(map(variable, GATEWAY_SCALARS)) + "."]
+    elif what == "variables":
+        rows = [f"| {variable(one)} | `{one.name}` |" for one in SCALARS]
+        lines = ["| variable | what it sets |\n|---|---|", *rows]
+    else:
+        wanted = which.split()
+        lines = [TABLE, *(row(one) for one in entries(CONFIG) if owner(one.place) in wanted)]
+    return "\n".join([mark[0].partition("\n")[0], *lines, ""])
+
+
+def owner(place: str) -> str:
+    """Return the longest beginning of a place that a table of the page lists; `*` for none."""
+    named = " ".join(which for what, which in MARK.findall(REFERENCE) if what == "settings")
+    return max((one for one in named.split() if place.startswith(one)), key=len, default="*")
 
 
 def blocks(page: str, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
 
 
-@pytest.mark.parametrize("entry", list(entries(CONFIG)), ids=lambda entry: entry.place)
-def test_every_setting_is_documented_as_it_is(entry):
-    assert row(entry) in REFERENCE.splitlines()
+def test_the_lists_of_the_reference_are_made_from_the_declarations():
+    page = MARK.sub(made, REFERENCE)
+    if os.environ.get("LOOPTRAP_WRITE_TABLES"):
+        PAGE.write_text(page, "utf-8")
+    assert PAGE.read_text("utf-8") == page
 
 
-def test_every_documented_setting_exists():
+def test_every_setting_is_documented_once():
     documented = re.findall(r"^\| `([^`]+)` \|.*\|.*\|.*\|$", REFERENCE, re.MULTILINE)
     assert sorted(documented) == sorted(entry.place for entry in entries(CONFIG))
 

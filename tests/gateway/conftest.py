@@ -9,9 +9,9 @@ from tests.gateway.tracing import listening, relayed
 from tests.patience import PATIENCE, STORE_TIMEOUT
 from tests.store.serving import server
 
+from looptrap.config.gateway import TraceSettings
 from looptrap.dialect.model import Outcome, Usage
 from looptrap.gateway.trace import Tracer
-from looptrap.incident.setting import TraceSettings
 
 
 def pytest_asyncio_loop_factories():

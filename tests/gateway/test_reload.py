@@ -28,6 +28,7 @@ def reload(tmp_path):
         file = tmp_path / "next.toml"
         file.write_text(toml)
         given = {"listen": "127.0.0.1:0", "state": str(here.state.path)}
+        given |= {"history": here.app.config.history}
         given |= {"upstream": here.provider.url} | flags
         return here.app.reload(load(file, env={}, flags=given))
 
@@ -98,10 +99,11 @@ async def test_a_key_that_two_projects_list_changes_nothing(serve, reload):
 @pytest.mark.parametrize(
     ("toml", "waiting"),
     [
-        pytest.param("[gateway]\nmax_body = '1MB'", ["max_body"], id="a limit of the wire"),
-        pytest.param("[gateway]\naccess_log = 'json'", ["access_log"], id="the access log"),
+        pytest.param("[gateway]\nmax_body = '1MB'", ["gateway.max_body"], id="a limit of the wire"),
+        pytest.param("[gateway]\naccess_log = 'json'", ["gateway.access_log"], id="the access log"),
         pytest.param("[gateway]\ngrace = 5\ndecision_status = 403", [], id="what a reload changes"),
         pytest.param("block_status = 403", [], id="nothing of the gateway's"),
+        pytest.param("[incidents]\nquiet = 9", ["incidents"], id="a table as a whole"),
     ],
 )
 async def test_settings_that_wait_for_the_next_start_are_named(serve, reload, toml, waiting):

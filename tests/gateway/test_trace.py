@@ -14,7 +14,7 @@ from looptrap.gateway.trace import parse_tracestate, start_span
 def test_without_an_endpoint_opentelemetry_is_not_even_imported():
     done = run(
         "import sys, looptrap.gateway.app, looptrap.gateway.trace as trace\n"
-        "from looptrap.incident.setting import TraceSettings\n"
+        "from looptrap.config.gateway import TraceSettings\n"
         "assert trace.Tracer.of(TraceSettings(), {}) is None\n"
         "sys.exit(any(name.startswith('opentelemetry') for name in sys.modules))"
     )
@@ -25,7 +25,7 @@ def test_an_endpoint_without_the_extra_is_a_mistake_in_the_configuration():
     done = run(
         "import sys; sys.modules['opentelemetry'] = None\n"
         "from looptrap.gateway.trace import Tracer\n"
-        "from looptrap.incident.setting import TraceSettings\n"
+        "from looptrap.config.gateway import TraceSettings\n"
         "from looptrap.errors import ConfigError\n"
         "try: Tracer.of(TraceSettings(endpoint='http://127.0.0.1:1'), {})\n"
         "except ConfigError as error: print(error)"

@@ -9,10 +9,10 @@ from tests.gateway.serving import JSON, chat, serving
 from tests.gateway.tracing import PARENT, SPAN, TRACE, TRACEPARENT, listening, relayed, told
 from tests.store.serving import PATIENCE
 
+from looptrap.config.gateway import TraceSettings
 from looptrap.dialect.model import Outcome
 from looptrap.gateway.trace import Tracer
 from looptrap.gateway.trace_export import MAX_WAITING_SPANS, SpanSender
-from looptrap.incident.setting import TraceSettings
 
 
 @pytest.mark.parametrize("end", ["", "/", "/tenant", "/tenant/"])

@@ -17,10 +17,10 @@ from tests.gateway.tracing import (
 )
 from tests.store.serving import PATIENCE
 
+from looptrap.config.gateway import TraceSettings
 from looptrap.dialect.model import Outcome
 from looptrap.gateway.trace import Tracer
 from looptrap.gateway.upstream_error import CLIENT_CLOSED_STATUS
-from looptrap.incident.setting import TraceSettings
 from looptrap.policy.action import Action
 from looptrap.policy.verdict import Verdict
 

@@ -12,7 +12,7 @@ from looptrap import __version__
 from looptrap.config import Config, description
 from looptrap.config.kind import MEMORY, Address, StorePlace
 from looptrap.errors import ConfigError
-from looptrap.gateway.app import RESTART_ONLY_SETTINGS, App
+from looptrap.gateway.app import App
 
 log = logging.getLogger("looptrap")
 
@@ -44,15 +44,11 @@ def reload_config(app: App, read: Callable[[], Config]) -> list[str] | None:
 
     One with mistakes changes nothing, and None is returned.
     """
-    before = app.config
     try:
-        waiting = app.reload(read())
+        return app.reload(read())
     except ConfigError as error:
         log.error("the configuration has mistakes, the old one stays:\n%s", error)
         return None
-    after = app.config
-    kept = [name for name in RESTART_ONLY_SETTINGS if getattr(before, name) != getattr(after, name)]
-    return [*(f"gateway.{name}" for name in waiting), *kept]
 
 
 def log_reload(waiting: list[str]) -> None:

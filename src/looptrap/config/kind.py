@@ -1,4 +1,4 @@
-"""Kinds of values that only a gateway's settings have: sizes, addresses, base URLs, durations."""
+"""Kinds of values that only a gateway's settings have: addresses, base URLs, origins."""
 
 from __future__ import annotations
 
@@ -8,26 +8,16 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from looptrap.errors import Problem
-from looptrap.schema.kind import INVALID, Kind, Number, Text, refuse
+from looptrap.schema.kind import INVALID, Kind, refuse
 from looptrap.store.redis.address import parse_store_url
 from looptrap.wire.origin import DEFAULT_PORTS, Origin
 
 MEMORY = "memory"
 """The store inside one process."""
 
-NAME = Text(form="a name, not empty")
-VARIABLE = Text(form="the name of an environment variable", pattern=r"[A-Za-z_][A-Za-z0-9_]*")
-
-_UNITS = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
-_SIZE = re.compile(r"(\d{1,12})\s*(B|KB|MB|GB)?", re.IGNORECASE)
 _ADDRESS = re.compile(r"(?:\[([0-9a-fA-F:.%]+)\]|([^\[\]:\s/]+)):(\d{1,5})")
 
 _ORIGIN = re.compile(r"([a-z][a-z0-9+.-]*)://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?")
-
-
-def seconds(high: float = 86_400) -> Number:
-    """Return a duration above 0 as a kind."""
-    return Number(low=0, above=True, high=high, unit="seconds")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -39,33 +29,6 @@ class Address:
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """A number of bytes, plain or with a unit."""
-
-    low: int
-    high: int
-
-    def read(self, value: object, place: str, problems: list[Problem]) -> Any:
-        found = None
-        if isinstance(value, int) and not isinstance(value, bool):
-            found = value
-        elif isinstance(value, str) and (match := _SIZE.fullmatch(value.strip())):
-            found = int(match[1]) * _UNITS[(match[2] or "").upper()]
-        if found is None or not self.low <= found <= self.high:
-            return refuse(self, value, place, problems)
-        return found
-
-    def plain(self, value: Any) -> Any:
-        for unit in ("GB", "MB", "KB"):
-            if value and value % _UNITS[unit] == 0:
-                return f"{value // _UNITS[unit]}{unit}"
-        return value
-
-    def words(self) -> str:
-        return f'a size such as "32MB", {self.plain(self.low)} to {self.plain(self.high)}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,23 +75,8 @@ class StorePlace:
         return '"memory" or a URL such as "redis://127.0.0.1:6379"'
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HookUrl(Text):
-    """A URL that a service gave out, and so a key to it: only where it leads is shown."""
-
-    form: str = "a URL"
-
-    def plain(self, value: Any) -> Any:
-        try:
-            parts = urlsplit(value)
-            host = parts.hostname if parts.scheme in ("http", "https") else ""
-        except ValueError:
-            return "***"
-        return f"{parts.scheme}://{host}/***" if host else f"{parts.scheme}://***"
-
-
 @dataclass(frozen=True, slots=True)
-class BaseUrl:
+class BaseUrl(Kind):
     """An http or https URL under which a provider answers."""
 
     def read(self, value: object, place: str, problems: list[Problem]) -> Any:
@@ -141,15 +89,12 @@ class BaseUrl:
             return INVALID
         return value
 
-    def plain(self, value: Any) -> Any:
-        return value
-
     def words(self) -> str:
         return 'a base URL such as "https://api.openai.com/v1"'
 
 
 @dataclass(frozen=True, slots=True)
-class WebOrigin:
+class WebOrigin(Kind):
     """The origin of web pages, as browsers send it."""
 
     def read(self, value: object, place: str, problems: list[Problem]) -> Any:
@@ -159,9 +104,6 @@ class WebOrigin:
         # Browsers leave out the port that a scheme has by itself.
         is_default = match[2] is not None and DEFAULT_PORTS.get(match[1]) == int(match[2])
         return match[0].rpartition(":")[0] if is_default else match[0]
-
-    def plain(self, value: Any) -> Any:
-        return value
 
     def words(self) -> str:
         return 'an origin such as "https://chat.example" or "http://localhost:3000"'

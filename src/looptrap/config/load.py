@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from looptrap.config.claim import believing, contradictions, doubts
-from looptrap.config.incident import named, same_names
+from looptrap.config.gateway import GATEWAY
 from looptrap.config.route import misrouted
 from looptrap.config.setting import CONFIG, GATEWAY_SCALARS, SCALARS, Config, flag, variable
 from looptrap.detect.scope import HIT_LIMIT
 from looptrap.errors import ConfigError, Problem
+from looptrap.incident.setting import named, same_names
 from looptrap.policy import fairvisor, preset
 from looptrap.policy.policy import Policy
 from looptrap.policy.rule import Rule
@@ -245,7 +246,7 @@ def _overlaid(config: Config, above: Mapping[str, tuple[Any, str]]) -> Config:
     """Return the configuration with the values of the layers above the file."""
     of_gateway = {one.name for one in GATEWAY_SCALARS} & set(above)
     own = {name: value for name, (value, _) in above.items() if name not in of_gateway}
-    gateway = replace(config.gateway, **{name: above[name][0] for name in of_gateway})
+    gateway = GATEWAY.override(config.gateway, {name: above[name][0] for name in of_gateway})
     places = {name: f"gateway.{name}" if name in of_gateway else name for name in above}
     origins = {places[name]: origin for name, (_, origin) in above.items()}
     return replace(config, **own, gateway=gateway, origins={**config.origins, **origins})

@@ -3,32 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
-from looptrap.config.gateway import GATEWAY, GatewaySettings
-from looptrap.config.incident import CHANNEL, INCIDENTS, INDICATORS, TRACES
+from looptrap.config.gateway import GATEWAY, TRACES, GatewaySettings, TraceSettings
 from looptrap.config.kind import MEMORY, StorePlace
 from looptrap.config.provider import PROVIDER, ROUTE, ProviderSettings, RouteSettings
 from looptrap.dialect.header import SESSION_HEADERS
 from looptrap.errors import Problem
 from looptrap.incident.setting import (
+    CHANNEL,
+    INCIDENTS,
+    INDICATORS,
     ChannelSettings,
     IncidentSettings,
     IndicatorSettings,
-    TraceSettings,
 )
 from looptrap.money.price import PriceSettings
-from looptrap.policy import preset
 from looptrap.policy.limit import Budget
 from looptrap.policy.policy import KillSwitch, Mode, Policy, Project
+from looptrap.policy.preset import POLICIES, known
 from looptrap.policy.rule import ToolRule
 from looptrap.policy.setting.budget import BUDGET
 from looptrap.policy.setting.policy import KILL_SWITCH, PROJECT, TOOL
 from looptrap.policy.setting.rule import TOKEN
-from looptrap.schema import INVALID, Choice, Field, Listing, Mapped, Number, Table, Text, leaves
-
-_DOLLARS = Number(low=0, high=1_000_000, unit="dollars a million tokens")
+from looptrap.schema import (
+    INVALID,
+    Choice,
+    Field,
+    Listing,
+    Mapped,
+    Number,
+    Table,
+    Text,
+    leaves,
+    setting,
+    settings,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,78 +60,140 @@ class _PriceTable(Table[PriceSettings]):
         return super(_PriceTable, self).read(value, place, problems)
 
 
-PRICE: Table[PriceSettings] = _PriceTable(
-    build=PriceSettings,
-    fields=[
-        Field(name="input", kind=_DOLLARS, required=True, doc="what input costs"),
-        Field(name="output", kind=_DOLLARS, required=True, doc="what output costs"),
-        Field(
-            name="cached_input",
-            kind=_DOLLARS,
-            doc="input that is read from the provider's cache; like input where not set",
-        ),
-        Field(
-            name="cache_write",
-            kind=_DOLLARS,
-            doc="input that is written to that cache; like input where not set",
-        ),
-        Field(name="audio_input", kind=_DOLLARS, doc="what is heard; like input where not set"),
-        Field(name="audio_output", kind=_DOLLARS, doc="what is spoken; like output where not set"),
-        Field(
-            name="context_window",
-            kind=Number(low=1, high=1_000_000_000, whole=True),
-            doc="how many tokens fit into one call",
-        ),
-    ],
-)
-
-PRICES = Field(
-    name="prices",
-    kind=Mapped(Text(form="the name of a model"), PRICE, "models and their prices"),
-    default={},
-    doc="what models cost, by name or `provider/name`; `*` and `?` are wild; goes before what"
-    " providers list",
-)
-
-PRICE_FALLBACK = Field(
-    name="price_fallback",
-    kind=PRICE,
-    doc="what every model costs for which no price is known; without it these are unpriced",
-)
-
+PRICE = _PriceTable.of(PriceSettings)
 
 CaptureForm = Literal["off", "digests", "content"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@settings
 class Config:
     """Everything that can be set, as it is in effect."""
 
-    preset: str | None = None
+    preset: str | None = setting(
+        "the policies to start from; without it and without policies, `default`",
+        Text(form="the name of a preset", into=known),
+        default=None,
+    )
     """Where the policies come from; None when the file has its own."""
-    mode: Mode = "enforce"
-    policies: tuple[Policy, ...] = ()
-    projects: tuple[Project, ...] = ()
-    kill_switches: tuple[KillSwitch, ...] = ()
-    tools: Mapping[str, ToolRule] = field(default_factory=dict)
-    budgets: tuple[Budget, ...] = ()
-    prices: Mapping[str, PriceSettings] = field(default_factory=dict)
-    price_fallback: PriceSettings | None = None
-    session_headers: tuple[str, ...] = ()
-    capture: CaptureForm = "off"
-    block_status: int = 429
-    history: str = "looptrap.db"
-    store: str = MEMORY
-    store_timeout: float = 0.05
-    on_store_error: Literal["allow", "block"] = "allow"
-    max_fingerprints: int = 1_000_000
-    incidents: IncidentSettings = field(default_factory=IncidentSettings)
-    indicators: IndicatorSettings = field(default_factory=IndicatorSettings)
-    channels: tuple[ChannelSettings, ...] = ()
-    traces: TraceSettings = field(default_factory=TraceSettings)
-    gateway: GatewaySettings = field(default_factory=GatewaySettings)
-    providers: tuple[ProviderSettings, ...] = ()
-    routes: tuple[RouteSettings, ...] = ()
+    mode: Mode = setting(
+        "`shadow` puts every policy and budget into shadow mode: all is counted and reported, and"
+        " nothing is refused but by kill switches",
+        default="enforce",
+    )
+    session_headers: tuple[str, ...] = setting(
+        "where a client may name its session; of several, the first in this list counts",
+        Listing(Text(form="the name of a header", pattern=TOKEN), "header names"),
+        default=SESSION_HEADERS,
+    )
+    capture: CaptureForm = setting(
+        "what is written down of judged calls: nothing, digests of all texts, or all as it was"
+        " sent; with a `gateway.capture_dir` and nothing said here, digests",
+        default="off",
+        restart=True,
+    )
+    history: str = setting(
+        'the SQLite file with incidents and alerts; with "" they end with the process',
+        Text(form='the path of a file, or "" to keep nothing', pattern=r"(?s).*"),
+        default="looptrap.db",
+        restart=True,
+    )
+    block_status: int = setting(
+        "the HTTP status of a refused loop", Choice([400, 403, 422, 429]), default=429
+    )
+    store: str = setting(
+        "who counts: `memory` inside this process; a Redis or Valkey (`redis://`, `rediss://`,"
+        " `unix://`, `redis+cluster://`) for all instances together",
+        StorePlace(),
+        default=MEMORY,
+        restart=True,
+    )
+    store_timeout: float = setting(
+        "how long a shared store may take to answer before this instance counts alone",
+        Number(low=0.001, high=10, unit="seconds"),
+        default=0.05,
+        restart=True,
+    )
+    on_store_error: Literal["allow", "block"] = setting(
+        "what is done about calls while a shared store is away: `allow` judges them by what this"
+        " instance counts alone, `block` refuses them with 503",
+        default="allow",
+        restart=True,
+    )
+    max_fingerprints: int = setting(
+        "how many fingerprints are tracked inside this process; beyond it, the oldest go",
+        Number(low=1_000, high=100_000_000, whole=True),
+        default=1_000_000,
+        restart=True,
+    )
+    policies: tuple[Policy, ...] = setting(
+        "the policies; written in a file, they replace those of the preset",
+        POLICIES,
+        default=(),
+        default_doc="–",
+    )
+    projects: tuple[Project, ...] = setting(
+        "groups of callers with settings of their own",
+        Listing(PROJECT, "tables", unique="name"),
+        default=(),
+    )
+    kill_switches: tuple[KillSwitch, ...] = setting(
+        "calls that are refused whatever they do", Listing(KILL_SWITCH, "tables"), default=()
+    )
+    tools: Mapping[str, ToolRule] = setting(
+        "tools with thresholds of their own for what is read from histories",
+        Mapped(Text(form="the name of a tool"), TOOL, "tools and what is known of them"),
+        default={},
+    )
+    budgets: tuple[Budget, ...] = setting(
+        "what calls may cost, whose, and in which time",
+        Listing(BUDGET, "tables", unique="name"),
+        default=(),
+    )
+    prices: Mapping[str, PriceSettings] = setting(
+        "what models cost, by name or `provider/name`; `*` and `?` are wild; goes before what"
+        " providers list",
+        Mapped(Text(form="the name of a model"), PRICE, "models and their prices"),
+        default={},
+    )
+    price_fallback: PriceSettings | None = setting(
+        "what every model costs for which no price is known; without it these are unpriced",
+        PRICE,
+        default=None,
+    )
+    incidents: IncidentSettings = setting(
+        "when an incident is over, and how long it is kept",
+        INCIDENTS,
+        default=IncidentSettings(),
+        restart=True,
+    )
+    indicators: IndicatorSettings = setting(
+        "what tends to come before an incident",
+        INDICATORS,
+        default=IndicatorSettings(),
+        restart=True,
+    )
+    channels: tuple[ChannelSettings, ...] = setting(
+        "where people are told of events", Listing(CHANNEL, "tables"), default=(), restart=True
+    )
+    traces: TraceSettings = setting(
+        "OpenTelemetry, a span a request; needs `looptrap[otel]`",
+        TRACES,
+        default=TraceSettings(),
+        restart=True,
+    )
+    gateway: GatewaySettings = setting(
+        "where the gateway listens and what it accepts", GATEWAY, default=GatewaySettings()
+    )
+    providers: tuple[ProviderSettings, ...] = setting(
+        "places that answer calls, beside the well-known ones",
+        Listing(PROVIDER, "tables", unique="name"),
+        default=(),
+    )
+    routes: tuple[RouteSettings, ...] = setting(
+        "which calls go to which provider, the first that binds deciding",
+        Listing(ROUTE, "tables"),
+        default=(),
+    )
     warnings: tuple[str, ...] = ()
     """What works otherwise than one might think, a sentence each."""
     origins: Mapping[str, str] = field(default_factory=dict)
@@ -131,144 +204,25 @@ class Config:
         for place, value in leaves(CONFIG, CONFIG.plain(self)):
             yield place, value, self.origins.get(place, "default")
 
+    def reloaded(self, wanted: Config) -> Config:
+        """Return what is wanted, with this one's settings where only a start takes them up."""
+        gateway = GATEWAY.override(wanted.gateway, GATEWAY.restart_values(self.gateway))
+        return replace(wanted, gateway=gateway, **CONFIG.restart_values(self))
 
-CONFIG: Table[Config] = Table(
-    build=Config,
-    fields=[
-        Field(
-            name="preset",
-            kind=Text(form="the name of a preset", into=preset.known),
-            doc="the policies to start from; without it and without policies, `default`",
-        ),
-        Field(
-            name="mode",
-            kind=Choice(get_args(Mode)),
-            default="enforce",
-            doc="`shadow` puts every policy and budget into shadow mode: all is counted and"
-            " reported, and nothing is refused but by kill switches",
-        ),
-        Field(
-            name="session_headers",
-            kind=Listing(Text(form="the name of a header", pattern=TOKEN), "header names"),
-            default=SESSION_HEADERS,
-            doc="where a client may name its session; of several, the first in this list counts",
-        ),
-        Field(
-            name="capture",
-            kind=Choice(get_args(CaptureForm)),
-            default="off",
-            doc="what is written down of judged calls: nothing, digests of all texts, or all as it"
-            " was sent; with a `gateway.capture_dir` and nothing said here, digests",
-        ),
-        Field(
-            name="history",
-            kind=Text(form='the path of a file, or "" to keep nothing', pattern=r"(?s).*"),
-            default="looptrap.db",
-            doc='the SQLite file with incidents and alerts; with "" they end with the process',
-        ),
-        Field(
-            name="block_status",
-            kind=Choice([400, 403, 422, 429]),
-            default=429,
-            doc="the HTTP status of a refused loop",
-        ),
-        Field(
-            name="store",
-            kind=StorePlace(),
-            default=MEMORY,
-            doc="who counts: `memory` inside this process; a Redis or Valkey (`redis://`,"
-            " `rediss://`, `unix://`, `redis+cluster://`) for all instances together",
-        ),
-        Field(
-            name="store_timeout",
-            kind=Number(low=0.001, high=10, unit="seconds"),
-            default=0.05,
-            doc="how long a shared store may take to answer before this instance counts alone",
-        ),
-        Field(
-            name="on_store_error",
-            kind=Choice(["allow", "block"]),
-            default="allow",
-            doc="what is done about calls while a shared store is away: `allow` judges them by what"
-            " this instance counts alone, `block` refuses them with 503",
-        ),
-        Field(
-            name="max_fingerprints",
-            kind=Number(low=1_000, high=100_000_000, whole=True),
-            default=1_000_000,
-            doc="how many fingerprints are tracked inside this process; beyond it, the oldest go",
-        ),
-        preset.POLICIES,
-        Field(
-            name="projects",
-            kind=Listing(PROJECT, "tables", unique="name"),
-            default=(),
-            doc="groups of callers with settings of their own",
-        ),
-        Field(
-            name="kill_switches",
-            kind=Listing(KILL_SWITCH, "tables"),
-            default=(),
-            doc="calls that are refused whatever they do",
-        ),
-        Field(
-            name="tools",
-            kind=Mapped(Text(form="the name of a tool"), TOOL, "tools and what is known of them"),
-            default={},
-            doc="tools with thresholds of their own for what is read from histories",
-        ),
-        Field(
-            name="budgets",
-            kind=Listing(BUDGET, "tables", unique="name"),
-            default=(),
-            doc="what calls may cost, whose, and in which time",
-        ),
-        PRICES,
-        PRICE_FALLBACK,
-        Field(
-            name="incidents",
-            kind=INCIDENTS,
-            default=IncidentSettings(),
-            doc="when an incident is over, and how long it is kept",
-        ),
-        Field(
-            name="indicators",
-            kind=INDICATORS,
-            default=IndicatorSettings(),
-            doc="what tends to come before an incident",
-        ),
-        Field(
-            name="channels",
-            kind=Listing(CHANNEL, "tables"),
-            default=(),
-            doc="where people are told of events",
-        ),
-        Field(
-            name="traces",
-            kind=TRACES,
-            default=TraceSettings(),
-            doc="OpenTelemetry, a span a request; needs `looptrap[otel]`",
-        ),
-        Field(
-            name="gateway",
-            kind=GATEWAY,
-            default=GatewaySettings(),
-            doc="where the gateway listens and what it accepts",
-        ),
-        Field(
-            name="providers",
-            kind=Listing(PROVIDER, "tables", unique="name"),
-            default=(),
-            doc="places that answer calls, beside the well-known ones",
-        ),
-        Field(
-            name="routes",
-            kind=Listing(ROUTE, "tables"),
-            default=(),
-            doc="which calls go to which provider, the first that binds deciding",
-        ),
-    ],
-)
+    def waiting(self, wanted: Config) -> list[str]:
+        """Return which settings of what is wanted take effect only at the next start."""
+        return [
+            f"{place}{name}"
+            for place, before, after in (
+                ("gateway.", GATEWAY.restart_values(self.gateway), GATEWAY.values(wanted.gateway)),
+                ("", CONFIG.restart_values(self), CONFIG.values(wanted)),
+            )
+            for name, value in before.items()
+            if value != after[name]
+        ]
+
+
+CONFIG = Table.of(Config)
 
 SCALARS = [one for one in CONFIG.fields if not isinstance(one.kind, Listing | Mapped | Table)]
 """Settings that an environment variable or a flag can give as well …"""

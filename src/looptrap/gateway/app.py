@@ -8,13 +8,11 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from os import sysconf
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
 
 from looptrap.config import Config
-from looptrap.config.gateway import GatewaySettings
 from looptrap.config.kind import MEMORY
 from looptrap.engine import Counters
 from looptrap.errors import ConfigError, Problem
@@ -36,25 +34,8 @@ from looptrap.gateway.upstream import UpstreamState
 from looptrap.incident.recorder import IncidentRecorder
 from looptrap.store.memory import MemoryStore
 from looptrap.store.redis import RedisStore
-from looptrap.wire.limits import ServerLimits
 from looptrap.wire.pool import Pools
 from looptrap.wire.server import Server
-from looptrap.wire.upstream_exchange import UpstreamLimits
-
-RELOADABLE_SETTINGS = frozenset(
-    (
-        "upstream", "allowed_origins", "relay_compressed", "grace", "unreadable", "max_unpacked",
-        "decision_status", "decision_token_env",
-        "jwt", "jwt_keys", "jwt_header", "jwt_issuer", "jwt_audience",
-    )
-)  # fmt: skip
-"""Settings of the gateway that a reload can change."""
-
-RESTART_ONLY_SETTINGS = (
-    "store", "store_timeout", "on_store_error", "max_fingerprints", "capture", "history",
-    "incidents", "indicators", "channels", "traces",
-)  # fmt: skip
-"""Settings beside those of the gateway that a reload cannot change."""
 
 KEYS_POLL_INTERVAL_S = 1.0
 """Seconds between two looks at the state file."""
@@ -88,9 +69,7 @@ class App:
         if isinstance(self.store, MemoryStore):
             self._check_exposure()
         self.tally = Counters()
-        self.pools = Pools(
-            _upstream_limits(gateway), environ=env, ca_file=upstream_ca_file(gateway)
-        )
+        self.pools = Pools(gateway.upstream_limits, environ=env, ca_file=upstream_ca_file(gateway))
         self.capture = self._new_capture()
         form = gateway.access_log
         self._access_log = AccessLog(form, clock) if form != "off" else None
@@ -121,7 +100,7 @@ class App:
         )
         self.server = Server(
             self.gateway,
-            _server_limits(gateway),
+            gateway.server_limits,
             refuse=self.gateway.refuse,
             on_error=_log_handler_error,
         )
@@ -194,11 +173,9 @@ class App:
         claims = ClaimsReader.under(config.gateway, self.claims.refused)
         self.gateway.runtime = self._runtime(config, claims)
         self.claims = claims
-        before, now = asdict(self.config.gateway), asdict(config.gateway)
+        waiting = self.config.waiting(config)
         self.config = config
-        return [
-            name for name in now if now[name] != before[name] and name not in RELOADABLE_SETTINGS
-        ]
+        return waiting
 
     def _runtime(self, config: Config, claims: ClaimsReader | None = None) -> Runtime:
         return Runtime(
@@ -289,29 +266,6 @@ class App:
             self.ring.refresh()
         except ConfigError as error:
             log.error("%s", error)
-
-
-def _server_limits(settings: GatewaySettings) -> ServerLimits:
-    return ServerLimits(
-        max_head=settings.max_head,
-        max_headers=settings.max_headers,
-        max_target=settings.max_target,
-        max_body=settings.max_body,
-        max_connections=settings.max_connections,
-        max_buffered=settings.max_buffered,
-        head_timeout=settings.head_timeout,
-        body_timeout=settings.body_timeout,
-        keepalive_timeout=settings.keepalive_timeout,
-        write_timeout=settings.write_timeout,
-    )
-
-
-def _upstream_limits(settings: GatewaySettings) -> UpstreamLimits:
-    return UpstreamLimits(
-        connect_timeout=settings.connect_timeout,
-        first_byte_timeout=settings.first_byte_timeout,
-        idle_timeout=settings.idle_timeout,
-    )
 
 
 def _log_handler_error(error: Exception) -> None:

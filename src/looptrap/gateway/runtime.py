@@ -59,7 +59,7 @@ class Runtime:
         browsers = Browsers(gateway.allowed_origins, gateway.listen.host)
         self.envelopes = RequestContexts(self.authenticator, self.inbound, claims, clock, browsers)
         self.block_status = config.block_status
-        self.max_decoded = gateway.max_body
+        self.max_decoded = gateway.server_limits.max_body
         self.max_unpacked = gateway.max_unpacked
         self.refuses_unreadable = gateway.unreadable == "refuse"
         self.decision_status = gateway.decision_status

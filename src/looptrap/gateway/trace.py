@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from looptrap.config.gateway import TraceSettings
 from looptrap.dialect.model import Call, DialectName, Outcome
 from looptrap.engine import Ticket
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.upstream_error import CLIENT_CLOSED_STATUS
-from looptrap.incident.setting import TraceSettings
 from looptrap.policy.action import Action
 from looptrap.policy.verdict import ALLOWED, Verdict
 from looptrap.usage.savings import usd

@@ -1,66 +1,181 @@
-"""What can be set of incidents, indicators and the channels through which people hear of them."""
+"""Settings of incidents, indicators and channels."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+from urllib.parse import urlsplit
+
+from looptrap.errors import ConfigError, Problem
+from looptrap.incident.model import EventName
+from looptrap.schema import (
+    ANY_NAME,
+    VARIABLE,
+    Listing,
+    Number,
+    Size,
+    Table,
+    Text,
+    setting,
+    settings,
+)
+from looptrap.schema.wording import listed
 
 DAY = 86_400.0
 
+EVENTS: tuple[str, ...] = get_args(EventName)
+
 ChannelKind = Literal["webhook", "slack", "apprise"]
 
+_FACTOR = Number(low=1, high=1_000_000)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@settings
 class IncidentSettings:
     """When an incident is over, and how long it is remembered."""
 
-    quiet: float = 300.0
-    """Seconds without a further sighting after which an incident is over."""
-    keep: float = 90 * DAY
-    max_size: int = 1 << 30
-    """Bytes that the history may take; beyond it, the oldest closed incidents and spending go."""
+    quiet: float = setting(
+        "without a further sighting for so long, an incident is over",
+        Number(low=1, high=86_400, unit="seconds"),
+        default=300.0,
+    )
+    keep: float = setting(
+        "how long closed incidents, delivered alerts and spending are kept",
+        Number(low=60, high=10 * 365 * 86_400, unit="seconds"),
+        default=90 * DAY,
+    )
+    max_size: int = setting(
+        "what the history may take; beyond it, the oldest incidents and spending go",
+        Size(1 << 20, 1 << 40),
+        default=1 << 30,
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+INCIDENTS = Table.of(IncidentSettings)
+
+
+@settings
 class IndicatorSettings:
     """From where on each indicator fires; None switches one off."""
 
-    window: float = 300.0
-    tool_errors: float | None = 0.5
-    """The share of tool calls that failed."""
-    tool_calls: int | None = 15
-    """Tool calls of one session since a person last spoke."""
-    latency: float | None = 5.0
-    """p95 of the time to first byte against its baseline."""
-    tokens: float | None = 3.0
-    """Tokens of a session against the rolling average of sessions."""
-    burn_rate: float | None = 5.0
-    """Tokens that a session uses a minute against the rolling mean of its own."""
+    window: float = setting(
+        "over how long they are told", Number(low=10, high=86_400, unit="seconds"), default=300.0
+    )
+    tool_errors: float | None = setting(
+        "fires when more than this share of the tool calls in the window failed; 1 never",
+        Number(low=0, high=1),
+        default=0.5,
+    )
+    tool_calls: int | None = setting(
+        "fires when a session makes more tool calls than this since a person last spoke",
+        Number(low=1, high=1_000_000, whole=True),
+        default=15,
+    )
+    latency: float | None = setting(
+        "fires when the p95 of the time to first byte is this many times its baseline",
+        _FACTOR,
+        default=5.0,
+    )
+    tokens: float | None = setting(
+        "fires when a session uses this many times the tokens of an average one",
+        _FACTOR,
+        default=3.0,
+    )
+    burn_rate: float | None = setting(
+        "fires when a session uses this many times the tokens a minute that it mostly did",
+        _FACTOR,
+        default=5.0,
+    )
+
+
+INDICATORS = Table.of(IndicatorSettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HookUrl(Text):
+    """A URL that a service gave out, and so a key to it: only where it leads is shown."""
+
+    form: str = "a URL"
+
+    def plain(self, value: Any) -> Any:
+        try:
+            parts = urlsplit(value)
+            host = parts.hostname if parts.scheme in ("http", "https") else ""
+        except ValueError:
+            return "***"
+        return f"{parts.scheme}://{host}/***" if host else f"{parts.scheme}://***"
+
+
+def _fits_an_event(pattern: str) -> str:
+    """Return a pattern that some event fits: `loop.*`, `store.degraded`."""
+    # Stars in a row mean no more than one, and would be tried in every combination.
+    pattern = re.sub(r"\*+", "*", pattern)
+    fitting = re.escape(pattern).replace(r"\*", ".*")
+    if not any(re.fullmatch(fitting, event) for event in EVENTS):
+        message = f"fits no event; there are {listed(EVENTS, 'and')}"
+        raise ConfigError([Problem("", message)])
+    return pattern
+
+
+@settings
 class ChannelSettings:
     """One way to reach people."""
 
-    name: str
-    kind: ChannelKind = "webhook"
-    url: str | None = None
-    url_env: str | None = None
-    """The variable with the URL, where that is itself a secret."""
-    secret_env: str | None = None
-    events: tuple[str, ...] = ("*",)
-    projects: tuple[str, ...] = ()
-    """Projects it hears of; none stands for all."""
-    allow_private: bool = False
-    allow_http: bool = False
+    name: str = setting("what logs and `looptrap alerts` call it", ANY_NAME, default="")
+    kind: ChannelKind = setting(
+        "`webhook` is signed JSON, `slack` an incoming webhook of Slack, `apprise` any URL that"
+        " Apprise knows: Discord, Teams, PagerDuty, e-mail, …",
+        default="webhook",
+    )
+    url: str | None = setting("where it goes", HookUrl(), default=None)
+    url_env: str | None = setting(
+        "the variable with the URL, where that is secret", VARIABLE, default=None
+    )
+    secret_env: str | None = setting("the variable with the signing secret", VARIABLE, default=None)
+    events: tuple[str, ...] = setting(
+        "the events it is told of; `loop.*` stands for all that begin so",
+        Listing(Text(form="an event or pattern", into=_fits_an_event), "events"),
+        default=("*",),
+    )
+    projects: tuple[str, ...] = setting(
+        "the projects it is told of; without any, all",
+        Listing(ANY_NAME, "names of projects"),
+        default=(),
+    )
+    allow_private: bool = setting(
+        "whether the URL may lead to a private, loopback or link-local address", default=False
+    )
+    allow_http: bool = setting("whether the URL may be plain http", default=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TraceSettings:
-    """Where spans go; without an endpoint none are made."""
+def _channel_mistakes(given: Mapping[str, Any]) -> Iterator[Problem]:
+    if ("url" in given) == ("url_env" in given):
+        yield Problem("", "needs url or url_env, one of them")
+    if given.get("kind", "webhook") != "webhook" and "secret_env" in given:
+        yield Problem("secret_env", "is of use to a webhook only")
 
-    endpoint: str | None = None
-    """The base URL of a collector that speaks OTLP over HTTP."""
-    service: str = "looptrap"
-    sample: float = 1.0
-    """The share of traces begun here that is kept; one that a client began is kept as it says."""
+
+CHANNEL = Table.of(ChannelSettings, check=_channel_mistakes)
+
+
+def named(channels: tuple[ChannelSettings, ...]) -> tuple[ChannelSettings, ...]:
+    """Return the channels with a name each: `webhook`, `webhook-2` where none was given."""
+    taken = {one.name for one in channels}
+    found = []
+    for one in channels:
+        name, number = one.name or one.kind, 2
+        while not one.name and name in taken:
+            name, number = f"{one.kind}-{number}", number + 1
+        taken.add(name)
+        found.append(replace(one, name=name))
+    return tuple(found)
+
+
+def same_names(channels: tuple[ChannelSettings, ...]) -> Iterator[Problem]:
+    """Find channels of one name: what waits for one would be sent through the other."""
+    given = [one.name for one in channels]
+    for i, name in enumerate(given):
+        if name and name in given[:i]:
+            yield Problem(f"channels[{i}].name", f"is {name!r} like that of another channel")

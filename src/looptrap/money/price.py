@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import translate
 from math import ceil
 from typing import NamedTuple, TypeVar
@@ -12,23 +11,37 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from looptrap.dialect.model import Usage
+from looptrap.schema import Number, setting, settings
 from looptrap.store.model import UNLIMITED
 
+_DOLLARS = Number(low=0, high=1_000_000, unit="dollars a million tokens")
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@settings
 class PriceSettings:
     """What a model costs, in dollars a million tokens; what is None costs like the rest."""
 
-    input: float
-    output: float
-    cached_input: float | None = None
-    """Input that is read from the provider's cache …"""
-    cache_write: float | None = None
-    """… and input that is written to it."""
-    audio_input: float | None = None
-    audio_output: float | None = None
-    context_window: int | None = None
-    """How many tokens fit into one call."""
+    input: float = setting("what input costs", _DOLLARS)
+    output: float = setting("what output costs", _DOLLARS)
+    cached_input: float | None = setting(
+        "input that is read from the provider's cache; like input where not set",
+        _DOLLARS,
+        default=None,
+    )
+    cache_write: float | None = setting(
+        "input that is written to that cache; like input where not set", _DOLLARS, default=None
+    )
+    audio_input: float | None = setting(
+        "what is heard; like input where not set", _DOLLARS, default=None
+    )
+    audio_output: float | None = setting(
+        "what is spoken; like output where not set", _DOLLARS, default=None
+    )
+    context_window: int | None = setting(
+        "how many tokens fit into one call",
+        Number(low=1, high=1_000_000_000, whole=True),
+        default=None,
+    )
 
 
 NANO = 1_000_000_000

@@ -15,13 +15,12 @@ from looptrap.schema.wording import found, listed, suggestion
 
 DEFAULT = "default"
 
-POLICIES = Field(
-    name="policies",
-    kind=Listing(POLICY, "tables", unique="name"),
-    doc="the policies; written in a file, they replace those of the preset",
-)
+POLICIES = Listing(POLICY, "tables", unique="name")
 
-_PRESET: Table[tuple[Policy, ...]] = Table(fields=[POLICIES], build=lambda policies: policies)
+_PRESET: Table[tuple[Policy, ...]] = Table(
+    fields=[Field(name="policies", kind=POLICIES, doc="those of the preset")],
+    build=lambda policies: policies,
+)
 _FOLDER = files("looptrap.policy") / "presets"
 
 

@@ -86,7 +86,7 @@ def _in_reach(rule: Rule) -> Rule:
 
 
 RULESET_TABLE: Table[Ruleset] = Table(
-    build=lambda policies, **others: Ruleset(policies=policies or (), **others),
+    build=Ruleset,
     fields=[one for one in CONFIG.fields if one.name in ("policies", "projects", "tools")],
 )
 

@@ -1,12 +1,15 @@
 """Settings: read plain values (TOML, JSON) into typed ones, reporting every mistake at once.
 
-A `Table` lists its `Field`s; each field has a kind (`Text`, `Choice`, `Number`, `Flag`, `Moment`,
-`Listing`, `Mapped` or another `Table`). The same list reads a value (`read`), writes it back
-(`Table.plain`) and documents it (`entries`). Pure.
+A class with the decorator `settings` declares each setting once, as an attribute with its type,
+default, kind (`Text`, `Choice`, `Number`, `Size`, `Flag`, `Moment`, `Listing`, `Mapped` or another
+`Table`), documentation, and whether a change needs a restart. `Table.of` the class reads values
+(`read`), writes them back (`Table.plain`) and documents them (`entries`). Pure.
 """
 
 from looptrap.schema.kind import (
+    ANY_NAME,
     INVALID,
+    VARIABLE,
     Choice,
     Flag,
     Kind,
@@ -14,14 +17,28 @@ from looptrap.schema.kind import (
     Mapped,
     Moment,
     Number,
+    Size,
     Text,
     from_text,
+    seconds,
     within,
 )
-from looptrap.schema.table import Entry, Field, Table, entries, leaves, read
+from looptrap.schema.table import (
+    Entry,
+    Field,
+    Table,
+    entries,
+    inline,
+    leaves,
+    read,
+    setting,
+    settings,
+)
 
 __all__ = [
+    "ANY_NAME",
     "INVALID",
+    "VARIABLE",
     "Choice",
     "Entry",
     "Field",
@@ -31,11 +48,16 @@ __all__ = [
     "Mapped",
     "Moment",
     "Number",
+    "Size",
     "Table",
     "Text",
     "entries",
     "from_text",
+    "inline",
     "leaves",
     "read",
+    "seconds",
+    "setting",
+    "settings",
     "within",
 ]

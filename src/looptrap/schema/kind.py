@@ -17,6 +17,10 @@ INVALID: Any = object()
 """Stands for a value that could not be read; why has been reported."""
 
 
+_UNITS = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
+_SIZE = re.compile(r"(\d{1,12})\s*(B|KB|MB|GB)?", re.IGNORECASE)
+
+
 class Kind(Protocol):
     """What values a setting takes."""
 
@@ -25,6 +29,7 @@ class Kind(Protocol):
 
     def plain(self, value: Any) -> Any:
         """Return the value as it would be written in a file."""
+        return value
 
     def words(self) -> str:
         """Say in a few words what is allowed."""
@@ -37,7 +42,7 @@ def refuse(kind: Kind, value: object, place: str, problems: list[Problem], hint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Text:
+class Text(Kind):
     """A text; `pattern` it must match whole, in the words of `form`."""
 
     form: str = "text, not empty"
@@ -54,11 +59,12 @@ class Text:
             problems.extend(within(place, error))
             return INVALID
 
-    def plain(self, value: Any) -> Any:
-        return value
-
     def words(self) -> str:
         return self.form
+
+
+ANY_NAME = Text(form="a name, not empty")
+VARIABLE = Text(form="the name of an environment variable", pattern=r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +91,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Number:
+class Number(Kind):
     """A number from `low` to `high`, with the reasons for its limits where they need one."""
 
     low: float
@@ -115,13 +121,42 @@ class Number:
         )
         return INVALID
 
-    def plain(self, value: Any) -> Any:
-        return value
-
     def words(self) -> str:
         noun = self.unit or ("whole number" if self.whole else "number")
         low = f"more than {shown(self.low)}, at most" if self.above else f"{shown(self.low)} to"
         return f"{noun}, {low} {shown(self.high)}"
+
+
+def seconds(high: float = 86_400) -> Number:
+    """Return a duration above 0 as a kind."""
+    return Number(low=0, above=True, high=high, unit="seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """A number of bytes, plain or with a unit."""
+
+    low: int
+    high: int
+
+    def read(self, value: object, place: str, problems: list[Problem]) -> Any:
+        number = None
+        if isinstance(value, int) and not isinstance(value, bool):
+            number = value
+        elif isinstance(value, str) and (match := _SIZE.fullmatch(value.strip())):
+            number = int(match[1]) * _UNITS[(match[2] or "").upper()]
+        if number is None or not self.low <= number <= self.high:
+            return refuse(self, value, place, problems)
+        return number
+
+    def plain(self, value: Any) -> Any:
+        for unit in ("GB", "MB", "KB"):
+            if value and value % _UNITS[unit] == 0:
+                return f"{value // _UNITS[unit]}{unit}"
+        return value
+
+    def words(self) -> str:
+        return f'a size such as "32MB", {self.plain(self.low)} to {self.plain(self.high)}'
 
 
 def from_text(kind: Kind, text: str) -> object:
@@ -138,30 +173,24 @@ def from_text(kind: Kind, text: str) -> object:
 
 
 @dataclass(frozen=True, slots=True)
-class Flag:
+class Flag(Kind):
     """True or false."""
 
     def read(self, value: object, place: str, problems: list[Problem]) -> Any:
         return value if isinstance(value, bool) else refuse(self, value, place, problems)
-
-    def plain(self, value: Any) -> Any:
-        return value
 
     def words(self) -> str:
         return "true or false"
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(Kind):
     """A date and time that is the same everywhere: it names its offset."""
 
     def read(self, value: object, place: str, problems: list[Problem]) -> Any:
         if isinstance(value, datetime) and value.tzinfo is not None:
             return value
         return refuse(self, value, place, problems)
-
-    def plain(self, value: Any) -> Any:
-        return value
 
     def words(self) -> str:
         return "a date and time with its offset, such as 2026-12-01T00:00:00Z"

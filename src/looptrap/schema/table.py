@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from dataclasses import MISSING, dataclass, field, fields, replace
+from operator import attrgetter
+from typing import Any, Generic, TypeVar, dataclass_transform, get_args, get_type_hints, overload
 
 from looptrap.errors import ConfigError, Problem
-from looptrap.schema.kind import INVALID, Kind, Listing, Mapped, refuse, within
+from looptrap.schema.kind import INVALID, Choice, Flag, Kind, Listing, Mapped, refuse, within
 from looptrap.schema.wording import inside, listed, suggestion
 
 T = TypeVar("T")
@@ -24,6 +25,71 @@ class Field:
     required: bool = False
     get: Callable[[Any], Any] | None = None
     """Finds the value in what the table builds; the attribute of its name where not given."""
+    restart: bool = False
+    """Whether a change takes effect only at the next start, not at a reload."""
+    only: Sequence[str] = ()
+    """The values of the table's `tag` with which the setting means something; empty for all."""
+    default_doc: str = ""
+    """What the reference says in place of the default."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Declaration:
+    """What `setting` or `inline` says of an attribute."""
+
+    kind: Kind | None
+    doc: str = ""
+    name: str = ""
+    get: Callable[[Any], Any] | None = None
+    restart: bool = False
+    only: Sequence[str] = ()
+    default_doc: str = ""
+    is_inline: bool = False
+
+
+_KEY = "looptrap.schema"
+
+
+@overload
+def setting(doc: str, kind: Kind | None = ..., *, default: T, **declared: Any) -> T: ...
+
+
+@overload
+def setting(doc: str, kind: Kind | None = ..., **declared: Any) -> Any: ...
+
+
+def setting(doc: str, kind: Kind | None = None, *, default: Any = MISSING, **declared: Any) -> Any:
+    """Declare an attribute of a `settings` class as a setting; without a default, it is required.
+
+    Without a kind, the annotation says it: bool or a Literal. `name` is what the setting is called
+    where the attribute is called otherwise; the rest is as in `Field`.
+    """
+    metadata = {_KEY: _Declaration(kind=kind, doc=doc, **declared)}
+    if isinstance(default, dict):
+        return field(default_factory=default.copy, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+@overload
+def inline(table: Table[Any], *, default: T, restart: bool = ...) -> T: ...
+
+
+@overload
+def inline(table: Table[Any], *, restart: bool = ...) -> Any: ...
+
+
+def inline(table: Table[Any], *, default: Any = MISSING, restart: bool = False) -> Any:
+    """Declare an attribute that is built from settings which stand among those of its class."""
+    declaration = _Declaration(kind=table, restart=restart, is_inline=True)
+    return field(default=default, metadata={_KEY: declaration})
+
+
+@dataclass_transform(
+    kw_only_default=True, frozen_default=True, field_specifiers=(setting, inline, field)
+)
+def settings(cls: type[T]) -> type[T]:
+    """Make a frozen dataclass with slots of a class whose attributes declare settings."""
+    return dataclass(frozen=True, slots=True, kw_only=True)(cls)
 
 
 def _no_check(_given: Mapping[str, Any]) -> Iterable[Problem]:
@@ -39,6 +105,57 @@ class Table(Generic[T]):
     """Takes every setting by name; may raise ConfigError."""
     check: Callable[[Mapping[str, Any]], Iterable[Problem]] = _no_check
     """Finds mistakes between settings that were given; one that is wrong in itself is None."""
+    tag: str = ""
+    """The setting that says which others mean something."""
+
+    @classmethod
+    def of(
+        cls,
+        built: type[T],
+        *,
+        check: Callable[[Mapping[str, Any]], Iterable[Problem]] = _no_check,
+        tag: str = "",
+    ) -> Table[T]:
+        """Return the table of the settings that a `settings` class declares."""
+        found: list[Field] = []
+        inlined: dict[str, Table[Any]] = {}
+        attributes: dict[str, str] = {}
+        hints = get_type_hints(built)
+        for each in fields(built):  # type: ignore[arg-type]
+            declared: _Declaration | None = each.metadata.get(_KEY)
+            if declared is None:
+                continue
+            if declared.is_inline and isinstance(declared.kind, Table):
+                inlined[each.name] = declared.kind
+                found += _through(each.name, declared.kind, declared.restart)
+                continue
+            name = declared.name or each.name
+            attributes[name] = each.name
+            default = each.default
+            if each.default_factory is not MISSING:
+                default = each.default_factory()
+            found.append(
+                Field(
+                    name=name,
+                    kind=declared.kind or _kind_of(hints[each.name]),
+                    doc=declared.doc,
+                    default=None if default is MISSING else default,
+                    required=default is MISSING,
+                    get=declared.get or attrgetter(each.name),
+                    restart=declared.restart,
+                    only=declared.only,
+                    default_doc=declared.default_doc,
+                )
+            )
+
+        def build(**given: Any) -> T:
+            parts = {
+                name: table.build(**{one.name: given.pop(one.name) for one in table.fields})
+                for name, table in inlined.items()
+            }
+            return built(**parts, **{attributes[name]: value for name, value in given.items()})
+
+        return cls(fields=found, build=build, check=check, tag=tag)
 
     def read(self, value: object, place: str, problems: list[Problem]) -> Any:
         if not isinstance(value, dict):
@@ -56,7 +173,8 @@ class Table(Generic[T]):
                 given[each.name] = None if read is INVALID else read
             elif each.required:
                 problems.append(Problem(place, f"has no {each.name}, needs {each.kind.words()}"))
-        problems.extend(within(place, ConfigError(list(self.check(given)))))
+        mistakes = [*self._misplaced(given), *self.check(given)]
+        problems.extend(within(place, ConfigError(mistakes)))
         if len(problems) > before:
             return INVALID
         try:
@@ -65,17 +183,60 @@ class Table(Generic[T]):
             problems.extend(within(place, error))
             return INVALID
 
-    def plain(self, value: T) -> dict[str, Any]:
-        """Return what was built as the table it could be read from; what is None is left out."""
-        written: dict[str, Any] = {}
+    def _misplaced(self, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """Find settings that mean nothing with the value that the tag has."""
+        tags = [given.get(self.tag, one.default) for one in self.fields if one.name == self.tag]
         for each in self.fields:
-            item = each.get(value) if each.get else getattr(value, each.name)
-            if item is not None:
-                written[each.name] = each.kind.plain(item)
-        return written
+            for tag in tags:
+                if tag is not None and each.name in given and each.only and tag not in each.only:
+                    message = f'means nothing to {self.tag} = "{tag}", only to'
+                    yield Problem(each.name, f"{message} {listed(each.only, 'and')}")
+
+    def values(self, built: T) -> dict[str, Any]:
+        """Return the typed value of every setting, as `build` takes them."""
+        return {
+            each.name: each.get(built) if each.get else getattr(built, each.name)
+            for each in self.fields
+        }
+
+    def restart_values(self, built: T) -> dict[str, Any]:
+        """Return the typed values of the settings that only a start takes up."""
+        values = self.values(built)
+        return {each.name: values[each.name] for each in self.fields if each.restart}
+
+    def override(self, built: T, values: Mapping[str, Any]) -> T:
+        """Return what is built with these typed values in place of its own."""
+        return self.build(**self.values(built) | dict(values))
+
+    def plain(self, value: T) -> dict[str, Any]:
+        """Return what was built as the table it could be read from.
+
+        What is None, or means nothing with the tag's value, is left out.
+        """
+        values = self.values(value)
+        return {
+            each.name: each.kind.plain(values[each.name])
+            for each in self.fields
+            if values[each.name] is not None and (not each.only or values[self.tag] in each.only)
+        }
 
     def words(self) -> str:
         return "a table"
+
+
+def _through(attribute: str, table: Table[Any], restart: bool) -> Iterator[Field]:
+    """Yield the fields of a table whose settings stand among those of another."""
+
+    def reached(each: Field) -> Callable[[Any], Any]:
+        get = each.get or attrgetter(each.name)
+        return lambda built: get(getattr(built, attribute))
+
+    for each in table.fields:
+        yield replace(each, get=reached(each), restart=restart or each.restart)
+
+
+def _kind_of(annotation: Any) -> Kind:
+    return Flag() if annotation is bool else Choice(get_args(annotation))
 
 
 def read(table: Table[T], value: object) -> T:
@@ -96,17 +257,25 @@ class Entry:
     field: Field
 
 
+def _inner(kind: Kind) -> tuple[Table[Any] | None, str]:
+    """Return the table inside a kind, and what stands for one of several in a place."""
+    if isinstance(kind, Listing):
+        kind, mark = kind.of, "[]"
+    elif isinstance(kind, Mapped):
+        kind, mark = kind.values, ".*"
+    else:
+        mark = ""
+    return (kind if isinstance(kind, Table) else None), mark
+
+
 def entries(table: Table[Any], place: str = "") -> Iterator[Entry]:
     """Yield every setting of the table and of the tables inside it."""
     for each in table.fields:
         here = inside(place, each.name)
         yield Entry(here, each)
-        if isinstance(each.kind, Table):
-            yield from entries(each.kind, here)
-        elif isinstance(each.kind, Listing) and isinstance(each.kind.of, Table):
-            yield from entries(each.kind.of, f"{here}[]")
-        elif isinstance(each.kind, Mapped) and isinstance(each.kind.values, Table):
-            yield from entries(each.kind.values, f"{here}.*")
+        table_inside, mark = _inner(each.kind)
+        if table_inside is not None:
+            yield from entries(table_inside, f"{here}{mark}")
 
 
 def leaves(
@@ -117,13 +286,14 @@ def leaves(
         if each.name not in value:
             continue
         here, item = inside(place, each.name), value[each.name]
-        if isinstance(each.kind, Table):
-            yield from leaves(each.kind, item, here)
-        elif isinstance(each.kind, Listing) and isinstance(each.kind.of, Table):
-            for i, one in enumerate(item):
-                yield from leaves(each.kind.of, one, f"{here}[{i}]")
-        elif isinstance(each.kind, Mapped) and isinstance(each.kind.values, Table):
-            for key, one in item.items():
-                yield from leaves(each.kind.values, one, inside(here, key))
-        else:
+        table_inside, mark = _inner(each.kind)
+        if table_inside is None:
             yield here, item
+        elif mark == "[]":
+            for i, one in enumerate(item):
+                yield from leaves(table_inside, one, f"{here}[{i}]")
+        elif mark:
+            for key, one in item.items():
+                yield from leaves(table_inside, one, inside(here, key))
+        else:
+            yield from leaves(table_inside, item, here)

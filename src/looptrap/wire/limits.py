@@ -2,37 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import fields
+
+from looptrap.schema import Number, Size, Table, seconds, setting, settings
 
 MEGABYTE = 1 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@settings
 class ServerLimits:
     """Bounds on what clients may send and hold; times in seconds, sizes in bytes."""
 
-    max_head: int = 32 * 1024
-    max_headers: int = 128
-    max_target: int = 8 * 1024
-    max_body: int = 32 * MEGABYTE
-    max_connections: int = 10_000
-    max_buffered: int = 512 * MEGABYTE
-    """Request bytes held for all connections together."""
-
-    head_timeout: float = 15.0
-    """From the first byte of a request to the end of its headers."""
-
-    body_timeout: float = 30.0
-    """Between two pieces of a request body."""
-
-    keepalive_timeout: float = 75.0
-    """Between an answer (or the connection's start) and the next request."""
-
-    write_timeout: float = 60.0
-    """How long a client may read nothing of an answer that waits for it."""
+    max_body: int = setting(
+        "the largest request body", Size(1 << 10, 1 << 30), default=32 * MEGABYTE
+    )
+    max_buffered: int = setting(
+        "request bytes held for all together", Size(1 << 20, 1 << 40), default=512 * MEGABYTE
+    )
+    max_head: int = setting("the largest request head", Size(1 << 10, 1 << 20), default=32 * 1024)
+    max_headers: int = setting(
+        "the most headers", Number(low=8, high=10_000, whole=True), default=128
+    )
+    max_target: int = setting("the longest URL", Size(256, 1 << 20), default=8 * 1024)
+    max_connections: int = setting(
+        "clients connected at once", Number(low=1, high=1_000_000, whole=True), default=10_000
+    )
+    head_timeout: float = setting("for a request's head to arrive", seconds(), default=15.0)
+    body_timeout: float = setting("between two pieces of a request's body", seconds(), default=30.0)
+    keepalive_timeout: float = setting(
+        "for the next request of a connection", seconds(), default=75.0
+    )
+    write_timeout: float = setting("for a client to read on", seconds(), default=60.0)
 
     def __post_init__(self) -> None:
-        for name in self.__slots__:
-            value = getattr(self, name)
-            if value <= 0:
-                raise ValueError(f"{name} is {value}, must be more than 0")
+        for each in fields(self):
+            if getattr(self, each.name) <= 0:
+                value = getattr(self, each.name)
+                raise ValueError(f"{each.name} is {value}, must be more than 0")
+
+
+SERVER_LIMITS = Table.of(ServerLimits)

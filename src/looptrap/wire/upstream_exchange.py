@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
+
+from looptrap.schema import Table, seconds, setting, settings
 
 if TYPE_CHECKING:
     from looptrap.wire.pool import Pool
@@ -59,16 +60,19 @@ class AnswerSink(Protocol):
         """Note that the answer will never be complete."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@settings
 class UpstreamLimits:
     """How long and how much one pool of connections may take; durations in seconds."""
 
-    connect_timeout: float = 10.0
+    connect_timeout: float = setting("for a connection to a provider", seconds(), default=10.0)
     """For name look-up, TCP, proxy and TLS together, and for a place in the queue."""
-    first_byte_timeout: float = 600.0
+    first_byte_timeout: float = setting(
+        "for a provider's answer to begin", seconds(), default=600.0
+    )
     """From the sending of a request to the complete head of its answer."""
-    idle_timeout: float = 300.0
-    """Between two pieces of an answer's body."""
+    idle_timeout: float = setting(
+        "between two pieces of a provider's answer", seconds(), default=300.0
+    )
     keepalive: float = 55.0
     """How long an unused connection is kept."""
     max_connections: int = 1024
@@ -85,6 +89,9 @@ class UpstreamLimits:
                 raise ValueError(f"{name} is {getattr(self, name)}, must be 1 or more")
         if self.max_queued < 0:
             raise ValueError(f"max_queued is {self.max_queued}, must be 0 or more")
+
+
+UPSTREAM_LIMITS = Table.of(UpstreamLimits)
 
 
 class UpstreamExchange:

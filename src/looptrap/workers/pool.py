@@ -17,7 +17,6 @@ from looptrap.admin.worker_proxy import WorkerEndpoint
 from looptrap.config import Config
 from looptrap.config.kind import Address
 from looptrap.errors import ConfigError, Problem
-from looptrap.gateway.app import RELOADABLE_SETTINGS, RESTART_ONLY_SETTINGS
 from looptrap.workers.channel import (
     FailedMessage,
     ReadyMessage,
@@ -172,20 +171,13 @@ class WorkerPool:
 
     async def reload(self, config: Config) -> None:
         """Go on under another configuration, in all workers; what a reload cannot change stays."""
-        self._config = _reloaded_config(self._config, config)
+        self._config = self._config.reloaded(config)
         await asyncio.gather(*(post.reload(self._config) for post in self._posts))
 
     def _take_stock(self) -> None:
         """Give up when there is nobody left, and starting others has come to nothing."""
         if all(post.futile >= MAX_FUTILE_STARTS for post in self._posts) and not self.lost.done():
             self.lost.set_exception(ConfigError([self._posts[0].ending()]))
-
-
-def _reloaded_config(running: Config, wanted: Config) -> Config:
-    """Return what is wanted, but for what has to be the same for workers old and new."""
-    changed = {name: getattr(wanted.gateway, name) for name in RELOADABLE_SETTINGS}
-    kept = {name: getattr(running, name) for name in RESTART_ONLY_SETTINGS}
-    return replace(wanted, gateway=replace(running.gateway, **changed), **kept)
 
 
 class SharedPort:
