@@ -17,8 +17,9 @@ from looptrap.engine import Guard
 from looptrap.money.meters import settlements_of
 from looptrap.money.price import Prices
 from looptrap.policy import preset
-from looptrap.policy.limit import Budget, Rate
+from looptrap.policy.budget import Budget
 from looptrap.policy.policy import KillSwitch, Policy
+from looptrap.policy.rate import Rate
 
 PRICES = Prices()
 USED = Outcome(200, Usage(1200, 340), cost=2_000_000)

@@ -7,8 +7,9 @@ from looptrap.config import load
 from looptrap.config.description import PERIODS as WORDS
 from looptrap.config.description import of_budget, of_rate
 from looptrap.policy.action import Action, Ladder
-from looptrap.policy.limit import PERIODS, Budget, Rate
+from looptrap.policy.budget import PERIODS, Budget
 from looptrap.policy.policy import Selector
+from looptrap.policy.rate import Rate
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,9 @@ from looptrap.config import load
 from looptrap.config.setting import CONFIG
 from looptrap.errors import ConfigError
 from looptrap.policy.action import Action, Ladder
-from looptrap.policy.limit import STAGES, Budget, Rate
+from looptrap.policy.budget import BUDGET, STAGES, Budget
 from looptrap.policy.policy import Policy, Selector
-from looptrap.policy.setting.budget import BUDGET
-from looptrap.policy.setting.rate import RATE
+from looptrap.policy.rate import RATE, Rate
 from looptrap.schema import read
 
 BUDGETED = {"limit_usd": 5}

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from looptrap import Guard
 from looptrap.asgi import LoopMiddleware
 from looptrap.policy.action import Action, Ladder
-from looptrap.policy.limit import Rate
 from looptrap.policy.policy import Policy, Selector
+from looptrap.policy.rate import Rate
 from looptrap.policy.rule import Rule
 
 GONE = {"type": "http.disconnect"}

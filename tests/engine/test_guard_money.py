@@ -6,8 +6,9 @@ from looptrap import BudgetExceededError, Guard, RateLimitedError
 from looptrap.dialect.body import read_body
 from looptrap.dialect.model import Outcome, Usage
 from looptrap.money.price import Prices, PriceSettings
-from looptrap.policy.limit import Budget, Rate
+from looptrap.policy.budget import Budget
 from looptrap.policy.policy import Policy
+from looptrap.policy.rate import Rate
 from looptrap.retry.classify import classify
 
 DOLLAR = Prices({"m": PriceSettings(input=1_000, output=1_000)})

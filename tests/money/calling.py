@@ -7,8 +7,9 @@ from looptrap.dialect.model import Call, Request, Usage
 from looptrap.dialect.registry import read
 from looptrap.engine import Ticket
 from looptrap.money.price import Prices, PriceSettings, nano
-from looptrap.policy.limit import Budget, Rate
+from looptrap.policy.budget import Budget
 from looptrap.policy.policy import Policy
+from looptrap.policy.rate import Rate
 
 T = 1_800_000_000.0
 """A Friday, 08:00 UTC."""

@@ -10,7 +10,7 @@ from looptrap.dialect.model import Request, Usage
 from looptrap.dialect.registry import read
 from looptrap.money.price import nano
 from looptrap.policy.action import Action, Ladder
-from looptrap.policy.limit import Budget
+from looptrap.policy.budget import Budget
 from looptrap.policy.policy import Selector
 
 DOLLAR = Budget(name="b", limit_usd=1.0)

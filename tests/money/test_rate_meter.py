@@ -6,8 +6,8 @@ from tests.money.calling import T, call, rated
 from looptrap.dialect.model import Request, Usage
 from looptrap.dialect.registry import read
 from looptrap.policy.action import Action
-from looptrap.policy.limit import Rate
 from looptrap.policy.policy import Selector
+from looptrap.policy.rate import Rate
 
 CALLS = Rate(name="r", rps=20, burst=40)
 TOKENS = Rate(name="r", kind="token_bucket_llm", tokens_per_minute=60_000)

@@ -15,8 +15,8 @@ from looptrap.policy.action import Action, Ladder
 from looptrap.policy.fairvisor import Bundle, load
 from looptrap.policy.fairvisor.bundle import METHODS
 from looptrap.policy.kill_switch import KillSwitchMatcher
-from looptrap.policy.limit import Rate
 from looptrap.policy.policy import KillSwitch, Policy, Selector
+from looptrap.policy.rate import Rate
 from looptrap.policy.rule import Rule
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)

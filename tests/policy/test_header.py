@@ -4,7 +4,7 @@ import pytest
 
 from looptrap.policy.action import Action
 from looptrap.policy.header import headers_of, retry_after
-from looptrap.policy.limit import RateStatus
+from looptrap.policy.rate import RateStatus
 from looptrap.policy.verdict import ALLOWED, Verdict
 
 

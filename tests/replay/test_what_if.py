@@ -14,8 +14,7 @@ from tests.replay.recorded import honest, policies, stuck
 
 from looptrap.cli import main
 from looptrap.policy import preset
-from looptrap.policy.policy import Project
-from looptrap.policy.setting.policy import PROJECT
+from looptrap.policy.policy import PROJECT, Project
 from looptrap.replay.ruleset import Ruleset
 from looptrap.replay.what_if import WhatIfRequest, compare
 

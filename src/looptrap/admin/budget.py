@@ -12,7 +12,7 @@ from looptrap.gateway.app import App
 from looptrap.money.budget_meter import Account, end_of, limits_of
 from looptrap.money.meter import Unit
 from looptrap.money.meters import SESSION_LIMIT
-from looptrap.policy.limit import Budget
+from looptrap.policy.budget import Budget
 from looptrap.policy.policy import Mode
 from looptrap.store.model import UNLIMITED, Balance
 from looptrap.usage.savings import usd

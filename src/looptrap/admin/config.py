@@ -11,8 +11,8 @@ from looptrap.admin.operation import Api, get
 from looptrap.config import Config, description
 from looptrap.config.description import of_rate, of_rule, selected
 from looptrap.gateway.auth import projects_by_key
-from looptrap.policy.limit import Rate
 from looptrap.policy.policy import Mode, Policy
+from looptrap.policy.rate import Rate
 from looptrap.policy.rule import SCOPES, Rule
 from looptrap.schema.wording import inside
 

@@ -26,7 +26,7 @@ from looptrap.admin.operation import Api, delete, get, json_body, post, struct_b
 from looptrap.config.claim import doubts_of
 from looptrap.gateway.shared_settings.kill_switch import RuntimeKillSwitch
 from looptrap.incident.model import Incident
-from looptrap.policy.setting.policy import KILL_SWITCH
+from looptrap.policy.policy import KILL_SWITCH
 from looptrap.schema import Field, Number, Table, Text
 
 COOLDOWNS_PATH = "/api/v1/cooldowns"

@@ -10,9 +10,14 @@ from looptrap.admin.audit import record_change
 from looptrap.admin.json_schema import Schema, kind_schema, table_schema
 from looptrap.admin.operation import Api, Body, Operation, delete, get, json_body, put
 from looptrap.config import Config
-from looptrap.gateway.shared_settings.runtime_override import ProjectOverrides, ToolOverrides
-from looptrap.policy.setting.policy import PROJECT, TOOL
-from looptrap.policy.setting.rule import NAME
+from looptrap.gateway.shared_settings.runtime_override import (
+    ProjectOverrides,
+    ToolOverrides,
+)
+from looptrap.policy.kind import NAME
+from looptrap.policy.policy import PROJECT
+from looptrap.policy.rule import TOOL
+from looptrap.policy.setting.policy import TOOL
 
 _TAG = re.compile(r'"?(\d{1,18})"?')
 

@@ -13,8 +13,7 @@ from looptrap.admin.subprocess_job import SubprocessJob
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.app import App
 from looptrap.policy import preset
-from looptrap.policy.policy import Project
-from looptrap.policy.setting.policy import PROJECT
+from looptrap.policy.policy import PROJECT, Project
 from looptrap.replay.capture import capture_files
 from looptrap.replay.ruleset import Ruleset
 from looptrap.replay.what_if import (

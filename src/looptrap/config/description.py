@@ -11,8 +11,9 @@ from looptrap.incident.setting import DAY, ChannelSettings
 from looptrap.money.meter import kept_apart
 from looptrap.money.price import dollars_in_words, nano
 from looptrap.policy.action import Action
-from looptrap.policy.limit import Budget, Rate, Values
+from looptrap.policy.budget import Budget
 from looptrap.policy.policy import KillSwitch, Policy, Project, Selector
+from looptrap.policy.rate import Rate, Values
 from looptrap.policy.rule import ANSWERS, SCOPES, UNNAMED_FACTOR, Rule, ToolRule
 from looptrap.schema.wording import escaped, listed, quoted, shown
 

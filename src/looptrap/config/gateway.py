@@ -8,7 +8,7 @@ from typing import Any, Literal
 from looptrap.config.claim import JwtTrust
 from looptrap.config.kind import Address, BaseUrl, Listen, WebOrigin
 from looptrap.errors import Problem
-from looptrap.policy.setting.rule import TOKEN
+from looptrap.policy.kind import TOKEN
 from looptrap.schema import (
     ANY_NAME,
     VARIABLE,

@@ -18,10 +18,10 @@ from looptrap.detect.scope import HIT_LIMIT
 from looptrap.errors import ConfigError, Problem
 from looptrap.incident.setting import named, same_names
 from looptrap.policy import fairvisor, preset
+from looptrap.policy.budget import same_names as same_budgets
+from looptrap.policy.kind import COOLDOWN, WINDOW
 from looptrap.policy.policy import Policy
 from looptrap.policy.rule import Rule
-from looptrap.policy.setting.budget import same_names as same_budgets
-from looptrap.policy.setting.rule import COOLDOWN, WINDOW
 from looptrap.schema import INVALID, Kind, Number, from_text, leaves, read
 from looptrap.schema.wording import escaped, found, quoted, suggestion
 

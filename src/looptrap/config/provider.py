@@ -8,8 +8,7 @@ from typing import Any, Literal
 from looptrap.config.kind import BaseUrl, OneOrMore
 from looptrap.dialect.model import DialectName
 from looptrap.errors import Problem
-from looptrap.policy.policy import Selector
-from looptrap.policy.setting.policy import SELECTOR
+from looptrap.policy.policy import SELECTOR, Selector
 from looptrap.schema import (
     ANY_NAME,
     VARIABLE,

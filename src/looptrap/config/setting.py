@@ -20,13 +20,11 @@ from looptrap.incident.setting import (
     IndicatorSettings,
 )
 from looptrap.money.price import PriceSettings
-from looptrap.policy.limit import Budget
-from looptrap.policy.policy import KillSwitch, Mode, Policy, Project
+from looptrap.policy.budget import BUDGET, Budget
+from looptrap.policy.kind import TOKEN
+from looptrap.policy.policy import KILL_SWITCH, PROJECT, KillSwitch, Mode, Policy, Project
 from looptrap.policy.preset import POLICIES, known
-from looptrap.policy.rule import ToolRule
-from looptrap.policy.setting.budget import BUDGET
-from looptrap.policy.setting.policy import KILL_SWITCH, PROJECT, TOOL
-from looptrap.policy.setting.rule import TOKEN
+from looptrap.policy.rule import TOOL, ToolRule
 from looptrap.schema import (
     INVALID,
     Choice,

@@ -22,8 +22,8 @@ from looptrap.engine.model import Plan, Ticket, refusal
 from looptrap.money.meters import Meters, settlements_of
 from looptrap.money.price import Prices
 from looptrap.policy import preset
+from looptrap.policy.budget import Budget
 from looptrap.policy.kill_switch import KillSwitchMatcher
-from looptrap.policy.limit import Budget
 from looptrap.policy.policy import KillSwitch, Policy, Project
 from looptrap.policy.rule import ToolRule
 from looptrap.policy.verdict import ALLOWED, Verdict

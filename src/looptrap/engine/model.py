@@ -19,7 +19,7 @@ from looptrap.errors import (
 )
 from looptrap.money.meter import BudgetStatus
 from looptrap.money.meters import Hold, MeteredCharge
-from looptrap.policy.limit import RateStatus
+from looptrap.policy.rate import RateStatus
 from looptrap.policy.verdict import ALLOWED, Verdict
 from looptrap.policy.watch import AnswerWatch, CountingWatch, HistoryWatch, Watch
 from looptrap.store.model import Charge, Hit, Settlement, Trip

@@ -13,7 +13,7 @@ import msgspec
 
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.state_file import GatewayKey, GatewayState, StateFile
-from looptrap.policy.setting.rule import NAME
+from looptrap.policy.kind import NAME
 from looptrap.schema.wording import found, quoted, suggestion
 
 PREFIX = b"lt-"

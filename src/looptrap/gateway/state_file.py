@@ -23,7 +23,7 @@ import msgspec
 from msgspec import Meta
 
 from looptrap.errors import ConfigError, Problem
-from looptrap.policy.setting.rule import NAME
+from looptrap.policy.kind import NAME
 from looptrap.schema.wording import escaped
 
 SECRET_VARIABLE = "LOOPTRAP_SECRET"

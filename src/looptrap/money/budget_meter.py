@@ -15,7 +15,7 @@ from looptrap.money.estimate import UsageEstimate
 from looptrap.money.meter import AccountKey, BudgetStatus, Meter, MeterReading, Unit
 from looptrap.money.price import dollars_in_words, nano
 from looptrap.policy.action import Action
-from looptrap.policy.limit import PERIODS, Budget
+from looptrap.policy.budget import PERIODS, Budget
 from looptrap.policy.verdict import Reason, Verdict, opening
 from looptrap.store.account import FIRST_MONDAY_S
 from looptrap.store.model import UNLIMITED, Balance, Charge

@@ -15,8 +15,8 @@ from looptrap.dialect.descriptor import Descriptor, descriptor
 from looptrap.dialect.model import LONGEST_NAME, Call, Outcome
 from looptrap.money.estimate import UsageEstimate
 from looptrap.policy.action import Action
-from looptrap.policy.limit import RateStatus
 from looptrap.policy.policy import Mode, Selector
+from looptrap.policy.rate import RateStatus
 from looptrap.policy.select import Selects, selects
 from looptrap.policy.verdict import Verdict
 from looptrap.store.model import Balance, Charge

@@ -11,7 +11,7 @@ from looptrap.money.budget_meter import RecentAccounts
 from looptrap.money.estimate import UsageEstimate, is_charged
 from looptrap.money.meter import Meter
 from looptrap.money.price import NANO, Prices
-from looptrap.policy.limit import Budget
+from looptrap.policy.budget import Budget
 from looptrap.policy.policy import Policy, Selector
 from looptrap.store.model import UNLIMITED, Charge, Settlement
 

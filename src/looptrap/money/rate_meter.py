@@ -11,9 +11,10 @@ from looptrap.dialect.model import Call, Outcome
 from looptrap.money.estimate import UsageEstimate, is_charged
 from looptrap.money.meter import AccountKey, Meter, MeterReading
 from looptrap.policy.action import Action
+from looptrap.policy.budget import PERIODS
 from looptrap.policy.header import LONGEST_RETRY_AFTER
-from looptrap.policy.limit import PERIODS, Rate, RateStatus, Values
 from looptrap.policy.policy import Policy
+from looptrap.policy.rate import Rate, RateStatus, Values
 from looptrap.policy.select import Selects
 from looptrap.policy.verdict import Verdict, opening
 from looptrap.store.model import UNLIMITED, Balance, Charge

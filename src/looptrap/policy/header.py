@@ -6,7 +6,7 @@ from math import ceil
 
 from looptrap.dialect.answer import Headers
 from looptrap.policy.action import Action
-from looptrap.policy.limit import RateStatus
+from looptrap.policy.rate import RateStatus
 from looptrap.policy.verdict import ALLOWED, Verdict
 
 LONGEST_RETRY_AFTER = 60

@@ -2,62 +2,125 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal, get_args
 
-from looptrap.errors import ConfigError
+from looptrap.errors import ConfigError, Problem
 from looptrap.policy.action import Action
-from looptrap.policy.rule import Rule
-
-if TYPE_CHECKING:
-    from looptrap.policy.limit import Rate
+from looptrap.policy.kind import (
+    ACTIONS,
+    COOLDOWN,
+    HEADER,
+    NAME,
+    PATH,
+    PLAIN,
+    SOME_VALUES,
+    THRESHOLD,
+    TOKEN,
+    WINDOW,
+    pairs,
+)
+from looptrap.policy.rate import RATE, Rate
+from looptrap.policy.rule import RULE, Rule
+from looptrap.schema import Choice, Listing, Moment, Table, Text, setting, settings
 
 Mode = Literal["enforce", "shadow"]
 Detection = Literal["on", "shadow", "off"]
 Compat = Literal["fairvisor"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def _path_mistakes(given: Mapping[str, Any]) -> Iterator[Problem]:
+    if "path_exact" in given and "path_prefix" in given:
+        yield Problem("", "has path_exact and path_prefix, needs one or the other")
+
+
+@settings
 class Selector:
     """Which calls a policy binds; what is not set matches everything."""
 
-    path_exact: str | None = None
-    path_prefix: str | None = None
-    methods: tuple[str, ...] = ()
-    hosts: tuple[str, ...] = ()
-    headers: tuple[tuple[str, str], ...] = ()
-    """Name and value; the value `*` asks only that the header is there."""
-    models: tuple[str, ...] = ()
-    """Model names; `*` and `?` are wild."""
+    path_exact: str | None = setting("the whole path", PATH, default=None)
+    path_prefix: str | None = setting("how the path begins", PATH, default=None)
+    methods: tuple[str, ...] = setting(
+        "HTTP methods; a `request` rule counts GET and HEAD only when they are named here",
+        Listing(Text(form="an HTTP method", pattern=TOKEN, into=str.upper), "methods"),
+        default=(),
+    )
+    hosts: tuple[str, ...] = setting(
+        "host names the call was sent to, without port",
+        Listing(
+            Text(form="a host name without port", pattern=r"[^\s/:?#@]+", into=str.lower),
+            "host names",
+        ),
+        default=(),
+    )
+    headers: tuple[tuple[str, str], ...] = setting(
+        'names and values; the value `"*"` asks only that the header is there',
+        pairs(HEADER, PLAIN, "header names and values"),
+        default=(),
+    )
+    models: tuple[str, ...] = setting(
+        "model names; `*` and `?` are wild", Listing(Text(), "model names"), default=()
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+SELECTOR = Table.of(Selector, check=_path_mistakes)
+
+
+@settings
 class Policy:
     """Ordered rules and rates, whom and what they bind, and whether they act or only watch."""
 
-    name: str
-    mode: Mode = "enforce"
-    select: Selector = field(default_factory=Selector)
-    rules: tuple[Rule, ...] = ()
-    rates: tuple[Rate, ...] = ()
-    compat: tuple[Compat, ...] = ()
-    """Systems whose own answer headers are sent beside ours."""
+    name: str = setting("what verdicts and incidents call it", NAME)
+    mode: Mode = setting("`shadow` counts and reports, and lets everything pass", default="enforce")
+    select: Selector = setting(
+        "which calls it binds; what is not set matches everything", SELECTOR, default=Selector()
+    )
+    rules: tuple[Rule, ...] = setting(
+        "its rules; the severest verdict wins, on a tie the first rule",
+        Listing(RULE, "tables", unique="name"),
+        default=(),
+    )
+    rates: tuple[Rate, ...] = setting(
+        "how fast calls, or their tokens, may come",
+        Listing(RATE, "tables", unique="name"),
+        default=(),
+    )
+    compat: tuple[Compat, ...] = setting(
+        "systems whose own answer headers are sent beside ours",
+        Listing(Choice(get_args(Compat)), "names of systems"),
+        default=(),
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def _policy_mistakes(given: Mapping[str, Any]) -> Iterator[Problem]:
+    if "rules" not in given and "rates" not in given:
+        yield Problem("", "has neither rules nor rates, needs one of them, or both")
+
+
+POLICY = Table.of(Policy, check=_policy_mistakes)
+
+
+@settings
 class Project:
     """A group of callers with settings of its own."""
 
-    name: str
-    keys: tuple[str, ...] = ()
-    """The names of the gateway keys whose callers belong to it."""
-    detection: Detection = "on"
-    threshold: int | None = None
-    window: float | None = None
-    cooldown: float | None = None
-    action: Action | None = None
+    name: str = setting("what it is called", NAME)
+    keys: tuple[str, ...] = setting(
+        "the gateway keys whose callers belong to it",
+        Listing(Text(), "names of gateway keys"),
+        default=(),
+    )
+    detection: Detection = setting("`shadow` only reports, `off` does not even count", default="on")
+    threshold: int | None = setting(
+        "of the severest action of every rule that counts across requests",
+        THRESHOLD,
+        default=None,
+    )
+    window: float | None = setting("of every such rule", WINDOW, default=None)
+    cooldown: float | None = setting("of every rule", COOLDOWN, default=None)
+    action: Action | None = setting("every rule's severest action", ACTIONS, default=None)
 
     def adapt(self, policy: Policy) -> Policy | None:
         """Return the policy as it binds this project's calls; None when it does not."""
@@ -87,13 +150,20 @@ class Project:
                     yield f"policy {policy.name}: {problem}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+PROJECT = Table.of(Project)
+
+
+@settings
 class KillSwitch:
     """Refuse every call whose descriptors have these values, until it expires."""
 
-    match: tuple[tuple[str, str], ...]
-    """Descriptor (`caller`, `session`, `model`, `header:x-team`, …) and value; all must match."""
-    reason: str = ""
-    expires: datetime | None = None
-    path_exact: str | None = None
-    path_prefix: str | None = None
+    match: tuple[tuple[str, str], ...] = setting(
+        "descriptors and the values they must have; all must match", SOME_VALUES
+    )
+    reason: str = setting("what the refused client is told", PLAIN, default="")
+    expires: datetime | None = setting("when it ends; without it, never", Moment(), default=None)
+    path_exact: str | None = setting("only on this path", PATH, default=None)
+    path_prefix: str | None = setting("only on paths that begin so", PATH, default=None)
+
+
+KILL_SWITCH = Table.of(KillSwitch, check=_path_mistakes)

@@ -8,8 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 from looptrap.errors import ConfigError
-from looptrap.policy.policy import Policy
-from looptrap.policy.setting.policy import POLICY
+from looptrap.policy.policy import POLICY, Policy
 from looptrap.schema import Field, Listing, Table, read
 from looptrap.schema.wording import found, listed, suggestion
 

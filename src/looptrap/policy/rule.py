@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from operator import attrgetter
+from typing import Any, Literal
 
 from looptrap.detect import signals
-from looptrap.detect.scope import HIT_LIMIT, Similarity, Window
-from looptrap.errors import ConfigError
+from looptrap.detect.scope import HIT_LIMIT, Similarity, Window, WindowKind
+from looptrap.errors import ConfigError, Problem
 from looptrap.policy.action import Action, Ladder
+from looptrap.policy.kind import ACTIONS, COOLDOWN, DESCRIPTOR, NAME, THRESHOLD, THRESHOLDS, WINDOW
+from looptrap.schema import Choice, Field, Listing, Number, Table, inline, setting, settings
+from looptrap.schema.wording import listed
 
 SCOPES = ("conversation", "request", "session", "tool")
 """What a rule can count across requests."""
@@ -25,26 +30,125 @@ UNNAMED_FACTOR = 10
 """Calls without a session id share a fingerprint; their thresholds are this much higher."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+_COUNTED = (*SCOPES, *SIGNALS)
+"""What a rule can refuse before it is sent."""
+
+_WINDOW = Table(
+    build=lambda window, window_kind: Window(window, window_kind),
+    fields=[
+        Field(
+            name="window",
+            kind=WINDOW,
+            default=Window().seconds,
+            get=attrgetter("seconds"),
+            only=SCOPES,
+            doc="how long a hit counts; not for history signals",
+        ),
+        Field(
+            name="window_kind",
+            kind=Choice([kind.value for kind in WindowKind], into=WindowKind),
+            default=Window().kind,
+            get=attrgetter("kind"),
+            only=SCOPES,
+            doc="`rolling`: the last seconds; `fixed`: from the first hit; `refreshed`: every hit"
+            " extends it",
+        ),
+    ],
+)
+
+
+def _ladder(*, threshold: int, action: Action, thresholds: Ladder | None) -> Ladder:
+    return thresholds or Ladder({action: threshold})
+
+
+def _nothing(_ladder: Ladder) -> None:
+    """Leave a setting out when the rule is written back: `thresholds` says it all."""
+
+
+_LADDER = Table(
+    build=_ladder,
+    fields=[
+        Field(
+            name="threshold",
+            kind=THRESHOLD,
+            get=_nothing,
+            doc="the hit from which on `action` is taken; or write `thresholds`",
+        ),
+        Field(
+            name="action",
+            kind=ACTIONS,
+            default=Action.BLOCK,
+            get=_nothing,
+            doc="what is done from the `threshold` on",
+        ),
+        Field(
+            name="thresholds",
+            kind=THRESHOLDS,
+            get=lambda ladder: ladder,
+            doc="several actions, each from a hit of its own; the severer, the later",
+        ),
+    ],
+)
+
+
+@settings
 class Rule:
     """Act when what it watches happens as often, within its window, as its ladder says."""
 
-    name: str
-    watch: str
-    ladder: Ladder
-    by: tuple[str, ...] = ("caller",)
-    similarity: Similarity = "exact"
-    tail: int = 3
-    parts: Parts = "all"
-    """What is compared: everything, texts only, or (of a history) calls without their results."""
-    rounds: int | None = None
-    """How many of the latest rounds a history signal looks at; None: as many as it mostly needs."""
-    window: Window = field(default_factory=Window)
-    cooldown: float = 0.0
-    extend: bool = False
-    """Whether a refusal during a cooldown starts the cooldown anew."""
-    retry_after: float | None = None
-    enabled: bool = True
+    name: str = setting("what verdicts and incidents call it", NAME)
+    watch: str = setting(
+        "what must happen again: counted across requests, read from one's history, or heard in the"
+        " answer",
+        Choice([*SCOPES, *SIGNALS, *ANSWERS]),
+    )
+    by: tuple[str, ...] = setting(
+        "what tells counts apart: calls that differ in one of these never meet",
+        Listing(DESCRIPTOR, "descriptors"),
+        default=("caller",),
+    )
+    similarity: Similarity = setting(
+        "`masked` ignores ids, times and named counters; `near` (`conversation`) what a retry"
+        " changes by itself, and takes a prompt that contains an earlier one for it",
+        default="exact",
+        only=("conversation", "request", "tool"),
+    )
+    tail: int = setting(
+        "how many of the last messages are compared; `conversation` only",
+        Number(low=1, high=50, whole=True),
+        default=3,
+        only=("conversation",),
+    )
+    parts: Parts = setting(
+        "what of them: `all`; `content`, texts only (`conversation`); `calls`, without their"
+        " results (`repeat`)",
+        default="all",
+        only=("conversation", "repeat"),
+    )
+    rounds: int | None = setting(
+        "how many of the latest rounds a history signal looks at; without it, as many as it mostly"
+        " needs",
+        Number(low=2, high=40, whole=True),
+        default=None,
+        only=tuple(signals.ROUNDS),
+    )
+    window: Window = inline(_WINDOW, default=Window())
+    ladder: Ladder = inline(_LADDER)
+    cooldown: float = setting(
+        "how long the same is refused once it was refused, even when the window is empty",
+        COOLDOWN,
+        default=0.0,
+        only=_COUNTED,
+    )
+    extend: bool = setting(
+        "whether a refusal during the cooldown starts it anew", default=False, only=_COUNTED
+    )
+    retry_after: float | None = setting(
+        "what `Retry-After` says; without it, the cooldown left, at most 60",
+        COOLDOWN,
+        default=None,
+        only=_COUNTED,
+    )
+    enabled: bool = setting("false switches the rule off", default=True)
 
     def __post_init__(self) -> None:
         most = HIT_LIMIT // UNNAMED_FACTOR
@@ -79,10 +183,76 @@ class Rule:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+PARTS = {"conversation": ("all", "content"), "repeat": ("all", "calls")}
+
+
+def _rule_mistakes(given: Mapping[str, Any]) -> Iterator[Problem]:
+    watch = given.get("watch")
+    parts = given.get("parts")
+    if parts and watch in PARTS and parts not in PARTS[watch]:
+        allowed = listed([f'"{part}"' for part in PARTS[watch]], "or")
+        yield Problem("parts", f'is "{parts}", must be {allowed} with watch = "{watch}"')
+    if given.get("similarity") == "near" and watch != "conversation":
+        yield Problem("similarity", f'is "near", which means nothing to watch = "{watch}"')
+    if watch in ANSWERS:
+        yield from _beyond_answers(given)
+    if "thresholds" in given and ("threshold" in given or "action" in given):
+        single = listed([name for name in ("threshold", "action") if name in given], "and")
+        yield Problem("", f"has {single} and thresholds, needs one or the other")
+    elif "threshold" not in given and "thresholds" not in given:
+        yield Problem("", "has neither threshold nor thresholds, needs one of them")
+    if watch is not None and watch in signals.ROUNDS:
+        yield from _unreachable(given, given.get("rounds") or signals.ROUNDS[watch])
+
+
+def _beyond_answers(given: Mapping[str, Any]) -> Iterator[Problem]:
+    """Find actions that come too late for an answer that is on its way."""
+    steps = {"action": given.get("action")} | {
+        f"thresholds.{action.value}": action for action, _ in _steps(given)
+    }
+    for place, action in steps.items():
+        if action in (Action.THROTTLE, Action.NUDGE):
+            yield Problem(place, f'{action.value} means nothing to watch = "{given["watch"]}"')
+
+
+def _unreachable(given: Mapping[str, Any], rounds: int) -> Iterator[Problem]:
+    steps = {"threshold": given.get("threshold")} | {
+        f"thresholds.{action}": count for action, count in _steps(given)
+    }
+    for place, count in steps.items():
+        if count and count > rounds:
+            yield Problem(
+                place, f"is {count}, must be {rounds} or less (no more rounds are looked at)"
+            )
+
+
+def _steps(given: Mapping[str, Any]) -> Sequence[tuple[Action, int]]:
+    ladder = given.get("thresholds")
+    return ladder.steps if ladder else ()
+
+
+RULE = Table.of(Rule, check=_rule_mistakes, tag="watch")
+
+
+@settings
 class ToolRule:
     """Thresholds of a tool's own for what is read from histories; or none at all."""
 
-    ladder: Ladder | None = None
-    exempt: bool = False
-    """Whether rounds that call nothing but such tools count for nothing."""
+    ladder: Ladder | None = setting(
+        "in place of those of every history rule, where the latest round calls nothing but this"
+        " tool; polling is counted in full",
+        THRESHOLDS,
+        name="thresholds",
+        default=None,
+    )
+    exempt: bool = setting(
+        "leave rounds that call nothing but exempt tools out of the history", default=False
+    )
+
+
+def _tool_mistakes(given: Mapping[str, Any]) -> Iterator[Problem]:
+    if given.get("exempt") and "thresholds" in given:
+        yield Problem("", "is exempt and has thresholds, needs one or the other")
+
+
+TOOL = Table.of(ToolRule, check=_tool_mistakes)

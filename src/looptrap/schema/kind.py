@@ -241,6 +241,8 @@ class Mapped:
     noun: str
     """What its keys and values are called together."""
     least: int = field(default=0, kw_only=True)
+    into: Callable[[dict[Any, Any]], Any] = field(default=dict, kw_only=True)
+    """Makes another value of what was read, or raises ConfigError with what is wrong with it."""
 
     def read(self, value: object, place: str, problems: list[Problem]) -> Any:
         if not isinstance(value, dict):
@@ -254,7 +256,13 @@ class Mapped:
             )
             for key, item in value.items()
         }
-        return pairs if len(problems) == before else INVALID
+        if len(problems) > before:
+            return INVALID
+        try:
+            return self.into(pairs)
+        except ConfigError as error:
+            problems.extend(within(place, error))
+            return INVALID
 
     def plain(self, value: Any) -> Any:
         return {self.keys.plain(key): self.values.plain(item) for key, item in dict(value).items()}

@@ -14,8 +14,7 @@ import msgspec
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.shared_settings.shared_entries import ENTRY_ERRORS, SharedEntries
 from looptrap.gateway.state_file import Time
-from looptrap.policy.policy import KillSwitch
-from looptrap.policy.setting.policy import KILL_SWITCH
+from looptrap.policy.policy import KILL_SWITCH, KillSwitch
 from looptrap.schema import read
 
 KILL_SWITCH_KIND = "kill"

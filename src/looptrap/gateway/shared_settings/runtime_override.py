@@ -10,9 +10,8 @@ import msgspec
 from looptrap.config import Config
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.shared_settings.shared_entries import ENTRY_ERRORS, SharedEntries
-from looptrap.policy.policy import Project
-from looptrap.policy.rule import ToolRule
-from looptrap.policy.setting.policy import PROJECT, TOOL
+from looptrap.policy.policy import PROJECT, Project
+from looptrap.policy.rule import TOOL, ToolRule
 from looptrap.schema import Text, read
 
 MAX_SWAP_TRIES = 20

@@ -12,9 +12,9 @@ from looptrap.detect.scope import HIT_LIMIT, Window, WindowKind
 from looptrap.errors import ConfigError, Problem
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.fairvisor.limit import read_limits
+from looptrap.policy.kind import PATH, PLAIN, WINDOW
 from looptrap.policy.policy import KillSwitch, Policy, Selector
 from looptrap.policy.rule import Rule
-from looptrap.policy.setting.rule import PATH, PLAIN, WINDOW
 from looptrap.schema import INVALID, Kind
 from looptrap.schema.wording import found, inside
 

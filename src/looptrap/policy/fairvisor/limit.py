@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from looptrap.policy.limit import Rate, Values
-from looptrap.policy.setting.rate import CALLS, RPS
-from looptrap.policy.setting.rule import PLAIN, TOKENS
+from looptrap.policy.kind import PLAIN, TOKENS
+from looptrap.policy.rate import CALLS, RPS, Rate, Values
 from looptrap.schema import Number
 from looptrap.schema.wording import found, inside, listed, quoted, shown
 
