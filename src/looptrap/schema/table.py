@@ -33,21 +33,7 @@ class Field:
     """What the reference says in place of the default."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Declaration:
-    """What `setting` or `inline` says of an attribute."""
-
-    kind: Kind | None
-    doc: str = ""
-    name: str = ""
-    get: Callable[[Any], Any] | None = None
-    restart: bool = False
-    only: Sequence[str] = ()
-    default_doc: str = ""
-    is_inline: bool = False
-
-
-_KEY = "looptrap.schema"
+_SETTING, _INLINE = "looptrap setting", "looptrap settings inline"
 
 
 @overload
@@ -64,7 +50,7 @@ def setting(doc: str, kind: Kind | None = None, *, default: Any = MISSING, **dec
     Without a kind, the annotation says it: bool or a Literal. `name` is what the setting is called
     where the attribute is called otherwise; the rest is as in `Field`.
     """
-    metadata = {_KEY: _Declaration(kind=kind, doc=doc, **declared)}
+    metadata = {_SETTING: {"doc": doc, "kind": kind, **declared}}
     if isinstance(default, dict):
         return field(default_factory=default.copy, metadata=metadata)
     return field(default=default, metadata=metadata)
@@ -80,8 +66,7 @@ def inline(table: Table[Any], *, restart: bool = ...) -> Any: ...
 
 def inline(table: Table[Any], *, default: Any = MISSING, restart: bool = False) -> Any:
     """Declare an attribute that is built from settings which stand among those of its class."""
-    declaration = _Declaration(kind=table, restart=restart, is_inline=True)
-    return field(default=default, metadata={_KEY: declaration})
+    return field(default=default, metadata={_INLINE: (table, restart)})
 
 
 @dataclass_transform(
@@ -122,31 +107,20 @@ class Table(Generic[T]):
         attributes: dict[str, str] = {}
         hints = get_type_hints(built)
         for each in fields(built):  # type: ignore[arg-type]
-            declared: _Declaration | None = each.metadata.get(_KEY)
-            if declared is None:
-                continue
-            if declared.is_inline and isinstance(declared.kind, Table):
-                inlined[each.name] = declared.kind
-                found += _through(each.name, declared.kind, declared.restart)
-                continue
-            name = declared.name or each.name
-            attributes[name] = each.name
-            default = each.default
-            if each.default_factory is not MISSING:
-                default = each.default_factory()
-            found.append(
-                Field(
-                    name=name,
-                    kind=declared.kind or _kind_of(hints[each.name]),
-                    doc=declared.doc,
-                    default=None if default is MISSING else default,
-                    required=default is MISSING,
-                    get=declared.get or attrgetter(each.name),
-                    restart=declared.restart,
-                    only=declared.only,
-                    default_doc=declared.default_doc,
-                )
-            )
+            if _INLINE in each.metadata:
+                table, restart = each.metadata[_INLINE]
+                inlined[each.name] = table
+                found += _through(each.name, table, restart)
+            elif _SETTING in each.metadata:
+                declared: dict[str, Any] = {"name": each.name, "get": attrgetter(each.name)}
+                declared |= each.metadata[_SETTING]
+                declared["kind"] = declared["kind"] or _kind_of(hints[each.name])
+                if each.default_factory is not MISSING:
+                    declared["default"] = each.default_factory()
+                elif each.default is not MISSING:
+                    declared["default"] = each.default
+                found.append(Field(required="default" not in declared, **declared))
+                attributes[found[-1].name] = each.name
 
         def build(**given: Any) -> T:
             parts = {
