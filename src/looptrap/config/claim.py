@@ -25,7 +25,7 @@ _SAID: dict[JwtTrust, str] = {
 _KEYS = "gateway.jwt_keys"
 
 
-def believing(config: Config) -> Config:
+def with_verified_claims(config: Config) -> Config:
     """Return the configuration with claims verified where keys are given and nothing is said."""
     if config.gateway.jwt_keys is None or "gateway.jwt" in config.origins:
         return config

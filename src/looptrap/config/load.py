@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from looptrap.config.claim import believing, contradictions, doubts
+from looptrap.config.claim import contradictions, doubts, with_verified_claims
 from looptrap.config.gateway import GATEWAY
 from looptrap.config.route import misrouted
 from looptrap.config.setting import CONFIG, GATEWAY_SCALARS, SCALARS, Config, flag, variable
@@ -20,9 +20,8 @@ from looptrap.incident.setting import named, same_names
 from looptrap.policy import fairvisor, preset
 from looptrap.policy.budget import same_names as same_budgets
 from looptrap.policy.kind import COOLDOWN, WINDOW
-from looptrap.policy.policy import Policy
 from looptrap.policy.rule import Rule
-from looptrap.schema import INVALID, Kind, Number, from_text, leaves, read
+from looptrap.schema import INVALID, Field, Kind, Number, from_text, leaves, read
 from looptrap.schema.wording import escaped, found, quoted, suggestion
 
 RULE = "identical-conversation"
@@ -35,70 +34,11 @@ VARIABLES: Mapping[str, Kind] = {
     MAX_HITS: Number(low=0, high=HIT_LIMIT - 1, whole=True),
     COOLDOWN_SECONDS: COOLDOWN,
 }
+"""Variables that change the rule `identical-conversation`; 0 hits switch all detection off."""
 
+_SETTINGS = {WINDOW_SECONDS: "window", MAX_HITS: "thresholds", COOLDOWN_SECONDS: "cooldown"}
 
-@dataclass(frozen=True, slots=True)
-class Edited:
-    """Policies after the variables were applied."""
-
-    policies: tuple[Policy, ...]
-    origins: Mapping[str, str] = field(default_factory=dict)
-    """The places whose values came from a variable, and which."""
-    warnings: tuple[str, ...] = ()
-
-
-def edit(policies: Sequence[Policy], values: Mapping[str, Any]) -> Edited:
-    """Return the policies with the variables' (typed) values in place of their own."""
-    if not values:
-        return Edited(tuple(policies))
-    if values.get(MAX_HITS) == 0:
-        return _switch_off(policies)
-    origins: dict[str, str] = {}
-    edited = []
-    for i, policy in enumerate(policies):
-        rules = list(policy.rules)
-        for j, rule in enumerate(rules):
-            if rule.name == RULE:
-                rules[j] = _override(rule, values)
-                origins |= _origins(f"policies[{i}].rules[{j}]", values)
-        edited.append(replace(policy, rules=tuple(rules)))
-    if origins:
-        return Edited(tuple(edited), origins)
-    return Edited(
-        tuple(policies),
-        warnings=tuple(f"{name}: has no effect, there is no rule {RULE}" for name in values),
-    )
-
-
-def _override(rule: Rule, values: Mapping[str, Any]) -> Rule:
-    hits = values.get(MAX_HITS)
-    return rule.override(
-        # So many may pass; the next one trips.
-        threshold=None if hits is None else hits + 1,
-        window=values.get(WINDOW_SECONDS),
-        cooldown=values.get(COOLDOWN_SECONDS),
-    )
-
-
-def _origins(place: str, values: Mapping[str, Any]) -> dict[str, str]:
-    settings = {WINDOW_SECONDS: "window", MAX_HITS: "thresholds", COOLDOWN_SECONDS: "cooldown"}
-    return {f"{place}.{settings[name]}": name for name in values}
-
-
-def _switch_off(policies: Sequence[Policy]) -> Edited:
-    off = tuple(
-        replace(policy, rules=tuple(replace(rule, enabled=False) for rule in policy.rules))
-        for policy in policies
-    )
-    return Edited(
-        off,
-        {
-            f"policies[{i}].rules[{j}].enabled": MAX_HITS
-            for i, policy in enumerate(off)
-            for j in range(len(policy.rules))
-        },
-        (f"{MAX_HITS}: is 0, so all detection is off",),
-    )
+_SINGLE = (*SCALARS, *GATEWAY_SCALARS)
 
 
 def is_bundle(path: Path) -> bool:
@@ -155,13 +95,15 @@ def load(
         config, has_policies = _from_file(Path(path) if path is not None else None, now)
     except ConfigError as error:
         problems += error.problems
-    above = _from_environment(env, problems) | _from_flags(flags or {}, problems)
+    given = flags or {}
+    above = _layer(env, variable, problems)
+    above |= _layer({flag(one): given.get(one.name) for one in _SINGLE}, flag, problems)
     guarded = _values(VARIABLES, env, problems)
     if problems:
         raise ConfigError(problems)
-    config = believing(_capturing(_overlaid(config, above)))
+    config = with_verified_claims(_with_capture(_overlaid(config, above)))
     config = _without_preset(config, above) if has_policies else _with_preset(config)
-    config = _shadowed(_guard(config, guarded))
+    config = _with_shadow(_with_loop_guard(config, guarded))
     if mismatches := list(_mismatches(config)):
         raise ConfigError(mismatches)
     return replace(
@@ -225,21 +167,13 @@ def _values(
     return values
 
 
-def _from_environment(
-    env: Mapping[str, str], problems: list[Problem]
+def _layer(
+    texts: Mapping[str, object], name_of: Callable[[Field], str], problems: list[Problem]
 ) -> dict[str, tuple[Any, str]]:
-    every = [*SCALARS, *GATEWAY_SCALARS]
-    values = _values({variable(one): one.kind for one in every}, env, problems)
-    named = {variable(one): one.name for one in every}
-    return {named[name]: (value, name) for name, value in values.items()}
-
-
-def _from_flags(flags: Mapping[str, object], problems: list[Problem]) -> dict[str, tuple[Any, str]]:
-    every = [*SCALARS, *GATEWAY_SCALARS]
-    written = {flag(one): flags.get(one.name) for one in every}
-    values = _values({flag(one): one.kind for one in every}, written, problems)
-    named = {flag(one): one.name for one in every}
-    return {named[name]: (value, name) for name, value in values.items()}
+    """Return the typed values of settings by name, each with what the layer calls the setting."""
+    named = {name_of(one): one for one in _SINGLE}
+    values = _values({name: one.kind for name, one in named.items()}, texts, problems)
+    return {named[name].name: (value, name) for name, value in values.items()}
 
 
 def _overlaid(config: Config, above: Mapping[str, tuple[Any, str]]) -> Config:
@@ -252,7 +186,7 @@ def _overlaid(config: Config, above: Mapping[str, tuple[Any, str]]) -> Config:
     return replace(config, **own, gateway=gateway, origins={**config.origins, **origins})
 
 
-def _capturing(config: Config) -> Config:
+def _with_capture(config: Config) -> Config:
     """Return the configuration with captures where they have a place; an `off` in words stays.
 
     A flag is a word too, and a later one.
@@ -281,17 +215,43 @@ def _without_preset(config: Config, above: Mapping[str, tuple[Any, str]]) -> Con
     return replace(config, preset=None, warnings=warnings)
 
 
-def _guard(config: Config, values: Mapping[str, Any]) -> Config:
-    edited = edit(config.policies, values)
+def _with_loop_guard(config: Config, values: Mapping[str, Any]) -> Config:
+    """Return the configuration with the `LOOP_GUARD` variables in place of a rule's own values."""
+    if not values:
+        return config
+    is_off = values.get(MAX_HITS) == 0
+    names = {MAX_HITS: "enabled"} if is_off else {name: _SETTINGS[name] for name in values}
+    warnings = [f"{MAX_HITS}: is 0, so all detection is off"] if is_off else []
+    origins: dict[str, str] = {}
+    policies = []
+    for i, policy in enumerate(config.policies):
+        rules = list(policy.rules)
+        for j, rule in enumerate(rules):
+            if is_off or rule.name == RULE:
+                rules[j] = replace(rule, enabled=False) if is_off else _override(rule, values)
+                origins |= {f"policies[{i}].rules[{j}].{names[one]}": one for one in names}
+        policies.append(replace(policy, rules=tuple(rules)))
+    if not origins and not is_off:
+        warnings = [f"{name}: has no effect, there is no rule {RULE}" for name in values]
     return replace(
         config,
-        policies=edited.policies,
-        origins={**config.origins, **edited.origins},
-        warnings=(*config.warnings, *edited.warnings),
+        policies=tuple(policies),
+        origins={**config.origins, **origins},
+        warnings=(*config.warnings, *warnings),
     )
 
 
-def _shadowed(config: Config) -> Config:
+def _override(rule: Rule, values: Mapping[str, Any]) -> Rule:
+    hits = values.get(MAX_HITS)
+    return rule.override(
+        # As many as the variable says may pass; the next one trips.
+        threshold=None if hits is None else hits + 1,
+        window=values.get(WINDOW_SECONDS),
+        cooldown=values.get(COOLDOWN_SECONDS),
+    )
+
+
+def _with_shadow(config: Config) -> Config:
     """Return the configuration with all that may be in shadow mode in it, where that is asked."""
     if config.mode == "enforce":
         return config
@@ -329,8 +289,7 @@ def _mismatches(config: Config) -> Iterator[Problem]:
 
 
 def _misspelt(env: Mapping[str, str]) -> Iterator[str]:
-    scalars = [*SCALARS, *GATEWAY_SCALARS]
-    known = [*(variable(one) for one in scalars), *VARIABLES, "LOOPTRAP_SECRET"]
+    known = [*map(variable, _SINGLE), *VARIABLES, "LOOPTRAP_SECRET"]
     for name in env:
         if name.startswith(("LOOPTRAP_", "LOOP_GUARD_")) and name not in known:
             hint = suggestion(name, known, cutoff=0.85)
