@@ -1,6 +1,8 @@
 """The reader of settings: every mistake at once, each with its place and what is allowed."""
 
 from datetime import UTC, date, datetime, time
+from operator import itemgetter
+from typing import Literal
 
 import pytest
 from hypothesis import given
@@ -20,8 +22,11 @@ from looptrap.schema import (
     Text,
     entries,
     from_text,
+    inline,
     leaves,
     read,
+    setting,
+    settings,
 )
 from looptrap.schema.wording import inside
 
@@ -271,3 +276,81 @@ def test_any_value_is_read_or_refused_with_places_that_exist(value):
     problems = _problems(value)
     assert {problem.place for problem in problems} <= _places(value)
     assert all(str(problem).isprintable() for problem in problems)
+
+
+ROOF = Table(
+    build=lambda height, tiles: (height, tiles),
+    fields=[
+        Field(name="height", kind=Number(low=1, high=9), default=2.0, get=itemgetter(0), doc=""),
+        Field(name="tiles", kind=Text(), default="clay", get=itemgetter(1), doc=""),
+    ],
+)
+
+
+@settings
+class Home:
+    """A class that declares its settings."""
+
+    name: str = setting("what it is called", Text())
+    kind: Literal["hut", "tower"] = setting("its shape", default="hut")
+    is_open: bool = setting("whether it is open", default=False, name="open", restart=True)
+    roof: tuple[float, str] = inline(ROOF, default=(2.0, "clay"), restart=True)
+    rooms: dict[str, float] = setting(
+        "names and sizes", Mapped(Text(), Number(low=0, high=9), "names and sizes"), default={}
+    )
+    floors: int = setting(
+        "how many", Number(low=1, high=99, whole=True), default=1, only=("tower",)
+    )
+    visits: int = 0
+
+
+HOME = Table.of(Home, tag="kind")
+
+
+def test_a_class_declares_its_settings():
+    home = read(HOME, {"name": "a", "open": True, "tiles": "slate"})
+    assert home == Home(name="a", is_open=True, roof=(2.0, "slate"))
+    assert HOME.plain(home) == {
+        "name": "a", "kind": "hut", "open": True, "height": 2.0, "tiles": "slate", "rooms": {},
+    }  # fmt: skip
+    assert read(HOME, HOME.plain(home)) == home
+
+
+@pytest.mark.parametrize(
+    ("value", "mistake"),
+    [
+        pytest.param({}, "has no name, needs text, not empty", id="without a default: required"),
+        pytest.param({"name": "a", "is_open": True}, "is_open: is not a setting", id="its name"),
+        pytest.param({"name": "a", "visits": 1}, "visits: is not a setting", id="not declared"),
+        pytest.param({"name": "a", "kind": "den"}, 'must be "hut" or "tower"', id="a Literal"),
+        pytest.param({"name": "a", "open": 1}, "open: is 1, must be true or false", id="a bool"),
+        pytest.param({"name": "a", "height": 0}, "height: is 0, must be 1 or more", id="inline"),
+        pytest.param(
+            {"name": "a", "floors": 2},
+            'floors: means nothing to kind = "hut", only to tower',
+            id="only for another kind, by default",
+        ),
+    ],
+)
+def test_mistakes_in_declared_settings_are_found(value, mistake):
+    (found,) = mistakes(value, HOME)
+    assert mistake in found
+
+
+def test_defaults_that_can_change_are_not_shared():
+    assert Home(name="a").rooms is not Home(name="b").rooms
+
+
+def test_a_table_names_what_only_a_start_takes_up_and_overrides_the_rest():
+    home = Home(name="a", roof=(3.0, "clay"))
+    assert HOME.restart_values(home) == {"open": False, "height": 3.0, "tiles": "clay"}
+    assert HOME.override(home, {"tiles": "tin"}) == Home(name="a", roof=(3.0, "tin"))
+
+
+def test_what_a_table_is_read_into_says_what_is_wrong_with_it():
+    def refuse(_pairs):
+        raise ConfigError("has too many doors")
+
+    doors = Mapped(Text(), Flag(), "doors", into=refuse)
+    table = Table(fields=[Field(name="doors", kind=doors, doc="")], build=lambda doors: doors)
+    assert mistakes({"doors": {}}, table) == ["doors: has too many doors"]

@@ -1,4 +1,4 @@
-"""Claims of callers: do the settings about them go together, and what will rules make of them?"""
+"""Claims of callers: check the settings about them, and warn where rules will not see them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from looptrap.config.setting import Config
 
 JwtTrust = Literal["off", "verified", "unverified"]
-"""Whose claims are believed: nobody's, those of a token that a key verifies, everybody's."""
+"""Which claims are believed: none, those of a token that a key verifies, all."""
 
 _SAID: dict[JwtTrust, str] = {
     "off": "unverified claims read as empty",
@@ -26,7 +26,7 @@ _KEYS = "gateway.jwt_keys"
 
 
 def with_verified_claims(config: Config) -> Config:
-    """Return the configuration with claims verified where keys are given and nothing is said."""
+    """Return the configuration with `jwt` as `verified` where only keys are set."""
     if config.gateway.jwt_keys is None or "gateway.jwt" in config.origins:
         return config
     return replace(
@@ -37,7 +37,7 @@ def with_verified_claims(config: Config) -> Config:
 
 
 def contradictions(gateway: GatewaySettings) -> Iterator[Problem]:
-    """Find settings about claims that are right by themselves and do not go together."""
+    """Find settings about claims that contradict each other."""
     keys = gateway.jwt_keys
     if gateway.jwt == "verified" and keys is None:
         yield Problem("gateway.jwt", f'is "verified" and has nothing to verify with: set {_KEYS}')
@@ -49,7 +49,7 @@ def contradictions(gateway: GatewaySettings) -> Iterator[Problem]:
 
 
 def doubts(config: Config) -> Iterator[str]:
-    """Yield what works otherwise than one might think, a sentence each."""
+    """Yield a warning for each setting about claims that has no or another effect."""
     trust = config.gateway.jwt
     if trust == "off":
         for name in ("jwt_keys", "jwt_issuer", "jwt_audience"):
@@ -60,7 +60,7 @@ def doubts(config: Config) -> Iterator[str]:
 
 
 def doubts_of(names: Iterable[str], place: str, trust: JwtTrust) -> Iterator[str]:
-    """Yield what is to be said of the claims among these descriptors."""
+    """Yield a warning for each claim among these descriptors."""
     said = _SAID[trust]
     for name in names:
         if said and name.startswith("jwt:"):
@@ -68,7 +68,7 @@ def doubts_of(names: Iterable[str], place: str, trust: JwtTrust) -> Iterator[str
 
 
 def _descriptors(config: Config) -> Iterator[tuple[str, Iterable[str]]]:
-    """Yield all places where descriptors are named, and which."""
+    """Yield every place that names descriptors, and their names."""
     for i, policy in enumerate(config.policies):
         for j, rule in enumerate(policy.rules):
             yield f"policies[{i}].rules[{j}].by", rule.by

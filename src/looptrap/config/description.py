@@ -61,7 +61,7 @@ def ordinal(count: int) -> str:
 
 
 def of_policy(policy: Policy) -> str:
-    """Say whom a policy binds, and whether it acts."""
+    """Say which calls a policy binds, and whether it acts."""
     mode = " (shadow: reported, never acted on)" if policy.mode == "shadow" else ""
     rules = "" if policy.rules or policy.rates else ", has no rules"
     return f"{escaped(policy.name)}{mode}: binds {selected(policy.select)}{rules}"
@@ -92,7 +92,7 @@ def of_project(project: Project) -> str:
 
 
 def of_kill_switch(switch: KillSwitch) -> str:
-    """Say whom a kill switch refuses, and until when."""
+    """Say which calls a kill switch refuses, and until when."""
     match = listed([f"{escaped(name)} is {quoted(value)}" for name, value in switch.match], "and")
     path = _path(switch.path_exact, switch.path_prefix)
     until = f" until {switch.expires.isoformat()}" if switch.expires else ""
@@ -121,7 +121,7 @@ def of_route(route: RouteSettings) -> str:
 
 
 def of_channel(channel: ChannelSettings) -> str:
-    """Say who hears of what; never where that is, which may be secret."""
+    """Say which events a channel gets; never its URL, which may be secret."""
     events = "everything" if "*" in channel.events else listed(list(channel.events), "and")
     projects = f" of {listed(list(channel.projects), 'and')}" if channel.projects else ""
     return f"{escaped(channel.name)} ({channel.kind}) is told of {events}{escaped(projects)}"
@@ -230,7 +230,7 @@ def of_budget(budget: Budget) -> str:
 
 
 def of_rate(rate: Rate) -> str:
-    """Say how fast calls or tokens may come, and whose."""
+    """Say how fast calls or tokens may come, and for which callers."""
     if not rate.enabled:
         return f"{escaped(rate.name)}: is off"
     whose = listed([escaped(name) for name in kept_apart(rate.by)], "and")

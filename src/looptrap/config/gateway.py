@@ -48,7 +48,7 @@ class GatewaySettings:
         "where health, metrics and releases are served", Listen(), default=ADMIN, restart=True
     )
     upstream: str | None = setting(
-        "one place for everything, whatever the path", BaseUrl(), default=None
+        "base URL that all calls go to, whatever their path", BaseUrl(), default=None
     )
     allow_anonymous: bool = setting(
         "serve callers without a gateway key beyond loopback", default=False, restart=True
@@ -79,21 +79,23 @@ class GatewaySettings:
         " bytes and charges it by its size, `refuse` answers 400",
         default="charge",
     )
-    access_log: AccessLogForm = setting("one line a request on stdout", default="off", restart=True)
+    access_log: AccessLogForm = setting(
+        "log one line per request to stdout", default="off", restart=True
+    )
     decision_log: AccessLogForm = setting(
-        "one line a decision that is not `allow`, on stderr", default="text", restart=True
+        "log one line per decision other than `allow` to stderr", default="text", restart=True
     )
     capture_dir: str | None = setting(
         "where judged calls are captured to be replayed", FOLDER, default=None, restart=True
     )
     capture_limit: int = setting(
-        "what all captures there may take; beyond it, the oldest go",
+        "size of all captures together; beyond it, the oldest are deleted",
         Size(1 << 20, 1 << 40),
         default=1 << 30,
         restart=True,
     )
     decision_status: int | None = setting(
-        "the status of refusals under /looptrap/decision, where a proxy knows few",
+        "the status of refusals under /looptrap/decision, for proxies that know few",
         Choice([401, 403]),
         default=None,
     )
@@ -104,12 +106,14 @@ class GatewaySettings:
         "the variable with the token the admin address needs", VARIABLE, default=None, restart=True
     )
     read_token_env: str | None = setting(
-        "the variable with a second token there, for those who may see all and change nothing",
+        "the variable with a second token there, which can read everything and change nothing",
         VARIABLE,
         default=None,
         restart=True,
     )
-    jwt: JwtTrust = setting("whose claims count; `verified` with `jwt_keys`", default="off")
+    jwt: JwtTrust = setting(
+        "which claims count: none, those that `jwt_keys` verify, or all", default="off"
+    )
     jwt_keys: str | None = setting(
         "public keys (PEM or JWKS), or a shared secret, to verify with", FILE, default=None
     )
@@ -132,7 +136,7 @@ class GatewaySettings:
     )
     server_limits: ServerLimits = inline(SERVER_LIMITS, default=ServerLimits(), restart=True)
     max_unpacked: int = setting(
-        "bytes of packed request bodies, unpacked for judging, held for all together",
+        "decompressed bytes of request bodies held for all connections together",
         Size(1 << 20, 1 << 40),
         default=256 << 20,
     )
@@ -140,7 +144,7 @@ class GatewaySettings:
         UPSTREAM_LIMITS, default=UpstreamLimits(), restart=True
     )
     grace: float = setting(
-        "for calls in flight when the gateway is told to stop", seconds(3_600), default=30.0
+        "for calls in flight to finish when the gateway stops", seconds(3_600), default=30.0
     )
 
 

@@ -50,7 +50,7 @@ class Listen:
 
 @dataclass(frozen=True, slots=True)
 class StorePlace:
-    """`memory`, or the URL of a store that instances share; its password is shown to nobody."""
+    """`memory`, or the URL of a store that instances share; its password is never shown."""
 
     def read(self, value: object, place: str, problems: list[Problem]) -> Any:
         if value == MEMORY:

@@ -42,12 +42,12 @@ _SINGLE = (*SCALARS, *GATEWAY_SCALARS)
 
 
 def is_bundle(path: Path) -> bool:
-    """Say whether the file is taken for a Fairvisor bundle."""
+    """Say whether the file is read as a Fairvisor bundle."""
     return path.suffix.lower() == ".json"
 
 
 def table(path: Path) -> dict[str, Any]:
-    """Return what the file holds; raise ConfigError with the one thing that is wrong with it."""
+    """Return what the file holds; raise ConfigError where it cannot be read."""
     try:
         # Windows editors put a byte order mark first; no parser wants to see it.
         text = path.read_bytes().decode("utf-8-sig")
@@ -120,7 +120,7 @@ def load(
 
 
 def _from_file(path: Path | None, now: datetime) -> tuple[Config, bool]:
-    """Return what the file says, and whether it has policies of its own."""
+    """Return the configuration in the file, and whether the file has policies."""
     if path is None:
         return read(CONFIG, {}), False
     content = table(path)
@@ -145,7 +145,7 @@ def _given(content: Mapping[str, Any], *beginnings: str) -> Iterator[str]:
 
 
 def _called(place: str) -> str:
-    """Return what a setting of a policy that has two names is called in the end."""
+    """Return the effective name of a setting of a policy that has two names."""
     table, _, name = place.rpartition(".")
     other = {"threshold": "thresholds", "tokens_per_second": "rps"}.get(name)
     return f"{table}.{other}" if other and place.startswith("policies[") else place
@@ -187,9 +187,9 @@ def _overlaid(config: Config, above: Mapping[str, tuple[Any, str]]) -> Config:
 
 
 def _with_capture(config: Config) -> Config:
-    """Return the configuration with captures where they have a place; an `off` in words stays.
+    """Return the configuration with captures on where a folder is set and `capture` is not.
 
-    A flag is a word too, and a later one.
+    A folder that a flag sets also overrides an `off` in the file.
     """
     if config.capture != "off" or config.gateway.capture_dir is None:
         return config
@@ -252,7 +252,7 @@ def _override(rule: Rule, values: Mapping[str, Any]) -> Rule:
 
 
 def _with_shadow(config: Config) -> Config:
-    """Return the configuration with all that may be in shadow mode in it, where that is asked."""
+    """Return the configuration with every policy and budget in shadow mode where `mode` says so."""
     if config.mode == "enforce":
         return config
     count, where = len(config.policies), config.origins.get("mode", "default")
@@ -267,7 +267,7 @@ def _with_shadow(config: Config) -> Config:
 
 
 def _mismatches(config: Config) -> Iterator[Problem]:
-    """Find settings that are right by themselves and do not go together."""
+    """Find settings that contradict each other."""
     if config.capture != "off" and config.gateway.capture_dir is None:
         yield Problem(
             "capture",

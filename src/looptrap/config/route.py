@@ -1,4 +1,4 @@
-"""Routes and the providers that they name: do they go together?"""
+"""Check that routes name known providers, and that chains stay within a dialect."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PATHS: dict[str, DialectName] = {
     "/v1/messages": "anthropic",
     "/v1beta/models/gemini:generateContent": "gemini",
 }
-"""A path of each dialect: what begins like some of them may be spoken to in theirs."""
+"""One path of each dialect, to compare with the prefixes of selectors."""
 
 _CROSSED = (
     "a call is never translated, so all links of a chain must speak its dialect (`google` is Gemini"
@@ -34,7 +34,7 @@ def known_providers(config: Config) -> dict[str, ProviderSettings]:
 
 
 def misrouted(config: Config) -> Iterator[Problem]:
-    """Find routes to providers that there are not, and chains that cross dialects."""
+    """Find routes to unknown providers, and chains that cross dialects."""
     providers = known_providers(config)
     for i, route in enumerate(config.routes):
         place = f"routes[{i}].chain" if route.chain else f"routes[{i}].provider"
@@ -62,16 +62,16 @@ def _crossed(
     spoken = {name: set(providers[name].speaks or SPOKEN) for name in names}
     if sent.intersection(*spoken.values()):
         return
-    told = [
+    dialects = [
         f"{name} speaks {listed([one for one in SPOKEN if one in spoken[name]], 'and')}"
         for name in names
     ]
     asked = "" if sent == set(SPOKEN) else f" (its path is of {listed(sorted(sent), 'or')})"
-    yield Problem(place, f"crosses dialects{asked}: {'; '.join(told)}; {_CROSSED}")
+    yield Problem(place, f"crosses dialects{asked}: {'; '.join(dialects)}; {_CROSSED}")
 
 
 def dialects_of(select: Selector) -> set[DialectName]:
-    """Return the dialects of calls that a selector can bind, as far as its path tells."""
+    """Return the dialects of calls that a selector can bind, as far as its path says."""
     path = select.path_exact or select.path_prefix
     if path is None:
         return set(SPOKEN)

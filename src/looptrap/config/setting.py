@@ -84,13 +84,13 @@ class Config:
         default=SESSION_HEADERS,
     )
     capture: CaptureForm = setting(
-        "what is written down of judged calls: nothing, digests of all texts, or all as it was"
-        " sent; with a `gateway.capture_dir` and nothing said here, digests",
+        "what is captured of judged calls: nothing, digests of all texts, or all as it was sent;"
+        " where only `gateway.capture_dir` is set, digests",
         default="off",
         restart=True,
     )
     history: str = setting(
-        'the SQLite file with incidents and alerts; with "" they end with the process',
+        'the SQLite file with incidents and alerts; with "" they are lost when the process ends',
         Text(form='the path of a file, or "" to keep nothing', pattern=r"(?s).*"),
         default="looptrap.db",
         restart=True,
@@ -99,7 +99,7 @@ class Config:
         "the HTTP status of a refused loop", Choice([400, 403, 422, 429]), default=429
     )
     store: str = setting(
-        "who counts: `memory` inside this process; a Redis or Valkey (`redis://`, `rediss://`,"
+        "where hits are counted: `memory` inside this process; a Redis or Valkey (`redis://`, `rediss://`,"
         " `unix://`, `redis+cluster://`) for all instances together",
         StorePlace(),
         default=MEMORY,
@@ -118,7 +118,7 @@ class Config:
         restart=True,
     )
     max_fingerprints: int = setting(
-        "how many fingerprints are tracked inside this process; beyond it, the oldest go",
+        "how many fingerprints are tracked inside this process; beyond it, the oldest are dropped",
         Number(low=1_000, high=100_000_000, whole=True),
         default=1_000_000,
         restart=True,
@@ -148,8 +148,8 @@ class Config:
         default=(),
     )
     prices: Mapping[str, PriceSettings] = setting(
-        "what models cost, by name or `provider/name`; `*` and `?` are wild; goes before what"
-        " providers list",
+        "what models cost, by name or `provider/name`; `*` and `?` are wildcards; goes before"
+        " listed prices",
         Mapped(Text(form="the name of a model"), PRICE, "models and their prices"),
         default={},
     )
@@ -165,13 +165,13 @@ class Config:
         restart=True,
     )
     indicators: IndicatorSettings = setting(
-        "what tends to come before an incident",
+        "when leading indicators of incidents fire",
         INDICATORS,
         default=IndicatorSettings(),
         restart=True,
     )
     channels: tuple[ChannelSettings, ...] = setting(
-        "where people are told of events", Listing(CHANNEL, "tables"), default=(), restart=True
+        "where events are sent", Listing(CHANNEL, "tables"), default=(), restart=True
     )
     traces: TraceSettings = setting(
         "OpenTelemetry, a span a request; needs `looptrap[otel]`",

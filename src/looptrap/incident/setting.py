@@ -37,7 +37,7 @@ class IncidentSettings:
     """When an incident is over, and how long it is remembered."""
 
     quiet: float = setting(
-        "without a further sighting for so long, an incident is over",
+        "an incident is over after this time without a further sighting",
         Number(low=1, high=86_400, unit="seconds"),
         default=300.0,
     )
@@ -47,7 +47,7 @@ class IncidentSettings:
         default=90 * DAY,
     )
     max_size: int = setting(
-        "what the history may take; beyond it, the oldest incidents and spending go",
+        "size of the history; beyond it, the oldest incidents and spending are deleted",
         Size(1 << 20, 1 << 40),
         default=1 << 30,
     )
@@ -61,7 +61,9 @@ class IndicatorSettings:
     """From where on each indicator fires; None switches one off."""
 
     window: float = setting(
-        "over how long they are told", Number(low=10, high=86_400, unit="seconds"), default=300.0
+        "the time over which they are measured",
+        Number(low=10, high=86_400, unit="seconds"),
+        default=300.0,
     )
     tool_errors: float | None = setting(
         "fires when more than this share of the tool calls in the window failed; 1 never",
@@ -84,7 +86,7 @@ class IndicatorSettings:
         default=3.0,
     )
     burn_rate: float | None = setting(
-        "fires when a session uses this many times the tokens a minute that it mostly did",
+        "fires when a session uses this many times its usual tokens a minute",
         _FACTOR,
         default=5.0,
     )
@@ -135,12 +137,12 @@ class ChannelSettings:
     )
     secret_env: str | None = setting("the variable with the signing secret", VARIABLE, default=None)
     events: tuple[str, ...] = setting(
-        "the events it is told of; `loop.*` stands for all that begin so",
+        "the events that are sent to it; `loop.*` stands for all that begin so",
         Listing(Text(form="an event or pattern", into=_fits_an_event), "events"),
         default=("*",),
     )
     projects: tuple[str, ...] = setting(
-        "the projects it is told of; without any, all",
+        "the projects whose events are sent to it; without any, all",
         Listing(ANY_NAME, "names of projects"),
         default=(),
     )

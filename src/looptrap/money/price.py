@@ -32,10 +32,10 @@ class PriceSettings:
         "input that is written to that cache; like input where not set", _DOLLARS, default=None
     )
     audio_input: float | None = setting(
-        "what is heard; like input where not set", _DOLLARS, default=None
+        "audio input; like input where not set", _DOLLARS, default=None
     )
     audio_output: float | None = setting(
-        "what is spoken; like output where not set", _DOLLARS, default=None
+        "audio output; like output where not set", _DOLLARS, default=None
     )
     context_window: int | None = setting(
         "how many tokens fit into one call",

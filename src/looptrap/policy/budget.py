@@ -62,8 +62,8 @@ class Budget:
         "how many tokens they may use in a period", TOKENS, default=None
     )
     period: str = setting(
-        "when all of it is there again: days begin at midnight UTC, seven days on a Monday; `none`"
-        " is never",
+        "when all of it is available again: days begin at midnight UTC, seven days on a Monday;"
+        " `none` is never",
         Choice(list(PERIODS)),
         default="none",
     )
@@ -75,13 +75,13 @@ class Budget:
         default=STAGES,
     )
     delay: float = setting(
-        "for how long a throttled call is held back",
+        "how long a throttled call is delayed",
         Number(low=0, high=30, unit="seconds"),
         default=2.0,
         get=_delay,
     )
     output_tokens: int = setting(
-        "what is reserved for an answer where the call sets no limit to it", TOKENS, default=4_096
+        "tokens reserved for an answer where the call sets no limit", TOKENS, default=4_096
     )
     mode: Mode = setting("`shadow` counts and reports, and lets everything pass", default="enforce")
     select: Selector = setting(
@@ -114,7 +114,7 @@ BUDGET = Table.of(Budget, check=_mistakes)
 
 
 def same_names(budgets: Sequence[Budget]) -> Iterator[Problem]:
-    """Find budgets of one name: nobody could tell which of them was used up."""
+    """Find budgets of one name: alerts could not say which of them was used up."""
     first: dict[str, int] = {}
     for i, budget in enumerate(budgets):
         if first.setdefault(budget.name, i) != i:

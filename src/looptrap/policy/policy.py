@@ -1,4 +1,4 @@
-"""Policies, projects and kill switches: whom rules bind, and how strictly."""
+"""Policies, projects and kill switches: which calls rules bind, and how strictly."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Selector:
         default=(),
     )
     models: tuple[str, ...] = setting(
-        "model names; `*` and `?` are wild", Listing(Text(), "model names"), default=()
+        "model names; `*` and `?` are wildcards", Listing(Text(), "model names"), default=()
     )
 
 
@@ -70,7 +70,7 @@ SELECTOR = Table.of(Selector, check=_path_mistakes)
 
 @settings
 class Policy:
-    """Ordered rules and rates, whom and what they bind, and whether they act or only watch."""
+    """Ordered rules and rates, which calls they bind, and whether they act or only report."""
 
     name: str = setting("what verdicts and incidents call it", NAME)
     mode: Mode = setting("`shadow` counts and reports, and lets everything pass", default="enforce")
@@ -114,12 +114,12 @@ class Project:
     )
     detection: Detection = setting("`shadow` only reports, `off` does not even count", default="on")
     threshold: int | None = setting(
-        "of the severest action of every rule that counts across requests",
+        "threshold of the severest action of every rule that counts across requests",
         THRESHOLD,
         default=None,
     )
-    window: float | None = setting("of every such rule", WINDOW, default=None)
-    cooldown: float | None = setting("of every rule", COOLDOWN, default=None)
+    window: float | None = setting("window of every such rule", WINDOW, default=None)
+    cooldown: float | None = setting("cooldown of every rule", COOLDOWN, default=None)
     action: Action | None = setting("every rule's severest action", ACTIONS, default=None)
 
     def adapt(self, policy: Policy) -> Policy | None:
@@ -160,7 +160,7 @@ class KillSwitch:
     match: tuple[tuple[str, str], ...] = setting(
         "descriptors and the values they must have; all must match", SOME_VALUES
     )
-    reason: str = setting("what the refused client is told", PLAIN, default="")
+    reason: str = setting("the reason that the refused client gets", PLAIN, default="")
     expires: datetime | None = setting("when it ends; without it, never", Moment(), default=None)
     path_exact: str | None = setting("only on this path", PATH, default=None)
     path_prefix: str | None = setting("only on paths that begin so", PATH, default=None)

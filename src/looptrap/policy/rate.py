@@ -67,7 +67,7 @@ class Rate:
         "only calls whose descriptors have all of these values are counted", VALUES, default=()
     )
     unless: tuple[Values, ...] = setting(
-        "calls that have all values of one of these are not",
+        "calls that have all values of one of these are not counted",
         Listing(SOME_VALUES, f"tables of {VALUES.noun}"),
         default=(),
     )
@@ -79,13 +79,13 @@ class Rate:
         only=_CALLS,
     )
     cost: str | None = setting(
-        "the header or query field that says for how many calls one counts, rounded up",
+        "the header or query field that says how many calls one counts for, rounded up",
         COST,
         default=None,
         only=_CALLS,
     )
     default_cost: int = setting(
-        "for how many it counts where that says nothing", CALLS, default=1, only=_CALLS
+        "how many calls one counts for where `cost` says nothing", CALLS, default=1, only=_CALLS
     )
     tokens_per_minute: int | None = setting(
         "tokens a minute that are let through in the long run",
@@ -103,7 +103,7 @@ class Rate:
         only=_TOKENS,
     )
     output_tokens: int = setting(
-        "what is reserved for an answer where the call sets no limit to it",
+        "tokens reserved for an answer where the call sets no limit",
         TOKENS,
         default=1_000,
         only=_TOKENS,
@@ -148,7 +148,7 @@ RATE = Table.of(Rate, check=_mistakes, tag="kind")
 
 
 class RateStatus(NamedTuple):
-    """How much of a rate is left, as clients are told."""
+    """How much of a rate is left, as answer headers say."""
 
     limit: int
     remaining: int

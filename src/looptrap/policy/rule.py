@@ -22,7 +22,7 @@ SIGNALS = tuple(signals.SIGNALS)
 """What a rule can read from the history inside one request."""
 
 ANSWERS = tuple(signals.ANSWERS)
-"""What a rule can hear in the answer."""
+"""What a rule can find in the answer."""
 
 Parts = Literal["all", "content", "calls"]
 
@@ -97,12 +97,12 @@ class Rule:
 
     name: str = setting("what verdicts and incidents call it", NAME)
     watch: str = setting(
-        "what must happen again: counted across requests, read from one's history, or heard in the"
+        "what must happen again: counted across requests, read from one's history, or found in the"
         " answer",
         Choice([*SCOPES, *SIGNALS, *ANSWERS]),
     )
     by: tuple[str, ...] = setting(
-        "what tells counts apart: calls that differ in one of these never meet",
+        "what keeps counts apart: calls that differ in one of these are counted apart",
         Listing(DESCRIPTOR, "descriptors"),
         default=("caller",),
     )
@@ -125,8 +125,8 @@ class Rule:
         only=("conversation", "repeat"),
     )
     rounds: int | None = setting(
-        "how many of the latest rounds a history signal looks at; without it, as many as it mostly"
-        " needs",
+        "how many of the latest rounds a history signal looks at; without it, as many as it"
+        " usually needs",
         Number(low=2, high=40, whole=True),
         default=None,
         only=tuple(signals.ROUNDS),

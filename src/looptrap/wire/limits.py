@@ -17,11 +17,13 @@ class ServerLimits:
         "the largest request body", Size(1 << 10, 1 << 30), default=32 * MEGABYTE
     )
     max_buffered: int = setting(
-        "request bytes held for all together", Size(1 << 20, 1 << 40), default=512 * MEGABYTE
+        "request bytes held for all connections together",
+        Size(1 << 20, 1 << 40),
+        default=512 * MEGABYTE,
     )
     max_head: int = setting("the largest request head", Size(1 << 10, 1 << 20), default=32 * 1024)
     max_headers: int = setting(
-        "the most headers", Number(low=8, high=10_000, whole=True), default=128
+        "the largest number of request headers", Number(low=8, high=10_000, whole=True), default=128
     )
     max_target: int = setting("the longest URL", Size(256, 1 << 20), default=8 * 1024)
     max_connections: int = setting(
@@ -32,7 +34,9 @@ class ServerLimits:
     keepalive_timeout: float = setting(
         "for the next request of a connection", seconds(), default=75.0
     )
-    write_timeout: float = setting("for a client to read on", seconds(), default=60.0)
+    write_timeout: float = setting(
+        "for a client to read more of an answer", seconds(), default=60.0
+    )
 
     def __post_init__(self) -> None:
         for each in fields(self):
