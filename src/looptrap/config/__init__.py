@@ -1,7 +1,10 @@
 """Configuration: built-in defaults < preset < file < environment < flags, in typed form.
 
-`setting` lists every setting, `file` reads what is on disk, `loop_guard` applies the
-`LOOP_GUARD_*` variables, `load` puts the layers on top of each other.
+setting      Config: every setting, declared once; gateway, provider: parts of it
+kind         kinds of values that only these settings have
+load         puts the layers on top of each other, and checks the result
+claim, route do settings about claims, and routes and providers, go together?
+description  what a configuration means, in sentences
 """
 
 from looptrap.config.load import load
