@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from looptrap.errors import Problem
-from looptrap.schema.kind import INVALID, Kind, refuse
+from looptrap.schema.kind import INVALID, Kind, Listing, refuse
 from looptrap.store.redis.address import parse_store_url
 from looptrap.wire.origin import DEFAULT_PORTS, Origin
 
@@ -121,11 +121,8 @@ class OneOrMore:
         if not isinstance(value, list):
             read = self.of.read(value, place, problems)
             return read if read is INVALID else (read,)
-        before = len(problems)
-        items = tuple(self.of.read(item, f"{place}[{i}]", problems) for i, item in enumerate(value))
-        if len(problems) > before:
-            return INVALID
-        if not items or len(set(items)) < len(items):
+        items = Listing(self.of, self.noun).read(value, place, problems)
+        if items is not INVALID and len(set(items)) < max(len(items), 1):
             what = "names one twice" if items else "is empty"
             problems.append(Problem(place, f"{what}, must be {self.words()}"))
             return INVALID

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
+from functools import partial
 from typing import Any, Protocol
 
 from looptrap.errors import ConfigError, Problem
@@ -41,6 +42,15 @@ def refuse(kind: Kind, value: object, place: str, problems: list[Problem], hint:
     return INVALID
 
 
+def made(make: Callable[[], Any], place: str, problems: list[Problem]) -> Any:
+    """Return what is made of a value; where a ConfigError says why not, report it as INVALID."""
+    try:
+        return make()
+    except ConfigError as error:
+        problems.extend(within(place, error))
+        return INVALID
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text(Kind):
     """A text; `pattern` it must match whole, in the words of `form`."""
@@ -53,11 +63,7 @@ class Text(Kind):
     def read(self, value: object, place: str, problems: list[Problem]) -> Any:
         if not isinstance(value, str) or not re.fullmatch(self.pattern, value):
             return refuse(self, value, place, problems)
-        try:
-            return self.into(value)
-        except ConfigError as error:
-            problems.extend(within(place, error))
-            return INVALID
+        return made(partial(self.into, value), place, problems)
 
     def words(self) -> str:
         return self.form
@@ -258,11 +264,7 @@ class Mapped:
         }
         if len(problems) > before:
             return INVALID
-        try:
-            return self.into(pairs)
-        except ConfigError as error:
-            problems.extend(within(place, error))
-            return INVALID
+        return made(partial(self.into, pairs), place, problems)
 
     def plain(self, value: Any) -> Any:
         return {self.keys.plain(key): self.values.plain(item) for key, item in dict(value).items()}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import partial
 from operator import attrgetter
 from typing import Any, Generic, TypeVar, dataclass_transform, get_args, get_type_hints, overload
 
 from looptrap.errors import ConfigError, Problem
-from looptrap.schema.kind import INVALID, Choice, Flag, Kind, Listing, Mapped, refuse, within
+from looptrap.schema.kind import INVALID, Choice, Flag, Kind, Listing, Mapped, made, refuse, within
 from looptrap.schema.wording import inside, listed, suggestion
 
 T = TypeVar("T")
@@ -151,11 +152,8 @@ class Table(Generic[T]):
         problems.extend(within(place, ConfigError(mistakes)))
         if len(problems) > before:
             return INVALID
-        try:
-            return self.build(**{each.name: each.default for each in self.fields} | given)
-        except ConfigError as error:
-            problems.extend(within(place, error))
-            return INVALID
+        defaults = {each.name: each.default for each in self.fields}
+        return made(partial(self.build, **defaults | given), place, problems)
 
     def _misplaced(self, given: Mapping[str, Any]) -> Iterator[Problem]:
         """Find settings that mean nothing with the value that the tag has."""
