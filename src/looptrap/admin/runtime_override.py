@@ -17,7 +17,6 @@ from looptrap.gateway.shared_settings.runtime_override import (
 from looptrap.policy.kind import NAME
 from looptrap.policy.policy import PROJECT
 from looptrap.policy.rule import TOOL
-from looptrap.policy.setting.policy import TOOL
 
 _TAG = re.compile(r'"?(\d{1,18})"?')
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from looptrap.call.descriptor import descriptor
 from looptrap.detect.scope import HIT_LIMIT
+from looptrap.dialect.descriptor import descriptor
 from looptrap.errors import ConfigError
 from looptrap.policy.action import Action, Ladder
 from looptrap.schema import Choice, Kind, Mapped, Number, Text

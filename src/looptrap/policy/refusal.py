@@ -11,7 +11,7 @@ from looptrap.dialect.model import Call, Refusal
 from looptrap.policy import wording
 from looptrap.policy.action import Action
 from looptrap.policy.header import headers_of
-from looptrap.policy.limit import RateStatus
+from looptrap.policy.rate import RateStatus
 from looptrap.policy.verdict import CODES, Reason, Verdict
 
 STATUSES: dict[Reason, int] = {
