@@ -2,7 +2,7 @@
 
 import pytest
 
-from looptrap.detect.call_kind import is_poll, is_put_off, is_step
+from looptrap.detect.call_kind import is_deferred, is_poll, is_step
 
 case = pytest.param
 
@@ -50,7 +50,7 @@ def test_no_polling(asked):
     ],
 )
 def test_being_put_off(result, expected):
-    assert is_put_off(result) is expected
+    assert is_deferred(result) is expected
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ from looptrap.detect import scope
 from looptrap.detect.call_kind import (
     adds_something,
     changes_something,
+    is_deferred,
     is_poll,
-    is_put_off,
     is_step,
 )
 from looptrap.detect.failure import failure_of, is_empty_result, is_test_report
@@ -95,7 +95,7 @@ def test_a_result_keeps_what_it_comes_down_to(text, is_error):
     else:
         assert is_test_report(failure_of(stand_in.text, is_error)) is is_test_report(failure)
     assert is_poll(NO_ONE, "", stand_in.text) is is_poll(NO_ONE, "", text)
-    assert is_put_off(stand_in.text) is is_put_off(text)
+    assert is_deferred(stand_in.text) is is_deferred(text)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_results_are_the_same_when_what_they_stand_for_is(one, other):
 
     real = rounds(one, other)
     stand_ins = rounds(*(result_of(text).text for text in (one, other)))
-    assert stand_ins[0].has_result_of(stand_ins[1]) is real[0].has_result_of(real[1])
+    assert stand_ins[0].has_same_result(stand_ins[1]) is real[0].has_same_result(real[1])
 
 
 @pytest.mark.parametrize("tool", ["bash", "edit_file", "view_file", "str_replace_editor"])

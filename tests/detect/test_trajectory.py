@@ -46,7 +46,7 @@ def test_a_round_is_what_was_said_called_and_brought_back(write):
     one = latest(write, together(LS, CAT, text="Let me look."))
     assert one.text == "Let me look."
     assert one.names == {"bash"}
-    assert one.asked == {("bash", '{"command":"ls"}'), ("bash", '{"command":"cat a.txt"}')}
+    assert one.signature == {("bash", '{"command":"ls"}'), ("bash", '{"command":"cat a.txt"}')}
     assert one.result == "hello\na.txt"
 
 
@@ -95,8 +95,8 @@ def test_the_tools_offered_are_known(write):
 )
 def test_results_are_the_same_but_for_volatile_tokens(write, one, other, expected):
     first, second = trajectory(write, [bash("run", one), bash("run", other)]).latest(2)
-    assert first.has_result_of(second) is expected
-    assert second.has_result_of(first) is expected
+    assert first.has_same_result(second) is expected
+    assert second.has_same_result(first) is expected
     assert first.repeats(second) is expected
 
 
@@ -111,7 +111,7 @@ def test_long_results_are_told_apart_by_their_length_too(write):
 @in_both_dialects
 def test_the_same_result_of_another_call_is_no_repetition(write):
     first, second = trajectory(write, [bash("make a", "ok"), bash("make b", "ok")]).latest(2)
-    assert first.has_result_of(second)
+    assert first.has_same_result(second)
     assert not first.repeats(second)
 
 
@@ -126,7 +126,7 @@ def test_one_failure_among_parallel_calls_is_a_failure_of_the_round(write):
 def test_talk_neither_fails_nor_brings_nothing(write):
     one = latest(write, says("error: no results"))
     assert one.failure is None
-    assert not one.is_fruitless
+    assert not one.is_empty
 
 
 def test_anthropics_flag_makes_a_failure_of_any_words():
@@ -174,7 +174,7 @@ def test_images_are_told_apart_in_both_dialects():
         last, same, other = Trajectory(read(Request(path=path, body=sent))).latest(3)
         assert last.repeats(same)
         assert not last.repeats(other)
-        assert not last.is_fruitless
+        assert not last.is_empty
 
 
 @in_both_dialects

@@ -1,14 +1,14 @@
-"""Is it going in circles? Pure: no I/O, no clock, no randomness.
+"""Detects loops. Pure: no I/O, no clock, no randomness.
 
-scope         what must be the same for two calls to count as one more hit
-canonical     one spelling for what is the same; mask: without what is volatile
-fingerprint   keyed digests of who sends what, under which rule's name
-window        the seconds in which hits count
-near          prompts that are their predecessor once more
-trajectory    the rounds inside one request's history; round: what each did, and what came back
-observation   agents that call tools in plain text
-likeness      when two texts are almost the same
-signals       ways of going in circles that show there, one module each
-evidence      what was seen, in names and counts
-stand_in      messages of which nothing is left but what the signals ask
+scope             what two calls must share to count as equal; windows
+canonical         one spelling for equal texts; mask: volatile tokens removed
+near              prompts that repeat an earlier prompt with words added around it
+fingerprint       keyed digests of caller, content and rule name
+trajectory        the rounds inside one request's history; round: one turn with its results
+call_kind         what a tool call does: change, add, poll, step; failure: whether it failed
+text_tools        agents that call tools in plain text
+similarity        whether two texts are almost equal
+signals           loop patterns in a history or an answer, one module each
+redacted_message  messages reduced to digests and what the signals need
+strip             rounds as cells in a row, for people
 """

@@ -1,4 +1,4 @@
-"""Changes: does a call alter something, so that asking again is not going in circles?"""
+"""What a tool call does, by its name, arguments and result: change, add, poll or step."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 
 MAX_ARGUMENT_CHARS = 2_000
-"""So much of the arguments is looked at: what a call does stands at their beginning."""
+"""Characters of the arguments that are searched: what a call does stands at their beginning."""
 
 MAX_NAME_CHARS = 100
 """Characters of a name that are read."""
@@ -16,7 +16,7 @@ _LOOKS = frozenset(
     " screenshot snapshot think".split()
 )
 _NOTES = frozenset("think thought todo todos".split())
-"""What an agent tells itself changes nothing."""
+"""Tools in which an agent writes to itself: they change nothing."""
 _ALTERS = frozenset(
     "edit write create insert replace patch update append delete remove rename move save commit"
     " apply install upload submit put set add send book cancel modify exchange transfer post undo"
@@ -24,12 +24,12 @@ _ALTERS = frozenset(
 )
 _ADDS = frozenset("create insert append add book".split())
 _ACTS = frozenset("click type fill press tap swipe drag select navigate goto".split())
-"""What moves a page or a screen on."""
+"""Actions on a page or a screen."""
 _VERBS = _LOOKS | _ALTERS | _ACTS
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 _ACTION = re.compile(r'"(?:action|command|operation)":"([a-z_]{3,24})"')
-"""What a tool that can do several things is told to do, in one word."""
+"""The argument that selects what a tool with several functions does."""
 
 _COMMANDS = re.compile(
     # where a command begins: with the argument, after another one, or in quotes after -c
@@ -47,14 +47,14 @@ _COMMANDS = re.compile(
     r'|"(?:contents?|file_text|new_(?:str|string|text|content)|replacement|diff)":'
     r"|\bwrite_text\(|\.to_(?:csv|json|excel)\("
 )
-"""In what a tool of any name is given: what changes files, tables or the place one stands in.
+"""Commands, in the arguments of any tool, that change files, tables or the working directory.
 
 A `cd` before another command changes nothing: where it matters, it stands alone.
 """
 
 
 def changes_something(name: str, arguments: str) -> bool:
-    """Say whether a call is one that changes something, by its tool's name or its command."""
+    """Return whether a call changes something, by its tool's name or its command."""
     verb = _verb_of(name, arguments)
     return (
         verb not in _LOOKS if verb else _COMMANDS.search(arguments[:MAX_ARGUMENT_CHARS]) is not None
@@ -62,7 +62,7 @@ def changes_something(name: str, arguments: str) -> bool:
 
 
 def adds_something(name: str, arguments: str) -> bool:
-    """Say whether a call adds something that was not there: twice the same call, two of it."""
+    """Return whether a call creates something: the same call twice creates two of it."""
     return _verb_of(name, arguments) in _ADDS
 
 
@@ -77,7 +77,7 @@ def words_of(name: str) -> tuple[str, ...]:
     return _words(name[:MAX_NAME_CHARS])
 
 
-# The bounds keep clients that make up names, or long ones, from filling the memory.
+# The bounds keep clients that invent names, or long ones, from filling the memory.
 @lru_cache(maxsize=1024)
 def _words(name: str) -> tuple[str, ...]:
     return tuple(word.lower() for word in _WORDS.findall(name))
@@ -85,7 +85,7 @@ def _words(name: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def _verb(name: str) -> str:
-    """Return the verb of a name that tells what it does, the first one; nothing if it has none."""
+    """Return the first verb in a name that says what the tool does; empty if it has none."""
     words = _words(name)
     verbs = [word for word in words if word in _VERBS]
     if "and" in words and len(verbs) > 1:  # find and replace
@@ -114,9 +114,9 @@ _WAITS = re.compile(
     r"|gh run|systemctl status|squeue|qstat|nvidia-smi|ps aux)\b"
     r'|"(?:chars|input|keys|keystrokes|command)":""'
 )
-"""In what a shell is given: waiting, and asking how something that runs by itself gets on.
+"""Shell commands that wait, or ask for the progress of something that runs by itself.
 
-Nothing at all is typed to see whether there is more to read.
+An empty input reads the output again.
 """
 
 _STEPS = frozenset(
@@ -124,35 +124,35 @@ _STEPS = frozenset(
 )
 
 MAX_STATE_CHARS = 400
-"""Only what a short result says about itself is taken as a state."""
+"""Longer results are content, not a state."""
 
 MAX_ACKNOWLEDGEMENT_CHARS = 100
 """A result up to this long may be a mere "done"."""
 
 _DIGEST = re.compile(r"\[\w+ [0-9a-f]{16}\]")
-"""What stands for an image, or another part that is no text."""
+"""Placeholder of an image or another part that is not text."""
 
 UNCHANGED_POLLS_PER_REPEAT = 4
-"""So many unchanged polls weigh as much as one repeat of anything else."""
+"""Unchanged polls that count as one repeat of anything else."""
 
 
 def is_poll(names: frozenset[str], arguments: str, result: str) -> bool:
-    """Say whether a call asks for the state of something that goes on by itself, or waits."""
+    """Return whether a call asks for the state of something that runs by itself, or waits."""
     read = [name[:MAX_NAME_CHARS] for name in names]
     if any(map(_POLL_NAMES.search, read)) or _WAITS.search(arguments[:2_000]):
         return True
     return len(result) <= MAX_STATE_CHARS and _UNDER_WAY.search(result) is not None
 
 
-def is_put_off(result: str) -> bool:
-    """Say whether a result tells to come again later."""
+def is_deferred(result: str) -> bool:
+    """Return whether a result asks to try again later."""
     return len(result) <= MAX_STATE_CHARS and _LATER.search(result) is not None
 
 
 def is_step(names: frozenset[str], result: str) -> bool:
-    """Say whether a call makes one more step, and its result does not say where that led.
+    """Return whether a call makes one more step, and its result does not say where that led.
 
-    Ten times "page down" are ten steps; an unchanged page that comes back is not such a result.
+    Ten times "page down" are ten steps; a page that comes back unchanged is not such a result.
     """
     return (
         len(result) <= MAX_ACKNOWLEDGEMENT_CHARS

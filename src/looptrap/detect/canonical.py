@@ -8,10 +8,10 @@ from hashlib import blake2b
 from unicodedata import normalize
 
 SEPARATOR = b"\xff"
-"""Stands between texts. UTF-8 never contains it, so nothing a client writes can forge one."""
+"""Separates texts. UTF-8 never contains it, so no client text can forge one."""
 
 LONG_TEXT = 65_536
-"""Texts longer than this are compared to the letter: a loop sends them again as they were."""
+"""Longer texts are compared exactly: a loop sends them again unchanged."""
 
 _ASCII_SPACE = b"\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f"
 _NUL_TO_SEPARATOR = bytes([SEPARATOR[0], *range(1, 256)])
@@ -21,7 +21,7 @@ _NORMAL = bytes(
 )
 
 _ALMOST_INVISIBLE = "\ufe0e\ufe0f\u034f\u115f\u1160"
-"""Of what nobody sees, what Unicode counts among the printable characters."""
+"""Invisible characters that Unicode counts as printable."""
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
     "\ufe00-\ufe0f\ufeff\U000e0000-\U000e0fff]"
@@ -42,8 +42,8 @@ def join(texts: Sequence[str]) -> bytes:
 def normalise(texts: Sequence[str]) -> bytes:
     """Join texts with case folded, every run of white space made one space, and nothing invisible.
 
-    ASCII, which most prompts are, is joined and cleaned in one go: no object a text, and none a
-    word unless there are runs of spaces.
+    ASCII, which most prompts are, is joined and cleaned in one pass, without an object per text,
+    or per word unless there are runs of spaces.
     """
     joined = "\0".join(map(str.strip, texts))
     if (
@@ -64,13 +64,13 @@ def _normal(text: str) -> bytes:
 
 
 def _plain(text: str) -> str:
-    """Return a text without characters that nobody sees, in the letters that people see."""
+    """Return a text without invisible characters, with look-alike letters made Latin."""
     if not text.isprintable() or any(char in text for char in _ALMOST_INVISIBLE):
         text = _INVISIBLE.sub("", text)
     folded = normalize("NFKC", text)
     if folded is not text:
         text = " ".join(folded.split())
-    # Text that is mostly Cyrillic or Greek means its letters as they are.
+    # In text that is mostly Cyrillic or Greek these letters are what they look like.
     if any(char in text for char in _LOOK_ALIKES) and len(_encoded(text)) <= 1.6 * len(text):
         text = text.translate(_LATIN)
     return text

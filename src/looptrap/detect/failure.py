@@ -1,4 +1,4 @@
-"""Failures: does a tool's result say that it did not work, or that there was nothing?"""
+"""Failures: does a tool's result say that the call failed, or that there was nothing?"""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import re
 from looptrap.detect.mask import mask
 
 HEAD_CHARS, TAIL_CHARS = 800, 400
-"""Where a result says so: at its beginning or its end. What stands between is content."""
+"""Parts of a result that are searched: errors stand at its beginning or its end."""
 
 SHORT_RESULT_CHARS = 600
 """In a result up to this long every line may be the error; in a longer one it must stand out."""
 
 MAX_LINE_CHARS = 300
-"""Longer lines are content, whatever they speak of."""
+"""Longer lines are content, whatever words they contain."""
 
-_FAILS = re.compile(
+_FAILURE = re.compile(
     # words of their own: not in the name of a file, a folder or a function
     r"(?<![\w./\\-])(?:errors?|exception|fail(?:ed|ure|s)?|fatal|denied|refused|invalid|undefined"
     r"|missing|panic|err!)(?![\w/\\-]|\.\w|\s?=)"
@@ -29,19 +29,19 @@ _FAILS = re.compile(
     r"|\b(?:fehler|erreur|errore|fallo)\b|nicht gefunden|introuvable|no se (?:pudo|encontr)"
     r"|ошибка|错误|失败|エラー|오류"
 )
-"""Looked for in lower case: twice as fast as a pattern that does not mind the case."""
+"""Matched against lower case: twice as fast as a pattern that ignores case."""
 _DENIES = re.compile(
     r"\b(?:no|0|without(?: any)?) (?:\w+ )?(?:errors?|failures?|failed|exceptions?)\b"
     r"|\b(?:errors?|failures?|failed|exception)\"?\s?[:=]\s?(?:null|none|false|0|\[\]|\{\}|\"\")"
     r"(?=\s*(?:[,;.)}\]]|$))"
 )
-"""That there was no error is no error."""
+"""Phrases that deny an error."""
 _SOURCE = re.compile(
     r"\s*(?:(?:[\w./-]{1,200}:)?\d+[:\t|]\s*)?(?:class|def|import|from|raise|return|except|catch"
     r"|throw|public|private|protected|static|const|let|var|func|fn|struct|enum|//|#|/?\*|<!--|@)"
     r"|\s*\d+(?:\t|→| ?\|)"
 )
-"""How a line of source or of a listing begins: it may speak of errors as much as it likes."""
+"""How a line of source or of a listing begins: the errors in it are no failure."""
 
 _EXIT = re.compile(
     r"(?:return ?code|exit(?:ed)?[ _]?(?:with )?(?:code|status)?)\W{0,4}(-?\d{1,5})\b"
@@ -67,7 +67,7 @@ _TALLY = re.compile(
     r"|\bcoverage\b[^\n\d]{0,20}\d+(?:\.\d+)? ?%"
 )
 """What a test run or a checker counts."""
-_FINE = re.compile(
+_SUCCESS = re.compile(
     r"\b(?:pass(?:ed|es)?|success(?:ful|fully)?|succeeded|ok|clean|up[ -]to[ -]date|no issues"
     r"|(?:no|0) (?:\w+ )?(?:errors?|problems?|warnings?|failures?))\b"
 )
@@ -81,18 +81,18 @@ MAX_STATUS_LETTERS = 24
 
 
 def failure_of(text: str, is_error: bool = False) -> str | None:
-    """Return what went wrong, in a form that the same failure always has; None if nothing did.
+    """Return a normalised description of the failure; None if the call did not fail.
 
-    An exit status decides where there is one. Volatile tokens are left out, and so are numbers, but
-    for those that count what fails: fewer is another failure.
+    An exit status decides where there is one. Volatile tokens and numbers are left out, except
+    numbers that count failures: fewer failures are another failure.
     """
     lowered = _ends(text)
-    # Looking for two words is cheap; the pattern that takes them apart is not.
+    # Finding two words is cheap; the pattern is not.
     status = _EXIT.search(lowered) if "exit" in lowered or "return" in lowered else None
     if status is not None:
         if status[1] == "0":
             return None
-        # Searches that find nothing end with 1, and without a word.
+        # Searches that find nothing exit with 1 and print nothing.
         is_error = (
             is_error or status[1] != "1" or len(_MARKUP.sub("", lowered)) > MAX_STATUS_LETTERS
         )
@@ -101,33 +101,38 @@ def failure_of(text: str, is_error: bool = False) -> str | None:
         return "failed" if is_error else None
     is_short = len(text) <= SHORT_RESULT_CHARS
     outer = lines if is_short else [*lines[:3], *lines[-3:]]
-    told = [line for line in outer if _tells(line)]
+    error_lines = [line for line in outer if _reports_failure(line)]
     if not is_error and not (
-        told and (is_short or told[0] in lines[:3] or _NAMED.match(lines[-1]) is not None)
+        error_lines
+        and (is_short or error_lines[0] in lines[:3] or _NAMED.match(lines[-1]) is not None)
     ):
         return None
-    first = (told or [line[:MAX_LINE_CHARS] for line in lines[-2:]])[:3]
+    first = (error_lines or [line[:MAX_LINE_CHARS] for line in lines[-2:]])[:3]
     # A run that fails less often than before is progress, wherever it says so.
     tally = next((line for line in reversed(lines) if _TALLY.search(line[:MAX_LINE_CHARS])), "")
-    said = " ".join(first if tally in first else [tally[:MAX_LINE_CHARS], *first])
-    return _NUMBER.sub(lambda number: number[1] or "#", " ".join(mask(said).split()))[:300]
+    summary = " ".join(first if tally in first else [tally[:MAX_LINE_CHARS], *first])
+    return _NUMBER.sub(lambda number: number[1] or "#", " ".join(mask(summary).split()))[:300]
 
 
-def _tells(line: str) -> bool:
-    """Say whether a line tells of a failure."""
-    if len(line) > MAX_LINE_CHARS or _FAILS.search(line) is None or _SOURCE.match(line) is not None:
+def _reports_failure(line: str) -> bool:
+    """Return whether a line reports a failure."""
+    if (
+        len(line) > MAX_LINE_CHARS
+        or _FAILURE.search(line) is None
+        or _SOURCE.match(line) is not None
+    ):
         return False
     without = _DENIES.sub("", line)
-    return len(without) == len(line) or _FAILS.search(without) is not None
+    return len(without) == len(line) or _FAILURE.search(without) is not None
 
 
 def is_test_report(failure: str) -> bool:
-    """Say whether a failure is the report of a run that counts what went well and what did not."""
+    """Return whether a failure is the report of a test run, with counts."""
     return _TALLY.search(failure) is not None
 
 
 def is_empty_result(text: str) -> bool:
-    """Say whether a result that is no failure holds nothing."""
+    """Return whether a result that is no failure contains nothing."""
     bare = text.strip()
     if len(bare) < 3 and not bare.isalnum():  # "ok" is an answer, "[]" is none
         return True
@@ -139,13 +144,13 @@ def is_empty_result(text: str) -> bool:
 
 
 def is_success_report(text: str) -> bool:
-    """Say whether a result that is no failure tells that a check or a build went well."""
-    return _FINE.search(_ends(text)) is not None
+    """Return whether a result that is no failure reports a successful check or build."""
+    return _SUCCESS.search(_ends(text)) is not None
 
 
-def is_check(asked: str) -> bool:
-    """Say whether what was asked is a check, which keeps quiet as long as all is well."""
-    return _CHECKS.search(asked[:MAX_LINE_CHARS]) is not None
+def is_check(request: str) -> bool:
+    """Return whether a call runs a check, which prints nothing when it succeeds."""
+    return _CHECKS.search(request[:MAX_LINE_CHARS]) is not None
 
 
 def _ends(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Fingerprints: versioned keyed digests of who sends what, under which rule's name."""
+"""Fingerprints: versioned keyed digests of caller, content and rule name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def fingerprint_text(key: bytes, is_history: bool = False) -> str:
 
 
 def is_history_fingerprint(fingerprint: str) -> bool:
-    """Say whether a fingerprint is that of a history, which no other history shares."""
+    """Return whether a fingerprint is that of a history, which no other history shares."""
     return fingerprint.partition("-")[0].endswith("h")
 
 
@@ -35,7 +35,7 @@ def fingerprint_key(fingerprint: str) -> tuple[bytes, bool]:
 
 
 class Fingerprint:
-    """A keyed digest of a rule's name, of whom it counts for, and of what must be equal."""
+    """A keyed digest of a rule's name, the descriptors it counts by, and the equal content."""
 
     __slots__ = ("_by", "_named")
 
@@ -51,8 +51,8 @@ class Fingerprint:
     def key(self, call: Call, content: bytes) -> bytes:
         """Return the key under which a store counts calls equal to this one.
 
-        It begins with two bytes that all keys of a call share: a store that is spread over several
-        places keeps them together, and finds a key's place by the key alone.
+        It begins with two bytes that all keys of a call share: a sharded store keeps them together
+        and finds the shard by the key alone.
         """
         keyed = self._named.copy()
         keyed.update(b"\xfe%b\xfe%b" % (join(self._by(call)), content))
@@ -66,16 +66,16 @@ def _place(payer: str) -> bytes:
 
 
 def _scoped(by: Sequence[str]) -> Sequence[str]:
-    """Keep callers apart, whatever clients claim, unless a rule counts a project as one."""
+    """Add the caller, whatever clients claim, unless a rule counts a whole project."""
     return by if "caller" in by or "project" in by else ("caller", *by)
 
 
 def _reader(by: Sequence[str]) -> Callable[[Call], Sequence[str]]:
-    """Return what reads all of these from a call: attributes, which most are, in one go."""
-    if len(by) > 1 and "project" not in by and all(one in ATTRIBUTES for one in by):
-        return attrgetter(*(ATTRIBUTES[one] for one in by))
-    each = [descriptor(one) if one != "project" else payer for one in by]
-    return lambda call: [read(call) for read in each]
+    """Return a function that reads all of these from a call: plain attributes in one step."""
+    if len(by) > 1 and "project" not in by and all(name in ATTRIBUTES for name in by):
+        return attrgetter(*(ATTRIBUTES[name] for name in by))
+    readers = [descriptor(name) if name != "project" else payer for name in by]
+    return lambda call: [read(call) for read in readers]
 
 
 def payer(call: Call) -> str:
@@ -85,17 +85,17 @@ def payer(call: Call) -> str:
 
 
 DERIVED = "~"
-"""How the name of a session begins that no client gave."""
+"""Prefix of a session name that no client gave."""
 
 END = 100
-"""Bytes from either end of a message that tell it from others, beside its length."""
+"""Bytes from either end of a message that identify it, beside its length."""
 
 
 def conversation_opening(call: Call) -> bytes:
     """Return what stays the same in all calls of one conversation; empty where there is none.
 
-    That is the model and about the first two messages, or the one there is: this is asked of every
-    call, so only the ends of them are looked at.
+    That is the model and the first one or two messages. It is computed for every call, so only the
+    ends of the messages are read.
     """
     raws, model = call.raws, call.model.encode("utf-8", "surrogatepass")
     if not raws or call.read is None:
@@ -109,11 +109,11 @@ def conversation_opening(call: Call) -> bytes:
 
 
 def derived_session_of(call: Call, secret: bytes) -> str:
-    """Return a name for the session of a call whose client gave none; empty where none is told."""
+    """Return a session name for a call whose client gave none; empty without a conversation."""
     begin = conversation_opening(call)
     return derived_session(begin, secret) if begin else ""
 
 
 def derived_session(begin: bytes, secret: bytes) -> str:
-    """Return the name of the session that begins so."""
+    """Return the name of the session with this opening."""
     return DERIVED + blake2b(begin, digest_size=8, key=secret[:64]).hexdigest()

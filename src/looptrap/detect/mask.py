@@ -1,4 +1,4 @@
-"""Masking: replace tokens that change from one try to the next without meaning anything."""
+"""Masking: replace tokens that change from one attempt to the next without meaning anything."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def mask(text: str) -> str:
 def mask_result(text: str) -> str:
     """Replace volatile tokens in what a tool returned, or was asked, with their kind.
 
-    Only ids, hex, times, durations and attempts are volatile here. Any other number may be the
-    news: `step 3`, `offset 4096`, `build 40% done`, `20 seconds remaining`.
+    Only ids, hex, times, durations and attempts are volatile here. Any other number may be
+    progress: `step 3`, `offset 4096`, `build 40% done`, `20 seconds remaining`.
     """
     return _RESULT.sub(_kind_in_result, text)
 

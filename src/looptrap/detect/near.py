@@ -1,11 +1,11 @@
-"""Near: prompts that are their predecessor once more, with a few words around it.
+"""Near: prompts that repeat an earlier prompt with a few words added around it.
 
 `"That wasn't valid JSON. Try again: " + prompt` changes every time, so no exact fingerprint sees
-the most classic loop of all. A prompt is *contained* in a later one when the later one ends with
-all of it. Both share their end, so a store is asked what else had that end: it remembers a mark for
-each prompt, its length and its fingerprint, which is enough to tell for certain.
+this classic loop. A prompt is *contained* in a later one when the later one ends with all of it.
+Both share their end, so the store is asked which prompts had that end: it remembers a mark for
+each, its length and its fingerprint, which is enough to decide exactly.
 
-One template over different data is not contained, however much of it is the same.
+One template with different data is not contained, however much of it is equal.
 """
 
 from __future__ import annotations
@@ -16,28 +16,27 @@ from collections.abc import Callable, Iterable
 from looptrap.detect.canonical import SEPARATOR
 
 PROMPT_END_BYTES = 32
-"""Prompts whose last bytes, so many, are the same are compared; a shorter one stands in others by
-chance."""
+"""Equal last bytes from which two prompts are compared; shorter ends are equal by chance."""
 
 MAX_ADDED_BYTES = 400
-"""More than this before a prompt is content, not the way of asking once more."""
+"""More than this before a prompt is content, not a request to try again."""
 
 LENGTH_BYTES = 4
 
 _PROMPTS = (b"user" + SEPARATOR, SEPARATOR + SEPARATOR)
-"""What stands before the last text of a content when it is a user's prompt."""
+"""What precedes the last text of a content when it is a user's prompt."""
 
 MAX_ENVELOPE_CHARS = 160
-"""Characters at either end of a prompt in which an envelope is looked for."""
+"""Characters at either end of a prompt that are searched for an envelope."""
 
 MAX_LABEL_CHARS = 24
-"""An envelope begins at most so many characters before the first name in it."""
+"""Most characters of an envelope before the first name in it."""
 
 MAX_VALUE_CHARS = 16
-"""Among so many of its last characters an envelope at the end has a digit."""
+"""An envelope at the end has a digit among this many last characters."""
 
 SHORT_PROMPT_CHARS = 600
-"""A prompt up to this long may be about what its envelope names."""
+"""A prompt up to this long may be about the thing that its envelope names."""
 
 _DATE = r"\d{4}-\d\d-\d\d"
 _CLOCK = r"\d\d?:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?:\ ?[ap]m)?(?:\ ?(?:z|utc|[+-]\d\d:?\d\d))?"
@@ -78,15 +77,15 @@ _SUBJECTS = [
         (r"date(?!.*time)", r"\b(?:dates?|days?|weeks?|today|when)\b"),
     )
 ]
-"""What an envelope names, and how a prompt speaks of it that asks about it."""
+"""What an envelope names, and the words of a prompt that asks about it."""
 
 
 def without_envelope(text: str) -> str:
-    """Return a prompt without what a retry puts around it by itself.
+    """Return a prompt without what a retry adds around it automatically.
 
-    That is a bracket or a clause of its own at either end which holds nothing but counters of
-    attempts, ids of requests or the time of asking. A number inside the question is what the
-    question is about, and so is one that the rest of a short prompt speaks of.
+    That is a bracket or a separate clause at either end with nothing but attempt counters, request
+    ids or the time. A number inside the question belongs to the question, and so does one that the
+    rest of a short prompt refers to.
     """
     found = _LEADING.match(text, 0, MAX_ENVELOPE_CHARS)
     if found is not None and not _is_subject(found[0], rest := text[found.end() :]):
@@ -109,23 +108,23 @@ def without_trailer(text: str) -> str:
 
 
 def _is_subject(envelope: str, prompt: str) -> bool:
-    """Return whether a short prompt speaks of what its envelope names."""
+    """Return whether a short prompt is about what its envelope names."""
     return len(prompt) <= SHORT_PROMPT_CHARS and any(
         name.search(envelope) and subject.search(prompt) for name, subject in _SUBJECTS
     )
 
 
 _LAST, _FAR = 16, 2_048
-"""What repeats itself at an end is found by its last bytes, so far back …"""
+"""A repetition at the end is found by its last bytes, this far back …"""
 
 _PHRASE = 10
-"""… and has at least so many: shorter things that repeat themselves may be what is asked about."""
+"""… and is at least this long: shorter repetitions may be what the prompt is about."""
 
 
 def said_once(content: bytes) -> bytes:
-    """Return a normalised content whose prompt, where its end repeats itself, says that once.
+    """Return a normalised content with a repetition at the prompt's end reduced to one.
 
-    Prompts that grow at their end in other ways are transcripts, and documents being written.
+    Prompts that grow at their end in other ways are transcripts, or documents being written.
     """
     if not content.endswith(_PROMPTS, 0, content.rfind(SEPARATOR) + 1):
         return content
@@ -142,10 +141,9 @@ def said_once(content: bytes) -> bytes:
 
 
 def end(content: bytes) -> bytes | None:
-    """Return what stands for all prompts with the same end as this one.
+    """Return the content that all prompts with the same end share.
 
-    The prompt is the last text of a content. None where there is none, or it is too short to be
-    told from others.
+    The prompt is the last text of a content. None where there is none, or it is too short.
     """
     start = content.rfind(SEPARATOR) + 1
     if len(content) - start < PROMPT_END_BYTES or not content.endswith(_PROMPTS, 0, start):
@@ -154,30 +152,30 @@ def end(content: bytes) -> bytes | None:
 
 
 def mark(content: bytes, key: bytes) -> bytes:
-    """Return what a store is to remember of a prompt: its length and its fingerprint."""
+    """Return what the store remembers of a prompt: its length and its fingerprint."""
     return (len(content) - content.rfind(SEPARATOR) - 1).to_bytes(LENGTH_BYTES) + key
 
 
 def contained(
     content: bytes, marks: Iterable[bytes], key_of: Callable[[bytes], bytes]
 ) -> bytes | None:
-    """Return the mark of the shortest prompt that this one merely asks once more."""
+    """Return the mark of the shortest prompt that this one repeats."""
     start = content.rfind(SEPARATOR) + 1
     before, prompt = content[:start], content[start:]
-    for one in sorted(marks):
-        around = len(prompt) - int.from_bytes(one[:LENGTH_BYTES])
-        if around <= 0:
+    for mark_ in sorted(marks):
+        added = len(prompt) - int.from_bytes(mark_[:LENGTH_BYTES])
+        if added <= 0:
             break
-        if len(_unit(prompt[:around])) <= MAX_ADDED_BYTES and key_of(
-            before + prompt[around:]
-        ) == key_in(one):
-            return one
+        if len(_unit(prompt[:added])) <= MAX_ADDED_BYTES and key_of(
+            before + prompt[added:]
+        ) == key_in(mark_):
+            return mark_
     return None
 
 
-def key_in(one: bytes) -> bytes:
+def key_in(mark_: bytes) -> bytes:
     """Return the fingerprint in a mark."""
-    return one[LENGTH_BYTES:]
+    return mark_[LENGTH_BYTES:]
 
 
 def _unit(text: bytes) -> bytes:

@@ -1,11 +1,11 @@
-"""Stand-ins: messages of which nothing is left but what the signals ask.
+"""Redacted messages: digests and fixed words in place of texts, with all that the signals need.
 
-Every text becomes keyed digests beside a few fixed words, and is read by the same code as the text
-itself. So the digests are spelt in what that code takes for what it stands for:
+A redacted message is read by the same code as the text itself. So digests are spelt such that this
+code treats them like the original:
 
-letters g to v   what must be the same when volatile tokens are masked: none of them looks like one
-0x and digits    what must be the same to the letter: masked as an id is
-fixed words      that it failed, brought nothing, goes on by itself, waits, alters something …
+letters g to v   equal when the masked texts are equal: none of them looks volatile
+0x and digits    equal when the exact texts are equal: masked like an id
+fixed words      that a call failed, returned nothing, is in progress, waits, changes something …
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from looptrap.detect.call_kind import (
     MAX_ACKNOWLEDGEMENT_CHARS,
     adds_something,
     changes_something,
+    is_deferred,
     is_poll,
-    is_put_off,
     is_step,
 )
 from looptrap.detect.canonical import LONG_TEXT, join, normalise
@@ -35,25 +35,25 @@ from looptrap.dialect.content import UNREADABLE, malformed
 from looptrap.dialect.model import Call, Message, Request, ToolCall, ToolResult
 
 ROLES = frozenset(("system", "user", "assistant", "tool", ""))
-"""Roles that stay as they are; any other is a client's own word."""
+"""Roles that are not redacted; any other was chosen by a client."""
 
 MAX_RESULT_LENGTH = 1 << 20
-"""Results are read as no longer than this, whatever a file says."""
+"""Longest result that is rebuilt, whatever length a file gives."""
 
-_DEEDS = ("", "touch ", '"action":"edit" ', '"action":"create" ', '"action":"view" ')
-"""What arguments may tell of what a call does: the first that tells the same is taken."""
+_EFFECT_PREFIXES = ("", "touch ", '"action":"edit" ', '"action":"create" ', '"action":"view" ')
+"""Prefixes for redacted arguments: the first with the effects of the original is used."""
 
-_TOOLS = ("", "view", "edit")
-"""Names that tell nothing of it, that nothing is altered, and that something is."""
+_TOOL_NAMES = ("", "view", "edit")
+"""Tool names that say nothing about the effect, that say read, and that say change."""
 
-_NO_ONE: frozenset[str] = frozenset()
+_NO_NAMES: frozenset[str] = frozenset()
 _LETTERS = str.maketrans("0123456789abcdef", "ghijklmnopqrstuv")
 _SIGNS = str.maketrans("0123456789abcdef", "!#$%()*+,-./:;=?")
 _DIGITS = 10**16
 
 
 class RedactedResult(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """What stands for the result of a tool."""
+    """The redacted result of a tool."""
 
     call_id: str
     text: str
@@ -64,7 +64,7 @@ class RedactedResult(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class RedactedMessage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """What stands for a message."""
+    """A redacted message."""
 
     role: str
     size: int
@@ -78,23 +78,26 @@ _decode = msgspec.json.Decoder(RedactedMessage).decode
 
 
 def read_redacted(raw: msgspec.Raw) -> Message:
-    """Read a stand-in as the message it stands for."""
+    """Read a redacted message as the signals would read the original."""
     try:
         sent = _decode(raw)
     except UNREADABLE:
         return malformed(raw)
     results = tuple(
-        # As long as the result was: one that grows is told from one that stays by its length.
+        # As long as the original: signals recognise a growing result by its length.
         ToolResult(
-            one.call_id, one.text.ljust(min(one.length, MAX_RESULT_LENGTH)), one.is_error, one.name
+            result.call_id,
+            result.text.ljust(min(result.length, MAX_RESULT_LENGTH)),
+            result.is_error,
+            result.name,
         )
-        for one in sent.results
+        for result in sent.results
     )
     return Message(sent.role, sent.text, sent.calls, results)
 
 
 def original_size(raw: msgspec.Raw) -> int:
-    """Return how many bytes the message took that a stand-in stands for."""
+    """Return the bytes of the original message."""
     try:
         return _decode(raw).size
     except UNREADABLE:
@@ -102,7 +105,7 @@ def original_size(raw: msgspec.Raw) -> int:
 
 
 class Redactor:
-    """Makes stand-ins, under one secret: without it nobody can try what a digest may be of."""
+    """Redacts messages under one secret: without it no guess can be checked against a digest."""
 
     def __init__(self, secret: bytes) -> None:
         self._keyed = {
@@ -111,7 +114,7 @@ class Redactor:
         }
 
     def of(self, messages: Iterable[tuple[Message, int]]) -> Iterator[RedactedMessage]:
-        """Yield what stands for messages that follow each other, each with the bytes it took."""
+        """Yield redacted messages for consecutive messages, each given with its size in bytes."""
         called: dict[str, str] = {}
         for message, size in messages:
             called.update((call.id, call.name) for call in message.calls)
@@ -122,13 +125,13 @@ class Redactor:
                 self._text(message),
                 tuple(map(self._call, message.calls)),
                 tuple(
-                    self._result(one, one.name or called.get(one.call_id, ""))
-                    for one in message.results
+                    self._result(result, result.name or called.get(result.call_id, ""))
+                    for result in message.results
                 ),
             )
 
     def name(self, text: str) -> str:
-        """Return what stands for an id or a name; nothing for nothing."""
+        """Return the digest of an id or a name; empty for an empty one."""
         return self._digest(b"name", join([text])).translate(_LETTERS)[:16] if text else ""
 
     def _text(self, message: Message) -> str:
@@ -143,30 +146,32 @@ class Redactor:
     def _call(self, call: ToolCall) -> ToolCall:
         arguments = call.arguments
         words = self._both(_gist(arguments, mask_result), join([arguments]))
-        if is_poll(_NO_ONE, arguments, ""):
+        if is_poll(_NO_NAMES, arguments, ""):
             words = f"wait {words}"
-        deed = _deed(arguments)
-        told = next((one for one in _DEEDS if _deed(one + words) == deed), "")
-        return ToolCall(self.name(call.id), call.name, told + words)
+        effects = _effects(arguments)
+        effect = next(
+            (prefix for prefix in _EFFECT_PREFIXES if _effects(prefix + words) == effects), ""
+        )
+        return ToolCall(self.name(call.id), call.name, effect + words)
 
     def _result(self, result: ToolResult, tool: str) -> RedactedResult:
         text = without_nudge(result.text) if NUDGE_MARK in result.text else result.text
-        told = self._told(text, result, tool) if text.strip() else ""
+        redacted = self._redacted_text(text, result, tool) if text.strip() else ""
         return RedactedResult(
-            self.name(result.call_id), told, len(text), result.is_error, result.name
+            self.name(result.call_id), redacted, len(text), result.is_error, result.name
         )
 
-    def _told(self, text: str, result: ToolResult, tool: str) -> str:
-        """Return what stands for a text that is not blank, whether or not it is marked an error."""
+    def _redacted_text(self, text: str, result: ToolResult, tool: str) -> str:
+        """Return the redacted form of a result's text, which is not blank."""
         failure = failure_of(text)
         words = []
         if failure is None and failure_of(text, is_error=True) is None:
-            words.append("exit code 0")  # which speaks louder than any error
-        if is_poll(_NO_ONE, "", text):
+            words.append("exit code 0")  # overrides any error word
+        if is_poll(_NO_NAMES, "", text):
             words.append("running")
-        if is_put_off(text):
+        if is_deferred(text):
             words.append("try again later")
-        if len(text) <= MAX_ACKNOWLEDGEMENT_CHARS and not is_step(_NO_ONE, text):
+        if len(text) <= MAX_ACKNOWLEDGEMENT_CHARS and not is_step(_NO_NAMES, text):
             words.append("[part 0000000000000000]")  # an image, or the like
         if failure is None and is_empty_result(text):
             words.append("no output")
@@ -174,11 +179,11 @@ class Redactor:
             words.append(f"unknown tool {tool}")
         gist = gist_of_result(text[:MAX_RESULT_CHARS], result.is_error or failure is not None)
         words.append(self._both(gist, normalise([result.text])))
-        told = " ".join(words)
+        redacted = " ".join(words)
         if failure is None:
-            return told
+            return redacted
         which = self._digest(b"failure", join([failure])).translate(_LETTERS)
-        return f"error {which}{' 1 failed' if is_test_report(failure) else ''}\n{told}"
+        return f"error {which}{' 1 failed' if is_test_report(failure) else ''}\n{redacted}"
 
     def _both(self, gist: bytes, exact: bytes) -> str:
         digits = int(self._digest(b"exact", exact), 16) % _DIGITS
@@ -195,15 +200,17 @@ def _gist(text: str, masking: Callable[[str], str]) -> bytes:
 
 
 def _is_unknown(tool: str, text: str) -> bool:
-    """Say whether a result tells that there is no such tool: the signal itself is asked."""
+    """Return whether a result says that there is no such tool, by asking the signal itself."""
     called = Message("assistant", "", (ToolCall("1", tool, "{}"),))
     answered = Message("tool", "", (), (ToolResult("1", text),))
     call = Call(Request(), "http", _messages=[called, answered])
     return UnknownTool(SignalOptions(1))(Trajectory(call)) is not None
 
 
-def _deed(arguments: str) -> list[bool]:
-    """Return what arguments make of a call, whatever its tool is called."""
+def _effects(arguments: str) -> list[bool]:
+    """Return the effects that arguments give to a call of tools with various names."""
     return [
-        says(tool, arguments) for tool in _TOOLS for says in (changes_something, adds_something)
+        says(tool, arguments)
+        for tool in _TOOL_NAMES
+        for says in (changes_something, adds_something)
     ]

@@ -1,4 +1,4 @@
-"""A round: one assistant turn with its tool calls, and what came back."""
+"""A round: one assistant turn with its tool calls and their results."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from msgspec import Raw
 from looptrap.detect.call_kind import (
     adds_something,
     changes_something,
+    is_deferred,
     is_poll,
-    is_put_off,
     is_step,
 )
 from looptrap.detect.failure import (
@@ -62,62 +62,65 @@ class cached_field(Generic[T]):  # noqa: N801 - used as a decorator
 
 
 MAX_RESULT_CHARS = 65_536
-"""Results are compared by so many of their first characters, and by their length."""
+"""Results are compared by this many first characters, and by their length."""
 
 Reader = Callable[[Raw], Message]
 
 
 class Round:
-    """One assistant turn with its tool calls, and what came back; looked into as needed."""
+    """One assistant turn with its tool calls and their results; decoded as needed."""
 
     def __init__(
-        self, said: Message | Raw, answers: Sequence[Message | Raw], read: Reader | None = None
+        self,
+        assistant_message: Message | Raw,
+        tool_messages: Sequence[Message | Raw],
+        read: Reader | None = None,
     ) -> None:
-        self._said = said
-        self._answers = answers
-        """What tools answered, the latest first; like `said`, read with `read` where still raw."""
+        self._assistant_message = assistant_message
+        self._tool_messages = tool_messages
+        """The latest first; what is still raw is decoded with `read`."""
         self._read = read
 
     @cached_field
-    def said(self) -> Message:
-        """What the assistant said, and asked for."""
-        return self._message(self._said)
+    def assistant_message(self) -> Message:
+        """The assistant's message."""
+        return self._decoded(self._assistant_message)
 
     @cached_field
     def text(self) -> str:
-        """The words."""
-        return self.said.text
+        """Its text."""
+        return self.assistant_message.text
 
     @cached_field
     def calls(self) -> tuple[ToolCall, ...]:
-        """The tool calls."""
-        return self.said.calls
+        """Its tool calls."""
+        return self.assistant_message.calls
 
     @cached_field
     def size(self) -> int:
-        """How much came back, about: of what is still raw, without reading it."""
+        """The approximate size of the results, without decoding what is raw."""
         if self._read is None:
             return len(self.result)
-        return sum(memoryview(raw).nbytes for raw in self._answers if isinstance(raw, Raw))
+        return sum(memoryview(raw).nbytes for raw in self._tool_messages if isinstance(raw, Raw))
 
     @cached_field
     def results(self) -> tuple[ToolResult | None, ...]:
-        """In the order of the calls; None where no result has come."""
+        """In the order of the calls; None where there is no result."""
         found: dict[str, list[ToolResult]] = {}
-        for message in map(self._message, self._answers):
+        for message in map(self._decoded, self._tool_messages):
             for result in reversed(message.results):
                 found.setdefault(result.call_id or result.name, []).append(result)
-        return tuple(_take(found, one) for one in self.calls)
+        return tuple(_pop_result(found, call) for call in self.calls)
 
-    def _message(self, one: Message | Raw) -> Message:
-        if isinstance(one, Message):
-            return one
+    def _decoded(self, message: Message | Raw) -> Message:
+        if isinstance(message, Message):
+            return message
         assert self._read is not None  # nothing is left raw without it
-        return self._read(one)
+        return self._read(message)
 
     @cached_field
-    def asked(self) -> frozenset[tuple[str, str]]:
-        """What was asked for: names and arguments; parallel twins are one, their order is none."""
+    def signature(self) -> frozenset[tuple[str, str]]:
+        """Names and arguments of the calls, without order or duplicates."""
         return frozenset((call.name, call.arguments) for call in self.calls)
 
     @cached_field
@@ -127,24 +130,24 @@ class Round:
 
     @cached_field
     def arguments(self) -> str:
-        """All arguments, as far as they are compared for likeness."""
+        """All arguments, as far as they are compared for similarity."""
         return " ".join(sorted(call.arguments for call in self.calls))[:MAX_COMPARED_CHARS]
 
     @cached_field
     def result(self) -> str:
-        """All results, in the order of what was asked."""
+        """The text of all results, in the order of the sorted calls."""
         pairs = zip(self.calls, self.results, strict=True)
-        told = sorted((call.name, call.arguments, one.text) for call, one in pairs if one)
-        text = told[0][2] if len(told) == 1 else "\n".join(dict.fromkeys(t for _, _, t in told))
+        found = sorted((call.name, call.arguments, result.text) for call, result in pairs if result)
+        text = found[0][2] if len(found) == 1 else "\n".join(dict.fromkeys(t for _, _, t in found))
         return without_nudge(text) if NUDGE_MARK in text else text
 
     @cached_field
     def failure(self) -> str | None:
-        """What went wrong, if it did."""
+        """The normalised failure, if there is one."""
         if not self.calls:
             return None
         return failure_of(
-            self.result, any(one is not None and one.is_error for one in self.results)
+            self.result, any(result is not None and result.is_error for result in self.results)
         )
 
     @cached_field
@@ -152,86 +155,92 @@ class Round:
         """How many of its calls went wrong."""
         if len(self.calls) < 2:
             return int(self.failure is not None)
-        found = [one for one in self.results if one is not None]
-        return sum(failure_of(one.text, one.is_error) is not None for one in found)
+        found = [result for result in self.results if result is not None]
+        return sum(failure_of(result.text, result.is_error) is not None for result in found)
 
     @property
-    def answered(self) -> int:
-        """How many messages of tools came back: of what is still raw, without reading it."""
-        return len(self._answers)
+    def result_count(self) -> int:
+        """How many tool messages came back, without decoding them."""
+        return len(self._tool_messages)
 
     @cached_field
     def is_report(self) -> bool:
-        """Whether what went wrong is a report that counts failures: fewer are other ones."""
+        """Whether the failure is a test report: fewer failures are another failure."""
         return self.failure is not None and is_test_report(self.failure)
 
     @cached_field
-    def is_fruitless(self) -> bool:
-        """Whether it neither failed nor brought anything."""
+    def is_empty(self) -> bool:
+        """Whether its calls succeeded and returned nothing."""
         return bool(self.calls) and self.failure is None and is_empty_result(self.result)
 
     @cached_field
-    def is_fine(self) -> bool:
-        """Whether it says that there is nothing wrong; a check may do so by saying nothing."""
-        if self.is_fruitless:
+    def reports_success(self) -> bool:
+        """Whether it reports success; a check may do so by returning nothing."""
+        if self.is_empty:
             return is_check(f"{' '.join(self.names)} {self.arguments}")
         return self.failure is None and is_success_report(self.result)
 
     @cached_field
-    def lands(self) -> bool:
-        """Whether a call of it changed something, as far as its own result tells."""
+    def made_change(self) -> bool:
+        """Whether one of its calls changed something, by its own result."""
         return any(
             changes_something(call.name, call.arguments)
-            and one is not None
-            and failure_of(one.text, one.is_error) is None
-            for call, one in zip(self.calls, self.results, strict=True)
+            and result is not None
+            and failure_of(result.text, result.is_error) is None
+            for call, result in zip(self.calls, self.results, strict=True)
         )
 
     @cached_field
-    def adds(self) -> bool:
-        """Whether a call of it added something, by its name."""
-        return self.lands and any(adds_something(one.name, one.arguments) for one in self.calls)
+    def made_addition(self) -> bool:
+        """Whether one of its calls added something, by its name."""
+        return self.made_change and any(
+            adds_something(call.name, call.arguments) for call in self.calls
+        )
 
     @cached_field
     def is_poll(self) -> bool:
-        """Whether it asked for the state of something that goes on by itself, or is to wait."""
-        # What a failure says of its circumstances ("error while running x") is no state.
+        """Whether it asked for the state of something that runs by itself, or has to wait."""
+        # Words in a failure ("error while running x") are not a state.
         state = self.result if self.failure is None else ""
-        return self.is_put_off or is_poll(self.names, self.arguments, state)
+        return self.is_deferred or is_poll(self.names, self.arguments, state)
 
     @cached_field
-    def is_put_off(self) -> bool:
-        """Whether it was told to come again later."""
-        return is_put_off(self.result)
+    def is_deferred(self) -> bool:
+        """Whether the result asks to try again later."""
+        return is_deferred(self.result)
 
     @cached_field
     def is_step(self) -> bool:
-        """Whether it made one more step that went well, and showed no more than that."""
+        """Whether it made one more step that succeeded, with no further result."""
         return self.failure is None and is_step(self.names, self.result)
 
-    def has_result_of(self, other: Round) -> bool:
-        """Say whether the results are the same, volatile tokens aside."""
-        one, two = self.result, other.result
-        if one == two:
+    def has_same_result(self, other: Round) -> bool:
+        """Return whether the results are equal except for volatile tokens."""
+        text, other_text = self.result, other.result
+        if text == other_text:
             return True
-        # Volatile tokens change a length by little: mostly this saves looking closer.
-        if abs(len(one) - len(two)) > 16 + len(one) // 16:
+        # Volatile tokens hardly change the length: in most cases this saves the comparison.
+        if abs(len(text) - len(other_text)) > 16 + len(text) // 16:
             return False
         are_failures = self.failure is not None and other.failure is not None
-        return differs_only_in_noise(one[:MAX_RESULT_CHARS], two[:MAX_RESULT_CHARS], are_failures)
+        return differs_only_in_noise(
+            text[:MAX_RESULT_CHARS], other_text[:MAX_RESULT_CHARS], are_failures
+        )
 
     def repeats(self, other: Round) -> bool:
-        """Say whether the same was asked, with the same result."""
-        return self.asked == other.asked and self.has_result_of(other)
+        """Return whether calls and results are equal."""
+        return self.signature == other.signature and self.has_same_result(other)
 
     def fails_like(self, other: Round, percent: float) -> bool:
-        """Say whether both failed, in almost the same words; of reports, in the same ones."""
-        one, two = self.failure, other.failure
-        if one is None or two is None or one == two or self.is_report:
-            return one == two is not None
-        return is_similar(one, two, percent) and shares_most_words(one, two)
+        """Return whether both failed with almost equal messages; reports must be equal."""
+        failure, other_failure = self.failure, other.failure
+        if failure is None or other_failure is None or failure == other_failure or self.is_report:
+            return failure == other_failure is not None
+        return is_similar(failure, other_failure, percent) and shares_most_words(
+            failure, other_failure
+        )
 
 
-def _take(results: dict[str, list[ToolResult]], call: ToolCall) -> ToolResult | None:
-    waiting = results.get(call.id or call.name)
-    return waiting.pop() if waiting else None
+def _pop_result(results: dict[str, list[ToolResult]], call: ToolCall) -> ToolResult | None:
+    unmatched = results.get(call.id or call.name)
+    return unmatched.pop() if unmatched else None

@@ -56,7 +56,9 @@ def conversation(tail: int, with_tools: bool, similarity: Similarity) -> Content
         for message in messages:
             mark = _MARKS.get(message.role) or f"?{message.role}" if with_tools else ""
             if message.calls or message.results:
-                more = _tools(message) if with_tools else [one.text for one in message.results]
+                more = (
+                    _tools(message) if with_tools else [result.text for result in message.results]
+                )
                 # How many texts follow comes first: nothing a client writes can shift them.
                 texts += (f"{len(more)} {mark}", message.text, *more)
             elif is_near and message.role == "system":
@@ -83,19 +85,19 @@ def request(with_reads: bool, masked: bool) -> Content:
     """
 
     def content(call: Call) -> bytes | None:
-        asked = call.request
-        if asked.lacks_body or (not with_reads and asked.method in ("GET", "HEAD")):
+        sent = call.request
+        if sent.lacks_body or (not with_reads and sent.method in ("GET", "HEAD")):
             return None
-        body = _canonical(asked.body)
+        body = _canonical(sent.body)
         if masked:
             body = _masked(body.decode("utf-8", "replace")).encode()
-        query = sorted(parse_qsl(asked.query, keep_blank_values=True))
-        asking = [
-            asked.method,
-            normal_path(asked.path).lower(),
+        query = sorted(parse_qsl(sent.query, keep_blank_values=True))
+        parts = [
+            sent.method,
+            normal_path(sent.path).lower(),
             *(part for pair in query for part in pair),
         ]
-        return blake2b(body).digest() + join(asking)
+        return blake2b(body).digest() + join(parts)
 
     return content
 

@@ -29,27 +29,27 @@ CONTEXT_CHARS = 64
 """So much around a difference is looked at with it: what is volatile shows by its surroundings."""
 
 
-def is_similar(one: str, other: str, percent: float = SIMILAR_PERCENT) -> bool:
+def is_similar(left: str, right: str, percent: float = SIMILAR_PERCENT) -> bool:
     """Say whether two texts are almost the same."""
-    return one == other or fuzz.ratio(one, other, score_cutoff=percent) > 0
+    return left == right or fuzz.ratio(left, right, score_cutoff=percent) > 0
 
 
-def shares_most_words(one: str, other: str) -> bool:
+def shares_most_words(left: str, right: str) -> bool:
     """Say whether most words are the same: `KeyError: 'a'` is not `KeyError: 'b'`."""
-    return fuzz.ratio(one.split(), other.split(), score_cutoff=SHARED_WORDS_PERCENT) > 0
+    return fuzz.ratio(left.split(), right.split(), score_cutoff=SHARED_WORDS_PERCENT) > 0
 
 
-def differs_only_in_noise(one: str, other: str, are_failures: bool = False) -> bool:
+def differs_only_in_noise(left: str, right: str, are_failures: bool = False) -> bool:
     """Return whether two results are the same but for case, white space and volatile tokens."""
-    masking = _masking(one, are_failures)
-    ones, others = one.splitlines(), other.splitlines()
-    if len(ones) != len(others):
-        return len(one) <= MAX_COMPARED_CHARS and _gist(one, masking) == _gist(other, masking)
-    pairs = (pair for pair in zip(ones, others, strict=True) if pair[0] != pair[1])
+    masking = _masking(left, are_failures)
+    left_lines, right_lines = left.splitlines(), right.splitlines()
+    if len(left_lines) != len(right_lines):
+        return len(left) <= MAX_COMPARED_CHARS and _gist(left, masking) == _gist(right, masking)
+    pairs = (pair for pair in zip(left_lines, right_lines, strict=True) if pair[0] != pair[1])
     # To look at all of a long log with a time in each line would take too long.
     return all(
         _gist(a, masking) == _gist(b, masking)
-        for a, b in starmap(_apart, islice(pairs, MAX_COMPARED_LINES))
+        for a, b in starmap(_difference, islice(pairs, MAX_COMPARED_LINES))
     )
 
 
@@ -65,11 +65,11 @@ def _masking(text: str, is_failure: bool) -> Masking:
     return mask if is_failure else mask_result
 
 
-def _apart(one: str, other: str) -> tuple[str, str]:
+def _difference(left: str, right: str) -> tuple[str, str]:
     """Return where two lines differ, with a little of what they share around it."""
-    start = max(0, Prefix.similarity(one, other) - CONTEXT_CHARS)
-    end = max(0, Postfix.similarity(one[start:], other[start:]) - CONTEXT_CHARS)
-    return _ends(one[start : len(one) - end]), _ends(other[start : len(other) - end])
+    start = max(0, Prefix.similarity(left, right) - CONTEXT_CHARS)
+    end = max(0, Postfix.similarity(left[start:], right[start:]) - CONTEXT_CHARS)
+    return _ends(left[start : len(left) - end]), _ends(right[start : len(right) - end])
 
 
 def _ends(text: str) -> str:

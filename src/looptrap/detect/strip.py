@@ -32,42 +32,42 @@ class StripCell(msgspec.Struct, frozen=True, gc=False):
 
 
 def strip(
-    rounds: Trajectory | Sequence[Round], secret: bytes, most: int = MAX_CELLS
+    rounds: Trajectory | Sequence[Round], secret: bytes, limit: int = MAX_CELLS
 ) -> list[StripCell]:
     """Return the latest `most` rounds, the oldest first; a sequence is given the latest first."""
-    latest = rounds.latest(most) if isinstance(rounds, Trajectory) else rounds[:most]
+    latest = rounds.latest(limit) if isinstance(rounds, Trajectory) else rounds[:limit]
     shown = latest[::-1]
-    naming = _Naming(secret)
-    ids = [naming.id(one) for one in shown]
-    times = Counter(ids)
+    round_ids = _RoundIds(secret)
+    ids = [round_ids.id(round_) for round_ in shown]
+    occurrences = Counter(ids)
     return [
-        StripCell(id, tuple(sorted(one.names)), one.failure is not None, times[id] > 1)
-        for id, one in zip(ids, shown, strict=True)
+        StripCell(id, tuple(sorted(round_.names)), round_.failure is not None, occurrences[id] > 1)
+        for id, round_ in zip(ids, shown, strict=True)
     ]
 
 
-class _Naming:
+class _RoundIds:
     """Names rounds that come one after the other; what repeats is what signals say repeats."""
 
     def __init__(self, secret: bytes) -> None:
-        self._keyed = blake2b(digest_size=4, key=secret[:64], person=b"lt-strip")
-        self._known: dict[object, list[tuple[Round, str]]] = {}
+        self._digester = blake2b(digest_size=4, key=secret[:64], person=b"lt-strip")
+        self._by_signature: dict[object, list[tuple[Round, str]]] = {}
         self._used: set[str] = set()
 
-    def id(self, one: Round) -> str:
-        known = self._known.setdefault(one.asked, [])
+    def id(self, round_: Round) -> str:
+        known = self._by_signature.setdefault(round_.signature, [])
         for other, id in reversed(known[-MAX_COMPARED_RESULTS:]):
-            if _is_same(one, other):
+            if _is_same(round_, other):
                 return id
-        id = self._new(one)
-        known.append((one, id))
+        id = self._new_id(round_)
+        known.append((round_, id))
         return id
 
-    def _new(self, one: Round) -> str:
-        told = one.result if one.calls else one.text
-        asked = [text for pair in sorted(one.asked) for text in pair]
-        content = join([*asked, "", str(len(asked))]) + gist_of_result(
-            told[:MAX_COMPARED_CHARS], one.failure is not None
+    def _new_id(self, round_: Round) -> str:
+        result = round_.result if round_.calls else round_.text
+        signature = [text for pair in sorted(round_.signature) for text in pair]
+        content = join([*signature, "", str(len(signature))]) + gist_of_result(
+            result[:MAX_COMPARED_CHARS], round_.failure is not None
         )
         id = self._digest(content)
         # What begins alike and goes on otherwise is not the same.
@@ -78,11 +78,15 @@ class _Naming:
         return id
 
     def _digest(self, content: bytes) -> str:
-        keyed = self._keyed.copy()
+        keyed = self._digester.copy()
         keyed.update(content)
         return keyed.hexdigest()
 
 
-def _is_same(one: Round, other: Round) -> bool:
+def _is_same(round_: Round, other: Round) -> bool:
     """Say whether two rounds that asked the same are the same; of mere words, what they say."""
-    return one.has_result_of(other) if one.calls else differs_only_in_noise(one.text, other.text)
+    return (
+        round_.has_same_result(other)
+        if round_.calls
+        else differs_only_in_noise(round_.text, other.text)
+    )

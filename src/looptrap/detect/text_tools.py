@@ -65,18 +65,18 @@ def is_observation(text: str) -> bool:
     return text[-3:].rstrip()[-1:] in ("#", "$") and _ENDS.search(text[-60:]) is not None
 
 
-def text_as_call(said: Message) -> Message:
+def text_as_call(message: Message) -> Message:
     """Return what the assistant wrote as a call: the action alone, where it can be told."""
-    blocks = _FENCED.findall(said.text)
+    blocks = _FENCED.findall(message.text)
     if blocks:
         action = "\n".join(blocks)
     else:
-        found = _ACTION.search(said.text)
-        action = found[0] if found else said.text
+        found = _ACTION.search(message.text)
+        action = found[0] if found else message.text
     action = _NUMBER.sub("", action.strip())
-    return Message("assistant", said.text, (ToolCall("", TEXT_TOOL_NAME, action),))
+    return Message("assistant", message.text, (ToolCall("", TEXT_TOOL_NAME, action),))
 
 
-def text_as_result(observed: Message) -> Message:
+def text_as_result(message: Message) -> Message:
     """Return what the harness answered as the result of that call."""
-    return Message("tool", "", (), (ToolResult("", observed.text, name=TEXT_TOOL_NAME),))
+    return Message("tool", "", (), (ToolResult("", message.text, name=TEXT_TOOL_NAME),))

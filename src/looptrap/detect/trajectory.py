@@ -45,14 +45,14 @@ class Trajectory:
     """The rounds since the last user message, read from the latest back, as far as needed."""
 
     def __init__(
-        self, call: Call, most: int = maxsize, exempt: frozenset[str] = frozenset()
+        self, call: Call, limit: int = maxsize, exempt: frozenset[str] = frozenset()
     ) -> None:
         """Read at most the latest `most` rounds, and none that call only `exempt` tools.
 
         When the latest round is such a one, there is nothing to read now.
         """
         self._call = call
-        self._unread: Iterator[Round] = islice(_backwards(call), most)
+        self._unread: Iterator[Round] = islice(_backwards(call), limit)
         self._rounds: list[Round] = []
         if exempt:
             self._unread = _without(exempt, self._unread)
@@ -64,7 +64,7 @@ class Trajectory:
         return latest[0] if latest else None
 
     @cached_field
-    def asks_anew(self) -> bool:
+    def is_new_call(self) -> bool:
         """Whether what was asked last was surely not asked in the rounds before.
 
         The longest plain piece of its arguments would stand in what was sent then: to look for it
@@ -89,41 +89,45 @@ class Trajectory:
         """The names of the tools that the request offers."""
         return self._call.tools
 
-    def latest(self, most: int) -> list[Round]:
+    def latest(self, limit: int) -> list[Round]:
         """Return up to `most` rounds, the latest first."""
-        while len(self._rounds) < most:
+        while len(self._rounds) < limit:
             found = next(self._unread, None)
             if found is None:
                 break
             self._rounds.append(found)
-        return self._rounds[:most]
+        return self._rounds[:limit]
 
-    def since_change(self, most: int) -> list[Round]:
+    def since_change(self, limit: int) -> list[Round]:
         """Return up to `most` rounds, the latest first, as far back as nothing new has changed.
 
         What changed something that had not been done before is progress, and so is another answer
         to what had been asked before: what came earlier does not count. The latest round itself is
         always there.
         """
-        rounds = self.latest(most)
-        for age, one in enumerate(rounds[1:], 1):
-            if one.asked == rounds[0].asked:
+        rounds = self.latest(limit)
+        for age, round_ in enumerate(rounds[1:], 1):
+            if round_.signature == rounds[0].signature:
                 continue
-            twins = [other for other in rounds if other is not one and other.asked == one.asked]
-            if one.lands if not twins else _is_news(one, rounds[age + 1 :]):
+            same_calls = [
+                earlier
+                for earlier in rounds
+                if earlier is not round_ and earlier.signature == round_.signature
+            ]
+            if round_.made_change if not same_calls else _has_new_result(round_, rounds[age + 1 :]):
                 return rounds[:age]
         return rounds
 
-    def mark(self, with_texts: list[str]) -> bytes:
+    def fingerprint_content(self, with_texts: list[str]) -> bytes:
         """Return what tells this history from others: what was asked last, and these texts."""
-        asked = sorted(self.newest.asked) if self.newest is not None else []
+        asked = sorted(self.newest.signature) if self.newest is not None else []
         return join([*with_texts, *(text for pair in asked for text in pair)])
 
 
-def _is_news(one: Round, before: list[Round]) -> bool:
+def _has_new_result(round_: Round, before: list[Round]) -> bool:
     """Say whether something had been asked before, and its answer had never come."""
-    twins = [other for other in before if other.asked == one.asked]
-    return bool(twins) and not any(one.has_result_of(other) for other in twins)
+    same_calls = [earlier for earlier in before if earlier.signature == round_.signature]
+    return bool(same_calls) and not any(round_.has_same_result(earlier) for earlier in same_calls)
 
 
 def is_fresh(call: Call) -> bool:
@@ -152,15 +156,15 @@ def _backwards(call: Call) -> Iterator[Round]:
         if message.role == "user" and is_observation(message.text):
             answers.append(text_as_result(message))
         if message.role == "assistant":
-            yield Round(_said(message, answers), answers)
+            yield Round(_assistant_message(message, answers), answers)
             answers = []
 
 
 def _without(exempt: frozenset[str], rounds: Iterator[Round]) -> Iterator[Round]:
     """Yield the rounds that call other tools too; nothing while the latest one does not."""
-    for age, one in enumerate(rounds):
-        if not one.calls or not one.names <= exempt:
-            yield one
+    for age, round_ in enumerate(rounds):
+        if not round_.calls or not round_.names <= exempt:
+            yield round_
         elif not age:
             return
 
@@ -168,18 +172,20 @@ def _without(exempt: frozenset[str], rounds: Iterator[Round]) -> Iterator[Round]
 def _peeking(call: Call, peek: Callable[[Raw], str], read: Reader) -> Iterator[Round]:
     answers: list[Raw | Message] = []
     # What was read to count the prompt stands at the end, where this begins: it is not read again.
-    known = call.known
-    left = len(known)
+    already_read = call.known
+    index = len(already_read)
     for raw in reversed(call.raws):
-        left -= 1
-        message = known[left] if left >= 0 else None
+        index -= 1
+        message = already_read[index] if index >= 0 else None
         role = peek(raw) if message is None else message.role
         if role == "tool":
             answers.append(raw)
         elif role == "assistant":
             is_read = bool(answers) and isinstance(answers[0], Message)
-            said = _said(message or read(raw), answers) if is_read else message or raw
-            yield Round(said, answers, read)
+            message_or_raw = (
+                _assistant_message(message or read(raw), answers) if is_read else message or raw
+            )
+            yield Round(message_or_raw, answers, read)
             answers = []
         elif role == "user":
             if _is_long(raw) and not may_be_observation(memoryview(raw)):
@@ -191,7 +197,7 @@ def _peeking(call: Call, peek: Callable[[Raw], str], read: Reader) -> Iterator[R
                 answers.append(text_as_result(message))
 
 
-def _said(message: Message, answers: Sequence[Message | Raw]) -> Message:
+def _assistant_message(message: Message, answers: Sequence[Message | Raw]) -> Message:
     """Return what the assistant said; where it was answered in text, that was a call."""
     return text_as_call(message) if answers and not message.calls else message
 

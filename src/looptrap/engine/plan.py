@@ -146,7 +146,7 @@ def _seen(
         watch = general.by_tool.get(tool, general) if tool else general
         evidence = watch.signal(trajectory)
         if evidence is not None and evidence.count >= watch.ladder.first:
-            content = trajectory.mark([evidence.signal, str(evidence.count)])
+            content = trajectory.fingerprint_content([evidence.signal, str(evidence.count)])
             yield HistoryFinding(watch, evidence, watch.fingerprint.key(call, content), -1)
 
 

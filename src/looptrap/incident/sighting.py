@@ -194,5 +194,5 @@ class SightingFactory:
             return 0, 0, 0
         turn_calls = -1
         if trajectory.length & TURN_COUNT_MASK < 2:
-            turn_calls = sum(one.answered for one in trajectory.latest(self._rounds))
+            turn_calls = sum(one.result_count for one in trajectory.latest(self._rounds))
         return len(latest[0].calls), latest[0].failures, turn_calls

@@ -133,7 +133,7 @@ def _signal(rule: Rule, ladder: Ladder, *, own: bool = False) -> HistorySignal:
         SignalOptions(
             rounds=max(rule.looks_at, ladder.last) if own else rule.looks_at,
             with_results=rule.parts != "calls",
-            patience=1 if own else UNCHANGED_POLLS_PER_REPEAT,
+            polls_per_repeat=1 if own else UNCHANGED_POLLS_PER_REPEAT,
             first=ladder.first,
         )
     )

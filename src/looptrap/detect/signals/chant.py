@@ -139,12 +139,12 @@ def _set_in(text: str) -> str:
 
 def _is_structure(text: str, size: int) -> bool:
     """Say whether the last lines, with `size` characters, are mostly rows, logs, code or values."""
-    said = structure = 0
+    total = structure = 0
     for line in reversed(_set_in(text).splitlines()):
         length = len("".join(line.split()))
-        said += length
+        total += length
         if length <= MAX_VALUE_CHARS or _STRUCTURE.match(line):
             structure += length
-        if said >= size:
+        if total >= size:
             break
-    return 2 * structure >= said
+    return 2 * structure >= total

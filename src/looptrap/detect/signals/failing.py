@@ -16,9 +16,9 @@ class Failing:
 
     __slots__ = ("_first", "_rounds")
 
-    def __init__(self, look: SignalOptions) -> None:
-        self._rounds = look.rounds
-        self._first = look.first
+    def __init__(self, options: SignalOptions) -> None:
+        self._rounds = options.rounds
+        self._first = options.first
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how many rounds in a row have failed; None when the latest went well."""
@@ -32,17 +32,19 @@ class Failing:
             length += 1
         if length < self._first:
             return None
-        failed = trajectory.latest(length)
-        calls = [normalise([one.arguments]) for one in failed]
+        failures = trajectory.latest(length)
+        calls = [normalise([round_.arguments]) for round_ in failures]
         known = sum(
-            (calls[age] in calls[age + 1 :] and not one.is_report)
-            or any(one.fails_like(other, SAME_ERROR_PERCENT) for other in failed[age + 1 :])
-            for age, one in enumerate(failed)
+            (calls[age] in calls[age + 1 :] and not round_.is_report)
+            or any(
+                round_.fails_like(earlier, SAME_ERROR_PERCENT) for earlier in failures[age + 1 :]
+            )
+            for age, round_ in enumerate(failures)
         )
         return Evidence(
             signal="failing",
             what=f"{length} failures in a row, {known} of them known,"
-            f" {tool_list(failed[0])} the latest",
+            f" {tool_list(failures[0])} the latest",
             count=known + 1,
             ago=length - 1,
             confidence=0.7,  # it may yet find a way

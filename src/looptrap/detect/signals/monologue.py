@@ -12,8 +12,8 @@ class Monologue:
 
     __slots__ = ("_rounds",)
 
-    def __init__(self, look: SignalOptions) -> None:
-        self._rounds = look.rounds
+    def __init__(self, options: SignalOptions) -> None:
+        self._rounds = options.rounds
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how often it was said in a row; None when something was done, or said once."""
@@ -21,9 +21,9 @@ class Monologue:
             return None
         rounds = trajectory.latest(self._rounds)
         count = 0
-        for one in rounds:
-            if one.calls or not is_similar(
-                one.text[:MAX_COMPARED_CHARS], rounds[0].text[:MAX_COMPARED_CHARS]
+        for round_ in rounds:
+            if round_.calls or not is_similar(
+                round_.text[:MAX_COMPARED_CHARS], rounds[0].text[:MAX_COMPARED_CHARS]
             ):
                 break
             count += 1

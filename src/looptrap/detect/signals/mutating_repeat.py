@@ -21,23 +21,25 @@ class MutatingRepeat:
 
     __slots__ = ("_rounds",)
 
-    def __init__(self, look: SignalOptions) -> None:
-        self._rounds = look.rounds
+    def __init__(self, options: SignalOptions) -> None:
+        self._rounds = options.rounds
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how often in a row; None when the latest call is a new one."""
-        if trajectory.asks_anew:
+        if trajectory.is_new_call:
             return None
         rounds = trajectory.latest(2)
-        if len(rounds) < 2 or not rounds[0].calls or rounds[0].asked != rounds[1].asked:
+        if len(rounds) < 2 or not rounds[0].calls or rounds[0].signature != rounds[1].signature:
             return None
         latest = rounds[0]
         result = latest.result[:MAX_COMPARED_CHARS]
-        if latest.is_poll or not (latest.adds or _piles_up(latest, rounds[1])):
+        if latest.is_poll or not (latest.made_addition or _is_append(latest, rounds[1])):
             return None
         count = 1
-        for one in trajectory.latest(self._rounds)[1:]:
-            if one.asked != latest.asked or not is_similar(one.result[:MAX_COMPARED_CHARS], result):
+        for earlier in trajectory.latest(self._rounds)[1:]:
+            if earlier.signature != latest.signature or not is_similar(
+                earlier.result[:MAX_COMPARED_CHARS], result
+            ):
                 break
             count += 1
         if count < 2:
@@ -52,14 +54,14 @@ class MutatingRepeat:
         )
 
 
-def _piles_up(one: Round, before: Round) -> bool:
+def _is_append(latest: Round, before: Round) -> bool:
     """Say whether a call writes: its own words stand in its result, once more than before.
 
     That tells a write that adds the same again from a read whose subject changes by itself. Nobody
     reads by several lines: there it is enough that they stand there.
     """
-    words = max((line.strip() for line in _LINES.split(one.arguments)), key=len)
+    words = max((line.strip() for line in _LINES.split(latest.arguments)), key=len)
     if len(words) < MIN_WORDS_CHARS:
         return False
-    times = one.result.count(words)
-    return times > (0 if "\\n" in one.arguments else before.result.count(words))
+    times = latest.result.count(words)
+    return times > (0 if "\\n" in latest.arguments else before.result.count(words))

@@ -21,19 +21,19 @@ class NearRepeat:
 
     __slots__ = ("_rounds",)
 
-    def __init__(self, look: SignalOptions) -> None:
-        self._rounds = look.rounds
+    def __init__(self, options: SignalOptions) -> None:
+        self._rounds = options.rounds
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how often it was tried; None when the latest round brought something."""
         latest = trajectory.newest
-        if latest is None or (latest.failure is None and not latest.is_fruitless):
+        if latest is None or (latest.failure is None and not latest.is_empty):
             return None
-        if latest.is_put_off or (latest.is_poll and latest.failure is None):
+        if latest.is_deferred or (latest.is_poll and latest.failure is None):
             return None  # that is for `repeat` to say
         rounds = trajectory.since_change(self._rounds)
         masked = mask_result(latest.arguments) if latest.failure is None else ""
-        near = [age for age, one in enumerate(rounds) if _is_near(one, latest, masked)]
+        near = [age for age, round_ in enumerate(rounds) if _is_near(round_, latest, masked)]
         how = "failed" if latest.failure is not None else "brought nothing"
         return Evidence(
             signal="near_repeat",
@@ -45,11 +45,11 @@ class NearRepeat:
         )
 
 
-def _is_near(one: Round, latest: Round, masked: str) -> bool:
-    if one.names != latest.names:
+def _is_near(round_: Round, latest: Round, masked: str) -> bool:
+    if round_.names != latest.names:
         return False
     if latest.failure is not None:
-        return one.fails_like(latest, VARIANT_PERCENT) and is_similar(
-            one.arguments, latest.arguments, VARIANT_PERCENT
+        return round_.fails_like(latest, VARIANT_PERCENT) and is_similar(
+            round_.arguments, latest.arguments, VARIANT_PERCENT
         )
-    return one.is_fruitless and is_similar(mask_result(one.arguments), masked, NOISE_PERCENT)
+    return round_.is_empty and is_similar(mask_result(round_.arguments), masked, NOISE_PERCENT)

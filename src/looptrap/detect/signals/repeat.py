@@ -10,26 +10,26 @@ from looptrap.detect.trajectory import Trajectory
 class Repeat:
     """Counts the rounds that equal the latest one among the last `rounds`."""
 
-    __slots__ = ("_patience", "_rounds", "_with_results")
+    __slots__ = ("_polls_per_repeat", "_rounds", "_with_results")
 
-    def __init__(self, look: SignalOptions) -> None:
-        self._rounds = look.rounds
-        self._with_results = look.with_results
-        self._patience = look.patience
+    def __init__(self, options: SignalOptions) -> None:
+        self._rounds = options.rounds
+        self._with_results = options.with_results
+        self._polls_per_repeat = options.polls_per_repeat
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how often the latest round has happened; None when it was the first time."""
         newest = trajectory.newest
-        if newest is None or not newest.calls or trajectory.asks_anew:
+        if newest is None or not newest.calls or trajectory.is_new_call:
             return None
         rounds = trajectory.since_change(self._rounds)
-        equal = [age for age, one in enumerate(rounds) if self._is_equal(one, rounds[0])]
+        equal = [age for age, round_ in enumerate(rounds) if self._is_equal(round_, rounds[0])]
         count = len(equal)
         if count > 1 and (rounds[0].is_poll or rounds[0].is_step):
             # Unchanged polling is honest for longer: looked at further back, it weighs less.
-            rounds = trajectory.since_change(self._rounds * self._patience)
-            equal = [age for age, one in enumerate(rounds) if self._is_equal(one, rounds[0])]
-            count = len(equal) // self._patience
+            rounds = trajectory.since_change(self._rounds * self._polls_per_repeat)
+            equal = [age for age, round_ in enumerate(rounds) if self._is_equal(round_, rounds[0])]
+            count = len(equal) // self._polls_per_repeat
         if count < 2:
             return None
         same = "the same arguments and result" if self._with_results else "the same arguments"
@@ -41,5 +41,7 @@ class Repeat:
             confidence=1.0 if self._with_results else 0.6,
         )
 
-    def _is_equal(self, one: Round, latest: Round) -> bool:
-        return one.repeats(latest) if self._with_results else one.asked == latest.asked
+    def _is_equal(self, round_: Round, latest: Round) -> bool:
+        return (
+            round_.repeats(latest) if self._with_results else round_.signature == latest.signature
+        )

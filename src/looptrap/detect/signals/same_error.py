@@ -14,8 +14,8 @@ class SameError:
 
     __slots__ = ("_rounds",)
 
-    def __init__(self, look: SignalOptions) -> None:
-        self._rounds = look.rounds
+    def __init__(self, options: SignalOptions) -> None:
+        self._rounds = options.rounds
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how often the latest failure has come; None when the latest round went well.
@@ -23,14 +23,18 @@ class SameError:
         Who is told to come again, and does, is polling: that is for `repeat` to say.
         """
         latest = trajectory.newest
-        if latest is None or latest.failure is None or latest.is_put_off:
+        if latest is None or latest.failure is None or latest.is_deferred:
             return None
         rounds = trajectory.since_change(self._rounds)
         equal = [
             age
-            for age, one in enumerate(rounds)
-            if one.fails_like(latest, SAME_ERROR_PERCENT)
-            or (one.failure is not None and not one.is_report and one.asked == latest.asked)
+            for age, round_ in enumerate(rounds)
+            if round_.fails_like(latest, SAME_ERROR_PERCENT)
+            or (
+                round_.failure is not None
+                and not round_.is_report
+                and round_.signature == latest.signature
+            )
         ]
         return Evidence(
             signal="same_error",

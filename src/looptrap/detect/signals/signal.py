@@ -33,7 +33,7 @@ class SignalOptions(NamedTuple):
     """How many of the latest rounds count."""
     with_results: bool = True
     """Whether results are compared too, and not only calls."""
-    patience: int = UNCHANGED_POLLS_PER_REPEAT
+    polls_per_repeat: int = UNCHANGED_POLLS_PER_REPEAT
     """So many unchanged polls weigh as much as one repeat of anything else."""
     first: int = 2
     """The least count that anybody acts on."""
@@ -55,8 +55,8 @@ MAX_TOOLS_NAMED = 8
 """Tools that are named of one round."""
 
 
-def tool_list(one: Round) -> str:
+def tool_list(round_: Round) -> str:
     """Return the names of the tools of a round, as many as people read."""
-    names = [name[:LONGEST_NAME] for name in sorted(one.names)]
+    names = [name[:LONGEST_NAME] for name in sorted(round_.names)]
     more = [f"{len(names) - MAX_TOOLS_NAMED} more"] if len(names) > MAX_TOOLS_NAMED else []
     return " + ".join(names[:MAX_TOOLS_NAMED] + more)

@@ -28,11 +28,11 @@ MAX_QUERY_CHARS = 300
 class Stagnation:
     """Counts the results among the last `rounds` that had come before in these rounds."""
 
-    __slots__ = ("_patience", "_rounds")
+    __slots__ = ("_polls_per_repeat", "_rounds")
 
-    def __init__(self, look: SignalOptions) -> None:
-        self._rounds = look.rounds
-        self._patience = look.patience
+    def __init__(self, options: SignalOptions) -> None:
+        self._rounds = options.rounds
+        self._polls_per_repeat = options.polls_per_repeat
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how many results were not new; None while there are few rounds, or new results."""
@@ -40,12 +40,17 @@ class Stagnation:
         if newest is None or _is_plain_success(newest, trajectory):
             return None
         recent = trajectory.latest(RECENT_ROUNDS + 1)
-        if len(recent) <= RECENT_ROUNDS or not any(_is_seen(recent[0], one) for one in recent[1:]):
+        if len(recent) <= RECENT_ROUNDS or not any(
+            _has_seen_result(recent[0], earlier) for earlier in recent[1:]
+        ):
             return None
         rounds = trajectory.latest(self._rounds)
         if len(rounds) < min(MIN_ROUNDS, self._rounds):
             return None
-        count, tries = _stale(rounds, self._patience), _tries(trajectory)
+        count, tries = (
+            _count_stale(rounds, self._polls_per_repeat),
+            _count_same_failures(trajectory),
+        )
         what = f"{count} of the latest {len(rounds)} results had come before"
         if tries > count + 1:
             count = min(tries - 1, len(rounds))
@@ -61,10 +66,10 @@ class Stagnation:
 
 def _is_plain_success(latest: Round, trajectory: Trajectory) -> bool:
     """Say whether something new was asked, and worked: then nothing stagnates, and most is so."""
-    return latest.failure is None and not latest.is_fruitless and trajectory.asks_anew
+    return latest.failure is None and not latest.is_empty and trajectory.is_new_call
 
 
-def _stale(rounds: list[Round], patience: int) -> int:
+def _count_stale(rounds: list[Round], polls_per_repeat: int) -> int:
     """Return how many rounds brought a result that had come before, and were no batch work.
 
     Equal results for new arguments are a batch, unless they say that it failed. Where they say that
@@ -74,40 +79,46 @@ def _stale(rounds: list[Round], patience: int) -> int:
     """
     weight = 0.0
     changes = 0
-    asked: dict[object, list[Round]] = {}
-    checked: dict[object, int] = {}
-    dull: dict[object, list[Round]] = {}
-    for one in reversed(rounds):
-        twins = asked.setdefault(one.asked, [])
-        likes = dull.setdefault(one.failure, []) if one.failure or one.is_fruitless else []
-        if any(map(one.has_result_of, twins if one.failure is None else likes)):
-            is_first_since_change = checked.get(one.asked, changes) < changes
-            if not (is_first_since_change and one.is_fine):
-                weight += 1 / patience if one.is_poll or one.is_step else 1
-        elif _is_search(one) and any(map(one.has_result_of, likes)):
+    by_signature: dict[object, list[Round]] = {}
+    changes_at_check: dict[object, int] = {}
+    by_failure: dict[object, list[Round]] = {}
+    for round_ in reversed(rounds):
+        same_calls = by_signature.setdefault(round_.signature, [])
+        same_failures = (
+            by_failure.setdefault(round_.failure, []) if round_.failure or round_.is_empty else []
+        )
+        if any(
+            map(round_.has_same_result, same_calls if round_.failure is None else same_failures)
+        ):
+            is_first_since_change = changes_at_check.get(round_.signature, changes) < changes
+            if not (is_first_since_change and round_.reports_success):
+                weight += 1 / polls_per_repeat if round_.is_poll or round_.is_step else 1
+        elif _is_search(round_) and any(map(round_.has_same_result, same_failures)):
             weight += 0.5
-        if one.lands and not twins:
+        if round_.made_change and not same_calls:
             changes += 1
-        checked[one.asked] = changes
-        twins.append(one)
-        likes.append(one)
+        changes_at_check[round_.signature] = changes
+        same_calls.append(round_)
+        same_failures.append(round_)
     return int(weight)
 
 
-def _tries(trajectory: Trajectory) -> int:
+def _count_same_failures(trajectory: Trajectory) -> int:
     """Return how often the latest call failed as it did now, whatever was changed in between."""
     latest, *before = trajectory.latest(SAME_CALL_ROUNDS)
-    if latest.failure is None or latest.is_poll or trajectory.asks_anew:
+    if latest.failure is None or latest.is_poll or trajectory.is_new_call:
         return 0
     return 1 + sum(map(latest.repeats, before))
 
 
-def _is_seen(latest: Round, one: Round) -> bool:
+def _has_seen_result(latest: Round, earlier: Round) -> bool:
     # Results of other sizes are not the same: mostly that is known without reading them.
-    slack = SIZE_SLACK_BYTES + ENVELOPE_BYTES * abs(latest.answered - one.answered)
-    return abs(latest.size - one.size) <= slack + latest.size // 8 and latest.has_result_of(one)
+    slack = SIZE_SLACK_BYTES + ENVELOPE_BYTES * abs(latest.result_count - earlier.result_count)
+    return abs(latest.size - earlier.size) <= slack + latest.size // 8 and latest.has_same_result(
+        earlier
+    )
 
 
-def _is_search(one: Round) -> bool:
+def _is_search(round_: Round) -> bool:
     """Say whether it looked for something, and there was nothing."""
-    return one.is_fruitless and not one.lands and len(one.arguments) <= MAX_QUERY_CHARS
+    return round_.is_empty and not round_.made_change and len(round_.arguments) <= MAX_QUERY_CHARS

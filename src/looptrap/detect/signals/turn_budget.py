@@ -16,8 +16,8 @@ class TurnBudget:
 
     __slots__ = ("_first",)
 
-    def __init__(self, look: SignalOptions) -> None:
-        self._first = look.first
+    def __init__(self, options: SignalOptions) -> None:
+        self._first = options.first
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how many; None before the first, and while there surely are far fewer."""
@@ -25,7 +25,7 @@ class TurnBudget:
         if self._first > MAX_ROUNDS_READ and trajectory.length < self._first:
             return None
         rounds = trajectory.latest(maxsize)
-        count = sum(len(one.calls) for one in rounds[:MAX_ROUNDS_READ]) + len(
+        count = sum(len(round_.calls) for round_ in rounds[:MAX_ROUNDS_READ]) + len(
             rounds[MAX_ROUNDS_READ:]
         )
         if not count:

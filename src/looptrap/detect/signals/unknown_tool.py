@@ -9,10 +9,10 @@ from looptrap.detect.signals.signal import Evidence, SignalOptions, tool_list
 from looptrap.detect.text_tools import TEXT_TOOL_NAME
 from looptrap.detect.trajectory import Trajectory
 
-SHORT = 600
+SHORT_RESULT_CHARS = 600
 """A result that says so is short; one that lists the tools there are may take a little more."""
 
-_SAYS_SO = re.compile(
+_UNKNOWN_TOOL = re.compile(
     r"\b(?:unknown|invalid|unrecogni[sz]ed|unsupported|undefined|unavailable|non-?existent|no such"
     r"|not a (?:valid|known|registered)|no) (?:tool|function|action)\b"
     r"|\b(?:tool|action)\b.{0,80}?(?:\bnot (?:found|available|exist|registered|recogni[sz]ed"
@@ -26,8 +26,8 @@ class UnknownTool:
 
     __slots__ = ("_rounds",)
 
-    def __init__(self, look: SignalOptions) -> None:
-        self._rounds = look.rounds
+    def __init__(self, options: SignalOptions) -> None:
+        self._rounds = options.rounds
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how many; None when the latest call is to a tool that is there."""
@@ -35,7 +35,7 @@ class UnknownTool:
         count = 0
         while count < self._rounds:
             rounds = trajectory.latest(count + 1)
-            if len(rounds) <= count or not _is_lost(rounds[count], offered):
+            if len(rounds) <= count or not _calls_unknown_tool(rounds[count], offered):
                 break
             count += 1
         if not count:
@@ -49,17 +49,17 @@ class UnknownTool:
         )
 
 
-def _is_lost(one: Round, offered: frozenset[str]) -> bool:
-    if not one.calls:
+def _calls_unknown_tool(round_: Round, offered: frozenset[str]) -> bool:
+    if not round_.calls:
         return False
-    if offered and TEXT_TOOL_NAME not in one.names and not one.names & offered:
+    if offered and TEXT_TOOL_NAME not in round_.names and not round_.names & offered:
         return True
-    if len(one.result) > SHORT * len(one.calls):
+    if len(round_.result) > SHORT_RESULT_CHARS * len(round_.calls):
         return False
     return all(
         result is not None
-        and len(result.text) <= SHORT
+        and len(result.text) <= SHORT_RESULT_CHARS
         and call.name in result.text
-        and _SAYS_SO.search(result.text) is not None
-        for call, result in zip(one.calls, one.results, strict=True)
+        and _UNKNOWN_TOOL.search(result.text) is not None
+        for call, result in zip(round_.calls, round_.results, strict=True)
     )

@@ -46,10 +46,12 @@ class LoopCheck:
 
     def __init__(self) -> None:
         # Polls are looked for further back than anything else.
-        look = SignalOptions(ROUNDS["repeat"], first=MAX_REPEATS)
-        self._messages: deque[msgspec.Raw] = deque(maxlen=2 * look.rounds * look.patience)
-        self._with_results = Repeat(look)
-        self._without = Repeat(look._replace(with_results=False))
+        options = SignalOptions(ROUNDS["repeat"], first=MAX_REPEATS)
+        self._messages: deque[msgspec.Raw] = deque(
+            maxlen=2 * options.rounds * options.polls_per_repeat
+        )
+        self._with_results = Repeat(options)
+        self._without = Repeat(options._replace(with_results=False))
 
     def message(self, name: str, given: object, result: object) -> str | None:
         """Take note of a call; return what to tell the model when it goes in circles."""
