@@ -1,7 +1,7 @@
-"""Scopes: what must be the same for two calls to count as one more hit.
+"""Scopes: what two calls must share to count as equal.
 
-Each scope gives a *content*: the bytes that must be equal, or None where it does not apply.
-Asked twice for the same scope, it gives the same function: rules that share one share its cost.
+Each scope returns a *content*: the bytes that must be equal, or None where it does not apply.
+Scopes are cached: rules that share one share its cost.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from looptrap.dialect.model import Call, Message
 from looptrap.dialect.path import normal_path
 
 Similarity = Literal["exact", "masked", "near"]
-"""What two texts that count as the same may differ in: nothing; volatile tokens; what a retry
-changes by itself, and then one may contain the other."""
+"""What two equal texts may differ in: nothing; volatile tokens; what a retry adds by itself, where
+one text may also contain the other."""
 
 Content = Callable[[Call], bytes | None]
 
 _MARKS = {role: role for role in ("system", "user", "assistant", "tool")}
-"""Roles as they are; any other is told from the marks here by how it begins."""
+"""Known roles; others get a prefix, so that they cannot be mistaken for these."""
 
 _sorted_json = msgspec.json.Encoder(order="sorted")
 
 
 @cache
 def conversation(tail: int, with_tools: bool, similarity: Similarity) -> Content:
-    """The retry of the same prompt: the model and the last `tail` messages.
+    """A retry of the same prompt: the model and the last `tail` messages.
 
     Without tools only the texts count; ids of tool calls never do. A chain id stands for the
-    history that the provider keeps. Where tools have just answered, the length of the history
-    counts too: polling sees the same last messages again and again, and is no retry.
+    history that the provider keeps. After a tool result the length of the history counts too:
+    polling repeats the same last messages and is no retry.
     """
 
     def content(call: Call) -> bytes | None:
@@ -50,7 +50,7 @@ def conversation(tail: int, with_tools: bool, similarity: Similarity) -> Content
             return None
         texts = [call.model, call.chain]
         if with_tools and messages[-1].results:
-            # In the midst of a run a longer history is no retry: the signals judge that one.
+            # Within a run a longer history is no retry: the signals judge it.
             texts.append(f"after {len(call.raws)}")
         is_near = similarity == "near"
         for message in messages:
@@ -59,7 +59,7 @@ def conversation(tail: int, with_tools: bool, similarity: Similarity) -> Content
                 more = (
                     _tools(message) if with_tools else [result.text for result in message.results]
                 )
-                # How many texts follow comes first: nothing a client writes can shift them.
+                # The number of texts comes first: no client text can shift them.
                 texts += (f"{len(more)} {mark}", message.text, *more)
             elif is_near and message.role == "system":
                 texts += (mark, without_trailer(message.text))
@@ -80,8 +80,8 @@ def conversation(tail: int, with_tools: bool, similarity: Similarity) -> Content
 def request(with_reads: bool, masked: bool) -> Content:
     """The same HTTP request: method, path, sorted query and body.
 
-    JSON bodies are compared whatever the order of their keys; without the body nothing is said.
-    GET and HEAD count only `with_reads`: repeating a read is what clients do.
+    The key order of a JSON body does not matter; without the body the scope does not apply.
+    GET and HEAD count only `with_reads`: clients repeat reads.
     """
 
     def content(call: Call) -> bytes | None:
@@ -104,9 +104,9 @@ def request(with_reads: bool, masked: bool) -> Content:
 
 @cache
 def session(named: bool) -> Content:
-    """An agent run that calls on and on: its model, and whether tools are used.
+    """The calls of one agent run: its model, and whether it uses tools.
 
-    Binds the calls that name a session, or those that do not.
+    Applies to the calls that name a session, or to those that do not.
     """
 
     def content(call: Call) -> bytes | None:
@@ -155,7 +155,7 @@ def _canonical(body: bytes) -> bytes:
 
 
 HIT_LIMIT = 10_000
-"""A key's hits are counted exactly up to here; no threshold may lie above."""
+"""A key's hits are counted exactly up to here; no threshold may be higher."""
 
 
 class WindowKind(StrEnum):
@@ -170,7 +170,7 @@ class WindowKind(StrEnum):
 
 
 class Window(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
-    """How long hits of a rule count, and how that time moves."""
+    """How long a rule's hits count, and how that time moves."""
 
     seconds: float = 60.0
     kind: WindowKind = WindowKind.ROLLING

@@ -1,4 +1,4 @@
-"""The strip: rounds as cells in a row, in which equal (call, result) pairs share an id."""
+"""The strip: rounds as a row of cells in which equal (call, result) pairs share an id."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from looptrap.detect.similarity import MAX_COMPARED_CHARS, differs_only_in_noise
 from looptrap.detect.trajectory import Trajectory
 
 MAX_CELLS = 60
-"""So many of the latest rounds are shown."""
+"""Latest rounds that are shown."""
 
 MAX_COMPARED_RESULTS = 16
-"""A result is compared with so many of the latest others that the same call has brought."""
+"""Earlier results of the same call with which a result is compared."""
 
 
 class StripCell(msgspec.Struct, frozen=True, gc=False):
-    """One round, as far as it may be shown to anybody: no word of what was said."""
+    """One round without any of its text."""
 
     id: str
-    """Eight hex digits; the same for what was asked before and answered alike."""
+    """Eight hex digits; equal for equal calls with equal results."""
     tools: tuple[str, ...]
     is_error: bool
     repeats: bool
@@ -47,7 +47,7 @@ def strip(
 
 
 class _RoundIds:
-    """Names rounds that come one after the other; what repeats is what signals say repeats."""
+    """Gives ids to consecutive rounds; equal is what the signals consider equal."""
 
     def __init__(self, secret: bytes) -> None:
         self._digester = blake2b(digest_size=4, key=secret[:64], person=b"lt-strip")
@@ -70,7 +70,7 @@ class _RoundIds:
             result[:MAX_COMPARED_CHARS], round_.failure is not None
         )
         id = self._digest(content)
-        # What begins alike and goes on otherwise is not the same.
+        # Results that only begin alike are not equal.
         while id in self._used:
             content += b"+"
             id = self._digest(content)
@@ -84,7 +84,7 @@ class _RoundIds:
 
 
 def _is_same(round_: Round, other: Round) -> bool:
-    """Say whether two rounds that asked the same are the same; of mere words, what they say."""
+    """Return whether two rounds with the same calls are equal; without calls, by their text."""
     return (
         round_.has_same_result(other)
         if round_.calls

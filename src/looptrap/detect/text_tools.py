@@ -1,7 +1,7 @@
 """Agents that call tools in plain text: the model writes an action, its harness answers as a user.
 
-Such an answer says by how it begins, or ends, that no person wrote it. What the model wrote before
-it is then a call like any other, and the answer its result.
+How such an answer begins or ends shows that no person wrote it. The message before it is then a
+tool call, and the answer its result.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from looptrap.dialect.model import Message, ToolCall, ToolResult
 
 TEXT_TOOL_NAME = "(in text)"
-"""The name of the tool where none is called by name."""
+"""The name of a tool that is called in plain text."""
 
 MAX_PREFIX_BYTES = 240
 
@@ -33,10 +33,10 @@ _FIRST = (
     *("observation", "execution", "command", "tool", "code", "function", "script", "terminal"),
     *("output", "result", "returncode", "call id"),
 )
-"""How such a beginning begins."""
+"""First words of such an answer: a cheap test before the pattern."""
 
 _ENDS = re.compile(r"(?:bash-?|shell|root@\S{1,40})[\d.]*[#$]\s*\Z")
-"""A shell that waits for the next command."""
+"""A shell prompt."""
 
 _RAW = re.compile(
     rb"observation|execution (?:result|output)|(?:output|result|response)s?[ :\\]|returncode>"
@@ -47,18 +47,18 @@ _FENCED = re.compile(r"```[^\n`]*\n(.*?)```", re.DOTALL)
 _NUMBER = re.compile(
     r"""(['"])id\1:\ ?(['"])[^'"]{1,80}\2,\ ?(?=(['"])type\3:\ ?(['"])function\4)""", re.VERBOSE
 )
-"""The id of a call that is written out as the API has it: another one each time."""
+"""The id of a call written in the API's form: it differs each time."""
 _ACTION = re.compile(r"^\W{0,3}action\b.*", re.IGNORECASE | re.MULTILINE | re.DOTALL)
 
 
 def may_be_observation(raw: memoryview) -> bool:
-    """Say, without reading a message, whether it is worth reading to know."""
+    """Return, without decoding a message, whether it may be an observation."""
     return _RAW.search(bytes(raw[:MAX_PREFIX_BYTES]) + bytes(raw[-40:])) is not None
 
 
 def is_observation(text: str) -> bool:
-    """Say whether a user's message is what a harness answers to an action in text."""
-    # Most messages are a person's, and this alone says so.
+    """Return whether a user's message is a harness's answer to an action in text."""
+    # For most messages, which persons write, this test is enough.
     start = text[:24].lstrip(_MARKS).lower()
     if (start.startswith(_FIRST) or text[:1] == "[") and _BEGINS.match(text) is not None:
         return True
@@ -66,7 +66,7 @@ def is_observation(text: str) -> bool:
 
 
 def text_as_call(message: Message) -> Message:
-    """Return what the assistant wrote as a call: the action alone, where it can be told."""
+    """Return the assistant's text as a tool call: only the action, where it can be recognised."""
     blocks = _FENCED.findall(message.text)
     if blocks:
         action = "\n".join(blocks)
@@ -78,5 +78,5 @@ def text_as_call(message: Message) -> Message:
 
 
 def text_as_result(message: Message) -> Message:
-    """Return what the harness answered as the result of that call."""
+    """Return the harness's answer as the result of that call."""
     return Message("tool", "", (), (ToolResult("", message.text, name=TEXT_TOOL_NAME),))

@@ -1,4 +1,4 @@
-"""The trajectory: what an agent did since a person last spoke, round by round."""
+"""The trajectory: the rounds of an agent since the last user message."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ _INJECTED = re.compile(
     r"|resume)(?:\s+please)?\W*",
     re.IGNORECASE,
 )
-"""What loops around a model say to keep it going."""
+"""What a harness sends to make the model continue."""
 
 MAX_SEARCHED_MESSAGES = 40
-"""In so many of the latest messages a call is looked for before they are read."""
+"""Latest messages that are searched for a call before they are decoded."""
 
 MIN_NEEDLE_CHARS, MAX_NEEDLE_CHARS = 4, 24
-"""How much of a call is looked for: less proves nothing, more makes the search no faster."""
+"""Characters of a call to search for: fewer prove nothing, more make the search no faster."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9 _.:=,-]+")
-"""What JSON writes as it is, however often it is wrapped."""
+"""What JSON never escapes, however deeply it is nested."""
 
 _NUDGE = NUDGE_MARK.encode()
 MAX_NUDGE_BYTES = 4_000
-"""No nudge takes more bytes."""
+"""Most bytes of a nudge."""
 
 
 class Trajectory:
-    """The rounds since the last user message, read from the latest back, as far as needed."""
+    """The rounds since the last user message, decoded from the latest back, as needed."""
 
     def __init__(
         self, call: Call, limit: int = maxsize, exempt: frozenset[str] = frozenset()
     ) -> None:
-        """Read at most the latest `most` rounds, and none that call only `exempt` tools.
+        """Read at most the latest `limit` rounds, and none that call only `exempt` tools.
 
-        When the latest round is such a one, there is nothing to read now.
+        When the latest round calls only such tools, there are no rounds.
         """
         self._call = call
         self._unread: Iterator[Round] = islice(_backwards(call), limit)
@@ -59,16 +59,16 @@ class Trajectory:
 
     @cached_field
     def newest(self) -> Round | None:
-        """The latest round; None where there is none. Most signals look no further."""
+        """The latest round, if any. Most signals need no other."""
         latest = self.latest(1)
         return latest[0] if latest else None
 
     @cached_field
     def is_new_call(self) -> bool:
-        """Whether what was asked last was surely not asked in the rounds before.
+        """Whether the latest call was certainly not made before.
 
-        The longest plain piece of its arguments would stand in what was sent then: to look for it
-        costs far less than reading all that.
+        The longest plain piece of its arguments would stand in the earlier messages: searching for
+        it costs far less than decoding them.
         """
         if self.newest is None:
             return True
@@ -81,7 +81,7 @@ class Trajectory:
 
     @property
     def length(self) -> int:
-        """How many messages the whole history has."""
+        """The number of messages in the whole history."""
         return len(self._call.raws)
 
     @property
@@ -90,7 +90,7 @@ class Trajectory:
         return self._call.tools
 
     def latest(self, limit: int) -> list[Round]:
-        """Return up to `most` rounds, the latest first."""
+        """Return up to `limit` rounds, the latest first."""
         while len(self._rounds) < limit:
             found = next(self._unread, None)
             if found is None:
@@ -99,11 +99,10 @@ class Trajectory:
         return self._rounds[:limit]
 
     def since_change(self, limit: int) -> list[Round]:
-        """Return up to `most` rounds, the latest first, as far back as nothing new has changed.
+        """Return up to `limit` rounds since the last progress, the latest first.
 
-        What changed something that had not been done before is progress, and so is another answer
-        to what had been asked before: what came earlier does not count. The latest round itself is
-        always there.
+        Progress is a new call that changes something, or a new result of an earlier call. The
+        latest round itself is always included.
         """
         rounds = self.latest(limit)
         for age, round_ in enumerate(rounds[1:], 1):
@@ -119,31 +118,31 @@ class Trajectory:
         return rounds
 
     def fingerprint_content(self, with_texts: list[str]) -> bytes:
-        """Return what tells this history from others: what was asked last, and these texts."""
+        """Return what identifies this history: its latest calls, and these texts."""
         asked = sorted(self.newest.signature) if self.newest is not None else []
         return join([*with_texts, *(text for pair in asked for text in pair)])
 
 
 def _has_new_result(round_: Round, before: list[Round]) -> bool:
-    """Say whether something had been asked before, and its answer had never come."""
+    """Return whether a call was made before, and never with this result."""
     same_calls = [earlier for earlier in before if earlier.signature == round_.signature]
     return bool(same_calls) and not any(round_.has_same_result(earlier) for earlier in same_calls)
 
 
 def is_fresh(call: Call) -> bool:
-    """Say whether a person has just spoken: then there is nothing to read yet."""
+    """Return whether the last message is a person's: then there are no rounds yet."""
     last = call.tail(1)
     return bool(last) and begins_turn(last[0])
 
 
 def _is_long(raw: Raw) -> bool:
-    """Say whether a message is longer than what a harness or a nudge of ours says."""
+    """Return whether a message is longer than what a harness or a nudge says."""
     size = memoryview(raw).nbytes
     return size > MAX_NUDGE_BYTES or (size > 4 * MAX_INJECTED_CHARS and _NUDGE not in bytes(raw))
 
 
 def _backwards(call: Call) -> Iterator[Round]:
-    """Yield the rounds from the latest back; answers of tools stay unread where that is cheaper."""
+    """Yield the rounds from the latest back; tool messages stay raw where that is possible."""
     if call.peek is not None and call.read is not None:
         yield from _peeking(call, call.peek, call.read)
         return
@@ -161,7 +160,7 @@ def _backwards(call: Call) -> Iterator[Round]:
 
 
 def _without(exempt: frozenset[str], rounds: Iterator[Round]) -> Iterator[Round]:
-    """Yield the rounds that call other tools too; nothing while the latest one does not."""
+    """Yield the rounds that call other tools too; none if the latest one does not."""
     for age, round_ in enumerate(rounds):
         if not round_.calls or not round_.names <= exempt:
             yield round_
@@ -171,7 +170,7 @@ def _without(exempt: frozenset[str], rounds: Iterator[Round]) -> Iterator[Round]
 
 def _peeking(call: Call, peek: Callable[[Raw], str], read: Reader) -> Iterator[Round]:
     answers: list[Raw | Message] = []
-    # What was read to count the prompt stands at the end, where this begins: it is not read again.
+    # The last messages were decoded to count the prompt, and are not decoded again.
     already_read = call.known
     index = len(already_read)
     for raw in reversed(call.raws):
@@ -198,12 +197,12 @@ def _peeking(call: Call, peek: Callable[[Raw], str], read: Reader) -> Iterator[R
 
 
 def _assistant_message(message: Message, answers: Sequence[Message | Raw]) -> Message:
-    """Return what the assistant said; where it was answered in text, that was a call."""
+    """Return the assistant's message; where a harness answered in text, as a tool call."""
     return text_as_call(message) if answers and not message.calls else message
 
 
 def begins_turn(message: Message) -> bool:
-    """Say whether a person speaks; a harness that says "continue", or what came out, is none."""
+    """Return whether a person wrote a message, and not a harness with "continue" or a result."""
     if message.role != "user" or message.results or message.text.startswith(NUDGE_MARK):
         return False
     if len(message.text) <= MAX_INJECTED_CHARS and _INJECTED.fullmatch(message.text) is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 MAX_TAIL_CHARS = 8_192
-"""How many characters of an answer's end are looked at."""
+"""Characters at an answer's end that are searched."""
 
 FENCE = re.compile(r"^[ \t>]*(`{3,}|~{3,})(.*)", re.MULTILINE)
 
@@ -48,7 +48,7 @@ class GrowingText:
 
 
 def tail_of(text: str) -> str:
-    """Return the end of a text, with the code fence that is open where it begins."""
+    """Return the end of a text, preceded by the code fence that is open there."""
     at = len(text) - MAX_TAIL_CHARS
     if at <= 0:
         return text

@@ -1,17 +1,17 @@
-"""Signals: ways of going in circles that show in the history inside one request.
+"""Signals: loop patterns in the history inside one request.
 
-repeat            the same calls, with the same results, again and again
-cycle             a block of several rounds that comes again and again
-same_error        the same failure in most of the latest rounds, whatever was asked
+repeat            the same calls with the same results
+cycle             a block of several rounds, repeated
+same_error        the same failure in most of the latest rounds, whatever the calls
 failing           one failure after the other
-near_repeat       almost the same call, which still fails or brings nothing
+near_repeat       almost the same call, which still fails or returns nothing
 mutating_repeat   the same call in a row, while its result merely grows or shifts
 stagnation        mostly results that had come before
-unknown_tool      calls to tools that are not there
-monologue         the same said again, with nothing done
+unknown_tool      calls to tools that do not exist
+monologue         the same text again, without a tool call
 turn_budget       more tool calls than a turn should need
 
-And one that shows in the answer:
+And one pattern in the answer:
 
 chant             an answer that repeats itself
 """
@@ -45,10 +45,10 @@ SIGNALS: Mapping[str, Callable[[SignalOptions], HistorySignal]] = {
     "monologue": Monologue,
     "turn_budget": TurnBudget,
 }
-"""What is read from the history inside one request; each is told how to look."""
+"""Signals in the history inside one request, made with their options."""
 
 ANSWERS: Mapping[str, Callable[[], AnswerSignal]] = {"chant": Chant}
-"""What is heard in an answer."""
+"""Signals in an answer."""
 
 ROUNDS: Mapping[str, int] = {
     "repeat": 12,
@@ -61,7 +61,6 @@ ROUNDS: Mapping[str, int] = {
     "unknown_tool": 8,
     "monologue": 8,
 }
-"""How many of the latest rounds each looks at, unless a rule says otherwise; a turn's budget has
-no such bound."""
+"""Latest rounds that each considers by default; a turn budget has no such bound."""
 
 __all__ = ["ANSWERS", "ROUNDS", "SIGNALS", "AnswerSignal", "HistorySignal", "SignalOptions"]

@@ -1,4 +1,4 @@
-"""`chant`: one answer whose end says the same over and over."""
+"""`chant`: an answer whose end repeats one unit of text."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from looptrap.detect.signals.signal import Evidence
 from looptrap.dialect.growing_text import FENCE, open_fence, tail_of
 
 MIN_REPEATED_CHARS = 1_600
-"""So many characters, white space aside, must be repetition: some 400 tokens. Refrains, and what a
-person asked to have written down a few dozen times, stay below."""
+"""Least characters of repetition, without white space: some 400 tokens. Refrains, and lines that a
+person asked to have repeated a few dozen times, stay below."""
 
 MAX_UNIT_CHARS = 1_000
-"""The longest unit that is looked for."""
+"""Longest unit that is searched for."""
 
 NEEDLE_CHARS = 24
-"""Characters at the end that must have come before: in most answers they have not."""
+"""Characters at the end that must have occurred before: in most answers they have not."""
 
 MAX_VALUE_CHARS = 16
-"""Lines up to this long are values, each the answer to something else: labels, for instance."""
+"""Lines up to this long are values, such as labels, each the answer to something else."""
 
 _ATTEMPT = re.compile(r"\b(attempt|try|retry|iteration|round|take)(\W{0,2})\d+", re.IGNORECASE)
 _NO_DIGITS = dict.fromkeys(map(ord, "0123456789"))
@@ -48,7 +48,7 @@ class Chant:
     __slots__ = ()
 
     def __call__(self, text: str) -> Evidence | None:
-        """Return how often it was said in a row; None for what repeats itself by its nature."""
+        """Return the repetition; None for tables, logs and code, which repeat by nature."""
         text = tail_of(text)
         found = _repetition(text)
         if found is None or open_fence(text):
@@ -65,7 +65,7 @@ class Chant:
 
 def _repetition(text: str) -> tuple[str, int] | None:
     """Return the unit that a text ends in, and how often in a row; attempts may be numbered."""
-    # What the end says must have been said shortly before: a small part of the text tells.
+    # The end must have occurred shortly before: searching a small part is enough.
     ending = _squeezed(text[-2 * MAX_UNIT_CHARS :])
     if _has_echo(ending):
         found = _repeated(_squeezed(text))
@@ -85,7 +85,7 @@ def _has_echo(text: str) -> bool:
 
 
 def _repeated(text: str) -> tuple[str, int] | None:
-    """Return the shortest unit that makes up the end of a text, and how often it stands there."""
+    """Return the shortest unit that makes up the end of a text, and how often it occurs."""
     if len(text) < MIN_REPEATED_CHARS:
         return None
     latest = text[-MIN_REPEATED_CHARS:]
@@ -96,7 +96,7 @@ def _repeated(text: str) -> tuple[str, int] | None:
 
 
 def _periods(text: str) -> Iterator[int]:
-    """Yield how far back the end of a text stands again, the nearest first."""
+    """Yield the distances at which the end of a text occurs again, the nearest first."""
     last = len(text) - NEEDLE_CHARS
     at, needle = last, text[last:]
     while (at := text.rfind(needle, last - MAX_UNIT_CHARS, at + NEEDLE_CHARS - 1)) >= 0:
@@ -122,11 +122,11 @@ def _is_worded(unit: str) -> bool:
 
 
 def _set_in(text: str) -> str:
-    """Return a text with what its code blocks hold set in, as other code is."""
+    """Return a text with the content of code blocks indented, like other code."""
     if "```" not in text and "~~~" not in text:
         return text
     opened, lines = "", []
-    # Line by line: a pattern for a whole block tries again from every fence that is never closed.
+    # Line by line: a pattern for a whole block would restart at every unclosed fence.
     for line in text.split("\n"):
         lines.append(f"\t{line}" if opened else line)
         fence = FENCE.match(line)
@@ -138,7 +138,7 @@ def _set_in(text: str) -> str:
 
 
 def _is_structure(text: str, size: int) -> bool:
-    """Say whether the last lines, with `size` characters, are mostly rows, logs, code or values."""
+    """Return whether the last `size` characters are mostly rows, logs, code or values."""
     total = structure = 0
     for line in reversed(_set_in(text).splitlines()):
         length = len("".join(line.split()))

@@ -1,4 +1,4 @@
-"""`cycle`: a block of several rounds comes again and again, with equal calls and results."""
+"""`cycle`: a block of several rounds repeats, with equal calls and results."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from looptrap.detect.signals.signal import Evidence, SignalOptions, tool_list
 from looptrap.detect.trajectory import Trajectory
 
 MIN_CYCLE_ROUNDS, MAX_CYCLE_ROUNDS = 2, 8
-"""How many rounds a block has; one round that comes again is a `repeat`."""
+"""Rounds in a block; a single repeated round is a `repeat`."""
 
 
 class Cycle:
-    """Counts how often the latest block has come, one time right after the other."""
+    """Counts consecutive occurrences of the latest block."""
 
     __slots__ = ("_polls_per_repeat", "_rounds")
 
@@ -20,7 +20,7 @@ class Cycle:
         self._polls_per_repeat = options.polls_per_repeat
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
-        """Return the block that came most often; None when none came twice."""
+        """Return the block with the most occurrences; None when none occurred twice."""
         if trajectory.is_new_call:
             return None
         recent = trajectory.latest(MAX_CYCLE_ROUNDS + 1)
@@ -32,7 +32,7 @@ class Cycle:
             return None
         count = times
         if any(round_.is_poll for round_ in rounds[:block_size]):
-            # Asking and waiting in turn is polling too, and honest for longer.
+            # Alternating a poll and a wait is polling too, and legitimate for longer.
             rounds = trajectory.latest(block_size * self._rounds)
             times = _count_blocks(rounds, block_size)
             count = max(times // self._polls_per_repeat, 1)
@@ -46,7 +46,7 @@ class Cycle:
 
 
 def _longest_cycle(rounds: list[Round]) -> tuple[int, int]:
-    """Return how often the block came that came most often, and how many rounds it has."""
+    """Return the most occurrences of a block, and how many rounds that block has."""
     best, length = 1, 0
     for size in range(MIN_CYCLE_ROUNDS, min(MAX_CYCLE_ROUNDS, len(rounds) // 2) + 1):
         times = _count_blocks(rounds, size)
@@ -56,7 +56,7 @@ def _longest_cycle(rounds: list[Round]) -> tuple[int, int]:
 
 
 def _count_blocks(rounds: list[Round], size: int) -> int:
-    """Return how often the latest `size` rounds stand one after the other."""
+    """Return how often the latest `size` rounds occur consecutively."""
     if not all(earlier.calls for earlier in rounds[:size]):
         return 1
     if all(earlier.signature == rounds[0].signature for earlier in rounds[1:size]):

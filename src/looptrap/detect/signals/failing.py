@@ -1,4 +1,4 @@
-"""`failing`: one round after the other fails, in ways that are not new."""
+"""`failing`: consecutive rounds fail, in ways that are not new."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from looptrap.detect.trajectory import Trajectory
 
 
 class Failing:
-    """Counts the failures since anything last went well, among the last `rounds`.
+    """Counts the failures since the last success, among the last `rounds`.
 
-    A new failure of a new call is left out: who meets one error after the other gets on.
+    A new failure of a new call does not count: an agent with ever new errors makes progress.
     """
 
     __slots__ = ("_first", "_rounds")
@@ -21,7 +21,7 @@ class Failing:
         self._first = options.first
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
-        """Return how many rounds in a row have failed; None when the latest went well."""
+        """Return how many consecutive rounds failed; None when the latest succeeded."""
         if trajectory.newest is None or trajectory.newest.failure is None:
             return None
         length = 1
@@ -47,5 +47,5 @@ class Failing:
             f" {tool_list(failures[0])} the latest",
             count=known + 1,
             ago=length - 1,
-            confidence=0.7,  # it may yet find a way
+            confidence=0.7,  # the agent may still succeed
         )

@@ -1,4 +1,4 @@
-"""`monologue`: the assistant says the same again, with nothing happening between."""
+"""`monologue`: the assistant repeats a text without any tool call."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from looptrap.detect.trajectory import Trajectory
 
 
 class Monologue:
-    """Counts turns without any tool call that say almost what the latest one says."""
+    """Counts turns without a tool call whose text is almost that of the latest."""
 
     __slots__ = ("_rounds",)
 
@@ -16,7 +16,7 @@ class Monologue:
         self._rounds = options.rounds
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
-        """Return how often it was said in a row; None when something was done, or said once."""
+        """Return how often in a row; None after a tool call, or for the first time."""
         if trajectory.newest is None or trajectory.newest.calls:
             return None
         rounds = trajectory.latest(self._rounds)

@@ -10,14 +10,14 @@ from looptrap.detect.similarity import MAX_COMPARED_CHARS, SIMILAR_PERCENT, is_s
 from looptrap.detect.trajectory import Trajectory
 
 MIN_WORDS_CHARS = 8
-"""Words shorter than this may stand in a result by chance."""
+"""Shorter texts may occur in a result by chance."""
 
 _LINES = re.compile(r'\\[ntr"]|["\n]')
 """Where a line of an argument ends, in JSON as it is written."""
 
 
 class MutatingRepeat:
-    """Counts the same call in a row with results almost alike: an append loop, not paging."""
+    """Counts consecutive equal calls with similar results: an append loop, not paging."""
 
     __slots__ = ("_rounds",)
 
@@ -25,7 +25,7 @@ class MutatingRepeat:
         self._rounds = options.rounds
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
-        """Return how often in a row; None when the latest call is a new one."""
+        """Return how often in a row; None when the latest call is new."""
         if trajectory.is_new_call:
             return None
         rounds = trajectory.latest(2)
@@ -55,10 +55,10 @@ class MutatingRepeat:
 
 
 def _is_append(latest: Round, before: Round) -> bool:
-    """Say whether a call writes: its own words stand in its result, once more than before.
+    """Return whether a call writes: its own text occurs in its result once more than before.
 
-    That tells a write that adds the same again from a read whose subject changes by itself. Nobody
-    reads by several lines: there it is enough that they stand there.
+    That separates a write that adds the same again from a read whose subject changes by itself.
+    Reads do not take several lines as arguments: for those one occurrence is enough.
     """
     words = max((line.strip() for line in _LINES.split(latest.arguments)), key=len)
     if len(words) < MIN_WORDS_CHARS:

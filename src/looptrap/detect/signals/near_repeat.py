@@ -1,4 +1,4 @@
-"""`near_repeat`: almost the same call again and again, and it still does not work."""
+"""`near_repeat`: almost the same call, repeated, still fails or returns nothing."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from looptrap.detect.similarity import is_similar
 from looptrap.detect.trajectory import Trajectory
 
 VARIANT_PERCENT = 85.0
-"""Per cent from which on a failing call, and its failure, is a variant of another."""
+"""Per cent from which a failing call and its failure are a variant of another."""
 
 NOISE_PERCENT = 95.0
-"""The same for calls that bring nothing: a sweep over many places is honest work, so only noise
-and counters may differ."""
+"""The same for calls that return nothing: a search in many places is legitimate, so only noise and
+counters may differ."""
 
 
 class NearRepeat:
-    """Counts the failing or fruitless rounds almost like the latest among the last `rounds`."""
+    """Counts the failing or empty rounds similar to the latest among the last `rounds`."""
 
     __slots__ = ("_rounds",)
 
@@ -25,12 +25,12 @@ class NearRepeat:
         self._rounds = options.rounds
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
-        """Return how often it was tried; None when the latest round brought something."""
+        """Return how often it was tried; None when the latest round returned something."""
         latest = trajectory.newest
         if latest is None or (latest.failure is None and not latest.is_empty):
             return None
         if latest.is_deferred or (latest.is_poll and latest.failure is None):
-            return None  # that is for `repeat` to say
+            return None  # `repeat` judges polls
         rounds = trajectory.since_change(self._rounds)
         masked = mask_result(latest.arguments) if latest.failure is None else ""
         near = [age for age, round_ in enumerate(rounds) if _is_near(round_, latest, masked)]

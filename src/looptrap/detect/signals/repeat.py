@@ -1,4 +1,4 @@
-"""`repeat`: the latest calls were made before, and brought the same results."""
+"""`repeat`: the latest calls were made before, with the same results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Repeat:
         self._polls_per_repeat = options.polls_per_repeat
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
-        """Return how often the latest round has happened; None when it was the first time."""
+        """Return how often the latest round occurred; None for the first time."""
         newest = trajectory.newest
         if newest is None or not newest.calls or trajectory.is_new_call:
             return None
@@ -26,7 +26,7 @@ class Repeat:
         equal = [age for age, round_ in enumerate(rounds) if self._is_equal(round_, rounds[0])]
         count = len(equal)
         if count > 1 and (rounds[0].is_poll or rounds[0].is_step):
-            # Unchanged polling is honest for longer: looked at further back, it weighs less.
+            # Unchanged polling is legitimate for longer: it counts less, over more rounds.
             rounds = trajectory.since_change(self._rounds * self._polls_per_repeat)
             equal = [age for age, round_ in enumerate(rounds) if self._is_equal(round_, rounds[0])]
             count = len(equal) // self._polls_per_repeat

@@ -1,4 +1,4 @@
-"""`same_error`: the same failure in most of the latest rounds, or the same call failing anew."""
+"""`same_error`: the same failure in most of the latest rounds, or the same call failing again."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from looptrap.detect.signals.signal import Evidence, SignalOptions, tool_list
 from looptrap.detect.trajectory import Trajectory
 
 SAME_ERROR_PERCENT = 80.0
-"""Per cent from which on two failures are the same: they echo parts of what was asked."""
+"""Per cent from which two failures are equal: messages echo parts of the call."""
 
 
 class SameError:
-    """Counts the rounds that failed like the latest one, or were the same call, and failed."""
+    """Counts the rounds that failed like the latest, or made the same call and failed."""
 
     __slots__ = ("_rounds",)
 
@@ -18,9 +18,9 @@ class SameError:
         self._rounds = options.rounds
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
-        """Return how often the latest failure has come; None when the latest round went well.
+        """Return how often the latest failure occurred; None when the latest round succeeded.
 
-        Who is told to come again, and does, is polling: that is for `repeat` to say.
+        A call that is asked to try again later is polling, which `repeat` judges.
         """
         latest = trajectory.newest
         if latest is None or latest.failure is None or latest.is_deferred:

@@ -1,4 +1,4 @@
-"""What a signal is, and how it is told to look."""
+"""What a signal is, its options, and the evidence it returns."""
 
 from __future__ import annotations
 
@@ -21,42 +21,42 @@ class Evidence(msgspec.Struct, frozen=True, gc=False):
     """What repeats, in words for a person: tool names, counts and lengths only."""
     count: int
     ago: int = 0
-    """So many rounds ago it began; 0 for what is counted across requests."""
+    """Rounds since it began; 0 for what is counted across requests."""
     confidence: float = 1.0
-    """From 0 to 1: equal calls with equal results are sure, what is merely alike is less so."""
+    """From 0 to 1: equal calls with equal results are certain, similar ones less so."""
 
 
 class SignalOptions(NamedTuple):
-    """How far and how closely a signal looks; each heeds what concerns it."""
+    """How far back and how closely a signal compares; each uses what it needs."""
 
     rounds: int
     """How many of the latest rounds count."""
     with_results: bool = True
     """Whether results are compared too, and not only calls."""
     polls_per_repeat: int = UNCHANGED_POLLS_PER_REPEAT
-    """So many unchanged polls weigh as much as one repeat of anything else."""
+    """Unchanged polls that count as one repeat of anything else."""
     first: int = 2
-    """The least count that anybody acts on."""
+    """The lowest count at which a rule acts."""
 
 
 class HistorySignal(Protocol):
-    """Reads a trajectory; says what goes in circles there, if anything does."""
+    """Returns the evidence of a loop in a trajectory, if there is one."""
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None: ...
 
 
 class AnswerSignal(Protocol):
-    """Reads an answer so far; says what goes in circles there, if anything does."""
+    """Returns the evidence of a loop in an answer so far, if there is one."""
 
     def __call__(self, text: str) -> Evidence | None: ...
 
 
 MAX_TOOLS_NAMED = 8
-"""Tools that are named of one round."""
+"""Tools of one round that are listed by name."""
 
 
 def tool_list(round_: Round) -> str:
-    """Return the names of the tools of a round, as many as people read."""
+    """Return the names of a round's tools, shortened to a readable list."""
     names = [name[:LONGEST_NAME] for name in sorted(round_.names)]
     more = [f"{len(names) - MAX_TOOLS_NAMED} more"] if len(names) > MAX_TOOLS_NAMED else []
     return " + ".join(names[:MAX_TOOLS_NAMED] + more)

@@ -7,22 +7,22 @@ from looptrap.detect.signals.signal import Evidence, SignalOptions, tool_list
 from looptrap.detect.trajectory import Trajectory
 
 RECENT_ROUNDS = 6
-"""The latest result must stand among so many before it: else something new is going on."""
+"""The latest result must equal one of this many before it: otherwise there is progress."""
 
 SIZE_SLACK_BYTES = 64
-"""By how many bytes the same result may differ in size: numbers and ids grow."""
+"""Bytes by which equal results may differ in size: numbers and ids grow."""
 
 ENVELOPE_BYTES = 160
-"""Bytes that a message of a tool takes beside its result, about."""
+"""Approximate bytes of a tool message beside its result."""
 
 SAME_CALL_ROUNDS = 40
-"""In so many rounds the same call that fails the same way is counted: each try takes several."""
+"""Rounds in which a call that fails the same way is counted: each attempt takes several."""
 
 MIN_ROUNDS = 20
-"""With fewer rounds it is too early to say so."""
+"""Fewer rounds are no evidence."""
 
 MAX_QUERY_CHARS = 300
-"""A longer call that is answered by nothing is a script or a thought, and no search."""
+"""A longer call with an empty result is a script or a note, not a search."""
 
 
 class Stagnation:
@@ -35,7 +35,7 @@ class Stagnation:
         self._polls_per_repeat = options.polls_per_repeat
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
-        """Return how many results were not new; None while there are few rounds, or new results."""
+        """Return how many results were not new; None for few rounds, or new results."""
         newest = trajectory.newest
         if newest is None or _is_plain_success(newest, trajectory):
             return None
@@ -65,17 +65,16 @@ class Stagnation:
 
 
 def _is_plain_success(latest: Round, trajectory: Trajectory) -> bool:
-    """Say whether something new was asked, and worked: then nothing stagnates, and most is so."""
+    """Return whether a new call succeeded, as most do: then nothing stagnates."""
     return latest.failure is None and not latest.is_empty and trajectory.is_new_call
 
 
 def _count_stale(rounds: list[Round], polls_per_repeat: int) -> int:
-    """Return how many rounds brought a result that had come before, and were no batch work.
+    """Return how many rounds had a result that came before, and were no batch work.
 
-    Equal results for new arguments are a batch, unless they say that it failed. Where they say that
-    there is nothing, it may be a search that is stuck or a sweep: that weighs half. Polls weigh
-    little. After a change that was not made before, every check may say once more that nothing is
-    wrong: that weighs nothing.
+    Equal results for new arguments are a batch, unless they are failures. Equal empty results may
+    be a search that is stuck or a legitimate one: they count half. Polls count little. After a new
+    change, every check may report success once more: that does not count.
     """
     weight = 0.0
     changes = 0
@@ -104,7 +103,7 @@ def _count_stale(rounds: list[Round], polls_per_repeat: int) -> int:
 
 
 def _count_same_failures(trajectory: Trajectory) -> int:
-    """Return how often the latest call failed as it did now, whatever was changed in between."""
+    """Return how often the latest call failed the same way, whatever was changed in between."""
     latest, *before = trajectory.latest(SAME_CALL_ROUNDS)
     if latest.failure is None or latest.is_poll or trajectory.is_new_call:
         return 0
@@ -112,7 +111,7 @@ def _count_same_failures(trajectory: Trajectory) -> int:
 
 
 def _has_seen_result(latest: Round, earlier: Round) -> bool:
-    # Results of other sizes are not the same: mostly that is known without reading them.
+    # Results of other sizes are not equal: in most cases they need not be decoded.
     slack = SIZE_SLACK_BYTES + ENVELOPE_BYTES * abs(latest.result_count - earlier.result_count)
     return abs(latest.size - earlier.size) <= slack + latest.size // 8 and latest.has_same_result(
         earlier
@@ -120,5 +119,5 @@ def _has_seen_result(latest: Round, earlier: Round) -> bool:
 
 
 def _is_search(round_: Round) -> bool:
-    """Say whether it looked for something, and there was nothing."""
+    """Return whether a round searched and found nothing."""
     return round_.is_empty and not round_.made_change and len(round_.arguments) <= MAX_QUERY_CHARS

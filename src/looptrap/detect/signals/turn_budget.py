@@ -8,11 +8,11 @@ from looptrap.detect.signals.signal import Evidence, SignalOptions
 from looptrap.detect.trajectory import Trajectory
 
 MAX_ROUNDS_READ = 40
-"""In so many of the latest rounds calls are counted; each round before them counts as one."""
+"""Latest rounds whose calls are counted; each earlier round counts as one call."""
 
 
 class TurnBudget:
-    """Counts the tool calls since a person last spoke."""
+    """Counts the tool calls since the last user message."""
 
     __slots__ = ("_first",)
 
@@ -20,8 +20,8 @@ class TurnBudget:
         self._first = options.first
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
-        """Return how many; None before the first, and while there surely are far fewer."""
-        # Calls and their results are messages: where there are few, nothing needs to be read.
+        """Return how many; None before the first, and while there are certainly fewer."""
+        # Calls and their results are messages: where there are few, none needs decoding.
         if self._first > MAX_ROUNDS_READ and trajectory.length < self._first:
             return None
         rounds = trajectory.latest(maxsize)

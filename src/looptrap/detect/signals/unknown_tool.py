@@ -10,7 +10,7 @@ from looptrap.detect.text_tools import TEXT_TOOL_NAME
 from looptrap.detect.trajectory import Trajectory
 
 SHORT_RESULT_CHARS = 600
-"""A result that says so is short; one that lists the tools there are may take a little more."""
+"""Longest result that may report an unknown tool, with a list of the known ones."""
 
 _UNKNOWN_TOOL = re.compile(
     r"\b(?:unknown|invalid|unrecogni[sz]ed|unsupported|undefined|unavailable|non-?existent|no such"
@@ -22,7 +22,7 @@ _UNKNOWN_TOOL = re.compile(
 
 
 class UnknownTool:
-    """Counts the latest rounds in a row that called nothing but tools that are not there."""
+    """Counts the latest consecutive rounds that called only tools that do not exist."""
 
     __slots__ = ("_rounds",)
 
@@ -30,7 +30,7 @@ class UnknownTool:
         self._rounds = options.rounds
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
-        """Return how many; None when the latest call is to a tool that is there."""
+        """Return how many; None when the latest call is to a tool that exists."""
         offered = frozenset(trajectory.tools)
         count = 0
         while count < self._rounds:
