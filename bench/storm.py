@@ -83,7 +83,9 @@ class Looptrap:
         clock, account = self._clock, TurnAccount(LIMITS, self._clock.now)
         ends = clock.now + account.left(clock.now).deadline
         for call in job.calls:
-            if account.take(clock.now, steps=1).met or not (yield from self._step(job, call, ends)):
+            if account.take(clock.now, steps=1).exceeded_limit or not (
+                yield from self._step(job, call, ends)
+            ):
                 return False
             account.spend(call.tokens, 0.0)
             if account.take(clock.now, tool_calls=1).met:

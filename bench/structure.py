@@ -74,7 +74,7 @@ _USED = Outcome(200, Usage(10, 5), cost=1_000)
 
 def _tally() -> Drive:
     tally = Counters()
-    return lambda n: tally.count_used(_call(n), _USED, f"provider-{n}")
+    return lambda n: tally.count_usage(_call(n), _USED, f"provider-{n}")
 
 
 def _ledger() -> Drive:

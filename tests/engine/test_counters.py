@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from looptrap.dialect.model import Call, Outcome, Request, Usage
 from looptrap.engine import Counters, Guard, Ticket
-from looptrap.engine.counters import MOST_CALLERS, MOST_MODELS, CappedDict, Histogram
+from looptrap.engine.counters import MAX_CALLERS, MAX_MODELS, CappedDict, Histogram
 
 
 def settled(guard, model="m", status=200, provider="p", caller="", usage=None, cost=None):
@@ -54,7 +54,7 @@ def test_models_beyond_the_cap_are_counted_as_others():
     guard = Guard.from_preset(tally=tally)
     for number in range(10_000):
         settled(guard, f"model-{number}")
-    assert len(tally.used) == MOST_MODELS + 1
+    assert len(tally.used) == MAX_MODELS + 1
     others = tally.used["other", "other"]
     assert (others.input_tokens, others.output_tokens) == (2 * 9_900, 9_900)
     assert tally.input_tokens == 20_000
@@ -91,10 +91,10 @@ def test_tokens_are_told_by_what_they_were():
 def test_callers_beyond_the_cap_are_counted_as_others():
     tally = Counters()
     guard = Guard.from_preset(tally=tally)
-    for number in range(2 * MOST_CALLERS):
+    for number in range(2 * MAX_CALLERS):
         settled(guard, caller=f"addr:{number}", cost=3)
-    assert len(tally.caller_costs) == MOST_CALLERS + 1
-    assert tally.caller_costs["other", "other"] == [3 * MOST_CALLERS]
+    assert len(tally.caller_costs) == MAX_CALLERS + 1
+    assert tally.caller_costs["other", "other"] == [3 * MAX_CALLERS]
 
 
 def test_statuses_and_verdicts_are_sums_over_everything_else():

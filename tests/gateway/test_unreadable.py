@@ -116,7 +116,7 @@ UNREADABLE = [
     pytest.param("/v1beta/models/g:generateContent", JSON, gzip.compress, id="Gemini"),
 ]
 
-UNREAD = [
+UNREAD_MODEL_PRICE = [
     pytest.param(path, JSON, lambda body: body.replace(b'"messages"', b'"input"'), id=path)
     for path in (
         "/v1/batches",
@@ -134,7 +134,7 @@ BEDROCK = [
     for path in ("/model/gpt-5.3/converse", "/model/gpt-5.3/invoke")
 ]
 
-ODD = [*BEDROCK, *READABLE, *UNREADABLE, *UNREAD]
+ODD = [*BEDROCK, *READABLE, *UNREADABLE, *UNREAD_MODEL_PRICE]
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ async def test_what_cannot_be_read_can_be_refused(serve, path, headers, make):
     assert here.provider.requests == []
 
 
-@pytest.mark.parametrize(("path", "headers", "make"), [*READABLE, *UNREAD])
+@pytest.mark.parametrize(("path", "headers", "make"), [*READABLE, *UNREAD_MODEL_PRICE])
 async def test_what_can_be_read_or_is_never_read_is_not_refused(serve, path, headers, make):
     here = await serve('[gateway]\nunreadable = "refuse"', script=[ANSWER])
     assert (await here.ask(target=path, headers=headers, body=make(chat()))).status == 200

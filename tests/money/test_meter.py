@@ -3,7 +3,7 @@
 import pytest
 from tests.money.calling import call
 
-from looptrap.money.meter import AccountKey, kept_apart
+from looptrap.money.meter import AccountKey, account_descriptors
 
 SECRET = b"s" * 32
 
@@ -26,7 +26,7 @@ def account(by, one):
     ],
 )
 def test_callers_are_kept_apart_unless_somebody_vouches(by, expected):
-    assert kept_apart(by) == expected
+    assert account_descriptors(by) == expected
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 
 from looptrap.dialect.model import NO_USAGE, Usage
 from looptrap.money.listed import FREE, Listed, price_of
-from looptrap.money.price import FRESH, LONGEST, MOST_KNOWN, NANO, Price, Prices, PriceSettings
+from looptrap.money.price import (
+    MAX_CACHED_NAMES,
+    MAX_NAME_CHARS,
+    NANO,
+    REFRESH_S,
+    Price,
+    Prices,
+    PriceSettings,
+)
 from looptrap.store.model import UNLIMITED
 
 NOW = datetime(2026, 10, 14, 12, tzinfo=UTC).timestamp()
@@ -100,16 +108,21 @@ counts = st.integers(0, 50_000) | st.sampled_from(
 @st.composite
 def usages(draw):
     """Return a usage whose parts do not overlap."""
-    text, cached, written, heard = draw(counts), draw(counts), draw(counts), draw(counts)
-    said, thought, spoken = draw(counts), draw(counts), draw(counts)
+    text, cached_input, cache_write, audio_input = (
+        draw(counts),
+        draw(counts),
+        draw(counts),
+        draw(counts),
+    )
+    said, reasoning, audio_output = draw(counts), draw(counts), draw(counts)
     return Usage(
-        text + cached + written + heard,
-        said + thought + spoken,
-        cached,
-        thought,
-        written,
-        heard,
-        spoken,
+        text + cached_input + cache_write + audio_input,
+        said + reasoning + audio_output,
+        cached_input,
+        reasoning,
+        cache_write,
+        audio_input,
+        audio_output,
     )
 
 
@@ -204,7 +217,7 @@ def test_tiers_change_the_price_of_all_tokens(prices):
         pytest.param("gpt-4o-of-mine", "openai", None, id="almost one"),
         pytest.param("mine/gpt-4o", "", None, id="a prefix that is no provider"),
         pytest.param("whisper-1", "openai", None, id="paid by the hour"),
-        pytest.param("gpt-4o" + "x" * LONGEST, "openai", None, id="too long a name"),
+        pytest.param("gpt-4o" + "x" * MAX_NAME_CHARS, "openai", None, id="too long a name"),
         pytest.param("", "openai", None, id="no model"),
         pytest.param("", "", None, id="nothing at all"),
     ],
@@ -282,16 +295,16 @@ def test_a_price_changes_with_the_time_of_day():
     last = dollars(prices.of("deepseek-chat", "deepseek", evening - 1), INPUT)
     night = dollars(prices.of("deepseek-chat", "deepseek", evening), INPUT)
     assert (day, last, night) == (0.27, 0.27, 0.135)
-    assert evening % FRESH == 0
+    assert evening % REFRESH_S == 0
 
 
 def test_made_up_names_take_no_room_from_those_that_have_a_price():
     prices = Prices({"my-own": CHEAP})
-    for number in range(3 * MOST_KNOWN):
+    for number in range(3 * MAX_CACHED_NAMES):
         assert prices.of(f"made-up-{number}", "p", NOW) is None
         prices.of(f"gpt-4o-audio-preview-{number}", "openai", NOW)  # may be priced by a pattern
-    assert len(prices._known) <= MOST_KNOWN
-    assert len(prices._unknown) <= MOST_KNOWN
+    assert len(prices._known) <= MAX_CACHED_NAMES
+    assert len(prices._unknown) <= MAX_CACHED_NAMES
     for model, usd in [("gpt-4o", 2.5), ("gpt-4o-mini", 0.15), ("my-own", 1)]:
         assert dollars(prices.of(model, "openai", NOW), INPUT) == usd
 
@@ -307,13 +320,13 @@ def test_a_listed_model_keeps_its_price_whatever_else_is_asked_for(full, asked):
 def full():
     """Return prices that were asked for as many made-up names as are kept at hand."""
     prices = Prices()
-    for number in range(MOST_KNOWN):
+    for number in range(MAX_CACHED_NAMES):
         prices.of(f"made-up-{number}", "", NOW)
     return prices
 
 
 def test_what_is_set_for_every_name_holds_for_names_that_are_too_long():
-    price = Prices({"*": DEAR}).of("x" * (LONGEST + 1), "", NOW)
+    price = Prices({"*": DEAR}).of("x" * (MAX_NAME_CHARS + 1), "", NOW)
     assert dollars(price, INPUT) == 30
 
 

@@ -11,10 +11,10 @@ def account(name, limit=100):
 
 
 def test_the_one_that_was_not_charged_for_longest_goes_first():
-    lately = RecentAccounts(most=2)
+    recent_accounts = RecentAccounts(limit=2)
     for name in ("a", "b", "a", "c"):
-        lately.note(account(name))
-    assert [*lately] == [b"a", b"c"]
+        recent_accounts.remember(account(name))
+    assert [*recent_accounts] == [b"a", b"c"]
 
 
 @pytest.mark.parametrize(
@@ -28,5 +28,5 @@ def test_the_one_that_was_not_charged_for_longest_goes_first():
 )
 def test_it_is_exceeded_when_the_like_of_the_latest_call_is_refused(used, wanted, is_exceeded):
     one = account("a")
-    one.wanted = wanted
+    one.requested = wanted
     assert one.is_exceeded(used) is is_exceeded

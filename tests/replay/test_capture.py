@@ -160,7 +160,7 @@ def test_a_run_that_was_silent_for_an_hour_is_told_and_begins_anew():
     told = []
     for line in live.lines:
         player.play(line)
-        told.append([result.calls for result in player.ended()])
+        told.append([result.calls for result in player.finished_results()])
     assert told == [[], [], [2]]
     assert [(one.id, one.calls) for one in player.finish()] == [(ids[0], 1)]
 
@@ -173,7 +173,7 @@ def test_runs_are_told_in_the_order_of_their_first_calls():
     player = CaptureReplayer(policies(block=3))
     for line in live.lines:
         player.play(line)
-        assert list(player.ended()) == []
+        assert list(player.finished_results()) == []
     assert [result.id for result in player.finish()][:3] == ids
 
 

@@ -16,7 +16,7 @@ HOUR = 3600.0
 def test_a_loop_is_refused_from_the_threshold_on():
     loop = project_loop(preset.load("default"), model="m", rps=0.2, seconds=60)
     assert (loop.rule, loop.first, loop.judged) == ("identical-conversation", 6, 12)
-    assert loop.passed == [0, 5, 10, 15, 20]
+    assert loop.allowed_at == [0, 5, 10, 15, 20]
     assert [loop.calls_in(seconds) for seconds in (0, 1, 5, 6, 25, 60)] == [0, 1, 1, 2, 5, 5]
 
 
@@ -25,13 +25,13 @@ def test_after_a_cooldown_some_pass_again():
     rule = preset.load("default")[0].rules[0]
     policy = Policy(name="p", rules=(replace(rule, extend=False),))
     loop = project_loop([policy], model="m", rps=0.2, seconds=200)
-    assert loop.resumed == [85, 165]
+    assert loop.resumed_at == [85, 165]
     assert loop.calls_in(200) == 5 + 4 + 4
 
 
 def test_where_refusals_begin_the_cooldown_anew_none_does():
     loop = project_loop(preset.load("default"), model="m", rps=0.2, seconds=24 * HOUR)
-    assert (loop.resumed, loop.calls_in(24 * HOUR)) == ([], 5)
+    assert (loop.resumed_at, loop.calls_in(24 * HOUR)) == ([], 5)
 
 
 @pytest.mark.parametrize("rps", [0.1, 0.2, 1, 3, 50], ids=lambda rps: f"{rps} a second")
@@ -82,4 +82,4 @@ def test_no_loop_is_followed_for_ever():
 
 
 def test_nothing_passes_before_the_first_call():
-    assert LoopProjection(seconds=10, judged=1, passed=[0.0]).calls_in(0) == 0
+    assert LoopProjection(seconds=10, judged=1, allowed_at=[0.0]).calls_in(0) == 0

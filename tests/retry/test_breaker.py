@@ -126,16 +126,16 @@ def test_a_retry_after_and_the_length_of_an_opening(open_for, least, asked, expe
 
 def test_remembers_whether_what_opened_it_passes():
     breaker = Breaker(1)
-    breaker.done(breaker.allow(0.0), True, 0.0, is_passing=False)
-    assert not breaker.is_passing
+    breaker.done(breaker.allow(0.0), True, 0.0, is_transient=False)
+    assert not breaker.is_transient
     breaker.done(breaker.allow(60.0), True, 60.0)
-    assert breaker.is_passing
-    breaker.done(breaker.allow(120.0), True, 120.0, is_passing=False)
+    assert breaker.is_transient
+    breaker.done(breaker.allow(120.0), True, 120.0, is_transient=False)
     breaker.learn(5.0, 121.0)
-    assert not breaker.is_passing, "it was open already: what is known here counts"
+    assert not breaker.is_transient, "it was open already: what is known here counts"
     breaker.done(breaker.allow(180.0), False, 180.0)
     breaker.learn(5.0, 181.0)
-    assert breaker.is_passing
+    assert breaker.is_transient
 
 
 def test_opening_again_takes_the_later_moment():

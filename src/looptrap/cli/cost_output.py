@@ -12,7 +12,7 @@ import msgspec
 
 from looptrap.cli.output import print_table
 from looptrap.dialect.model import Usage
-from looptrap.money.price import A_TOKEN, NANO, Price
+from looptrap.money.price import NANO, NANO_PER_TOKEN, Price
 from looptrap.replay.projection import LoopProjection
 
 HOUR_S = 3600.0
@@ -33,7 +33,7 @@ class LoopSpanCost(msgspec.Struct, frozen=True):
     seconds: float
     calls: int
     cost_usd: float
-    passed: int
+    allowed_at: int
     """How many of the calls Looptrap lets pass."""
     with_looptrap_usd: float
     saved_usd: float
@@ -95,8 +95,8 @@ class LoopCost:
         return (
             f"{self.model}, {self.rps:g} calls a second of {usage.input_tokens:,} tokens in and"
             f" {usage.output_tokens:,} out: {_dollars(each, exact=True)} a call, at"
-            f" {_dollars(rates.input / A_TOKEN)} a million tokens of input and"
-            f" {_dollars(rates.output / A_TOKEN)} of output."
+            f" {_dollars(rates.input / NANO_PER_TOKEN)} a million tokens of input and"
+            f" {_dollars(rates.output / NANO_PER_TOKEN)} of output."
         )
 
     def _until_refused(self) -> float | None:
@@ -122,7 +122,7 @@ def _row(one: LoopSpanCost) -> tuple[str, ...]:
         one.span,
         f"{one.calls:,}",
         _dollars(one.cost_usd),
-        f"{one.passed:,}",
+        f"{one.allowed_at:,}",
         _dollars(one.with_looptrap_usd),
         _dollars(one.saved_usd),
     )

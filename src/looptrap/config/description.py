@@ -8,7 +8,7 @@ from looptrap.config.provider import RouteSettings
 from looptrap.config.setting import Config
 from looptrap.detect.scope import WindowKind
 from looptrap.incident.setting import DAY, ChannelSettings
-from looptrap.money.meter import kept_apart
+from looptrap.money.meter import account_descriptors
 from looptrap.money.price import dollars_in_words, nano
 from looptrap.policy.action import Action
 from looptrap.policy.budget import Budget
@@ -233,7 +233,7 @@ def of_rate(rate: Rate) -> str:
     """Say how fast calls or tokens may come, and for which callers."""
     if not rate.enabled:
         return f"{escaped(rate.name)}: is off"
-    whose = listed([escaped(name) for name in kept_apart(rate.by)], "and")
+    whose = listed([escaped(name) for name in account_descriptors(rate.by)], "and")
     pace = listed(list(_paces(rate)), "and")
     return f"{escaped(rate.name)}: {pace}, for each {whose}{_bound(rate)}"
 
@@ -241,7 +241,7 @@ def of_rate(rate: Rate) -> str:
 def _owner(budget: Budget) -> str:
     if len(budget.by) == 1 and budget.by[0] in WHOSE:
         return f"a {budget.by[0]}"
-    return f"each {listed([escaped(name) for name in kept_apart(budget.by)], 'and')}"
+    return f"each {listed([escaped(name) for name in account_descriptors(budget.by)], 'and')}"
 
 
 def _stages(budget: Budget) -> Iterator[str]:

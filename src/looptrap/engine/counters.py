@@ -25,12 +25,12 @@ FIRST_BYTE_BOUNDS = (
 )  # fmt: skip
 """Seconds that models think: close to each other where p95s are."""
 
-MOST_KINDS = 2_000
+MAX_KINDS = 2_000
 """Requests of different kinds that are counted apart."""
 
-MOST_MODELS = 100
-MOST_PROVIDERS = 100
-MOST_CALLERS = 500
+MAX_MODELS = 100
+MAX_PROVIDERS = 100
+MAX_CALLERS = 500
 
 OTHER = "other"
 """What names the rest, where more would have to be counted apart than that."""
@@ -39,14 +39,14 @@ OTHER = "other"
 class CappedDict(dict[K, V]):
     """Values by key, made when first asked for; beyond `most` keys all others share one."""
 
-    def __init__(self, make: Callable[[], V], most: int, other: K) -> None:
+    def __init__(self, make: Callable[[], V], limit: int, overflow_key: K) -> None:
         self._make = make
-        self._most = most
-        self._other = other
+        self._limit = limit
+        self._overflow_key = overflow_key
 
     def __missing__(self, key: K) -> V:
-        if len(self) >= self._most:
-            key = self._other
+        if len(self) >= self._limit:
+            key = self._overflow_key
             if key in self:
                 return self[key]
         value = self[key] = self._make()
@@ -121,16 +121,16 @@ class Counters:
     def __init__(self) -> None:
         # Lists of numbers: a number in a dictionary would be looked up twice to be added to.
         self.requests: CappedDict[tuple[str, str, str, str, str, int], list[int]] = CappedDict(
-            lambda: [0], MOST_KINDS, RequestKind(OTHER, OTHER, OTHER, OTHER, OTHER, -1)
+            lambda: [0], MAX_KINDS, RequestKind(OTHER, OTHER, OTHER, OTHER, OTHER, -1)
         )
         """How many there were of each `RequestKind`."""
         self.rules: Counter[tuple[str, str, Action]] = Counter()
         """By policy, rule and action; what was simply allowed is not here."""
         self.shadow_rules: Counter[tuple[str, str, Action]] = Counter()
-        self.used: CappedDict[tuple[str, str], Used] = CappedDict(Used, MOST_MODELS, (OTHER, OTHER))
+        self.used: CappedDict[tuple[str, str], Used] = CappedDict(Used, MAX_MODELS, (OTHER, OTHER))
         """What calls used, by provider and model."""
         self.caller_costs: CappedDict[tuple[str, str], list[int]] = CappedDict(
-            lambda: [0], MOST_CALLERS, (OTHER, OTHER)
+            lambda: [0], MAX_CALLERS, (OTHER, OTHER)
         )
         """What calls cost, by caller and project, in nano-dollars."""
         self.accounts = RecentAccounts()
@@ -138,38 +138,38 @@ class Counters:
         self.decisions = Histogram(DECISION_BOUNDS)
         """How long it took to judge a call, in seconds."""
         self.first_bytes: CappedDict[str, Histogram] = CappedDict(
-            lambda: Histogram(FIRST_BYTE_BOUNDS), MOST_PROVIDERS, OTHER
+            lambda: Histogram(FIRST_BYTE_BOUNDS), MAX_PROVIDERS, OTHER
         )
         """How long providers took to begin their answers."""
 
-    def count_acted(self, verdict: Verdict, dialect: str, provider: str, status: int) -> None:
+    def count_verdict(self, verdict: Verdict, dialect: str, provider: str, status: int) -> None:
         """Count a request on which a rule acted."""
         signal = verdict.evidence[0].signal if verdict.evidence else ""
         kind = (verdict.action.value, verdict.rule, signal, dialect, provider, status)
         self.requests[kind][0] += 1
         self.rules[verdict.policy, verdict.rule, verdict.action] += 1
 
-    def count_used(self, call: Call, outcome: Outcome, provider: str) -> None:
+    def count_usage(self, call: Call, outcome: Outcome, provider: str) -> None:
         """Count what a call used, and what that cost."""
-        used, usage, cost = (
+        totals, usage, cost = (
             self.used[provider, call.model[:LONGEST_NAME]],
             outcome.usage,
             outcome.cost,
         )
-        used.input_tokens += usage.input_tokens
-        used.output_tokens += usage.output_tokens
+        totals.input_tokens += usage.input_tokens
+        totals.output_tokens += usage.output_tokens
         if usage.cached_tokens:
-            used.cached_tokens += usage.cached_tokens
+            totals.cached_tokens += usage.cached_tokens
         if usage.reasoning_tokens:
-            used.reasoning_tokens += usage.reasoning_tokens
+            totals.reasoning_tokens += usage.reasoning_tokens
         if usage.audio_input_tokens or usage.audio_output_tokens:
-            used.audio_tokens += usage.audio_input_tokens + usage.audio_output_tokens
+            totals.audio_tokens += usage.audio_input_tokens + usage.audio_output_tokens
         if usage.is_estimated:
-            used.estimated += 1
+            totals.estimated += 1
         if cost is None:
-            used.unpriced += 1
+            totals.unpriced += 1
         elif cost:
-            used.cost += cost
+            totals.cost += cost
             request = call.request
             self.caller_costs[request.caller, request.project][0] += cost
 

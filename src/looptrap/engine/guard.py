@@ -31,28 +31,28 @@ from looptrap.policy.watch import BoundPolicy, HistoryWatch
 from looptrap.store.memory import MemoryStore
 from looptrap.store.model import Balance, Count, Hit
 
-MOST = 20_000
+MAX_RECENT_ENDS = 20_000
 
 
 class RecentPromptEnds:
     """Remembers texts for one to two spans of time, and at most twice `MOST` of them."""
 
-    __slots__ = ("_old", "_span", "_until", "_young")
+    __slots__ = ("_current", "_ends_at", "_previous", "_span")
 
     def __init__(self, span: float = 60.0) -> None:
         self._span = span
-        self._until = 0.0
-        self._young: dict[bytes, None] = {}
-        self._old: dict[bytes, None] = {}
+        self._ends_at = 0.0
+        self._current: dict[bytes, None] = {}
+        self._previous: dict[bytes, None] = {}
 
     def has_seen(self, text: bytes, now: float) -> bool:
         """Say whether a text was seen before, and remember it."""
-        if now >= self._until or len(self._young) >= MOST:
-            is_stale = now >= self._until + self._span
-            self._old, self._young = {} if is_stale else self._young, {}
-            self._until = now + self._span
-        is_known = text in self._young or text in self._old
-        self._young[text] = None
+        if now >= self._ends_at or len(self._current) >= MAX_RECENT_ENDS:
+            is_stale = now >= self._ends_at + self._span
+            self._previous, self._current = {} if is_stale else self._current, {}
+            self._ends_at = now + self._span
+        is_known = text in self._current or text in self._previous
+        self._current[text] = None
         return is_known
 
 
@@ -86,13 +86,13 @@ class Guard:
             )
             for project in projects
         }
-        self._switches = tuple(KillSwitchMatcher(switch) for switch in kill_switches)
+        self._kill_switches = tuple(KillSwitchMatcher(switch) for switch in kill_switches)
         self._progress = (
             Fingerprint(key, ("progress",), ("caller", "session")),
             Fingerprint(key, ("progress",), ("caller",)),
         )
         self.session_headers = tuple(name.lower().encode() for name in session_headers)
-        self._ends = RecentPromptEnds()
+        self._recent_ends = RecentPromptEnds()
         budgets = tuple(budgets)
         is_metered = bool(budgets) or any(policy.rates for policy in policies)
         if prices is None and is_metered:
@@ -101,7 +101,7 @@ class Guard:
         self._meters: Meters | None = None
         if prices is not None:
             self._meters = Meters(
-                budgets, policies, secret=key, prices=prices, lately=self.tally.accounts
+                budgets, policies, secret=key, prices=prices, recent_accounts=self.tally.accounts
             )
         self._lock = Lock()
         self.store = MemoryStore() if store is None else store
@@ -113,7 +113,7 @@ class Guard:
 
     def plan(self, call: Call, now: float) -> Plan:
         """Return what to count for a call, and what its history shows."""
-        for switch in self._switches:
+        for switch in self._kill_switches:
             if switch.kills(call, now):
                 return Plan(call, [], [], killed=switch.verdict)
         bindings = self._bindings
@@ -125,20 +125,20 @@ class Guard:
         for binding in bindings:
             if binding.selects is not None and not binding.selects(call):
                 continue
-            for content_of, watches in binding.counting:
+            for content_of, watches in binding.counting_watches:
                 content = content_of(call)
                 if content is not None:
                     for watch in watches:
                         if watch.is_near:
                             fresh = is_fresh(call) if fresh is None else fresh
                             # Most prompts end like no other: then nobody needs to ask more.
-                            if fresh and self._ends.has_seen(
+                            if fresh and self._recent_ends.has_seen(
                                 content[-near.PROMPT_END_BYTES :], now
                             ):
                                 plan.count_near(planned, watch, content)
                                 continue
                         plan.count(planned, watch, content)
-            reading = (*reading, *binding.reading) if reading else binding.reading
+            reading = (*reading, *binding.history_watches) if reading else binding.history_watches
             if binding.listening and call.generates:
                 listening = planned.listening
                 planned.listening = (
@@ -159,12 +159,12 @@ class Guard:
         Whoever asks appends the counts of these hits to the ones given, and judges them all.
         """
         known = len(planned.hits)
-        for one in planned.recalls:
-            if marks := counts[one.place].marks:
-                plan.predecessor(planned, one, marks)
-        if planned.progress >= 0:
-            most = plan.rounds_since_progress(planned, counts, maxsize)
-            plan.read(planned, planned.reading, self._tools, most)
+        for query in planned.predecessor_queries:
+            if marks := counts[query.place].marks:
+                plan.predecessor(planned, query, marks)
+        if planned.progress_index >= 0:
+            limit = plan.rounds_since_progress(planned, counts, maxsize)
+            plan.read(planned, planned.history_watches, self._tools, limit)
         return planned.hits[known:]
 
     def judge(
@@ -189,12 +189,12 @@ class Guard:
             count = counts[index]
             if count.hits >= watch.ladder.first or count.cooldown_left > 0:
                 judge.judge_count(ticket, watch, planned.hits[index].key, count)
-        for watch, place in planned.followed:
+        for watch, place in planned.predecessors:
             judge.judge_count(
                 ticket, watch, planned.hits[place].key, counts[place], "similar_prompt"
             )
-        for seen in planned.seen:
-            judge.judge_history(ticket, seen, counts)
+        for finding in planned.findings:
+            judge.judge_history(ticket, finding, counts)
         if planned.metered:
             judge.judge_charges(ticket, planned, balances, is_local)
         return ticket
@@ -220,14 +220,14 @@ class Guard:
         if verdict is ALLOWED:
             tally.requests["allow", "", "", call.dialect, provider, status][0] += 1
         else:
-            tally.count_acted(verdict, call.dialect, provider, status)
+            tally.count_verdict(verdict, call.dialect, provider, status)
         if heard is not None:
             tally.rules[heard.policy, heard.rule, heard.action] += 1
         if shadow is not None:
             tally.shadow_rules[shadow.policy, shadow.rule, shadow.action] += 1
         if outcome is not None:
             if outcome.usage is not NO_USAGE:
-                tally.count_used(call, outcome, provider)
+                tally.count_usage(call, outcome, provider)
             if first_byte is not None:
                 tally.first_bytes[provider].observe(first_byte)
 

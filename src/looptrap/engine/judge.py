@@ -38,14 +38,14 @@ def hear(ticket: Ticket, text: str) -> Verdict | None:
     return ticket.heard if ticket.heard is not before else None
 
 
-def judge_history(ticket: Ticket, seen: HistoryFinding, counts: Sequence[Count]) -> None:
+def judge_history(ticket: Ticket, finding: HistoryFinding, counts: Sequence[Count]) -> None:
     """Refuse a history, remember it, and let one call pass as a probe when the cooldown is over.
 
     So the model gets a turn to change its approach. If it repeats itself, the probe was wasted, and
     the next one is twice as far away: a client that waits out every cooldown must not go on all
     night. The first refusal of a loop lasts as long as the rule says, however late it came.
     """
-    watch, evidence, key, place = seen
+    watch, evidence, key, place = finding
     rule, left = watch.rule, 0.0
     action = watch.ladder.at(evidence.count)
     if place >= 0:
@@ -58,7 +58,7 @@ def judge_history(ticket: Ticket, seen: HistoryFinding, counts: Sequence[Count])
             wasted = _wasted_probes(ticket.call, evidence, counts[place + 1].marks)
             left = max(rule.cooldown, min(rule.cooldown * 2.0**wasted, MAX_HISTORY_COOLDOWN_S))
             ticket.trips = [*ticket.trips, Trip(key, left, count.hits)]
-    _weigh(ticket, watch, verdict_of(watch, action, key, evidence, left))
+    _apply(ticket, watch, verdict_of(watch, action, key, evidence, left))
 
 
 def _wasted_probes(call: Call, evidence: Evidence, refused: Sequence[bytes]) -> int:
@@ -85,7 +85,7 @@ def judge_count(ticket: Ticket, watch: Watch, key: bytes, count: Count, signal: 
         left = max(left, rule.cooldown)
         ticket.trips = [*ticket.trips, Trip(key, rule.cooldown, count.hits)]
     evidence = counted(rule, count.hits, signal)
-    _weigh(ticket, watch, verdict_of(watch, action, key, evidence, left))
+    _apply(ticket, watch, verdict_of(watch, action, key, evidence, left))
 
 
 def judge_charges(
@@ -96,21 +96,21 @@ def judge_charges(
     for (meter, charge), balance in zip(planned.metered, balances, strict=True):
         if balance.is_granted:
             holds.append(Hold(meter, charge, balance.place, is_local))
-        shown = meter.read(ticket.call, charge, balance, planned.now)
-        if shown.verdict is not None:
-            _weigh(ticket, meter, shown.verdict)
-        if shown.standing is not None:
-            ticket.standings = [*ticket.standings, shown.standing]
-        if shown.pace is not None and not meter.is_shadow:
-            is_tighter = ticket.pace is None or shown.pace.share < ticket.pace.share
-            ticket.pace = shown.pace if is_tighter else ticket.pace
+        reading = meter.read(ticket.call, charge, balance, planned.now)
+        if reading.verdict is not None:
+            _apply(ticket, meter, reading.verdict)
+        if reading.budget_status is not None:
+            ticket.standings = [*ticket.standings, reading.budget_status]
+        if reading.rate_status is not None and not meter.is_shadow:
+            is_tighter = ticket.pace is None or reading.rate_status.share < ticket.pace.share
+            ticket.pace = reading.rate_status if is_tighter else ticket.pace
     if ticket.verdict.action.refuses:
         ticket.settlements = settlements_of(holds, None)
     else:
         ticket.holds = holds
 
 
-def _weigh(ticket: Ticket, by: Watch | Meter, verdict: Verdict) -> None:
+def _apply(ticket: Ticket, by: Watch | Meter, verdict: Verdict) -> None:
     """Keep the severer verdict, in its own column when what it comes from is in shadow."""
     if by.is_shadow:
         ticket.shadow = _severer(verdict, ticket.shadow)

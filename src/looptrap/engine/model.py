@@ -52,13 +52,13 @@ class Plan(msgspec.Struct, gc=False):
     hits: list[Hit]
     watches: list[Watch]
     """Whose hits the first of them are, in the same order."""
-    seen: Sequence[HistoryFinding] = ()
-    recalls: Sequence[PredecessorQuery] = ()
-    followed: Sequence[tuple[Watch, int]] = ()
+    findings: Sequence[HistoryFinding] = ()
+    predecessor_queries: Sequence[PredecessorQuery] = ()
+    predecessors: Sequence[tuple[Watch, int]] = ()
     """Watches for which an earlier prompt counts too, and where its hit stands."""
-    reading: Sequence[HistoryWatch] = ()
+    history_watches: Sequence[HistoryWatch] = ()
     """What waits to read the history until it is known how much of it counts."""
-    progress: int = -1
+    progress_index: int = -1
     """Where the two hits of the application's word that it got on stand; -1 without one."""
     listening: Sequence[AnswerWatch] = ()
     trajectory: Trajectory | None = None
@@ -74,7 +74,7 @@ class Plan(msgspec.Struct, gc=False):
     @property
     def charges(self) -> Sequence[Charge]:
         """What to ask the accounts, in the order of `metered`."""
-        return [one.charge for one in self.metered]
+        return [metered.charge for metered in self.metered]
 
 
 class Ticket(msgspec.Struct, gc=False):

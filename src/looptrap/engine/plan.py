@@ -35,22 +35,25 @@ def count_near(plan: Plan, watch: CountingWatch, content: bytes) -> None:
     if end is None:
         count(plan, watch, content)
         return
-    key, end_key = (watch.fingerprint.key(plan.call, one) for one in (content, end))
+    key, end_key = (watch.fingerprint.key(plan.call, text) for text in (content, end))
     mark = near.mark(content, key)
     plan.hits += (Hit(key, window), Hit(end_key, window, mark))
     plan.watches += (watch, watch)  # whose second hit counts nothing, and so is never judged
-    plan.recalls = (*plan.recalls, PredecessorQuery(watch, content, len(plan.hits) - 1))
+    plan.predecessor_queries = (
+        *plan.predecessor_queries,
+        PredecessorQuery(watch, content, len(plan.hits) - 1),
+    )
     plan.follows = True
 
 
 def read(
-    plan: Plan, watches: Sequence[HistoryWatch], tools: Mapping[str, ToolRule], most: int
+    plan: Plan, watches: Sequence[HistoryWatch], tools: Mapping[str, ToolRule], limit: int
 ) -> None:
     """Read the latest `most` rounds of the history, and plan to ask what was refused of it."""
     found = []
-    exempt = frozenset(name for name, rule in tools.items() if rule.exempt) if tools else NONE
-    plan.trajectory = trajectory = Trajectory(plan.call, most, exempt)
-    for watch, evidence, key, _ in _seen(plan.call, watches, tools, trajectory):
+    exempt = frozenset(name for name, rule in tools.items() if rule.exempt) if tools else NO_TOOLS
+    plan.trajectory = trajectory = Trajectory(plan.call, limit, exempt)
+    for watch, evidence, key, _ in _find_evidence(plan.call, watches, tools, trajectory):
         place = -1
         if watch.ladder.at(evidence.count).refuses:
             place = len(plan.hits)
@@ -60,7 +63,7 @@ def read(
                 Hit(run_key, HISTORY_WINDOW, length_mark(trajectory.length)),
             ]
         found.append(HistoryFinding(watch, evidence, key, place))
-    plan.seen = found
+    plan.findings = found
 
 
 def length_mark(length: int) -> bytes:
@@ -94,8 +97,8 @@ def await_progress(
     token = call.request.progress.encode("utf-8", "surrogatepass")
     opening = b"".join(call.raws[:2])
     session = b"" if call.request.session else opening
-    plan.reading = watches
-    plan.progress = len(plan.hits)
+    plan.history_watches = watches
+    plan.progress_index = len(plan.hits)
     plan.follows = True
     plan.hits += [
         Hit(fingerprint.key(call, b"%b\xfe%b" % (session, token)), HISTORY_WINDOW),
@@ -111,27 +114,30 @@ def rounds_since_progress(plan: Plan, counts: Sequence[Count], limit: int) -> in
     session, or in too many sessions that begin alike, it means nothing: up to `limit` rounds count
     then.
     """
-    with_token, in_session, in_opening = counts[plan.progress : plan.progress + 3]
+    with_token, in_session, in_opening = counts[plan.progress_index : plan.progress_index + 3]
     if max(len(in_session.marks), len(in_opening.marks)) >= MAX_PROGRESS_TOKENS:
         return limit
     return min(max(with_token.hits - 1, 0), limit)
 
 
-def predecessor(plan: Plan, one: PredecessorQuery, marks: Sequence[bytes]) -> None:
+def predecessor(plan: Plan, query: PredecessorQuery, marks: Sequence[bytes]) -> None:
     """Plan to count the call as one more of a prompt that it contains, if there is one."""
-    watch, content, place = one
-    asked = plan.hits[place]
-    if min(marks) >= asked.mark[: near.LENGTH_BYTES]:
+    watch, content, place = query
+    end_hit = plan.hits[place]
+    if min(marks) >= end_hit.mark[: near.LENGTH_BYTES]:
         return  # none is shorter
     key_of = watch.fingerprint.key
-    found = near.contained(content, marks, lambda other: key_of(plan.call, other))
+    found = near.contained(content, marks, lambda prompt: key_of(plan.call, prompt))
     if found is not None:
-        plan.followed = [*plan.followed, (watch, len(plan.hits))]
+        plan.predecessors = [*plan.predecessors, (watch, len(plan.hits))]
         # Where it is remembered it is seen once more: so it outlasts those that contain it.
-        plan.hits += [Hit(near.key_in(found), asked.window), Hit(asked.key, asked.window, found)]
+        plan.hits += [
+            Hit(near.key_in(found), end_hit.window),
+            Hit(end_hit.key, end_hit.window, found),
+        ]
 
 
-def _seen(
+def _find_evidence(
     call: Call,
     watches: Sequence[HistoryWatch],
     tools: Mapping[str, ToolRule],
@@ -150,4 +156,4 @@ def _seen(
             yield HistoryFinding(watch, evidence, watch.fingerprint.key(call, content), -1)
 
 
-NONE: frozenset[str] = frozenset()
+NO_TOOLS: frozenset[str] = frozenset()

@@ -33,7 +33,7 @@ class Account(msgspec.Struct):
     limit: int
     question: Charge
     """A charge of nothing: it asks how the account stands."""
-    wanted: int = 1
+    requested: int = 1
     """What a call asked for that was refused last; 1 since others were granted what they did."""
 
     @property
@@ -43,21 +43,21 @@ class Account(msgspec.Struct):
 
     def is_exceeded(self, used: int) -> bool:
         """Say whether the like of the latest call is refused, so much being used."""
-        return used + self.wanted > self.question.limit
+        return used + self.requested > self.question.limit
 
 
 class RecentAccounts(OrderedDict[bytes, Account]):
     """Accounts by their keys, the latest charged last."""
 
-    def __init__(self, most: int = MAX_ACCOUNTS) -> None:
+    def __init__(self, limit: int = MAX_ACCOUNTS) -> None:
         super().__init__()
-        self._most = most
+        self._limit = limit
 
-    def note(self, account: Account) -> None:
+    def remember(self, account: Account) -> None:
         """Remember an account."""
         self[account.question.key] = account
         self.move_to_end(account.question.key)
-        if len(self) > self._most:
+        if len(self) > self._limit:
             self.popitem(last=False)
 
 
@@ -65,85 +65,91 @@ class BudgetMeter(Meter):
     """The dollars, or the tokens, of one budget."""
 
     __slots__ = (
-        "_budget", "_is_of_session", "_lately", "_limit", "_period", "_refused_from", "_unit",
+        "_budget",
+        "_is_of_session",
+        "_limit",
+        "_period",
+        "_recent_accounts",
+        "_refused_from",
+        "_unit",
     )  # fmt: skip
 
     def __init__(
-        self, budget: Budget, unit: Unit, limit: int, secret: bytes, lately: RecentAccounts
+        self, budget: Budget, unit: Unit, limit: int, secret: bytes, recent_accounts: RecentAccounts
     ) -> None:
-        whose = AccountKey(secret, ("budget", budget.mode, budget.name, unit), budget.by)
-        super().__init__(budget.name, budget.mode, budget.select, whose)
+        account_key = AccountKey(secret, ("budget", budget.mode, budget.name, unit), budget.by)
+        super().__init__(budget.name, budget.mode, budget.select, account_key)
         self._budget = budget
         self._unit = unit
         self._limit = limit
-        self._lately = lately
+        self._recent_accounts = recent_accounts
         self._period = PERIODS[budget.period]
         self._is_of_session = unit == "usd" and "session" in budget.by
         refusal = budget.stages.refusal()
         self._refused_from = dict(budget.stages.steps).get(refusal) if refusal else None
 
-    def _charge(self, call: Call, forecast: UsageEstimate, values: Sequence[str]) -> Charge | None:
+    def _charge(self, call: Call, estimate: UsageEstimate, values: Sequence[str]) -> Charge | None:
         assumed = self._budget.output_tokens
-        amount = forecast.cost(assumed) if self._unit == "usd" else forecast.tokens(assumed)
+        amount = estimate.cost(assumed) if self._unit == "usd" else estimate.tokens(assumed)
         if amount is None:
-            if not forecast.may_be_priced:
+            if not estimate.may_be_priced:
                 return None  # unpriced: there is nothing that dollars could be counted by
             amount = 0
         limit = self._limit_of(call)
-        most = UNLIMITED if self.is_shadow else self._most(limit)
-        charge = Charge(self._whose.key(values), amount, most, self._period)
-        self._note(charge, limit, values)
+        refusal_limit = UNLIMITED if self.is_shadow else self._refusal_limit(limit)
+        charge = Charge(self._account_key.key(values), amount, refusal_limit, self._period)
+        self._remember_account(charge, limit, values)
         return charge
 
     def read(self, call: Call, charge: Charge, balance: Balance, now: float) -> MeterReading:
         limit = self._limit_of(call)
         used, stages = balance.used, self._budget.stages
-        is_over = not balance.is_granted or used > self._most(limit)
+        is_over = not balance.is_granted or used > self._refusal_limit(limit)
         percent = used * 100 // limit
-        account = self._lately.get(charge.key)
+        account = self._recent_accounts.get(charge.key)
         if account is not None:
-            account.wanted = 1 if balance.is_granted else charge.amount
+            account.requested = 1 if balance.is_granted else charge.amount
         if is_over:
             action = stages.refusal() or stages.at(percent)
             percent = max(percent, self._refused_from or 0)
         else:
             # What still fits is not refused, even where it takes the very last of it.
-            most = percent if self._refused_from is None else self._refused_from - 1
-            action = stages.at(min(percent, most))
+            refusal_limit = percent if self._refused_from is None else self._refused_from - 1
+            action = stages.at(min(percent, refusal_limit))
         if action is Action.ALLOW:
             return MeterReading()
         ends = end_of(now + balance.left, self._period) if self._period else 0
-        standing = self._standing(call, charge, used, limit, percent, action, ends)
-        return MeterReading(self._verdict(standing, charge, percent), standing)
+        status = self._status(call, charge, used, limit, percent, action, ends)
+        return MeterReading(self._verdict(status, charge, percent), status)
 
     def actual(self, charge: Charge, outcome: Outcome) -> int:
         if self._unit == "tokens":
             return outcome.usage.tokens
         return charge.amount if outcome.cost is None else outcome.cost
 
-    def _note(self, charge: Charge, limit: int, values: Sequence[str]) -> None:
+    def _remember_account(self, charge: Charge, limit: int, values: Sequence[str]) -> None:
         """Remember the account, so that people can be told of it."""
-        lately = self._lately
-        known = lately.get(charge.key)
+        recent_accounts = self._recent_accounts
+        known = recent_accounts.get(charge.key)
         if known is not None and known.limit == limit:
-            lately.move_to_end(charge.key)
+            recent_accounts.move_to_end(charge.key)
             return
-        by = self._whose.named(values)
+        by = self._account_key.describe(values)
         question = Charge(charge.key, 0, charge.limit, charge.seconds)
-        lately.note(Account(self.name, self._unit, by, limit, question))
+        recent_accounts.remember(Account(self.name, self._unit, by, limit, question))
 
     def _limit_of(self, call: Call) -> int:
         """Return the limit; of a session, its client may lower it."""
         lowered = call.request.session_limit if self._is_of_session else None
         return self._limit if lowered is None else max(1, min(lowered, self._limit))
 
-    def _most(self, limit: int) -> int:
+    def _refusal_limit(self, limit: int) -> int:
         """Return what all charges may come to before one is refused."""
         if self._refused_from is None:
             return UNLIMITED
         return min(limit * self._refused_from // 100, UNLIMITED)
 
-    def _standing(
+    def _status(
         self,
         call: Call,
         charge: Charge,
@@ -156,7 +162,7 @@ class BudgetMeter(Meter):
         return BudgetStatus(
             budget=self.name,
             fingerprint=fingerprint_text(charge.key),
-            by=self._whose.named(self._whose.values(call) or ()),
+            by=self._account_key.describe(self._account_key.values(call) or ()),
             unit=self._unit,
             used=used,
             limit=limit,
@@ -166,12 +172,12 @@ class BudgetMeter(Meter):
             mode=self._budget.mode,
         )
 
-    def _verdict(self, standing: BudgetStatus, charge: Charge, percent: int) -> Verdict:
-        action = standing.action
-        used = f"{_amount(standing.used, self._unit)} of {_amount(standing.limit, self._unit)}"
+    def _verdict(self, status: BudgetStatus, charge: Charge, percent: int) -> Verdict:
+        action = status.action
+        used = f"{_amount(status.used, self._unit)} of {_amount(status.limit, self._unit)}"
         what = f"budget {self.name}: {used} used or reserved ({percent} %)"
         needs = f"; this call may need {_amount(charge.amount, self._unit)}"
-        until = f" until {_moment(standing.ends)}" if standing.ends else ""
+        until = f" until {_utc(status.ends)}" if status.ends else ""
         advice = "."
         if action.refuses:
             advice = f"{needs}." if self.is_shadow else f"{needs}. Nothing more{until}."
@@ -184,17 +190,20 @@ class BudgetMeter(Meter):
             rule=self.name,
             message=f"{begin}: {what}{advice}",
             count=percent,
-            threshold=standing.stage,
-            fingerprint=standing.fingerprint,
+            threshold=status.stage,
+            fingerprint=status.fingerprint,
             delay=self._budget.delay if action is Action.THROTTLE else 0.0,
             evidence=(Evidence(signal="budget", what=what, count=percent),),
             is_early=not action.refuses,
         )
 
 
-def meters_of(budget: Budget, secret: bytes, lately: RecentAccounts) -> list[BudgetMeter]:
+def meters_of(budget: Budget, secret: bytes, recent_accounts: RecentAccounts) -> list[BudgetMeter]:
     """Return a budget made ready: its dollars, its tokens, or both."""
-    return [BudgetMeter(budget, unit, limit, secret, lately) for unit, limit in limits_of(budget)]
+    return [
+        BudgetMeter(budget, unit, limit, secret, recent_accounts)
+        for unit, limit in limits_of(budget)
+    ]
 
 
 def limits_of(budget: Budget) -> Iterator[tuple[Unit, int]]:
@@ -214,5 +223,5 @@ def _amount(amount: int, unit: Unit) -> str:
     return dollars_in_words(amount) if unit == "usd" else f"{amount:,} tokens"
 
 
-def _moment(seconds: int) -> str:
+def _utc(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -16,50 +16,50 @@ rather than too little."""
 class UsageEstimate:
     """What one call will use at most; each part is worked out when it is first asked for."""
 
-    __slots__ = ("_call", "_input", "_now", "_price", "_prices", "_said_at_most")
+    __slots__ = ("_call", "_input_count", "_max_output", "_now", "_price", "_prices")
 
     def __init__(self, call: Call, prices: Prices, now: float) -> None:
         self._call = call
         self._prices = prices
         self._now = now
-        self._input = -1
+        self._input_count = -1
         self._price: Price | None = None
-        self._said_at_most: dict[int, int] = {}  # by what is assumed without a limit
+        self._max_output: dict[int, int] = {}  # by what is assumed without a limit
 
     def tokens(self, output_tokens: int) -> int:
         """Return all tokens; `output_tokens` are those of an answer without a limit of its own."""
-        return self._asked() + self._said(output_tokens)
+        return self._input_tokens() + self._output_tokens(output_tokens)
 
     def cost(self, output_tokens: int) -> int | None:
         """Return what they cost, in nano-dollars; None where no price is known."""
-        asked = self._asked()
+        input_tokens = self._input_tokens()
         if self._price is None:
             return None
-        return self._price.cost(Usage(asked, self._said(output_tokens)))
+        return self._price.cost(Usage(input_tokens, self._output_tokens(output_tokens)))
 
     @property
     def may_be_priced(self) -> bool:
         """Whether there may be a price once it is known which provider was asked."""
         return self._prices.has_providers
 
-    def _asked(self) -> int:
-        if self._input < 0:
+    def _input_tokens(self) -> int:
+        if self._input_count < 0:
             price = self._prices.of(self._call.model, "", self._now)
             if price is None and self._call.opaque:
                 price = self._prices.dearest
             self._price = price
-            self._input = ceil(len(self._call.request.body) / BYTES_A_TOKEN)
+            self._input_count = ceil(len(self._call.request.body) / BYTES_A_TOKEN)
             if price is not None and price.context_window is not None:
                 # A picture has many bytes and few tokens: no more than the model can read.
-                self._input = min(self._input, price.context_window)
-        return self._input
+                self._input_count = min(self._input_count, price.context_window)
+        return self._input_count
 
-    def _said(self, assumed: int) -> int:
-        said = self._said_at_most.get(assumed)
-        if said is None:
+    def _output_tokens(self, assumed: int) -> int:
+        tokens = self._max_output.get(assumed)
+        if tokens is None:
             window = self._price.context_window if self._price is not None else None
-            said = self._said_at_most[assumed] = max_output(self._call, assumed, window)
-        return said
+            tokens = self._max_output[assumed] = max_output(self._call, assumed, window)
+        return tokens
 
 
 def is_charged(call: Call) -> bool:

@@ -24,12 +24,12 @@ from genai_prices.types import (
     TieredPrices,
 )
 
-from looptrap.money.price import A_TOKEN, FRESH, NANO, Price, Rates
+from looptrap.money.price import NANO, NANO_PER_TOKEN, REFRESH_S, Price, Rates
 
 FREE = ":free"
 """How the names of models end that cost nothing; others without a listed price are unpriced."""
 
-_PLACE = re.compile(r"(?:.*/)?models/(.+)")
+_MODEL_PATH = re.compile(r"(?:.*/)?models/(.+)")
 """`models/…`, `accounts/…/models/…`, `projects/…/publishers/…/models/…`: where a model is found."""
 
 _COMPACT_DATE = re.compile(r"-(20\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?=[-:]|$)")
@@ -43,7 +43,7 @@ class Listed:
 
     def __init__(self) -> None:
         self._providers = get_snapshot().providers
-        self._catalogues = {one.id: _Catalogue(one) for one in self._providers}
+        self._catalogues = {provider.id: _Catalogue(provider) for provider in self._providers}
         self._prices: dict[int, tuple[int, Price | None]] = {}  # by the place of their listing
 
     def price(self, model: str, provider: str, now: float) -> Price | None:
@@ -51,7 +51,7 @@ class Listed:
         info = self._find(model.lower(), provider)
         if info is None:
             return None
-        time = int(now // FRESH)
+        time = int(now // REFRESH_S)
         known = self._prices.get(id(info))
         if known is None or known[0] != time:
             known = time, price_of(info, datetime.fromtimestamp(now, UTC))
@@ -60,11 +60,11 @@ class Listed:
 
     def names(self) -> Iterator[str]:
         """Yield the names of all models."""
-        return (info.id for one in self._providers for info in one.models)
+        return (info.id for provider in self._providers for info in provider.models)
 
     def _find(self, model: str, provider: str) -> ModelInfo | None:
         """Look at the provider first, if it is one that is known, then wherever the name leads."""
-        place = _PLACE.fullmatch(model)
+        place = _MODEL_PATH.fullmatch(model)
         bare = place[1] if place is not None else model
         names = dict.fromkeys([model, bare])
         if own := self._provider(provider):
@@ -77,7 +77,7 @@ class Listed:
                 return info
             names[rest] = None
         for name in names:
-            maker = self._maker(name)
+            maker = self._provider_by_model(name)
             if maker and (info := self._listing(maker, name)):
                 return info
         return None
@@ -85,21 +85,21 @@ class Listed:
     def _listing(self, provider: Provider, name: str) -> ModelInfo | None:
         """Return what `provider.find_model` would, through the index."""
         dated = _COMPACT_DATE.sub(r"-\1-\2-\3", name)
-        for one in dict.fromkeys((name, dated)):
+        for spelling in dict.fromkeys((name, dated)):
             for at in (provider.id, *(provider.fallback_model_providers or ())):
                 catalogue = self._catalogues.get(at)
-                if catalogue is not None and (info := catalogue.find(one)):
+                if catalogue is not None and (info := catalogue.find(spelling)):
                     return info
         return None
 
     def _provider(self, name: str) -> Provider | None:
         return find_provider_by_id(self._providers, name) if name else None
 
-    def _maker(self, model: str) -> Provider | None:
+    def _provider_by_model(self, model: str) -> Provider | None:
         """Return whose models are called like that."""
-        for one in self._providers:
-            if one.model_match is not None and one.model_match.is_match(model):
-                return one
+        for provider in self._providers:
+            if provider.model_match is not None and provider.model_match.is_match(model):
+                return provider
         return None
 
 
@@ -132,8 +132,8 @@ class _Catalogue:
 def _alternatives(match: MatchLogic) -> Iterator[MatchLogic]:
     """Yield the clauses of which one has to fit."""
     if isinstance(match, ClauseOr):
-        for one in match.or_:
-            yield from _alternatives(one)
+        for clause in match.or_:
+            yield from _alternatives(clause)
     else:
         yield match
 
@@ -144,31 +144,31 @@ def price_of(info: ModelInfo, when: datetime) -> Price | None:
     if listed.input_mtok is None:
         is_free = info.id.endswith(FREE)
         return Price(info.context_window, Rates(0, 0, 0, 0, 0, 0, 0)) if is_free else None
-    starts = {tier.start for one in _listings(listed) for tier in _tiers(one)}
+    starts = {tier.start for provider in _listings(listed) for tier in _tiers(provider)}
     return Price(
         info.context_window,
         _rates(listed, 0),
         tuple((start, _rates(listed, start + 1)) for start in sorted(starts)),
-        _at(listed.requests_kcount, 0, 0.0, NANO // 1000),
+        _price_at(listed.requests_kcount, 0, 0.0, NANO // 1000),
     )
 
 
 def _rates(listed: ModelPrice, tokens: int) -> Rates:
     """Return the rates for a call with so many tokens of input."""
-    asked = _at(listed.input_mtok, tokens, 0.0)
-    said = _at(listed.output_mtok, tokens, 0.0)
+    input_rate = _price_at(listed.input_mtok, tokens, 0.0)
+    output_rate = _price_at(listed.output_mtok, tokens, 0.0)
     return Rates(
-        input=asked,
-        cached=_at(listed.cache_read_mtok, tokens, asked),
-        written=_at(listed.cache_write_mtok, tokens, asked),
-        heard=_at(listed.input_audio_mtok, tokens, asked),
-        output=said,
-        spoken=_at(listed.output_audio_mtok, tokens, said),
-        thought=_at(listed.output_reasoning_mtok, tokens, said),
+        input=input_rate,
+        cached_input=_price_at(listed.cache_read_mtok, tokens, input_rate),
+        cache_write=_price_at(listed.cache_write_mtok, tokens, input_rate),
+        audio_input=_price_at(listed.input_audio_mtok, tokens, input_rate),
+        output=output_rate,
+        audio_output=_price_at(listed.output_audio_mtok, tokens, output_rate),
+        reasoning=_price_at(listed.output_reasoning_mtok, tokens, output_rate),
     )
 
 
-def _at(listing: Listing, tokens: int, otherwise: float, unit: int = A_TOKEN) -> float:
+def _price_at(listing: Listing, tokens: int, otherwise: float, unit: int = NANO_PER_TOKEN) -> float:
     """Return what is listed for so much input, in nano-dollars each."""
     if listing is None:
         return otherwise

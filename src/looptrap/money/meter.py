@@ -46,43 +46,45 @@ class BudgetStatus(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode = "enforce"
 
 
-NEEDED = frozenset(("turn",))
+REQUIRED_DESCRIPTORS = frozenset(("turn",))
 """Descriptors without which there is nobody to charge."""
 
-CLAIM = "jwt:"
+CLAIM_PREFIX = "jwt:"
 """How descriptors begin for which somebody vouches."""
 
 
-def kept_apart(by: Sequence[str]) -> tuple[str, ...]:
+def account_descriptors(by: Sequence[str]) -> tuple[str, ...]:
     """Return the descriptors that tell accounts apart, the caller's among them where it must be.
 
     Callers are kept apart, whatever clients claim, unless a project is counted as one, or claims
     that somebody vouches for say whose account it is.
     """
-    is_apart = "caller" in by or "project" in by or any(one.startswith(CLAIM) for one in by)
+    is_apart = (
+        "caller" in by or "project" in by or any(name.startswith(CLAIM_PREFIX) for name in by)
+    )
     return tuple(by) if is_apart else ("caller", *by)
 
 
 class AccountKey:
     """Tells the accounts of one budget or rate apart."""
 
-    __slots__ = ("_by", "_claims", "_named", "_needed", "_secret", "names")
+    __slots__ = ("_by", "_claims", "_digester", "_required", "_secret", "names")
 
     def __init__(self, secret: bytes, name: Sequence[str], by: Sequence[str]) -> None:
         self._secret = secret[:64]
-        self.names = kept_apart(by)
+        self.names = account_descriptors(by)
         """The descriptors, in the order of their values."""
-        self._claims = [i for i, one in enumerate(self.names) if one.startswith(CLAIM)]
-        self._by = tuple(self._descriptor(one) for one in self.names)
-        self._needed = [i for i, one in enumerate(self.names) if one in NEEDED]
-        self._named = blake2b(
+        self._claims = [i for i, name in enumerate(self.names) if name.startswith(CLAIM_PREFIX)]
+        self._by = tuple(self._descriptor(name) for name in self.names)
+        self._required = [i for i, name in enumerate(self.names) if name in REQUIRED_DESCRIPTORS]
+        self._digester = blake2b(
             join(name), digest_size=16, key=self._secret, person=b"looptrap-$%d" % VERSION
         )
 
     def values(self, call: Call) -> list[str] | None:
         """Return the values of all descriptors; None where there is nobody to charge."""
         values = [by(call) for by in self._by]
-        for i in self._needed:
+        for i in self._required:
             if not values[i]:
                 return None
         if self._claims and not any(values[i] for i in self._claims):
@@ -90,14 +92,14 @@ class AccountKey:
             values.append(call.request.caller)
         return values
 
-    def named(self, values: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    def describe(self, values: Sequence[str]) -> tuple[tuple[str, str], ...]:
         """Return values with their descriptors; one that is over is the caller's."""
-        told = [value[:LONGEST_NAME] for value in values]
-        return tuple(zip((*self.names, "caller"), told, strict=False))
+        shortened = [value[:LONGEST_NAME] for value in values]
+        return tuple(zip((*self.names, "caller"), shortened, strict=False))
 
     def key(self, values: Sequence[str]) -> bytes:
         """Return the key of the account with these values."""
-        keyed = self._named.copy()
+        keyed = self._digester.copy()
         keyed.update(join(values))
         return keyed.digest()
 
@@ -113,28 +115,28 @@ class MeterReading(NamedTuple):
     """What a meter shows after a charge."""
 
     verdict: Verdict | None = None
-    standing: BudgetStatus | None = None
-    pace: RateStatus | None = None
+    budget_status: BudgetStatus | None = None
+    rate_status: RateStatus | None = None
 
 
 class Meter(ABC):
     """One account a payer, for one budget or rate."""
 
-    __slots__ = ("_whose", "is_shadow", "name", "selects")
+    __slots__ = ("_account_key", "is_shadow", "name", "selects")
 
-    def __init__(self, name: str, mode: Mode, select: Selector, whose: AccountKey) -> None:
+    def __init__(self, name: str, mode: Mode, select: Selector, account_key: AccountKey) -> None:
         self.name = name
         self.is_shadow = mode == "shadow"
         self.selects: Selects | None = selects(select)
-        self._whose = whose
+        self._account_key = account_key
 
-    def charge(self, call: Call, forecast: UsageEstimate) -> Charge | None:
+    def charge(self, call: Call, estimate: UsageEstimate) -> Charge | None:
         """Return what to charge a call, and to whom; None where it is not charged at all."""
-        values = self._whose.values(call)
-        return self._charge(call, forecast, values) if values is not None else None
+        values = self._account_key.values(call)
+        return self._charge(call, estimate, values) if values is not None else None
 
     @abstractmethod
-    def _charge(self, call: Call, forecast: UsageEstimate, values: Sequence[str]) -> Charge | None:
+    def _charge(self, call: Call, estimate: UsageEstimate, values: Sequence[str]) -> Charge | None:
         """Return what to charge to the account of these values."""
 
     @abstractmethod

@@ -34,7 +34,7 @@ class Hold(NamedTuple):
     place: int
     is_local: bool
 
-    def settled(self, actual: int) -> Settlement:
+    def settle(self, actual: int) -> Settlement:
         """Return what puts the amount that was used in place of the one that was reserved."""
         return Settlement(self.charge, self.place, max(0, min(actual, UNLIMITED)), self.is_local)
 
@@ -49,13 +49,15 @@ class Meters:
         *,
         secret: bytes,
         prices: Prices,
-        lately: RecentAccounts | None = None,
+        recent_accounts: RecentAccounts | None = None,
     ) -> None:
         budgets = tuple(budgets)
-        lately = RecentAccounts() if lately is None else lately
+        recent_accounts = RecentAccounts() if recent_accounts is None else recent_accounts
         self._prices = prices
         self._budgets = [
-            meter for budget in budgets for meter in budget_meter.meters_of(budget, secret, lately)
+            meter
+            for budget in budgets
+            for meter in budget_meter.meters_of(budget, secret, recent_accounts)
         ]
         self._rates = [
             meter
@@ -65,8 +67,10 @@ class Meters:
             for meter in rate_meter.meters_of(policy, rate, secret)
         ]
         self._is_idle = not self._budgets and not self._rates
-        has_session = any(_binds_sessions(one) for one in budgets)
-        self._own = [] if has_session else budget_meter.meters_of(SESSION_LIMIT, secret, lately)
+        has_session = any(_binds_sessions(budget) for budget in budgets)
+        self._session_meters = (
+            [] if has_session else budget_meter.meters_of(SESSION_LIMIT, secret, recent_accounts)
+        )
 
     def plan(self, call: Call, now: float) -> Sequence[MeteredCharge]:
         """Return the charges that a call has to be granted: mostly none."""
@@ -76,15 +80,15 @@ class Meters:
         if is_charged(call):
             meters += self._budgets
             if call.request.session_limit is not None:
-                meters += self._own
+                meters += self._session_meters
         meters += self._rates
         if not meters:
             return ()
-        forecast = UsageEstimate(call, self._prices, now)
+        estimate = UsageEstimate(call, self._prices, now)
         planned = []
         for meter in meters:
             if meter.selects is None or meter.selects(call):
-                charge = meter.charge(call, forecast)
+                charge = meter.charge(call, estimate)
                 if charge is not None:
                     planned.append(MeteredCharge(meter, charge))
         return planned
@@ -107,12 +111,12 @@ def settlements_of(holds: Iterable[Hold], outcome: Outcome | None) -> list[Settl
     An outcome that says neither what was used nor what it cost leaves what was reserved.
     """
     if outcome is None:
-        return [hold.settled(0) for hold in holds]
+        return [hold.settle(0) for hold in holds]
     if outcome.usage is NO_USAGE and outcome.cost is None:
         return full_settlements_of(holds)
-    return [hold.settled(hold.meter.actual(hold.charge, outcome)) for hold in holds]
+    return [hold.settle(hold.meter.actual(hold.charge, outcome)) for hold in holds]
 
 
 def full_settlements_of(holds: Iterable[Hold]) -> list[Settlement]:
     """Return what settles these as they were charged."""
-    return [hold.settled(hold.charge.amount) for hold in holds]
+    return [hold.settle(hold.charge.amount) for hold in holds]

@@ -47,20 +47,20 @@ class PriceSettings:
 NANO = 1_000_000_000
 """Nano-dollars a dollar."""
 
-A_TOKEN = NANO // 1_000_000
+NANO_PER_TOKEN = NANO // 1_000_000
 """Nano-dollars a token, where a million of them cost a dollar."""
 
-MOST_KNOWN = 1_000
+MAX_CACHED_NAMES = 1_000
 """Names whose prices are kept at hand, and as many of names without one; others are looked up
 again. Clients may send any name: how many they send changes no price."""
 
-LONGEST = 256
+MAX_NAME_CHARS = 256
 """Characters of a name beyond which no model is listed."""
 
-FRESH = 1800
+REFRESH_S = 1800
 """Seconds, from one half hour to the next: listed prices change with the date and time of day."""
 
-NOISE = 1e-3
+ROUNDING_SLACK = 1e-3
 """What floating point may add to a sum that is whole."""
 
 
@@ -74,12 +74,12 @@ class Rates(NamedTuple):
     """Nano-dollars a token, by what the token was."""
 
     input: float
-    cached: float
-    written: float
-    heard: float
+    cached_input: float
+    cache_write: float
+    audio_input: float
     output: float
-    spoken: float
-    thought: float
+    audio_output: float
+    reasoning: float
 
 
 class Price(msgspec.Struct, frozen=True):
@@ -98,62 +98,64 @@ class Price(msgspec.Struct, frozen=True):
         """Return the price that an operator has set."""
 
         def rate(given: float | None, otherwise: float) -> float:
-            return (otherwise if given is None else given) * A_TOKEN
+            return (otherwise if given is None else given) * NANO_PER_TOKEN
 
-        asked, said = settings.input, settings.output
+        input_usd, output_usd = settings.input, settings.output
         rates = Rates(
-            input=rate(asked, asked),
-            cached=rate(settings.cached_input, asked),
-            written=rate(settings.cache_write, asked),
-            heard=rate(settings.audio_input, asked),
-            output=rate(said, said),
-            spoken=rate(settings.audio_output, said),
-            thought=rate(said, said),
+            input=rate(input_usd, input_usd),
+            cached_input=rate(settings.cached_input, input_usd),
+            cache_write=rate(settings.cache_write, input_usd),
+            audio_input=rate(settings.audio_input, input_usd),
+            output=rate(output_usd, output_usd),
+            audio_output=rate(settings.audio_output, output_usd),
+            reasoning=rate(output_usd, output_usd),
         )
         return cls(settings.context_window, rates)
 
     def cost(self, usage: Usage) -> int:
         """Return what that costs in nano-dollars, rounded up; no more than the largest limit."""
-        asked, said = usage.input_tokens, usage.output_tokens
-        rates = self.rates_for(asked) if self.tiers else self.rates
-        text, cached, written, heard, output, spoken, thought = rates
+        input_left, output_left = usage.input_tokens, usage.output_tokens
+        rates = self.rates_for(input_left) if self.tiers else self.rates
+        text, cached_input, cache_write, audio_input, output, audio_output, reasoning = rates
         # Each token has one price, also where a provider counts it in two places.
         total = self.request
         if tokens := usage.cached_tokens:
-            tokens = min(tokens, asked)
-            asked -= tokens
-            total += tokens * cached
+            tokens = min(tokens, input_left)
+            input_left -= tokens
+            total += tokens * cached_input
         if tokens := usage.cache_write_tokens:
-            tokens = min(tokens, asked)
-            asked -= tokens
-            total += tokens * written
+            tokens = min(tokens, input_left)
+            input_left -= tokens
+            total += tokens * cache_write
         if tokens := usage.audio_input_tokens:
-            tokens = min(tokens, asked)
-            asked -= tokens
-            total += tokens * heard
+            tokens = min(tokens, input_left)
+            input_left -= tokens
+            total += tokens * audio_input
         if tokens := usage.reasoning_tokens:
-            tokens = min(tokens, said)
-            said -= tokens
-            total += tokens * thought
+            tokens = min(tokens, output_left)
+            output_left -= tokens
+            total += tokens * reasoning
         if tokens := usage.audio_output_tokens:
-            tokens = min(tokens, said)
-            said -= tokens
-            total += tokens * spoken
+            tokens = min(tokens, output_left)
+            output_left -= tokens
+            total += tokens * audio_output
         try:
-            return min(ceil(total + asked * text + said * output - NOISE), UNLIMITED)
+            return min(
+                ceil(total + input_left * text + output_left * output - ROUNDING_SLACK), UNLIMITED
+            )
         except OverflowError:  # counts that an application says, and no provider can have billed
             return UNLIMITED
 
-    def rates_for(self, asked: int) -> Rates:
+    def rates_for(self, input_tokens: int) -> Rates:
         """Return the rates of a call with so many tokens of input."""
         rates = self.rates
         for start, beyond in self.tiers:
-            if asked > start:
+            if input_tokens > start:
                 rates = beyond
         return rates
 
 
-UNREAD = Price.from_settings(PriceSettings(input=15.0, output=75.0))
+UNREAD_MODEL_PRICE = Price.from_settings(PriceSettings(input=15.0, output=75.0))
 """What a call costs whose model could not be read, where no price is set that is dearer: as much as
 the dear models of the large providers."""
 
@@ -171,30 +173,34 @@ class Prices:
     ) -> None:
         from looptrap.money.listed import Listed
 
-        made = {name: Price.from_settings(one) for name, one in (overrides or {}).items()}
-        self._exact = made
-        self.has_providers = any("/" in name for name in made)
+        overridden = {
+            name: Price.from_settings(settings) for name, settings in (overrides or {}).items()
+        }
+        self._exact = overridden
+        self.has_providers = any("/" in name for name in overridden)
         """Whether a model may have a price at one provider and none at others."""
-        self._wild = [(_wild(name), price) for name, price in made.items() if {*"*?"} & {*name}]
+        self._patterns = [
+            (_pattern(name), price) for name, price in overridden.items() if {*"*?"} & {*name}
+        ]
         self._listed = Listed()
         self._fallback = Price.from_settings(fallback) if fallback is not None else None
         self._known: dict[Name, tuple[int, Price]] = {}
         self._unknown: dict[Name, tuple[int, Price | None]] = {}
         self.dearest = max(
-            (*made.values(), self._fallback or UNREAD),
+            (*overridden.values(), self._fallback or UNREAD_MODEL_PRICE),
             key=lambda price: price.rates.input + price.rates.output,
         )
         """The dearest price that is set: of a model that could not be read."""
 
     def of(self, model: str, provider: str, now: float) -> Price | None:
         """Return the price of a model at a provider, "" where that is not known; None: unpriced."""
-        time, name = int(now // FRESH), (model, provider)
+        time, name = int(now // REFRESH_S), (model, provider)
         known = self._known.get(name) or self._unknown.get(name)
         if known is not None and known[0] == time:
             return known[1]
-        if len(model) > LONGEST:
-            return self._set(model[:LONGEST], provider) or self._fallback
-        price = self._set(model, provider) or self._listed.price(model, provider, now)
+        if len(model) > MAX_NAME_CHARS:
+            return self._override(model[:MAX_NAME_CHARS], provider) or self._fallback
+        price = self._override(model, provider) or self._listed.price(model, provider, now)
         # What is made up has a table of its own: it crowds out nothing that has a price.
         if price is not None:
             _remember(self._known, name, (time, price))
@@ -210,13 +216,13 @@ class Prices:
         close = get_close_matches(model, names, n=9)
         return [name for name in close if self.of(name, "", now) is not None][:3]
 
-    def _set(self, model: str, provider: str) -> Price | None:
+    def _override(self, model: str, provider: str) -> Price | None:
         """Return what the operator says; a name as it is goes before one with `*` or `?`."""
-        names = list(_called(model, provider))
+        names = list(_names_of(model, provider))
         for name in names:
             if (price := self._exact.get(name)) is not None:
                 return price
-        for pattern, price in self._wild:
+        for pattern, price in self._patterns:
             if any(pattern.match(name) for name in names):
                 return price
         return None
@@ -224,16 +230,16 @@ class Prices:
 
 def _remember(table: dict[Name, Entry], name: Name, entry: Entry) -> None:
     """Keep an entry at hand; a full table is begun anew, which several threads may do at once."""
-    if len(table) >= MOST_KNOWN:
+    if len(table) >= MAX_CACHED_NAMES:
         table.clear()
     table[name] = entry
 
 
-def _wild(name: str) -> re.Pattern[str]:
+def _pattern(name: str) -> re.Pattern[str]:
     return re.compile(translate(name.replace("[", "[[]")))
 
 
-def _called(model: str, provider: str) -> Iterator[str]:
+def _names_of(model: str, provider: str) -> Iterator[str]:
     """Yield what an operator may call a model: at that provider, or anywhere."""
     if provider:
         yield f"{provider}/{model}"
@@ -248,7 +254,7 @@ def nano(usd: float) -> int:
     return round(usd * NANO)
 
 
-LEAST = NANO // 10_000
+MIN_SHOWN = NANO // 10_000
 """What is less is told as that."""
 
 
@@ -257,7 +263,7 @@ def dollars_in_words(amount: int) -> str:
     usd = amount / NANO
     if not amount or usd >= 0.1:
         return f"${usd:,.2f}"
-    return f"${usd:.2g}" if amount >= LEAST else f"less than ${LEAST / NANO:g}"
+    return f"${usd:.2g}" if amount >= MIN_SHOWN else f"less than ${MIN_SHOWN / NANO:g}"
 
 
 def dollars_in_header(amount: int) -> bytes:

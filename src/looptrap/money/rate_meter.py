@@ -12,7 +12,8 @@ from looptrap.money.estimate import UsageEstimate, is_charged
 from looptrap.money.meter import AccountKey, Meter, MeterReading
 from looptrap.policy.action import Action
 from looptrap.policy.budget import PERIODS
-from looptrap.policy.header import LONGEST_RETRY_AFTER
+from looptrap.policy.header import MAX_RETRY_AFTER_S
+from looptrap.policy.limit import PERIODS
 from looptrap.policy.policy import Policy
 from looptrap.policy.rate import Rate, RateStatus, Values
 from looptrap.policy.select import Selects
@@ -21,7 +22,7 @@ from looptrap.store.model import UNLIMITED, Balance, Charge
 
 MINUTE = 60.0
 
-MOST_COST = 1_000_000
+MAX_COST = 1_000_000
 """For more calls than this none can count, whatever its header says."""
 
 Amount = Callable[[Call, UsageEstimate], int | None]
@@ -44,8 +45,10 @@ class RateMeter(Meter):
         amount: Amount,
         leaks: bool = True,
     ) -> None:
-        whose = AccountKey(secret, ("rate", policy.mode, policy.name, rate.name, unit), rate.by)
-        super().__init__(rate.name, policy.mode, policy.select, whose)
+        account_key = AccountKey(
+            secret, ("rate", policy.mode, policy.name, rate.name, unit), rate.by
+        )
+        super().__init__(rate.name, policy.mode, policy.select, account_key)
         self._policy = policy
         self._unit = unit
         self._limit = limit
@@ -54,21 +57,21 @@ class RateMeter(Meter):
         self._leaks = leaks
         self._counts = _counts(rate)
 
-    def _charge(self, call: Call, forecast: UsageEstimate, values: Sequence[str]) -> Charge | None:
+    def _charge(self, call: Call, estimate: UsageEstimate, values: Sequence[str]) -> Charge | None:
         if self._counts is not None and not self._counts(call):
             return None
-        amount = self._amount(call, forecast)
+        amount = self._amount(call, estimate)
         if amount is None:
             return None
         limit = self._limit
         if self.is_shadow and not self._leaks:
             limit = UNLIMITED
-        return Charge(self._whose.key(values), amount, limit, self._seconds, self._leaks)
+        return Charge(self._account_key.key(values), amount, limit, self._seconds, self._leaks)
 
     def read(self, _call: Call, charge: Charge, balance: Balance, _now: float) -> MeterReading:
-        pace = self._pace(balance)
+        rate_status = self._status(balance)
         if balance.is_granted and balance.used <= self._limit:
-            return MeterReading(pace=pace)
+            return MeterReading(rate_status=rate_status)
         what = f"{self.name}: at most {self._limit:,} {self._unit}"
         seconds = max(1.0, balance.left)
         wait: float | None = seconds
@@ -85,16 +88,16 @@ class RateMeter(Meter):
             count=balance.used,
             threshold=self._limit,
             # Some clients sleep for all of it, however long that is.
-            retry_after=min(wait, LONGEST_RETRY_AFTER) if wait is not None else None,
+            retry_after=min(wait, MAX_RETRY_AFTER_S) if wait is not None else None,
             evidence=(Evidence(signal="rate", what=f"rate limit {what}", count=balance.used),),
             compat=self._policy.compat,
         )
-        return MeterReading(verdict, pace=pace)
+        return MeterReading(verdict, rate_status=rate_status)
 
     def actual(self, charge: Charge, outcome: Outcome) -> int:
         return charge.amount if self._unit == "calls" else outcome.usage.tokens
 
-    def _pace(self, balance: Balance) -> RateStatus:
+    def _status(self, balance: Balance) -> RateStatus:
         used = min(balance.used, self._limit)
         reset = used / self._limit * self._seconds if self._leaks else balance.left
         return RateStatus(self._limit, self._limit - used, reset)
@@ -103,8 +106,8 @@ class RateMeter(Meter):
 def meters_of(policy: Policy, rate: Rate, secret: bytes) -> list[RateMeter]:
     """Return a rate made ready: one bucket, or those of a minute and of a day."""
 
-    def tokens(call: Call, forecast: UsageEstimate) -> int | None:
-        return forecast.tokens(rate.output_tokens) if is_charged(call) else None
+    def tokens(call: Call, estimate: UsageEstimate) -> int | None:
+        return estimate.tokens(rate.output_tokens) if is_charged(call) else None
 
     meters = []
     if rate.rps is not None:
@@ -117,7 +120,7 @@ def meters_of(policy: Policy, rate: Rate, secret: bytes) -> list[RateMeter]:
                 unit="calls",
                 limit=burst,
                 seconds=burst / rate.rps,
-                amount=_counting(rate),
+                amount=_cost_reader(rate),
             )
         )
     if rate.tokens_per_minute is not None:
@@ -154,27 +157,27 @@ def _counts(rate: Rate) -> Selects | None:
     """Return what says whether a rate counts a call; None when it counts every one."""
     if not rate.match and not rate.unless:
         return None
-    match, unless = _has(rate.match), [_has(values) for values in rate.unless]
+    match, unless = _matcher(rate.match), [_matcher(values) for values in rate.unless]
     return lambda call: match(call) and not any(has(call) for has in unless)
 
 
-def _has(values: Values) -> Selects:
+def _matcher(values: Values) -> Selects:
     """Return what says whether a call has all of these values."""
     wanted = [(descriptor(name), value) for name, value in values]
     return lambda call: all(read(call) == value for read, value in wanted)
 
 
-def _counting(rate: Rate) -> Amount:
+def _cost_reader(rate: Rate) -> Amount:
     """Return what says for how many calls one counts."""
     if rate.cost is None:
-        return lambda _call, _forecast: rate.default_cost
-    told = descriptor(rate.cost)
+        return lambda _call, _estimate: rate.default_cost
+    read_cost = descriptor(rate.cost)
 
-    def amount(call: Call, _forecast: UsageEstimate) -> int:
+    def amount(call: Call, _estimate: UsageEstimate) -> int:
         try:
-            cost = ceil(float(told(call)))
+            cost = ceil(float(read_cost(call)))
         except (ValueError, OverflowError):
             return rate.default_cost
-        return min(cost, MOST_COST) if cost > 0 else rate.default_cost
+        return min(cost, MAX_COST) if cost > 0 else rate.default_cost
 
     return amount

@@ -9,9 +9,9 @@ from looptrap.policy.action import Action
 from looptrap.policy.rate import RateStatus
 from looptrap.policy.verdict import ALLOWED, Verdict
 
-LONGEST_RETRY_AFTER = 60
+MAX_RETRY_AFTER_S = 60
 
-PASSING = frozenset(("rate_limited", "store_unavailable"))
+TRANSIENT_REASONS = frozenset(("rate_limited", "store_unavailable"))
 """Reasons that pass by themselves: the same call may be sent again."""
 
 COST = b"X-Looptrap-Cost-Usd"
@@ -55,15 +55,15 @@ def retry_after(verdict: Verdict) -> int | None:
     if verdict.retry_after is not None:
         return ceil(verdict.retry_after)
     if verdict.cooldown_left > 0:
-        return min(ceil(verdict.cooldown_left), LONGEST_RETRY_AFTER)
+        return min(ceil(verdict.cooldown_left), MAX_RETRY_AFTER_S)
     return None
 
 
 def refusal_headers(verdict: Verdict) -> Headers:
     """Return the headers that keep SDKs from sending a refused call again, or say when to."""
     seconds = retry_after(verdict)
-    passes = verdict.reason in PASSING and seconds is not None
-    headers = [(b"x-should-retry", b"false")] if not passes else []
+    is_transient = verdict.reason in TRANSIENT_REASONS and seconds is not None
+    headers = [(b"x-should-retry", b"false")] if not is_transient else []
     if seconds is not None:
         headers.insert(0, (b"Retry-After", b"%d" % seconds))
     return headers

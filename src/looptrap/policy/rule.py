@@ -151,10 +151,10 @@ class Rule:
     enabled: bool = setting("false switches the rule off", default=True)
 
     def __post_init__(self) -> None:
-        most = HIT_LIMIT // UNNAMED_FACTOR
-        if self.watch == "session" and self.ladder.last > most:
+        limit = HIT_LIMIT // UNNAMED_FACTOR
+        if self.watch == "session" and self.ladder.last > limit:
             raise ConfigError(
-                f"rule {self.name!r}: threshold is {self.ladder.last}, must be {most} or less to"
+                f"rule {self.name!r}: threshold is {self.ladder.last}, must be {limit} or less to"
                 f" watch sessions (calls without one are counted {UNNAMED_FACTOR} times as far)"
             )
 

@@ -62,12 +62,12 @@ class Verdict(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 ALLOWED = Verdict()
 
 
-DELAY_A_HIT = 0.1
-LONGEST_DELAY = 30.0
+DELAY_PER_HIT_S = 0.1
+MAX_DELAY_S = 30.0
 NUDGE_EVERY = 3
 """A model that was told is given this many rounds before it is told again."""
 
-_WHAT = {
+_SUBJECTS = {
     "conversation": "identical request",
     "request": "identical request",
     "session": "call of one session",
@@ -128,7 +128,7 @@ def verdict_of(
         fingerprint=fingerprint_text(key, isinstance(watch, HistoryWatch)),
         cooldown_left=cooldown_left,
         retry_after=rule.retry_after,
-        delay=min(count * DELAY_A_HIT, LONGEST_DELAY) if action is Action.THROTTLE else 0.0,
+        delay=min(count * DELAY_PER_HIT_S, MAX_DELAY_S) if action is Action.THROTTLE else 0.0,
         evidence=(evidence,),
         is_early=action is Action.WARN and watch.ladder.severest is not Action.WARN,
         compat=watch.policy.compat,
@@ -145,14 +145,14 @@ def counted(rule: Rule, hits: int, signal: str = "") -> Evidence:
     signal = signal or rule.watch
     return Evidence(
         signal=signal,
-        what=f"{_WHAT[signal]} sent {hits} times in {rule.window.seconds:g} seconds",
+        what=f"{_SUBJECTS[signal]} sent {hits} times in {rule.window.seconds:g} seconds",
         count=hits,
     )
 
 
 def _message(action: Action, evidence: Evidence, cooldown_left: float, *, is_shadow: bool) -> str:
-    said = f"{opening(action, 'loop_detected', is_shadow=is_shadow)}: {evidence.what}."
+    text = f"{opening(action, 'loop_detected', is_shadow=is_shadow)}: {evidence.what}."
     if is_shadow or not action.refuses:
-        return said
+        return text
     pause = f" Refused for another {cooldown_left:.0f} seconds." if cooldown_left >= 1 else ""
-    return f"{said}{pause} {ADVICE}"
+    return f"{text}{pause} {ADVICE}"

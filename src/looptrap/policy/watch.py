@@ -83,7 +83,7 @@ class AnswerWatch(Watch):
 class BoundPolicy:
     """A policy made ready: whom it binds, what its rules count, read and listen to."""
 
-    __slots__ = ("counting", "listening", "reading", "selects")
+    __slots__ = ("counting_watches", "history_watches", "listening", "selects")
 
     def __init__(self, policy: Policy, secret: bytes, tools: Mapping[str, ToolRule]) -> None:
         rules = [rule for rule in policy.rules if rule.enabled]
@@ -93,8 +93,8 @@ class BoundPolicy:
         for watch in watches:
             if isinstance(watch, CountingWatch):
                 by_content.setdefault(watch.content, []).append(watch)
-        self.counting = tuple(by_content.items())
-        self.reading = tuple(watch for watch in watches if isinstance(watch, HistoryWatch))
+        self.counting_watches = tuple(by_content.items())
+        self.history_watches = tuple(watch for watch in watches if isinstance(watch, HistoryWatch))
         self.listening = tuple(watch for watch in watches if isinstance(watch, AnswerWatch))
 
 
@@ -149,5 +149,5 @@ def _content(policy: Policy, rule: Rule) -> Content:
             return scope.request(with_reads, masked)
         case "tool":
             return scope.tool(masked)
-        case other:
-            raise AssertionError(f"no scope or signal {other!r}")
+        case unknown:
+            raise AssertionError(f"no scope or signal {unknown!r}")

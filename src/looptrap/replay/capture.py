@@ -31,10 +31,10 @@ class CapturedRun:
     """One run of a capture: its latest messages, and what was decided about its calls so far."""
 
     __slots__ = (
-        "_course",
         "_saved_bytes",
         "_saved_calls",
         "_sizes",
+        "_verdicts",
         "began",
         "id",
         "is_over",
@@ -53,10 +53,10 @@ class CapturedRun:
         self.tools: tuple[str, ...] = ()
         self.is_over = False
         self._sizes: list[int] = []
-        self._course = RunVerdicts()
+        self._verdicts = RunVerdicts()
         self._saved_calls = self._saved_bytes = 0
 
-    def take(self, line: Line) -> None:
+    def add_line(self, line: Line) -> None:
         """Take the messages and tools of the run's next line."""
         if line.kept > len(self.raws):
             raise CallError(f"leans on {line.kept} messages of a line that is not there")
@@ -79,14 +79,14 @@ class CapturedRun:
     @property
     def calls(self) -> int:
         """How many calls were judged so far."""
-        return self._course.calls
+        return self._verdicts.calls
 
     def play(self, line: Line, guard: Guard, now: float) -> None:
         """Judge the call of the line that was just taken."""
         if not self.calls:
             self.began, self.model, self.project = line.t, line.model, line.project
-        self._course.add(guard.admit(self.call(line), now).verdict)
-        if self._course.worst.action.refuses:
+        self._verdicts.add(guard.admit(self.call(line), now).verdict)
+        if self._verdicts.worst.action.refuses:
             self._saved_calls += 1
             self._saved_bytes += sum(self._sizes)
 
@@ -97,7 +97,7 @@ class CapturedRun:
 
     def result(self) -> RunResult:
         """Return what became of the run."""
-        return self._course.result(
+        return self._verdicts.result(
             self.id,
             calls=self.calls,
             saved_calls=self._saved_calls,
@@ -122,7 +122,7 @@ class CaptureReplayer:
         self.now = 0.0
         """When the latest call came that was read."""
         self._open: RecentRuns[CapturedRun] = RecentRuns(CapturedRun.end)
-        self._untold: deque[CapturedRun] = deque()
+        self._unreported: deque[CapturedRun] = deque()
 
     def play(self, text: bytes) -> None:
         """Judge one captured call; raises CallError for what is none."""
@@ -131,23 +131,23 @@ class CaptureReplayer:
         is_new = run is None
         if run is None:
             run = CapturedRun(line.run)
-        run.take(line)
+        run.add_line(line)
         if is_new:
-            self._untold.append(run)
+            self._unreported.append(run)
         self.now = max(self.now, line.t)  # several processes may have written at once
         if line.t >= self._since:
             run.play(line, self._guard, self.now)
         size = sum(memoryview(raw).nbytes for raw in run.raws)
         self._open.keep(line.run, line.t, size, run)
 
-    def ended(self) -> Iterator[RunResult]:
+    def finished_results(self) -> Iterator[RunResult]:
         """Yield the runs that are over, up to the first that is not."""
-        return (run.result() for run in self.ended_runs())
+        return (run.result() for run in self.finished_runs())
 
-    def ended_runs(self) -> Iterator[CapturedRun]:
+    def finished_runs(self) -> Iterator[CapturedRun]:
         """Yield the same runs as they are; those without a call that was judged are passed over."""
-        while self._untold and self._untold[0].is_over:
-            run = self._untold.popleft()
+        while self._unreported and self._unreported[0].is_over:
+            run = self._unreported.popleft()
             if run.calls:
                 yield run
 
@@ -158,7 +158,7 @@ class CaptureReplayer:
     def finish(self) -> Iterator[RunResult]:
         """End all runs, and yield them."""
         self.end()
-        return self.ended()
+        return self.finished_results()
 
 
 def read_captured_line(text: bytes) -> Line:
@@ -204,7 +204,7 @@ class CaptureSurvey:
             if len(self._times) > limit:
                 self.is_cut = True
                 break
-            self._take(path)
+            self._add_file(path)
         self._cut(limit)
 
     @property
@@ -222,7 +222,7 @@ class CaptureSurvey:
         """When the last of them came."""
         return max(self._times)
 
-    def _take(self, path: Path) -> None:
+    def _add_file(self, path: Path) -> None:
         before = len(self._times)
         for head in _heads(path):
             if head.t < self.since:

@@ -39,26 +39,27 @@ class Explainer:
     """Sees calls as the rules of some policies see them; refuses none."""
 
     def __init__(self, policies: Iterable[Policy], tools: ToolRules | None = None) -> None:
-        self._meant: dict[int, tuple[Ladder, Ladder]] = {}
+        self._real_ladders: dict[int, tuple[Ladder, Ladder]] = {}
         """By its identity: the ladder by which a watch looks, and the one it stands for."""
         self._guard = replay_guard(
             [
                 replace(
-                    one,
+                    policy,
                     rates=(),
                     rules=tuple(
-                        replace(rule, ladder=self._eager(rule.ladder)) for rule in one.rules
+                        replace(rule, ladder=self._eager_ladder(rule.ladder))
+                        for rule in policy.rules
                     ),
                 )
-                for one in policies
+                for policy in policies
             ],
             {
-                name: replace(one, ladder=one.ladder and self._eager(one.ladder))
-                for name, one in (tools or {}).items()
+                name: replace(policy, ladder=policy.ladder and self._eager_ladder(policy.ladder))
+                for name, policy in (tools or {}).items()
             },
         )
 
-    def opinions(self, call: Call, now: float, answer: str) -> list[RuleExplanation]:
+    def explain(self, call: Call, now: float, answer: str) -> list[RuleExplanation]:
         """Return what rules see in a call and its answer; those that see nothing are left out."""
         guard = self._guard
         planned = guard.plan(call, now)
@@ -67,24 +68,24 @@ class Explainer:
         if planned.follows and (more := guard.follow(planned, counts)):
             counts += guard.store.hit(more, now, retry=retry)
         return [
-            *_severest(self._of_counts(planned, counts)),
-            *(self._opinion(one.watch, one.evidence) for one in planned.seen),
+            *_severest(self._explain_counts(planned, counts)),
+            *(self._explanation(finding.watch, finding.evidence) for finding in planned.findings),
             *(
-                self._opinion(watch, heard)
+                self._explanation(watch, evidence)
                 for watch in planned.listening
-                if (heard := watch.signal(answer)) is not None
+                if (evidence := watch.signal(answer)) is not None
             ),
         ]
 
-    def _of_counts(self, planned: Plan, counts: Sequence[Count]) -> Iterator[RuleExplanation]:
-        followed = [(watch, place, "similar_prompt") for watch, place in planned.followed]
+    def _explain_counts(self, planned: Plan, counts: Sequence[Count]) -> Iterator[RuleExplanation]:
+        followed = [(watch, place, "similar_prompt") for watch, place in planned.predecessors]
         own = [(watch, place, "") for place, watch in enumerate(planned.watches)]
         for watch, place, signal in (*own, *followed):
             if counts[place].hits >= MIN_REPEAT_COUNT:
-                yield self._opinion(watch, counted(watch.rule, counts[place].hits, signal))
+                yield self._explanation(watch, counted(watch.rule, counts[place].hits, signal))
 
-    def _opinion(self, watch: Watch, evidence: Evidence) -> RuleExplanation:
-        ladder = self._ladder(watch)
+    def _explanation(self, watch: Watch, evidence: Evidence) -> RuleExplanation:
+        ladder = self._real_ladder(watch)
         return RuleExplanation(
             policy=watch.policy.name,
             rule=watch.rule.name,
@@ -95,25 +96,25 @@ class Explainer:
             words=evidence.what,
         )
 
-    def _eager(self, ladder: Ladder) -> Ladder:
+    def _eager_ladder(self, ladder: Ladder) -> Ladder:
         """Return a ladder under which whoever looks tells what it sees from the first time on."""
         eager = Ladder({Action.WARN: 1, Action.BLOCK: max(ladder.last, 2)})
-        self._meant[id(eager)] = (eager, ladder)
+        self._real_ladders[id(eager)] = (eager, ladder)
         return eager
 
-    def _ladder(self, watch: Watch) -> Ladder:
-        known = self._meant.get(id(watch.ladder))
+    def _real_ladder(self, watch: Watch) -> Ladder:
+        known = self._real_ladders.get(id(watch.ladder))
         if known is not None:
             return known[1]
         # Calls that name no session have a ladder made from their rule's.
-        return self._meant[id(watch.rule.ladder)][1].times(UNNAMED_FACTOR)
+        return self._real_ladders[id(watch.rule.ladder)][1].times(UNNAMED_FACTOR)
 
 
-def _severest(opinions: Iterable[RuleExplanation]) -> Iterable[RuleExplanation]:
+def _severest(explanations: Iterable[RuleExplanation]) -> Iterable[RuleExplanation]:
     """Return one opinion a rule: the highest count, where it counts in several ways."""
     found: dict[tuple[str, str], RuleExplanation] = {}
-    for one in opinions:
-        before = found.setdefault((one.policy, one.rule), one)
-        if one.count > before.count:
-            found[one.policy, one.rule] = one
+    for explanation in explanations:
+        before = found.setdefault((explanation.policy, explanation.rule), explanation)
+        if explanation.count > before.count:
+            found[explanation.policy, explanation.rule] = explanation
     return found.values()

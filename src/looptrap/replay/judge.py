@@ -30,10 +30,10 @@ class FirstActions(msgspec.Struct, frozen=True, gc=False):
         """Return the first turn at which that action or a severer one would have been taken."""
         turns = [
             turn
-            for one in Action
-            if one.severity >= action.severity
-            and one is not Action.ALLOW
-            and (turn := getattr(self, one.value)) is not None
+            for candidate in Action
+            if candidate.severity >= action.severity
+            and candidate is not Action.ALLOW
+            and (turn := getattr(self, candidate.value)) is not None
         ]
         return min(turns, default=None)
 
@@ -141,13 +141,13 @@ def judge_call(guard: Guard, call: Call, now: float, answer: str) -> Verdict:
     """Judge a call, and its answer where that is known; return the severer verdict."""
     ticket = guard.admit(call, now)
     if ticket.listening and answer:
-        _hear(guard, ticket, answer)
+        _judge_answer(guard, ticket, answer)
     heard = ticket.heard
     is_severer = heard is not None and heard.action.severity > ticket.verdict.action.severity
     return heard if heard is not None and is_severer else ticket.verdict
 
 
-def _hear(guard: Guard, ticket: Ticket, text: str) -> None:
+def _judge_answer(guard: Guard, ticket: Ticket, text: str) -> None:
     """Listen to an answer as it would have passed, up to where it would have been cut."""
     for end in range(LISTEN_STEP_CHARS, len(text) + LISTEN_STEP_CHARS, LISTEN_STEP_CHARS):
         verdict = guard.hear(ticket, text[:end])
@@ -159,22 +159,22 @@ def judge_run(
     run: RecordedRun, policies: Iterable[Policy], tools: ToolRules | None = None
 ) -> RunResult:
     """Return what would have become of a run."""
-    course = RunVerdicts()
+    verdicts = RunVerdicts()
     for verdict in judge_requests(run, policies, tools):
-        course.add(verdict)
-    refused, calls = course.first.refusal(), len(run.turns)
+        verdicts.add(verdict)
+    refused, calls = verdicts.first.refusal(), len(run.turns)
     saved = range(calls if refused is None else refused, calls)
     volume = sum(run.prompt_bytes(turn) + run.answer_bytes(turn) for turn in saved)
-    return course.result(run.id, calls=calls, saved_calls=len(saved), saved_bytes=volume)
+    return verdicts.result(run.id, calls=calls, saved_calls=len(saved), saved_bytes=volume)
 
 
 def first_actions(
     run: RecordedRun, policies: Iterable[Policy], tools: ToolRules | None = None
 ) -> FirstActions:
     """Return what would first have been done about a run, up to the first refusal."""
-    course = RunVerdicts()
+    verdicts = RunVerdicts()
     for verdict in judge_requests(run, policies, tools):
-        course.add(verdict)
+        verdicts.add(verdict)
         if verdict.action.refuses:
             break
-    return course.first
+    return verdicts.first

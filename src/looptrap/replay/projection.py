@@ -28,9 +28,9 @@ class LoopProjection:
     seconds: float = 0.0
     """How long it was followed."""
     judged: int = 0
-    passed: list[float] = field(default_factory=list)
+    allowed_at: list[float] = field(default_factory=list)
     """When the calls that passed were sent, in seconds since the first …"""
-    resumed: list[float] = field(default_factory=list)
+    resumed_at: list[float] = field(default_factory=list)
     """… and those of them that came next after a refusal."""
     rule: str = ""
     """The rule that refused first, if one did …"""
@@ -43,14 +43,14 @@ class LoopProjection:
         if seconds <= self.seconds:
             return within
         # From one resumption to another, a loop has come round; without any, it runs evenly.
-        is_cycle = len(self.resumed) > 1
-        start = self.resumed[0] if is_cycle else self.seconds / 2
-        end = self.resumed[-1] if is_cycle else self.seconds
+        is_cycle = len(self.resumed_at) > 1
+        start = self.resumed_at[0] if is_cycle else self.seconds / 2
+        end = self.resumed_at[-1] if is_cycle else self.seconds
         rate = self._between(start, end) / (end - start)
         return within + round(rate * (seconds - self.seconds))
 
     def _between(self, start: float, end: float) -> int:
-        return bisect_left(self.passed, end) - bisect_left(self.passed, start)
+        return bisect_left(self.allowed_at, end) - bisect_left(self.allowed_at, start)
 
 
 def project_loop(
@@ -74,9 +74,9 @@ def project_loop(
         loop.judged += 1
         is_refused = verdict.action.refuses
         if not is_refused:
-            loop.passed.append(loop.seconds)
+            loop.allowed_at.append(loop.seconds)
             if was_refused:
-                loop.resumed.append(loop.seconds)
+                loop.resumed_at.append(loop.seconds)
         elif loop.first is None:
             loop.rule, loop.first = verdict.rule, loop.judged
         was_refused = is_refused

@@ -67,7 +67,7 @@ class RecordedRun:
         self.whole = with_message_cache(whole)
         """The run as one request, its last answer included."""
         self.messages: list[Message] = self.whole.messages
-        self.turns = [i for i, one in enumerate(self.messages) if one.role == "assistant"]
+        self.turns = [i for i, message in enumerate(self.messages) if message.role == "assistant"]
         """Where the assistant speaks; the request before each carried what stands before it."""
         self._bytes_before = [0, *accumulate(len(bytes(raw)) for raw in whole.raws)]
 

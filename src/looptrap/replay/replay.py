@@ -128,7 +128,7 @@ class Replay:
             if is_captured(line.text):
                 self._captured.play(line.text)
                 yield ReplayStep(number, position)
-                for result in self._captured.ended():
+                for result in self._captured.finished_results():
                     self.summary.add(result)
                     yield ReplayStep(number, position, result)
             else:

@@ -28,7 +28,7 @@ def summary_tables(summary: ReplaySummary) -> Iterator[ReportTable]:
     """Yield what there is to tell, most important first."""
     yield ReportTable("Replayed", _totals(summary))
     if summary.actions:
-        by_severity = {one.value: summary.actions[one] for one in reversed(Action)}
+        by_severity = {action.value: summary.actions[action] for action in reversed(Action)}
         yield ReportTable("Flagged runs by action", _counts(by_severity))
         yield ReportTable("Flagged runs by signal", _counts(dict(summary.signals.most_common())))
         yield ReportTable("Flagged runs by rule", _counts(dict(summary.rules.most_common())))
@@ -142,11 +142,11 @@ BAR_RIGHT = 60
 
 def bar_chart(counts: Mapping[str, int], title: str) -> str:
     """Return a horizontal bar for each count."""
-    most = max(counts.values(), default=1)
+    highest = max(counts.values(), default=1)
     parts = []
     for row, (name, count) in enumerate(counts.items()):
         y = row * BAR_PX
-        length = (WIDTH - BAR_LEFT - BAR_RIGHT) * count / most
+        length = (WIDTH - BAR_LEFT - BAR_RIGHT) * count / highest
         parts.append(
             f'<text class="name" x="{BAR_LEFT - 8}" y="{y + 17}">{escape(name)}</text>'
             f'<rect x="{BAR_LEFT}" y="{y + 4}" width="{length:.1f}" height="{BAR_PX - 8}" rx="2"/>'
@@ -237,7 +237,7 @@ def _sweep_plot(sweep: ThresholdSweep, title: str) -> str:
         [f"× {factor:g}" for factor in sweep.scores],
         {
             "loops refused": [score.recall for score in scores],
-            "ok refused": [ratio(one.honest.refused, one.honest.runs) for one in scores],
+            "ok refused": [ratio(score.honest.refused, score.honest.runs) for score in scores],
         },
         title,
     )

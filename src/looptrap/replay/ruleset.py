@@ -47,7 +47,7 @@ class Ruleset:
 
     def rules(self) -> Iterator[tuple[Policy, Rule]]:
         """Yield the rules that are on, and whose they are."""
-        return ((one, rule) for one in self.policies for rule in one.rules if rule.enabled)
+        return ((policy, rule) for policy in self.policies for rule in policy.rules if rule.enabled)
 
     def for_all(self, project: Project) -> Ruleset:
         """Return what holds when every call is one of that project, whatever it says.
@@ -56,16 +56,20 @@ class Ruleset:
         """
         is_on = project.detection == "on"
         adapted = [project.adapt(policy) for policy in self.policies if is_on]
-        policies = tuple(_with(one, _fit_for_answers) for one in adapted if one is not None)
+        policies = tuple(
+            _change_rules(policy, _fit_for_answers) for policy in adapted if policy is not None
+        )
         return replace(self, policies=policies, projects=())
 
     def scaled(self, factor: float) -> Ruleset:
         """Return the ruleset with every threshold times `factor`, each still within reach."""
-        policies = tuple(_with(one, _in_reach) for one in scale_policies(self.policies, factor))
+        policies = tuple(
+            _change_rules(policy, _in_reach) for policy in scale_policies(self.policies, factor)
+        )
         return replace(self, policies=policies)
 
 
-def _with(policy: Policy, change: Callable[[Rule], Rule]) -> Policy:
+def _change_rules(policy: Policy, change: Callable[[Rule], Rule]) -> Policy:
     return replace(policy, rules=tuple(map(change, policy.rules)))
 
 
@@ -96,9 +100,9 @@ def _lines(plain: Mapping[str, Any]) -> Iterator[str]:
         yield "[[policies]]"
         yield from _values(policy)
         for kind in ("rules", "rates"):
-            for one in policy.get(kind, ()):
+            for table in policy.get(kind, ()):
                 yield f"\n[[policies.{kind}]]"
-                yield from _values(one)
+                yield from _values(table)
         yield ""
     if not plain["policies"]:
         yield "policies = []\n"

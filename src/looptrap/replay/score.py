@@ -200,11 +200,11 @@ def scale_policies(policies: Iterable[Policy], factor: float) -> tuple[Policy, .
 
 
 def _scaled_rule(rule: Rule, factor: float) -> Rule:
-    most = HIT_LIMIT // UNNAMED_FACTOR if rule.watch == "session" else HIT_LIMIT
-    return replace(rule, ladder=scale_ladder(rule.ladder, factor, most))
+    limit = HIT_LIMIT // UNNAMED_FACTOR if rule.watch == "session" else HIT_LIMIT
+    return replace(rule, ladder=scale_ladder(rule.ladder, factor, limit))
 
 
-def scale_ladder(ladder: Ladder, factor: float, most: int = HIT_LIMIT) -> Ladder:
+def scale_ladder(ladder: Ladder, factor: float, limit: int = HIT_LIMIT) -> Ladder:
     """Return the ladder times `factor`, its steps as far apart as they must be.
 
     Steps that would meet are moved up by one; those beyond `most` are moved down.
@@ -215,6 +215,6 @@ def scale_ladder(ladder: Ladder, factor: float, most: int = HIT_LIMIT) -> Ladder
         thresholds[action] = max(round(threshold * factor), lowest)
         lowest = thresholds[action] + 1
     for action in reversed(thresholds):
-        thresholds[action] = min(thresholds[action], most)
-        most = thresholds[action] - 1
+        thresholds[action] = min(thresholds[action], limit)
+        limit = thresholds[action] - 1
     return Ladder(thresholds)

@@ -41,12 +41,12 @@ async def run_in_subprocess(task: TaskName, question: msgspec.Struct, seconds: f
     # In a thread: to fork a large process holds the loop for long, and uvloop's own way forks.
     working = asyncio.ensure_future(asyncio.to_thread(child.ask, msgspec.json.encode(question)))
     try:
-        told = await asyncio.shield(working)
+        output = await asyncio.shield(working)
     except asyncio.CancelledError:
         child.end()
         await asyncio.gather(working, return_exceptions=True)
         raise
-    answer = msgspec.json.decode(told, type=_Answer)
+    answer = msgspec.json.decode(output, type=_Answer)
     if answer.problem is not None:
         raise CallError(answer.problem)
     return msgspec.json.decode(answer.answer)
@@ -61,26 +61,26 @@ class _Child:
         self._command = [*program, task, str(seconds)]
         self._seconds = seconds
         self._process: Popen[bytes] | None = None
-        self._is_unwanted = False
+        self._is_cancelled = False
 
     def ask(self, question: bytes) -> bytes:
         # A traceback may quote what was asked, which is nobody else's business.
         with Popen(self._command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL) as process:
             self._process = process
-            if self._is_unwanted:
+            if self._is_cancelled:
                 process.kill()
             try:
-                told, _ = process.communicate(question, self._seconds)
+                output, _ = process.communicate(question, self._seconds)
             except TimeoutExpired:
                 process.kill()
                 raise TimeoutError from None
         if process.returncode:
             raise ChildProcessError(f"ended with status {process.returncode}")
-        return told
+        return output
 
     def end(self) -> None:
         # In this order: whoever begins looks after that.
-        self._is_unwanted = True
+        self._is_cancelled = True
         if self._process is not None:
             self._process.kill()
 
@@ -90,23 +90,22 @@ def main(task: str, seconds: str) -> None:
     os.nice(NICENESS)
     # Nobody may be left who would end it.
     signal.alarm(int(float(seconds)) + 1)
-    asked = sys.stdin.buffer.read()
+    question = sys.stdin.buffer.read()
     try:
-        answer = _Answer(msgspec.Raw(msgspec.json.encode(_answer(task, asked))))
+        answer = _Answer(msgspec.Raw(msgspec.json.encode(_answer(task, question))))
     except CallError as error:
         answer = _Answer(problem=str(error))
     sys.stdout.buffer.write(msgspec.json.encode(answer))
 
 
-def _answer(task: str, asked: bytes) -> object:
+def _answer(task: str, question: bytes) -> object:
     from looptrap.replay import try_it, what_if
 
     if task == "what-if":
-        question = msgspec.json.decode(asked, type=what_if.WhatIfRequest)
-        return what_if.compare(question, time.monotonic)
-    return try_it.judge_transcript(
-        msgspec.json.decode(asked, type=try_it.TryItRequest), time.monotonic
-    )
+        comparison = msgspec.json.decode(question, type=what_if.WhatIfRequest)
+        return what_if.compare(comparison, time.monotonic)
+    trial = msgspec.json.decode(question, type=try_it.TryItRequest)
+    return try_it.judge_transcript(trial, time.monotonic)
 
 
 if __name__ == "__main__":

@@ -60,7 +60,7 @@ def read_transcript(text: str) -> Transcript:
 
 def _read(text: str) -> Transcript:
     documents = _documents(text)
-    if any("looptrap" in one for one in documents):
+    if any("looptrap" in document for document in documents):
         return _requests_of_capture(documents)
     if not _is_request(documents[0]):
         documents = [_wrapped(documents)]
@@ -71,7 +71,7 @@ def _read(text: str) -> Transcript:
             _requests_of_run(documents[0]),
             [f"There are {len(documents):,} runs; the first was judged."],
         )
-    return Transcript([_request(one, place) for place, one in enumerate(documents)], [])
+    return Transcript([_request(document, place) for place, document in enumerate(documents)], [])
 
 
 def _documents(text: str) -> list[dict[str, Any]]:
@@ -86,14 +86,14 @@ def _documents(text: str) -> list[dict[str, Any]]:
         values = list(_lines(content, error))
     if not values:
         raise CallError("the list is empty")
-    for place, one in enumerate(values, 1):
-        if not isinstance(one, dict):
-            raise CallError(f"number {place} is {found(one)}, must be {ACCEPTED_FORMS}")
+    for place, document in enumerate(values, 1):
+        if not isinstance(document, dict):
+            raise CallError(f"number {place} is {found(document)}, must be {ACCEPTED_FORMS}")
     return values
 
 
 def _lines(content: bytes, why: Exception) -> Iterator[Any]:
-    lines = [one for one in content.splitlines() if one.strip()]
+    lines = [document for document in content.splitlines() if document.strip()]
     for number, line in enumerate(lines, 1):
         try:
             yield _decoded(line)
@@ -117,28 +117,28 @@ def _words(error: Exception) -> str:
     return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
 
 
-def _is_request(one: Mapping[str, Any]) -> bool:
-    return "role" not in one and any(name in one for name in REQUEST_FIELDS)
+def _is_request(document: Mapping[str, Any]) -> bool:
+    return "role" not in document and any(name in document for name in REQUEST_FIELDS)
 
 
-def _is_run(one: Mapping[str, Any]) -> bool:
+def _is_run(document: Mapping[str, Any]) -> bool:
     """Say whether it is written down with its answers, as no request is that was sent."""
-    if "messages" not in one:
+    if "messages" not in document:
         return False
-    messages = one["messages"]
+    messages = document["messages"]
     last = messages[-1] if isinstance(messages, list) and messages else None
     is_answered = isinstance(last, dict) and last.get("role") == "assistant"
-    return is_answered or "id" in one or "judged" in one
+    return is_answered or "id" in document or "judged" in document
 
 
 def _wrapped(messages: list[dict[str, Any]]) -> dict[str, Any]:
     """Return messages that stand alone as the request of the dialect that has such ones."""
-    kinds = [kind for one in messages if isinstance(kind := one.get("type"), str)]
-    if any("parts" in one for one in messages):
+    kinds = [kind for document in messages if isinstance(kind := document.get("type"), str)]
+    if any("parts" in document for document in messages):
         return {"contents": messages}
     if any(kind in RESPONSES_ITEM_TYPES or kind.endswith(("_call", "_output")) for kind in kinds):
         return {"input": messages}
-    if any("role" in one for one in messages):
+    if any("role" in document for document in messages):
         return {"messages": messages}
     raise CallError(f"has neither messages nor any field of a request, must be {ACCEPTED_FORMS}")
 
@@ -174,8 +174,8 @@ def _requests_of_call(whole: Call, now: float) -> list[TranscriptRequest]:
         for end in ends
     ]
     return [
-        TranscriptRequest(one, now + REQUEST_INTERVAL_S * place)
-        for place, one in enumerate(requests)
+        TranscriptRequest(document, now + REQUEST_INTERVAL_S * place)
+        for place, document in enumerate(requests)
     ]
 
 
@@ -201,13 +201,13 @@ def _request(document: dict[str, Any], place: int) -> TranscriptRequest:
 
 
 def _requests_of_capture(documents: Sequence[dict[str, Any]]) -> Transcript:
-    lines = [_line(place, one) for place, one in enumerate(documents, 1)]
+    lines = [_line(place, document) for place, document in enumerate(documents, 1)]
     run = CapturedRun(lines[0].run)
     requests = []
     for place, line in enumerate(lines, 1):
         if line.run == run.id:
             try:
-                run.take(line)
+                run.add_line(line)
             except CallError as error:
                 raise CallError(f"number {place} {error}") from None
             call = run.call(line)

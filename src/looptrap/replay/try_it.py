@@ -100,35 +100,35 @@ class TryItReport(msgspec.Struct, frozen=True, kw_only=True):
     """What was not judged, a sentence each."""
 
 
-def judge_transcript(asked: TryItRequest, clock: Callable[[], float]) -> TryItReport:
+def judge_transcript(request: TryItRequest, clock: Callable[[], float]) -> TryItReport:
     """Judge a pasted text; raises CallError in words for what cannot be read."""
-    deadline = clock() + asked.seconds
-    pasted = read_transcript(asked.text)
-    rules = Ruleset.read(asked.rules)
+    deadline = clock() + request.seconds
+    transcript = read_transcript(request.text)
+    rules = Ruleset.read(request.rules)
     policies = as_enforced(rules.policies)
     guard, explainer = replay_guard(policies, rules.tools), Explainer(policies, rules.tools)
     steps: list[TryItStep] = []
     rounds: list[Round | None] = []
-    for index, (call, now, answer) in enumerate(pasted.requests[:MAX_STEPS]):
+    for index, (call, now, answer) in enumerate(transcript.requests[:MAX_STEPS]):
         if index and clock() >= deadline:
             break
-        opinions = explainer.opinions(call, now, answer)
+        explanations = explainer.explain(call, now, answer)
         verdict = judge_call(guard, call, now, answer)
         rounds.append(_latest(call))
-        steps.append(_step(index, call, rounds[-1], opinions, verdict))
-    first, worst = pasted.requests[0].call, _worst(steps)
+        steps.append(_step(index, call, rounds[-1], explanations, verdict))
+    first, worst = transcript.requests[0].call, _worst(steps)
     cells, ids = _strip(rounds)
     return TryItReport(
         dialect=first.dialect,
         model=first.model,
-        rules=[AppliedRule.of(*one) for one in rules.rules()],
+        rules=[AppliedRule.of(*step) for step in rules.rules()],
         steps=[
-            msgspec.structs.replace(one, strip_id=id) for one, id in zip(steps, ids, strict=True)
+            msgspec.structs.replace(step, strip_id=id) for step, id in zip(steps, ids, strict=True)
         ],
         strip=cells,
         verdict=worst.verdict,
         at=worst.index if worst.verdict.action is not Action.ALLOW else None,
-        limits=[*pasted.limits, *_unjudged(pasted.requests, len(steps))],
+        limits=[*transcript.limits, *_unjudged(transcript.requests, len(steps))],
     )
 
 
@@ -152,7 +152,7 @@ def _step(
             opinions=opinions,
             verdict=judgement,
         )
-    called = ", ".join(f"{one.name}({one.arguments})" for one in latest.calls)
+    called = ", ".join(f"{call_.name}({call_.arguments})" for call_ in latest.calls)
     return TryItStep(
         index=index,
         messages=len(call.raws),
@@ -168,9 +168,11 @@ def _step(
 
 def _strip(rounds: Sequence[Round | None]) -> tuple[list[StripCell], list[str | None]]:
     """Return the strip of the latest rounds, and the id of every step's."""
-    cells = strip([one for one in reversed(rounds) if one is not None], STRIP_SECRET, len(rounds))
-    left = iter(cells)
-    return cells[-MAX_CELLS:], [None if one is None else next(left).id for one in rounds]
+    cells = strip(
+        [round_ for round_ in reversed(rounds) if round_ is not None], STRIP_SECRET, len(rounds)
+    )
+    remaining = iter(cells)
+    return cells[-MAX_CELLS:], [None if round_ is None else next(remaining).id for round_ in rounds]
 
 
 def _worst(steps: Sequence[TryItStep]) -> TryItStep:
@@ -181,7 +183,7 @@ def _unjudged(requests: Sequence[TranscriptRequest], judged: int) -> list[str]:
     limits = []
     if judged < len(requests):
         limits.append(f"The first {judged:,} of {len(requests):,} steps were judged.")
-    if any(one.call.chain for one in requests):
+    if any(request.call.chain for request in requests):
         limits.append("The provider keeps the earlier history, so nothing is read from it.")
     return limits
 

@@ -44,14 +44,18 @@ class RulesetCounts(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     @classmethod
     def of(cls, summary: ReplaySummary) -> RulesetCounts:
         """Return what a summary counted."""
-        refused = sum(number for one, number in summary.actions.items() if one.refuses)
+        refused = sum(number for action, number in summary.actions.items() if action.refuses)
         return cls(
             flagged_runs=summary.flagged,
             warned_runs=summary.flagged - refused,
             refused_runs=refused,
             saved_calls=summary.saved_calls,
             saved_tokens=summary.saved_tokens,
-            actions={one.value: summary.actions[one] for one in Action if summary.actions[one]},
+            actions={
+                action.value: summary.actions[action]
+                for action in Action
+                if summary.actions[action]
+            },
             rules=dict(summary.rules.most_common()),
             signals=dict(summary.signals.most_common()),
         )
@@ -87,10 +91,10 @@ class ChangedRun(msgspec.Struct, frozen=True, gc=False):
     @property
     def weight(self) -> tuple[bool, int, int]:
         """How much it matters: is it refused or not, how much severer, how many calls more."""
-        one, two = self.now.verdict, self.then.verdict
+        now, then = self.now.verdict, self.then.verdict
         return (
-            one.refuses != two.refuses,
-            abs(one.severity - two.severity),
+            now.refuses != then.refuses,
+            abs(now.severity - then.severity),
             abs(self.now.saved_calls - self.then.saved_calls),
         )
 
@@ -105,7 +109,7 @@ class RulesetComparison:
         self.changed_runs = 0
         self._changed: list[tuple[tuple[bool, int, int], int, ChangedRun]] = []
         self._order = count(0, -1)  # of two alike the earlier stays, and runs are never compared
-        self._players = [
+        self._replayers = [
             CaptureReplayer(as_enforced(one.policies), one.tools, one.projects, since=since)
             for one in (now, then)
         ]
@@ -113,25 +117,25 @@ class RulesetComparison:
     @property
     def reached(self) -> float:
         """When the latest call came that was played."""
-        return self._players[0].now
+        return self._replayers[0].now
 
-    def play(self, path: Path, goes_on: Callable[[], bool]) -> bool:
+    def play(self, path: Path, may_continue: Callable[[], bool]) -> bool:
         """Play a file; say whether to its end."""
         try:
             for line in iter_lines(path):
-                if not goes_on():
+                if not may_continue():
                     return False
                 self._play(line.text)
-                self._tell()
+                self._count_finished()
         except OSError:
             pass  # gone meanwhile, to make room for later ones
         return True
 
     def finish(self) -> None:
         """End all runs, and count them."""
-        for player in self._players:
-            player.end()
-        self._tell()
+        for replayer in self._replayers:
+            replayer.end()
+        self._count_finished()
 
     def changed(self) -> list[ChangedRun]:
         """Return the runs that change, what matters most first; no more than `MAX_CHANGED_RUNS`."""
@@ -141,25 +145,25 @@ class RulesetComparison:
         try:
             if text is None:
                 raise CallError("is too long for a call")
-            for player in self._players:
-                player.play(text)
+            for replayer in self._replayers:
+                replayer.play(text)
         except CallError:
             self.skipped += 1
 
-    def _tell(self) -> None:
+    def _count_finished(self) -> None:
         # Both have read the same lines, so the same runs are over.
-        one, two = (player.ended_runs() for player in self._players)
-        for of_now, of_then in zip(one, two, strict=True):
-            self._add(of_now, of_now.result(), of_then.result())
+        now_runs, then_runs = (replayer.finished_runs() for replayer in self._replayers)
+        for now, then in zip(now_runs, then_runs, strict=True):
+            self._add(now, now.result(), then.result())
 
     def _add(self, run: CapturedRun, now: RunResult, then: RunResult) -> None:
         self.now.add(now)
         self.then.add(then)
-        fates = RunOutcome.of(now), RunOutcome.of(then)
-        if fates[0] == fates[1]:
+        outcomes = RunOutcome.of(now), RunOutcome.of(then)
+        if outcomes[0] == outcomes[1]:
             return
         self.changed_runs += 1
-        changed = ChangedRun(run.id, run.began, run.model, run.project, run.calls, *fates)
+        changed = ChangedRun(run.id, run.began, run.model, run.project, run.calls, *outcomes)
         entry = (changed.weight, next(self._order), changed)
         if len(self._changed) < MAX_CHANGED_RUNS:
             heappush(self._changed, entry)
@@ -219,16 +223,16 @@ class WhatIfReport(msgspec.Struct, frozen=True, kw_only=True):
     """Prints, with that file, the numbers of `then`; None where not all of the calls are judged."""
 
 
-def compare(asked: WhatIfRequest, clock: Callable[[], float]) -> WhatIfReport | None:
+def compare(request: WhatIfRequest, clock: Callable[[], float]) -> WhatIfReport | None:
     """Judge captured calls by both rulesets; None where there is none."""
-    deadline = clock() + asked.seconds
-    survey = CaptureSurvey(Path(asked.folder), since=asked.since, limit=asked.limit)
+    deadline = clock() + request.seconds
+    survey = CaptureSurvey(Path(request.folder), since=request.since, limit=request.limit)
     if not survey.calls:
         return None
-    now, then = Ruleset.read(asked.now), Ruleset.read(asked.then)
-    is_for_all = asked.settings is not None and not (asked.project and survey.projects)
+    now, then = Ruleset.read(request.now), Ruleset.read(request.then)
+    is_for_all = request.settings is not None and not (request.project and survey.projects)
     if is_for_all:
-        [project] = Ruleset.read({"projects": [asked.settings]}).projects
+        [project] = Ruleset.read({"projects": [request.settings]}).projects
         then = then.for_all(project)
     comparison = RulesetComparison(now, then, survey.since)
     is_whole = all(comparison.play(path, lambda: clock() < deadline) for path in survey.files)
@@ -246,11 +250,11 @@ def compare(asked: WhatIfRequest, clock: Callable[[], float]) -> WhatIfReport | 
         changed=comparison.changed(),
         limits=[
             *_cuts(survey, summary.calls, is_whole),
-            *_about_project(asked, survey, is_for_all),
+            *_about_project(request, survey, is_for_all),
             *_about_rules(now, then, survey),
         ],
         config=then.toml(),
-        command=_command(asked.folder) if is_whole and not survey.is_cut else None,
+        command=_command(request.folder) if is_whole and not survey.is_cut else None,
     )
 
 
@@ -261,29 +265,31 @@ def _cuts(survey: CaptureSurvey, judged: int, is_whole: bool) -> Iterator[str]:
         yield "There are earlier calls, which were not judged."
 
 
-def _about_project(asked: WhatIfRequest, survey: CaptureSurvey, is_for_all: bool) -> Iterator[str]:
-    if not asked.project:
+def _about_project(
+    request: WhatIfRequest, survey: CaptureSurvey, is_for_all: bool
+) -> Iterator[str]:
+    if not request.project:
         return
     if is_for_all:
         yield (
             "No captured call says of which project it is:"
-            f" what is set for {asked.project} is applied to all."
+            f" what is set for {request.project} is applied to all."
         )
-    elif asked.project not in survey.projects:
-        yield f"No captured call is of project {asked.project}, so nothing can change."
+    elif request.project not in survey.projects:
+        yield f"No captured call is of project {request.project}, so nothing can change."
 
 
 def _about_rules(now: Ruleset, then: Ruleset, survey: CaptureSurvey) -> Iterator[str]:
     rules = [rule for _, rule in (*now.rules(), *then.rules())]
-    near = [one.name for one in rules if one.watch in FUZZY_SIGNALS or one.similarity == "near"]
+    near = [rule.name for rule in rules if rule.watch in FUZZY_SIGNALS or rule.similarity == "near"]
     if near and "digests" in survey.forms:
         yield (
             "Calls were captured as digests, which are equal or not, and never alike:"
             f" {_names(near)} may see less than in the calls themselves."
         )
-    if unseen := [one.name for one in rules if one.watch in UNCAPTURED_WATCHES]:
+    if unseen := [rule.name for rule in rules if rule.watch in UNCAPTURED_WATCHES]:
         yield f"Bodies and answers are not captured: {_names(unseen)} can find nothing."
-    if any(one.mode == "shadow" for one in (*now.policies, *then.policies)):
+    if any(rule.mode == "shadow" for rule in (*now.policies, *then.policies)):
         yield "Policies in shadow mode are counted as if they were enforced."
 
 

@@ -28,58 +28,67 @@ class AttemptOwner(Protocol):
 class Attempt:
     """One attempt, as a context: what is raised in it is swallowed while another one follows."""
 
-    __slots__ = ("_around", "_driver", "_is_kept", "_outer", "binding", "is_over", "link", "number")
+    __slots__ = (
+        "_is_deferred",
+        "_outer",
+        "_owner",
+        "_previous",
+        "is_over",
+        "link",
+        "no_retry_reason",
+        "number",
+    )
 
-    def __init__(self, driver: AttemptOwner | None, number: int, link: Link | None) -> None:
-        self._driver = driver
+    def __init__(self, owner: AttemptOwner | None, number: int, link: Link | None) -> None:
+        self._owner = owner
         self._outer = current_attempt()
-        self._is_kept = False
+        self._is_deferred = False
         self.number = number
         """The first is 1."""
         self.link = link
         """Where it goes; None where there is no chain."""
         self.is_over = False
-        self.binding = ""
+        self.no_retry_reason = ""
         """Why it must not be made again; empty where it may."""
 
-    def bind(self, why: str) -> None:
+    def forbid_retry(self, why: str) -> None:
         """Forbid another attempt after this one, for whoever is making it."""
-        self.binding = self.binding or why
+        self.no_retry_reason = self.no_retry_reason or why
 
-    def bind_all(self, why: str) -> None:
+    def forbid_all_retries(self, why: str) -> None:
         """Forbid another attempt to everybody around, too: each would do the same again."""
-        self.bind(why)
+        self.forbid_retry(why)
         if self._outer is not None:
-            self._outer.bind_all(why)
+            self._outer.forbid_all_retries(why)
 
-    def keep(self) -> None:
+    def defer(self) -> None:
         """Leave the context without an end: what came is awaited later, in the same attempt."""
-        self._is_kept = True
+        self._is_deferred = True
 
     @contextmanager
-    def resumed(self) -> Iterator[None]:
+    def as_current(self) -> Iterator[None]:
         """Be under way while a piece of the work is done, whoever does the next one."""
-        around = _CURRENT_ATTEMPT.get()
+        previous = _CURRENT_ATTEMPT.get()
         _CURRENT_ATTEMPT.set(self)
         try:
             yield
         finally:
-            _CURRENT_ATTEMPT.set(around)
+            _CURRENT_ATTEMPT.set(previous)
 
     def succeeded(self) -> None:
         """End well."""
         self.is_over = True
-        if self._driver is not None:
-            self._driver.succeeded()
+        if self._owner is not None:
+            self._owner.succeeded()
 
     def failed(self, error: BaseException) -> bool:
         """End with an error; say whether another attempt follows."""
         self.is_over = True
-        return self._driver is not None and self._driver.failed(self, error)
+        return self._owner is not None and self._owner.failed(self, error)
 
     def __enter__(self) -> Self:
-        self._is_kept = False
-        self._around = _CURRENT_ATTEMPT.get()
+        self._is_deferred = False
+        self._previous = _CURRENT_ATTEMPT.get()
         _CURRENT_ATTEMPT.set(self)
         return self
 
@@ -90,10 +99,10 @@ class Attempt:
         _where: TracebackType | None,
     ) -> bool:
         # Not by a token: what a framework runs before and after a `yield` may differ in context.
-        _CURRENT_ATTEMPT.set(self._around)
+        _CURRENT_ATTEMPT.set(self._previous)
         if error is not None:
             return self.failed(error)
-        if not self._is_kept:
+        if not self._is_deferred:
             self.succeeded()
         return False
 

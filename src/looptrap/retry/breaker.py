@@ -83,7 +83,7 @@ class Breaker:
         "_suspects",
         "_threshold",
         "_until",
-        "is_passing",
+        "is_transient",
     )
 
     def __init__(
@@ -100,7 +100,7 @@ class Breaker:
         self._threshold = threshold
         self._open_for = open_for
         self._least = open_for if least is None else least
-        self.is_passing = True
+        self.is_transient = True
         """Whether what opened it passes by itself, as a limit does and a spent quota does not."""
         self._failures = 0
         self._suspects: Blamed | None = {}  # of these failures; None for everybody
@@ -121,7 +121,7 @@ class Breaker:
         """Whom it was opened for; None for everybody."""
         return self._blamed
 
-    def concerns(self, source: Source | None) -> bool:
+    def applies_to(self, source: Source | None) -> bool:
         """Say whether it is open, or half-open, for that source."""
         if not self._is_open:
             return False
@@ -129,13 +129,13 @@ class Breaker:
 
     def allow(self, now: float, source: Source | None = None) -> Permit | None:
         """Return leave for one attempt, or None; half-open there is one at a time."""
-        if not self._is_open or not self.concerns(source):
+        if not self._is_open or not self.applies_to(source):
             return self._permit
         if now < self._until or now < self._probed_until:
             return None
         # A probe that is never reported ends by itself, or nobody would ever pass again.
         self._probed_until = now + self._open_for
-        self._renew()
+        self._new_generation()
         return Permit(self._generation, is_probe=True)
 
     def retry_after(self, now: float) -> float:
@@ -153,7 +153,7 @@ class Breaker:
         now: float,
         retry_after: float | None = None,
         *,
-        is_passing: bool = True,
+        is_transient: bool = True,
         source: Source | None = None,
     ) -> BreakerState | None:
         """Take an attempt's outcome, None for neither good nor bad; return a new state, if any.
@@ -165,10 +165,10 @@ class Breaker:
             return None
         if failed is None:
             if permit.is_probe:
-                self._withdraw(until=now)
+                self._end_probe(until=now)
             return None
         if not failed:
-            self._forget()
+            self._reset_failures()
             return self._close() if permit.is_probe else None
         if permit.is_probe:
             # It speaks for its caller alone: whether others get an answer, they find out.
@@ -176,22 +176,22 @@ class Breaker:
             if source is not None:
                 blamed = {source.caller: EVERY_CONVERSATION}
             if self._blamed is not None and source is not None:
-                blamed = _joined(self._blamed, {source.caller: source.conversation})
+                blamed = _merge(self._blamed, {source.caller: source.conversation})
         else:
             self._failures += 1
             suspect = None if source is None else {source.caller: source.conversation}
-            self._suspects = _joined(self._suspects, suspect)
+            self._suspects = _merge(self._suspects, suspect)
             if self._failures < self._threshold:
                 return None
-            blamed = _joined(self._blamed, self._suspects) if self._is_open else self._suspects
-        self.is_passing = is_passing
-        asked = self._open_for if retry_after is None else self._bounded(retry_after)
-        return self._open(now + max(self._least, asked), blamed)
+            blamed = _merge(self._blamed, self._suspects) if self._is_open else self._suspects
+        self.is_transient = is_transient
+        seconds = self._open_for if retry_after is None else self._capped(retry_after)
+        return self._open(now + max(self._least, seconds), blamed)
 
     def deny(self, permit: Permit, now: float) -> None:
         """Give a probe back unused: another instance has its own out."""
         if permit.is_probe and permit.generation == self._generation:
-            self._withdraw(until=now + PROBE_RETRY_S)
+            self._end_probe(until=now + PROBE_RETRY_S)
 
     def learn(self, seconds: float, now: float, caller: str | None = None) -> BreakerState | None:
         """Open for as long as another instance has, for that caller or for everybody.
@@ -202,14 +202,14 @@ class Breaker:
             return None
         was_open = self._is_open
         if not was_open:
-            self.is_passing = True
+            self.is_transient = True
         blamed: Blamed | None = None if caller is None else {caller: EVERY_CONVERSATION}
         if was_open:
-            blamed = _joined(self._blamed, blamed)
-        self._open(now + self._bounded(seconds), blamed)
+            blamed = _merge(self._blamed, blamed)
+        self._open(now + self._capped(seconds), blamed)
         return None if was_open else "open"
 
-    def _bounded(self, seconds: float) -> float:
+    def _capped(self, seconds: float) -> float:
         # Whoever says so, provider or instance: nothing keeps this road closed for long.
         return min(seconds, max(self._open_for, MAX_OPEN_S))
 
@@ -218,26 +218,26 @@ class Breaker:
         self._blamed = blamed
         self._until = max(self._until, until)
         self._probed_until = -inf
-        self._forget()
-        self._renew()
+        self._reset_failures()
+        self._new_generation()
         return "open"
 
     def _close(self) -> BreakerState:
         self._is_open = False
         self._until = self._probed_until = -inf
-        self._renew()
+        self._new_generation()
         return "closed"
 
-    def _withdraw(self, *, until: float) -> None:
+    def _end_probe(self, *, until: float) -> None:
         self._probed_until = until
-        self._renew()
+        self._new_generation()
 
-    def _forget(self) -> None:
+    def _reset_failures(self) -> None:
         if self._failures:
             self._failures = 0
             self._suspects = {}
 
-    def _renew(self) -> None:
+    def _new_generation(self) -> None:
         self._generation += 1
         self._permit = Permit(self._generation)
 
@@ -249,16 +249,16 @@ def _is_among(blamed: Blamed, source: Source) -> bool:
     return conversation is EVERY_CONVERSATION or conversation == source.conversation
 
 
-def _joined(one: Blamed | None, other: Blamed | None) -> Blamed | None:
+def _merge(left: Blamed | None, right: Blamed | None) -> Blamed | None:
     """Return whom both blame: two conversations are the whole caller, two callers everybody."""
-    if one is None or other is None:
+    if left is None or right is None:
         return None
-    joined = dict(one)
-    for caller, conversation in other.items():
-        known = joined.setdefault(caller, conversation)
-        if known != conversation:
-            joined[caller] = EVERY_CONVERSATION
-    return joined if len(joined) < 2 else None
+    merged = dict(left)
+    for caller, conversation in right.items():
+        seen = merged.setdefault(caller, conversation)
+        if seen != conversation:
+            merged[caller] = EVERY_CONVERSATION
+    return merged if len(merged) < 2 else None
 
 
 UNREACHABLE = frozenset(("connection", "tls"))
@@ -345,15 +345,26 @@ class Breakers:
 
         With a `source`, failures of that one alone close the provider's road for no other.
         """
-        ours, theirs = self._of(CircuitKey(provider)), self._of(CircuitKey(provider, credential))
-        own = ours.allow(now, source)
-        if own is None:
+        provider_breaker, credential_breaker = (
+            self._of(CircuitKey(provider)),
+            self._of(CircuitKey(provider, credential)),
+        )
+        provider_permit = provider_breaker.allow(now, source)
+        if provider_permit is None:
             return None
-        other = theirs.allow(now)
-        if other is None:
-            ours.done(own, None, now)
+        credential_permit = credential_breaker.allow(now)
+        if credential_permit is None:
+            provider_breaker.done(provider_permit, None, now)
             return None
-        return CircuitPermits(provider, credential, ours, theirs, own, other, source)
+        return CircuitPermits(
+            provider,
+            credential,
+            provider_breaker,
+            credential_breaker,
+            provider_permit,
+            credential_permit,
+            source,
+        )
 
     def retry_after(
         self, provider: str, credential: str, now: float, source: Source | None = None
@@ -364,20 +375,29 @@ class Breakers:
             self._breakers.get(CircuitKey(provider, credential)),
         )
         return max(
-            (one.retry_after(now) for one in found if one and one.concerns(source)), default=0.0
+            (
+                breaker.retry_after(now)
+                for breaker in found
+                if breaker and breaker.applies_to(source)
+            ),
+            default=0.0,
         )
 
     def limited_for(
         self, provider: str, credential: str, now: float, source: Source | None = None
     ) -> float:
         """Return the seconds until a limit may be over; 0 unless one is all that refuses."""
-        breaker, ours = (
+        credential_breaker, provider_breaker = (
             self._breakers.get(CircuitKey(provider, credential)),
             self._breakers.get(CircuitKey(provider)),
         )
-        if breaker is None or not breaker.is_passing:
+        if credential_breaker is None or not credential_breaker.is_transient:
             return 0.0
-        return 0.0 if ours is not None and ours.concerns(source) else breaker.retry_after(now)
+        return (
+            0.0
+            if provider_breaker is not None and provider_breaker.applies_to(source)
+            else credential_breaker.retry_after(now)
+        )
 
     def state(self, key: CircuitKey, now: float) -> BreakerState:
         """Return the state of one circuit."""
@@ -437,22 +457,26 @@ class Breakers:
         now: float,
         failure: Failure | None = None,
     ) -> tuple[CircuitChange, ...]:
-        ours, theirs = permit.provider_breaker, permit.credential_breaker
-        asked = None if failure is None else failure.retry_after
-        is_passing = failure is None or failure.is_retryable
+        provider_breaker, credential_breaker = permit.provider_breaker, permit.credential_breaker
+        retry_after = None if failure is None else failure.retry_after
+        is_transient = failure is None or failure.is_retryable
         source = None if failure is not None and failure.reason in UNREACHABLE else permit.source
-        opened = ours.done(permit.provider_permit, provider_failed, now, asked, source=source)
-        other = theirs.done(
-            permit.credential_permit, credential_failed, now, asked, is_passing=is_passing
+        provider_state = provider_breaker.done(
+            permit.provider_permit, provider_failed, now, retry_after, source=source
         )
-        if opened is None and other is None:
+        credential_state = credential_breaker.done(
+            permit.credential_permit, credential_failed, now, retry_after, is_transient=is_transient
+        )
+        if provider_state is None and credential_state is None:
             return ()
         changes = []
-        if opened is not None:
-            changes.append(_change(CircuitKey(permit.provider), opened, ours, now))
-        if other is not None:
+        if provider_state is not None:
+            changes.append(
+                _change(CircuitKey(permit.provider), provider_state, provider_breaker, now)
+            )
+        if credential_state is not None:
             key = CircuitKey(permit.provider, permit.credential)
-            changes.append(_change(key, other, theirs, now))
+            changes.append(_change(key, credential_state, credential_breaker, now))
         return tuple(changes)
 
 

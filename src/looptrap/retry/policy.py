@@ -38,13 +38,13 @@ class Backoff(msgspec.Struct, frozen=True, gc=False):
     def wait(self, attempt: int, failure: Failure, chance: float) -> float | None:
         """Return the seconds to wait; None when the provider asks for more than is waited for."""
         delay = self.delay(attempt, chance)
-        asked = failure.retry_after
-        if asked is None:
+        requested = failure.retry_after
+        if requested is None:
             return delay
-        if asked > self.longest_retry_after:
+        if requested > self.longest_retry_after:
             return None
         # All were told the same moment: up to `base` later, so that they do not meet there.
-        return max(delay, asked + chance * self.base)
+        return max(delay, requested + chance * self.base)
 
 
 class RetryPolicy(msgspec.Struct, frozen=True):

@@ -60,8 +60,8 @@ class RetryRun:
 
     __slots__ = (
         "_chain",
-        "_ending",
-        "_ends",
+        "_deadline",
+        "_error_factory",
         "_hooks",
         "_is_owner",
         "_name",
@@ -80,13 +80,13 @@ class RetryRun:
         *,
         deadline: float | None = None,
         turn: str = "",
-        ending: ErrorFactory | None = None,
+        error_factory: ErrorFactory | None = None,
     ) -> None:
         """Begin now; `deadline` is a moment of the clock."""
         self._options = options
         self._name = name
         self._turn = turn
-        self._ending = ending or final_error
+        self._error_factory = error_factory or final_error
         self.timing = options.timing or current_timing()
         now = self.timing.clock()
         self._chain = options.chain or Chain((Link(name),))
@@ -96,7 +96,9 @@ class RetryRun:
             self._chain, options.policy, options.breakers, now=now, deadline=deadline, source=source
         )
         own = options.policy.deadline
-        self._ends = min(inf if own is None else now + own, inf if deadline is None else deadline)
+        self._deadline = min(
+            inf if own is None else now + own, inf if deadline is None else deadline
+        )
         # Inside somebody else's attempt that one retries; two would multiply.
         self._is_owner = current_attempt() is None
         self._step: ScheduleStep | None = None
@@ -109,7 +111,7 @@ class RetryRun:
 
     def left(self) -> float | None:
         """Return the seconds until the deadline; None where there is none."""
-        return None if self._ends == inf else max(0.0, self._ends - self.timing.clock())
+        return None if self._deadline == inf else max(0.0, self._deadline - self.timing.clock())
 
     def advance(self) -> Attempt | float:
         """Return the attempt to make now, or the seconds to wait before asking again."""
@@ -118,10 +120,10 @@ class RetryRun:
         match step:
             case Try(link):
                 named = link if self._options.chain is not None else None
-                self._tell("attempt", link=named)
+                self._notify("attempt", link=named)
                 return Attempt(self, self.attempts, named)
             case Wait(seconds, failure):
-                self._tell("wait", seconds=seconds, failure=failure)
+                self._notify("wait", seconds=seconds, failure=failure)
                 return seconds
             case FinalFailure():
                 raise self._end(step, None)
@@ -131,7 +133,7 @@ class RetryRun:
         self.is_done = True
         with _BREAKER_LOCK:
             self._schedule.succeeded(self.timing.clock())
-        self._tell_changes()
+        self._notify_changes()
 
     def failed(self, attempt: Attempt, error: BaseException) -> bool:
         """Take note of a failure; say whether another attempt follows, or raise what ends it."""
@@ -140,9 +142,9 @@ class RetryRun:
                 self._schedule.abandoned(self.timing.clock())
             return False
         failure = self._failure(error)
-        if attempt.binding and self._is_owner and failure.is_retryable:
-            error.add_note(f"looptrap: not tried again, {attempt.binding}")
-        if failure is DEADLINE_FAILURE or attempt.binding or not self._is_owner:
+        if attempt.no_retry_reason and self._is_owner and failure.is_retryable:
+            error.add_note(f"looptrap: not tried again, {attempt.no_retry_reason}")
+        if failure is DEADLINE_FAILURE or attempt.no_retry_reason or not self._is_owner:
             link = (attempt.link or self._chain.links[0]).name
             step: ScheduleStep = FinalFailure(
                 failure, ((link, failure),), self.attempts, failure.retry_after
@@ -167,29 +169,30 @@ class RetryRun:
         failure = self._options.policy.classifiers.classify(error, self.timing.wall())
         with _BREAKER_LOCK:
             self._schedule.failed(failure, now)
-        self._tell_changes()
+        self._notify_changes()
         return failure
 
     def _next(self) -> ScheduleStep:
         with _BREAKER_LOCK:
             step = self._schedule.next(self.timing.clock(), self.timing.chance())
-        self._tell_changes()
+        self._notify_changes()
         return step
 
     def _end(self, failed: FinalFailure, error: BaseException | None) -> BaseException:
-        self._tell("give_up", failure=failed.failure)
-        return self._ending(failed, error)
+        self._notify("give_up", failure=failed.failure)
+        return self._error_factory(failed, error)
 
-    def _tell_changes(self) -> None:
+    def _notify_changes(self) -> None:
         for change in self._schedule.take_changes():
             key = change.key
             circuit = key.provider if key.credential is None else f"{key.provider} {key.credential}"
-            self._tell("breaker", circuit=circuit.strip(), state=change.state)
+            self._notify("breaker", circuit=circuit.strip(), state=change.state)
 
-    def _tell(self, kind: str, **more: object) -> None:
+    def _notify(self, kind: str, **fields: object) -> None:
         if self._options.hooks:
-            told = Event(kind=kind, name=self._name, attempt=self.attempts, turn=self._turn, **more)  # type: ignore[arg-type]
-            notify_hooks(self._options.hooks, told)
+            about = {"name": self._name, "attempt": self.attempts, "turn": self._turn}
+            event = Event(kind=kind, **about, **fields)  # type: ignore[arg-type]
+            notify_hooks(self._options.hooks, event)
 
 
 def final_error(failed: FinalFailure, error: BaseException | None) -> BaseException:
@@ -238,7 +241,7 @@ def run_sync(retry_run: RetryRun, make: AttemptCall) -> Any:
             if not isawaitable(result):
                 return result
             # Clients wrap asynchronous functions in ordinary ones: only now is it known.
-            attempt.keep()
+            attempt.defer()
             return _finish(retry_run, make, attempt, result)
 
 
@@ -279,7 +282,7 @@ def stream_sync(begin: Callable[[], RetryRun], make: AttemptCall) -> Generator[A
         items: Iterator[Any] | None = None
         while True:
             try:
-                with attempt.resumed():
+                with attempt.as_current():
                     items = make(attempt) if items is None else items
                     item = next(items)
             except StopIteration as end:
@@ -289,7 +292,7 @@ def stream_sync(begin: Callable[[], RetryRun], make: AttemptCall) -> Generator[A
                 if attempt.failed(error):
                     break
                 raise
-            attempt.bind(STREAM_STARTED_NOTE)
+            attempt.forbid_retry(STREAM_STARTED_NOTE)
             try:
                 yield item
             except BaseException:  # whoever listens has heard enough
@@ -309,7 +312,7 @@ async def stream_async(
         items: AsyncIterator[Any] | None = None
         while True:
             try:
-                with attempt.resumed():
+                with attempt.as_current():
                     items = make(attempt) if items is None else items
                     item = await _in_time(retry_run, anext(items))
             except StopAsyncIteration:
@@ -319,7 +322,7 @@ async def stream_async(
                 if attempt.failed(error):
                     break
                 raise
-            attempt.bind(STREAM_STARTED_NOTE)
+            attempt.forbid_retry(STREAM_STARTED_NOTE)
             try:
                 yield item
             except BaseException:  # whoever listens has heard enough

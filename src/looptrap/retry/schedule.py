@@ -64,24 +64,24 @@ class RetrySchedule:
 
     __slots__ = (
         "_attempt",
+        "_attempts_made",
         "_breakers",
         "_chain",
         "_changes",
         "_deadline",
-        "_failed",
+        "_earliest_retry",
         "_failure",
+        "_final",
+        "_has_waited",
         "_index",
         "_latest",
         "_limit_waits",
-        "_made",
         "_permit",
         "_policy",
         "_reasons",
-        "_servers",
-        "_soonest",
+        "_server_failures",
         "_source",
-        "_timeouts",
-        "_waited",
+        "_timeout_failures",
     )
 
     def __init__(
@@ -105,32 +105,34 @@ class RetrySchedule:
         own = inf if policy.deadline is None else now + policy.deadline
         self._deadline = own if deadline is None else min(own, deadline)
         self._index = 0
-        self._attempt = self._timeouts = self._servers = self._made = self._limit_waits = 0
+        self._attempt = self._timeout_failures = self._server_failures = self._attempts_made = (
+            self._limit_waits
+        ) = 0
         self._failure: Failure | None = None  # the latest at this link
         self._latest: Failure | None = None  # the latest at any
-        self._soonest = inf
-        self._waited = True
+        self._earliest_retry = inf
+        self._has_waited = True
         self._permit: CircuitPermits | None = None
         self._reasons: list[tuple[str, Failure]] | None = None
         self._changes: list[CircuitChange] | None = None
-        self._failed: FinalFailure | None = None
+        self._final: FinalFailure | None = None
 
     @property
     def attempts(self) -> int:
         """How many attempts have been begun, at all links."""
-        return self._made
+        return self._attempts_made
 
     def next(self, now: float, chance: float) -> ScheduleStep:
         """Return what to do at `now`; `chance`, within 0 and 1, is the jitter of a wait."""
-        while self._failed is None:
+        while self._final is None:
             if now >= self._deadline:
                 return self._fail(
                     self._failure or DEADLINE_FAILURE, self._latest or DEADLINE_FAILURE
                 )
-            if self._failure is not None and not self._waited:
+            if self._failure is not None and not self._has_waited:
                 seconds = self._worth_waiting(self._failure, now, chance)
                 if seconds is not None:
-                    self._waited = True
+                    self._has_waited = True
                     return Wait(seconds, self._failure)
             else:
                 attempt = self._try(now)
@@ -140,23 +142,23 @@ class RetrySchedule:
                 if seconds is not None:
                     return Wait(seconds, self._failure or _breaker_open_failure(seconds))
             self._leave_link(now)
-        return self._failed
+        return self._final
 
     def succeeded(self, now: float) -> None:
         """Note that the attempt brought an answer."""
         permit, self._permit = self._permit, None
         if permit is not None and self._breakers is not None:
-            self._note(self._breakers.done(permit, None, now))
+            self._add_changes(self._breakers.done(permit, None, now))
 
     def failed(self, failure: Failure, now: float) -> None:
         """Note how the attempt failed."""
         permit, self._permit = self._permit, None
         if permit is not None and self._breakers is not None:
-            self._note(self._breakers.done(permit, failure, now))
+            self._add_changes(self._breakers.done(permit, failure, now))
         self._failure = self._latest = failure
-        self._waited = False
-        self._timeouts += failure.is_timeout
-        self._servers += failure.bucket == "server"
+        self._has_waited = False
+        self._timeout_failures += failure.is_timeout
+        self._server_failures += failure.bucket == "server"
         if not failure.is_retryable:
             self._fail(failure, failure)
 
@@ -172,7 +174,7 @@ class RetrySchedule:
         if permit is not None and self._breakers is not None:
             self._breakers.deny(permit, now)
         self._attempt -= 1
-        self._made -= 1
+        self._attempts_made -= 1
 
     def take_changes(self) -> list[CircuitChange]:
         """Return the circuits that changed since last asked."""
@@ -188,9 +190,9 @@ class RetrySchedule:
                 return None
             self._permit = permit
             if permit.is_probe:
-                self._note(tuple(CircuitChange(key, "half_open") for key in permit.probed))
+                self._add_changes(tuple(CircuitChange(key, "half_open") for key in permit.probed))
         self._attempt += 1
-        self._made += 1
+        self._attempts_made += 1
         fresh = self._failure is not None and self._failure.is_timeout
         return Try(link, self._attempt, self._permit, fresh)
 
@@ -199,8 +201,8 @@ class RetrySchedule:
         policy = self._policy
         if (
             self._attempt >= policy.attempts
-            or self._servers >= policy.server_attempts
-            or self._timeouts >= policy.timeout_attempts
+            or self._server_failures >= policy.server_attempts
+            or self._timeout_failures >= policy.timeout_attempts
         ):
             return None
         seconds = policy.backoff.wait(self._attempt, failure, chance)
@@ -215,7 +217,7 @@ class RetrySchedule:
         backoff = self._policy.backoff
         if self._breakers is None or self._limit_waits >= self._policy.limit_waits:
             return None
-        if self._following() is not None:
+        if self._next_link() is not None:
             return None
         link = self._chain.links[self._index]
         left = self._breakers.limited_for(link.provider, link.credential, now, self._source)
@@ -242,18 +244,18 @@ class RetrySchedule:
         failure = self._failure or _breaker_open_failure(left)
         hint = max(failure.retry_after or 0.0, left)
         if hint > 0:
-            self._soonest = min(self._soonest, hint)
-        following = self._following()
+            self._earliest_retry = min(self._earliest_retry, hint)
+        following = self._next_link()
         if following is None:
             self._fail(failure, self._latest or failure)
             return
-        self._remember(failure)
+        self._add_reason(failure)
         self._index = following
-        self._attempt = self._timeouts = self._servers = 0
+        self._attempt = self._timeout_failures = self._server_failures = 0
         self._failure = None
-        self._waited = True
+        self._has_waited = True
 
-    def _following(self) -> int | None:
+    def _next_link(self) -> int | None:
         """Return the next link; None after the last.
 
         A failure of the provider's is passed by with it: another credential would not help there.
@@ -268,21 +270,21 @@ class RetrySchedule:
 
     def _fail(self, here: Failure, decisive: Failure) -> FinalFailure:
         """End the course: this link failed as `here`, all in all it was `decisive`."""
-        reasons = self._remember(here)
-        soonest = None if self._soonest == inf else self._soonest
+        reasons = self._add_reason(here)
+        soonest = None if self._earliest_retry == inf else self._earliest_retry
         if decisive.reason == "breaker_open":
             decisive = msgspec.structs.replace(decisive, retry_after=soonest)
         after = soonest if decisive.is_retryable else decisive.retry_after
-        self._failed = FinalFailure(decisive, tuple(reasons), self._made, after)
-        return self._failed
+        self._final = FinalFailure(decisive, tuple(reasons), self._attempts_made, after)
+        return self._final
 
-    def _remember(self, failure: Failure) -> list[tuple[str, Failure]]:
+    def _add_reason(self, failure: Failure) -> list[tuple[str, Failure]]:
         if self._reasons is None:
             self._reasons = []
         self._reasons.append((self._chain.links[self._index].name, failure))
         return self._reasons
 
-    def _note(self, changes: tuple[CircuitChange, ...]) -> None:
+    def _add_changes(self, changes: tuple[CircuitChange, ...]) -> None:
         if changes:
             self._changes = [*(self._changes or ()), *changes]
 

@@ -51,8 +51,8 @@ class wait_policy(wait_base):  # noqa: N801
             return 0.0
         chance = current_timing().chance()
         # Where it asks for more than is waited for, `stop_policy` ends it: nobody waits this long.
-        asked = self._policy.backoff.wait(retry_state.attempt_number, failure, chance)
-        return failure.retry_after or 0.0 if asked is None else asked
+        seconds = self._policy.backoff.wait(retry_state.attempt_number, failure, chance)
+        return failure.retry_after or 0.0 if seconds is None else seconds
 
 
 class stop_policy(stop_base):  # noqa: N801
@@ -61,16 +61,18 @@ class stop_policy(stop_base):  # noqa: N801
     def __init__(self, policy: RetryPolicy = RetryPolicy()) -> None:  # noqa: B008
         self._policy = policy
         # One strategy serves all calls: what each has met is kept by its state, and goes with it.
-        self._met: WeakKeyDictionary[tenacity.RetryCallState, list[Failure]] = WeakKeyDictionary()
+        self._failures: WeakKeyDictionary[tenacity.RetryCallState, list[Failure]] = (
+            WeakKeyDictionary()
+        )
 
     def __call__(self, retry_state: tenacity.RetryCallState) -> bool:
         policy, failure = self._policy, _failure_of(retry_state, self._policy)
         if failure is not None:
-            met = self._met.setdefault(retry_state, [])
-            met.append(failure)
+            failures = self._failures.setdefault(retry_state, [])
+            failures.append(failure)
             if (
-                sum(one.bucket == "server" for one in met) >= policy.server_attempts
-                or sum(one.is_timeout for one in met) >= policy.timeout_attempts
+                sum(seen.bucket == "server" for seen in failures) >= policy.server_attempts
+                or sum(seen.is_timeout for seen in failures) >= policy.timeout_attempts
                 or policy.backoff.wait(retry_state.attempt_number, failure, 0.0) is None
             ):
                 return True

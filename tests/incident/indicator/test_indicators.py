@@ -7,9 +7,9 @@ from tests.incident.indicator.traffic import HOUR, PANE, START, WINDOW, fired
 
 from looptrap.incident.indicator import Indicators, Observation
 from looptrap.incident.indicator.alarm import MAX_SCOPES as MOST_SCOPES
-from looptrap.incident.indicator.latency import MAX_MODELS as MOST_MODELS
+from looptrap.incident.indicator.latency import MAX_MODELS as MAX_MODELS
 from looptrap.incident.indicator.session import MAX_SESSIONS as MOST_SESSIONS
-from looptrap.incident.indicator.tool_error import MAX_CALLERS as MOST_CALLERS
+from looptrap.incident.indicator.tool_error import MAX_CALLERS as MAX_CALLERS
 from looptrap.incident.setting import IndicatorSettings
 
 OFF = dict.fromkeys(["tool_errors", "tool_calls", "latency", "tokens", "burn_rate"])
@@ -257,8 +257,8 @@ def test_memory_is_bounded_whatever_clients_send():
         assert len(events) <= 4
     sessions, models = indicators._sessions._sessions.all(), indicators._latencies._models.all()
     callers = indicators._errors._callers.all()
-    assert len(callers) <= MOST_CALLERS
-    assert len(models) <= MOST_MODELS
+    assert len(callers) <= MAX_CALLERS
+    assert len(models) <= MAX_MODELS
     assert len(sessions) <= MOST_SESSIONS
     assert max(len(one.key[2]) for one in sessions) <= 128
     assert max(len(one.scope.model) for one in models) <= 128

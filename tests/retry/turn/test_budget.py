@@ -15,7 +15,7 @@ def test_threads_never_take_more_than_there_is():
     def take():
         for _ in range(50):
             one = account.take(0.0, steps=1)
-            if not one.met:
+            if not one.exceeded_limit:
                 taken.append(one.step)
 
     threads = [threading.Thread(target=take) for _ in range(4)]
@@ -35,6 +35,6 @@ def test_what_is_left_only_gets_less(takes):
         now += seconds
         inner.take(now, steps=steps, tool_calls=tool_calls)
         after = inner.left(now)
-        assert after == after.lowered(left)
-        assert after == after.lowered(outer.left(now))
+        assert after == after.min_with(left)
+        assert after == after.min_with(outer.left(now))
         left = after

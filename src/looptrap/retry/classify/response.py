@@ -11,7 +11,7 @@ import msgspec
 from looptrap.dialect.content import UNREADABLE
 from looptrap.retry.classify.error_body import NO_DETAILS, ErrorDetails, parse_error_body
 from looptrap.retry.failure import Failure
-from looptrap.wire.header_fields import parse_retry_after as asked_for
+from looptrap.wire.header_fields import parse_retry_after as parse_retry_after_header
 from looptrap.wire.header_fields import parse_seconds
 
 Headers: TypeAlias = Mapping[Any, Any] | Sequence[tuple[Any, Any]]
@@ -52,7 +52,7 @@ def parse_retry_after(found: Mapping[str, str], now: float | None) -> float | No
     milliseconds = parse_seconds(found.get("retry-after-ms", ""))
     if milliseconds is not None:
         return milliseconds / 1000
-    return asked_for(found.get("retry-after", ""), now, found.get("date", ""))
+    return parse_retry_after_header(found.get("retry-after", ""), now, found.get("date", ""))
 
 
 def parse_should_retry(found: Mapping[str, str]) -> bool | None:
@@ -206,7 +206,7 @@ _PERMANENT_REFUSALS = frozenset(
 
 def classify_details(
     status: int | None,
-    told: ErrorDetails,
+    details: ErrorDetails,
     *,
     refusal: str = "",
     should_retry: bool | None = None,
@@ -214,49 +214,51 @@ def classify_details(
 ) -> Failure:
     """Return what a failed answer means; without a status, by its body alone."""
     if retry_after is None:
-        retry_after = told.retry_after
-    elif told.retry_after is not None:
-        retry_after = max(retry_after, told.retry_after)
+        retry_after = details.retry_after
+    elif details.retry_after is not None:
+        retry_after = max(retry_after, details.retry_after)
     own = (
         FAILURE_BY_REFUSAL.get(refusal)
-        or FAILURE_BY_REFUSAL.get(told.refusal)
-        or _refusal_by_code(told)
+        or FAILURE_BY_REFUSAL.get(details.refusal)
+        or _refusal_by_code(details)
     )
-    found = own or _provider_failure(status, told, retry_after)
+    found = own or _provider_failure(status, details, retry_after)
     if should_retry is False and found.is_retryable:
         found = Failure("permanent", found.reason)
     elif should_retry is True and own is None and not found.is_retryable:
         found = Failure("rate_limit" if status == 429 else "server", found.reason)
     return msgspec.structs.replace(
-        found, message=told.message or found.message, retry_after=retry_after
+        found, message=details.message or found.message, retry_after=retry_after
     )
 
 
-def _refusal_by_code(told: ErrorDetails) -> Failure | None:
+def _refusal_by_code(details: ErrorDetails) -> Failure | None:
     """Return a refusal told by its code; other gateways have codes like our passing ones."""
-    for code in told.codes:
+    for code in details.codes:
         if code in _PERMANENT_REFUSALS:
             return FAILURE_BY_REFUSAL[code]
     return None
 
 
-def _provider_failure(status: int | None, told: ErrorDetails, retry_after: float | None) -> Failure:
-    for code in told.codes:
+def _provider_failure(
+    status: int | None, details: ErrorDetails, retry_after: float | None
+) -> Failure:
+    for code in details.codes:
         if code in FAILURE_BY_CODE:
             return FAILURE_BY_CODE[code]
     if status is None:
-        known = (STATUS_BY_CODE[code] for code in told.codes if code in STATUS_BY_CODE)
-        status = told.status or next(known, None)
+        known = (STATUS_BY_CODE[code] for code in details.codes if code in STATUS_BY_CODE)
+        status = details.status or next(known, None)
     if status is None:
         # The request was good enough to begin an answer: what broke it is on their side.
-        return failure_by_message(told.message) or Failure(
+        return failure_by_message(details.message) or Failure(
             "server", "stream_error", trips="provider"
         )
     if status == 429:
-        return classify_429(told.message, told.quota_is_spent, retry_after)
+        return classify_429(details.message, details.quota_is_spent, retry_after)
     if status == 529:
         return OVERLOADED
-    return failure_by_status(status, told.message, retry_after)
+    return failure_by_status(status, details.message, retry_after)
 
 
 def failure_by_status(status: int, message: str = "", retry_after: float | None = None) -> Failure:

@@ -119,7 +119,7 @@ def _key_of(name: str) -> str:
     key = current_key()
     attempt = current_attempt()
     if not key and attempt is not None:
-        attempt.bind_all(f"since {name} changes something and was called without a key")
+        attempt.forbid_all_retries(f"since {name} changes something and was called without a key")
     return key
 
 
@@ -127,17 +127,17 @@ def _once(
     ledger: Ledger, key: str, content: bytes, patience: float, make: Callable[[], Any]
 ) -> Any:
     timing = current_timing()
-    looks = _poll_intervals(key, patience, timing)
-    while isinstance(standing := ledger.begin(key, content), CallInProgress):
-        timing.sleep(min(next(looks), standing.seconds + LEASE_MARGIN_S))
-    if isinstance(standing, CallResult):
-        return standing.result
+    intervals = _poll_intervals(key, patience, timing)
+    while isinstance(state := ledger.begin(key, content), CallInProgress):
+        timing.sleep(min(next(intervals), state.seconds + LEASE_MARGIN_S))
+    if isinstance(state, CallResult):
+        return state.result
     try:
         result = make()
     except BaseException:
-        ledger.abandon(standing)
+        ledger.abandon(state)
         raise
-    ledger.finish(standing, result)
+    ledger.finish(state, result)
     return result
 
 
@@ -145,17 +145,17 @@ async def _once_async(
     ledger: Any, key: str, content: bytes, patience: float, make: Callable[[], Any]
 ) -> Any:
     timing = current_timing()
-    looks = _poll_intervals(key, patience, timing)
-    while isinstance(standing := await _resolve(ledger.begin(key, content)), CallInProgress):
-        await timing.sleep_async(min(next(looks), standing.seconds + LEASE_MARGIN_S))
-    if isinstance(standing, CallResult):
-        return standing.result
+    intervals = _poll_intervals(key, patience, timing)
+    while isinstance(state := await _resolve(ledger.begin(key, content)), CallInProgress):
+        await timing.sleep_async(min(next(intervals), state.seconds + LEASE_MARGIN_S))
+    if isinstance(state, CallResult):
+        return state.result
     try:
         result = await make()
     except BaseException:
-        await _resolve(ledger.abandon(standing))
+        await _resolve(ledger.abandon(state))
         raise
-    await _resolve(ledger.finish(standing, result))
+    await _resolve(ledger.finish(state, result))
     return result
 
 

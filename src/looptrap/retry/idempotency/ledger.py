@@ -69,11 +69,11 @@ class Ledger(Protocol):
         """Return how a call stands; raises IdempotencyError for other content under the key."""
         ...
 
-    def finish(self, begun: CallLease, result: Any) -> None:
+    def finish(self, lease: CallLease, result: Any) -> None:
         """Keep the result of a call that was made."""
         ...
 
-    def abandon(self, begun: CallLease) -> None:
+    def abandon(self, lease: CallLease) -> None:
         """Forget a call that failed: the next one may make it."""
         ...
 
@@ -85,11 +85,11 @@ class AsyncLedger(Protocol):
         """Return how a call stands; raises IdempotencyError for other content under the key."""
         ...
 
-    def finish(self, begun: CallLease, result: Any) -> Awaitable[None]:
+    def finish(self, lease: CallLease, result: Any) -> Awaitable[None]:
         """Keep the result of a call that was made."""
         ...
 
-    def abandon(self, begun: CallLease) -> Awaitable[None]:
+    def abandon(self, lease: CallLease) -> Awaitable[None]:
         """Forget a call that failed: the next one may make it."""
         ...
 
@@ -130,7 +130,7 @@ class MemoryLedger:
         self._clock = clock
         self._lock = Lock()
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
-        self._begun = 0
+        self._lease_count = 0
 
     def begin(self, key: str, content: bytes) -> CallState:
         """Return how a call stands; raises IdempotencyError for other content under the key."""
@@ -143,30 +143,30 @@ class MemoryLedger:
                 raise key_reused_error(key)
             return CallResult(entry.result) if entry.is_done else CallInProgress(entry.until - now)
 
-    def finish(self, begun: CallLease, result: Any) -> None:
+    def finish(self, lease: CallLease, result: Any) -> None:
         """Keep the result of a call that was made."""
         now = self._clock()
         with self._lock:
-            entry = self._entries.get(begun.key)
-            if entry is None or entry.token != begun.token:
+            entry = self._entries.get(lease.key)
+            if entry is None or entry.token != lease.token:
                 return  # its lease had ended, and somebody else took over
             entry.is_done, entry.result, entry.until = True, result, now + self._keep
 
-    def abandon(self, begun: CallLease) -> None:
+    def abandon(self, lease: CallLease) -> None:
         """Forget a call that failed: the next one may make it."""
         with self._lock:
-            entry = self._entries.get(begun.key)
-            if entry is not None and entry.token == begun.token and not entry.is_done:
-                del self._entries[begun.key]
+            entry = self._entries.get(lease.key)
+            if entry is not None and entry.token == lease.token and not entry.is_done:
+                del self._entries[lease.key]
 
     def _add(self, key: str, digest: bytes, now: float) -> CallLease:
-        self._begun += 1
-        begun = CallLease(key, digest, b"%d" % self._begun)
+        self._lease_count += 1
+        lease = CallLease(key, digest, b"%d" % self._lease_count)
         self._entries.pop(key, None)
-        self._entries[key] = _Entry(digest, begun.token, now + self._lease)
+        self._entries[key] = _Entry(digest, lease.token, now + self._lease)
         if len(self._entries) > self._most:
             self._make_room(now)
-        return begun
+        return lease
 
     def _make_room(self, now: float) -> None:
         """Drop the oldest result; calls that are being made stay."""

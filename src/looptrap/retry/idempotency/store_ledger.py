@@ -54,44 +54,44 @@ class StoreLedger:
         """Return how a call stands; raises IdempotencyError for other content under the key."""
         try:
             self._secret = self._secret or await self._store.configuration.secret()
-            begun = CallLease(key, call_digest(content, self._secret), secrets.token_bytes(8))
-            said, *more = await self._do(b"begin", begun, self._lease)
+            lease = CallLease(key, call_digest(content, self._secret), secrets.token_bytes(8))
+            reply, *more = await self._do(b"begin", lease, self._lease)
         except OSError as error:
             raise IdempotencyError(
                 f"the ledger cannot be asked about the key {key!r}: {error}"
             ) from error
-        if said == b"begun":
-            return begun
-        if said == b"other":
+        if reply == b"begun":
+            return lease
+        if reply == b"other":
             raise key_reused_error(key)
         return (
             CallResult(_decode_result(key, more[0]))
-            if said == b"done"
+            if reply == b"done"
             else CallInProgress(max(0, more[0]) / 1000)
         )
 
-    async def finish(self, begun: CallLease, result: Any) -> None:
+    async def finish(self, lease: CallLease, result: Any) -> None:
         """Keep the result of a call that was made."""
         try:
-            await self._do(b"finish", begun, self._keep, _encode_result(result))
+            await self._do(b"finish", lease, self._keep, _encode_result(result))
         except OSError as error:
             # The call was made: to fail now would only have it made again.
-            log.error("the result of the call %r could not be kept: %s", begun.key, error)
+            log.error("the result of the call %r could not be kept: %s", lease.key, error)
 
-    async def abandon(self, begun: CallLease) -> None:
+    async def abandon(self, lease: CallLease) -> None:
         """Forget a call that failed: the next one may make it."""
         try:
-            await self._do(b"abandon", begun)
+            await self._do(b"abandon", lease)
         except OSError as error:
-            log.error("the call %r could not be given back: %s", begun.key, error)
+            log.error("the call %r could not be given back: %s", lease.key, error)
 
-    async def _do(self, act: bytes, begun: CallLease, *more: bytes) -> list[Any]:
+    async def _do(self, act: bytes, lease: CallLease, *more: bytes) -> list[Any]:
         scoped = blake2b(self._scope.encode(), digest_size=16, person=b"looptrap-scope").digest()
-        name = blake2b(begun.key.encode(), digest_size=20, key=scoped).hexdigest().encode()
-        said: list[Any] = await self._store.configuration.command(
-            b"EVAL", KEY_PREFIX + name, act, begun.token, begun.digest, *more, script=SCRIPT
+        name = blake2b(lease.key.encode(), digest_size=20, key=scoped).hexdigest().encode()
+        reply: list[Any] = await self._store.configuration.command(
+            b"EVAL", KEY_PREFIX + name, act, lease.token, lease.digest, *more, script=SCRIPT
         )
-        return said
+        return reply
 
 
 def _milliseconds(seconds: float) -> bytes:
@@ -107,11 +107,11 @@ def _encode_result(result: Any) -> bytes:
         return b"?"  # that it was made is still worth knowing
 
 
-def _decode_result(key: str, kept: bytes) -> Any:
-    if kept[:1] == b"b":
-        return kept[1:]
-    if kept[:1] == b"j":
-        return msgspec.json.decode(kept[1:])
+def _decode_result(key: str, stored: bytes) -> Any:
+    if stored[:1] == b"b":
+        return stored[1:]
+    if stored[:1] == b"j":
+        return msgspec.json.decode(stored[1:])
     raise IdempotencyError(
         f"the call under the key {key!r} was made, but its result was neither JSON nor bytes"
         " and could not be kept"

@@ -76,7 +76,7 @@ class TurnLimits(msgspec.Struct, frozen=True, kw_only=True):
             if value is not None and not 0 <= value < inf:
                 raise ConfigError(f"turn: {name} is {value:g}, must be 0 or more")
 
-    def lowered(self, other: TurnLimits) -> TurnLimits:
+    def min_with(self, other: TurnLimits) -> TurnLimits:
         """Return the lower of each."""
         return TurnLimits(
             steps=min(self.steps, other.steps),
@@ -93,19 +93,19 @@ class BudgetClaim(NamedTuple):
 
     step: int
     tool_call: int
-    met: str = ""
+    exceeded_limit: str = ""
     """The limit that forbids it; empty where it was taken."""
 
 
 class TurnAccount:
     """What was taken of some limits; whatever is taken counts for all turns around it, too."""
 
-    def __init__(self, limits: TurnLimits, now: float, around: TurnAccount | None = None) -> None:
+    def __init__(self, limits: TurnLimits, now: float, outer: TurnAccount | None = None) -> None:
         self._limits = limits
         self._started = now
-        self._around = around
+        self._outer = outer
         # Tools may run in threads, and two of them must not both take what is left for one.
-        self._lock: Lock = Lock() if around is None else around._lock
+        self._lock: Lock = Lock() if outer is None else outer._lock
         self._steps = 0
         self._tool_calls = 0
         self._tokens = 0
@@ -115,30 +115,38 @@ class TurnAccount:
     def take(self, now: float, *, steps: int = 0, tool_calls: int = 0) -> BudgetClaim:
         """Take steps or tool calls, if every limit has room for them."""
         with self._lock:
-            accounts = list(self._all())
-            met = next(filter(None, (one._met(now, steps, tool_calls) for one in accounts)), "")
-            if not met:
-                for one in accounts:
-                    one._steps += steps
-                    one._tool_calls += tool_calls
+            accounts = list(self._with_outer())
+            exceeded = next(
+                filter(
+                    None, (account._exceeded_limit(now, steps, tool_calls) for account in accounts)
+                ),
+                "",
+            )
+            if not exceeded:
+                for account in accounts:
+                    account._steps += steps
+                    account._tool_calls += tool_calls
             outermost = accounts[-1]
-            return BudgetClaim(outermost._steps, outermost._tool_calls, met)
+            return BudgetClaim(outermost._steps, outermost._tool_calls, exceeded)
 
     def may_correct(self) -> bool:
         """Take a corrective prompt, if there is one left; say whether there was."""
         with self._lock:
-            if any(one._corrections >= one._limits.corrections for one in self._all()):
+            if any(
+                account._corrections >= account._limits.corrections
+                for account in self._with_outer()
+            ):
                 return False
-            for one in self._all():
-                one._corrections += 1
+            for account in self._with_outer():
+                account._corrections += 1
         return True
 
     def spend(self, tokens: int, usd: float) -> None:
         """Take note of what has been paid for; whether it was too much shows in the next `take`."""
         with self._lock:
-            for one in self._all():
-                one._tokens += tokens
-                one._usd += usd
+            for account in self._with_outer():
+                account._tokens += tokens
+                account._usd += usd
 
     def spent(self, now: float) -> TurnUsage:
         """Return what was taken until now."""
@@ -152,8 +160,8 @@ class TurnAccount:
     def left(self, now: float) -> TurnLimits:
         """Return what may still be taken, the turns around it considered."""
         left = self._left(now)
-        for one in self._all():
-            left = left.lowered(one._left(now))
+        for account in self._with_outer():
+            left = left.min_with(account._left(now))
         return left
 
     def _left(self, now: float) -> TurnLimits:
@@ -167,7 +175,7 @@ class TurnAccount:
             corrections=max(0, limits.corrections - self._corrections),
         )
 
-    def _met(self, now: float, steps: int, tool_calls: int) -> str:
+    def _exceeded_limit(self, now: float, steps: int, tool_calls: int) -> str:
         """Return the first limit that has no room for this."""
         left = self._left(now)
         if left.deadline <= 0:
@@ -182,15 +190,15 @@ class TurnAccount:
             return "dollar_budget"
         return ""
 
-    def _all(self) -> Iterator[TurnAccount]:
-        one: TurnAccount | None = self
-        while one is not None:
-            yield one
-            one = one._around
+    def _with_outer(self) -> Iterator[TurnAccount]:
+        account: TurnAccount | None = self
+        while account is not None:
+            yield account
+            account = account._outer
 
 
-def _lower(one: N | None, other: N | None) -> N | None:
-    return other if one is None else one if other is None else min(one, other)
+def _lower(left: N | None, right: N | None) -> N | None:
+    return right if left is None else left if right is None else min(left, right)
 
 
 class TurnState:
@@ -210,13 +218,13 @@ class TurnState:
 
     def begin_step(self) -> int:
         """Take a step and return its number; raises GiveUp where that is not allowed."""
-        taken = self._take(self.account.take(self.timing.clock(), steps=1))
-        self.step = taken.step
-        return taken.step
+        claim = self._check(self.account.take(self.timing.clock(), steps=1))
+        self.step = claim.step
+        return claim.step
 
     def begin_tool_call(self) -> int:
         """Take a tool call and return its number; raises GiveUp where that is not allowed."""
-        return self._take(self.account.take(self.timing.clock(), tool_calls=1)).tool_call
+        return self._check(self.account.take(self.timing.clock(), tool_calls=1)).tool_call
 
     def give_up(self, step: int, reason: str, attempts: int) -> GiveUp:
         """End the turn, and return what to raise."""
@@ -226,9 +234,9 @@ class TurnState:
         )
         return GiveUp(self._given_up)
 
-    def _take(self, taken: BudgetClaim) -> BudgetClaim:
+    def _check(self, claim: BudgetClaim) -> BudgetClaim:
         if self._given_up is not None:  # what is over stays over
             raise GiveUp(self._given_up)
-        if taken.met:
-            raise self.give_up(self.step, taken.met, 0)
-        return taken
+        if claim.exceeded_limit:
+            raise self.give_up(self.step, claim.exceeded_limit, 0)
+        return claim

@@ -41,13 +41,13 @@ class PropagatedTurn(msgspec.Struct, frozen=True):
     turn: str
     left: Mapping[str, float]
 
-    def lower(self, limits: TurnLimits) -> TurnLimits:
+    def apply_to(self, limits: TurnLimits) -> TurnLimits:
         """Return limits with what was carried, where that is lower: nobody raises ours."""
-        own = {name: getattr(limits, name) for name in _IS_WHOLE_NUMBER}
+        lowered = {name: getattr(limits, name) for name in _IS_WHOLE_NUMBER}
         for name, value in self.left.items():
-            if own[name] is None or value < own[name]:
-                own[name] = int(value) if _IS_WHOLE_NUMBER[name] else value
-        return TurnLimits(**own)
+            if lowered[name] is None or value < lowered[name]:
+                lowered[name] = int(value) if _IS_WHOLE_NUMBER[name] else value
+        return TurnLimits(**lowered)
 
 
 _IS_WHOLE_NUMBER: Mapping[str, bool] = {
@@ -68,13 +68,15 @@ def is_turn_id(text: str) -> bool:
 
 def write_turn_headers(turn: str, left: TurnLimits, baggage: str = "") -> dict[str, str]:
     """Return the headers of a turn; `baggage` of others travels along."""
-    ours = [f"{_PREFIX}turn={turn}"]
+    members = [f"{_PREFIX}turn={turn}"]
     for name, is_whole in _IS_WHOLE_NUMBER.items():
         value = getattr(left, name)
         if value is not None:
-            ours.append(f"{_PREFIX}{name}={value}" if is_whole else f"{_PREFIX}{name}={value:.6f}")
-    others = [one for one in _members(baggage) if not one.startswith(_PREFIX)]
-    return {TURN_HEADER: turn, BAGGAGE_HEADER: ",".join(ours + others)}
+            members.append(
+                f"{_PREFIX}{name}={value}" if is_whole else f"{_PREFIX}{name}={value:.6f}"
+            )
+    others = [member for member in _members(baggage) if not member.startswith(_PREFIX)]
+    return {TURN_HEADER: turn, BAGGAGE_HEADER: ",".join(members + others)}
 
 
 def read_turn_headers(headers: Headers) -> PropagatedTurn | None:
@@ -111,7 +113,7 @@ def _text(value: Any) -> str:
 
 
 def _members(baggage: str) -> list[str]:
-    return [one.strip() for one in baggage[:_MAX_BAGGAGE_CHARS].split(",") if one.strip()]
+    return [member.strip() for member in baggage[:_MAX_BAGGAGE_CHARS].split(",") if member.strip()]
 
 
 def _entries(baggage: str) -> dict[str, str]:

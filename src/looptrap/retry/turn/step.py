@@ -29,13 +29,15 @@ def corrective_prompt(prompt: Any, answer: Any, error: Exception) -> Any:
 
     Made for a text, and for a list of messages as chat clients take them.
     """
-    told = str(error)[:MAX_ERROR_CHARS]
-    asked = f"Your answer could not be read: {told}\nAnswer again, in the format asked for."
+    shortened = str(error)[:MAX_ERROR_CHARS]
+    correction = (
+        f"Your answer could not be read: {shortened}\nAnswer again, in the format asked for."
+    )
     if isinstance(prompt, str):
-        return f"{prompt}\n\nYou answered:\n{answer}\n\n{asked}"
+        return f"{prompt}\n\nYou answered:\n{answer}\n\n{correction}"
     if isinstance(prompt, list):
-        said = [{"role": "assistant", "content": answer}] if isinstance(answer, str) else []
-        return [*prompt, *said, {"role": "user", "content": asked}]
+        answered = [{"role": "assistant", "content": answer}] if isinstance(answer, str) else []
+        return [*prompt, *answered, {"role": "user", "content": correction}]
     raise TypeError(
         f"a prompt of type {type(prompt).__name__} cannot be corrected by itself: give `correct`"
     )
@@ -110,7 +112,7 @@ class TurnStep:
                 function_name(fn),
                 deadline=now + self._run.account.left(now).deadline,
                 turn=self._run.id,
-                ending=self._ending,
+                error_factory=self._final_error,
             )
             self._retry_runs.append(retry_run)
             return retry_run
@@ -125,25 +127,27 @@ class TurnStep:
         correct: Callable[[Any, Any, Exception], Any],
     ) -> Any:
         """Ask and read the answer, with one correction where the turn has one left."""
-        talk = ask_with_correction(
+        conversation = ask_with_correction(
             prompt, parse, correct, self._run.account.may_correct, self._is_bad
         )
-        answer = self._put(ask, next(talk))
+        answer = self._ask(ask, next(conversation))
         if isawaitable(answer):
-            return self._go_on(talk, ask, answer)
-        while not isinstance(said := self._tell(talk, answer), ParsedAnswer):
-            answer = self._put(ask, said.question)
-        return said.result
+            return self._ask_async(conversation, ask, answer)
+        while not isinstance(step := self._send_answer(conversation, answer), ParsedAnswer):
+            answer = self._ask(ask, step.question)
+        return step.result
 
-    async def _go_on(self, talk: Conversation, ask: Callable[[Any], Any], answer: Any) -> Any:
-        while not isinstance(said := self._tell(talk, await answer), ParsedAnswer):
-            answer = self._put(ask, said.question)
-        return said.result
+    async def _ask_async(
+        self, conversation: Conversation, ask: Callable[[Any], Any], answer: Any
+    ) -> Any:
+        while not isinstance(step := self._send_answer(conversation, await answer), ParsedAnswer):
+            answer = self._ask(ask, step.question)
+        return step.result
 
-    def _tell(self, talk: Conversation, answer: Any) -> NextQuestion | ParsedAnswer:
+    def _send_answer(self, conversation: Conversation, answer: Any) -> NextQuestion | ParsedAnswer:
         """Hand an answer over; raise what it means when it cannot be read, and nothing is left."""
         try:
-            return NextQuestion(talk.send(answer))
+            return NextQuestion(conversation.send(answer))
         except StopIteration as end:
             return ParsedAnswer(end.value)
         except Exception as error:
@@ -151,7 +155,7 @@ class TurnStep:
                 raise
             raise self._run.give_up(self._number, "bad_output", self._attempts) from error
 
-    def _put(self, ask: Callable[[Any], Any], question: Any) -> Any:
+    def _ask(self, ask: Callable[[Any], Any], question: Any) -> Any:
         return self.call(ask, lambda _attempt: ask(question))
 
     def _is_bad(self, error: Exception) -> bool:
@@ -161,7 +165,7 @@ class TurnStep:
     def _attempts(self) -> int:
         return sum(retry_run.attempts for retry_run in self._retry_runs)
 
-    def _ending(self, failed: FinalFailure, error: BaseException | None) -> BaseException:
+    def _final_error(self, failed: FinalFailure, error: BaseException | None) -> BaseException:
         """Return what is raised at the end: GiveUp, unless somebody else is to decide."""
         if isinstance(error, GiveUp):
             return error  # a turn inside this one says more exactly where it ended

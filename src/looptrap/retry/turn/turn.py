@@ -150,9 +150,9 @@ class Turn:
             policy=policy, breakers=breakers, hooks=tuple(hooks), timing=timing
         )
         self._id = self._scope = id or secrets.token_hex(8)
-        self._elsewhere: Attempt | None = None
-        self._entered: TurnState | None = None
-        self._around: Turn | None = None
+        self._remote_attempt: Attempt | None = None
+        self._state: TurnState | None = None
+        self._outer: Turn | None = None
         self._check = LoopCheck()
 
     @classmethod
@@ -162,15 +162,15 @@ class Turn:
         What its sender has left may only lower the limits given here. The sender retries: in
         here every call is attempted once.
         """
-        carried = header.read_turn_headers(headers)
-        if carried is None:
+        propagated = header.read_turn_headers(headers)
+        if propagated is None:
             return cls(**options)
-        options["id"] = carried.turn
+        options["id"] = propagated.turn
         turn = cls(**options)
-        turn._limits = carried.lower(turn._limits)
+        turn._limits = propagated.apply_to(turn._limits)
         # Whoever guesses an id must not meet what others did under it.
         turn._scope = f"{turn._id}.{secrets.token_hex(8)}"
-        turn._elsewhere = Attempt(None, 0, None)
+        turn._remote_attempt = Attempt(None, 0, None)
         return turn
 
     # What it is, and has
@@ -178,7 +178,7 @@ class Turn:
     @property
     def id(self) -> str:
         """The id, the same in all turns inside it and in other processes."""
-        return self._id if self._entered is None else self._entered.id
+        return self._id if self._state is None else self._state.id
 
     @property
     def step(self) -> int:
@@ -290,20 +290,20 @@ class Turn:
     # Beginning and end
 
     def __enter__(self) -> Self:
-        if self._entered is not None:
+        if self._state is not None:
             raise RuntimeError("a turn is entered once: make another one")
-        around = self._around = _CURRENT.get()
+        outer = self._outer = _CURRENT.get()
         timing = self._options.timing
         if timing is None:
-            timing = current_timing() if around is None else around._run.timing
+            timing = current_timing() if outer is None else outer._run.timing
         account = TurnAccount(
-            self._limits, timing.clock(), None if around is None else around._run.account
+            self._limits, timing.clock(), None if outer is None else outer._run.account
         )
-        id, scope = (self._id, self._scope) if around is None else (around.id, around._run.scope)
-        self._entered = TurnState(id, scope, account, self._options, timing)
+        id, scope = (self._id, self._scope) if outer is None else (outer.id, outer._run.scope)
+        self._state = TurnState(id, scope, account, self._options, timing)
         _CURRENT.set(self)
-        if self._elsewhere is not None:
-            self._elsewhere.__enter__()
+        if self._remote_attempt is not None:
+            self._remote_attempt.__enter__()
         return self
 
     def __exit__(
@@ -312,9 +312,9 @@ class Turn:
         error: BaseException | None,
         _where: TracebackType | None,
     ) -> None:
-        if self._elsewhere is not None:
-            self._elsewhere.__exit__(_kind, error, _where)
-        _CURRENT.set(self._around)
+        if self._remote_attempt is not None:
+            self._remote_attempt.__exit__(_kind, error, _where)
+        _CURRENT.set(self._outer)
 
     async def __aenter__(self) -> Self:
         return self.__enter__()
@@ -329,9 +329,9 @@ class Turn:
 
     @property
     def _run(self) -> TurnState:
-        if self._entered is None:
+        if self._state is None:
             raise RuntimeError("the turn has not begun: write `with Turn(…) as turn:`")
-        return self._entered
+        return self._state
 
 
 @contextmanager
