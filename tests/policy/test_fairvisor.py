@@ -492,7 +492,7 @@ def test_an_active_override_spares_everyone_the_kill_switches():
                 }
             ),
             "policies[0].spec.rules[0].algorithm_config.token_source.estimator: header_hint is not"
-            " supported, tokens are told from the size of the request",
+            " supported, tokens are estimated from the size of the request",
             id="a client's own estimate",
         ),
         pytest.param(

@@ -242,8 +242,8 @@ def test_captures_and_runs_are_told_in_the_order_of_the_files(replay_files):
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        pytest.param({"kept": 3}, "leans on 3 messages", id="a line before it is missing"),
-        pytest.param({"kept": -1}, "leans on -1 messages", id="less than nothing kept"),
+        pytest.param({"kept": 3}, "needs 3 messages", id="a line before it is missing"),
+        pytest.param({"kept": -1}, "needs -1 messages", id="less than nothing kept"),
         pytest.param({"dialect": "mcp"}, "dialect mcp", id="a dialect that is not captured"),
         pytest.param({"dialect": "morse"}, "dialect", id="a dialect that is none"),
         pytest.param({"looptrap": 2}, "looptrap", id="another version"),

@@ -80,7 +80,7 @@ def test_a_stream_that_fails_later_is_never_replayed(way, after):
     assert got == list(range(after))
     assert source.opened == 1
     assert error.__notes__ == [
-        "looptrap: not tried again, since a part of the stream had been given out"
+        "looptrap: not tried again, since a part of the stream had been delivered"
     ]
 
 

@@ -1,12 +1,15 @@
-"""The guard: the one place where calls, rules and counts meet.
+"""The guard: judges calls by rules and counts.
 
-plan(call, now)              which keys to count, and what the history shows      pure
-store.hit(plan.hits, now)    counts and cooldowns, at once or later
-follow(plan, counts)         what these make worth asking once more: mostly nothing    pure
+plan(call, now)              which keys to count, and evidence in the history     pure
+store.hit(plan.hits, now)    counts and cooldowns, synchronously or not
+follow(plan, counts)         further hits that the counts call for: mostly none   pure
 judge(plan, counts)          a Ticket with its Verdict                            pure
-store.trip(ticket.trips)     only when something tripped
-hear(ticket, text)           what the answer shows while it passes                pure
-settle(ticket, outcome)      what became of it
+store.trip(ticket.trips)     only when a cooldown starts
+hear(ticket, text)           evidence in the answer while it is relayed           pure
+settle(ticket, outcome)      counts the outcome
+
+guard.py has these methods; plan.py, judge.py and model.py their parts; counters.py the numbers
+for /metrics.
 """
 
 from looptrap.engine.counters import Counters

@@ -1,4 +1,4 @@
-"""The tally: plain numbers of what was decided and what became of it, read when somebody asks."""
+"""Counters of verdicts, outcomes, usage and latencies, for /metrics and the dashboard."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ DECISION_BOUNDS = (
 FIRST_BYTE_BOUNDS = (
     0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 7.5, 10.0, 20.0, 30.0, 60.0, 120.0,
 )  # fmt: skip
-"""Seconds that models think: close to each other where p95s are."""
+"""Seconds until the first byte of an answer: close to each other where p95s are."""
 
 MAX_KINDS = 2_000
-"""Requests of different kinds that are counted apart."""
+"""Kinds of requests that are counted separately."""
 
 MAX_MODELS = 100
 MAX_PROVIDERS = 100
 MAX_CALLERS = 500
 
 OTHER = "other"
-"""What names the rest, where more would have to be counted apart than that."""
+"""The key of everything beyond these limits."""
 
 
 class CappedDict(dict[K, V]):
-    """Values by key, made when first asked for; beyond `most` keys all others share one."""
+    """Values by key, made on first use; beyond `limit` keys all others share one value."""
 
     def __init__(self, make: Callable[[], V], limit: int, overflow_key: K) -> None:
         self._make = make
@@ -54,7 +54,7 @@ class CappedDict(dict[K, V]):
 
 
 class Histogram:
-    """How many values there were up to each of some bounds."""
+    """Counts of values between bounds."""
 
     __slots__ = ("_counts", "bounds", "total")
 
@@ -70,25 +70,25 @@ class Histogram:
 
     @property
     def counts(self) -> Sequence[int]:
-        """How many were between each bound and the one before; the last are above all."""
+        """The count between each bound and the one before; the last one is above all bounds."""
         return tuple(self._counts)
 
 
 class RequestKind(NamedTuple):
-    """What requests have in common that are counted together."""
+    """The properties by which requests are counted."""
 
     verdict: str
     rule: str
     signal: str
     dialect: str
     provider: str
-    """Empty where the request never went to one."""
+    """Empty where the request was not forwarded."""
     status: int
-    """The provider's; -1 where the request never went to one."""
+    """The provider's; -1 where the request was not forwarded."""
 
 
 class Used:
-    """What calls used, and what that cost."""
+    """Token usage of calls, and its cost."""
 
     __slots__ = (
         "audio_tokens", "cached_tokens", "cost", "estimated", "input_tokens", "output_tokens",
@@ -101,17 +101,17 @@ class Used:
         self.cached_tokens = 0
         self.reasoning_tokens = 0
         self.audio_tokens = 0
-        """Heard and spoken."""
+        """Input and output."""
         self.cost = 0
-        """In nano-dollars, of what has a price."""
+        """In nano-dollars, of calls with a price."""
         self.unpriced = 0
-        """Calls that have none."""
+        """Calls without a price."""
         self.estimated = 0
-        """Calls that were told by their size what they used."""
+        """Calls whose usage was estimated from their size."""
 
 
 class Counters:
-    """Plain counters: what was decided and what became of it."""
+    """Counters of verdicts, outcomes, usage and latencies."""
 
     __slots__ = (
         "accounts", "caller_costs", "decisions", "first_bytes", "requests", "rules",
@@ -119,28 +119,28 @@ class Counters:
     )  # fmt: skip
 
     def __init__(self) -> None:
-        # Lists of numbers: a number in a dictionary would be looked up twice to be added to.
+        # Lists of numbers: adding to a number in a dictionary takes two lookups.
         self.requests: CappedDict[tuple[str, str, str, str, str, int], list[int]] = CappedDict(
             lambda: [0], MAX_KINDS, RequestKind(OTHER, OTHER, OTHER, OTHER, OTHER, -1)
         )
-        """How many there were of each `RequestKind`."""
+        """Requests by `RequestKind`."""
         self.rules: Counter[tuple[str, str, Action]] = Counter()
-        """By policy, rule and action; what was simply allowed is not here."""
+        """Verdicts by policy, rule and action, without those of allowed calls."""
         self.shadow_rules: Counter[tuple[str, str, Action]] = Counter()
         self.used: CappedDict[tuple[str, str], Used] = CappedDict(Used, MAX_MODELS, (OTHER, OTHER))
-        """What calls used, by provider and model."""
+        """Usage by provider and model."""
         self.caller_costs: CappedDict[tuple[str, str], list[int]] = CappedDict(
             lambda: [0], MAX_CALLERS, (OTHER, OTHER)
         )
-        """What calls cost, by caller and project, in nano-dollars."""
+        """Cost by caller and project, in nano-dollars."""
         self.accounts = RecentAccounts()
-        """Of budgets, those that were charged lately."""
+        """Budget accounts that were charged recently."""
         self.decisions = Histogram(DECISION_BOUNDS)
-        """How long it took to judge a call, in seconds."""
+        """Seconds that judging a call took."""
         self.first_bytes: CappedDict[str, Histogram] = CappedDict(
             lambda: Histogram(FIRST_BYTE_BOUNDS), MAX_PROVIDERS, OTHER
         )
-        """How long providers took to begin their answers."""
+        """Seconds until a provider's answer began."""
 
     def count_verdict(self, verdict: Verdict, dialect: str, provider: str, status: int) -> None:
         """Count a request on which a rule acted."""
@@ -150,12 +150,9 @@ class Counters:
         self.rules[verdict.policy, verdict.rule, verdict.action] += 1
 
     def count_usage(self, call: Call, outcome: Outcome, provider: str) -> None:
-        """Count what a call used, and what that cost."""
-        totals, usage, cost = (
-            self.used[provider, call.model[:LONGEST_NAME]],
-            outcome.usage,
-            outcome.cost,
-        )
+        """Count the usage of a call, and its cost."""
+        totals = self.used[provider, call.model[:LONGEST_NAME]]
+        usage, cost = outcome.usage, outcome.cost
         totals.input_tokens += usage.input_tokens
         totals.output_tokens += usage.output_tokens
         if usage.cached_tokens:
@@ -175,7 +172,7 @@ class Counters:
 
     @property
     def verdicts(self) -> Counter[Action]:
-        """Requests by what was done; those of too many kinds are left out."""
+        """Requests by action, without those beyond MAX_KINDS."""
         found: Counter[Action] = Counter()
         for kind, (number,) in self.requests.items():
             if kind[0] != OTHER:
@@ -184,7 +181,7 @@ class Counters:
 
     @property
     def statuses(self) -> Counter[int]:
-        """Calls that went upstream, by the provider's status; 0 where it never answered."""
+        """Forwarded calls by the provider's status; 0 where it never answered."""
         found: Counter[int] = Counter()
         for kind, (number,) in self.requests.items():
             if kind[5] >= 0:

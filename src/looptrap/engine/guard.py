@@ -1,4 +1,4 @@
-"""Guard: plans, judges and settles calls; pure but for its tally, the ends of prompts it has seen
+"""Guard: plans, judges and settles calls; pure except for its counters, the recent prompt ends
 and, in `check`, its clock."""
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MAX_RECENT_ENDS = 20_000
 
 
 class RecentPromptEnds:
-    """Remembers texts for one to two spans of time, and at most twice `MOST` of them."""
+    """Two-generation set of texts seen in the last one to two spans; its size is bounded."""
 
     __slots__ = ("_current", "_ends_at", "_previous", "_span")
 
@@ -46,7 +46,7 @@ class RecentPromptEnds:
         self._previous: dict[bytes, None] = {}
 
     def has_seen(self, text: bytes, now: float) -> bool:
-        """Say whether a text was seen before, and remember it."""
+        """Return whether a text was seen before, and remember it."""
         if now >= self._ends_at or len(self._current) >= MAX_RECENT_ENDS:
             is_stale = now >= self._ends_at + self._span
             self._previous, self._current = {} if is_stale else self._current, {}
@@ -57,7 +57,7 @@ class RecentPromptEnds:
 
 
 class Guard:
-    """Judges calls by policies; pure but for its tally and, in `check`, clock and store."""
+    """Judges calls by policies; pure except for its counters and, in `check`, clock and store."""
 
     def __init__(
         self,
@@ -108,11 +108,11 @@ class Guard:
 
     @classmethod
     def from_preset(cls, name: str = "default", **settings: Any) -> Guard:
-        """Make a guard from a preset: `default`, `aisg`, `fairvisor`, `zelyx`, `tcc`, …"""
+        """Return a guard with a preset: `default`, `aisg`, `fairvisor`, `zelyx`, `tcc`, …"""
         return cls(preset.load(name), **settings)
 
     def plan(self, call: Call, now: float) -> Plan:
-        """Return what to count for a call, and what its history shows."""
+        """Return what to count for a call, and the evidence in its history."""
         for switch in self._kill_switches:
             if switch.kills(call, now):
                 return Plan(call, [], [], killed=switch.verdict)
@@ -121,7 +121,7 @@ class Guard:
             bindings = self._by_project.get(call.request.project, bindings)
         planned = Plan(call, [], [])
         reading: Sequence[HistoryWatch] = ()
-        fresh: bool | None = None  # whether a person has just spoken, where that was asked
+        fresh: bool | None = None  # is the last message a person's? None until needed
         for binding in bindings:
             if binding.selects is not None and not binding.selects(call):
                 continue
@@ -131,7 +131,7 @@ class Guard:
                     for watch in watches:
                         if watch.is_near:
                             fresh = is_fresh(call) if fresh is None else fresh
-                            # Most prompts end like no other: then nobody needs to ask more.
+                            # Most prompt ends are new: then no predecessor needs to be found.
                             if fresh and self._recent_ends.has_seen(
                                 content[-near.PROMPT_END_BYTES :], now
                             ):
@@ -154,9 +154,9 @@ class Guard:
         return planned
 
     def follow(self, planned: Plan, counts: Sequence[Count]) -> Sequence[Hit]:
-        """Return what the counts of a plan make worth asking once more: mostly nothing.
+        """Return the further hits that the counts of a plan call for: mostly none.
 
-        Whoever asks appends the counts of these hits to the ones given, and judges them all.
+        The caller appends the counts of these hits to the ones given, and judges them all.
         """
         known = len(planned.hits)
         for query in planned.predecessor_queries:
@@ -200,9 +200,9 @@ class Guard:
         return ticket
 
     def hear(self, ticket: Ticket, text: str) -> Verdict | None:
-        """Judge what an answer has said so far, or its latest stretch, by the rules that listen.
+        """Judge an answer so far, or its latest part, by the rules that watch answers.
 
-        Returns what is severer than all that was heard of it before, and notes it on the ticket.
+        Returns a verdict that is severer than all before, and stores it on the ticket.
         """
         return judge.hear(ticket, text)
 
@@ -213,7 +213,7 @@ class Guard:
         provider: str = "",
         first_byte: float | None = None,
     ) -> None:
-        """Record what was decided and, where it went upstream, what became of it."""
+        """Count the verdict and, for a forwarded call, the outcome."""
         tally, call = self.tally, ticket.call
         verdict, shadow, heard = ticket.verdict, ticket.shadow, ticket.heard
         status = -1 if outcome is None else outcome.status
@@ -232,12 +232,12 @@ class Guard:
                 tally.first_bytes[provider].observe(first_byte)
 
     def admit(self, call: Call, now: float) -> Ticket:
-        """Plan, count and judge in one go, with this guard's own store. Thread-safe."""
+        """Plan, count and judge with this guard's own store. Thread-safe."""
         with self._lock:
             return self.decide(call, now, self.store)
 
     def decide(self, call: Call, now: float, store: MemoryStore) -> Ticket:
-        """Plan, count and judge in one go, with a store that answers at once."""
+        """Plan, count and judge with a synchronous store."""
         planned, retry = self.plan(call, now), call.request.is_retry
         counts = store.hit(planned.hits, now, retry=retry)
         if planned.follows and (more := self.follow(planned, counts)):
@@ -261,12 +261,12 @@ class Guard:
         headers: Mapping[str, str] | None = None,
         now: float | None = None,
     ) -> Ticket:
-        """Admit a call about to be made; raise when it must not be.
+        """Admit a call before it is sent, or raise why it must not be.
 
         That is a `LoopDetectedError`, `BudgetExceededError` or `RateLimitedError`.
 
-        `request` is what an SDK is about to send (`{"model": …, "messages": […]}`) in any dialect.
-        The ticket says what was decided; a `throttle` verdict's `delay` is the caller's to wait.
+        `request` is the body that an SDK will send (`{"model": …, "messages": […]}`) in any
+        dialect. The ticket has the verdict; the caller waits a `throttle` verdict's `delay`.
         """
         sent = {name.lower().encode(): text.encode() for name, text in (headers or {}).items()}
         call = read_body(request, path)
@@ -285,14 +285,14 @@ class Guard:
         return ticket
 
     def used(self, ticket: Ticket, usage: Usage, now: float | None = None) -> int | None:
-        """Say what an admitted call used; return what that cost, in nano-dollars, if it is known.
+        """Record the usage of an admitted call; return its cost in nano-dollars, if known.
 
-        Budgets and rates count it from then on. Until then what was reserved counts, and when
-        nobody says anything, nothing does after a quarter of an hour.
+        Budgets and rates count the usage from then on. Until then they count the reservation, which
+        expires after a quarter of an hour.
         """
         now = time.time() if now is None else now
         cost = self.cost(ticket.call.model, usage, now)
-        # Somebody who says that nothing was used says so of tokens that have no price, too.
+        # No usage costs nothing, even of a model without a price.
         outcome = Outcome(200, usage, cost=0 if cost is None and usage is NO_USAGE else cost)
         with self._lock:
             self.store.settle(settlements_of(ticket.holds, outcome), now)
@@ -302,7 +302,7 @@ class Guard:
     def conclude(
         self, ticket: Ticket, outcome: Outcome | None, now: float, provider: str = ""
     ) -> None:
-        """Settle what was admitted in one go, with this guard's own store. Thread-safe."""
+        """Settle an admitted call with this guard's own store. Thread-safe."""
         with self._lock:
             if ticket.holds:
                 self.store.settle(settlements_of(ticket.holds, outcome), now)
@@ -310,12 +310,12 @@ class Guard:
             self.settle(ticket, outcome, provider)
 
     def cost(self, model: str, usage: Usage, now: float) -> int | None:
-        """Return what that costs, in nano-dollars; None where no price is known."""
+        """Return the cost of usage in nano-dollars; None where no price is known."""
         price = self._prices.of(model, "", now) if self._prices is not None else None
         return price.cost(usage) if price is not None else None
 
     def release(self, fingerprint: str, now: float | None = None) -> bool:
-        """Let the next call of a fingerprint pass; say whether it was known."""
+        """Let the next call of a fingerprint pass; return whether it was known."""
         key, after = plan.release(fingerprint)
         with self._lock:
             known = self.store.release(key)

@@ -1,4 +1,4 @@
-"""Judging: what counts, histories, accounts and answers mean to what watches them. Pure."""
+"""Judging: turn counts, histories, balances and answers into verdicts. Pure."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from looptrap.policy.watch import Watch
 from looptrap.store.model import Balance, Count, Trip
 
 MAX_HISTORY_COOLDOWN_S = 1_800.0
-"""To which that of a history grows: half of the time for which a refusal is remembered."""
+"""Longest cooldown of a history: half of the time for which a refusal is remembered."""
 
 MESSAGES_A_ROUND = 2
-"""At the least: what the assistant asked for, and what came back."""
+"""At least: the assistant's message, and a result."""
 
 
 def hear(ticket: Ticket, text: str) -> Verdict | None:
-    """Judge an answer so far; return what is severer than all that was heard of it before."""
+    """Judge an answer so far; return a verdict that is severer than all before."""
     before = ticket.heard
     for watch in ticket.listening:
         evidence = watch.signal(text)
@@ -41,9 +41,9 @@ def hear(ticket: Ticket, text: str) -> Verdict | None:
 def judge_history(ticket: Ticket, finding: HistoryFinding, counts: Sequence[Count]) -> None:
     """Refuse a history, remember it, and let one call pass as a probe when the cooldown is over.
 
-    So the model gets a turn to change its approach. If it repeats itself, the probe was wasted, and
-    the next one is twice as far away: a client that waits out every cooldown must not go on all
-    night. The first refusal of a loop lasts as long as the rule says, however late it came.
+    So the model gets a chance to change its approach. If it repeats itself, the probe was wasted
+    and the next cooldown is twice as long: a client that waits out every cooldown must not continue
+    all night. The first refusal of a loop lasts as long as the rule says, however late it came.
     """
     watch, evidence, key, place = finding
     rule, left = watch.rule, 0.0
@@ -62,9 +62,9 @@ def judge_history(ticket: Ticket, finding: HistoryFinding, counts: Sequence[Coun
 
 
 def _wasted_probes(call: Call, evidence: Evidence, refused: Sequence[bytes]) -> int:
-    """Return how many refused histories lie within this evidence: each was followed by a probe.
+    """Return how many refused histories this evidence covers: each was followed by a probe.
 
-    What was refused before the evidence begins belongs to another loop.
+    Refusals from before the evidence belong to another loop.
     """
     begin, end = (
         plan.length_mark(max(length, 0))
@@ -74,14 +74,14 @@ def _wasted_probes(call: Call, evidence: Evidence, refused: Sequence[bytes]) -> 
 
 
 def judge_count(ticket: Ticket, watch: Watch, key: bytes, count: Count, signal: str = "") -> None:
-    """Judge how often something was counted; `signal` says what, where the rule does not."""
+    """Judge a count; `signal` names what was counted where it is not what the rule watches."""
     rule = watch.rule
     left = count.cooldown_left
     action = action_for(watch, count.hits, left)
     if action is Action.ALLOW:
-        return  # too few, or a cooldown from before the rule was made milder
+        return  # too few hits, or a cooldown from before the rule was relaxed
     if action.refuses and rule.cooldown > 0 and (left <= 0 or rule.extend):
-        # Somebody may have made it last longer than the rule does.
+        # The cooldown in the store may be longer than the rule's.
         left = max(left, rule.cooldown)
         ticket.trips = [*ticket.trips, Trip(key, rule.cooldown, count.hits)]
     evidence = counted(rule, count.hits, signal)
@@ -91,7 +91,7 @@ def judge_count(ticket: Ticket, watch: Watch, key: bytes, count: Count, signal: 
 def judge_charges(
     ticket: Ticket, planned: Plan, balances: Sequence[Balance], is_local: bool
 ) -> None:
-    """Judge how accounts stand; what was granted to a call that is refused is given back."""
+    """Judge balances; charges granted to a refused call are returned."""
     holds = []
     for (meter, charge), balance in zip(planned.metered, balances, strict=True):
         if balance.is_granted:
@@ -111,7 +111,7 @@ def judge_charges(
 
 
 def _apply(ticket: Ticket, by: Watch | Meter, verdict: Verdict) -> None:
-    """Keep the severer verdict, in its own column when what it comes from is in shadow."""
+    """Store the verdict if it is the severest; one in shadow mode separately."""
     if by.is_shadow:
         ticket.shadow = _severer(verdict, ticket.shadow)
         return

@@ -1,4 +1,4 @@
-"""What a guard hands out: plans before counting, tickets after judging."""
+"""What a guard returns: plans before counting, tickets after judging."""
 
 from __future__ import annotations
 
@@ -26,54 +26,54 @@ from looptrap.store.model import Charge, Hit, Settlement, Trip
 
 
 class HistoryFinding(NamedTuple):
-    """What a watch read from the history, and the key under which a refusal is remembered."""
+    """Evidence that a watch found in the history, and the key of its refusal."""
 
     watch: HistoryWatch
     evidence: Evidence
     key: bytes
     place: int
-    """Where in the plan's hits the key stands, followed by what asks for the histories of the same
-    run that were refused before; -1 for what would not be refused."""
+    """Index of the key in the plan's hits, where the query for earlier refusals of the same run
+    follows; -1 for evidence that is not refused."""
 
 
 class PredecessorQuery(NamedTuple):
-    """A prompt whose predecessors are asked for."""
+    """A prompt whose predecessors are queried."""
 
     watch: CountingWatch
     content: bytes
     place: int
-    """Where in the plan's hits the one stands that asks what had the same end."""
+    """Index in the plan's hits of the query for prompts with the same end."""
 
 
 class Plan(msgspec.Struct, gc=False):
-    """What to ask the store about a call, and what its history shows already."""
+    """The store queries for a call, and the evidence in its history."""
 
     call: Call
     hits: list[Hit]
     watches: list[Watch]
-    """Whose hits the first of them are, in the same order."""
+    """The watches of the first hits, in the same order."""
     findings: Sequence[HistoryFinding] = ()
     predecessor_queries: Sequence[PredecessorQuery] = ()
     predecessors: Sequence[tuple[Watch, int]] = ()
-    """Watches for which an earlier prompt counts too, and where its hit stands."""
+    """Watches for which an earlier prompt counts too, and the index of its hit."""
     history_watches: Sequence[HistoryWatch] = ()
-    """What waits to read the history until it is known how much of it counts."""
+    """Watches that read the history once it is known how much of it counts."""
     progress_index: int = -1
-    """Where the two hits of the application's word that it got on stand; -1 without one."""
+    """Index of the hits for the application's progress token; -1 without one."""
     listening: Sequence[AnswerWatch] = ()
     trajectory: Trajectory | None = None
-    """The history, where there was one to read."""
+    """The history, if there was one to read."""
     metered: Sequence[MeteredCharge] = ()
-    """What budgets and rates ask to be charged …"""
+    """The charges of budgets and rates …"""
     now: float = 0.0
     """… and when."""
     killed: Verdict | None = None
     follows: bool = False
-    """Whether the counts may be worth asking once more."""
+    """Whether the counts may call for further hits."""
 
     @property
     def charges(self) -> Sequence[Charge]:
-        """What to ask the accounts, in the order of `metered`."""
+        """The charges, in the order of `metered`."""
         return [metered.charge for metered in self.metered]
 
 
@@ -83,29 +83,29 @@ class Ticket(msgspec.Struct, gc=False):
     call: Call
     verdict: Verdict = ALLOWED
     shadow: Verdict | None = None
-    """What policies in shadow mode would have done, where that is more than nothing."""
+    """What policies in shadow mode would have done, if anything."""
     trips: Sequence[Trip] = ()
     """Cooldowns that this verdict starts."""
     refusing: Sequence[str] = ()
-    """Fingerprints under which rules refuse it, whichever of them is told: all have to let go."""
+    """Fingerprints of all rules that refuse it: a release needs every one of them."""
     listening: Sequence[AnswerWatch] = ()
-    """The rules that listen to the answer."""
+    """The rules that watch the answer."""
     trajectory: Trajectory | None = None
-    """The history that was read, as far as it was."""
+    """The history, as far as it was read."""
     heard: Verdict | None = None
-    """The severest that they said."""
+    """Their severest verdict."""
     holds: Sequence[Hold] = ()
-    """What budgets and rates were charged, until it is settled."""
+    """Granted charges of budgets and rates, until they are settled."""
     settlements: Sequence[Settlement] = ()
-    """Charges that this verdict gives back at once."""
+    """Charges that this verdict returns at once."""
     standings: Sequence[BudgetStatus] = ()
-    """Budgets that have come to one of their stages."""
+    """Budgets that have reached one of their stages."""
     pace: RateStatus | None = None
-    """Of all rates, the one of which the least is left."""
+    """Of all rates, the one with the least left."""
 
 
 def refusal(verdict: Verdict) -> RefusedError:
-    """Return what to raise for a verdict that refuses."""
+    """Return the exception for a verdict that refuses."""
     match verdict.reason:
         case "budget_exceeded":
             return BudgetExceededError(

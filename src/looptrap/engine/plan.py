@@ -1,4 +1,4 @@
-"""Planning: what to ask the store about a call, and what its history shows. Pure."""
+"""Planning: the store queries for a call, and the evidence in its history. Pure."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from looptrap.policy.watch import CountingWatch, HistoryWatch
 from looptrap.store.model import Count, Hit
 
 HISTORY_WINDOW = Window(3_600.0, WindowKind.REFRESHED)
-"""How long it is remembered that a history was refused, or that an application got on."""
+"""How long refused histories and progress tokens are remembered."""
 
 MAX_PROGRESS_TOKENS = 20
-"""So often may an application say, in one session, that it got on; and in so many sessions with the
-same beginning, or a new session with every request would be a new beginning with every request."""
+"""Progress tokens that count in one session, and in all sessions with the same opening: otherwise
+a new session with every request would reset the history with every request."""
+
+NO_TOOLS: frozenset[str] = frozenset()
 
 
 def count(plan: Plan, watch: CountingWatch, content: bytes) -> None:
@@ -30,7 +32,7 @@ def count(plan: Plan, watch: CountingWatch, content: bytes) -> None:
 
 
 def count_near(plan: Plan, watch: CountingWatch, content: bytes) -> None:
-    """Plan to count a call, and to ask for the predecessors of its prompt."""
+    """Plan to count a call, and to query the predecessors of its prompt."""
     end, window = near.end(content), watch.rule.window
     if end is None:
         count(plan, watch, content)
@@ -38,7 +40,7 @@ def count_near(plan: Plan, watch: CountingWatch, content: bytes) -> None:
     key, end_key = (watch.fingerprint.key(plan.call, text) for text in (content, end))
     mark = near.mark(content, key)
     plan.hits += (Hit(key, window), Hit(end_key, window, mark))
-    plan.watches += (watch, watch)  # whose second hit counts nothing, and so is never judged
+    plan.watches += (watch, watch)  # the second hit counts nothing, and so is never judged
     plan.predecessor_queries = (
         *plan.predecessor_queries,
         PredecessorQuery(watch, content, len(plan.hits) - 1),
@@ -49,7 +51,7 @@ def count_near(plan: Plan, watch: CountingWatch, content: bytes) -> None:
 def read(
     plan: Plan, watches: Sequence[HistoryWatch], tools: Mapping[str, ToolRule], limit: int
 ) -> None:
-    """Read the latest `most` rounds of the history, and plan to ask what was refused of it."""
+    """Read the latest `limit` rounds of the history, and plan to query earlier refusals."""
     found = []
     exempt = frozenset(name for name, rule in tools.items() if rule.exempt) if tools else NO_TOOLS
     plan.trajectory = trajectory = Trajectory(plan.call, limit, exempt)
@@ -67,20 +69,20 @@ def read(
 
 
 def length_mark(length: int) -> bytes:
-    """Return what a store remembers of a refused history: how many messages it had."""
+    """Return what the store remembers of a refused history: its number of messages."""
     return length.to_bytes(8)
 
 
 def _run_of(call: Call) -> bytes:
-    """Return what the refused histories of one run have in common."""
+    """Return the content that all refused histories of one run share."""
     session = call.request.session.encode("utf-8", "surrogatepass")
     return b"refused\xfe%b\xfe%b" % (session, conversation_opening(call))
 
 
 def release(fingerprint: str) -> tuple[bytes, Sequence[Hit]]:
-    """Return the key that a fingerprint names, and what to hit once that is forgotten.
+    """Return the key that a fingerprint names, and what to hit after its release.
 
-    A history is then as if it had been refused and waited out: the next one is the probe.
+    A history is then as if its cooldown were over: the next call is the probe.
     """
     key, is_history = fingerprint_key(fingerprint)
     return key, [Hit(key, HISTORY_WINDOW)] if is_history else []
@@ -89,7 +91,7 @@ def release(fingerprint: str) -> tuple[bytes, Sequence[Hit]]:
 def await_progress(
     plan: Plan, watches: Sequence[HistoryWatch], fingerprint: Fingerprint, across: Fingerprint
 ) -> None:
-    """Plan to ask since when the application says that it got on; until then nothing is read.
+    """Plan to query since when the application reports progress; the history is read later.
 
     `fingerprint` is of one session, `across` of all sessions of the caller.
     """
@@ -108,11 +110,10 @@ def await_progress(
 
 
 def rounds_since_progress(plan: Plan, counts: Sequence[Count], limit: int) -> int:
-    """Return how many rounds there are since the application said that it got on.
+    """Return how many rounds there are since the application reported progress.
 
-    Its word came with as many requests as there were rounds since, and one. Said too often in a
-    session, or in too many sessions that begin alike, it means nothing: up to `limit` rounds count
-    then.
+    Its token came with one request more than there were rounds since. With too many tokens in a
+    session, or in sessions that begin alike, progress is ignored: then up to `limit` rounds count.
     """
     with_token, in_session, in_opening = counts[plan.progress_index : plan.progress_index + 3]
     if max(len(in_session.marks), len(in_opening.marks)) >= MAX_PROGRESS_TOKENS:
@@ -121,7 +122,7 @@ def rounds_since_progress(plan: Plan, counts: Sequence[Count], limit: int) -> in
 
 
 def predecessor(plan: Plan, query: PredecessorQuery, marks: Sequence[bytes]) -> None:
-    """Plan to count the call as one more of a prompt that it contains, if there is one."""
+    """Plan to count the call for an earlier prompt that it contains, if there is one."""
     watch, content, place = query
     end_hit = plan.hits[place]
     if min(marks) >= end_hit.mark[: near.LENGTH_BYTES]:
@@ -130,7 +131,7 @@ def predecessor(plan: Plan, query: PredecessorQuery, marks: Sequence[bytes]) -> 
     found = near.contained(content, marks, lambda prompt: key_of(plan.call, prompt))
     if found is not None:
         plan.predecessors = [*plan.predecessors, (watch, len(plan.hits))]
-        # Where it is remembered it is seen once more: so it outlasts those that contain it.
+        # The earlier prompt is hit again, so that it outlasts those that contain it.
         plan.hits += [
             Hit(near.key_in(found), end_hit.window),
             Hit(end_hit.key, end_hit.window, found),
@@ -143,7 +144,7 @@ def _find_evidence(
     tools: Mapping[str, ToolRule],
     trajectory: Trajectory,
 ) -> Iterator[HistoryFinding]:
-    """Yield what the history shows that is worth a verdict; one kept elsewhere shows nothing."""
+    """Yield the evidence that reaches a threshold; none where the provider keeps the history."""
     newest = trajectory.newest
     if call.chain or newest is None:
         return
@@ -154,6 +155,3 @@ def _find_evidence(
         if evidence is not None and evidence.count >= watch.ladder.first:
             content = trajectory.fingerprint_content([evidence.signal, str(evidence.count)])
             yield HistoryFinding(watch, evidence, watch.fingerprint.key(call, content), -1)
-
-
-NO_TOOLS: frozenset[str] = frozenset()

@@ -1,4 +1,4 @@
-"""Budgets made ready: reserve before a call, settle after it, act in stages."""
+"""Budgets: reserve before a call, settle after it, act in stages."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ from looptrap.store.account import FIRST_MONDAY_S
 from looptrap.store.model import UNLIMITED, Balance, Charge
 
 MAX_ACCOUNTS = 500
-"""Accounts that are remembered; the one that was not charged for longest goes first."""
+"""Accounts that are remembered; the least recently charged is dropped first."""
 
 
 class Account(msgspec.Struct):
-    """Of which budget an account is, whose, and what it may come to."""
+    """One account of a budget, and its limit."""
 
     budget: str
     unit: Unit
     by: tuple[tuple[str, str], ...]
     limit: int
     question: Charge
-    """A charge of nothing: it asks how the account stands."""
+    """A charge of nothing, which returns the balance."""
     requested: int = 1
-    """What a call asked for that was refused last; 1 since others were granted what they did."""
+    """The amount that was refused last; 1 after a charge was granted."""
 
     @property
     def fingerprint(self) -> str:
-        """What a reset has to name."""
+        """The name of the account for a reset."""
         return fingerprint_text(self.question.key)
 
     def is_exceeded(self, used: int) -> bool:
-        """Say whether the like of the latest call is refused, so much being used."""
+        """Return whether a call like the latest one would be refused."""
         return used + self.requested > self.question.limit
 
 
 class RecentAccounts(OrderedDict[bytes, Account]):
-    """Accounts by their keys, the latest charged last."""
+    """Accounts by key, the latest charged last."""
 
     def __init__(self, limit: int = MAX_ACCOUNTS) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class RecentAccounts(OrderedDict[bytes, Account]):
 
 
 class BudgetMeter(Meter):
-    """The dollars, or the tokens, of one budget."""
+    """Charges the dollars, or the tokens, of one budget."""
 
     __slots__ = (
         "_budget",
@@ -93,7 +93,7 @@ class BudgetMeter(Meter):
         amount = estimate.cost(assumed) if self._unit == "usd" else estimate.tokens(assumed)
         if amount is None:
             if not estimate.may_be_priced:
-                return None  # unpriced: there is nothing that dollars could be counted by
+                return None  # unpriced: no dollars to count
             amount = 0
         limit = self._limit_of(call)
         refusal_limit = UNLIMITED if self.is_shadow else self._refusal_limit(limit)
@@ -113,7 +113,7 @@ class BudgetMeter(Meter):
             action = stages.refusal() or stages.at(percent)
             percent = max(percent, self._refused_from or 0)
         else:
-            # What still fits is not refused, even where it takes the very last of it.
+            # A call that still fits is not refused, even if it uses up the budget.
             refusal_limit = percent if self._refused_from is None else self._refused_from - 1
             action = stages.at(min(percent, refusal_limit))
         if action is Action.ALLOW:
@@ -128,7 +128,7 @@ class BudgetMeter(Meter):
         return charge.amount if outcome.cost is None else outcome.cost
 
     def _remember_account(self, charge: Charge, limit: int, values: Sequence[str]) -> None:
-        """Remember the account, so that people can be told of it."""
+        """Remember the account, so that operators can see it."""
         recent_accounts = self._recent_accounts
         known = recent_accounts.get(charge.key)
         if known is not None and known.limit == limit:
@@ -139,12 +139,12 @@ class BudgetMeter(Meter):
         recent_accounts.remember(Account(self.name, self._unit, by, limit, question))
 
     def _limit_of(self, call: Call) -> int:
-        """Return the limit; of a session, its client may lower it."""
+        """Return the limit; a client may lower that of its session."""
         lowered = call.request.session_limit if self._is_of_session else None
         return self._limit if lowered is None else max(1, min(lowered, self._limit))
 
     def _refusal_limit(self, limit: int) -> int:
-        """Return what all charges may come to before one is refused."""
+        """Return the sum of charges above which one is refused."""
         if self._refused_from is None:
             return UNLIMITED
         return min(limit * self._refused_from // 100, UNLIMITED)
@@ -199,7 +199,7 @@ class BudgetMeter(Meter):
 
 
 def meters_of(budget: Budget, secret: bytes, recent_accounts: RecentAccounts) -> list[BudgetMeter]:
-    """Return a budget made ready: its dollars, its tokens, or both."""
+    """Return the meters of a budget: for its dollars, its tokens, or both."""
     return [
         BudgetMeter(budget, unit, limit, secret, recent_accounts)
         for unit, limit in limits_of(budget)
@@ -207,7 +207,7 @@ def meters_of(budget: Budget, secret: bytes, recent_accounts: RecentAccounts) ->
 
 
 def limits_of(budget: Budget) -> Iterator[tuple[Unit, int]]:
-    """Yield what a budget limits, and to how much: nano-dollars, tokens."""
+    """Yield each unit that a budget limits, and the limit in nano-dollars or tokens."""
     if budget.limit_usd is not None:
         yield "usd", nano(budget.limit_usd)
     if budget.limit_tokens is not None:
@@ -215,7 +215,7 @@ def limits_of(budget: Budget) -> Iterator[tuple[Unit, int]]:
 
 
 def end_of(about: float, period: float) -> int:
-    """Return the end of a period, as all instances tell it, whatever their clocks say."""
+    """Return the exact end of a period that ends about then, equal on all instances."""
     return round((about - FIRST_MONDAY_S) / period) * round(period) + FIRST_MONDAY_S
 
 

@@ -1,4 +1,4 @@
-"""Forecasts: what a call will use at most, told before it is made."""
+"""Estimates of what a call will use at most, made before it is sent."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from looptrap.dialect.output_limit import max_output
 from looptrap.money.price import Price, Prices
 
 BYTES_A_TOKEN = 3
-"""A request in JSON has more bytes a token than this, in most languages: too much is reserved
-rather than too little."""
+"""Fewer than a JSON request has in most languages: reserve too much rather than too little."""
 
 
 class UsageEstimate:
-    """What one call will use at most; each part is worked out when it is first asked for."""
+    """What one call will use at most; each part is computed on first use."""
 
     __slots__ = ("_call", "_input_count", "_max_output", "_now", "_price", "_prices")
 
@@ -24,14 +23,14 @@ class UsageEstimate:
         self._now = now
         self._input_count = -1
         self._price: Price | None = None
-        self._max_output: dict[int, int] = {}  # by what is assumed without a limit
+        self._max_output: dict[int, int] = {}  # by the assumed output
 
     def tokens(self, output_tokens: int) -> int:
-        """Return all tokens; `output_tokens` are those of an answer without a limit of its own."""
+        """Return all tokens; `output_tokens` is assumed where the call sets no limit."""
         return self._input_tokens() + self._output_tokens(output_tokens)
 
     def cost(self, output_tokens: int) -> int | None:
-        """Return what they cost, in nano-dollars; None where no price is known."""
+        """Return their cost in nano-dollars; None where no price is known."""
         input_tokens = self._input_tokens()
         if self._price is None:
             return None
@@ -39,7 +38,7 @@ class UsageEstimate:
 
     @property
     def may_be_priced(self) -> bool:
-        """Whether there may be a price once it is known which provider was asked."""
+        """Whether there may be a price once the provider is known."""
         return self._prices.has_providers
 
     def _input_tokens(self) -> int:
@@ -50,7 +49,7 @@ class UsageEstimate:
             self._price = price
             self._input_count = ceil(len(self._call.request.body) / BYTES_A_TOKEN)
             if price is not None and price.context_window is not None:
-                # A picture has many bytes and few tokens: no more than the model can read.
+                # An image has many bytes and few tokens: no more than the model can read.
                 self._input_count = min(self._input_count, price.context_window)
         return self._input_count
 
@@ -63,6 +62,6 @@ class UsageEstimate:
 
 
 def is_charged(call: Call) -> bool:
-    """Say whether a call uses tokens that somebody pays for, and shows how many."""
+    """Return whether a call uses tokens that are paid for, and shows how many."""
     costs = call.generates or call.opaque or call.dialect == "openai_embeddings"
     return costs and not call.request.lacks_body

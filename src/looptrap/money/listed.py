@@ -1,8 +1,8 @@
-"""Listed prices: what providers ask, as the data of `genai-prices` has it; no network.
+"""Providers' list prices from the data of `genai-prices`; no network.
 
-That package is slow to import and to reckon with. So this module is imported only where prices are
-asked for, names are found through an index, and a listed model is made into a `Price` once in half
-an hour. Clients may send any name: finding none is as quick as finding one.
+That package is slow to import and to compute with. So this module is imported only where prices are
+needed, names are found through an index, and a listed model is converted to a `Price` once in half
+an hour. Clients may send any name: an unknown name is as fast as a known one.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from genai_prices.types import (
 from looptrap.money.price import NANO, NANO_PER_TOKEN, REFRESH_S, Price, Rates
 
 FREE = ":free"
-"""How the names of models end that cost nothing; others without a listed price are unpriced."""
+"""Suffix of models that cost nothing; others without a listed price are unpriced."""
 
 _MODEL_PATH = re.compile(r"(?:.*/)?models/(.+)")
-"""`models/…`, `accounts/…/models/…`, `projects/…/publishers/…/models/…`: where a model is found."""
+"""`models/…`, `accounts/…/models/…`, `projects/…/publishers/…/models/…`."""
 
 _COMPACT_DATE = re.compile(r"-(20\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?=[-:]|$)")
 """`-20251211`, where the data has `-2025-12-11`."""
@@ -44,10 +44,10 @@ class Listed:
     def __init__(self) -> None:
         self._providers = get_snapshot().providers
         self._catalogues = {provider.id: _Catalogue(provider) for provider in self._providers}
-        self._prices: dict[int, tuple[int, Price | None]] = {}  # by the place of their listing
+        self._prices: dict[int, tuple[int, Price | None]] = {}  # by the id of the listing
 
     def price(self, model: str, provider: str, now: float) -> Price | None:
-        """Return what that model costs at that time; None where nothing is listed for it."""
+        """Return the price of a model at that time; None where it is not listed."""
         info = self._find(model.lower(), provider)
         if info is None:
             return None
@@ -63,7 +63,7 @@ class Listed:
         return (info.id for provider in self._providers for info in provider.models)
 
     def _find(self, model: str, provider: str) -> ModelInfo | None:
-        """Look at the provider first, if it is one that is known, then wherever the name leads."""
+        """Search the given provider first, then the providers that the name suggests."""
         place = _MODEL_PATH.fullmatch(model)
         bare = place[1] if place is not None else model
         names = dict.fromkeys([model, bare])
@@ -83,7 +83,7 @@ class Listed:
         return None
 
     def _listing(self, provider: Provider, name: str) -> ModelInfo | None:
-        """Return what `provider.find_model` would, through the index."""
+        """Return what `provider.find_model` would, using the index."""
         dated = _COMPACT_DATE.sub(r"-\1-\2-\3", name)
         for spelling in dict.fromkeys((name, dated)):
             for at in (provider.id, *(provider.fallback_model_providers or ())):
@@ -96,7 +96,7 @@ class Listed:
         return find_provider_by_id(self._providers, name) if name else None
 
     def _provider_by_model(self, model: str) -> Provider | None:
-        """Return whose models are called like that."""
+        """Return the provider with models of such a name."""
         for provider in self._providers:
             if provider.model_match is not None and provider.model_match.is_match(model):
                 return provider
@@ -104,7 +104,7 @@ class Listed:
 
 
 class _Catalogue:
-    """The models of one provider: those with a plain name by that name, then the patterns."""
+    """The models of one provider: by name, then by pattern."""
 
     __slots__ = ("_named", "_patterns")
 
@@ -119,7 +119,7 @@ class _Catalogue:
                     self._patterns.append((place, info, clause))
 
     def find(self, name: str) -> ModelInfo | None:
-        """Return the first model that a lower-case name fits."""
+        """Return the first model that matches a lower-case name."""
         last, found = self._named.get(name, (0, None))
         for place, info, clause in self._patterns:
             if found is not None and place >= last:
@@ -130,7 +130,7 @@ class _Catalogue:
 
 
 def _alternatives(match: MatchLogic) -> Iterator[MatchLogic]:
-    """Yield the clauses of which one has to fit."""
+    """Yield the clauses of which one has to match."""
     if isinstance(match, ClauseOr):
         for clause in match.or_:
             yield from _alternatives(clause)
@@ -139,7 +139,7 @@ def _alternatives(match: MatchLogic) -> Iterator[MatchLogic]:
 
 
 def price_of(info: ModelInfo, when: datetime) -> Price | None:
-    """Return a price of plain numbers; None where tokens are not what is paid for."""
+    """Return a price in plain numbers; None where it is not per token."""
     listed = info.get_prices(when)
     if listed.input_mtok is None:
         is_free = info.id.endswith(FREE)
@@ -154,7 +154,7 @@ def price_of(info: ModelInfo, when: datetime) -> Price | None:
 
 
 def _rates(listed: ModelPrice, tokens: int) -> Rates:
-    """Return the rates for a call with so many tokens of input."""
+    """Return the rates for a call with this many input tokens."""
     input_rate = _price_at(listed.input_mtok, tokens, 0.0)
     output_rate = _price_at(listed.output_mtok, tokens, 0.0)
     return Rates(
@@ -169,7 +169,7 @@ def _rates(listed: ModelPrice, tokens: int) -> Rates:
 
 
 def _price_at(listing: Listing, tokens: int, otherwise: float, unit: int = NANO_PER_TOKEN) -> float:
-    """Return what is listed for so much input, in nano-dollars each."""
+    """Return the listed price at this many input tokens, in nano-dollars each."""
     if listing is None:
         return otherwise
     found = listing.base if isinstance(listing, TieredPrices) else listing

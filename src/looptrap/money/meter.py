@@ -1,4 +1,4 @@
-"""Meters: budgets and rates made ready. Each charges calls to accounts and says what that means."""
+"""Meters: each charges calls to the accounts of a budget or rate, and interprets the balance."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ Unit = Literal["usd", "tokens"]
 
 
 class BudgetStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How one account of a budget stands: whose it is, what is used of it, and what that means."""
+    """The status of one account of a budget."""
 
     budget: str
     """The budget's name."""
     fingerprint: str
-    """The account's; resetting it names this."""
+    """The account's; a reset names it."""
     by: tuple[tuple[str, str], ...]
-    """Whose it is: descriptors and their values."""
+    """Its descriptors and their values."""
     unit: Unit
     used: int
     """Spent and reserved: nano-dollars, or tokens."""
@@ -40,24 +40,24 @@ class BudgetStatus(msgspec.Struct, frozen=True, kw_only=True):
     stage: int
     """The highest threshold reached, in per cent of the limit."""
     action: Action
-    """What is done from there on."""
+    """The action from that threshold on."""
     ends: int = 0
     """When the period ends, in seconds since 1970; 0 where there is none."""
     mode: Mode = "enforce"
 
 
 REQUIRED_DESCRIPTORS = frozenset(("turn",))
-"""Descriptors without which there is nobody to charge."""
+"""Descriptors without which a call is not charged."""
 
 CLAIM_PREFIX = "jwt:"
-"""How descriptors begin for which somebody vouches."""
+"""Prefix of descriptors that are verified claims."""
 
 
 def account_descriptors(by: Sequence[str]) -> tuple[str, ...]:
-    """Return the descriptors that tell accounts apart, the caller's among them where it must be.
+    """Return the descriptors that identify an account, with the caller where it is needed.
 
-    Callers are kept apart, whatever clients claim, unless a project is counted as one, or claims
-    that somebody vouches for say whose account it is.
+    Callers have separate accounts, whatever clients claim, unless a project shares one or verified
+    claims identify the account.
     """
     is_apart = (
         "caller" in by or "project" in by or any(name.startswith(CLAIM_PREFIX) for name in by)
@@ -66,7 +66,7 @@ def account_descriptors(by: Sequence[str]) -> tuple[str, ...]:
 
 
 class AccountKey:
-    """Tells the accounts of one budget or rate apart."""
+    """Identifies the accounts of one budget or rate."""
 
     __slots__ = ("_by", "_claims", "_digester", "_required", "_secret", "names")
 
@@ -82,18 +82,18 @@ class AccountKey:
         )
 
     def values(self, call: Call) -> list[str] | None:
-        """Return the values of all descriptors; None where there is nobody to charge."""
+        """Return the values of all descriptors; None where a required one is missing."""
         values = [by(call) for by in self._by]
         for i in self._required:
             if not values[i]:
                 return None
         if self._claims and not any(values[i] for i in self._claims):
-            # Claims that are not there vouch for nobody.
+            # Without any claim the caller identifies the account.
             values.append(call.request.caller)
         return values
 
     def describe(self, values: Sequence[str]) -> tuple[tuple[str, str], ...]:
-        """Return values with their descriptors; one that is over is the caller's."""
+        """Return values with their descriptors; an extra value is the caller."""
         shortened = [value[:LONGEST_NAME] for value in values]
         return tuple(zip((*self.names, "caller"), shortened, strict=False))
 
@@ -112,7 +112,7 @@ class AccountKey:
 
 
 class MeterReading(NamedTuple):
-    """What a meter shows after a charge."""
+    """The result of a charge."""
 
     verdict: Verdict | None = None
     budget_status: BudgetStatus | None = None
@@ -120,7 +120,7 @@ class MeterReading(NamedTuple):
 
 
 class Meter(ABC):
-    """One account a payer, for one budget or rate."""
+    """Charges calls to the accounts of one budget or rate."""
 
     __slots__ = ("_account_key", "is_shadow", "name", "selects")
 
@@ -131,18 +131,18 @@ class Meter(ABC):
         self._account_key = account_key
 
     def charge(self, call: Call, estimate: UsageEstimate) -> Charge | None:
-        """Return what to charge a call, and to whom; None where it is not charged at all."""
+        """Return the charge for a call; None where it is not charged."""
         values = self._account_key.values(call)
         return self._charge(call, estimate, values) if values is not None else None
 
     @abstractmethod
     def _charge(self, call: Call, estimate: UsageEstimate, values: Sequence[str]) -> Charge | None:
-        """Return what to charge to the account of these values."""
+        """Return the charge to the account with these values."""
 
     @abstractmethod
     def read(self, call: Call, charge: Charge, balance: Balance, now: float, /) -> MeterReading:
-        """Say what the balance after a charge means."""
+        """Return what the balance after a charge means."""
 
     @abstractmethod
     def actual(self, charge: Charge, outcome: Outcome) -> int:
-        """Return what a charge came to when the call was over."""
+        """Return the actual amount of a charge after the call."""

@@ -1,4 +1,4 @@
-"""All meters together: what a call is charged, and what that is settled with."""
+"""All meters together: the charges for a call, and their settlements."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from looptrap.policy.policy import Policy, Selector
 from looptrap.store.model import UNLIMITED, Charge, Settlement
 
 SESSION_LIMIT = Budget(name="session-limit", by=("session",), limit_usd=UNLIMITED / NANO)
-"""What a client sets itself, where nobody has set its sessions a budget."""
+"""For a limit that a client sets itself, where no budget covers its sessions."""
 
 
 class MeteredCharge(NamedTuple):
-    """A charge to be made, and the meter that asks for it."""
+    """A planned charge, and its meter."""
 
     meter: Meter
     charge: Charge
 
 
 class Hold(NamedTuple):
-    """A charge that was granted, until it is settled."""
+    """A granted charge, until it is settled."""
 
     meter: Meter
     charge: Charge
@@ -35,12 +35,12 @@ class Hold(NamedTuple):
     is_local: bool
 
     def settle(self, actual: int) -> Settlement:
-        """Return what puts the amount that was used in place of the one that was reserved."""
+        """Return the settlement that replaces the reserved amount by the actual one."""
         return Settlement(self.charge, self.place, max(0, min(actual, UNLIMITED)), self.is_local)
 
 
 class Meters:
-    """Every budget and every rate, made ready."""
+    """The meters of all budgets and rates."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Meters:
         )
 
     def plan(self, call: Call, now: float) -> Sequence[MeteredCharge]:
-        """Return the charges that a call has to be granted: mostly none."""
+        """Return the charges for a call: mostly none."""
         if self._is_idle and call.request.session_limit is None:
             return ()
         meters: list[Meter] = []
@@ -95,7 +95,7 @@ class Meters:
 
 
 def _binds_sessions(budget: Budget) -> bool:
-    """Say whether a budget refuses every session what is beyond its limit, however lowered."""
+    """Return whether a budget limits every session, so that a lowered limit applies to it."""
     return (
         budget.limit_usd is not None
         and {"session"} <= set(budget.by) <= {"caller", "session"}
@@ -106,9 +106,9 @@ def _binds_sessions(budget: Budget) -> bool:
 
 
 def settlements_of(holds: Iterable[Hold], outcome: Outcome | None) -> list[Settlement]:
-    """Return what settles these; without an outcome, all of it is given back.
+    """Return the settlements of charges; without an outcome, they are returned in full.
 
-    An outcome that says neither what was used nor what it cost leaves what was reserved.
+    An outcome with neither usage nor cost keeps what was reserved.
     """
     if outcome is None:
         return [hold.settle(0) for hold in holds]
@@ -118,5 +118,5 @@ def settlements_of(holds: Iterable[Hold], outcome: Outcome | None) -> list[Settl
 
 
 def full_settlements_of(holds: Iterable[Hold]) -> list[Settlement]:
-    """Return what settles these as they were charged."""
+    """Return the settlements of charges at their reserved amounts."""
     return [hold.settle(hold.charge.amount) for hold in holds]

@@ -1,4 +1,4 @@
-"""Prices: what a call's tokens cost, in nano-dollars; a model that nobody knows has none."""
+"""Prices: what a call's tokens cost, in nano-dollars; an unknown model has none."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DOLLARS = Number(low=0, high=1_000_000, unit="dollars a million tokens")
 
 @settings
 class PriceSettings:
-    """What a model costs, in dollars a million tokens; what is None costs like the rest."""
+    """What a model costs, in dollars a million tokens; None is the plain input or output price."""
 
     input: float = setting("what input costs", _DOLLARS)
     output: float = setting("what output costs", _DOLLARS)
@@ -51,17 +51,17 @@ NANO_PER_TOKEN = NANO // 1_000_000
 """Nano-dollars a token, where a million of them cost a dollar."""
 
 MAX_CACHED_NAMES = 1_000
-"""Names whose prices are kept at hand, and as many of names without one; others are looked up
-again. Clients may send any name: how many they send changes no price."""
+"""Cached names with a price, and as many without; others are looked up again. Clients may send any
+number of names: no price changes."""
 
 MAX_NAME_CHARS = 256
-"""Characters of a name beyond which no model is listed."""
+"""No listed model has a longer name."""
 
 REFRESH_S = 1800
-"""Seconds, from one half hour to the next: listed prices change with the date and time of day."""
+"""Half an hour: listed prices change with the date and the time of day."""
 
 ROUNDING_SLACK = 1e-3
-"""What floating point may add to a sum that is whole."""
+"""What floating point may add to a whole sum."""
 
 
 Name = tuple[str, str]
@@ -71,7 +71,7 @@ Entry = TypeVar("Entry")
 
 
 class Rates(NamedTuple):
-    """Nano-dollars a token, by what the token was."""
+    """Nano-dollars a token, by kind of token."""
 
     input: float
     cached_input: float
@@ -86,10 +86,10 @@ class Price(msgspec.Struct, frozen=True):
     """What one model costs."""
 
     context_window: int | None
-    """Tokens that fit into one call, where that is known."""
+    """The most tokens of one call, where known."""
     rates: Rates
     tiers: tuple[tuple[int, Rates], ...] = ()
-    """The rates for calls with more input than so many tokens, ascending."""
+    """Input tokens above which other rates apply, ascending."""
     request: float = 0.0
     """Nano-dollars a call, whatever its tokens."""
 
@@ -113,7 +113,7 @@ class Price(msgspec.Struct, frozen=True):
         return cls(settings.context_window, rates)
 
     def cost(self, usage: Usage) -> int:
-        """Return what that costs in nano-dollars, rounded up; no more than the largest limit."""
+        """Return the cost in nano-dollars, rounded up; no more than the largest limit."""
         input_left, output_left = usage.input_tokens, usage.output_tokens
         rates = self.rates_for(input_left) if self.tiers else self.rates
         text, cached_input, cache_write, audio_input, output, audio_output, reasoning = rates
@@ -143,11 +143,11 @@ class Price(msgspec.Struct, frozen=True):
             return min(
                 ceil(total + input_left * text + output_left * output - ROUNDING_SLACK), UNLIMITED
             )
-        except OverflowError:  # counts that an application says, and no provider can have billed
+        except OverflowError:  # an application reported counts that no provider can bill
             return UNLIMITED
 
     def rates_for(self, input_tokens: int) -> Rates:
-        """Return the rates of a call with so many tokens of input."""
+        """Return the rates of a call with this many input tokens."""
         rates = self.rates
         for start, beyond in self.tiers:
             if input_tokens > start:
@@ -156,14 +156,14 @@ class Price(msgspec.Struct, frozen=True):
 
 
 UNREAD_MODEL_PRICE = Price.from_settings(PriceSettings(input=15.0, output=75.0))
-"""What a call costs whose model could not be read, where no price is set that is dearer: as much as
-the dear models of the large providers."""
+"""The price of a call whose model could not be read, unless a higher one is set: that of the most
+expensive models of the large providers."""
 
 
 class Prices:
-    """Knows what models cost: by the operator's word, by what providers list, else by a fallback.
+    """Finds the price of a model: as the operator set it, as listed, or the fallback.
 
-    Making one loads the listed prices, which takes a moment; asking it does not.
+    The constructor loads the listed prices, which is slow; lookups are fast.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class Prices:
         }
         self._exact = overridden
         self.has_providers = any("/" in name for name in overridden)
-        """Whether a model may have a price at one provider and none at others."""
+        """Whether a price may be set for one provider only."""
         self._patterns = [
             (_pattern(name), price) for name, price in overridden.items() if {*"*?"} & {*name}
         ]
@@ -190,10 +190,10 @@ class Prices:
             (*overridden.values(), self._fallback or UNREAD_MODEL_PRICE),
             key=lambda price: price.rates.input + price.rates.output,
         )
-        """The dearest price that is set: of a model that could not be read."""
+        """The highest price that is set, for a model that could not be read."""
 
     def of(self, model: str, provider: str, now: float) -> Price | None:
-        """Return the price of a model at a provider, "" where that is not known; None: unpriced."""
+        """Return the price of a model at a provider ("" if unknown); None where it has none."""
         time, name = int(now // REFRESH_S), (model, provider)
         known = self._known.get(name) or self._unknown.get(name)
         if known is not None and known[0] == time:
@@ -201,7 +201,7 @@ class Prices:
         if len(model) > MAX_NAME_CHARS:
             return self._override(model[:MAX_NAME_CHARS], provider) or self._fallback
         price = self._override(model, provider) or self._listed.price(model, provider, now)
-        # What is made up has a table of its own: it crowds out nothing that has a price.
+        # Unknown names have a table of their own: they displace no name with a price.
         if price is not None:
             _remember(self._known, name, (time, price))
             return price
@@ -209,7 +209,7 @@ class Prices:
         return self._fallback
 
     def close_to(self, model: str, now: float) -> Sequence[str]:
-        """Return names like that one which have a price; the closest first, three at the most."""
+        """Return up to three similar names that have a price, the closest first."""
         from difflib import get_close_matches
 
         names = sorted({*self._exact, *self._listed.names()})
@@ -217,7 +217,7 @@ class Prices:
         return [name for name in close if self.of(name, "", now) is not None][:3]
 
     def _override(self, model: str, provider: str) -> Price | None:
-        """Return what the operator says; a name as it is goes before one with `*` or `?`."""
+        """Return the operator's price; an exact name has precedence over one with `*` or `?`."""
         names = list(_names_of(model, provider))
         for name in names:
             if (price := self._exact.get(name)) is not None:
@@ -229,7 +229,7 @@ class Prices:
 
 
 def _remember(table: dict[Name, Entry], name: Name, entry: Entry) -> None:
-    """Keep an entry at hand; a full table is begun anew, which several threads may do at once."""
+    """Cache an entry; a full table is cleared, which is safe from several threads."""
     if len(table) >= MAX_CACHED_NAMES:
         table.clear()
     table[name] = entry
@@ -240,13 +240,10 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 
 def _names_of(model: str, provider: str) -> Iterator[str]:
-    """Yield what an operator may call a model: at that provider, or anywhere."""
+    """Yield the names under which an operator may set a price."""
     if provider:
         yield f"{provider}/{model}"
     yield model
-
-
-"""Nano-dollars in a dollar: whole numbers add up exactly, and a token costs some of them."""
 
 
 def nano(usd: float) -> int:
@@ -255,11 +252,11 @@ def nano(usd: float) -> int:
 
 
 MIN_SHOWN = NANO // 10_000
-"""What is less is told as that."""
+"""Smaller amounts are shown as less than this."""
 
 
 def dollars_in_words(amount: int) -> str:
-    """Return an amount, which is 0 or more, as people write it: in cents, small ones finer."""
+    """Return an amount of 0 or more for people: in cents, small ones with more digits."""
     usd = amount / NANO
     if not amount or usd >= 0.1:
         return f"${usd:,.2f}"
@@ -267,6 +264,6 @@ def dollars_in_words(amount: int) -> str:
 
 
 def dollars_in_header(amount: int) -> bytes:
-    """Return an amount, which is 0 or more, as plain decimals."""
+    """Return an amount of 0 or more as a plain decimal number."""
     whole, rest = divmod(amount, NANO)
     return (b"%d.%09d" % (whole, rest)).rstrip(b"0").rstrip(b".")

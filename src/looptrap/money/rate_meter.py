@@ -1,4 +1,4 @@
-"""Rates made ready: buckets of calls and of tokens."""
+"""Rates: buckets of calls and of tokens."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from looptrap.money.meter import AccountKey, Meter, MeterReading
 from looptrap.policy.action import Action
 from looptrap.policy.budget import PERIODS
 from looptrap.policy.header import MAX_RETRY_AFTER_S
-from looptrap.policy.limit import PERIODS
 from looptrap.policy.policy import Policy
 from looptrap.policy.rate import Rate, RateStatus, Values
 from looptrap.policy.select import Selects
@@ -23,13 +22,13 @@ from looptrap.store.model import UNLIMITED, Balance, Charge
 MINUTE = 60.0
 
 MAX_COST = 1_000_000
-"""For more calls than this none can count, whatever its header says."""
+"""Most calls that one call can count for, whatever its header says."""
 
 Amount = Callable[[Call, UsageEstimate], int | None]
 
 
 class RateMeter(Meter):
-    """One bucket a payer."""
+    """Charges one bucket of a rate."""
 
     __slots__ = ("_amount", "_counts", "_leaks", "_limit", "_policy", "_seconds", "_unit")
 
@@ -87,7 +86,7 @@ class RateMeter(Meter):
             message=f"{begin}: rate limit {what}.{advice}",
             count=balance.used,
             threshold=self._limit,
-            # Some clients sleep for all of it, however long that is.
+            # Some clients sleep for as long as this says.
             retry_after=min(wait, MAX_RETRY_AFTER_S) if wait is not None else None,
             evidence=(Evidence(signal="rate", what=f"rate limit {what}", count=balance.used),),
             compat=self._policy.compat,
@@ -104,7 +103,7 @@ class RateMeter(Meter):
 
 
 def meters_of(policy: Policy, rate: Rate, secret: bytes) -> list[RateMeter]:
-    """Return a rate made ready: one bucket, or those of a minute and of a day."""
+    """Return the meters of a rate: one bucket, or those of a minute and of a day."""
 
     def tokens(call: Call, estimate: UsageEstimate) -> int | None:
         return estimate.tokens(rate.output_tokens) if is_charged(call) else None
@@ -154,7 +153,7 @@ def meters_of(policy: Policy, rate: Rate, secret: bytes) -> list[RateMeter]:
 
 
 def _counts(rate: Rate) -> Selects | None:
-    """Return what says whether a rate counts a call; None when it counts every one."""
+    """Return the test whether a rate counts a call; None when it counts every one."""
     if not rate.match and not rate.unless:
         return None
     match, unless = _matcher(rate.match), [_matcher(values) for values in rate.unless]
@@ -162,13 +161,13 @@ def _counts(rate: Rate) -> Selects | None:
 
 
 def _matcher(values: Values) -> Selects:
-    """Return what says whether a call has all of these values."""
+    """Return the test whether a call has all of these values."""
     wanted = [(descriptor(name), value) for name, value in values]
     return lambda call: all(read(call) == value for read, value in wanted)
 
 
 def _cost_reader(rate: Rate) -> Amount:
-    """Return what says for how many calls one counts."""
+    """Return the function that says how many calls a call counts for."""
     if rate.cost is None:
         return lambda _call, _estimate: rate.default_cost
     read_cost = descriptor(rate.cost)

@@ -1,13 +1,13 @@
-"""What to do about it. Pure: no I/O, no clock, no randomness.
+"""Policies: what is done about loops. Pure: no I/O, no clock, no randomness.
 
-action      actions and ladders: what is done from which count on
-rule        what to watch, how often it may happen
+action      actions and ladders: which action from which count on
+rule        what to watch, how often it may happen, and what to do then
 rate        how fast calls or tokens may come
-budget      what they may cost
-policy      whom rules bind: policies, selectors, projects, kill switches
-watch       rules made ready at start; select and switch: selectors and kill switches likewise
+budget      what calls may cost
+policy      policies, selectors, projects and kill switches
+watch       rules compiled at start; select and kill_switch: selectors and kill switches likewise
 decide      from counts and evidence to verdicts
-verdict     what was decided, and why; header: what an answer says about it
+verdict     what was decided, and why; header: the response headers about it
 kind        kinds of values that their settings share
 preset      policies that ship with Looptrap
 fairvisor   policy bundles of another system

@@ -1,4 +1,4 @@
-"""Actions and ladders: what is done about a loop, and from which count on."""
+"""Actions and ladders: which action is taken from which count on."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Action(StrEnum):
 
 
 class Ladder:
-    """From which count on which action is taken; counts and severities rise together."""
+    """Thresholds and their actions; counts and severities rise together."""
 
     __slots__ = ("first", "last", "steps")
 
@@ -45,7 +45,7 @@ class Ladder:
                 )
         self.steps: tuple[tuple[Action, int], ...] = tuple(steps)
         self.first: int = steps[0][1]
-        """The lowest count at which anything is done."""
+        """The lowest count at which an action is taken."""
         self.last: int = steps[-1][1]
 
     def __eq__(self, other: object) -> bool:
@@ -59,7 +59,7 @@ class Ladder:
 
     @property
     def severest(self) -> Action:
-        """What is done at the highest counts."""
+        """The action at the highest counts."""
         return self.steps[-1][0]
 
     def at(self, count: int) -> Action:
@@ -83,7 +83,7 @@ class Ladder:
         return Ladder({action: threshold * factor for action, threshold in self.steps})
 
     def override(self, threshold: int | None, action: Action | None) -> Ladder:
-        """Return the ladder with its severest step moved; milder steps it passes fall away."""
+        """Return the ladder with its severest step changed; milder steps above it are dropped."""
         severest, highest = self.steps[-1]
         top = action or severest
         limit = threshold or highest

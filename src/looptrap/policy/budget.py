@@ -20,7 +20,7 @@ PERIODS = {
     "30d": 2_592_000.0,
     "none": 0.0,
 }
-"""In which time a budget may be used up, in seconds; 0 where it does not come back."""
+"""Periods of budgets in seconds; 0 for a budget that is never renewed."""
 
 STAGES = Ladder({Action.WARN: 80, Action.THROTTLE: 95, Action.BLOCK: 100})
 
@@ -40,7 +40,7 @@ def _delay(budget: Budget) -> float | None:
 
 @settings
 class Budget:
-    """How much those who share these descriptors may use in a period."""
+    """How much calls with the same descriptors may use in a period."""
 
     name: str = setting(
         "what verdicts and alerts call it; without one, what it is by and its period: `session-1d`",

@@ -1,4 +1,4 @@
-"""Headers: what an answer says about its verdict."""
+"""Response headers about a verdict."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from looptrap.policy.verdict import ALLOWED, Verdict
 MAX_RETRY_AFTER_S = 60
 
 TRANSIENT_REASONS = frozenset(("rate_limited", "store_unavailable"))
-"""Reasons that pass by themselves: the same call may be sent again."""
+"""Reasons that end by themselves: the same call may be sent again."""
 
 COST = b"X-Looptrap-Cost-Usd"
 UNPRICED = b"unpriced"
@@ -23,7 +23,7 @@ _ALLOW: Headers = [(b"X-Looptrap-Verdict", b"allow")]
 def headers_of(
     verdict: Verdict, shadow: Verdict | None = None, pace: RateStatus | None = None
 ) -> Headers:
-    """Return the headers that tell a client what was decided, and what shadow mode would have."""
+    """Return the headers with the verdict, and the one of shadow mode."""
     if verdict is ALLOWED and shadow is None and pace is None:
         return _ALLOW
     headers = [(b"X-Looptrap-Verdict", verdict.action.value.encode())]
@@ -51,7 +51,7 @@ def headers_of(
 
 
 def retry_after(verdict: Verdict) -> int | None:
-    """Return the seconds a refused client is told to wait; None when waiting does not help."""
+    """Return the seconds that a refused client should wait; None when waiting does not help."""
     if verdict.retry_after is not None:
         return ceil(verdict.retry_after)
     if verdict.cooldown_left > 0:
@@ -60,7 +60,7 @@ def retry_after(verdict: Verdict) -> int | None:
 
 
 def refusal_headers(verdict: Verdict) -> Headers:
-    """Return the headers that keep SDKs from sending a refused call again, or say when to."""
+    """Return the headers that keep SDKs from retrying a refused call, or say when to."""
     seconds = retry_after(verdict)
     is_transient = verdict.reason in TRANSIENT_REASONS and seconds is not None
     headers = [(b"x-should-retry", b"false")] if not is_transient else []

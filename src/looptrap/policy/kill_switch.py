@@ -29,7 +29,7 @@ class KillSwitchMatcher:
         )
 
     def kills(self, call: Call, now: float) -> bool:
-        """Say whether it refuses the call."""
+        """Return whether it refuses the call."""
         return (
             now < self._expires
             and self._path_exact in (None, folded_path(call.request.path))

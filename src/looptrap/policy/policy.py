@@ -38,7 +38,7 @@ def _path_mistakes(given: Mapping[str, Any]) -> Iterator[Problem]:
 
 @settings
 class Selector:
-    """Which calls a policy binds; what is not set matches everything."""
+    """The calls that a policy binds; an unset field matches everything."""
 
     path_exact: str | None = setting("the whole path", PATH, default=None)
     path_prefix: str | None = setting("how the path begins", PATH, default=None)
@@ -70,7 +70,7 @@ SELECTOR = Table.of(Selector, check=_path_mistakes)
 
 @settings
 class Policy:
-    """Ordered rules and rates, which calls they bind, and whether they act or only report."""
+    """Ordered rules and rates, the calls they bind, and whether they act or only report."""
 
     name: str = setting("what verdicts and incidents call it", NAME)
     mode: Mode = setting("`shadow` counts and reports, and lets everything pass", default="enforce")
@@ -123,7 +123,7 @@ class Project:
     action: Action | None = setting("every rule's severest action", ACTIONS, default=None)
 
     def adapt(self, policy: Policy) -> Policy | None:
-        """Return the policy as it binds this project's calls; None when it does not."""
+        """Return the policy for this project's calls; None when it does not apply."""
         if self.detection == "off":
             return None
         return replace(
@@ -141,7 +141,7 @@ class Project:
         )
 
     def misfits(self, policies: Iterable[Policy]) -> Iterator[str]:
-        """Say, a sentence each, which policies cannot be adapted to this project."""
+        """Yield a sentence for each policy that cannot be adapted to this project."""
         for policy in policies:
             try:
                 self.adapt(policy)

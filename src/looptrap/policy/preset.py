@@ -1,4 +1,4 @@
-"""Presets: policies that ship with Looptrap, each as a readable TOML file of its own."""
+"""Presets: policies that ship with Looptrap, one TOML file each."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def names() -> tuple[str, ...]:
 
 
 def known(name: str) -> str:
-    """Return the name of a preset; raise ConfigError when there is none of that name."""
+    """Return the name; raise ConfigError when there is no such preset."""
     if name not in names():
         hint = suggestion(name, names())
         raise ConfigError(f"is {found(name)}, must be {listed(names(), 'or')}{hint}")
@@ -40,12 +40,12 @@ def known(name: str) -> str:
 
 
 def text(name: str) -> str:
-    """Return the preset's TOML as it is written."""
+    """Return the preset's TOML file."""
     return (_FOLDER / f"{known(name)}.toml").read_text(encoding="utf-8")
 
 
 def summary(name: str) -> str:
-    """Return the sentence the preset's file begins with."""
+    """Return the first line of the preset's file, a summary."""
     return text(name).partition("\n")[0].removeprefix("# ")
 
 

@@ -48,9 +48,9 @@ _PACE = Table(
 
 @settings
 class Rate:
-    """How fast those who share these descriptors may go.
+    """How fast calls with the same descriptors may come.
 
-    A `token_bucket` holds `burst` calls and is filled with `rps` of them a second. A
+    A `token_bucket` holds `burst` calls and is refilled with `rps` of them a second. A
     `token_bucket_llm` holds the tokens of a minute (or `burst_tokens`), and of a day.
     """
 
@@ -148,14 +148,14 @@ RATE = Table.of(Rate, check=_mistakes, tag="kind")
 
 
 class RateStatus(NamedTuple):
-    """How much of a rate is left, as answer headers say."""
+    """How much of a rate is left, for the response headers."""
 
     limit: int
     remaining: int
     reset: float
-    """Seconds until all of it is there again."""
+    """Seconds until it is full again."""
 
     @property
     def share(self) -> float:
-        """Which part of it is left."""
+        """The share that is left, from 0 to 1."""
         return self.remaining / self.limit

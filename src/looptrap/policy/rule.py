@@ -27,7 +27,7 @@ ANSWERS = tuple(signals.ANSWERS)
 Parts = Literal["all", "content", "calls"]
 
 UNNAMED_FACTOR = 10
-"""Calls without a session id share a fingerprint; their thresholds are this much higher."""
+"""Calls without a session id share a fingerprint; their thresholds are multiplied by this."""
 
 
 _COUNTED = (*SCOPES, *SIGNALS)
@@ -93,7 +93,7 @@ _LADDER = Table(
 
 @settings
 class Rule:
-    """Act when what it watches happens as often, within its window, as its ladder says."""
+    """Act when what it watches happens as often within its window as its ladder says."""
 
     name: str = setting("what verdicts and incidents call it", NAME)
     watch: str = setting(
@@ -160,7 +160,7 @@ class Rule:
 
     @property
     def looks_at(self) -> int:
-        """How many of the latest rounds are looked at; 0 where that has no bound."""
+        """Latest rounds that are considered; 0 for no bound."""
         return self.rounds or signals.ROUNDS.get(self.watch, 0)
 
     def override(
@@ -171,9 +171,9 @@ class Rule:
         window: float | None = None,
         cooldown: float | None = None,
     ) -> Rule:
-        """Return the rule with a project's own values in place of its own.
+        """Return the rule with a project's values in place of its own.
 
-        A threshold is for what is counted across requests: each signal counts in its own way.
+        A threshold applies to counts across requests only: each signal counts in its own way.
         """
         return replace(
             self,
@@ -236,7 +236,7 @@ RULE = Table.of(Rule, check=_rule_mistakes, tag="watch")
 
 @settings
 class ToolRule:
-    """Thresholds of a tool's own for what is read from histories; or none at all."""
+    """A tool's own thresholds for signals in histories, or its exemption."""
 
     ladder: Ladder | None = setting(
         "in place of those of every history rule, where the latest round calls nothing but this"

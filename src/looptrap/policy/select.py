@@ -1,4 +1,4 @@
-"""Selectors made ready: which calls a policy binds."""
+"""Selectors compiled at start: which calls a policy binds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Selects = Callable[[Call], bool]
 
 
 def selects(selector: Selector) -> Selects | None:
-    """Return the test of a selector; None when it binds every call."""
+    """Return the test of a selector; None when it matches every call."""
     tests = _tests(selector)
     if not tests:
         return None

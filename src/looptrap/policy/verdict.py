@@ -30,7 +30,7 @@ CODES: dict[Reason, str] = {
     "killed": "killed",
     "store_unavailable": "store_unavailable",
 }
-"""The `code` under which clients know each reason for a refusal."""
+"""The `code` in responses for each reason of a refusal."""
 
 
 class Verdict(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -42,21 +42,21 @@ class Verdict(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     rule: str = ""
     message: str = ""
     count: int = 0
-    """How often it has happened, refusals during the cooldown included."""
+    """How often it happened, including refusals during the cooldown."""
     threshold: int = 0
-    """The count from which on the rule takes this action."""
+    """The count from which the rule takes this action."""
     fingerprint: str = ""
-    """What was counted, as a versioned keyed digest; releases name it."""
+    """A versioned keyed digest of what was counted; releases name it."""
     cooldown_left: float = 0.0
     retry_after: float | None = None
-    """What the rule wants clients told; None: the cooldown left."""
+    """The rule's own Retry-After; None: the rest of the cooldown."""
     delay: float = 0.0
-    """How long a throttled call is held back, in seconds."""
+    """Seconds by which a throttled call is delayed."""
     evidence: tuple[Evidence, ...] = ()
     is_early: bool = False
-    """A warning of a rule that does more at higher counts: many an agent stutters and recovers."""
+    """A warning of a rule with severer actions at higher counts: many agents recover by then."""
     compat: tuple[Compat, ...] = ()
-    """Systems whose own answer headers the client is to see too."""
+    """Systems whose own response headers are sent too."""
 
 
 ALLOWED = Verdict()
@@ -65,7 +65,7 @@ ALLOWED = Verdict()
 DELAY_PER_HIT_S = 0.1
 MAX_DELAY_S = 30.0
 NUDGE_EVERY = 3
-"""A model that was told is given this many rounds before it is told again."""
+"""Rounds from one nudge to the next."""
 
 _SUBJECTS = {
     "conversation": "identical request",
@@ -91,20 +91,20 @@ _WOULD = {
 
 
 ADVICE = "Sending it again will not change the answer: change the approach, or stop."
-"""What a refused client should do."""
+"""Advice in a refusal."""
 
 
 def opening(action: Action, reason: Reason, *, is_shadow: bool = False) -> str:
-    """Return how a message begins: what was done, or would have been, with a refusal's code.
+    """Return the beginning of a message: what was done, or would have been, with a refusal's code.
 
-    SDKs show only the message of an error, so this is where clients look for the code.
+    SDKs show only the message of an error, so the code stands there.
     """
     done = (_WOULD if is_shadow else _DONE)[action]
     return f"{done} ({CODES[reason]})" if action.refuses else done
 
 
 def action_for(watch: Watch, hits: int, cooldown_left: float) -> Action:
-    """Return what a watch wants done at that count; in a cooldown it refuses at the least."""
+    """Return a watch's action at that count; in a cooldown at least a refusal."""
     action = watch.ladder.at(hits)
     if cooldown_left > 0 and not action.refuses:
         return watch.ladder.refusal() or action
@@ -114,7 +114,7 @@ def action_for(watch: Watch, hits: int, cooldown_left: float) -> Action:
 def verdict_of(
     watch: Watch, action: Action, key: bytes, evidence: Evidence, cooldown_left: float = 0.0
 ) -> Verdict:
-    """Return the verdict of one watch, in words for whoever reads the refusal."""
+    """Return the verdict of one watch."""
     rule = watch.rule
     count = evidence.count
     return Verdict(
@@ -136,12 +136,12 @@ def verdict_of(
 
 
 def is_nudge_due(verdict: Verdict) -> bool:
-    """Say whether this is a round in which the model is told, rather than one in between."""
+    """Return whether the model is nudged in this round, and not in a later one."""
     return verdict.action is Action.NUDGE and (verdict.count - verdict.threshold) % NUDGE_EVERY == 0
 
 
 def counted(rule: Rule, hits: int, signal: str = "") -> Evidence:
-    """Return the evidence of a count; `signal` says what was counted where the rule does not."""
+    """Return the evidence of a count; `signal` names what was counted where the rule does not."""
     signal = signal or rule.watch
     return Evidence(
         signal=signal,

@@ -1,4 +1,4 @@
-"""Watches: rules made ready at start, so that a call pays only for what it needs."""
+"""Watches: rules compiled at start, so that a call pays only for what it needs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from looptrap.policy.select import Selects, selects
 
 
 class Watch:
-    """One rule of one policy, made ready."""
+    """One compiled rule of a policy."""
 
     __slots__ = ("fingerprint", "is_shadow", "ladder", "policy", "rule")
 
@@ -69,7 +69,7 @@ class HistoryWatch(Watch):
 
 
 class AnswerWatch(Watch):
-    """A rule that listens to the answer."""
+    """A rule that reads the answer."""
 
     __slots__ = ("signal",)
 
@@ -81,7 +81,7 @@ class AnswerWatch(Watch):
 
 
 class BoundPolicy:
-    """A policy made ready: whom it binds, what its rules count, read and listen to."""
+    """A compiled policy: its selector, and the watches of its rules by what they read."""
 
     __slots__ = ("counting_watches", "history_watches", "listening", "selects")
 
@@ -102,11 +102,11 @@ def _watches(
     policy: Policy, rule: Rule, secret: bytes, tools: Mapping[str, ToolRule]
 ) -> Sequence[Watch]:
     def fingerprint(name: str, by: Sequence[str]) -> Fingerprint:
-        # Shadow counts live under a name of their own: they never touch what is enforced.
+        # Shadow counts have a name of their own: they never affect what is enforced.
         return Fingerprint(secret, (policy.mode, policy.name, name), by)
 
     if rule.watch == "session":
-        # Calls that name no session are counted together, a whole project's, and further.
+        # Calls without a session are counted together for a whole project, with higher thresholds.
         named = fingerprint(rule.name, (*rule.by, "session"))
         unnamed = fingerprint(f"{rule.name} unnamed", ("project",))
         higher = rule.ladder.times(UNNAMED_FACTOR)
@@ -128,7 +128,7 @@ def _watches(
 
 
 def _signal(rule: Rule, ladder: Ladder, *, own: bool = False) -> HistorySignal:
-    """Return a rule's signal, made for a ladder; a tool's own needs no patience, but goes far."""
+    """Return a rule's signal for a ladder; a tool's `own` counts every poll, over more rounds."""
     return SIGNALS[rule.watch](
         SignalOptions(
             rounds=max(rule.looks_at, ladder.last) if own else rule.looks_at,

@@ -1,16 +1,15 @@
 """Policies against recorded traffic.
 
-file      JSONL, plain or gzip, line by line
-run       a recorded run, and the requests it was made of
-play      judges them one by one, by a guard of its own
-capture   captured calls, judged as they came, by one guard for all
-result    what would have become of the run
-endless   one call over and over: how many would pass
-replay    all of the above, file by file, and counted
-summary   the counts; score: against labels; sweep: with other thresholds
-ruleset   what calls are judged by, to be handed on and written down
-what_if   captured calls (survey) under two rulesets, side by side (comparison)
-try_it    a conversation that was pasted, step by step, with the opinion of every rule
-aside     both of these, in a process of their own
-report    the summary as tables; page: as HTML, with plots
+recorded_run       reads JSONL files, plain or gzip, and the requests of each recorded run
+judge              judges the requests of a run with a guard of its own
+capture            captured calls, judged in order by one guard for all
+replay             both, file by file, with a summary
+score              the summary against labels, and with other thresholds
+report             the summary as tables, for a terminal or as HTML with plots
+projection         an endless loop of one call: how many calls would pass
+ruleset            policies, projects and tools as one value, for JSON and TOML
+what_if            captured calls under two rulesets, compared
+transcript         a pasted conversation as requests; explain: what every rule finds in a call
+try_it             a pasted conversation, judged step by step
+subprocess_worker  what_if and try_it in a process of their own
 """

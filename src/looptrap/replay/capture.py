@@ -1,4 +1,4 @@
-"""Captured calls, played as they came: one guard, their own callers, sessions and times."""
+"""Replays captured calls in order: one guard, their own callers, sessions and times."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from looptrap.replay.judge import RunResult, RunVerdicts, ToolRules, replay_guar
 from looptrap.replay.recorded_run import iter_lines
 
 is_captured = re.compile(rb'\s*\{\s*"looptrap"\s*:').match
-"""Say whether a line is a captured call."""
+"""Matches a line that is a captured call."""
 
 _decode = msgspec.json.Decoder(Line).decode
 
 
 class CapturedRun:
-    """One run of a capture: its latest messages, and what was decided about its calls so far."""
+    """One run of a capture: its latest messages, and the verdicts on its calls so far."""
 
     __slots__ = (
         "_saved_bytes",
@@ -47,7 +47,7 @@ class CapturedRun:
     def __init__(self, name: str) -> None:
         self.id = name
         self.began = 0.0
-        """When its first call came that was judged; the model and project are that call's."""
+        """The time of its first judged call; model and project are that call's."""
         self.model = self.project = ""
         self.raws: list[msgspec.Raw] = []
         self.tools: tuple[str, ...] = ()
@@ -57,9 +57,9 @@ class CapturedRun:
         self._saved_calls = self._saved_bytes = 0
 
     def add_line(self, line: Line) -> None:
-        """Take the messages and tools of the run's next line."""
+        """Add the messages and tools of the run's next line."""
         if line.kept > len(self.raws):
-            raise CallError(f"leans on {line.kept} messages of a line that is not there")
+            raise CallError(f"needs {line.kept} messages of an earlier line, which is missing")
         is_sent = line.form == "content"
         # Copied: a message must not keep its whole line in memory.
         self.raws[line.kept :] = [raw.copy() for raw in line.messages]
@@ -70,7 +70,7 @@ class CapturedRun:
             self.tools = line.tools
 
     def call(self, line: Line) -> Call:
-        """Return the call of the line that was just taken; good until the next is."""
+        """Return the call of the line that was just added; valid until the next is."""
         history = HISTORIES[line.dialect]
         if line.form == "digests":
             history = History(read_redacted, scattered=history.scattered)
@@ -78,11 +78,11 @@ class CapturedRun:
 
     @property
     def calls(self) -> int:
-        """How many calls were judged so far."""
+        """The number of calls judged so far."""
         return self._verdicts.calls
 
     def play(self, line: Line, guard: Guard, now: float) -> None:
-        """Judge the call of the line that was just taken."""
+        """Judge the call of the line that was just added."""
         if not self.calls:
             self.began, self.model, self.project = line.t, line.model, line.project
         self._verdicts.add(guard.admit(self.call(line), now).verdict)
@@ -91,12 +91,12 @@ class CapturedRun:
             self._saved_bytes += sum(self._sizes)
 
     def end(self) -> None:
-        """Let go of the messages: nothing more of this run will come."""
+        """Free the messages: no more lines of this run will come."""
         self.is_over = True
         self.raws, self._sizes = [], []
 
     def result(self) -> RunResult:
-        """Return what became of the run."""
+        """Return the result of the run."""
         return self._verdicts.result(
             self.id,
             calls=self.calls,
@@ -106,7 +106,7 @@ class CapturedRun:
 
 
 class CaptureReplayer:
-    """Plays the lines of captures in the order they come; runs are told in that of their first."""
+    """Replays the lines of captures in order; results come in that of the runs' first calls."""
 
     def __init__(
         self,
@@ -116,16 +116,16 @@ class CaptureReplayer:
         *,
         since: float = 0.0,
     ) -> None:
-        """What was captured before `since` is read, as later calls lean on it, but not judged."""
+        """Lines before `since` are read, since later ones need them, but not judged."""
         self._since = since
         self._guard = replay_guard(policies, tools, projects)
         self.now = 0.0
-        """When the latest call came that was read."""
+        """The time of the latest call that was read."""
         self._open: RecentRuns[CapturedRun] = RecentRuns(CapturedRun.end)
         self._unreported: deque[CapturedRun] = deque()
 
     def play(self, text: bytes) -> None:
-        """Judge one captured call; raises CallError for what is none."""
+        """Judge one captured call; raises CallError for another line."""
         line = read_captured_line(text)
         run = self._open.find(line.run, line.t)
         is_new = run is None
@@ -134,35 +134,35 @@ class CaptureReplayer:
         run.add_line(line)
         if is_new:
             self._unreported.append(run)
-        self.now = max(self.now, line.t)  # several processes may have written at once
+        self.now = max(self.now, line.t)  # several processes may write the same capture
         if line.t >= self._since:
             run.play(line, self._guard, self.now)
         size = sum(memoryview(raw).nbytes for raw in run.raws)
         self._open.keep(line.run, line.t, size, run)
 
     def finished_results(self) -> Iterator[RunResult]:
-        """Yield the runs that are over, up to the first that is not."""
+        """Yield the results of finished runs, up to the first that is not."""
         return (run.result() for run in self.finished_runs())
 
     def finished_runs(self) -> Iterator[CapturedRun]:
-        """Yield the same runs as they are; those without a call that was judged are passed over."""
+        """Yield these runs themselves, without those of which no call was judged."""
         while self._unreported and self._unreported[0].is_over:
             run = self._unreported.popleft()
             if run.calls:
                 yield run
 
     def end(self) -> None:
-        """End all runs: nothing more will come."""
+        """End all runs: no more lines will come."""
         self._open.clear()
 
     def finish(self) -> Iterator[RunResult]:
-        """End all runs, and yield them."""
+        """End all runs, and yield their results."""
         self.end()
         return self.finished_results()
 
 
 def read_captured_line(text: bytes) -> Line:
-    """Read a captured call; raises CallError for what is none."""
+    """Read a captured call; raises CallError for another line."""
     try:
         line = _decode(text)
     except UNREADABLE as error:
@@ -170,12 +170,12 @@ def read_captured_line(text: bytes) -> Line:
     if line.dialect not in HISTORIES:
         raise CallError(f"is of dialect {line.dialect}, which is not captured")
     if line.kept < 0:
-        raise CallError(f"leans on {line.kept} messages")
+        raise CallError(f"needs {line.kept} messages of an earlier line, must be 0 or more")
     return line
 
 
 CAPTURE_GLOB = "looptrap-*.jsonl"
-"""What the files of a capture are called."""
+"""The names of capture files."""
 
 
 class _Head(msgspec.Struct, gc=False):
@@ -188,17 +188,17 @@ _decode_head = msgspec.json.Decoder(_Head).decode
 
 
 class CaptureSurvey:
-    """The latest calls of a folder, no more than `limit` of them and none before `since`."""
+    """The latest calls in a folder, at most `limit` and none before `since`."""
 
     def __init__(self, folder: Path, *, since: float = 0.0, limit: int) -> None:
         self.files: list[Path] = []
-        """Where they are, in the order of time."""
+        """Their files, in the order of time."""
         self.is_cut = False
-        """Whether there are more than these."""
+        """Whether there are more calls than these."""
         self.projects: set[str] = set()
         self.forms: set[str] = set()
         self.since = since
-        """None of them came before."""
+        """The time of the first."""
         self._times: array[float] = array("d")
         for path in reversed(capture_files(folder)):
             if len(self._times) > limit:
@@ -209,17 +209,17 @@ class CaptureSurvey:
 
     @property
     def calls(self) -> int:
-        """How many there are."""
+        """The number of calls."""
         return len(self._times)
 
     @property
     def began(self) -> float:
-        """When the first of them came."""
+        """The time of the first call."""
         return min(self._times)
 
     @property
     def ended(self) -> float:
-        """When the last of them came."""
+        """The time of the last call."""
         return max(self._times)
 
     def _add_file(self, path: Path) -> None:
@@ -242,7 +242,7 @@ class CaptureSurvey:
 
 
 def capture_files(folder: Path) -> list[Path]:
-    """Return the files of a capture, in the order of time; none where there is no such folder."""
+    """Return the files of a capture, in the order of time; none where the folder is missing."""
     return sorted(folder.glob(CAPTURE_GLOB))
 
 
@@ -255,4 +255,4 @@ def _heads(path: Path) -> Iterable[_Head]:
                 except UNREADABLE:
                     continue
     except OSError:
-        return  # gone meanwhile, to make room
+        return  # deleted meanwhile, to make room

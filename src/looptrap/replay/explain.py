@@ -1,4 +1,4 @@
-"""Opinions: what every rule makes of a call, also where that is too little to act on."""
+"""Explains what every rule finds in a call, also below its thresholds."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from looptrap.replay.judge import ToolRules, replay_guard
 from looptrap.store.model import Count
 
 MIN_REPEAT_COUNT = 2
-"""A count across requests says something from there on: a first call is never a repeat."""
+"""Counts across requests are explained from here on: a first call is never a repeat."""
 
 
 class RuleExplanation(msgspec.Struct, frozen=True, gc=False):
-    """What one rule makes of a call."""
+    """What one rule finds in a call."""
 
     policy: str
     rule: str
@@ -36,11 +36,11 @@ class RuleExplanation(msgspec.Struct, frozen=True, gc=False):
 
 
 class Explainer:
-    """Sees calls as the rules of some policies see them; refuses none."""
+    """Finds what the rules of some policies see in calls, and refuses none."""
 
     def __init__(self, policies: Iterable[Policy], tools: ToolRules | None = None) -> None:
         self._real_ladders: dict[int, tuple[Ladder, Ladder]] = {}
-        """By its identity: the ladder by which a watch looks, and the one it stands for."""
+        """By id: the ladder that a watch uses here, and the rule's real one."""
         self._guard = replay_guard(
             [
                 replace(
@@ -60,7 +60,7 @@ class Explainer:
         )
 
     def explain(self, call: Call, now: float, answer: str) -> list[RuleExplanation]:
-        """Return what rules see in a call and its answer; those that see nothing are left out."""
+        """Return what rules find in a call and its answer, without those that find nothing."""
         guard = self._guard
         planned = guard.plan(call, now)
         retry = call.request.is_retry
@@ -97,7 +97,7 @@ class Explainer:
         )
 
     def _eager_ladder(self, ladder: Ladder) -> Ladder:
-        """Return a ladder under which whoever looks tells what it sees from the first time on."""
+        """Return a ladder under which evidence is reported from the first count on."""
         eager = Ladder({Action.WARN: 1, Action.BLOCK: max(ladder.last, 2)})
         self._real_ladders[id(eager)] = (eager, ladder)
         return eager
@@ -106,12 +106,12 @@ class Explainer:
         known = self._real_ladders.get(id(watch.ladder))
         if known is not None:
             return known[1]
-        # Calls that name no session have a ladder made from their rule's.
+        # Calls without a session have a ladder derived from their rule's.
         return self._real_ladders[id(watch.rule.ladder)][1].times(UNNAMED_FACTOR)
 
 
 def _severest(explanations: Iterable[RuleExplanation]) -> Iterable[RuleExplanation]:
-    """Return one opinion a rule: the highest count, where it counts in several ways."""
+    """Return one explanation a rule: the highest count, where it counts in several ways."""
     found: dict[tuple[str, str], RuleExplanation] = {}
     for explanation in explanations:
         before = found.setdefault((explanation.policy, explanation.rule), explanation)

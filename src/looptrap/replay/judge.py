@@ -1,4 +1,4 @@
-"""Play a recorded run: judge its requests one by one, as the gateway would have."""
+"""Judges the requests of a recorded run one by one, as the gateway would have."""
 
 from __future__ import annotations
 
@@ -43,48 +43,48 @@ class FirstActions(msgspec.Struct, frozen=True, gc=False):
 
 
 class RunResult(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """What would have become of one run."""
+    """The result of one run."""
 
     id: str
     calls: int
-    """The assistant turns recorded."""
+    """Recorded assistant turns."""
     verdict: Action
     """The severest of all its requests."""
     first: FirstActions
     rule: str | None = None
-    """The rule that spoke the verdict; `signal` and `evidence` are its reasons."""
+    """The rule of the verdict; `signal` and `evidence` are its reasons."""
     signal: str | None = None
     evidence: tuple[Evidence, ...] = ()
     saved_calls: int = 0
     """Recorded turns from the first refusal on."""
     saved_tokens: int = 0
-    """An estimate, by bytes, of what those calls carried and were answered."""
+    """An estimate, by bytes, of the tokens of those calls and their answers."""
     saved_usd: float | None = None
 
 
 BYTES_PER_TOKEN = 4
-"""A rough measure, good enough to say how much a refusal saves."""
+"""A rough measure, good enough to estimate what a refusal saves."""
 
 LISTEN_STEP_CHARS = 1_024
-"""After so many characters more, an answer is listened to again."""
+"""Characters after which an answer is judged again."""
 
 ToolRules = Mapping[str, ToolRule]
 
 
 def as_enforced(policies: Iterable[Policy]) -> tuple[Policy, ...]:
-    """Return the policies as if they were enforced: what they would do is what is asked."""
+    """Return the policies with all of them enforced: a replay shows what they would do."""
     return tuple(replace(policy, mode="enforce") for policy in policies)
 
 
 def replay_guard(
     policies: Iterable[Policy], tools: ToolRules | None = None, projects: Iterable[Project] = ()
 ) -> Guard:
-    """Return a guard for what was recorded; it has counted nothing yet."""
+    """Return a guard for a replay, with no counts yet."""
     return Guard(policies, tools=tools, projects=projects, secret=b"replay")
 
 
 class RunVerdicts:
-    """What was decided about a run, request by request."""
+    """The verdicts on a run's requests."""
 
     __slots__ = ("_first", "calls", "worst")
 
@@ -95,7 +95,7 @@ class RunVerdicts:
         self.worst: Verdict = ALLOWED
 
     def add(self, verdict: Verdict) -> None:
-        """Take what was decided about the next request."""
+        """Add the verdict on the next request."""
         action = verdict.action
         if action is not Action.ALLOW:
             self._first.setdefault(action.value, self.calls)
@@ -109,7 +109,7 @@ class RunVerdicts:
         return FirstActions(**self._first)
 
     def result(self, name: str, *, calls: int, saved_calls: int, saved_bytes: int) -> RunResult:
-        """Return what became of the run, of whose calls so many would have been saved."""
+        """Return the result of the run."""
         worst = self.worst
         return RunResult(
             id=name,
@@ -127,9 +127,9 @@ class RunVerdicts:
 def judge_requests(
     run: RecordedRun, policies: Iterable[Policy], tools: ToolRules | None = None
 ) -> Iterator[Verdict]:
-    """Judge every request of a run, and its answer, by a guard of its own.
+    """Judge every request of a run, and its answer, with a guard of its own.
 
-    A refusal does not end the run. What was heard in an answer stands for the call it answers.
+    A refusal does not end the run. A verdict on an answer counts for its call.
     """
     guard = replay_guard(policies, tools)
     for end, now in zip(run.ends, run.times, strict=True):
@@ -138,7 +138,7 @@ def judge_requests(
 
 
 def judge_call(guard: Guard, call: Call, now: float, answer: str) -> Verdict:
-    """Judge a call, and its answer where that is known; return the severer verdict."""
+    """Judge a call, and its answer where known; return the severer verdict."""
     ticket = guard.admit(call, now)
     if ticket.listening and answer:
         _judge_answer(guard, ticket, answer)
@@ -148,7 +148,7 @@ def judge_call(guard: Guard, call: Call, now: float, answer: str) -> Verdict:
 
 
 def _judge_answer(guard: Guard, ticket: Ticket, text: str) -> None:
-    """Listen to an answer as it would have passed, up to where it would have been cut."""
+    """Judge an answer as it would have been relayed, up to where it would have been cut."""
     for end in range(LISTEN_STEP_CHARS, len(text) + LISTEN_STEP_CHARS, LISTEN_STEP_CHARS):
         verdict = guard.hear(ticket, text[:end])
         if verdict is not None and verdict.action.refuses:
@@ -158,7 +158,7 @@ def _judge_answer(guard: Guard, ticket: Ticket, text: str) -> None:
 def judge_run(
     run: RecordedRun, policies: Iterable[Policy], tools: ToolRules | None = None
 ) -> RunResult:
-    """Return what would have become of a run."""
+    """Return the result of a run."""
     verdicts = RunVerdicts()
     for verdict in judge_requests(run, policies, tools):
         verdicts.add(verdict)
@@ -171,7 +171,7 @@ def judge_run(
 def first_actions(
     run: RecordedRun, policies: Iterable[Policy], tools: ToolRules | None = None
 ) -> FirstActions:
-    """Return what would first have been done about a run, up to the first refusal."""
+    """Return the first actions on a run, up to the first refusal."""
     verdicts = RunVerdicts()
     for verdict in judge_requests(run, policies, tools):
         verdicts.add(verdict)

@@ -1,4 +1,4 @@
-"""An endless loop: one call over and over, at a steady rate; how many of them would pass?"""
+"""Projects an endless loop of one call at a steady rate: how many calls would pass?"""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from looptrap.policy.policy import Policy
 from looptrap.replay.judge import ToolRules, as_enforced, replay_guard
 
 MAX_CALLS = 10_000
-"""So many are judged, which takes about a second."""
+"""Calls that are judged, which takes about a second."""
 
 START_TIME = 1_800_000_000.0
-"""When it begins: any time does."""
+"""Any time would do."""
 
 _PATH = "/v1/chat/completions"
 
 
 @dataclass(slots=True)
 class LoopProjection:
-    """Which calls of a loop passed, as far as it was followed."""
+    """Which calls of a loop passed, as far as it was simulated."""
 
     seconds: float = 0.0
-    """How long it was followed."""
+    """How long it was simulated."""
     judged: int = 0
     allowed_at: list[float] = field(default_factory=list)
-    """When the calls that passed were sent, in seconds since the first …"""
+    """The times of the calls that passed, in seconds since the first …"""
     resumed_at: list[float] = field(default_factory=list)
-    """… and those of them that came next after a refusal."""
+    """… and of those that came right after a refusal."""
     rule: str = ""
     """The rule that refused first, if one did …"""
     first: int | None = None
     """… and at which call, the first being 1."""
 
     def calls_in(self, seconds: float) -> int:
-        """Return how many calls pass in that time; beyond what was followed, as many as lately."""
+        """Return how many calls pass in that time; beyond the simulation, extrapolated."""
         within = self._between(0.0, seconds)
         if seconds <= self.seconds:
             return within
-        # From one resumption to another, a loop has come round; without any, it runs evenly.
+        # From one resumption to another is a full period; without any, the rate is constant.
         is_cycle = len(self.resumed_at) > 1
         start = self.resumed_at[0] if is_cycle else self.seconds / 2
         end = self.resumed_at[-1] if is_cycle else self.seconds
@@ -61,9 +61,9 @@ def project_loop(
     seconds: float,
     tools: ToolRules | None = None,
 ) -> LoopProjection:
-    """Judge the same chat call again and again, for that long or `MAX_CALLS` times.
+    """Judge the same chat call repeatedly, for that long or `MAX_CALLS` times.
 
-    Whoever sends it takes no refusal for an answer, but waits where it is slowed down.
+    The simulated client ignores refusals, but waits where it is throttled.
     """
     guard = replay_guard(as_enforced(policies), tools)
     sent = json.dumps({"model": model, "messages": [{"role": "user", "content": "Go on."}]})

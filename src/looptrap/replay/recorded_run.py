@@ -1,4 +1,4 @@
-"""Recorded runs: one line of JSON each, read once and asked for request by request."""
+"""Recorded runs: one line of JSON each, and the requests of which each was made."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from looptrap.dialect.model import Call, Message
 from looptrap.errors import CallError
 
 LATEST = 1e12
-"""Seconds since 1970 after which no message was sent."""
+"""Seconds since 1970; a later time is not a time."""
 
 UNKNOWN_MODEL = "unknown"
-"""What the requests of a run name as their model when the run names none."""
+"""The model of a run that names none."""
 
 REPLAYABLE_DIALECTS = ("openai_chat", "anthropic")
-"""Dialects in which each request carries the whole history, as a run is written down."""
+"""Dialects in which each request carries the whole history, as a recorded run does."""
 
 OPENAI_ONLY_ROLES = ["system", "developer", "tool", "function"]
 """Roles that Anthropic's messages do not have."""
 
 
 class RunLabel(msgspec.Struct, frozen=True, gc=False):
-    """What somebody who read a run says of it."""
+    """A reader's label of a run."""
 
     label: str = ""
-    """`loop` or `ok`; anything else is as good as no label."""
+    """`loop` or `ok`; anything else is no label."""
     kind: str | None = None
     first_loop_step: int | None = None
     """The assistant turn, counted from 0, with which the loop began."""
     hard_negative: bool = False
-    """Honest work that looks like a loop."""
+    """Legitimate work that looks like a loop."""
 
 
 class _Line(msgspec.Struct, gc=False):
@@ -68,12 +68,12 @@ class RecordedRun:
         """The run as one request, its last answer included."""
         self.messages: list[Message] = self.whole.messages
         self.turns = [i for i, message in enumerate(self.messages) if message.role == "assistant"]
-        """Where the assistant speaks; the request before each carried what stands before it."""
+        """Indexes of the assistant's messages; each answers a request with all before it."""
         self._bytes_before = [0, *accumulate(len(bytes(raw)) for raw in whole.raws)]
 
     @property
     def ends(self) -> list[int]:
-        """Return how many messages each request carried, the one that would follow included."""
+        """The number of messages of each request, including the one that would follow."""
         waits = self.messages[-1].role in ("tool", "user")
         return [*self.turns, len(self.messages)] if waits else self.turns
 
@@ -93,15 +93,15 @@ class RecordedRun:
 
     @property
     def is_timed(self) -> bool:
-        """Whether a message says when it was made."""
+        """Whether any message has a time."""
         return any(_time(raw) is not None for raw in self.whole.raws)
 
     @cached_property
     def times(self) -> list[float]:
-        """Return when each request was made, in seconds: as recorded, else one a second.
+        """The time of each request, in seconds: as recorded, else one a second.
 
-        A request is as old as the last message it carried; where that has no time, as old as its
-        answer. Times never run backwards.
+        It is the time of the request's last message, or else of its answer. Times never run
+        backwards.
         """
         stamps = [_time(raw) for raw in self.whole.raws]
         times: list[float] = []
@@ -117,9 +117,9 @@ class RecordedRun:
 
 
 def read_run(line: bytes, name: str) -> RecordedRun:
-    """Read a line, in OpenAI's or Anthropic's style; `name` is for a run without an id.
+    """Read a run in OpenAI's or Anthropic's style; `name` is for a run without an id.
 
-    Raises CallError for what is not a run.
+    Raises CallError for another line.
     """
     try:
         sent, line = _decoded(line)
@@ -134,14 +134,14 @@ def read_run(line: bytes, name: str) -> RecordedRun:
     name = identity(sent.id) or name
     whole.model = whole.model or UNKNOWN_MODEL
     whole.request.caller = whole.request.session = name
-    # No two requests of a run are equal, each carries more than the one before it. So their bodies
-    # need not be written for rules that compare them.
+    # No two requests of a run are equal, since each carries more messages. So rules that compare
+    # bodies need none.
     whole.request.body, whole.request.lacks_body = b"", True
     return RecordedRun(name, whole, sent.judged)
 
 
 def _decoded(line: bytes) -> tuple[_Line, bytes]:
-    """Return what a line says, and the line itself as strict JSON."""
+    """Return a decoded line, and the line itself as strict JSON."""
     try:
         return _decode_line(line), line
     except msgspec.ValidationError:
@@ -152,20 +152,20 @@ def _decoded(line: bytes) -> tuple[_Line, bytes]:
 
 
 def with_message_cache(whole: Call) -> Call:
-    """Return a call that reads each message once, however many requests carry it."""
+    """Return a call that decodes each message once, however many requests carry it."""
     read = whole.read
     assert read is not None  # every dialect that is replayed has one
     known = {id(raw): read(raw) for raw in whole.raws}
 
     def recall(raw: msgspec.Raw) -> Message:
-        # By identity: whoever holds a request of the run holds its raws too.
+        # By identity: requests of the run share its raws.
         return known.get(id(raw)) or read(raw)
 
     return msgspec.structs.replace(whole, read=recall)
 
 
 def _is_openai(raw: msgspec.Raw) -> bool:
-    """Say whether a message has what only OpenAI's have, whatever else stands in the run."""
+    """Return whether a message has what only OpenAI's have."""
     margin = _message_meta(raw)
     return margin.role in OPENAI_ONLY_ROLES or bool(margin.tool_calls)
 
@@ -184,7 +184,7 @@ def _message_meta(raw: msgspec.Raw) -> _MessageMeta:
 
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
-"""No run is longer; what is, is skipped without being read into memory."""
+"""Longer lines are skipped without being read into memory."""
 
 GZIP_MAGIC = b"\x1f\x8b"
 
@@ -194,13 +194,13 @@ class FileLine(NamedTuple):
 
     number: int
     text: bytes | None
-    """None for a line that is longer than a run may be."""
+    """None for a line that is too long."""
     position: int
-    """How far in the file it ends, in bytes as they are on disk."""
+    """Where it ends in the file, in bytes on disk."""
 
 
 def iter_lines(path: Path) -> Iterator[FileLine]:
-    """Yield the lines that are not blank; raises OSError for what cannot be read."""
+    """Yield the lines that are not blank; raises OSError for an unreadable file."""
     with path.open("rb") as file:
         is_packed = file.peek(2)[:2] == GZIP_MAGIC
         try:

@@ -1,4 +1,4 @@
-"""Replay files of runs and captures: read them line by line, play each run, and count."""
+"""Replays files of runs and captures line by line, and sums up the results."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from looptrap.replay.recorded_run import FileLine, RecordedRun, iter_lines, read
 from looptrap.replay.score import Score, ScoredRun, ThresholdSweep
 
 MAX_LISTED_RUNS = 500
-"""So many flagged runs are kept to be listed: the severest, and those that wasted most."""
+"""Flagged runs that are listed: the severest, and those that wasted most."""
 
 
 class ReplaySummary:
-    """Counts over all runs so far."""
+    """Totals of all runs so far."""
 
     def __init__(self, sweep: ThresholdSweep | None = None) -> None:
         self.sweep = sweep
@@ -30,12 +30,12 @@ class ReplaySummary:
         self.skipped = 0
         """Lines that are not runs."""
         self.unfinished = 0
-        """Files that could not be read to their end."""
+        """Files that could not be read completely."""
         self.calls = 0
         self.saved_calls = 0
         self.saved_tokens = 0
         self.actions: Counter[Action] = Counter()
-        """Runs by their severest verdict; those simply allowed are not here."""
+        """Runs by their severest verdict, without those that were allowed."""
         self.signals: Counter[str] = Counter()
         self.rules: Counter[str] = Counter()
         self.score = Score()
@@ -43,7 +43,7 @@ class ReplaySummary:
         self._order = count(0, -1)  # of two alike the earlier stays, and results are never compared
 
     def add(self, result: RunResult, run: RecordedRun | None = None) -> None:
-        """Count a run; without it, one that nobody can have labelled."""
+        """Add a result; `run` is None for a captured one, which has no label."""
         case = ScoredRun(result.first) if run is None else ScoredRun.of(run, result.first)
         if self.sweep is not None and run is not None and case.is_labelled:
             self.sweep.add(run, case)
@@ -65,7 +65,7 @@ class ReplaySummary:
 
     @property
     def flagged(self) -> int:
-        """How many runs something would have been done about."""
+        """The number of runs with an action."""
         return self.actions.total()
 
     def worst(self) -> list[RunResult]:
@@ -74,18 +74,18 @@ class ReplaySummary:
 
 
 class ReplayStep(NamedTuple):
-    """One line of a file: what became of a run, why it is none, or nothing to tell yet."""
+    """One line of a file: the result of a run, why it is none, or neither yet."""
 
     number: int | None
-    """None for the file itself, where it cannot be read on."""
+    """None for an error of the file itself."""
     position: int
-    """How far in the file it ends, in bytes as they are on disk."""
+    """Where it ends in the file, in bytes on disk."""
     result: RunResult | None = None
     problem: str = ""
 
 
 class Replay:
-    """Plays files of runs against policies; `summary` tells what was found so far."""
+    """Replays files of runs against policies; `summary` has the totals so far."""
 
     def __init__(
         self,
@@ -101,9 +101,9 @@ class Replay:
         self.summary = ReplaySummary(ThresholdSweep(self._policies, tools) if sweeps else None)
 
     def file(self, path: Path) -> Iterator[ReplayStep]:
-        """Play a file, a step a line or a run; where it cannot be read on, the last step says so.
+        """Replay a file, a step a line or a run; a read error is the last step.
 
-        Runs of a capture may go on in the next file: they are told when they are over.
+        Runs of a capture may continue in the next file: their results come when they end.
         """
         position = 0
         try:
@@ -115,7 +115,7 @@ class Replay:
             yield ReplayStep(None, position, problem=error.strerror or str(error))
 
     def finish(self) -> Iterator[RunResult]:
-        """End the runs of captures that may have gone on, and yield them."""
+        """End the captured runs that are still open, and yield their results."""
         for result in self._captured.finish():
             self.summary.add(result)
             yield result

@@ -1,4 +1,4 @@
-"""The summary as tables, for a terminal or a page: the same figures in the same words."""
+"""The summary of a replay as tables, for a terminal or an HTML page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from looptrap.replay.replay import ReplaySummary
 from looptrap.replay.score import LabelGroup, Score, ThresholdSweep, ratio
 
 EMPTY_SHARE = "–"
-"""Stands for a share of nothing."""
+"""Shown for a share of nothing."""
 
 
 class ReportTable(NamedTuple):
@@ -25,7 +25,7 @@ class ReportTable(NamedTuple):
 
 
 def summary_tables(summary: ReplaySummary) -> Iterator[ReportTable]:
-    """Yield what there is to tell, most important first."""
+    """Yield the tables of a summary, most important first."""
     yield ReportTable("Replayed", _totals(summary))
     if summary.actions:
         by_severity = {action.value: summary.actions[action] for action in reversed(Action)}
@@ -44,7 +44,7 @@ def render_text(summary: ReplaySummary) -> str:
 
 
 def sweep_table(scores: Mapping[float, Score]) -> ReportTable:
-    """Return what every threshold times each factor would catch, and whom it would hit."""
+    """Return the scores with every threshold times each factor."""
     return ReportTable(
         "Threshold sweep",
         [
@@ -203,13 +203,13 @@ PAGE_STYLE = (files("looptrap.replay") / "page.css").read_text("utf-8")
 
 
 def render_html(summary: ReplaySummary, policies: str) -> str:
-    """Return the page; `policies` says in a word which policies were replayed."""
+    """Return the page; `policies` names the policies that were replayed."""
     return "\n".join(
         [
             "<!doctype html>",
             '<html lang="en"><head><meta charset="utf-8">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            # Nothing is loaded and nothing runs, whatever a recorded run contains.
+            # Nothing is loaded or run, whatever a recorded run contains.
             '<meta http-equiv="Content-Security-Policy"'
             " content=\"default-src 'none'; style-src 'unsafe-inline'\">",
             f"<title>Looptrap replay</title><style>{PAGE_STYLE}</style></head><body>",

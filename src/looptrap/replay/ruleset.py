@@ -1,4 +1,4 @@
-"""Rulesets: what calls are judged by, handed from process to process and written down as TOML."""
+"""Rulesets: what calls are judged by, as one value that can be JSON or TOML."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from looptrap.schema import Table, read
 from looptrap.schema.wording import inside, shown
 
 MAX_ROUNDS = 40
-"""A rule can be told to look at no more rounds."""
+"""The most rounds that a rule can consider."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ruleset:
-    """Policies, and what projects and tools have of their own."""
+    """Policies, and the settings of projects and tools."""
 
     policies: tuple[Policy, ...]
     projects: tuple[Project, ...] = ()
@@ -29,30 +29,30 @@ class Ruleset:
 
     @classmethod
     def of(cls, config: Config) -> Ruleset:
-        """Return what a configuration judges by."""
+        """Return the ruleset of a configuration."""
         return cls(policies=config.policies, projects=config.projects, tools=config.tools)
 
     @classmethod
     def read(cls, plain: object) -> Ruleset:
-        """Return the ruleset that was written so; raises ConfigError."""
+        """Return the ruleset of a plain value; raises ConfigError."""
         return read(RULESET_TABLE, plain)
 
     def plain(self) -> dict[str, Any]:
-        """Return the ruleset as JSON can hold it."""
+        """Return the ruleset as plain values for JSON."""
         return RULESET_TABLE.plain(self)
 
     def toml(self) -> str:
-        """Return the ruleset as a configuration file that says nothing else."""
+        """Return the ruleset as a configuration file."""
         return "\n".join(_lines(self.plain())) + "\n"
 
     def rules(self) -> Iterator[tuple[Policy, Rule]]:
-        """Yield the rules that are on, and whose they are."""
+        """Yield the enabled rules with their policies."""
         return ((policy, rule) for policy in self.policies for rule in policy.rules if rule.enabled)
 
     def for_all(self, project: Project) -> Ruleset:
-        """Return what holds when every call is one of that project, whatever it says.
+        """Return the ruleset with that project's settings for every call.
 
-        Where the project only watches, nothing is done about any call.
+        Where the project's detection is not on, there is no policy.
         """
         is_on = project.detection == "on"
         adapted = [project.adapt(policy) for policy in self.policies if is_on]
@@ -62,7 +62,7 @@ class Ruleset:
         return replace(self, policies=policies, projects=())
 
     def scaled(self, factor: float) -> Ruleset:
-        """Return the ruleset with every threshold times `factor`, each still within reach."""
+        """Return the ruleset with every threshold times `factor`, within the allowed bounds."""
         policies = tuple(
             _change_rules(policy, _in_reach) for policy in scale_policies(self.policies, factor)
         )
@@ -74,7 +74,7 @@ def _change_rules(policy: Policy, change: Callable[[Rule], Rule]) -> Policy:
 
 
 def _fit_for_answers(rule: Rule) -> Rule:
-    """Return a rule without actions that come too late for an answer: that is merely noted."""
+    """Return a rule without actions that come too late for an answer: it only warns."""
     is_late = rule.ladder.severest in (Action.THROTTLE, Action.NUDGE)
     if rule.watch not in ANSWERS or not is_late:
         return rule
@@ -82,7 +82,7 @@ def _fit_for_answers(rule: Rule) -> Rule:
 
 
 def _in_reach(rule: Rule) -> Rule:
-    """Return a rule that looks as far back as it counts, and counts no further than it may."""
+    """Return a rule that considers as many rounds as its thresholds need."""
     if not 0 < rule.looks_at < rule.ladder.last:
         return rule
     ladder = scale_ladder(rule.ladder, 1, MAX_ROUNDS)

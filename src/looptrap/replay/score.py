@@ -1,4 +1,4 @@
-"""How well verdicts agree with what people who read the runs say of them."""
+"""Scores: how well verdicts agree with the labels of runs."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from looptrap.replay.recorded_run import RecordedRun, RunLabel
 
 
 class ScoredRun(msgspec.Struct, frozen=True, gc=False):
-    """A run's label, if it has one, beside what was first done about it and when."""
+    """A run's label, if it has one, and the first actions on it."""
 
     first: FirstActions
     judged: RunLabel | None = None
     wasted: int = 0
-    """Bytes of the prompts that a loop cost after it had begun."""
+    """Bytes of the prompts of a loop after it began."""
     spared: int = 0
-    """Those of them that a refusal would have spared."""
+    """Those of them that a refusal would have saved."""
 
     @classmethod
     def of(cls, run: RecordedRun, first: FirstActions) -> ScoredRun:
-        """Weigh what a run wasted against what its first refusal would have spared."""
+        """Return the score of a run: what it wasted, and what its first refusal saves."""
         judged, refused = run.judged, first.refusal()
         if judged is None or judged.label != "loop" or judged.first_loop_step is None:
             return cls(first, judged)
@@ -55,7 +55,7 @@ class ScoredRun(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_flagged(self) -> bool:
-        """Whether anything was done at all, be it a warning."""
+        """Whether any action was taken, even a warning."""
         return self.first.at_least(Action.WARN) is not None
 
 
@@ -74,7 +74,7 @@ class LabelGroup(msgspec.Struct, gc=False):
 
 
 class Score(msgspec.Struct):
-    """Counts over any number of runs, in the same memory."""
+    """Totals over any number of runs, in constant memory."""
 
     loops: LabelGroup = msgspec.field(default_factory=LabelGroup)
     honest: LabelGroup = msgspec.field(default_factory=LabelGroup)
@@ -85,7 +85,7 @@ class Score(msgspec.Struct):
     wasted: int = 0
     spared: int = 0
     delays: Counter[int] = msgspec.field(default_factory=Counter)
-    """How many loops were refused so many calls after they had begun."""
+    """Refused loops by the number of calls since they began."""
 
     @classmethod
     def of(cls, cases: Iterable[ScoredRun]) -> Score:
@@ -137,7 +137,7 @@ class Score(msgspec.Struct):
 
     @property
     def share_spared(self) -> float | None:
-        """The share of the wasted prompt bytes that refusals would have spared."""
+        """The share of the wasted prompt bytes that refusals would have saved."""
         return ratio(self.spared, self.wasted)
 
     @property
@@ -152,12 +152,12 @@ class Score(msgspec.Struct):
 
 
 def ratio(part: int, whole: int) -> float | None:
-    """Return a part of a whole; None of nothing."""
+    """Return a share; None of nothing."""
     return part / whole if whole else None
 
 
 def _at(ordered: Iterable[tuple[int, int]], place: int) -> int:
-    """Return the value at a place among values that are given with how often they occur."""
+    """Return the value at an index in values given with their counts."""
     for value, times in ordered:
         if place < times:
             return value
@@ -172,7 +172,7 @@ MIN_THRESHOLD = 2
 
 
 class ThresholdSweep:
-    """Scores of the same policies with all thresholds times each factor."""
+    """Scores of policies with all thresholds times each factor."""
 
     def __init__(self, policies: Sequence[Policy], tools: ToolRules | None = None) -> None:
         self._tools = tools
@@ -182,7 +182,7 @@ class ThresholdSweep:
         }
 
     def add(self, run: RecordedRun, unscaled: ScoredRun) -> None:
-        """Play a labelled run under each factor; under 1 it has been played already."""
+        """Judge a labelled run under each factor; `unscaled` is its score under 1."""
         for factor, score in self.scores.items():
             policies = self._policies.get(factor)
             if policies is None:
@@ -205,9 +205,9 @@ def _scaled_rule(rule: Rule, factor: float) -> Rule:
 
 
 def scale_ladder(ladder: Ladder, factor: float, limit: int = HIT_LIMIT) -> Ladder:
-    """Return the ladder times `factor`, its steps as far apart as they must be.
+    """Return the ladder times `factor`, with distinct steps.
 
-    Steps that would meet are moved up by one; those beyond `most` are moved down.
+    Equal steps are moved up by one; those beyond `limit` are moved down.
     """
     thresholds: dict[Action, int] = {}
     lowest = min(MIN_THRESHOLD, ladder.first)

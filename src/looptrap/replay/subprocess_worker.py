@@ -1,4 +1,4 @@
-"""Aside: what takes long is worked out in a process of its own, and the gateway's goes on.
+"""Runs slow questions in a process of their own, so that the gateway is not blocked.
 
     python -m looptrap.replay.subprocess_worker TASK
 
@@ -22,7 +22,7 @@ from looptrap.errors import CallError
 TaskName = Literal["what-if", "try"]
 
 NICENESS = 5
-"""Whatever the gateway does comes first."""
+"""The gateway has priority."""
 
 
 class _Answer(msgspec.Struct, frozen=True):
@@ -32,13 +32,13 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 async def run_in_subprocess(task: TaskName, question: msgspec.Struct, seconds: float) -> Any:
-    """Return the answer to a question; whoever is cancelled meanwhile takes the process along.
+    """Return the answer to a question; a cancellation ends the process.
 
     Raises CallError for a question that cannot be read, TimeoutError for one that takes longer than
     `seconds`, and ChildProcessError where the process ends without an answer.
     """
     child = _Child(task, seconds)
-    # In a thread: to fork a large process holds the loop for long, and uvloop's own way forks.
+    # In a thread: forking a large process blocks the loop for long, and uvloop forks.
     working = asyncio.ensure_future(asyncio.to_thread(child.ask, msgspec.json.encode(question)))
     try:
         output = await asyncio.shield(working)
@@ -56,7 +56,7 @@ class _Child:
     """A process that answers one question; asked in one thread, and ended in another."""
 
     def __init__(self, task: TaskName, seconds: float) -> None:
-        # Whatever lies in the folder where the gateway was started is not to be imported (-P).
+        # -P: no module is imported from the folder where the gateway was started.
         program = [sys.executable, "-P", "-m", "looptrap.replay.subprocess_worker"]
         self._command = [*program, task, str(seconds)]
         self._seconds = seconds
@@ -64,7 +64,7 @@ class _Child:
         self._is_cancelled = False
 
     def ask(self, question: bytes) -> bytes:
-        # A traceback may quote what was asked, which is nobody else's business.
+        # A traceback may quote the question, which is private.
         with Popen(self._command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL) as process:
             self._process = process
             if self._is_cancelled:
@@ -79,7 +79,7 @@ class _Child:
         return output
 
     def end(self) -> None:
-        # In this order: whoever begins looks after that.
+        # In this order: `ask` checks the flag after it sets the process.
         self._is_cancelled = True
         if self._process is not None:
             self._process.kill()
@@ -88,7 +88,7 @@ class _Child:
 def main(task: str, seconds: str) -> None:
     """Answer one question."""
     os.nice(NICENESS)
-    # Nobody may be left who would end it.
+    # The parent, which would end this process, may be gone.
     signal.alarm(int(float(seconds)) + 1)
     question = sys.stdin.buffer.read()
     try:

@@ -1,4 +1,4 @@
-"""Pasted text: a conversation or a run in any form people have it, read as requests in a row."""
+"""Transcripts: a pasted conversation or run in any common form, read as consecutive requests."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from looptrap.replay.recorded_run import UNKNOWN_MODEL, RecordedRun, read_run, w
 from looptrap.schema.wording import found
 
 CALLER_NAME = "pasted"
-"""The caller and the session of what names none."""
+"""The caller and the session where the text has none."""
 
 REQUEST_INTERVAL_S = 0.001
-"""Seconds between requests of which nobody says when they came: all are within any window."""
+"""Seconds between requests without a time: all are within any window."""
 
 REQUEST_FIELDS = ("messages", "contents", "input", "prompt", "jsonrpc")
-"""Fields by which an object is a request, or a run."""
+"""Fields of a request, or a run."""
 
 RESPONSES_ITEM_TYPES = ("reasoning", "item_reference", "message")
 """Kinds of items that only a list of the Responses API has, beside calls and their outputs."""
@@ -35,7 +35,7 @@ ACCEPTED_FORMS = (
 
 
 class TranscriptRequest(NamedTuple):
-    """One request, when it came, and what the assistant answered, where the text tells."""
+    """One request, its time, and the assistant's answer where the text has it."""
 
     call: Call
     now: float
@@ -43,15 +43,15 @@ class TranscriptRequest(NamedTuple):
 
 
 class Transcript(NamedTuple):
-    """What was pasted, as requests in the order in which they came."""
+    """A pasted text as requests in order."""
 
     requests: list[TranscriptRequest]
     limits: list[str]
-    """What of it is not judged, a sentence each."""
+    """What is not judged, a sentence each."""
 
 
 def read_transcript(text: str) -> Transcript:
-    """Read text in any of these forms; raises CallError in words for what is none of them."""
+    """Read text in any of these forms; raises CallError for anything else."""
     try:
         return _read(text)
     except RecursionError:
@@ -98,7 +98,7 @@ def _lines(content: bytes, why: Exception) -> Iterator[Any]:
         try:
             yield _decoded(line)
         except UNREADABLE as error:
-            if number == 1:  # it was not meant as lines
+            if number == 1:  # one document, not lines
                 raise CallError(f"the text is not JSON: {_words(why)}") from None
             raise CallError(f"line {number} is not JSON: {_words(error)}") from None
 
@@ -122,7 +122,7 @@ def _is_request(document: Mapping[str, Any]) -> bool:
 
 
 def _is_run(document: Mapping[str, Any]) -> bool:
-    """Say whether it is written down with its answers, as no request is that was sent."""
+    """Return whether a document includes its answers, as no sent request does."""
     if "messages" not in document:
         return False
     messages = document["messages"]
@@ -132,7 +132,7 @@ def _is_run(document: Mapping[str, Any]) -> bool:
 
 
 def _wrapped(messages: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return messages that stand alone as the request of the dialect that has such ones."""
+    """Return bare messages as a request of the dialect that has such messages."""
     kinds = [kind for document in messages if isinstance(kind := document.get("type"), str)]
     if any("parts" in document for document in messages):
         return {"contents": messages}
@@ -144,7 +144,7 @@ def _wrapped(messages: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _requests_of_run(document: dict[str, Any]) -> list[TranscriptRequest]:
-    """Return the requests by which a conversation came about, each with more than the last."""
+    """Return the requests that make up a conversation, each longer than the one before."""
     if "messages" not in document:
         return _requests_of_call(_request(document, 0).call, 0.0)
     run = read_run(msgspec.json.encode(document), CALLER_NAME)
@@ -164,7 +164,7 @@ def _answer(run: RecordedRun, end: int) -> str:
 
 
 def _requests_of_call(whole: Call, now: float) -> list[TranscriptRequest]:
-    """Return the same of a call that was read."""
+    """Return the same for a call."""
     if whole.read is None or not whole.raws:
         return [TranscriptRequest(whole, now)]
     whole = with_message_cache(whole)
@@ -180,8 +180,8 @@ def _requests_of_call(whole: Call, now: float) -> list[TranscriptRequest]:
 
 
 def _ends(whole: Call) -> Iterator[int]:
-    """Yield how many of the raws each request carried: those before a turn of the assistant."""
-    assert whole.read is not None  # asked before
+    """Yield the number of messages of each request: those before an assistant's turn."""
+    assert whole.read is not None  # checked before
     before = None
     for place, message in enumerate(map(whole.read, whole.raws)):
         is_apart = before is None or before.role != "assistant" or bool(before.results)
@@ -195,7 +195,7 @@ def _ends(whole: Call) -> Iterator[int]:
 def _request(document: dict[str, Any], place: int) -> TranscriptRequest:
     call = read_body(msgspec.json.encode(document), caller=CALLER_NAME, session=CALLER_NAME)
     if call.dialect == "http" or call.opaque:
-        raise CallError(f"number {place + 1} is a request in no dialect that is known")
+        raise CallError(f"number {place + 1} is a request in no known dialect")
     call.model = call.model or UNKNOWN_MODEL
     return TranscriptRequest(call, REQUEST_INTERVAL_S * place)
 
@@ -224,4 +224,4 @@ def _line(place: int, document: dict[str, Any]) -> Line:
     try:
         return read_captured_line(msgspec.json.encode(document))
     except CallError as error:
-        raise CallError(f"number {place} is no captured call: {error}") from None
+        raise CallError(f"number {place} is not a captured call: {error}") from None

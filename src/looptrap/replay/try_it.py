@@ -1,4 +1,4 @@
-"""Try it: a pasted conversation, judged step by step, with the opinion of every rule."""
+"""Try it: a pasted conversation, judged step by step, with what every rule finds."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from looptrap.replay.transcript import TranscriptRequest, read_transcript
 MAX_STEPS = 2_000
 
 TIME_LIMIT_S = 7.0
-"""So long steps are judged; what is left then is not."""
+"""Seconds for judging; later steps are left out."""
 
 MAX_SUMMARY_CHARS = 200
-"""Characters of a text that are told."""
+"""Characters of a text in a summary."""
 
 STRIP_SECRET = b"replay"
 
 
 class TryItRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What was pasted, and the rules, in plain form, by which it is judged."""
+    """A pasted text, and the ruleset in plain form."""
 
     text: str
     rules: dict[str, object]
@@ -39,7 +39,7 @@ class TryItRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StepVerdict(msgspec.Struct, frozen=True, gc=False):
-    """What is done about a request, and why."""
+    """The verdict on a request."""
 
     action: Action
     rule: str | None
@@ -48,21 +48,21 @@ class StepVerdict(msgspec.Struct, frozen=True, gc=False):
 
     @classmethod
     def of(cls, verdict: Verdict) -> StepVerdict:
-        """Return what a verdict says."""
+        """Return the parts of a verdict that are shown."""
         return cls(verdict.action, verdict.rule or None, verdict.message, verdict.count)
 
 
 class TryItStep(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """One request: what came last before it, what rules make of that, and what is done."""
+    """One request: its latest round, what rules find, and the verdict."""
 
     index: int
     messages: int
     """How many it carries."""
     role: str
-    """Who came last: `assistant` with a round, else who spoke."""
+    """`assistant` for a round, else the role of the last message."""
     summary: str
     result: str | None = None
-    """What came back, if something was called."""
+    """The result of its tool calls, if any."""
     tools: tuple[str, ...] = ()
     is_error: bool = False
     strip_id: str | None = None
@@ -71,7 +71,7 @@ class TryItStep(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
 
 class AppliedRule(msgspec.Struct, frozen=True, gc=False):
-    """A rule that looked at every step."""
+    """A rule that was applied to every step."""
 
     policy: str
     rule: str
@@ -85,7 +85,7 @@ class AppliedRule(msgspec.Struct, frozen=True, gc=False):
 
 
 class TryItReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of what was pasted."""
+    """The result for a pasted text."""
 
     dialect: str
     model: str
@@ -93,15 +93,15 @@ class TryItReport(msgspec.Struct, frozen=True, kw_only=True):
     steps: list[TryItStep]
     strip: list[StripCell]
     verdict: StepVerdict
-    """The severest, first spoken …"""
+    """The severest, first reached …"""
     at: int | None
-    """… at this step; None where nothing is done at all."""
+    """… at this step; None where no action is taken."""
     limits: list[str]
     """What was not judged, a sentence each."""
 
 
 def judge_transcript(request: TryItRequest, clock: Callable[[], float]) -> TryItReport:
-    """Judge a pasted text; raises CallError in words for what cannot be read."""
+    """Judge a pasted text; raises CallError for what cannot be read."""
     deadline = clock() + request.seconds
     transcript = read_transcript(request.text)
     rules = Ruleset.read(request.rules)
@@ -133,7 +133,7 @@ def judge_transcript(request: TryItRequest, clock: Callable[[], float]) -> TryIt
 
 
 def _latest(call: Call) -> Round | None:
-    """Return the round before a request; None where a person has just spoken."""
+    """Return the latest round of a request; None after a person's message."""
     latest = Trajectory(call, 1).latest(1)
     return latest[0] if latest else None
 
@@ -167,7 +167,7 @@ def _step(
 
 
 def _strip(rounds: Sequence[Round | None]) -> tuple[list[StripCell], list[str | None]]:
-    """Return the strip of the latest rounds, and the id of every step's."""
+    """Return the strip of the latest rounds, and the id of each step."""
     cells = strip(
         [round_ for round_ in reversed(rounds) if round_ is not None], STRIP_SECRET, len(rounds)
     )

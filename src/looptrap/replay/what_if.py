@@ -1,4 +1,4 @@
-"""What if: what other rules would have made of captured calls, beside those of now."""
+"""What if: the current rules and others, compared on captured calls."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from looptrap.replay.ruleset import Ruleset
 from looptrap.schema.wording import listed
 
 MAX_CHANGED_RUNS = 100
-"""So many runs are told of which the rulesets make something else."""
+"""Runs with different outcomes that are listed."""
 
 
 class RulesetCounts(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """What a ruleset makes of the calls: the numbers that `looptrap replay` prints."""
+    """The totals of one ruleset, as `looptrap replay` prints them."""
 
     flagged_runs: int
     warned_runs: int
-    """Those about which something is done, and nothing refused …"""
+    """Those with an action but no refusal …"""
     refused_runs: int
-    """… and those of which a call is refused."""
+    """… and those with a refused call."""
     saved_calls: int
     saved_tokens: int
     actions: dict[str, int]
     """Flagged runs by their severest verdict …"""
     rules: dict[str, int]
-    """… by the rule that spoke it …"""
+    """… by its rule …"""
     signals: dict[str, int]
-    """… and by what that saw."""
+    """… and by its signal."""
 
     @classmethod
     def of(cls, summary: ReplaySummary) -> RulesetCounts:
-        """Return what a summary counted."""
+        """Return the totals of a summary."""
         refused = sum(number for action, number in summary.actions.items() if action.refuses)
         return cls(
             flagged_runs=summary.flagged,
@@ -62,23 +62,23 @@ class RulesetCounts(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
 
 class RunOutcome(msgspec.Struct, frozen=True, gc=False):
-    """What becomes of a run."""
+    """The outcome of a run."""
 
     verdict: Action
     rule: str | None
     at: int | None
-    """The request, counted from 0, about which the verdict is first spoken."""
+    """The request, counted from 0, that first got the verdict."""
     saved_calls: int
 
     @classmethod
     def of(cls, result: RunResult) -> RunOutcome:
-        """Return what a result says of it."""
+        """Return the outcome in a result."""
         at = getattr(result.first, result.verdict.value, None)
         return cls(result.verdict, result.rule, at, result.saved_calls)
 
 
 class ChangedRun(msgspec.Struct, frozen=True, gc=False):
-    """A run of which the rulesets make something else."""
+    """A run with different outcomes under the two rulesets."""
 
     run: str
     began: float
@@ -90,7 +90,7 @@ class ChangedRun(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def weight(self) -> tuple[bool, int, int]:
-        """How much it matters: is it refused or not, how much severer, how many calls more."""
+        """How much it matters: by refusal, by severity, by calls saved."""
         now, then = self.now.verdict, self.then.verdict
         return (
             now.refuses != then.refuses,
@@ -100,7 +100,7 @@ class ChangedRun(msgspec.Struct, frozen=True, gc=False):
 
 
 class RulesetComparison:
-    """Plays captures by the rules of now and by others; tells where these differ."""
+    """Replays captures under two rulesets, and collects the differences."""
 
     def __init__(self, now: Ruleset, then: Ruleset, since: float = 0.0) -> None:
         self.now, self.then = ReplaySummary(), ReplaySummary()
@@ -116,11 +116,11 @@ class RulesetComparison:
 
     @property
     def reached(self) -> float:
-        """When the latest call came that was played."""
+        """The time of the latest replayed call."""
         return self._replayers[0].now
 
     def play(self, path: Path, may_continue: Callable[[], bool]) -> bool:
-        """Play a file; say whether to its end."""
+        """Replay a file; return whether completely."""
         try:
             for line in iter_lines(path):
                 if not may_continue():
@@ -128,7 +128,7 @@ class RulesetComparison:
                 self._play(line.text)
                 self._count_finished()
         except OSError:
-            pass  # gone meanwhile, to make room for later ones
+            pass  # deleted meanwhile, to make room for later ones
         return True
 
     def finish(self) -> None:
@@ -138,7 +138,7 @@ class RulesetComparison:
         self._count_finished()
 
     def changed(self) -> list[ChangedRun]:
-        """Return the runs that change, what matters most first; no more than `MAX_CHANGED_RUNS`."""
+        """Return the changed runs, the most important first; at most `MAX_CHANGED_RUNS`."""
         return [entry[-1] for entry in sorted(self._changed, reverse=True)]
 
     def _play(self, text: bytes | None) -> None:
@@ -151,7 +151,7 @@ class RulesetComparison:
             self.skipped += 1
 
     def _count_finished(self) -> None:
-        # Both have read the same lines, so the same runs are over.
+        # Both have read the same lines, so the same runs are finished.
         now_runs, then_runs = (replayer.finished_runs() for replayer in self._replayers)
         for now, then in zip(now_runs, then_runs, strict=True):
             self._add(now, now.result(), then.result())
@@ -173,37 +173,37 @@ class RulesetComparison:
 
 MAX_CALLS = 20_000
 DEFAULT_CALLS = 5_000
-"""So many of the latest are judged where nobody says otherwise: that takes a few seconds."""
+"""Latest calls that are judged by default: that takes a few seconds."""
 
 TIME_LIMIT_S = 7.0
-"""So long calls are judged; what is left then is not."""
+"""Seconds for judging; later calls are left out."""
 
 FUZZY_SIGNALS = ("near_repeat", "mutating_repeat", "monologue", "same_error")
-"""Signals that see less in digests than in texts."""
+"""Signals that find less in digests than in texts."""
 
 UNCAPTURED_WATCHES = ("request", *ANSWERS)
-"""What rules watch that captures do not have: bodies and answers."""
+"""Watches of bodies and answers, which captures do not have."""
 
 CONFIG_FILE = "what-if.toml"
 
 
 class WhatIfRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Which calls are judged, and by what; rulesets and projects are in plain form."""
+    """The captured calls, and both rulesets in plain form."""
 
     folder: str
     now: dict[str, object]
     then: dict[str, object]
     project: str = ""
-    """The project of `then` that is asked about; none where all calls are …"""
+    """The project of `then` whose settings change; empty for all calls …"""
     settings: dict[str, object] | None = None
-    """… and that project; None where no project is asked about, nor what holds for all."""
+    """… and these settings; None where neither changes."""
     since: float = 0.0
     limit: int = DEFAULT_CALLS
     seconds: float = TIME_LIMIT_S
 
 
 class WhatIfReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What both rulesets make of the same calls."""
+    """The comparison of both rulesets on the same calls."""
 
     calls: int
     runs: int
@@ -216,15 +216,15 @@ class WhatIfReport(msgspec.Struct, frozen=True, kw_only=True):
     changed_runs: int
     changed: list[ChangedRun]
     limits: list[str]
-    """What these numbers do not tell, a sentence each."""
+    """What these numbers do not show, a sentence each."""
     config: str
     """The rules of `then` as a configuration file."""
     command: str | None
-    """Prints, with that file, the numbers of `then`; None where not all of the calls are judged."""
+    """Prints, with that file, the numbers of `then`; None where not all calls were judged."""
 
 
 def compare(request: WhatIfRequest, clock: Callable[[], float]) -> WhatIfReport | None:
-    """Judge captured calls by both rulesets; None where there is none."""
+    """Judge captured calls by both rulesets; None where there are none."""
     deadline = clock() + request.seconds
     survey = CaptureSurvey(Path(request.folder), since=request.since, limit=request.limit)
     if not survey.calls:

@@ -1,4 +1,4 @@
-"""Attempts under way: whoever makes one owns the retries of everything inside it."""
+"""Attempts in progress: the owner of an attempt owns all retries inside it."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ _CURRENT_ATTEMPT: ContextVar[Attempt | None] = ContextVar("looptrap_retry_attemp
 
 
 class AttemptOwner(Protocol):
-    """Who makes attempts, and hears how each ended."""
+    """Makes attempts, and is notified of their ends."""
 
     def succeeded(self) -> None:
-        """Take note of a success."""
+        """Record a success."""
         ...
 
     def failed(self, attempt: Attempt, error: BaseException) -> bool:
-        """Take note of a failure; say whether another attempt follows, or raise what ends it."""
+        """Record a failure; return whether another attempt follows, or raise the final error."""
         ...
 
 
 class Attempt:
-    """One attempt, as a context: what is raised in it is swallowed while another one follows."""
+    """One attempt, as a context: an error in it is suppressed if another attempt follows."""
 
     __slots__ = (
         "_is_deferred",
@@ -46,28 +46,28 @@ class Attempt:
         self.number = number
         """The first is 1."""
         self.link = link
-        """Where it goes; None where there is no chain."""
+        """Its link; None without a chain."""
         self.is_over = False
         self.no_retry_reason = ""
-        """Why it must not be made again; empty where it may."""
+        """Why it must not be retried; empty where it may."""
 
     def forbid_retry(self, why: str) -> None:
-        """Forbid another attempt after this one, for whoever is making it."""
+        """Forbid the owner to retry this attempt."""
         self.no_retry_reason = self.no_retry_reason or why
 
     def forbid_all_retries(self, why: str) -> None:
-        """Forbid another attempt to everybody around, too: each would do the same again."""
+        """Forbid all outer attempts to be retried, too: each would repeat the same call."""
         self.forbid_retry(why)
         if self._outer is not None:
             self._outer.forbid_all_retries(why)
 
     def defer(self) -> None:
-        """Leave the context without an end: what came is awaited later, in the same attempt."""
+        """Leave the context without an end: the result is awaited later, in the same attempt."""
         self._is_deferred = True
 
     @contextmanager
     def as_current(self) -> Iterator[None]:
-        """Be under way while a piece of the work is done, whoever does the next one."""
+        """Make this the current attempt during a part of the work."""
         previous = _CURRENT_ATTEMPT.get()
         _CURRENT_ATTEMPT.set(self)
         try:
@@ -76,13 +76,13 @@ class Attempt:
             _CURRENT_ATTEMPT.set(previous)
 
     def succeeded(self) -> None:
-        """End well."""
+        """End with a success."""
         self.is_over = True
         if self._owner is not None:
             self._owner.succeeded()
 
     def failed(self, error: BaseException) -> bool:
-        """End with an error; say whether another attempt follows."""
+        """End with an error; return whether another attempt follows."""
         self.is_over = True
         return self._owner is not None and self._owner.failed(self, error)
 
@@ -98,7 +98,7 @@ class Attempt:
         error: BaseException | None,
         _where: TracebackType | None,
     ) -> bool:
-        # Not by a token: what a framework runs before and after a `yield` may differ in context.
+        # Not by a token: frameworks may resume after a `yield` in another context.
         _CURRENT_ATTEMPT.set(self._previous)
         if error is not None:
             return self.failed(error)
@@ -108,7 +108,7 @@ class Attempt:
 
 
 def current_attempt() -> Attempt | None:
-    """Return the attempt that this runs in; tasks may outlive the one that started them."""
+    """Return the attempt that this code runs in; tasks may outlive the one that started them."""
     attempt = _CURRENT_ATTEMPT.get()
     while attempt is not None and attempt.is_over:
         attempt = attempt._outer

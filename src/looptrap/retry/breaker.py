@@ -1,14 +1,14 @@
-"""One circuit breaker: after failures in a row it leaves a provider alone for a while.
+"""Circuit breakers: after consecutive failures a provider or credential is skipped for a while.
 
 closed ──(`threshold` failures in a row)──► open ──(`open_for` seconds)──► half-open
   ▲                                           ▲                               │
   └────────────── the one probe succeeds ─────┼───────────────────────────────┤
                                               └────────── it fails ───────────┘
 
-Who failed matters: a prompt that makes a provider answer 500 says nothing about other prompts. An
-opening is for those whose attempts failed: one conversation, or one caller when several of its
-conversations failed. It is for everybody when attempts of several callers failed, or when a failure
-has no source. All others pass, and their own failures in a row widen the opening.
+The source of a failure matters: a prompt that makes a provider answer 500 says nothing about other
+prompts. A circuit opens for those whose attempts failed: one conversation, or one caller when
+several of its conversations failed. It opens for everyone when attempts of several callers failed,
+or when a failure has no source. All others pass; their own consecutive failures widen the opening.
 
 Pure: time is passed in and never runs backwards (a monotonic clock); changes are returned. Nothing
 awaits inside, so one event loop needs no lock; threads hold one of their own around each call.
@@ -30,26 +30,26 @@ BreakerState = Literal["closed", "open", "half_open"]
 
 MIN_OPEN_S = 1.0
 MAX_OPEN_S = 60.0
-"""What a Retry-After may change an opening to; a breaker set to more is open for that at most."""
+"""Bounds of an opening by Retry-After; a breaker with a longer `open_for` is bounded by that."""
 
 PROBE_RETRY_S = 1.0
-"""When to come again while a probe is out: its answer decides, not the clock."""
+"""Retry-After while a probe is in flight: its result decides, not the clock."""
 
 
 class Source:
-    """Whose attempt it is: a caller, and one of its conversations."""
+    """The source of an attempt: a caller, and one of its conversations."""
 
     __slots__ = ("_conversation", "_find", "caller")
 
     def __init__(self, caller: str, find: Callable[[], Hashable]) -> None:
-        """`find` returns what tells conversations apart; it is asked at the first failure only."""
+        """`find` returns the conversation's identity; it is called at the first failure only."""
         self.caller = caller
         self._find: Callable[[], Hashable] | None = find
         self._conversation: Hashable = None
 
     @property
     def conversation(self) -> Hashable:
-        """What tells it apart from other conversations of the caller."""
+        """The identity of the conversation among those of the caller."""
         if self._find is not None:
             self._conversation, self._find = self._find(), None
         return self._conversation
@@ -62,14 +62,14 @@ EVERY_CONVERSATION = None
 
 
 class Permit(msgspec.Struct, frozen=True, gc=False):
-    """Leave to make one attempt; handed back with its outcome."""
+    """Permission for one attempt; handed back with its outcome."""
 
     generation: int
     is_probe: bool = False
 
 
 class Breaker:
-    """Counts failures in a row, and decides who may pass."""
+    """Counts consecutive failures, and decides which attempts may pass."""
 
     __slots__ = (
         "_blamed",
@@ -89,7 +89,7 @@ class Breaker:
     def __init__(
         self, threshold: int = 5, open_for: float = 60.0, least: float | None = None
     ) -> None:
-        """Open for `open_for` seconds, or as a Retry-After asks, if not for less than `least`.
+        """Open for `open_for` seconds, or as a Retry-After says, but at least for `least`.
 
         A `least` of None is `open_for`: then no Retry-After shortens an opening.
         """
@@ -101,45 +101,45 @@ class Breaker:
         self._open_for = open_for
         self._least = open_for if least is None else least
         self.is_transient = True
-        """Whether what opened it passes by itself, as a limit does and a spent quota does not."""
+        """Whether its cause ends by itself, as a limit does and a spent quota does not."""
         self._failures = 0
-        self._suspects: Blamed | None = {}  # of these failures; None for everybody
-        self._blamed: Blamed | None = None  # whom it is open for; None for everybody
+        self._suspects: Blamed | None = {}  # sources of these failures; None for everyone
+        self._blamed: Blamed | None = None  # sources it is open for; None for everyone
         self._is_open = False
         self._until = self._probed_until = -inf
         self._generation = 0
         self._permit = Permit(0)
 
     def state(self, now: float) -> BreakerState:
-        """Return whether calls pass, are refused, or one is let through to find out."""
+        """Return whether calls pass, are refused, or one may pass as a probe."""
         if not self._is_open:
             return "closed"
         return "open" if now < self._until else "half_open"
 
     @property
     def blamed(self) -> Blamed | None:
-        """Whom it was opened for; None for everybody."""
+        """The sources it was opened for; None for everyone."""
         return self._blamed
 
     def applies_to(self, source: Source | None) -> bool:
-        """Say whether it is open, or half-open, for that source."""
+        """Return whether it is open, or half-open, for that source."""
         if not self._is_open:
             return False
         return self._blamed is None or (source is not None and _is_among(self._blamed, source))
 
     def allow(self, now: float, source: Source | None = None) -> Permit | None:
-        """Return leave for one attempt, or None; half-open there is one at a time."""
+        """Return a permit for one attempt, or None; half-open there is one at a time."""
         if not self._is_open or not self.applies_to(source):
             return self._permit
         if now < self._until or now < self._probed_until:
             return None
-        # A probe that is never reported ends by itself, or nobody would ever pass again.
+        # A probe that is never reported expires, or no attempt would ever pass again.
         self._probed_until = now + self._open_for
         self._new_generation()
         return Permit(self._generation, is_probe=True)
 
     def retry_after(self, now: float) -> float:
-        """Return the seconds after which asking again may help; 0 when calls pass."""
+        """Return the seconds after which an attempt may pass; 0 when calls pass."""
         if not self._is_open:
             return 0.0
         if now < self._until:
@@ -156,10 +156,10 @@ class Breaker:
         is_transient: bool = True,
         source: Source | None = None,
     ) -> BreakerState | None:
-        """Take an attempt's outcome, None for neither good nor bad; return a new state, if any.
+        """Record an attempt's outcome, None for neither good nor bad; return a new state, if any.
 
-        Outcomes of attempts from before the latest change mean nothing any more. A failure without
-        a source is everybody's.
+        Outcomes of attempts from before the latest change are ignored. A failure without a source
+        counts for everyone.
         """
         if permit.generation != self._generation:
             return None
@@ -171,7 +171,7 @@ class Breaker:
             self._reset_failures()
             return self._close() if permit.is_probe else None
         if permit.is_probe:
-            # It speaks for its caller alone: whether others get an answer, they find out.
+            # A probe counts for its caller only: others make their own attempts.
             blamed: Blamed | None = None
             if source is not None:
                 blamed = {source.caller: EVERY_CONVERSATION}
@@ -189,15 +189,12 @@ class Breaker:
         return self._open(now + max(self._least, seconds), blamed)
 
     def deny(self, permit: Permit, now: float) -> None:
-        """Give a probe back unused: another instance has its own out."""
+        """Return an unused probe: another instance has one in flight."""
         if permit.is_probe and permit.generation == self._generation:
             self._end_probe(until=now + PROBE_RETRY_S)
 
     def learn(self, seconds: float, now: float, caller: str | None = None) -> BreakerState | None:
-        """Open for as long as another instance has, for that caller or for everybody.
-
-        Return the new state, if it is one.
-        """
+        """Open as another instance has, for that caller or for everyone; return a new state."""
         if not seconds > 0:
             return None
         was_open = self._is_open
@@ -210,7 +207,7 @@ class Breaker:
         return None if was_open else "open"
 
     def _capped(self, seconds: float) -> float:
-        # Whoever says so, provider or instance: nothing keeps this road closed for long.
+        # Neither a provider nor another instance can keep a circuit open for long.
         return min(seconds, max(self._open_for, MAX_OPEN_S))
 
     def _open(self, until: float, blamed: Blamed | None) -> BreakerState:
@@ -250,7 +247,7 @@ def _is_among(blamed: Blamed, source: Source) -> bool:
 
 
 def _merge(left: Blamed | None, right: Blamed | None) -> Blamed | None:
-    """Return whom both blame: two conversations are the whole caller, two callers everybody."""
+    """Merge two sets of sources: two conversations are the whole caller, two callers everyone."""
     if left is None or right is None:
         return None
     merged = dict(left)
@@ -262,7 +259,7 @@ def _merge(left: Blamed | None, right: Blamed | None) -> Blamed | None:
 
 
 UNREACHABLE = frozenset(("connection", "tls"))
-"""Failures that have nothing to do with what was asked, or who asked."""
+"""Failures that do not depend on the request or its source."""
 
 
 class CircuitKey(NamedTuple):
@@ -273,29 +270,29 @@ class CircuitKey(NamedTuple):
 
 
 class CircuitChange(msgspec.Struct, frozen=True, gc=False):
-    """A circuit that is in another state than before."""
+    """A change of a circuit's state."""
 
     key: CircuitKey
     state: BreakerState
     seconds: float = 0.0
     """How long it stays open …"""
     caller: str | None = None
-    """… and for which caller; None for everybody."""
+    """… and for which caller; None for everyone."""
     is_shared: bool = True
-    """Whether it concerns other instances: that of a single conversation does not."""
+    """Whether other instances are notified: not of that of a single conversation."""
 
 
 class CircuitOpening(msgspec.Struct, frozen=True, gc=False):
-    """What other instances are told of a circuit that opened: seconds left, no clock is shared."""
+    """An opened circuit as sent to other instances: seconds left, since no clock is shared."""
 
     key: CircuitKey
     seconds: float
     caller: str | None = None
-    """None for everybody."""
+    """None for everyone."""
 
 
 class CircuitPermits(msgspec.Struct, frozen=True, gc=False):
-    """Leave to make one attempt, from both of its circuits."""
+    """Permits of both circuits for one attempt."""
 
     provider: str
     credential: str
@@ -307,7 +304,7 @@ class CircuitPermits(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_probe(self) -> bool:
-        """Whether the attempt is to find out if a circuit may close."""
+        """Whether the attempt probes a circuit."""
         return self.provider_permit.is_probe or self.credential_permit.is_probe
 
     @property
@@ -322,14 +319,14 @@ class CircuitPermits(msgspec.Struct, frozen=True, gc=False):
 
 
 class Breakers:
-    """A breaker for each provider and each credential; those used least lately are forgotten."""
+    """A breaker for each provider and each credential; the least recently used are dropped."""
 
     __slots__ = ("_breakers", "_most", "_open_for", "_threshold")
 
     def __init__(self, threshold: int = 5, open_for: float = 60.0, most: int = 4096) -> None:
         if most < 2:
             raise ConfigError(f"breakers: most is {most}, must be 2 or more (an attempt needs two)")
-        Breaker(threshold, open_for)  # says what is wrong with them now, not at the first call
+        Breaker(threshold, open_for)  # reports mistakes now, not at the first call
         self._threshold = threshold
         self._open_for = open_for
         self._most = most
@@ -341,9 +338,9 @@ class Breakers:
     def allow(
         self, provider: str, credential: str, now: float, source: Source | None = None
     ) -> CircuitPermits | None:
-        """Return leave for one attempt when both circuits give it, else None.
+        """Return permits for one attempt when both circuits allow it, else None.
 
-        With a `source`, failures of that one alone close the provider's road for no other.
+        With a `source`, its failures alone open the provider's circuit for no other.
         """
         provider_breaker, credential_breaker = (
             self._of(CircuitKey(provider)),
@@ -386,7 +383,7 @@ class Breakers:
     def limited_for(
         self, provider: str, credential: str, now: float, source: Source | None = None
     ) -> float:
-        """Return the seconds until a limit may be over; 0 unless one is all that refuses."""
+        """Return the seconds until a limit may be over; 0 unless only a limit refuses."""
         credential_breaker, provider_breaker = (
             self._breakers.get(CircuitKey(provider, credential)),
             self._breakers.get(CircuitKey(provider)),
@@ -412,7 +409,7 @@ class Breakers:
     def done(
         self, permit: CircuitPermits, failure: Failure | None, now: float
     ) -> tuple[CircuitChange, ...]:
-        """Take an attempt's outcome, None for a success; return the circuits that changed.
+        """Record an attempt's outcome, None for a success; return the circuits that changed.
 
         A failure counts against one circuit and says nothing about the other.
         """
@@ -423,16 +420,16 @@ class Breakers:
         return self._settle(permit, against_provider, against_credential, now, failure)
 
     def abandon(self, permit: CircuitPermits, now: float) -> None:
-        """Take back the leave of an attempt that came to nothing, such as a cancelled one."""
+        """Return the permits of an attempt without an outcome, such as a cancelled one."""
         self._settle(permit, None, None, now)
 
     def deny(self, permit: CircuitPermits, now: float) -> None:
-        """Give a probe back unused: another instance holds the claim."""
+        """Return an unused probe: another instance holds the claim."""
         permit.provider_breaker.deny(permit.provider_permit, now)
         permit.credential_breaker.deny(permit.credential_permit, now)
 
     def learn(self, opening: CircuitOpening, now: float) -> CircuitChange | None:
-        """Open a circuit as another instance has; return the change, if it is one."""
+        """Open a circuit as another instance has; return the change, if there is one."""
         breaker = self._of(opening.key)
         state = breaker.learn(opening.seconds, now, opening.caller)
         return None if state is None else _change(opening.key, state, breaker, now)
@@ -440,7 +437,7 @@ class Breakers:
     def _of(self, key: CircuitKey) -> Breaker:
         breaker = self._breakers.get(key)
         if breaker is None:
-            # A provider in trouble cannot tell when it is over; who counts a limit can.
+            # Retry-After is reliable for a limit, not for an outage.
             least = None if key.credential is None else min(MIN_OPEN_S, self._open_for)
             breaker = self._breakers[key] = Breaker(self._threshold, self._open_for, least)
             if len(self._breakers) > self._most:
@@ -490,7 +487,7 @@ def _change(key: CircuitKey, state: BreakerState, breaker: Breaker, now: float) 
 
 
 def opening_from_change(change: CircuitChange) -> CircuitOpening | None:
-    """Return what other instances are to be told of a change; None where it is their own affair."""
+    """Return what to send to other instances about a change; None for nothing."""
     if change.state != "open" or not change.is_shared:
         return None
     return CircuitOpening(change.key, change.seconds, change.caller)

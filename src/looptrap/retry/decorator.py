@@ -1,4 +1,4 @@
-"""Retrying as people write it: a decorator, a call, or a loop over attempts."""
+"""Retrying as users write it: a decorator, a call, or a loop over attempts."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class Attempts:
 
 
 class Retrying:
-    """Retries functions, and keeps nothing between calls but its breakers."""
+    """Retries functions; between calls it keeps nothing but its breakers."""
 
     def __init__(self, options: RetryOptions) -> None:
         self._options = options
 
     def __call__(self, fn: Callable[P, T], /) -> Callable[P, T]:
-        """Return the function with retries; it stays of its kind (sync, async, generator)."""
+        """Return the function with retries, of the same kind (sync, async, generator)."""
         wrapped: Callable[P, T] = _same_kind(
             fn, lambda *args, **kwargs: self.call(fn, *args, **kwargs)
         )
@@ -59,7 +59,7 @@ class Retrying:
         return result
 
     def attempts(self, name: str = "attempts") -> Attempts:
-        """Return attempts to loop over; hooks hear of them under this name."""
+        """Return attempts to loop over; hooks get them under this name."""
         return Attempts(lambda: RetryRun(self._options, name))
 
     def _begin(self, fn: Callable[..., Any]) -> Callable[[], RetryRun]:
@@ -70,7 +70,7 @@ class Failover(Retrying):
     """Retries functions over a chain: they take the `Link` to use as their first argument."""
 
     def __call__(self, fn: Callable[Concatenate[Link, P], T], /) -> Callable[P, T]:  # type: ignore[override]
-        """Return the function without its first argument: each attempt gets its link."""
+        """Return the function without its first argument, which is the attempt's link."""
         wrapped: Callable[P, T] = _same_kind(
             fn, lambda *args, **kwargs: self.call(fn, *args, **kwargs)
         )
@@ -79,7 +79,7 @@ class Failover(Retrying):
     def call(  # type: ignore[override]
         self, fn: Callable[Concatenate[Link, P], T], /, *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Call a function with one link after the other until one succeeds."""
+        """Call a function with each link in turn until one succeeds."""
         result: T = run_like(
             fn,
             self._begin(fn),
@@ -118,11 +118,10 @@ def retrying(
     hooks: Sequence[Hook] = (),
     timing: Timing | None = None,
 ) -> Any:
-    """Retry what is worth retrying: a decorator, bare or with a policy.
+    """Retry failures that a retry can help: a decorator, bare or with a policy.
 
-    With a `chain` the function takes a `Link` first, and fails over; circuits then open without
-    `breakers` being given, for this decorator alone. Hand the same breakers to all that call the
-    same providers.
+    With a `chain` the function takes a `Link` first and fails over, with breakers of its own unless
+    `breakers` are given. Share one `Breakers` between all functions that call the same providers.
     """
     if not isinstance(policy, RetryPolicy):
         return Retrying(RetryOptions())(policy)
@@ -148,7 +147,7 @@ def attempts(
     hooks: Sequence[Hook] = (),
     timing: Timing | None = None,
 ) -> Attempts:
-    """Return attempts to loop over; with a chain each has its `link`, with `breakers` circuits."""
+    """Return attempts to loop over; with a chain each has its `link`."""
     options = RetryOptions(
         policy=policy, chain=chain, breakers=breakers, hooks=tuple(hooks), timing=timing
     )
@@ -156,12 +155,12 @@ def attempts(
 
 
 def function_name(fn: Callable[..., Any]) -> str:
-    """Return what to call a function in events."""
+    """Return the name of a function in events."""
     return getattr(fn, "__qualname__", None) or type(fn).__qualname__
 
 
 def _same_kind(fn: Callable[..., Any], call: Callable[..., Any]) -> Any:
-    """Return a function of the same kind that calls this instead: frameworks look at the kind."""
+    """Return a function of the same kind that makes this call: frameworks check the kind."""
 
     async def coroutine(*args: Any, **kwargs: Any) -> Any:
         return await call(*args, **kwargs)

@@ -7,23 +7,23 @@ from typing import Literal
 import msgspec
 
 Bucket = Literal["rate_limit", "server", "tool", "permanent"]
-"""What helps: waiting; another attempt, a few times; another plan of the model's; nothing."""
+"""What helps: waiting; a few retries; another plan of the model; nothing."""
 
 Circuit = Literal["", "provider", "credential"]
 """The circuit that a failure counts against; "" for none."""
 
 
 class Failure(msgspec.Struct, frozen=True, gc=False):
-    """Why an attempt failed, whoever said so: a status, an event in a stream, an exception."""
+    """Why an attempt failed, by a status, an event in a stream, or an exception."""
 
     bucket: Bucket
     reason: str
     """A short code, such as `http_503`, `overloaded` or `insufficient_quota`."""
     message: str = ""
     retry_after: float | None = None
-    """The seconds that the provider asks to be left alone; None where it does not say."""
+    """The seconds that the provider asks to wait; None where it does not say."""
     is_timeout: bool = False
-    """The network, or the other side, was silent for too long."""
+    """Whether the network or the provider did not answer in time."""
     trips: Circuit = ""
 
     @property

@@ -1,4 +1,4 @@
-"""Hooks: who hears of attempts, waits, calls given up, and circuits that change."""
+"""Hooks: notified of attempts, waits, calls given up, and circuit changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ log = logging.getLogger("looptrap")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One thing that happened to a call; what does not concern its kind is empty."""
+    """One event of a call; fields that its kind does not use are empty."""
 
     kind: Literal["attempt", "wait", "give_up", "breaker"]
     """An attempt begins, a wait begins, a call is given up, a circuit changes."""
@@ -23,26 +23,26 @@ class Event:
     """The function that is called."""
     link: Link | None = None
     attempt: int = 0
-    """How many attempts there have been, this one included."""
+    """The number of attempts, including this one."""
     seconds: float = 0.0
-    """How long is waited."""
+    """How long the wait is."""
     failure: Failure | None = None
     """Why there is a wait, or why the call is given up."""
     circuit: str = ""
-    """Which circuit changed; `state` is what it is now."""
+    """The circuit that changed; `state` is its new state."""
     state: str = ""
     turn: str = ""
     """The id of the turn that the call belongs to."""
 
 
 class Hook(Protocol):
-    """Is told what happens, at once and in order; it should be quick."""
+    """Called at once with each event, in order; it should be quick."""
 
     def __call__(self, event: Event, /) -> None: ...
 
 
 def notify_hooks(hooks: Iterable[Hook], event: Event) -> None:
-    """Tell all hooks; one that fails is logged and never fails the call."""
+    """Call all hooks; one that fails is logged and never fails the call."""
     for hook in hooks:
         try:
             hook(event)

@@ -1,4 +1,4 @@
-"""Retry policies: how often, how long and on whose word a call is tried again."""
+"""Retry policies, backoff and chains: how often, how long and where a call is tried again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAX_DOUBLINGS = 64
 
 
 class Backoff(msgspec.Struct, frozen=True, gc=False):
-    """Full jitter under an exponential ceiling; a provider's Retry-After is the least it waits."""
+    """Full jitter under an exponential ceiling; a provider's Retry-After is the minimum."""
 
     base: float = 0.4
     cap: float = 20.0
@@ -36,31 +36,31 @@ class Backoff(msgspec.Struct, frozen=True, gc=False):
         return chance * min(self.cap, ldexp(self.base, min(attempt - 1, _MAX_DOUBLINGS)))
 
     def wait(self, attempt: int, failure: Failure, chance: float) -> float | None:
-        """Return the seconds to wait; None when the provider asks for more than is waited for."""
+        """Return the seconds to wait; None when Retry-After exceeds `longest_retry_after`."""
         delay = self.delay(attempt, chance)
         requested = failure.retry_after
         if requested is None:
             return delay
         if requested > self.longest_retry_after:
             return None
-        # All were told the same moment: up to `base` later, so that they do not meet there.
+        # All clients get the same Retry-After: up to `base` is added to spread them.
         return max(delay, requested + chance * self.base)
 
 
 class RetryPolicy(msgspec.Struct, frozen=True):
-    """What one call may cost; each limit of attempts is for one link of a chain."""
+    """The limits of one call; each limit of attempts is for one link of a chain."""
 
     attempts: int = 3
     server_attempts: int = 3
     """How many attempts may end in a failure of the server or of the connection."""
     timeout_attempts: int = 2
-    """How many may end in a time-out: each has cost a whole context, and all that time."""
+    """How many may end in a time-out: each costs a whole context, and the time."""
     limit_waits: int = 8
-    """How often a call waits, at the end of its chain, while its credential is left alone for a
-    limit; 0 for never."""
+    """How often a call at the end of its chain waits while its credential is rate limited; 0 for
+    never."""
     backoff: Backoff = Backoff()
     deadline: float | None = None
-    """The seconds for all of it, waits included; None for no end."""
+    """Seconds for the whole call, including waits; None for no limit."""
     classifiers: Classifiers = DEFAULT_CLASSIFIERS
 
     def __post_init__(self) -> None:
@@ -77,17 +77,17 @@ class RetryPolicy(msgspec.Struct, frozen=True):
 
 
 class Link(msgspec.Struct, frozen=True, gc=False):
-    """One place to send a call to."""
+    """One target of a call."""
 
     provider: str
     model: str | None = None
     """None keeps the caller's."""
     credential: str = ""
-    """A digest of the credential used there: whose limits are met."""
+    """A digest of the credential used there, which rate limits apply to."""
 
     @property
     def name(self) -> str:
-        """What people call it: `provider/model`, or the provider alone."""
+        """`provider/model`, or the provider alone."""
         return self.provider if self.model is None else f"{self.provider}/{self.model}"
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Driving one call over its course; the loops around this only wait, and call."""
+"""Runs one call along its schedule; the loops below only wait and call."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ from looptrap.retry.schedule import (
 )
 from looptrap.retry.timing import Timing, current_timing
 
-# Breakers are shared by threads, and take no lock of their own. What this one guards takes
-# microseconds, so one does for all of them.
+# Breakers are shared by threads and have no lock of their own. Each use takes microseconds, so one
+# lock for all of them is enough.
 _BREAKER_LOCK = Lock()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryOptions:
-    """What calls are retried with."""
+    """The options of retried calls."""
 
     policy: RetryPolicy = RetryPolicy()  # noqa: RUF009 - frozen
     chain: Chain | None = None
     breakers: Breakers | None = None
     hooks: tuple[Hook, ...] = ()
     timing: Timing | None = None
-    """None takes the real time, or that of a test around the call."""
+    """None for the real time, or that of `testing()`."""
 
 
 ErrorFactory = Callable[[FinalFailure, BaseException | None], BaseException]
-"""Says what is raised at the end of a failed call, given its latest error."""
+"""Returns the final error of a failed call, given its latest error."""
 
 
 class DeadlinePassed(TimeoutError):  # noqa: N818 - what happened, not a fault
-    """An attempt was cut: there was no more time for it."""
+    """An attempt was cancelled at the deadline."""
 
     def __init__(self, retry_run: RetryRun) -> None:
         super().__init__("the deadline passed during the attempt")
@@ -56,7 +56,7 @@ class DeadlinePassed(TimeoutError):  # noqa: N818 - what happened, not a fault
 
 
 class RetryRun:
-    """One call under way: what to do next, who hears of it, and what is raised at the end."""
+    """One call in progress: decides the next step, notifies hooks, and makes the final error."""
 
     __slots__ = (
         "_chain",
@@ -82,7 +82,7 @@ class RetryRun:
         turn: str = "",
         error_factory: ErrorFactory | None = None,
     ) -> None:
-        """Begin now; `deadline` is a moment of the clock."""
+        """Begin now; `deadline` is a time of the clock."""
         self._options = options
         self._name = name
         self._turn = turn
@@ -90,7 +90,7 @@ class RetryRun:
         self.timing = options.timing or current_timing()
         now = self.timing.clock()
         self._chain = options.chain or Chain((Link(name),))
-        # A process is one caller, and a turn one of its conversations.
+        # The process is the caller, and a turn its conversation.
         source = Source("", lambda: turn) if turn else None
         self._schedule = RetrySchedule(
             self._chain, options.policy, options.breakers, now=now, deadline=deadline, source=source
@@ -99,14 +99,14 @@ class RetryRun:
         self._deadline = min(
             inf if own is None else now + own, inf if deadline is None else deadline
         )
-        # Inside somebody else's attempt that one retries; two would multiply.
+        # Inside another attempt its owner retries; two owners would multiply the attempts.
         self._is_owner = current_attempt() is None
         self._step: ScheduleStep | None = None
         self.is_done = False
 
     @property
     def attempts(self) -> int:
-        """How many attempts have been made."""
+        """The number of attempts made."""
         return self._schedule.attempts
 
     def left(self) -> float | None:
@@ -114,7 +114,7 @@ class RetryRun:
         return None if self._deadline == inf else max(0.0, self._deadline - self.timing.clock())
 
     def advance(self) -> Attempt | float:
-        """Return the attempt to make now, or the seconds to wait before asking again."""
+        """Return the attempt to make now, or the seconds to wait before the next call of this."""
         step = self._step or self._next()
         self._step = None
         match step:
@@ -129,15 +129,15 @@ class RetryRun:
                 raise self._end(step, None)
 
     def succeeded(self) -> None:
-        """Take note of a success."""
+        """Record a success."""
         self.is_done = True
         with _BREAKER_LOCK:
             self._schedule.succeeded(self.timing.clock())
         self._notify_changes()
 
     def failed(self, attempt: Attempt, error: BaseException) -> bool:
-        """Take note of a failure; say whether another attempt follows, or raise what ends it."""
-        if not isinstance(error, Exception):  # cancelled or interrupted: that says nothing
+        """Record a failure; return whether another attempt follows, or raise the final error."""
+        if not isinstance(error, Exception):  # cancelled or interrupted: no outcome
             with _BREAKER_LOCK:
                 self._schedule.abandoned(self.timing.clock())
             return False
@@ -160,11 +160,11 @@ class RetryRun:
         raise raised from raised.__cause__ or error
 
     def _failure(self, error: Exception) -> Failure:
-        """Say what an error means, and have it noted."""
+        """Classify an error, and record the failure."""
         now = self.timing.clock()
         if isinstance(error, DeadlinePassed) and error.retry_run is self:
             with _BREAKER_LOCK:
-                self._schedule.abandoned(now)  # our own haste says nothing about the provider
+                self._schedule.abandoned(now)  # our deadline says nothing about the provider
             return DEADLINE_FAILURE
         failure = self._options.policy.classifiers.classify(error, self.timing.wall())
         with _BREAKER_LOCK:
@@ -196,20 +196,20 @@ class RetryRun:
 
 
 def final_error(failed: FinalFailure, error: BaseException | None) -> BaseException:
-    """Return the call's own error; where several links failed, or none was asked, all of it."""
+    """Return the call's own error; AllProvidersFailed where several links or no attempt failed."""
     if error is None or (len(failed.reasons) > 1 and failed.failure.is_retryable):
         return AllProvidersFailed(failed.reasons, retry_after=failed.retry_after)
     return error
 
 
 AttemptCall = Callable[[Attempt], Any]
-"""Begins one attempt: calls the function."""
+"""Calls the function for one attempt."""
 
-STREAM_STARTED_NOTE = "since a part of the stream had been given out"
+STREAM_STARTED_NOTE = "since a part of the stream had been delivered"
 
 
 def run_like(kind: Callable[..., Any], begin: Callable[[], RetryRun], make: AttemptCall) -> Any:
-    """Return what a function of this kind returns: a value, or what is awaited or iterated."""
+    """Return what a function of this kind returns: a value, a coroutine or an iterator."""
     if isgeneratorfunction(kind):
         return stream_sync(begin, make)
     if isasyncgenfunction(kind):
@@ -220,33 +220,33 @@ def run_like(kind: Callable[..., Any], begin: Callable[[], RetryRun], make: Atte
 
 
 def next_attempt(retry_run: RetryRun) -> Attempt:
-    """Wait as long as it takes, and return the attempt to make."""
+    """Wait as the schedule says, and return the attempt to make."""
     while not isinstance(step := retry_run.advance(), Attempt):
         retry_run.timing.sleep(step)
     return step
 
 
 async def next_attempt_async(retry_run: RetryRun) -> Attempt:
-    """Wait as long as it takes, and return the attempt to make."""
+    """Wait as the schedule says, and return the attempt to make."""
     while not isinstance(step := retry_run.advance(), Attempt):
         await retry_run.timing.sleep_async(step)
     return step
 
 
 def run_sync(retry_run: RetryRun, make: AttemptCall) -> Any:
-    """Make attempts until one succeeds; what turns out to be awaitable is awaited by the caller."""
+    """Make attempts until one succeeds; the caller awaits an awaitable result."""
     while True:
         with next_attempt(retry_run) as attempt:
             result = make(attempt)
             if not isawaitable(result):
                 return result
-            # Clients wrap asynchronous functions in ordinary ones: only now is it known.
+            # Clients wrap asynchronous functions in ordinary ones: it is known only now.
             attempt.defer()
             return _finish(retry_run, make, attempt, result)
 
 
 async def run_async(begin: Callable[[], RetryRun], make: AttemptCall) -> Any:
-    """Make attempts until one succeeds; none is waited for beyond the deadline."""
+    """Make attempts until one succeeds or the deadline passes."""
     retry_run = begin()
     attempt = await next_attempt_async(retry_run)
     return await _finish(retry_run, make, attempt, None)
@@ -263,7 +263,7 @@ async def _finish(
 
 
 async def _in_time(retry_run: RetryRun, awaited: Awaitable[Any]) -> Any:
-    """Await something until the deadline, and no longer."""
+    """Await something until the deadline."""
     limit = asyncio.timeout(retry_run.left())
     try:
         async with limit:
@@ -275,7 +275,7 @@ async def _in_time(retry_run: RetryRun, awaited: Awaitable[Any]) -> Any:
 
 
 def stream_sync(begin: Callable[[], RetryRun], make: AttemptCall) -> Generator[Any, None, Any]:
-    """Give out the items of the first attempt that has any: once begun it is never replayed."""
+    """Yield the items of the first attempt that has any: a stream that began is not retried."""
     retry_run = begin()
     while True:
         attempt = next_attempt(retry_run)
@@ -305,7 +305,7 @@ def stream_sync(begin: Callable[[], RetryRun], make: AttemptCall) -> Generator[A
 async def stream_async(
     begin: Callable[[], RetryRun], make: AttemptCall
 ) -> AsyncGenerator[Any, None]:
-    """Give out the items of the first attempt that has any: once begun it is never replayed."""
+    """Yield the items of the first attempt that has any: a stream that began is not retried."""
     retry_run = begin()
     while True:
         attempt = await next_attempt_async(retry_run)

@@ -1,12 +1,12 @@
-"""The course of one call over a chain: what to do next, given what has happened so far.
+"""The schedule of one call over a chain: what to do next, given what has happened so far.
 
-Sans I/O: a driver asks `next`, does what it is told, and says how it went.
+Sans I/O: a driver calls `next`, does what it returns, and reports the outcome.
 
     while True:
-        match course.next(clock(), chance()):
-            case Try() as attempt: ... course.succeeded(clock()) or course.failed(failure, clock())
+        match schedule.next(clock(), chance()):
+            case Try(): ... schedule.succeeded(clock()) or schedule.failed(failure, clock())
             case Wait(seconds): sleep(seconds)
-            case Failed() as failed: ...
+            case FinalFailure() as failed: ...
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ class Try(msgspec.Struct, frozen=True, gc=False):
 
     link: Link
     attempt: int
-    """The how-many-th at this link, from 1."""
+    """The number of the attempt at this link, from 1."""
     permit: CircuitPermits | None = None
-    """Leave of both circuits; None without breakers."""
+    """The permits of both circuits; None without breakers."""
     fresh: bool = False
-    """The attempt before timed out: the connection it used is not to be trusted."""
+    """Whether the previous attempt timed out, so that its connection must not be reused."""
 
 
 class Wait(msgspec.Struct, frozen=True, gc=False):
-    """Wait, then ask again; there is an attempt after it."""
+    """Wait, then call `next` again; an attempt follows."""
 
     seconds: float
     failure: Failure
-    """What makes it worth waiting."""
+    """The reason of the wait."""
 
 
 class FinalFailure(msgspec.Struct, frozen=True):
-    """It is over: no attempt is left, or none would help."""
+    """The end: no attempt is left, or none would help."""
 
     failure: Failure
-    """What decided it: the latest failure, or why no attempt was made at all."""
+    """The decisive failure: the latest, or why no attempt was made."""
     reasons: tuple[tuple[str, Failure], ...]
     """Each link that failed or was skipped, by name, with its latest failure."""
     attempts: int
-    """How many were made, at all links."""
+    """Attempts made, at all links."""
     retry_after: float | None = None
-    """The least number of seconds after which another call may fare better, where known."""
+    """The seconds after which another call may succeed, where known."""
 
 
 ScheduleStep: TypeAlias = Try | Wait | FinalFailure
@@ -60,7 +60,7 @@ DEADLINE_FAILURE = Failure("server", "deadline", "the deadline had passed", is_t
 
 
 class RetrySchedule:
-    """One call on its way over a chain, under a policy, past the breakers."""
+    """One call over a chain, under a policy and breakers."""
 
     __slots__ = (
         "_attempt",
@@ -119,11 +119,11 @@ class RetrySchedule:
 
     @property
     def attempts(self) -> int:
-        """How many attempts have been begun, at all links."""
+        """Attempts begun, at all links."""
         return self._attempts_made
 
     def next(self, now: float, chance: float) -> ScheduleStep:
-        """Return what to do at `now`; `chance`, within 0 and 1, is the jitter of a wait."""
+        """Return what to do at `now`; `chance`, from 0 to 1, is the jitter of a wait."""
         while self._final is None:
             if now >= self._deadline:
                 return self._fail(
@@ -145,13 +145,13 @@ class RetrySchedule:
         return self._final
 
     def succeeded(self, now: float) -> None:
-        """Note that the attempt brought an answer."""
+        """Record that the attempt succeeded."""
         permit, self._permit = self._permit, None
         if permit is not None and self._breakers is not None:
             self._add_changes(self._breakers.done(permit, None, now))
 
     def failed(self, failure: Failure, now: float) -> None:
-        """Note how the attempt failed."""
+        """Record how the attempt failed."""
         permit, self._permit = self._permit, None
         if permit is not None and self._breakers is not None:
             self._add_changes(self._breakers.done(permit, failure, now))
@@ -163,13 +163,13 @@ class RetrySchedule:
             self._fail(failure, failure)
 
     def abandoned(self, now: float) -> None:
-        """Note that the attempt came to nothing and says nothing, as when it was cancelled."""
+        """Record that the attempt has no outcome, such as a cancelled one."""
         permit, self._permit = self._permit, None
         if permit is not None and self._breakers is not None:
             self._breakers.abandon(permit, now)
 
     def denied(self, now: float) -> None:
-        """Note that another instance makes the probe: this attempt was not made."""
+        """Record that another instance makes the probe: this attempt was not made."""
         permit, self._permit = self._permit, None
         if permit is not None and self._breakers is not None:
             self._breakers.deny(permit, now)
@@ -177,7 +177,7 @@ class RetrySchedule:
         self._attempts_made -= 1
 
     def take_changes(self) -> list[CircuitChange]:
-        """Return the circuits that changed since last asked."""
+        """Return the circuits that changed since the last call of this."""
         changes, self._changes = self._changes, None
         return changes or []
 
@@ -197,7 +197,7 @@ class RetrySchedule:
         return Try(link, self._attempt, self._permit, fresh)
 
     def _worth_waiting(self, failure: Failure, now: float, chance: float) -> float | None:
-        """Return how long to wait for another attempt at this link; None when it had its share."""
+        """Return the wait before another attempt at this link; None when none is left."""
         policy = self._policy
         if (
             self._attempt >= policy.attempts
@@ -213,7 +213,7 @@ class RetrySchedule:
         return seconds
 
     def _worth_waiting_for_limit(self, now: float, chance: float) -> float | None:
-        """Return, and count, a wait while only this credential is left alone; None to go on."""
+        """Return, and count, a wait for a rate limit of this credential; None to move on."""
         backoff = self._policy.backoff
         if self._breakers is None or self._limit_waits >= self._policy.limit_waits:
             return None
@@ -223,8 +223,8 @@ class RetrySchedule:
         left = self._breakers.limited_for(link.provider, link.credential, now, self._source)
         if not 0 < left <= backoff.longest_retry_after:
             return None
-        # All wait for the same moment, and one of them is let through: the longer that goes on,
-        # the further apart the others come.
+        # All calls wait for the same moment, when one may pass: jitter that grows spreads the
+        # others.
         room = backoff.longest_retry_after - left + backoff.base
         seconds = left + chance * min(backoff.delay(self._limit_waits + 1, 1.0), room)
         if now + seconds >= self._deadline:
@@ -239,7 +239,7 @@ class RetrySchedule:
         return self._breakers.retry_after(link.provider, link.credential, now, self._source)
 
     def _leave_link(self, now: float) -> None:
-        """Go on to the next link; after the last one it is over."""
+        """Move on to the next link, or end after the last one."""
         left = self._open_for(now)
         failure = self._failure or _breaker_open_failure(left)
         hint = max(failure.retry_after or 0.0, left)
@@ -256,9 +256,9 @@ class RetrySchedule:
         self._has_waited = True
 
     def _next_link(self) -> int | None:
-        """Return the next link; None after the last.
+        """Return the index of the next link; None after the last.
 
-        A failure of the provider's is passed by with it: another credential would not help there.
+        When the provider failed, its other credentials are skipped: they would not help.
         """
         links, left = self._chain.links, self._chain.links[self._index]
         is_down = self._failure is not None and self._failure.trips == "provider"
@@ -269,7 +269,7 @@ class RetrySchedule:
         return None
 
     def _fail(self, here: Failure, decisive: Failure) -> FinalFailure:
-        """End the course: this link failed as `here`, all in all it was `decisive`."""
+        """End the call: `here` is the failure of this link, `decisive` that of the call."""
         reasons = self._add_reason(here)
         soonest = None if self._earliest_retry == inf else self._earliest_retry
         if decisive.reason == "breaker_open":
@@ -290,4 +290,4 @@ class RetrySchedule:
 
 
 def _breaker_open_failure(seconds: float) -> Failure:
-    return Failure("server", "breaker_open", "left alone after failures in a row", seconds)
+    return Failure("server", "breaker_open", "skipped after consecutive failures", seconds)

@@ -10,7 +10,7 @@
     )
     def ask(): ...
 
-Hand all three the same policy. Circuits, chains and turns are not tenacity's: there is `retrying`.
+Give all three the same policy. For circuits, chains and turns there is `retrying`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from looptrap.retry.timing import current_timing
 
 
 class retry_if_worth(retry_base):  # noqa: N801 - tenacity's strategies are named like functions
-    """Retry what the policy classifies as worth it; inside another's attempt, nothing."""
+    """Retry what the policy classifies as retryable; nothing inside another attempt."""
 
     def __init__(self, policy: RetryPolicy = RetryPolicy()) -> None:  # noqa: B008 - frozen
         self._policy = policy
@@ -50,7 +50,7 @@ class wait_policy(wait_base):  # noqa: N801
         if failure is None:
             return 0.0
         chance = current_timing().chance()
-        # Where it asks for more than is waited for, `stop_policy` ends it: nobody waits this long.
+        # A longer Retry-After is never waited for: `stop_policy` ends the call.
         seconds = self._policy.backoff.wait(retry_state.attempt_number, failure, chance)
         return failure.retry_after or 0.0 if seconds is None else seconds
 
@@ -60,7 +60,7 @@ class stop_policy(stop_base):  # noqa: N801
 
     def __init__(self, policy: RetryPolicy = RetryPolicy()) -> None:  # noqa: B008
         self._policy = policy
-        # One strategy serves all calls: what each has met is kept by its state, and goes with it.
+        # One strategy serves all calls: failures are kept per state, and dropped with it.
         self._failures: WeakKeyDictionary[tenacity.RetryCallState, list[Failure]] = (
             WeakKeyDictionary()
         )

@@ -1,4 +1,4 @@
-"""Time and chance: what drivers wait with, and what tests put in its place."""
+"""Clock, sleep and jitter, and their replacement in tests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """Clocks, ways to wait, and chance; each can be replaced."""
+    """Clocks, sleeps and jitter; each can be replaced."""
 
     clock: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
@@ -21,19 +21,19 @@ class Timing:
     sleep: Callable[[float], None] = time.sleep
     sleep_async: Callable[[float], Awaitable[None]] = asyncio.sleep
     chance: Callable[[], float] = random.random
-    """From 0 to 1: the jitter."""
+    """The jitter, from 0 to 1."""
 
 
 _CURRENT_TIMING: ContextVar[Timing] = ContextVar("looptrap_retry_timing", default=Timing())  # noqa: B039
 
 
 def current_timing() -> Timing:
-    """Return the real time, or that of a test around this."""
+    """Return the real timing, or that of `testing()`."""
     return _CURRENT_TIMING.get()
 
 
 class FakeClock:
-    """Time that passes only when somebody waits, or a test says so."""
+    """Time that passes only in waits, or when a test advances it."""
 
     def __init__(self, chance: float) -> None:
         self.waits: list[float] = []
@@ -56,15 +56,15 @@ class FakeClock:
 
     async def _sleep_async(self, seconds: float) -> None:
         self._sleep(seconds)
-        await asyncio.sleep(0)  # others get their turn, as in a real wait
+        await asyncio.sleep(0)  # other tasks run, as in a real wait
 
 
 @contextmanager
 def testing(chance: float = 1.0) -> Iterator[FakeClock]:  # noqa: PT028 - no test
-    """Wait for nothing in here, and record what would have been waited for.
+    """Skip and record all waits inside this context.
 
-    It holds for this context alone: threads and tasks of others go on in real time. The `chance`
-    of 1 makes every backoff as long as it can be.
+    Other threads and tasks stay in real time. A `chance` of 1 makes every backoff as long as it can
+    be.
     """
     fake_clock = FakeClock(chance)
     token = _CURRENT_TIMING.set(fake_clock.timing)
@@ -74,4 +74,4 @@ def testing(chance: float = 1.0) -> Iterator[FakeClock]:  # noqa: PT028 - no tes
         _CURRENT_TIMING.reset(token)
 
 
-testing.__test__ = False  # type: ignore[attr-defined]  # pytest takes what begins with "test" for one
+testing.__test__ = False  # type: ignore[attr-defined]  # or pytest would collect it

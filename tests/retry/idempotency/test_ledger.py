@@ -215,6 +215,6 @@ class TestStore:
                     await ledger.begin("t:1:b", ARGUMENTS)
                 with caplog.at_level(logging.ERROR):
                     await ledger.finish(begun, "made")
-                assert "could not be kept" in caplog.text
+                assert "could not be stored" in caplog.text
             finally:
                 await store.stop()

@@ -175,7 +175,7 @@ class TestMoney:
             assert (turn.spent.tokens, turn.spent.usd) == (10**9, 10**6)
 
     def test_nothing_is_given_back(self, rehearsal):
-        with Turn() as turn, pytest.raises(ValueError, match="given back"):
+        with Turn() as turn, pytest.raises(ValueError, match="must be 0 or more"):
             turn.spend(usd=-1)
 
 

@@ -1,4 +1,4 @@
-"""A whole bundle: policies, kill switches, run-time overrides."""
+"""Reads a bundle: policies, kill switches, run-time overrides."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 @dataclass(slots=True)
 class Findings:
-    """Mistakes and warnings so far; its methods take parts of tables and note what is wrong."""
+    """Mistakes and warnings so far; its methods read parts of tables and record what is wrong."""
 
     now: datetime
     problems: list[Problem] = field(default_factory=list)
@@ -91,18 +91,18 @@ class Findings:
                 self.warnings.append(f"{inside(place, key)}: is not supported, has no effect")
 
     def wrong(self, place: str, message: str) -> None:
-        """Note a mistake."""
+        """Record a mistake."""
         self.problems.append(Problem(place, message))
 
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-"""What a selector without methods matches there; here, reads count only where they are named."""
+"""What a selector without methods matches there; here, reads must be named to be counted."""
 
 _HOST = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
 
 
 def read_selectors(findings: Findings, spec: dict[str, Any], place: str) -> Iterator[Selector]:
-    """Yield one selector, or two: an exact path *or* a prefix may match there."""
+    """Yield one selector, or two: there an exact path *or* a prefix may match."""
     selector = findings.table(spec, place, "selector", required=True)
     if selector is None:
         return
@@ -172,7 +172,7 @@ _SCOPE_KEY = re.compile(r"(jwt|header|query|ip|ua):[A-Za-z0-9_-]+")
 
 
 class Bundle(NamedTuple):
-    """What a bundle asks of Looptrap."""
+    """A bundle in Looptrap's terms."""
 
     policies: tuple[Policy, ...]
     kill_switches: tuple[KillSwitch, ...]
@@ -180,7 +180,7 @@ class Bundle(NamedTuple):
 
 
 def load(bundle: dict[str, Any], now: datetime) -> Bundle:
-    """Return what the bundle asks for; raise ConfigError with every mistake in it."""
+    """Return a bundle's policies and kill switches; raise ConfigError with every mistake in it."""
     findings = Findings(now)
     read = _bundle(findings, bundle)
     if findings.problems:
@@ -278,7 +278,7 @@ ACTIONS = {"reject": Action.BLOCK, "throttle": Action.THROTTLE, "warn": Action.W
 def read_policy(
     findings: Findings, policy: dict[str, Any], place: str, shadow: bool
 ) -> Iterator[Policy]:
-    """Yield the policy, as one or two; none when it binds nothing."""
+    """Yield one or two policies; none when the policy binds nothing."""
     findings.name_unknown(place, policy, "id spec")
     name = policy.get("id")
     if not isinstance(name, str) or not name or not re.fullmatch(PLAIN.pattern, name):

@@ -1,4 +1,4 @@
-"""The rate rules of a bundle; they also say what loop detection counts by."""
+"""Reads the rate rules of a bundle, whose descriptors loop detection counts by too."""
 
 from __future__ import annotations
 
@@ -98,8 +98,8 @@ def _token_source(findings: Findings, config: dict[str, Any], place: str) -> Non
         )
     elif estimator == "header_hint":
         findings.warnings.append(
-            f"{inside(place, 'estimator')}: header_hint is not supported, tokens are told from the"
-            " size of the request"
+            f"{inside(place, 'estimator')}: header_hint is not supported, tokens are estimated from"
+            " the size of the request"
         )
 
 
@@ -110,7 +110,7 @@ _UNKNOWN_HERE = ("ip:country", "ip:asn", "ip:type", "ip:tor", "ua:bot", "ua:bot_
 
 
 class Limits(NamedTuple):
-    """What the rate rules of a policy ask for."""
+    """The rates of a policy."""
 
     rates: tuple[Rate, ...]
     by: tuple[str, ...]
@@ -121,7 +121,7 @@ class _Limit(NamedTuple):
     place: str
     rule: dict[str, Any]
     match: Values | None
-    """What a call must have to be bound; None when none is."""
+    """The values of the calls that it binds; None when it binds none."""
     unless: tuple[Values, ...] = ()
 
 
@@ -132,7 +132,7 @@ def read_limits(findings: Findings, spec: dict[str, Any], place: str) -> Limits:
     limits = [_Limit(*rule, match) for rule, match in zip(rules, matches, strict=True)]
     fallback = findings.table(spec, place, FALLBACK)
     if fallback is not None:
-        # It binds what none of the rules binds: never anything, where one of them binds all.
+        # It binds the calls that no rule binds: none, where a rule binds all.
         where = inside(place, FALLBACK)
         is_bound = () in matches
         if is_bound:
@@ -155,7 +155,7 @@ def read_limits(findings: Findings, spec: dict[str, Any], place: str) -> Limits:
 
 
 def _read(findings: Findings, limit: dict[str, Any], place: str) -> list[str]:
-    """Note what is wrong with a rule beside its algorithm's settings; return what it counts by."""
+    """Check a rule except its algorithm's settings; return the descriptors it counts by."""
     findings.name_unknown(place, limit, "name limit_keys algorithm algorithm_config match")
     name, algorithm = limit.get("name"), limit.get("algorithm")
     if not isinstance(name, str) or not name or not re.fullmatch(PLAIN.pattern, name):

@@ -1,14 +1,12 @@
-"""What a failure means, whoever tells of it.
+"""Classifies failures.
 
-`raised`       an exception of an SDK, of an HTTP library or of Python → `classify`
-`answer`       status, headers and body of an answer → `classify_answer`
-`event`        an error inside a stream that began with 200 → `classify_event`
-`tool`         a tool's exit code or status → `classify_tool`
-`classifiers`  own classifiers, asked before `classify`
+`exception`   `classify`: an exception of an SDK, of an HTTP library or of Python;
+              `classify_tool`: a tool's exit code or status; `Classifiers`: own ones, asked first
+`response`    `classify_answer`: status, headers and body of an answer;
+              `classify_event`: an error inside a stream that began with 200
+`error_body`  the codes, message and delay in an error body
 
-Underneath: `told` reads what an error body says, `code` knows the providers' words, `status` sorts
-by them and by the status, `header` reads Retry-After; `library` knows exceptions by their names.
-No vendor's package is imported: exceptions are told by the names of their classes.
+No vendor's package is imported: exceptions are recognised by the names of their classes.
 """
 
 from looptrap.retry.classify.exception import (

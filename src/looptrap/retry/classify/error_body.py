@@ -1,4 +1,4 @@
-"""What an error body says, in whichever form: OpenAI's, Anthropic's, Google's or Looptrap's."""
+"""Parses error bodies of OpenAI, Anthropic, Google and Looptrap."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ _duration = re.compile(
 ).search
 
 find_long_quota = re.compile(r"per_?day|daily|per_?month", re.IGNORECASE).search
-"""Finds, in the name of a Google quota, that it comes back tomorrow rather than in a minute."""
+"""Finds, in the name of a Google quota, that it is renewed daily or less often."""
 
 
 class ErrorDetails(msgspec.Struct, frozen=True, gc=False):
-    """What an error body says."""
+    """The content of an error body."""
 
     codes: tuple[str, ...] = ()
-    """Codes, types and states, in lower case, the most telling first."""
+    """Codes, types and states, in lower case, the most specific first."""
     message: str = ""
     status: int | None = None
-    """The HTTP status that the body names: in a stream there is no other."""
+    """The HTTP status in the body: in a stream there is no other."""
     refusal: str = ""
     """Looptrap's own reason."""
     retry_after: float | None = None
     quota_is_spent: bool | None = None
-    """Whether a quota has run out for long, or for moments; None where the body does not say."""
+    """Whether a quota is spent for long, and not for a minute; None where the body does not say."""
 
 
 NO_DETAILS = ErrorDetails()
 
 
 def parse_error_body(body: object) -> ErrorDetails:
-    """Return what a body says, decoded or not; what cannot be read says nothing."""
+    """Return the details of a body, decoded or not; an unreadable one has none."""
     if isinstance(body, str):
         body = body.encode("utf-8", "replace")
     if isinstance(body, (bytes, bytearray, memoryview)):
@@ -52,7 +52,7 @@ def parse_error_body(body: object) -> ErrorDetails:
         try:
             body = _decode(raw)
         except UNREADABLE:
-            # Cut off, or a page of a proxy's: codes stand out all the same.
+            # Truncated, or a proxy's page: codes can still be found.
             codes = [code.decode().lower() for code in _codes_in(raw)]
             return ErrorDetails(tuple(codes), raw[:MAX_MESSAGE_CHARS].decode("utf-8", "replace"))
     if isinstance(body, list) and body:
@@ -111,7 +111,7 @@ def _status(code: object) -> int | None:
 
 
 def _retry_delay(details: list[dict[str, Any]], message: str) -> float | None:
-    """Return the delay of Google's RetryInfo, or what OpenAI writes into its message."""
+    """Return the delay in Google's RetryInfo, or in OpenAI's message."""
     for detail in details:
         delay = detail.get("retryDelay")
         if isinstance(delay, str) and re.fullmatch(r"\d{1,9}(\.\d+)?s", delay, re.ASCII):
@@ -135,8 +135,8 @@ def _quota_is_spent(details: list[dict[str, Any]]) -> bool | None:
     ]
     if not violations:
         return None
-    # RetryInfo stands beside a quota of the day as well, and is no help there. A quota of 0 is a
-    # model that the account does not have.
+    # A daily quota comes with RetryInfo as well, which does not help. A quota of 0 is a model that
+    # the account does not have.
     return any(
         violation.get("quotaValue") == "0"
         or find_long_quota(f"{violation.get('quotaId')} {violation.get('quotaMetric')}") is not None

@@ -1,4 +1,4 @@
-"""Exceptions: which of them tell of an answer, of the network, of a tool, or of a bug."""
+"""Classifies exceptions: failed answers, network failures, tool failures and bugs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from looptrap.wire.upstream_exchange import UpstreamError
 def classify_tool(exit_code: int | None = None, status: int | None = None) -> Failure | None:
     """Return the failure of a tool by its exit code or HTTP status; None where neither is one."""
     if exit_code:
-        # Shells and `subprocess` tell a signal by a negative code.
+        # `subprocess` reports a signal as a negative code.
         reason = f"exit_{exit_code}" if exit_code > 0 else f"signal_{-exit_code}"
         return Failure("tool", reason, f"the tool ended with exit code {exit_code}")
     if status is not None and status >= 400:
@@ -30,16 +30,16 @@ DROPPED = Failure("server", "dropped", trips="provider")
 PROTOCOL = Failure("server", "protocol", trips="provider")
 TIMEOUT = Failure("server", "timeout", is_timeout=True, trips="provider")
 BUSY = Failure("server", "busy")
-"""Our own side had no connection to spare."""
+"""The local connection pool is exhausted."""
 TLS = Failure("permanent", "tls")
-"""A certificate that does not hold: it will not hold in a second either."""
+"""An invalid certificate: a retry does not help."""
 BAD_OUTPUT = Failure("permanent", "bad_output")
-"""What the model wrote cannot be read: the same prompt is never the remedy."""
+"""The model's output cannot be parsed: the same prompt does not help."""
 BAD_REQUEST = Failure("permanent", "bad_request")
-"""The request never left: it cannot be sent as it is."""
+"""The request was not sent, and cannot be."""
 CANCELLED = Failure("permanent", "cancelled")
 UNKNOWN = Failure("permanent", "unknown")
-"""Most likely a bug, and a bug is not retried."""
+"""Most likely a bug, which is not retried."""
 
 _SDK = {
     "APITimeoutError": TIMEOUT,
@@ -112,7 +112,7 @@ _LOOPTRAP = {
     "looptrap.LoopDetectedError": Failure("permanent", "loop_detected"),
     "looptrap.BudgetExceededError": Failure("permanent", "budget_exceeded"),
     "looptrap.RateLimitedError": Failure("rate_limit", "rate_limited"),
-    # Their own attempts are spent: more of ours would multiply them.
+    # These have spent their own attempts: more would multiply them.
     "looptrap.AllProvidersFailed": Failure("permanent", "all_providers_failed"),
     "looptrap.GiveUp": Failure("permanent", "give_up"),
     "looptrap.IdempotencyError": Failure("permanent", "idempotency"),
@@ -151,14 +151,14 @@ _UNREACHABLE = frozenset(
     (errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETRESET)
 )
 _CODE_IS_STATUS = frozenset(("google", "urllib"))
-"""Packages whose exceptions call the status `code`; elsewhere that is a word, or an exit code."""
+"""Packages in whose exceptions `code` is the status; elsewhere it is a word, or an exit code."""
 _MAX_CAUSES = 10
 
 
 def classify(error: BaseException, now: float | None = None) -> Failure:
-    """Return what an exception means; an unknown one is permanent.
+    """Return the failure that an exception means; an unknown one is permanent.
 
-    `now`, in seconds since 1970, is asked for only where an answer gives a date without its own.
+    `now`, in seconds since 1970, is for a Retry-After date in an answer without a Date header.
     """
     if isinstance(error, BaseExceptionGroup):
         return _worst([classify(part, now) for part in error.exceptions])
@@ -170,12 +170,12 @@ def classify(error: BaseException, now: float | None = None) -> Failure:
 
 
 def _names(error: BaseException) -> list[str]:
-    """Return `package.Class` for an exception's class and those it descends from."""
+    """Return `package.Class` for an exception's class and its base classes."""
     return [f"{cls.__module__.partition('.')[0]}.{cls.__name__}" for cls in type(error).__mro__]
 
 
 def _worst(failures: list[Failure]) -> Failure:
-    """Return the failure that helps least: where one part is permanent, so is the whole."""
+    """Return a permanent failure if there is one, else the first."""
     return next((failure for failure in failures if not failure.is_retryable), failures[0])
 
 
@@ -188,7 +188,7 @@ def _of_tool(error: BaseException, names: list[str]) -> Failure | None:
 
 
 def _of_answer(error: BaseException, names: list[str], now: float | None) -> Failure | None:
-    """Return what the answer that an exception carries means; None when it carries none."""
+    """Return the failure of the answer in an exception; None when there is none."""
     response = getattr(error, "response", None)
     status = _status(error, response, names)
     body = _body(error, response)
@@ -196,7 +196,7 @@ def _of_answer(error: BaseException, names: list[str], now: float | None) -> Fai
         headers = getattr(error, "headers", None) or getattr(response, "headers", None)
         return classify_answer(status, headers, body, now)
     if isinstance(body, dict) and any(name.endswith(".APIError") for name in names):
-        # An error inside a stream: whatever status there is, is the 200 it began with.
+        # An error inside a stream: the status, if any, is the 200 it began with.
         return (
             classify_details(None, parse_error_body(body))
             if names[0] not in FAILURE_BY_EXCEPTION
@@ -214,7 +214,7 @@ def _status(error: BaseException, response: Any, names: list[str]) -> int | None
 
 
 def _body(error: BaseException, response: Any) -> object:
-    """Return the body as far as it has been read already: nothing here may touch the network."""
+    """Return the body as far as it was read: nothing here may use the network."""
     for source, name in ((error, "body"), (error, "details"), (response, "_content")):
         body = getattr(source, name, None)
         if isinstance(body, (dict, list, bytes, str)) and body:
@@ -238,7 +238,7 @@ def _of_network(error: BaseException, names: list[str]) -> Failure:
 
 
 def _connection(error: BaseException) -> Failure:
-    """Return why there was no connection: libraries wrap what went wrong, some in themselves."""
+    """Return why there was no connection, by the causes that libraries wrap."""
     for cause in _causes(error):
         names = _names(cause)
         if "ssl.SSLCertVerificationError" in names:
@@ -254,21 +254,21 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         if not isinstance(cause, BaseException):
             return
         yield cause
-        # urllib tells the cause as `reason`.
+        # urllib has the cause in `reason`.
         cause = cause.__cause__ or cause.__context__ or getattr(cause, "reason", None)
 
 
 Classifier = Callable[[BaseException], Failure | None]
-"""Says what an exception means; None leaves it to the next."""
+"""Returns the failure that an exception means; None leaves it to the next."""
 
 
 class Classifiers(msgspec.Struct, frozen=True):
-    """An order of own classifiers; what none of them knows is classified as shipped."""
+    """Own classifiers in order; `classify` decides what none of them knows."""
 
     own: tuple[Classifier, ...] = ()
 
     def classify(self, error: BaseException, now: float | None = None) -> Failure:
-        """Return what the first classifier that knows the exception says; see `classify`."""
+        """Return the result of the first classifier that knows the exception; see `classify`."""
         for classifier in self.own:
             failure = classifier(error)
             if failure is not None:

@@ -1,4 +1,4 @@
-"""Failed answers: status, headers and as much of the body as there is."""
+"""Classifies failed answers by status, headers and as much of the body as there is."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ def failure_headers(headers: Headers | None) -> dict[str, str]:
 
 
 def retry_after_of(headers: Headers | None, now: float | None = None) -> float | None:
-    """Return the seconds that headers ask to wait; None where they do not, or make no sense.
+    """Return the seconds in Retry-After headers; None without a valid one.
 
-    `now` is in seconds since 1970, for a date in an answer that does not say its own.
+    `now` is in seconds since 1970, for a date in an answer without a Date header.
     """
     return parse_retry_after(failure_headers(headers), now)
 
 
 def parse_retry_after(found: Mapping[str, str], now: float | None) -> float | None:
-    """Return the same from what `failure_headers` found; `retry-after-ms` is the more exact."""
+    """Return the same from the result of `failure_headers`; `retry-after-ms` has precedence."""
     milliseconds = parse_seconds(found.get("retry-after-ms", ""))
     if milliseconds is not None:
         return milliseconds / 1000
@@ -56,14 +56,14 @@ def parse_retry_after(found: Mapping[str, str], now: float | None) -> float | No
 
 
 def parse_should_retry(found: Mapping[str, str]) -> bool | None:
-    """Return what the server says about trying again; None where it says nothing."""
+    """Return whether the server asks for a retry; None where it does not say."""
     return {"true": True, "false": False}.get(found.get("x-should-retry", "").lower())
 
 
 def refusal_reason(found: Mapping[str, str]) -> str:
     """Return why Looptrap refused the call; "" where it did not.
 
-    A call that was let through with a warning carries a reason as well.
+    A call that passed with a warning has a reason as well.
     """
     if found.get("x-looptrap-verdict", "block") not in ("block", "stop"):
         return ""
@@ -85,11 +85,10 @@ _QUOTA = Failure("permanent", "insufficient_quota", trips="credential")
 _CONTEXT = Failure("permanent", "context_length")
 _POLICY = Failure("permanent", "content_policy")
 _LOCKED = Failure("server", "locked")
-"""Somebody else is at it and will be done soon; that says nothing about the provider."""
+"""Another request holds a lock for a short time; that says nothing about the provider."""
 
-# Overload is answered like a limit, by waiting longer. But it is the provider that has no room, for
-# anybody: counted against each credential alone, a thousand tenants would go on knocking five
-# times each.
+# Overload is handled like a limit, by longer waits. But it affects the whole provider: counted
+# against each credential, a thousand tenants would retry five times each.
 OVERLOADED = Failure("rate_limit", "overloaded", trips="provider")
 
 FAILURE_BY_CODE: dict[str, Failure] = {
@@ -115,7 +114,7 @@ FAILURE_BY_CODE: dict[str, Failure] = {
     "conversation_locked": _LOCKED,
     "thread_continue_in_flight": _LOCKED,
 }
-"""Codes that decide, whatever the status: a 429 has two meanings."""
+"""Codes that decide whatever the status is: a 429 has two meanings."""
 
 STATUS_BY_CODE: dict[str, int] = {
     # OpenAI
@@ -151,11 +150,11 @@ STATUS_BY_CODE: dict[str, int] = {
     "data_loss": 500,
     "unimplemented": 501,
     "unavailable": 503,
-    # Google has clients repeat what was aborted by another's doing.
+    # Google asks clients to retry what a concurrent request aborted.
     "aborted": 503,
     "deadline_exceeded": 504,
 }
-"""Codes that say no more than a status does: they count where there is none, inside a stream."""
+"""Codes that say no more than a status: used inside a stream, where there is none."""
 
 FAILURE_BY_REFUSAL: dict[str, Failure] = {
     "loop_detected": Failure("permanent", "loop_detected"),
@@ -166,7 +165,7 @@ FAILURE_BY_REFUSAL: dict[str, Failure] = {
     "breaker_open": Failure("server", "breaker_open"),
     "store_unavailable": Failure("server", "store_unavailable"),
 }
-"""Looptrap's own: they count against no circuit, for no provider was asked."""
+"""Looptrap's own refusals: they count against no circuit, since no provider was called."""
 
 _is_context = re.compile(
     r"prompt is too long|context (?:length|window)|maximum context|input token count", re.IGNORECASE
@@ -179,25 +178,25 @@ _is_too_large = re.compile(r"\ARequest too large\b").search
 
 
 def failure_by_message(message: str) -> Failure | None:
-    """Return what a message without a code speaks of; only for requests that will not do as is."""
+    """Return the permanent failure that a message without a code describes, if any."""
     if _is_context(message):
         return _CONTEXT
     return _POLICY if _is_policy(message) else None
 
 
 def classify_429(message: str, quota_is_spent: bool | None, retry_after: float | None) -> Failure:
-    """Return which of its meanings a 429 without a decisive code has."""
+    """Return which meaning a 429 without a decisive code has."""
     if _is_too_large(message):
-        # One request above the limit of a minute: no minute will ever do.
+        # One request above the limit of a minute never fits.
         return Failure("permanent", "request_too_large")
     if quota_is_spent is None:
-        # Google and OpenAI say so of what is gone until tomorrow, and give no time then.
+        # Google and OpenAI use these words, without a time, for quotas spent until tomorrow.
         quota_is_spent = retry_after is None and _is_spent(message) is not None
     return _QUOTA if quota_is_spent else Failure("rate_limit", "rate_limited", trips="credential")
 
 
 _PERMANENT_STATUSES = frozenset((501, 505, 506, 507, 510, 511))
-"""Statuses from 500 on that another attempt does not change."""
+"""Statuses from 500 on for which a retry does not help."""
 
 _PERMANENT_REFUSALS = frozenset(
     code for code, failure in FAILURE_BY_REFUSAL.items() if not failure.is_retryable
@@ -212,7 +211,7 @@ def classify_details(
     should_retry: bool | None = None,
     retry_after: float | None = None,
 ) -> Failure:
-    """Return what a failed answer means; without a status, by its body alone."""
+    """Return the failure of an answer; without a status, by its body alone."""
     if retry_after is None:
         retry_after = details.retry_after
     elif details.retry_after is not None:
@@ -233,7 +232,7 @@ def classify_details(
 
 
 def _refusal_by_code(details: ErrorDetails) -> Failure | None:
-    """Return a refusal told by its code; other gateways have codes like our passing ones."""
+    """Return a refusal by its code; only permanent ones, as other gateways use codes like ours."""
     for code in details.codes:
         if code in _PERMANENT_REFUSALS:
             return FAILURE_BY_REFUSAL[code]
@@ -250,7 +249,7 @@ def _provider_failure(
         known = (STATUS_BY_CODE[code] for code in details.codes if code in STATUS_BY_CODE)
         status = details.status or next(known, None)
     if status is None:
-        # The request was good enough to begin an answer: what broke it is on their side.
+        # The answer had begun, so the request was valid: the failure is the provider's.
         return failure_by_message(details.message) or Failure(
             "server", "stream_error", trips="provider"
         )
@@ -262,15 +261,15 @@ def _provider_failure(
 
 
 def failure_by_status(status: int, message: str = "", retry_after: float | None = None) -> Failure:
-    """Return what a status means that is neither 429 nor 529."""
+    """Return the failure of a status other than 429 and 529."""
     reason = f"http_{status}"
     if status == 408:
         return Failure("server", "timeout", is_timeout=True, trips="provider")
     if status == 425:
         return Failure("server", reason)
     if status == 409:
-        # SDKs retry every 409 as a lock that will be released. Mostly it is a conflict instead, and
-        # stays one: it is worth another attempt only where the server says when.
+        # SDKs retry every 409 as a lock that will be released. Mostly it is a lasting conflict: it
+        # is worth a retry only where the server says when.
         return Failure("permanent" if retry_after is None else "server", reason)
     if status == 402:
         return Failure("permanent", "insufficient_quota", trips="credential")
@@ -284,9 +283,9 @@ def failure_by_status(status: int, message: str = "", retry_after: float | None 
 def classify_answer(
     status: int, headers: Headers | None = None, body: object = b"", now: float | None = None
 ) -> Failure | None:
-    """Return what an answer's failure means; None for an answer that is none.
+    """Return the failure of an answer; None for a success.
 
-    The body may be cut off, no JSON, or decoded already; `now` is in seconds since 1970.
+    The body may be truncated, no JSON, or already decoded; `now` is in seconds since 1970.
     """
     if status < 400:
         return None
@@ -308,7 +307,7 @@ _decode = msgspec.json.decode
 
 
 def classify_event(data: bytes) -> Failure | None:
-    """Return what the error in one event's `data` means; None for an event that is none."""
+    """Return the failure in one event's `data`; None for an event without an error."""
     if b"error" not in data and b"response.failed" not in data:
         return None
     try:

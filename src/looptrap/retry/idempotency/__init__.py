@@ -1,10 +1,8 @@
-"""Idempotency: a tool that changes something does so once, however often the call is sent.
+"""Idempotency: a call with side effects is made once, however often it is sent.
 
-key      the key that a call is made under
-digest   what tells other arguments under the same key
-ledger   who has done what: in this process
-shared   the same for all instances, in the store; `ledger.lua` is its script
-mutate   the decorator that refuses to be retried without a key
+decorator     `@mutating`, and the key that a call is made under
+ledger        remembers calls and their results, in this process
+store_ledger  the same for all instances, in the store; `ledger.lua` is its script
 """
 
 from looptrap.retry.idempotency.decorator import current_key, idempotent, mutating

@@ -1,4 +1,4 @@
-"""`@mutating`: a function that changes something, and refuses to be retried without a key."""
+"""`@mutating`: a function with side effects, which is not retried without a key."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KEY: ContextVar[str] = ContextVar("looptrap_retry_key", default="")
 
 
 def current_key() -> str:
-    """Return the key of the call that this runs in, to send along as `Idempotency-Key`; else ""."""
+    """Return the key of the current call, to be sent as `Idempotency-Key`; else ""."""
     return _KEY.get()
 
 
@@ -44,10 +44,10 @@ def idempotent(key: str) -> Iterator[str]:
 F = TypeVar("F", bound=Callable[..., Any])
 
 WAIT_TIMEOUT_S = 10.0
-"""Seconds to wait for somebody who makes the same call."""
+"""Seconds to wait while the same call is made elsewhere."""
 MIN_POLL_S, MAX_POLL_S = 0.05, 1.0
 LEASE_MARGIN_S = 0.001
-"""A lease is over just after it ends."""
+"""Added to the end of a lease before the next look."""
 
 
 @overload
@@ -67,12 +67,12 @@ def mutating(
     patience: float = WAIT_TIMEOUT_S,
     compare: Callable[..., Any] | None = None,
 ) -> Any:
-    """Mark a function that changes something outside: a mail, an order, a row.
+    """Mark a function with outside effects: a mail, an order, a row.
 
-    Made without a key, the call is made once: no attempt around it is retried any more. Under a
-    key (`turn.tool`, `idempotent`) it may be retried, and with a `ledger` the same key brings the
-    first result again. `patience` is how long to wait for somebody who is making the same call;
-    `compare` gets the arguments and returns what tells two calls apart, as JSON.
+    Without a key the call is made once: no outer attempt is retried any more. Under a key
+    (`turn.tool`, `idempotent`) it may be retried, and with a `ledger` the same key returns the
+    first result. `patience` is how long to wait while the same call is made elsewhere; `compare`
+    gets the arguments and returns what identifies the call, as JSON.
     """
     if fn is not None:
         return _wrap(fn, None, patience, None)
@@ -115,7 +115,7 @@ def _wrap(
 
 
 def _key_of(name: str) -> str:
-    """Return the key of this call; without one no attempt around it may be made again."""
+    """Return the key of this call; without one, forbid outer attempts to be retried."""
     key = current_key()
     attempt = current_attempt()
     if not key and attempt is not None:
@@ -160,12 +160,12 @@ async def _once_async(
 
 
 async def _resolve(answer: Any) -> Any:
-    """Return what a ledger says, of whichever kind it is."""
+    """Return the answer of a synchronous or asynchronous ledger."""
     return answer if answer is None or isinstance(answer, CallState) else await answer
 
 
 def _poll_intervals(key: str, patience: float, timing: Timing) -> Iterator[float]:
-    """Yield how long to wait before each further look, longer each time; raise at the end."""
+    """Yield increasing waits before each further look; raise when `patience` is over."""
     end = timing.clock() + patience
     pause = MIN_POLL_S
     while (left := end - timing.clock()) > 0:

@@ -1,4 +1,4 @@
-"""Ledgers: who is making which mutating call, and what came of it."""
+"""Ledgers: mutating calls in progress, and their results."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ def canonical_call(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) ->
 
 
 def call_digest(content: bytes, secret: bytes = b"") -> bytes:
-    """Return what is kept of a call."""
+    """Return the digest by which a call is remembered."""
     return blake2b(content, digest_size=16, key=secret[:64], person=b"looptrap-idem").digest()
 
 
 LEASE_S = 60.0
-"""Seconds after which a call that was begun and never ended counts as lost."""
+"""Seconds after which an unfinished call counts as lost."""
 RESULT_TTL_S = 86_400.0
 """Seconds for which a result is kept."""
 
 
 class CallLease(msgspec.Struct, frozen=True):
-    """The call is yours to make; then say how it ended."""
+    """Permission to make the call; its holder reports how it ended."""
 
     key: str
     digest: bytes
@@ -47,14 +47,14 @@ class CallLease(msgspec.Struct, frozen=True):
 
 
 class CallInProgress(msgspec.Struct, frozen=True):
-    """Somebody is making it."""
+    """The call is being made elsewhere."""
 
     seconds: float
-    """When their lease ends."""
+    """Until that lease ends."""
 
 
 class CallResult(msgspec.Struct, frozen=True):
-    """It was made before, and this is what came of it."""
+    """The call was made before, with this result."""
 
     result: Any
 
@@ -63,39 +63,33 @@ CallState: TypeAlias = CallLease | CallInProgress | CallResult
 
 
 class Ledger(Protocol):
-    """Remembers mutating calls by their keys; asked at once."""
+    """Remembers mutating calls by their keys, synchronously."""
 
     def begin(self, key: str, content: bytes) -> CallState:
-        """Return how a call stands; raises IdempotencyError for other content under the key."""
+        """Return the state of a call; raises IdempotencyError for other content under the key."""
         ...
 
     def finish(self, lease: CallLease, result: Any) -> None:
-        """Keep the result of a call that was made."""
+        """Store the result of a call."""
         ...
 
     def abandon(self, lease: CallLease) -> None:
-        """Forget a call that failed: the next one may make it."""
+        """Forget a failed call, so that it may be made again."""
         ...
 
 
 class AsyncLedger(Protocol):
-    """Remembers mutating calls by their keys; asked over a network."""
+    """The same, asynchronously."""
 
-    def begin(self, key: str, content: bytes) -> Awaitable[CallState]:
-        """Return how a call stands; raises IdempotencyError for other content under the key."""
-        ...
+    def begin(self, key: str, content: bytes) -> Awaitable[CallState]: ...
 
-    def finish(self, lease: CallLease, result: Any) -> Awaitable[None]:
-        """Keep the result of a call that was made."""
-        ...
+    def finish(self, lease: CallLease, result: Any) -> Awaitable[None]: ...
 
-    def abandon(self, lease: CallLease) -> Awaitable[None]:
-        """Forget a call that failed: the next one may make it."""
-        ...
+    def abandon(self, lease: CallLease) -> Awaitable[None]: ...
 
 
 def key_reused_error(key: str) -> IdempotencyError:
-    """Return the error for another call under a key that was used."""
+    """Return the error for another call under a used key."""
     return IdempotencyError(
         f"the key {key!r} was used for another call, or with other arguments;"
         " a new decision needs a key of its own"
@@ -133,7 +127,7 @@ class MemoryLedger:
         self._lease_count = 0
 
     def begin(self, key: str, content: bytes) -> CallState:
-        """Return how a call stands; raises IdempotencyError for other content under the key."""
+        """Return the state of a call; raises IdempotencyError for other content under the key."""
         digest, now = call_digest(content), self._clock()
         with self._lock:
             entry = self._entries.get(key)
@@ -144,16 +138,16 @@ class MemoryLedger:
             return CallResult(entry.result) if entry.is_done else CallInProgress(entry.until - now)
 
     def finish(self, lease: CallLease, result: Any) -> None:
-        """Keep the result of a call that was made."""
+        """Store the result of a call."""
         now = self._clock()
         with self._lock:
             entry = self._entries.get(lease.key)
             if entry is None or entry.token != lease.token:
-                return  # its lease had ended, and somebody else took over
+                return  # its lease had ended, and another caller has taken over
             entry.is_done, entry.result, entry.until = True, result, now + self._keep
 
     def abandon(self, lease: CallLease) -> None:
-        """Forget a call that failed: the next one may make it."""
+        """Forget a failed call, so that it may be made again."""
         with self._lock:
             entry = self._entries.get(lease.key)
             if entry is not None and entry.token == lease.token and not entry.is_done:
@@ -169,7 +163,7 @@ class MemoryLedger:
         return lease
 
     def _make_room(self, now: float) -> None:
-        """Drop the oldest result; calls that are being made stay."""
+        """Drop the oldest result, never a call in progress."""
         for key, entry in self._entries.items():
             if entry.is_done or entry.until <= now:
                 del self._entries[key]

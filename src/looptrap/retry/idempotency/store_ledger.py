@@ -1,4 +1,4 @@
-"""A ledger that instances share, in their Redis or Valkey."""
+"""A ledger in Redis or Valkey that instances share."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ log = logging.getLogger("looptrap")
 
 
 class StoreLedger:
-    """A ledger for all instances; arguments are kept as keyed digests, results as JSON or bytes.
+    """A ledger for all instances, with keyed digests of arguments, and results as JSON or bytes.
 
-    While the store cannot be reached, calls are refused: made unseen, they could be made twice.
+    While the store is unavailable calls are refused: unrecorded, they could be made twice.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class StoreLedger:
         lease: float = LEASE_S,
         keep: float = RESULT_TTL_S,
     ) -> None:
-        """Use a started store; what has another `scope`, such as a tenant's, never meets."""
+        """Use a started store; keys of another `scope`, such as a tenant, are separate."""
         self._store = store
         self._scope = scope
         self._lease = _milliseconds(lease)
@@ -51,7 +51,7 @@ class StoreLedger:
         self._secret = b""
 
     async def begin(self, key: str, content: bytes) -> CallState:
-        """Return how a call stands; raises IdempotencyError for other content under the key."""
+        """Return the state of a call; raises IdempotencyError for other content under the key."""
         try:
             self._secret = self._secret or await self._store.configuration.secret()
             lease = CallLease(key, call_digest(content, self._secret), secrets.token_bytes(8))
@@ -71,19 +71,19 @@ class StoreLedger:
         )
 
     async def finish(self, lease: CallLease, result: Any) -> None:
-        """Keep the result of a call that was made."""
+        """Store the result of a call."""
         try:
             await self._do(b"finish", lease, self._keep, _encode_result(result))
         except OSError as error:
-            # The call was made: to fail now would only have it made again.
-            log.error("the result of the call %r could not be kept: %s", lease.key, error)
+            # The call was made: an error now would only cause a retry.
+            log.error("the result of the call %r could not be stored: %s", lease.key, error)
 
     async def abandon(self, lease: CallLease) -> None:
-        """Forget a call that failed: the next one may make it."""
+        """Forget a failed call, so that it may be made again."""
         try:
             await self._do(b"abandon", lease)
         except OSError as error:
-            log.error("the call %r could not be given back: %s", lease.key, error)
+            log.error("the lease of the call %r could not be released: %s", lease.key, error)
 
     async def _do(self, act: bytes, lease: CallLease, *more: bytes) -> list[Any]:
         scoped = blake2b(self._scope.encode(), digest_size=16, person=b"looptrap-scope").digest()
@@ -104,7 +104,7 @@ def _encode_result(result: Any) -> bytes:
     try:
         return b"j" + msgspec.json.encode(result)
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
-        return b"?"  # that it was made is still worth knowing
+        return b"?"  # records at least that the call was made
 
 
 def _decode_result(key: str, stored: bytes) -> Any:
@@ -114,5 +114,5 @@ def _decode_result(key: str, stored: bytes) -> Any:
         return msgspec.json.decode(stored[1:])
     raise IdempotencyError(
         f"the call under the key {key!r} was made, but its result was neither JSON nor bytes"
-        " and could not be kept"
+        " and could not be stored"
     )

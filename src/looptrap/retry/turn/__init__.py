@@ -1,13 +1,9 @@
 """Turns: one answer to a user, on one budget, however many agents work on it.
 
-turn         what an agent writes: steps, tools, money
-run          a turn under way
-step         one step of it
-account      what it may take, and has taken
-header       how it goes to another process
-marker       what is left of one that was given up
-corrective   the prompt that says what was wrong with an answer
-loop_check   the same tool call again and again
+turn     `Turn`: steps, tools and money; the check for repeated tool calls
+step     one step: a call with retries, or a question with a corrective prompt
+budget   limits and usage of a turn; the marker of one that was given up
+header   how a turn is passed to another process
 """
 
 from looptrap.retry.turn.budget import Marker, TurnLimits, TurnUsage

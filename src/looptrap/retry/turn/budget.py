@@ -1,4 +1,4 @@
-"""Accounts: what a turn may take, and what it has taken. Pure: the time is an argument."""
+"""Budgets of turns: limits, usage, and what is left. Pure: the time is an argument."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from looptrap.retry.timing import Timing
 
 
 class TurnUsage(msgspec.Struct, frozen=True, kw_only=True):
-    """What a turn has taken so far."""
+    """What a turn has used so far."""
 
     seconds: float = 0.0
     tokens: int = 0
@@ -31,13 +31,13 @@ class Marker(msgspec.Struct, frozen=True, kw_only=True):
     step: int
     """The step it ended in; the first is 1."""
     reason: str
-    """The failure's code, such as `http_503`, or the limit that was met, such as `deadline`."""
+    """The failure's code, such as `http_503`, or the exceeded limit, such as `deadline`."""
     attempts: int
     """The attempts made in that step."""
     spent: TurnUsage = TurnUsage()
 
     def dumps(self) -> str:
-        """Return it as JSON."""
+        """Return the marker as JSON."""
         return msgspec.json.encode(self).decode()
 
     @classmethod
@@ -59,7 +59,7 @@ N = TypeVar("N", int, float)
 
 
 class TurnLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What a turn may take; None is no limit."""
+    """What a turn may use; None is no limit."""
 
     steps: int = 8
     deadline: float = 90.0
@@ -68,7 +68,7 @@ class TurnLimits(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int | None = None
     usd: float | None = None
     corrections: int = 1
-    """Prompts that tell the model why its answer could not be read."""
+    """Corrective prompts, which say why an answer could not be read."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
@@ -77,7 +77,7 @@ class TurnLimits(msgspec.Struct, frozen=True, kw_only=True):
                 raise ConfigError(f"turn: {name} is {value:g}, must be 0 or more")
 
     def min_with(self, other: TurnLimits) -> TurnLimits:
-        """Return the lower of each."""
+        """Return the lower of each limit."""
         return TurnLimits(
             steps=min(self.steps, other.steps),
             deadline=min(self.deadline, other.deadline),
@@ -89,22 +89,22 @@ class TurnLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BudgetClaim(NamedTuple):
-    """What was asked for: the numbers of the step and of the tool call, over all turns around."""
+    """A claimed step or tool call: their numbers, over all outer turns."""
 
     step: int
     tool_call: int
     exceeded_limit: str = ""
-    """The limit that forbids it; empty where it was taken."""
+    """The limit that forbids it; empty where it was granted."""
 
 
 class TurnAccount:
-    """What was taken of some limits; whatever is taken counts for all turns around it, too."""
+    """The usage of a turn, which counts for all outer turns too."""
 
     def __init__(self, limits: TurnLimits, now: float, outer: TurnAccount | None = None) -> None:
         self._limits = limits
         self._started = now
         self._outer = outer
-        # Tools may run in threads, and two of them must not both take what is left for one.
+        # Tools may run in threads, and two of them must not both claim what is left for one.
         self._lock: Lock = Lock() if outer is None else outer._lock
         self._steps = 0
         self._tool_calls = 0
@@ -113,7 +113,7 @@ class TurnAccount:
         self._corrections = 0
 
     def take(self, now: float, *, steps: int = 0, tool_calls: int = 0) -> BudgetClaim:
-        """Take steps or tool calls, if every limit has room for them."""
+        """Claim steps or tool calls, if no limit forbids it."""
         with self._lock:
             accounts = list(self._with_outer())
             exceeded = next(
@@ -130,7 +130,7 @@ class TurnAccount:
             return BudgetClaim(outermost._steps, outermost._tool_calls, exceeded)
 
     def may_correct(self) -> bool:
-        """Take a corrective prompt, if there is one left; say whether there was."""
+        """Claim a corrective prompt; return whether one was left."""
         with self._lock:
             if any(
                 account._corrections >= account._limits.corrections
@@ -142,14 +142,14 @@ class TurnAccount:
         return True
 
     def spend(self, tokens: int, usd: float) -> None:
-        """Take note of what has been paid for; whether it was too much shows in the next `take`."""
+        """Record what was paid; the next `take` checks the limits."""
         with self._lock:
             for account in self._with_outer():
                 account._tokens += tokens
                 account._usd += usd
 
     def spent(self, now: float) -> TurnUsage:
-        """Return what was taken until now."""
+        """Return the usage until now."""
         return TurnUsage(
             seconds=round(now - self._started, 6),
             tokens=self._tokens,
@@ -158,7 +158,7 @@ class TurnAccount:
         )
 
     def left(self, now: float) -> TurnLimits:
-        """Return what may still be taken, the turns around it considered."""
+        """Return what is left, also of the outer turns' limits."""
         left = self._left(now)
         for account in self._with_outer():
             left = left.min_with(account._left(now))
@@ -176,7 +176,7 @@ class TurnAccount:
         )
 
     def _exceeded_limit(self, now: float, steps: int, tool_calls: int) -> str:
-        """Return the first limit that has no room for this."""
+        """Return the first limit that forbids this; empty where none does."""
         left = self._left(now)
         if left.deadline <= 0:
             return "deadline"
@@ -209,7 +209,7 @@ class TurnState:
     ) -> None:
         self.id = id
         self.scope = scope
-        """What idempotency keys begin with: of a turn that came in headers, not its id alone."""
+        """Prefix of idempotency keys: for a turn from headers, more than its id."""
         self.account = account
         self.options = options
         self.timing = timing
@@ -217,17 +217,17 @@ class TurnState:
         self._given_up: Marker | None = None
 
     def begin_step(self) -> int:
-        """Take a step and return its number; raises GiveUp where that is not allowed."""
+        """Claim a step and return its number; raises GiveUp where that is not allowed."""
         claim = self._check(self.account.take(self.timing.clock(), steps=1))
         self.step = claim.step
         return claim.step
 
     def begin_tool_call(self) -> int:
-        """Take a tool call and return its number; raises GiveUp where that is not allowed."""
+        """Claim a tool call and return its number; raises GiveUp where that is not allowed."""
         return self._check(self.account.take(self.timing.clock(), tool_calls=1)).tool_call
 
     def give_up(self, step: int, reason: str, attempts: int) -> GiveUp:
-        """End the turn, and return what to raise."""
+        """End the turn, and return the error to raise."""
         spent = self.account.spent(self.timing.clock())
         self._given_up = Marker(
             turn=self.id, step=step, reason=reason, attempts=attempts, spent=spent
@@ -235,7 +235,7 @@ class TurnState:
         return GiveUp(self._given_up)
 
     def _check(self, claim: BudgetClaim) -> BudgetClaim:
-        if self._given_up is not None:  # what is over stays over
+        if self._given_up is not None:  # a turn that was given up stays so
             raise GiveUp(self._given_up)
         if claim.exceeded_limit:
             raise self.give_up(self.step, claim.exceeded_limit, 0)

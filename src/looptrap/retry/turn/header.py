@@ -1,7 +1,7 @@
-"""Headers: how a turn goes to another process, and what is believed when one comes.
+"""Headers: how a turn is passed to another process, and what is accepted of one that comes.
 
-`X-Looptrap-Turn` is the id. W3C `baggage` says it again, for what passes through services that
-know nothing of Looptrap, with what is left of every limit.
+`X-Looptrap-Turn` is the id. W3C `baggage` repeats it, with what is left of every limit, for
+services in between that do not know Looptrap.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BAGGAGE_HEADER = "baggage"
 
 
 class HasItems(Protocol):
-    """What servers and clients call headers: mappings, and messages that are none."""
+    """Headers of servers and clients: mappings, and messages that are no mappings."""
 
     def items(self) -> Iterable[tuple[Any, Any]]: ...
 
@@ -32,17 +32,17 @@ Headers = HasItems | Sequence[tuple[str, str]] | Sequence[tuple[bytes, bytes]]
 _PREFIX = "looptrap."
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MAX_BAGGAGE_CHARS = 8_192
-"""What W3C asks everybody to pass on; of more, only the beginning is read."""
+"""The size that W3C requires everyone to pass on; the rest is ignored."""
 
 
 class PropagatedTurn(msgspec.Struct, frozen=True):
-    """A turn that came in headers: its id, and what its sender has left."""
+    """A turn from headers: its id, and what its sender has left."""
 
     turn: str
     left: Mapping[str, float]
 
     def apply_to(self, limits: TurnLimits) -> TurnLimits:
-        """Return limits with what was carried, where that is lower: nobody raises ours."""
+        """Return limits lowered to what the sender has left: a sender cannot raise them."""
         lowered = {name: getattr(limits, name) for name in _IS_WHOLE_NUMBER}
         for name, value in self.left.items():
             if lowered[name] is None or value < lowered[name]:
@@ -58,16 +58,16 @@ _IS_WHOLE_NUMBER: Mapping[str, bool] = {
     "usd": False,
     "corrections": True,
 }
-"""What is carried, and whether it is a whole number."""
+"""The limits in the headers, and whether each is a whole number."""
 
 
 def is_turn_id(text: str) -> bool:
-    """Say whether a text can name a turn."""
+    """Return whether a text is a valid turn id."""
     return _ID.fullmatch(text) is not None
 
 
 def write_turn_headers(turn: str, left: TurnLimits, baggage: str = "") -> dict[str, str]:
-    """Return the headers of a turn; `baggage` of others travels along."""
+    """Return the headers of a turn, with the `baggage` of others added."""
     members = [f"{_PREFIX}turn={turn}"]
     for name, is_whole in _IS_WHOLE_NUMBER.items():
         value = getattr(left, name)
@@ -80,7 +80,7 @@ def write_turn_headers(turn: str, left: TurnLimits, baggage: str = "") -> dict[s
 
 
 def read_turn_headers(headers: Headers) -> PropagatedTurn | None:
-    """Return the turn that headers carry; None where there is none, or nothing to be believed."""
+    """Return the turn in headers; None where there is none, or an invalid one."""
     try:
         found = list(_pairs(headers))
     except (TypeError, ValueError, AttributeError):
@@ -106,7 +106,7 @@ def _pairs(headers: Headers) -> Iterable[tuple[str, str]]:
 
 
 def _text(value: Any) -> str:
-    """Return a name or value as text; what is neither text nor bytes says nothing."""
+    """Return a name or value as text; empty for what is neither text nor bytes."""
     if isinstance(value, bytes):
         return value.decode("latin-1")
     return value if isinstance(value, str) else ""
@@ -127,7 +127,7 @@ def _entries(baggage: str) -> dict[str, str]:
 
 
 def _number(text: str | None) -> float | None:
-    """Return a number that can be a limit; None for anything else."""
+    """Return a valid limit; None for anything else."""
     if text is None or len(text) > 32:
         return None
     try:

@@ -1,4 +1,4 @@
-"""One step of a turn: a call with retries, or a question whose answer is read."""
+"""One step of a turn: a call with retries, or a question whose answer is parsed."""
 
 from __future__ import annotations
 
@@ -21,14 +21,11 @@ A = TypeVar("A")
 R = TypeVar("R")
 
 MAX_ERROR_CHARS = 500
-"""Characters of an error that the model is told; more of it would only be paid for."""
+"""Characters of an error in a corrective prompt; more would only cost."""
 
 
 def corrective_prompt(prompt: Any, answer: Any, error: Exception) -> Any:
-    """Return the prompt with what was answered, and why that cannot be used.
-
-    Made for a text, and for a list of messages as chat clients take them.
-    """
+    """Return the prompt, a text or a list of chat messages, with the answer and its error added."""
     shortened = str(error)[:MAX_ERROR_CHARS]
     correction = (
         f"Your answer could not be read: {shortened}\nAnswer again, in the format asked for."
@@ -44,7 +41,7 @@ def corrective_prompt(prompt: Any, answer: Any, error: Exception) -> Any:
 
 
 def is_bad_output(error: Exception, classifiers: Classifiers) -> bool:
-    """Say whether an answer could not be read: what parsers raise, and what is classified so."""
+    """Return whether an error means that an answer could not be parsed."""
     return isinstance(error, ValueError) or classifiers.classify(error).reason == "bad_output"
 
 
@@ -55,9 +52,9 @@ def ask_with_correction(
     may_correct: Callable[[], bool],
     is_bad: Callable[[Exception], bool],
 ) -> Generator[M, A, R]:
-    """Yield what to ask, get what was answered, return what that means: two questions at most.
+    """Yield prompts, get answers, return the parsed answer: two prompts at most.
 
-    Raises what the parser raised when nothing is left to be asked; the same is never asked again.
+    Raises the parser's error when no correction is left; the same prompt is never sent again.
     """
     answer = yield prompt
     try:
@@ -76,19 +73,19 @@ Conversation = Generator[Any, Any, Any]
 
 
 class NextQuestion(NamedTuple):
-    """What to ask next."""
+    """The next prompt."""
 
     question: Any
 
 
 class ParsedAnswer(NamedTuple):
-    """What the answer means."""
+    """The parsed answer."""
 
     result: Any
 
 
 class TurnStep:
-    """Takes one step of a turn when it is first run, however often it is tried or asked."""
+    """Claims one step of a turn when it is first run, however many attempts it takes."""
 
     __slots__ = ("_is_owner", "_number", "_retry_runs", "_run")
 
@@ -99,7 +96,7 @@ class TurnStep:
         self._retry_runs: list[RetryRun] = []
 
     def call(self, fn: Callable[..., Any], make: AttemptCall, chain: Chain | None = None) -> Any:
-        """Call a function of whatever kind, with the turn's policy."""
+        """Call a function of any kind with the turn's policy."""
         options = self._run.options if chain is None else replace(self._run.options, chain=chain)
 
         def begin() -> RetryRun:
@@ -145,7 +142,7 @@ class TurnStep:
         return step.result
 
     def _send_answer(self, conversation: Conversation, answer: Any) -> NextQuestion | ParsedAnswer:
-        """Hand an answer over; raise what it means when it cannot be read, and nothing is left."""
+        """Send an answer to the conversation; raise GiveUp when it cannot be parsed."""
         try:
             return NextQuestion(conversation.send(answer))
         except StopIteration as end:
@@ -166,9 +163,9 @@ class TurnStep:
         return sum(retry_run.attempts for retry_run in self._retry_runs)
 
     def _final_error(self, failed: FinalFailure, error: BaseException | None) -> BaseException:
-        """Return what is raised at the end: GiveUp, unless somebody else is to decide."""
+        """Return the final error: GiveUp, unless an outer attempt or the model decides."""
         if isinstance(error, GiveUp):
-            return error  # a turn inside this one says more exactly where it ended
+            return error  # an inner turn says more exactly where it ended
         cause = final_error(failed, error)
         if not self._is_owner or failed.failure.bucket == "tool":
             return cause

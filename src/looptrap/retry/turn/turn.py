@@ -42,10 +42,10 @@ _decode = msgspec.json.Decoder(Message).decode
 
 
 class LoopCheck:
-    """Remembers the latest tool calls of an agent, and reads them as the gateway does."""
+    """Remembers the latest tool calls of an agent, and checks them as the gateway does."""
 
     def __init__(self) -> None:
-        # Polls are looked for further back than anything else.
+        # Polls are counted over more rounds than anything else.
         options = SignalOptions(ROUNDS["repeat"], first=MAX_REPEATS)
         self._messages: deque[msgspec.Raw] = deque(
             maxlen=2 * options.rounds * options.polls_per_repeat
@@ -54,7 +54,7 @@ class LoopCheck:
         self._without = Repeat(options._replace(with_results=False))
 
     def message(self, name: str, given: object, result: object) -> str | None:
-        """Take note of a call; return what to tell the model when it goes in circles."""
+        """Record a call; return a message for the model when it repeats itself."""
         call = ToolCall("1", name, _readable(arguments, given))
         self._add(Message("assistant", calls=(call,)))
         repeat = self._without
@@ -72,7 +72,7 @@ class LoopCheck:
 
 
 def _readable(read: Any, value: object) -> str:
-    """Return a value as text: in canonical form, where it has one."""
+    """Return a value as text, in canonical form where it has one."""
     try:
         text: str = read(value)
     except (*UNREADABLE, TypeError):
@@ -91,7 +91,7 @@ _DECISION: ContextVar[str] = ContextVar("looptrap_retry_decision", default="")
 
 
 class TurnOptions(TypedDict, total=False):
-    """What a turn can be given, by keyword."""
+    """The keyword arguments of a turn."""
 
     steps: int
     attempts: int
@@ -108,14 +108,14 @@ class TurnOptions(TypedDict, total=False):
 
 
 def current_turn() -> Turn | None:
-    """Return the turn that this runs in."""
+    """Return the turn that this code runs in."""
     return _CURRENT.get()
 
 
 class Turn:
     """One answer to a user: `with Turn() as turn`, or `async with Turn() as turn`.
 
-    Inside another turn it is a part of that one: whatever it takes counts for both.
+    Inside another turn it is a part of that one: its usage counts for both.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class Turn:
         timing: Timing | None = None,
         id: str = "",
     ) -> None:
-        """Set what the turn may take; `attempts` is for each step, and each link of a chain."""
+        """Set the limits of the turn; `attempts` is for each step, and each link of a chain."""
         if id and not header.is_turn_id(id):
             raise ConfigError(f"turn: id is {id!r}, must be letters, digits, '-' or '_', up to 64")
         self._limits = TurnLimits(
@@ -157,10 +157,10 @@ class Turn:
 
     @classmethod
     def from_headers(cls, headers: header.Headers, **options: Unpack[TurnOptions]) -> Self:
-        """Return the turn that a request belongs to; a new one where its headers name none.
+        """Return the turn that a request belongs to; a new one where its headers have none.
 
-        What its sender has left may only lower the limits given here. The sender retries: in
-        here every call is attempted once.
+        What its sender has left can only lower the limits given here. The sender retries: here
+        every call is attempted once.
         """
         propagated = header.read_turn_headers(headers)
         if propagated is None:
@@ -168,16 +168,14 @@ class Turn:
         options["id"] = propagated.turn
         turn = cls(**options)
         turn._limits = propagated.apply_to(turn._limits)
-        # Whoever guesses an id must not meet what others did under it.
+        # A guessed id must not give access to the idempotency keys of others.
         turn._scope = f"{turn._id}.{secrets.token_hex(8)}"
         turn._remote_attempt = Attempt(None, 0, None)
         return turn
 
-    # What it is, and has
-
     @property
     def id(self) -> str:
-        """The id, the same in all turns inside it and in other processes."""
+        """The id, shared with inner turns and other processes."""
         return self._id if self._state is None else self._state.id
 
     @property
@@ -187,25 +185,25 @@ class Turn:
 
     @property
     def left(self) -> TurnLimits:
-        """What may still be taken; `left.deadline` makes a time-out for a client."""
+        """What may still be used; `left.deadline` is a time-out for a client."""
         return self._run.account.left(self._run.timing.clock())
 
     @property
     def spent(self) -> TurnUsage:
-        """What was taken so far."""
+        """What was used so far."""
         return self._run.account.spent(self._run.timing.clock())
 
     def headers(self, baggage: str = "") -> dict[str, str]:
-        """Return the headers that let another process join; `baggage` of others travels along."""
+        """Return the headers for another process to join, with the `baggage` of others added."""
         return header.write_turn_headers(self.id, self.left, baggage)
 
     # Steps
 
     def call(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Make one step: call a function with retries; raises GiveUp when it fails for good.
+        """Make one step: call a function with retries; raises GiveUp when it finally fails.
 
-        A tool's failure is raised as it is, for the model to plan anew. So is every failure inside
-        another's attempt: its owner decides.
+        A tool's failure is raised unchanged, for the model to change its plan. So is every failure
+        inside another attempt, whose owner decides.
         """
         result: T = TurnStep(self._run).call(fn, lambda _attempt: fn(*args, **kwargs))
         return result
@@ -246,17 +244,17 @@ class Turn:
         parse: Callable[[Any], Any],
         correct: Callable[[Any, Any, Exception], Any] = corrective_prompt,
     ) -> Any:
-        """Make one step: ask, and read the answer; one that cannot be read is asked for anew.
+        """Make one step: ask, and parse the answer; one that cannot be parsed is asked for again.
 
-        That happens once a turn, with another prompt: `correct` makes it of the prompt, the answer
-        and the error.
+        That happens once a turn, with another prompt, which `correct` makes from the prompt, the
+        answer and the error.
         """
         return TurnStep(self._run).ask(ask, prompt, parse, correct)
 
     # Tools and money
 
     def tool(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call a tool, once, under an idempotency key of its own; what it raises is raised."""
+        """Call a tool once, under its own idempotency key; its errors are raised unchanged."""
         number = self._run.begin_tool_call()
         key = self.key(_DECISION.get() or f"#{number}")
         with _as_decision(""), idempotent(key):
@@ -265,7 +263,7 @@ class Turn:
 
     @contextmanager
     def decision(self, id: str) -> Iterator[None]:
-        """Name the model's decision that the tool in here is called for: its tool call's id."""
+        """Set the model's decision, its tool call's id, for the tool that is called inside."""
         with _as_decision(id):
             yield
 
@@ -274,24 +272,24 @@ class Turn:
         return f"{self._run.scope}:{self._run.step}:{decision}"
 
     def tool_message(self, name: str, arguments: object, result: object = None) -> str | None:
-        """Take note of a tool call; return what to tell the model when it goes in circles.
+        """Record a tool call; return a message for the model when it repeats itself.
 
-        That is from the third time on that the same call brought the same result; without results
-        the arguments alone are compared.
+        That is from the third equal call with an equal result on; without results the arguments
+        alone are compared.
         """
         return self._check.message(name, arguments, result)
 
     def spend(self, *, tokens: int = 0, usd: float = 0.0) -> None:
-        """Take note of what was paid for; a budget that is spent refuses the next step or tool."""
+        """Record what was paid; a spent budget refuses the next step or tool."""
         if tokens < 0 or usd < 0:
-            raise ValueError(f"nothing is given back: tokens={tokens}, usd={usd}")
+            raise ValueError(f"tokens is {tokens} and usd {usd}, must be 0 or more")
         self._run.account.spend(tokens, usd)
 
     # Beginning and end
 
     def __enter__(self) -> Self:
         if self._state is not None:
-            raise RuntimeError("a turn is entered once: make another one")
+            raise RuntimeError("a turn can be entered once only: create another one")
         outer = self._outer = _CURRENT.get()
         timing = self._options.timing
         if timing is None:
@@ -330,7 +328,7 @@ class Turn:
     @property
     def _run(self) -> TurnState:
         if self._state is None:
-            raise RuntimeError("the turn has not begun: write `with Turn(…) as turn:`")
+            raise RuntimeError("the turn was not entered: write `with Turn(…) as turn:`")
         return self._state
 
 
