@@ -30,13 +30,13 @@ async def performed(act: DemoRun) -> DemoRun:
 
 
 async def test_without_looptrap_every_call_reaches_the_provider():
-    act = await performed(DemoRun(is_guarded=False, most=20))
+    act = await performed(DemoRun(is_guarded=False, limit=20))
     assert act.answered == len(act.steps) == 20
     assert act.refusal is None
 
 
 async def test_with_looptrap_the_sixth_equal_conversation_is_refused():
-    act = await performed(DemoRun(is_guarded=True, most=20))
+    act = await performed(DemoRun(is_guarded=True, limit=20))
     # The first two calls fill the context window; from the third on they are equal.
     assert act.answered == 7
     assert [step.verdict for step in act.steps] == ["allow"] * 7 + ["block"]
@@ -48,7 +48,7 @@ async def test_with_looptrap_the_sixth_equal_conversation_is_refused():
 
 @pytest.mark.parametrize("is_guarded", [False, True], ids=["without", "with"])
 async def test_the_cost_is_that_of_the_tokens_reported(is_guarded):
-    act = await performed(DemoRun(is_guarded, most=12))
+    act = await performed(DemoRun(is_guarded, limit=12))
     input_tokens = sum(step.input_tokens for step in act.steps)
     output_tokens = sum(step.output_tokens for step in act.steps)
     assert input_tokens > output_tokens > 0

@@ -291,7 +291,7 @@ async def test_follow_outlives_the_gateway(tmp_path):
         before = await it.line()
         first.send(signal.SIGKILL)
         await first.ended()
-        assert (await it.says()).endswith("It is asked again and again.\n")
+        assert (await it.says()).endswith("Retrying every second.\n")
         second = await start()
         assert await it.says() == "It answers again.\n"
         for _ in range(6):

@@ -39,7 +39,7 @@ def test_add_prints_the_key_alone_on_standard_output(keys):
     key = KeyRing(keys.file).find(added(result).encode())
     assert (key.name, key.project) == ("ci", "research")
     assert result.stdout.count("\n") == 1
-    assert "Copy it now" in result.stderr
+    assert "Copy the key now" in result.stderr
     assert stat.S_IMODE(keys.file.path.stat().st_mode) == 0o600
 
 
@@ -170,7 +170,7 @@ class TestInASharedStore:
     def test_a_key_is_added_listed_and_revoked(self, shared, valkey):
         result = shared("add", "ci", "--project", "research")
         text = added(result)
-        assert f"Key ci is kept in the store {valkey.url} as a digest" in result.stderr
+        assert f"The digest of key ci is in the store {valkey.url}" in result.stderr
         assert [one["name"] for one in json.loads(shared("list", "--json").stdout)] == ["ci"]
         assert "research" in shared("list").stdout
         assert shared("revoke", "ci").stdout == f"Key ci ({text[3:11]}) is revoked.\n"

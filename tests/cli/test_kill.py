@@ -112,9 +112,7 @@ def test_the_token_comes_from_the_variable_that_the_gateway_names(tmp_path):
     with gateway(tmp_path, token="t0ken") as running:
         refused = running.run("kill", "model=x")
         assert refused.exit_code == 2
-        assert "asks for its token: name the variable that holds it with --token-env" in (
-            refused.stderr
-        )
+        assert "needs its token: name the variable that has it with --token-env" in (refused.stderr)
         unset = running.run("kill", "model=x", "--token-env", "NOT_SET")
         assert "the variable NOT_SET is not set, or empty" in unset.stderr
         let_in = running.run("kill", "model=x", "--token-env", "TOKEN", env={"TOKEN": "t0ken"})
@@ -129,7 +127,7 @@ def test_where_nobody_listens_it_says_so():
         result = CliRunner().invoke(main, [*command, "--admin", address])
         assert (result.exit_code, result.stdout) == (2, "")
         assert result.stderr == (
-            f"{address}: nobody answers (connection refused): is `looptrap serve` running there?\n"
+            f"{address}: does not answer (connection refused): is `looptrap serve` running there?\n"
         )
 
 
@@ -137,6 +135,6 @@ def test_an_address_of_something_else_is_named(running):
     address = f"{running.here.host}:{running.here.port}"
     result = CliRunner().invoke(main, ["kill", "--admin", address])
     assert result.exit_code == 2
-    assert "not as the admin address of a gateway does" in result.stderr
+    assert "is not the admin address of a gateway" in result.stderr
     bad = CliRunner().invoke(main, ["kill", "--admin", "here"])
     assert bad.stderr.startswith('--admin: is the text "here", must be an address')

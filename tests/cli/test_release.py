@@ -49,8 +49,8 @@ def test_json_is_for_programs(running):
 @pytest.mark.parametrize(
     ("arguments", "status", "says"),
     [
-        (["--caller", "key:nobody"], 1, "Nothing is refused there"),
-        (["1-" + "0" * 32], 1, "Nothing is refused there"),
+        (["--caller", "key:nobody"], 1, "Nothing was refused there"),
+        (["1-" + "0" * 32], 1, "Nothing was refused there"),
         (["--incident", "inc_none"], 2, "No incident has this id"),
         (["nonsense"], 2, "Send "),
         ([], 2, "give a FINGERPRINT, or --caller, or --incident"),

@@ -118,7 +118,7 @@ def test_fails_when_a_file_breaks_off(replay):
     broken = gzip.compress(line(honest(50)))[:-30]
     result = replay([broken], [line(honest(2), id="b")], options=("--json",))
     assert result.exit_code == 1
-    assert "0.jsonl: cannot be read on: broken gzip file" in result.stderr
+    assert "0.jsonl: cannot be read further: broken gzip file" in result.stderr
     assert json.loads(result.stdout)["id"] == "b"
 
 

@@ -29,17 +29,8 @@ def main() -> None:
     """Stop runaway LLM agents before the bill does."""
 
 
-main.add_command(alerts)
-main.add_command(backup)
-main.add_command(check)
-main.add_command(cost)
-main.add_command(demo)
-main.add_command(incidents)
-main.add_command(keys)
-main.add_command(kill)
-main.add_command(presets)
-main.add_command(release)
-main.add_command(replay)
-main.add_command(serve)
-main.add_command(spending)
-main.add_command(unkill)
+for _command in (
+    *(alerts, backup, check, cost, demo, incidents, keys, kill, presets, release, replay, serve),
+    *(spending, unkill),
+):
+    main.add_command(_command)

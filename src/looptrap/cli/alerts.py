@@ -1,4 +1,4 @@
-"""`looptrap alerts`: through which channels people hear, whether they work, what got stuck."""
+"""`looptrap alerts`: list and test channels, list and resend undelivered alerts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _channel = click.option("--channel", metavar="NAME", help="Only this channel.")
 
 @click.group(cls=ListingGroup, short_help="List and test channels; see and resend dead letters.")
 def alerts() -> None:
-    """List the channels through which people hear of events, test them, resend what got stuck.
+    """List the channels of alerts, test them, and resend undelivered alerts.
 
     Without a command, the channels are listed.
     """
@@ -36,10 +36,10 @@ def alerts() -> None:
 @_as_json
 @gateway_options
 def list_(as_json: bool, admin: str, token_env: str | None) -> None:
-    """List the channels and how they are doing.
+    """List the channels and their deliveries.
 
-    Beside each stands how many of its latest 1,000 alerts in each state wait, were delivered and
-    were given up, and how many attempts they took.
+    Each row counts, of its latest 1,000 alerts in each state, those that wait, were delivered and
+    were given up, and their attempts.
 
     \b
     Example: looptrap alerts list
@@ -54,7 +54,7 @@ def list_(as_json: bool, admin: str, token_env: str | None) -> None:
     if not answer["channels"]:
         click.echo(NO_CHANNELS, err=True)
     else:
-        print_table(CHANNELS, [_channel_row(one) for one in answer["channels"]])
+        print_table(CHANNELS, [_channel_row(channel) for channel in answer["channels"]])
     if dead := answer["letters"]["dead"]:
         click.echo(f"{dead:,} given up: see `looptrap alerts dead`.", err=True)
 
@@ -75,8 +75,7 @@ def test(
 ) -> None:
     """Send a test event through every channel.
 
-    The running gateway sends it, and says what became of it.
-    Where a channel fails the exit status is 1.
+    The running gateway sends it and reports the result. If a channel fails the exit status is 1.
 
     \b
     Examples: looptrap alerts test
@@ -96,9 +95,9 @@ def test(
     elif not results:
         click.echo(NO_CHANNELS, err=True)
     else:
-        for one in results:
-            click.echo(f"{one['channel']}: {'delivered' if one['ok'] else one['error']}")
-    if not results or not all(one["ok"] for one in results):
+        for result in results:
+            click.echo(f"{result['channel']}: {'delivered' if result['ok'] else result['error']}")
+    if not results or not all(result["ok"] for result in results):
         raise click.exceptions.Exit(1)
 
 
@@ -123,7 +122,7 @@ def dead(limit: int, as_json: bool, admin: str, token_env: str | None) -> None:
         click.echo("No alert was given up.", err=True)
     else:
         now = datetime.now(UTC)
-        print_table(LETTERS, [_delivery_row(one, now) for one in letters])
+        print_table(LETTERS, [_delivery_row(delivery, now) for delivery in letters])
         click.echo("To send them again: looptrap alerts resend --dead, or EVENT.", err=True)
     if answer["next"] is not None:
         click.echo(f"There are more than these {limit}: see --limit.", err=True)
@@ -143,11 +142,10 @@ def resend(
     admin: str,
     token_env: str | None,
 ) -> None:
-    """Send again what was given up.
+    """Send again the alerts of EVENT that were given up, or with --dead all of them.
 
-    That is the alerts of EVENT, or with --dead all of them.
-    Receivers know them by their `webhook-id`, which stays. Where there were none the exit status
-    is 1.
+    Their `webhook-id` stays the same, so receivers recognise them. If there are none the exit
+    status is 1.
 
     \b
     Examples: looptrap alerts resend evt_5f0c2a9be4d17786…
@@ -172,7 +170,7 @@ def resend(
 
 
 def _try_locally(file: str, name: str | None) -> list[dict[str, Any]]:
-    """Make the channels of a configuration ready, and try them."""
+    """Test the channels of a configuration from this process."""
     import asyncio
 
     from looptrap.admin.alert import try_channels
@@ -182,20 +180,27 @@ def _try_locally(file: str, name: str | None) -> list[dict[str, Any]]:
     config = load(file, env=os.environ, flags={})
     channels = make_channels(config.channels, os.environ)
     if name is not None:
-        channels = [one for one in channels if one.name == name]
+        channels = [made for made in channels if made.name == name]
         if not channels:
             raise ConfigError([Problem("--channel", f"no channel of {file} is called {name}")])
     return asyncio.run(try_channels(channels))
 
 
-def _channel_row(one: dict[str, Any]) -> tuple[str, ...]:
-    counts = (f"{one[name]:,}" for name in ("pending", "delivered", "dead", "attempts"))
-    return one["name"], one["kind"], one["to"], ", ".join(one["events"]), *counts
+def _channel_row(channel: dict[str, Any]) -> tuple[str, ...]:
+    counts = (f"{channel[name]:,}" for name in ("pending", "delivered", "dead", "attempts"))
+    return channel["name"], channel["kind"], channel["to"], ", ".join(channel["events"]), *counts
 
 
-def _delivery_row(one: dict[str, Any], now: datetime) -> tuple[str, ...]:
+def _delivery_row(delivery: dict[str, Any], now: datetime) -> tuple[str, ...]:
     from looptrap.cli.output import format_age
 
-    created = format_age(one["created"], now)
-    attempts = f"{one['attempts']:,}"
-    return one["event"], one["name"], one["channel"], created, attempts, one["error"] or "–"
+    created = format_age(delivery["created"], now)
+    attempts = f"{delivery['attempts']:,}"
+    return (
+        delivery["event"],
+        delivery["name"],
+        delivery["channel"],
+        created,
+        attempts,
+        delivery["error"] or "–",
+    )

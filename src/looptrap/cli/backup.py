@@ -21,7 +21,7 @@ from looptrap.errors import ConfigError
 def backup(file: Path, config: str | None, history: str | None, force: bool) -> None:
     """Copy incidents, alerts, spending and the audit to FILE, and check the copy.
 
-    The gateway may run and write meanwhile: the copy holds everything that was committed when it
+    The gateway may run and write meanwhile: the copy has everything that was committed when it
     began, in one file that only its owner can read. A plain copy of looptrap.db would not: what
     was written last is in looptrap.db-wal.
 

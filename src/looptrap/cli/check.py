@@ -1,4 +1,4 @@
-"""`looptrap check`: is a configuration valid, and what will happen under it?"""
+"""`looptrap check`: validate a configuration and summarise it."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def _check_start(config: Config) -> list[str]:
         f"gateway.{name}": getattr(gateway, name)
         for name in ("admin_token_env", "read_token_env", "decision_token_env")
     }
-    for i, one in enumerate(config.channels):
-        variables[f"channels[{i}].url_env"] = one.url_env
-        variables[f"channels[{i}].secret_env"] = one.secret_env
+    for i, channel in enumerate(config.channels):
+        variables[f"channels[{i}].url_env"] = channel.url_env
+        variables[f"channels[{i}].secret_env"] = channel.secret_env
     unset = {place: name for place, name in variables.items() if name and not env.get(name)}
     admin, reader, decision = (
         env.get(getattr(gateway, name) or "", "")

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from looptrap.money.price import Price
 
 MAX_RPS = 50.0
-"""Calls a second, at most: then those that are judged still span several cooldowns."""
+"""Calls a second, at most: the simulated calls must span several cooldowns."""
 
 MIN_RPS = 0.0001
 
 
 class _Amount(click.FloatRange):
-    """A range of numbers, which what is not a number does not lie in."""
+    """A range of numbers without NaN."""
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -37,7 +37,7 @@ class _Amount(click.FloatRange):
 _PRICE = _Amount(0, 1_000_000)
 
 
-@click.command(short_help="Reckon what a loop costs.")
+@click.command(short_help="Estimate what a loop costs.")
 @click.option("--model", metavar="NAME", required=True, help="The model that is called.")
 @click.option("--provider", metavar="NAME", default="", help="Whose price counts: openai, ….")
 @click.option(
@@ -79,10 +79,10 @@ def cost(
     preset: str | None,
     as_json: bool,
 ) -> None:
-    """Reckon what a loop of equal calls costs: a minute, an hour, a night, a weekend.
+    """Estimate what a loop of equal calls costs: a minute, an hour, a night, a weekend.
 
-    What it would cost with Looptrap is what the policies let pass of it when they are tried on such
-    a loop. Nothing is sent anywhere.
+    The cost with Looptrap is that of the calls which the policies let pass in a simulation of the
+    loop. Nothing is sent anywhere.
 
     \b
     Example: looptrap cost --model gpt-4o --tokens 20000 --rps 0.2
@@ -117,13 +117,13 @@ def cost(
 
 
 def _price(
-    config: Config, model: str, provider: str, asked: float | None, said: float | None
+    config: Config, model: str, provider: str, input_usd: float | None, output_usd: float | None
 ) -> Price:
-    """Return what the model costs: as the command line says, or as it is known."""
+    """Return the price from the command line, or the known one."""
     from looptrap.money.price import Price, Prices, PriceSettings
 
-    if asked is not None and said is not None:
-        return Price.from_settings(PriceSettings(input=asked, output=said))
+    if input_usd is not None and output_usd is not None:
+        return Price.from_settings(PriceSettings(input=input_usd, output=output_usd))
     prices, now = Prices(config.prices, config.price_fallback), time.time()
     price = prices.of(model, provider, now)
     if price is None:

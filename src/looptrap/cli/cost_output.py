@@ -1,4 +1,4 @@
-"""What a loop costs, in figures and words."""
+"""Prints what a loop costs, as a table or JSON."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class LoopSpanCost(msgspec.Struct, frozen=True):
     seconds: float
     calls: int
     cost_usd: float
-    allowed_at: int
+    passed: int
     """How many of the calls Looptrap lets pass."""
     with_looptrap_usd: float
     saved_usd: float
@@ -53,10 +53,10 @@ class LoopCost:
     """Where the policies come from."""
 
     def spans(self) -> Iterator[LoopSpanCost]:
-        """Yield what it costs, from the shortest time to the longest."""
+        """Yield the costs, from the shortest time to the longest."""
         each = self.price.cost(self.usage)
         for name, seconds in SPAN_SECONDS.items():
-            # What floating point adds to a whole number of calls is not another call.
+            # A rounding error is not another call.
             calls = ceil(round(seconds * self.rps, 6))
             passed = min(self.loop.calls_in(seconds), calls)
             paid = passed * each / NANO
@@ -67,7 +67,7 @@ class LoopCost:
 
     def as_json(self) -> str:
         """Return everything as one JSON object."""
-        told = {
+        fields = {
             "model": self.model,
             "input_tokens": self.usage.input_tokens,
             "output_tokens": self.usage.output_tokens,
@@ -80,12 +80,12 @@ class LoopCost:
             "followed_seconds": self.loop.seconds,
             "spans": list(self.spans()),
         }
-        return msgspec.json.encode(told).decode()
+        return msgspec.json.encode(fields).decode()
 
     def show(self) -> None:
-        """Print a table, and what is to be known about it."""
+        """Print a table, with an introduction and a conclusion."""
         click.echo(f"{fill(self._call(), WIDTH)}\n")
-        print_table(HEADINGS, [_row(one) for one in self.spans()])
+        print_table(HEADINGS, [_row(span) for span in self.spans()])
         click.echo(f"\n{fill(self._caught(), WIDTH)}")
 
     def _call(self) -> str:
@@ -100,7 +100,7 @@ class LoopCost:
         )
 
     def _until_refused(self) -> float | None:
-        """Return what an agent has spent that ends where it is first refused."""
+        """Return the cost of an agent that stops at the first refusal."""
         first = self.loop.first
         return None if first is None else (first - 1) * self.price.cost(self.usage) / NANO
 
@@ -117,17 +117,17 @@ class LoopCost:
         )
 
 
-def _row(one: LoopSpanCost) -> tuple[str, ...]:
+def _row(span: LoopSpanCost) -> tuple[str, ...]:
     return (
-        one.span,
-        f"{one.calls:,}",
-        _dollars(one.cost_usd),
-        f"{one.allowed_at:,}",
-        _dollars(one.with_looptrap_usd),
-        _dollars(one.saved_usd),
+        span.span,
+        f"{span.calls:,}",
+        _dollars(span.cost_usd),
+        f"{span.passed:,}",
+        _dollars(span.with_looptrap_usd),
+        _dollars(span.saved_usd),
     )
 
 
 def _dollars(amount: float, *, exact: bool = False) -> str:
-    """Return dollars and cents; where that matters, to a hundredth of a cent."""
+    """Return dollars and cents; if `exact`, to a hundredth of a cent."""
     return f"${amount:,.4f}" if exact else f"${amount:,.2f}"

@@ -1,4 +1,4 @@
-"""How commands talk to a running gateway: through its admin address."""
+"""The client of a running gateway's admin address."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEFAULT_ADDRESS = "127.0.0.1:4101"
 
 
 def gateway_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the flags by which a command finds the gateway."""
+    """Add the flags for the gateway's address and token."""
     command = click.option(
         "--token-env",
         metavar="NAME",
@@ -40,22 +40,22 @@ def gateway_options(command: Callable[..., None]) -> Callable[..., None]:
 def ask_gateway(
     admin: str, token_env: str | None, method: str, path: str, sent: object = None
 ) -> Any:
-    """Ask the gateway and return what it answers; a ConfigError says why it does not."""
+    """Send a request to the gateway and return its answer; a ConfigError says why there is none."""
     address = _address(admin)
     headers = {"Content-Type": "application/json"} | _authorisation(token_env)
-    # First without the token: at another address, a provider's, it would be given away.
+    # First without the token: a wrong address, such as a provider's, must not get it.
     if _exchange(address, "GET", "/livez", {}, None) != (200, {"status": "alive"}):
-        message = "answers, and not as the admin address of a gateway does"
+        message = "is not the admin address of a gateway"
         raise ConfigError([Problem(str(address), message)])
     status, answer = _exchange(address, method, path, headers, sent)
     if status < 400:
         return answer
     if status == 401:
-        message = "asks for its token: name the variable that holds it with --token-env"
+        message = "needs its token: name the variable that has it with --token-env"
         raise ConfigError([Problem(str(address), message)])
     error = answer["error"]
     problems = error.get("problems") or [{"place": "", "message": error["message"]}]
-    raise ConfigError([Problem(one["place"], one["message"]) for one in problems])
+    raise ConfigError([Problem(problem["place"], problem["message"]) for problem in problems])
 
 
 def _exchange(
@@ -72,7 +72,7 @@ def _exchange(
         return response.status, None
     except (OSError, http.client.HTTPException) as error:
         why = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        message = f"nobody answers ({why.lower()}): is `looptrap serve` running there?"
+        message = f"does not answer ({why.lower()}): is `looptrap serve` running there?"
         raise ConfigError([Problem(str(address), message)]) from None
     finally:
         connection.close()

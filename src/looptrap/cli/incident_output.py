@@ -1,4 +1,4 @@
-"""Incidents as people read them: a row, a line, or all that is known of one."""
+"""Prints incidents: as a row, a line, or in full."""
 
 from __future__ import annotations
 
@@ -23,112 +23,127 @@ ACTIONS = frozenset(action.value for action in Action)
 
 def print_list(incidents: Sequence[dict[str, Any]], now: datetime) -> None:
     """Print a table with a row for each."""
-    print_table(INCIDENT_HEADINGS, [_row(one, now) for one in incidents])
+    print_table(INCIDENT_HEADINGS, [_row(incident, now) for incident in incidents])
 
 
-def change_line(one: dict[str, Any]) -> str:
-    """Return where an incident stands, in one line."""
-    when = format_time(one["closed"] or one["last"])
-    done = "is over" if one["state"] == "closed" else _action(one)
-    hits, refused = one["hits"], one["refused"]
-    who = f"{one['caller'] or DASH} {one['model'] or DASH} {one['rule']}"
-    saved = f", {format_usd(one['saved_usd'])} saved" if one["saved_usd"] is not None else ""
-    return escaped(f"{when}  {one['id']}  {done}: {who}, {hits:,} hits, {refused:,} refused{saved}")
+def change_line(incident: dict[str, Any]) -> str:
+    """Return the state of an incident in one line."""
+    when = format_time(incident["closed"] or incident["last"])
+    done = "is over" if incident["state"] == "closed" else _action(incident)
+    hits, refused = incident["hits"], incident["refused"]
+    who = f"{incident['caller'] or DASH} {incident['model'] or DASH} {incident['rule']}"
+    saved = (
+        f", {format_usd(incident['saved_usd'])} saved" if incident["saved_usd"] is not None else ""
+    )
+    return escaped(
+        f"{when}  {incident['id']}  {done}: {who}, {hits:,} hits, {refused:,} refused{saved}"
+    )
 
 
-def detail_lines(one: dict[str, Any], now: datetime) -> Iterator[str]:
-    """Yield the lines that say all about an incident."""
-    yield escaped(f"Incident {one['id']} is {one['state']}: {_action(one)} by {one['rule']}")
-    facts = list(_facts(one, now))
+def detail_lines(incident: dict[str, Any], now: datetime) -> Iterator[str]:
+    """Yield the lines with everything about an incident."""
+    state = f"is {incident['state']}: {_action(incident)} by {incident['rule']}"
+    yield escaped(f"Incident {incident['id']} {state}")
+    facts = list(_facts(incident, now))
     width = max(len(name) for name, _ in facts)
     for name, value in facts:
         yield escaped(f"  {name.ljust(width)}  {value}")
     yield "Steps"
-    for step in one["steps"]:
+    for step in incident["steps"]:
         by = f" by {step['rule']}" if step["rule"] else ""
         count = f" at {step['count']:,}" if step["count"] else ""
-        would = "would " if _is_shadow(one) and step["what"] in ACTIONS else ""
+        would = "would " if _is_shadow(incident) and step["what"] in ACTIONS else ""
         yield escaped(f"  {format_time(step['time'])}  {would}{step['what']}{by}{count}")
-    if one["notes"]:
+    if incident["notes"]:
         yield "Notes"
-        for note in one["notes"]:
+        for note in incident["notes"]:
             yield escaped(f"  {format_time(note['time'])}  {note['text']}")
-    if one["fingerprints"]:
+    if incident["fingerprints"]:
         yield "Refused lately"
-        for fingerprint in one["fingerprints"]:
+        for fingerprint in incident["fingerprints"]:
             yield f"  {escaped(fingerprint)}"
-        yield f"To let these calls pass: looptrap release --incident {escaped(one['id'])}"
+        yield f"To let these calls pass: looptrap release --incident {escaped(incident['id'])}"
 
 
-def label_lines(one: dict[str, Any]) -> Iterator[str]:
-    """Yield the lines that say what an incident was, and what can be done about a false alarm."""
-    said = f"is marked as {one['label']}" if one["label"] else "is not marked any more"
-    yield escaped(f"{one['id']} {said}.")
-    if suggestion := one["suggestion"]:
+def label_lines(incident: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines with an incident's label, and advice for a false alarm."""
+    label = f"is marked as {incident['label']}" if incident["label"] else "is not marked any more"
+    yield escaped(f"{incident['id']} {label}.")
+    if suggestion := incident["suggestion"]:
         path = f"/api/v1/tools/{suggestion['tool']}"
         yield escaped(f"{suggestion['why']} To have {suggestion['tool']} raise no such alarm:")
         yield escaped(f"  PUT {path} {json.dumps(suggestion['setting'])}")
 
 
-def _facts(one: dict[str, Any], now: datetime) -> Iterator[tuple[str, str]]:
-    """Yield what is known, by name; what is empty is left out."""
+def _facts(incident: dict[str, Any], now: datetime) -> Iterator[tuple[str, str]]:
+    """Yield the facts by name, without empty ones."""
     for name in ("caller", "project", "session", "model", "provider"):
-        if one[name]:
-            yield name, one[name]
-    yield "opened", f"{format_time(one['opened'])}, {format_age(one['opened'], now)}"
-    yield "last call", f"{format_time(one['last'])}, {format_age(one['last'], now)}"
-    if one["closed"] is not None:
-        yield "closed", f"{format_time(one['closed'])}, {format_age(one['closed'], now)}"
-    grown = f", more than {one['stage']} times its threshold" if one["stage"] else ""
-    yield "hits", f"{one['hits']:,}{grown}"
-    acted = "would have acted on" if _is_shadow(one) else "acted on"
-    yield "calls", f"{one['calls']:,} that a rule {acted}, {one['refused']:,} of them refused"
-    if one["input_tokens"] or one["output_tokens"]:
-        spent = format_usd(one["spent_usd"])
-        yield "used", f"{one['input_tokens']:,} tokens in, {one['output_tokens']:,} out, {spent}"
-    if one["refused"]:
+        if incident[name]:
+            yield name, incident[name]
+    yield "opened", f"{format_time(incident['opened'])}, {format_age(incident['opened'], now)}"
+    yield "last call", f"{format_time(incident['last'])}, {format_age(incident['last'], now)}"
+    if incident["closed"] is not None:
+        yield "closed", f"{format_time(incident['closed'])}, {format_age(incident['closed'], now)}"
+    grown = f", more than {incident['stage']} times its threshold" if incident["stage"] else ""
+    yield "hits", f"{incident['hits']:,}{grown}"
+    acted = "would have acted on" if _is_shadow(incident) else "acted on"
+    yield (
+        "calls",
+        f"{incident['calls']:,} that a rule {acted}, {incident['refused']:,} of them refused",
+    )
+    if incident["input_tokens"] or incident["output_tokens"]:
+        spent = format_usd(incident["spent_usd"])
+        yield (
+            "used",
+            f"{incident['input_tokens']:,} tokens in, {incident['output_tokens']:,} out, {spent}",
+        )
+    if incident["refused"]:
         yield (
             "saved",
-            describe_savings(one["refused"], one["saved_usd"], one["projected_usd_an_hour"]),
+            describe_savings(
+                incident["refused"], incident["saved_usd"], incident["projected_usd_an_hour"]
+            ),
         )
-        yield "", f"about {one['saved_tokens']:,} tokens"
-    if one["policy"]:
-        yield "rule", f"{one['rule']} of policy {one['policy']}"
-    if one["signal"]:
-        yield "signal", one["signal"]
-    if one["message"]:
-        yield "message", one["message"]
-    if one["tool"]:
-        yield "tool", one["tool"]
-    if one["cooldown_until"]:
-        yield "refused", f"until {format_time(one['cooldown_until'])}"
-    if one["acknowledged"]:
-        yield "taken care", f"since {format_time(one['acknowledged']['time'])}"
-    if one["label"]:
-        yield "marked as", one["label"]
-    if len(one["instances"]) > 1:
-        yield "seen by", f"{len(one['instances'])} instances"
+        yield "", f"about {incident['saved_tokens']:,} tokens"
+    if incident["policy"]:
+        yield "rule", f"{incident['rule']} of policy {incident['policy']}"
+    if incident["signal"]:
+        yield "signal", incident["signal"]
+    if incident["message"]:
+        yield "message", incident["message"]
+    if incident["tool"]:
+        yield "tool", incident["tool"]
+    if incident["cooldown_until"]:
+        yield "refused", f"until {format_time(incident['cooldown_until'])}"
+    if incident["acknowledged"]:
+        yield "taken care", f"since {format_time(incident['acknowledged']['time'])}"
+    if incident["label"]:
+        yield "marked as", incident["label"]
+    if len(incident["instances"]) > 1:
+        yield "seen by", f"{len(incident['instances'])} instances"
 
 
-def _row(one: dict[str, Any], now: datetime) -> tuple[str, ...]:
+def _row(incident: dict[str, Any], now: datetime) -> tuple[str, ...]:
     return (
-        one["id"],
-        format_age(one["last"], now),
-        one["caller"] or DASH,
-        one["model"] or DASH,
-        one["rule"],
-        _action(one),
-        f"{one['hits']:,}",
-        f"{one['refused']:,}",
-        format_usd(one["saved_usd"]) if one["refused"] else DASH,
-        one["state"],
+        incident["id"],
+        format_age(incident["last"], now),
+        incident["caller"] or DASH,
+        incident["model"] or DASH,
+        incident["rule"],
+        _action(incident),
+        f"{incident['hits']:,}",
+        f"{incident['refused']:,}",
+        format_usd(incident["saved_usd"]) if incident["refused"] else DASH,
+        incident["state"],
     )
 
 
-def _action(one: dict[str, Any]) -> str:
-    """Say what was done, or in shadow mode would have been."""
-    return f"would {one['action']} (shadow)" if _is_shadow(one) else str(one["action"])
+def _action(incident: dict[str, Any]) -> str:
+    """Return the action, or in shadow mode what it would have been."""
+    return (
+        f"would {incident['action']} (shadow)" if _is_shadow(incident) else str(incident["action"])
+    )
 
 
-def _is_shadow(one: dict[str, Any]) -> bool:
-    return bool(one["mode"] == "shadow")
+def _is_shadow(incident: dict[str, Any]) -> bool:
+    return bool(incident["mode"] == "shadow")

@@ -1,4 +1,4 @@
-"""`looptrap incidents`: what loops there are and were, what people say of them, as they happen."""
+"""`looptrap incidents`: list, show, label and follow incidents."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from looptrap.errors import ConfigError
 INCIDENTS_PATH = "/api/v1/incidents"
 
 PAGE_SIZE = 500
-"""Incidents that are asked for at a time, at most."""
+"""Most incidents of one request."""
 
 POLL_INTERVAL_S = 1.0
-"""Seconds between two looks for changes."""
+"""Seconds between two polls for changes."""
 
 LABEL = click.Choice(["false_alarm", "confirmed"])
 
@@ -30,10 +30,10 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 @click.group(cls=ListingGroup, short_help="List, show, mark and follow incidents.")
 def incidents() -> None:
-    """List incidents, show one, say what it was, or follow them as they happen.
+    """List incidents, show one, label it, or follow them as they happen.
 
-    An incident is everything from a first trip of a rule to quiet. Without a command, those that
-    are open are listed: `looptrap incidents --caller key:ci` is `looptrap incidents list …`.
+    An incident lasts from the first trip of a rule until it stays quiet. Without a command, open
+    incidents are listed: `looptrap incidents --caller key:ci` is `looptrap incidents list …`.
     """
 
 
@@ -49,7 +49,7 @@ def incidents() -> None:
 @click.option(
     "--search", "q", metavar="TEXT", help="With this in id, caller, session, rule or model."
 )
-@click.option("--limit", metavar="N", type=int, default=50, help="At most so many.  [50]")
+@click.option("--limit", metavar="N", type=int, default=50, help="At most N.  [50]")
 @_as_json
 @gateway_options
 def list_(
@@ -95,7 +95,7 @@ def list_(
 @_as_json
 @gateway_options
 def show(incident_id: str, as_json: bool, admin: str, token_env: str | None) -> None:
-    """Show one with all its steps.
+    """Show one incident with all its steps.
 
     ID may be the beginning of its id, if no other begins so.
 
@@ -118,7 +118,7 @@ def show(incident_id: str, as_json: bool, admin: str, token_env: str | None) -> 
 @click.argument("incident_id", metavar="ID")
 @gateway_options
 def ack(incident_id: str, admin: str, token_env: str | None) -> None:
-    """Say that somebody takes care of one.
+    """Acknowledge an incident.
 
     \b
     Example: looptrap incidents ack inc_4be01c7d
@@ -132,7 +132,7 @@ def ack(incident_id: str, admin: str, token_env: str | None) -> None:
 @click.argument("text")
 @gateway_options
 def note(incident_id: str, text: str, admin: str, token_env: str | None) -> None:
-    """Write something down about one.
+    """Add a note to an incident.
 
     \b
     Example: looptrap incidents note inc_4be01c7d 'A cron job, stopped.'
@@ -147,7 +147,7 @@ def note(incident_id: str, text: str, admin: str, token_env: str | None) -> None
 @click.argument("label", type=click.Choice([*LABEL.choices, "none"]))
 @gateway_options
 def label(incident_id: str, label: str, admin: str, token_env: str | None) -> None:
-    """Say whether it was a loop: false_alarm, confirmed, or none to take that back.
+    """Label an incident: false_alarm, confirmed, or none to remove the label.
 
     \b
     Example: looptrap incidents label inc_4be01c7d false_alarm
@@ -165,25 +165,24 @@ def label(incident_id: str, label: str, admin: str, token_env: str | None) -> No
 def follow(as_json: bool, admin: str, token_env: str | None) -> None:
     """Print open incidents, then a line a change, until Ctrl-C or SIGTERM.
 
-    An incident that goes on is told at most once a second.
+    An incident that continues is printed at most once a second.
 
     \b
     Example: looptrap incidents follow --json | jq .id
     """
     from looptrap.cli import incident_output
 
-    def tell(found: list[dict[str, Any]]) -> None:
-        for one in found:
-            click.echo(json.dumps(one) if as_json else incident_output.change_line(one))
+    def show(found: list[dict[str, Any]]) -> None:
+        for incident in found:
+            click.echo(json.dumps(incident) if as_json else incident_output.change_line(incident))
 
-    # A process in the background of a script never sees Ctrl-C.
+    # A background process of a script never gets Ctrl-C.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        # First where changes are to be counted from: what happens meanwhile is told twice then,
-        # and not missed.
+        # First the position of the latest change: changes meanwhile are printed twice, not missed.
         last = ask_gateway(admin, token_env, "GET", f"{INCIDENTS_PATH}/changes")["last"]
-        tell(_pages(admin, token_env, {"state": "open"}, PAGE_SIZE)[0][::-1])
-        _follow(admin, token_env, last, tell)
+        show(_pages(admin, token_env, {"state": "open"}, PAGE_SIZE)[0][::-1])
+        _follow(admin, token_env, last, show)
     except ConfigError as error:
         fail(error)
     except KeyboardInterrupt:
@@ -199,7 +198,7 @@ def _path(incident_id: str) -> str:
 
 
 def _annotate(admin: str, token_env: str | None, method: str, path: str, given: object) -> Any:
-    """Say something of an incident; return it as it is then."""
+    """Change an incident's annotation; return the incident."""
     try:
         return ask_gateway(admin, token_env, method, path, given)
     except ConfigError as error:
@@ -207,9 +206,9 @@ def _annotate(admin: str, token_env: str | None, method: str, path: str, given: 
 
 
 def _follow(
-    admin: str, token_env: str | None, last: int, tell: Callable[[list[dict[str, Any]]], None]
+    admin: str, token_env: str | None, last: int, show: Callable[[list[dict[str, Any]]], None]
 ) -> None:
-    """Tell what changes, for ever; a gateway that is away may come back."""
+    """Print changes for ever; a gateway that does not answer may return."""
     is_away = False
     while True:
         time.sleep(POLL_INTERVAL_S)
@@ -218,19 +217,19 @@ def _follow(
             answer = ask_gateway(admin, token_env, "GET", path)
         except ConfigError as error:
             if not is_away:
-                click.echo(f"{error} It is asked again and again.", err=True)
+                click.echo(f"{error} Retrying every second.", err=True)
             is_away = True
             continue
         if is_away:
             click.echo("It answers again.", err=True)
         is_away, last = False, answer["last"]
-        tell(answer["incidents"])
+        show(answer["incidents"])
 
 
 def _pages(
     admin: str, token_env: str | None, wanted: dict[str, str], limit: int
 ) -> tuple[list[dict[str, Any]], bool]:
-    """Return so many incidents, and whether there are more."""
+    """Return up to `limit` incidents, and whether there are more."""
     from urllib.parse import urlencode
 
     found: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""Where keys are kept: in a state file, or in the store that gateways share."""
+"""Where keys are stored: in a state file, or in the store that gateways share."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class KeyStore(Protocol):
-    """A place with keys; its text says where it is. Whatever fails is a ConfigError."""
+    """A store of keys; its text says where it is. Every failure is a ConfigError."""
 
     def add(self, name: str, project: str, now: datetime) -> tuple[GatewayKey, str]:
         """Make a key, and return it with its text."""
@@ -34,12 +34,12 @@ class KeyStore(Protocol):
         """Refuse a key from now on."""
         ...
 
-    def kept(self) -> tuple[GatewayKey, ...]:
+    def list_keys(self) -> tuple[GatewayKey, ...]:
         """Return all keys."""
         ...
 
     def warning(self) -> str | None:
-        """Say what is wrong with the place."""
+        """Return what is wrong with the place, if anything."""
         ...
 
 
@@ -56,7 +56,7 @@ class _FileKeyStore:
     def revoke(self, name: str, now: datetime) -> GatewayKey:
         return keys.revoke(self._file, name, now=now)
 
-    def kept(self) -> tuple[GatewayKey, ...]:
+    def list_keys(self) -> tuple[GatewayKey, ...]:
         state = self._file.read()
         return state.keys if state is not None else ()
 
@@ -77,7 +77,7 @@ class _SharedKeyStore:
     def revoke(self, name: str, now: datetime) -> GatewayKey:
         return self._run(lambda ledger: shared_keys.revoke(ledger, name, now=now))
 
-    def kept(self) -> tuple[GatewayKey, ...]:
+    def list_keys(self) -> tuple[GatewayKey, ...]:
         return self._run(shared_keys.list_keys)
 
     def warning(self) -> str | None:
@@ -101,7 +101,7 @@ class _SharedKeyStore:
 
 
 async def _check_reachable(url: str) -> None:
-    """See that one of the store's servers lets us in; an OSError says why none does."""
+    """Check that one of the store's servers accepts us; an OSError says why none does."""
     addresses, _ = parse_store_url(url)
     for address in addresses:
         try:
@@ -115,12 +115,12 @@ async def _check_reachable(url: str) -> None:
 
 
 def file_key_store(path: str | None) -> KeyStore:
-    """Return the place of a state file; without a path, the gateway's own."""
+    """Return the keys in a state file; without a path, the gateway's own."""
     return _FileKeyStore(StateFile(path or GatewaySettings().state))
 
 
 def shared_key_store(url: str) -> KeyStore:
-    """Return the place of a shared store."""
+    """Return the keys in a shared store."""
     problems: list[Problem] = []
     StorePlace().read(url, "--store", problems)
     if problems:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from looptrap.cli.output import fail
+from looptrap.cli.output import fail, print_table
 from looptrap.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def _location_options(command: Callable[..., None]) -> Callable[..., None]:
 def keys() -> None:
     """Make, list and revoke gateway keys.
 
-    As soon as there is one key, the gateway asks everybody for one. A running gateway follows
+    Once there is a key, the gateway requires one from every caller. A running gateway follows
     within seconds.
     """
 
@@ -54,7 +54,7 @@ def keys() -> None:
 @_location_options
 @_as_json
 def add(name: str, project: str, state: str | None, store: str | None, as_json: bool) -> None:
-    """Make a key called NAME and print it: it is shown this once, only its digest is kept."""
+    """Make a key called NAME and print it once: only its digest is stored."""
     try:
         place = _key_store(state, store)
         key, text = place.add(name, project, datetime.now(UTC))
@@ -64,7 +64,7 @@ def add(name: str, project: str, state: str | None, store: str | None, as_json: 
         click.echo(json.dumps({"key": text, **_plain(key)}))
         return
     # The key alone on standard output, for scripts; the words beside it.
-    click.echo(f"Key {name} is kept in {place} as a digest. Copy it now:", err=True)
+    click.echo(f"The digest of key {name} is in {place}. Copy the key now:", err=True)
     click.echo(text)
 
 
@@ -75,15 +75,15 @@ def list_(state: str | None, store: str | None, as_json: bool) -> None:
     """List the keys, the revoked ones too."""
     try:
         place = _key_store(state, store)
-        kept = place.kept()
+        found = place.list_keys()
     except ConfigError as error:
         fail(error)
     if (warning := place.warning()) is not None:
         click.echo(f"warning: {warning}", err=True)
     if as_json:
-        click.echo(json.dumps([_plain(key) for key in kept], indent=2))
-    elif kept:
-        _print_table([KEY_HEADINGS, *map(_row, kept)])
+        click.echo(json.dumps([_plain(key) for key in found], indent=2))
+    elif found:
+        print_table(KEY_HEADINGS, list(map(_row, found)))
     else:
         click.echo(f"No keys in {place}: make one with `looptrap keys add NAME`.", err=True)
 
@@ -105,7 +105,7 @@ def revoke(name: str, state: str | None, store: str | None, as_json: bool) -> No
 
 
 def _key_store(state: str | None, store: str | None) -> KeyStore:
-    """Return where the keys are: a file that is named wins over the variable of the store."""
+    """Return where the keys are: --state has precedence over the variable of the store."""
     from looptrap.cli.key_store import file_key_store, shared_key_store
     from looptrap.config.kind import MEMORY
 
@@ -117,7 +117,7 @@ def _key_store(state: str | None, store: str | None) -> KeyStore:
 
 
 def _plain(key: GatewayKey) -> dict[str, Any]:
-    """Return what may be shown of a key."""
+    """Return a key without its digest."""
     return {
         "name": key.name,
         "id": key.id,
@@ -130,10 +130,3 @@ def _plain(key: GatewayKey) -> dict[str, Any]:
 def _row(key: GatewayKey) -> tuple[str, ...]:
     status = f"revoked {key.revoked:%Y-%m-%d %H:%M}" if key.revoked is not None else "active"
     return key.name, key.id, key.project or "–", f"{key.created:%Y-%m-%d %H:%M}", status
-
-
-def _print_table(rows: list[tuple[str, ...]]) -> None:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for i, row in enumerate(rows):
-        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        click.echo(click.style(line.rstrip(), bold=i == 0))

@@ -15,16 +15,16 @@ from looptrap.errors import ConfigError, Problem
 PATH = "/api/v1/kill-switches"
 
 SERVER_FIELDS = ("origin", "id", "created")
-"""What an answer says of a kill switch beside its settings."""
+"""Fields of a kill switch that are not settings."""
 
-PENDING_MESSAGE = "The shared store is away: other instances follow as soon as it is back."
+PENDING_MESSAGE = "The shared store is unavailable: other instances follow when it is back."
 
 _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.command(short_help="Refuse calls at once, on all instances.")
 @click.argument("match", nargs=-1, metavar="[DESCRIPTOR=VALUE]...")
-@click.option("--reason", metavar="TEXT", help="What the refused client is told.")
+@click.option("--reason", metavar="TEXT", help="The reason in the refusal.")
 @click.option("--for", "seconds", metavar="SECONDS", type=click.FloatRange(0, min_open=True),
               help="End by itself after so long.")  # fmt: skip
 @click.option("--expires", metavar="TIME", help="End by itself then: 2026-12-01T00:00:00Z.")
@@ -50,7 +50,7 @@ def kill(
             _list(ask_gateway(admin, token_env, "GET", PATH)["kill_switches"], as_json)
             return
         sent: dict[str, Any] = {name: text for name, text in settings.items() if text is not None}
-        sent["match"] = _matched(match)
+        sent["match"] = _parse_match(match)
         if seconds is not None:
             sent["expires"] = _end(seconds, sent)
         made = ask_gateway(admin, token_env, "POST", PATH, sent)
@@ -89,7 +89,7 @@ def unkill(switch_id: str, as_json: bool, admin: str, token_env: str | None) -> 
         click.echo(PENDING_MESSAGE, err=True)
 
 
-def _matched(pairs: tuple[str, ...]) -> dict[str, str]:
+def _parse_match(pairs: tuple[str, ...]) -> dict[str, str]:
     matched: dict[str, str] = {}
     for pair in pairs:
         name, mark, value = pair.partition("=")
@@ -118,7 +118,7 @@ def _list(switches: list[dict[str, Any]], as_json: bool) -> None:
         return
     if not switches:
         click.echo("No kill switch is in force.", err=True)
-    for one in switches:
-        which = one["id"] or one["origin"]
-        said = {name: value for name, value in one.items() if name not in SERVER_FIELDS}
-        click.echo(f"{which:8}  {description.of_kill_switch(read_kill_switch(said))}")
+    for switch in switches:
+        which = switch["id"] or switch["origin"]
+        settings = {name: value for name, value in switch.items() if name not in SERVER_FIELDS}
+        click.echo(f"{which:8}  {description.of_kill_switch(read_kill_switch(settings))}")

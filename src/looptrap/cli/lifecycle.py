@@ -1,4 +1,4 @@
-"""A gateway that `looptrap serve` runs: what it says at the start, signals, reloads."""
+"""The life cycle of `looptrap serve`: start-up banner, signals, reloads."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ log = logging.getLogger("looptrap")
 
 
 class SignalHandler:
-    """Takes SIGTERM and SIGINT, of which a second one ends the process at once, and SIGHUP."""
+    """Handles SIGTERM and SIGINT, of which a second one ends the process at once, and SIGHUP."""
 
     def __init__(
         self, on_reload: Callable[[], None], on_end: Callable[[], None] = lambda: None
     ) -> None:
-        """`on_end` is the last that is done when there is no time for more."""
+        """`on_end` is called before the process is ended at once."""
         self.stopped = asyncio.Event()
         self._on_end = on_end
         loop = asyncio.get_running_loop()
@@ -33,16 +33,16 @@ class SignalHandler:
 
     def _stop(self, number: int) -> None:
         if self.stopped.is_set():
-            log.warning("told again: ending at once")
+            log.warning("second signal: ending at once")
             self._on_end()
             os._exit(128 + number)
         self.stopped.set()
 
 
 def reload_config(app: App, read: Callable[[], Config]) -> list[str] | None:
-    """Go on under the file as it is now; return the settings that wait for the next start.
+    """Apply the current file; return the settings that take effect at the next start.
 
-    One with mistakes changes nothing, and None is returned.
+    A file with mistakes changes nothing, and None is returned.
     """
     try:
         return app.reload(read())
@@ -52,7 +52,7 @@ def reload_config(app: App, read: Callable[[], Config]) -> list[str] | None:
 
 
 def log_reload(waiting: list[str]) -> None:
-    """Say that the configuration was read, and what of it is not in effect."""
+    """Log that the configuration was read, and what of it is not in effect."""
     log.info("the configuration was read again")
     for place in waiting:
         log.warning("%s: changed, takes effect at the next start", place)
@@ -64,7 +64,7 @@ def banner(
     admin: tuple[str, int],
     asks_for_keys: bool,
 ) -> str:
-    """Return what is protected, by what, and where to point clients."""
+    """Return the start-up message: addresses for clients, upstream and policies."""
     scheme = "https" if config.gateway.tls_cert else "http"
     url = f"{scheme}://{Address(*listening[0])}"
     lines = [f"Looptrap {__version__} guards {url}", ""]
@@ -81,8 +81,10 @@ def banner(
     lines += _counting(config)
     if config.capture != "off":
         lines.append(f"Capturing {config.capture} to {config.gateway.capture_dir}.")
-    told = [description.of_channel(one) for one in config.channels]
-    lines += [f"{one}." for one in told] or ["Nobody is told of loops: there are no channels."]
+    alerts = [description.of_channel(channel) for channel in config.channels]
+    lines += [f"{channel}." for channel in alerts] or [
+        "Nobody is told of loops: there are no channels."
+    ]
     lines.append(f"Policies{f' of preset {config.preset}' if config.preset else ''}:")
     for policy in config.policies:
         lines += [f"  {description.of_rule(rule)}" for rule in policy.rules]
@@ -94,7 +96,7 @@ def banner(
 
 
 def _counting(config: Config) -> Iterator[str]:
-    """Yield who counts together, and where; a process that counts alone needs no line."""
+    """Yield a line about where calls are counted, unless in this process alone."""
     workers = config.gateway.workers
     if config.store != MEMORY:
         who = f"{workers} workers count" if workers > 1 else "Counts"

@@ -1,4 +1,4 @@
-"""How commands print: tables, times, and mistakes with exit status 2."""
+"""Output of commands: tables, times, and mistakes with exit status 2."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 PIPE_WIDTH = 10_000
-"""Columns of an output that is no terminal: there a row is one line."""
+"""Columns where the output is no terminal: a row is one line."""
 
 
 class ListingGroup(click.Group):
-    """Commands of which `list` is meant where none is named."""
+    """A group whose default command is `list`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         is_named = bool(args) and (not args[0].startswith("-") or args[0] in ctx.help_option_names)
@@ -30,7 +30,7 @@ class ListingGroup(click.Group):
 
 
 def make_console() -> Console:
-    """Return where tables go: standard output, with colours in a terminal only."""
+    """Return a console for standard output, with colours in a terminal only."""
     from rich.console import Console
 
     return Console(
@@ -42,9 +42,9 @@ def make_console() -> Console:
 
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows under headings; numbers, whose headings begin with `#`, stand on the right.
+    """Print rows under headings; columns with a heading of `#…` are numbers, on the right.
 
-    The first column is what a row is called, and stays whole, to be copied.
+    The first column is never wrapped, so that it can be copied.
     """
     from rich.table import Table
     from rich.text import Text
@@ -64,7 +64,7 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     if out.is_terminal:
         out.print(table)
         return
-    # Cells are filled up to their column's width: nobody needs that at the end of a line.
+    # Remove the padding at the end of lines.
     with out.capture() as captured:
         out.print(table)
     click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
@@ -75,7 +75,7 @@ _SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*(s|min|m|h|d)")
 
 
 def format_duration(seconds: float) -> str:
-    """Return how long something took, in the unit that suits it."""
+    """Return a duration in a suitable unit."""
     whole = max(int(seconds), 0)
     if whole < 60:
         return f"{whole} s"
@@ -89,7 +89,7 @@ def format_duration(seconds: float) -> str:
 
 
 def format_age(then: str, now: datetime) -> str:
-    """Return how long a time in ISO 8601 is past."""
+    """Return how long ago a time in ISO 8601 is."""
     seconds = (now - datetime.fromisoformat(then)).total_seconds()
     return f"{format_duration(seconds)} ago" if seconds >= 1 else "just now"
 
@@ -100,7 +100,7 @@ def format_time(then: str) -> str:
 
 
 def parse_since(text: str, place: str, now: datetime) -> str:
-    """Return the time that `24h`, or a time itself, stands for, in ISO 8601."""
+    """Return the time of `24h` ago, or of a given time, in ISO 8601."""
     if match := _SPAN.fullmatch(text.strip()):
         try:
             return (now - timedelta(seconds=float(match[1]) * _UNITS[match[2]])).isoformat()
@@ -111,12 +111,12 @@ def parse_since(text: str, place: str, now: datetime) -> str:
     except ValueError:
         message = "must be a span such as 90s, 30m, 24h or 7d, or a time: 2026-11-16T09:00:00Z"
         raise ConfigError([Problem(place, message)]) from None
-    # Without an offset it is the time of who types it.
+    # A time without an offset is local.
     return then.astimezone().isoformat()
 
 
 def fail(error: ConfigError, *, place: str = "") -> NoReturn:
-    """Print every mistake and end the command; `place` is where they are when they do not say."""
+    """Print every mistake and end the command; `place` is for those without one."""
     for problem in error.problems:
         click.echo(str(Problem(problem.place or place, problem.message)), err=True)
     raise click.exceptions.Exit(2)

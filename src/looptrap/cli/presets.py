@@ -1,4 +1,4 @@
-"""`looptrap presets`: what ships with Looptrap."""
+"""`looptrap presets`: list the presets, or print one."""
 
 from __future__ import annotations
 

@@ -48,6 +48,6 @@ def release(as_json: bool, admin: str, token_env: str | None, **wanted: str | No
         for one in answer.get("fingerprints", [wanted["fingerprint"]]):
             click.echo(f"The next call of {escaped(one)} passes.")
     else:
-        click.echo("Nothing is refused there: nothing was to be released.", err=True)
+        click.echo("Nothing was refused there, so nothing was released.", err=True)
     if not answer["released"]:
         raise click.exceptions.Exit(1)

@@ -1,4 +1,4 @@
-"""`looptrap replay`: what would these policies have done about recorded runs?"""
+"""`looptrap replay`: judge recorded runs by policies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from looptrap.replay.replay import Replay, ReplayStep
 
 MAX_NAMED_LINES = 20
-"""So many lines that are not runs are named a file; the others are only counted."""
+"""Lines of a file that are reported as not runs; others are only counted."""
 
 
 @click.command(short_help="Try policies on recorded runs.")
@@ -48,7 +48,7 @@ def replay(
 ) -> None:
     """Judge the runs or captured calls in FILE (JSONL, plain or gzip) as the gateway would have.
 
-    Exit status 1 when no run could be read, or a file not to its end.
+    Exit status 1 when no run could be read, or a file only in part.
     """
     from looptrap.replay.replay import Replay
     from looptrap.replay.report import render_html, render_text
@@ -80,7 +80,7 @@ def _replay_all(replaying: Replay, paths: list[Path], as_json: bool) -> None:
     from rich.progress import Progress
 
     console = Console(stderr=True)
-    # Lines of JSON and a bar would tread on each other on one screen.
+    # Lines of JSON and a progress bar would overwrite each other on one screen.
     is_shown = console.is_terminal and not (as_json and sys.stdout.isatty())
     with Progress(console=console, disable=not is_shown, transient=True) as progress:
         for path in paths:
@@ -95,11 +95,11 @@ def _replay_all(replaying: Replay, paths: list[Path], as_json: bool) -> None:
 
 
 def _steps(replaying: Replay, path: Path, console: Console) -> Iterator[ReplayStep]:
-    """Yield the steps of a file, and say which of its lines are no runs."""
+    """Yield the steps of a file, and report which of its lines are not runs."""
     unnamed = 0
     for step in replaying.file(path):
         if step.number is None:
-            _say(console, f"{path}: cannot be read on: {step.problem}")
+            _say(console, f"{path}: cannot be read further: {step.problem}")
         elif step.problem:
             unnamed += 1
             if unnamed <= MAX_NAMED_LINES:

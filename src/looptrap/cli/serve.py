@@ -1,4 +1,4 @@
-"""`looptrap serve`: run the gateway until told to stop."""
+"""`looptrap serve`: run the gateway until a signal stops it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ log = logging.getLogger("looptrap")
 @click.option("--config", "file", metavar="FILE", type=click.Path(), help="TOML, or a bundle.")
 @click.option("--listen", metavar="ADDRESS", help="Where clients connect.  [127.0.0.1:4100]")
 @click.option("--admin", metavar="ADDRESS", help="Health and metrics.  [127.0.0.1:4101]")
-@click.option("--upstream", metavar="URL", help="Send everything to one place.")
-@click.option("--store", metavar="STORE", help="Who counts.  [memory]")
+@click.option("--upstream", metavar="URL", help="Send everything to this URL.")
+@click.option("--store", metavar="STORE", help="Where calls are counted.  [memory]")
 @click.option("--preset", metavar="NAME", help="Start from this preset.")
 @click.option("--state", metavar="FILE", help="Digest secret and keys.  [looptrap.state]")
 @click.option("--history", metavar="FILE", help="Incidents and alerts.  [looptrap.db]")
@@ -85,10 +85,10 @@ async def _serve_alone(config: Config, read: Callable[[], Config]) -> None:
     try:
         admin_at = await admin.start()
         tune_gc()
-        orders = SignalHandler(on_reload=reload)
-        # Last: whoever has seen it may send signals.
+        signals = SignalHandler(on_reload=reload)
+        # Last: signals may be sent once it was printed.
         click.echo(banner(config, listening, admin_at, app.ring.has_keys), err=True)
-        await orders.stopped.wait()
+        await signals.stopped.wait()
         log.info("stopping: calls in flight have %g s to finish", app.config.gateway.grace)
     finally:
         await app.stop()

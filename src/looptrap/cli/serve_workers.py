@@ -1,4 +1,4 @@
-"""Several processes behind one address: what `looptrap serve --workers N` does."""
+"""`looptrap serve --workers N`: several processes behind one address."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ log = logging.getLogger("looptrap")
 
 
 async def serve_workers(config: Config, read: Callable[[], Config]) -> None:
-    """Run the workers, and what they need, until told to stop."""
+    """Run the workers, and what they need, until a signal stops them."""
     token = token_from_env(config.gateway.admin_token_env, "admin", os.environ)
     read_token = token_from_env(config.gateway.read_token_env, "read", os.environ)
     app = App(config, os.environ)  # never started: it finds mistakes, now and at every reload
@@ -36,35 +36,35 @@ async def serve_workers(config: Config, read: Callable[[], Config]) -> None:
         embedded = _embedded(config)
         if embedded is not None:
             stack.push_async_callback(embedded.stop)
-        crew = WorkerPool(
+        pool = WorkerPool(
             _of_workers(config, port, embedded), embedded.folder if embedded else None
         )
-        orders = SignalHandler(_Reloads(app, read, crew).begin, lambda: _end(crew, embedded))
-        front = WorkerProxy(app, crew, config.gateway.admin, token, read_token)
-        admin_at = await front.start()
-        stack.push_async_callback(front.stop)
-        stack.push_async_callback(crew.stop)
+        signals = SignalHandler(_Reloads(app, read, pool).begin, lambda: _end(pool, embedded))
+        proxy = WorkerProxy(app, pool, config.gateway.admin, token, read_token)
+        admin_at = await proxy.start()
+        stack.push_async_callback(proxy.stop)
+        stack.push_async_callback(pool.stop)
 
         async def work() -> None:
             if embedded is not None:
                 embedded.start()
                 await embedded.first_up
-            await crew.start()
+            await pool.start()
             at = (port.address.host, port.address.port)
-            click.echo(banner(config, [at], admin_at, crew.asks_for_keys), err=True)
-            await crew.lost
+            click.echo(banner(config, [at], admin_at, pool.asks_for_keys), err=True)
+            await pool.lost
 
-        await _until(orders.stopped, work())
+        await _until(signals.stopped, work())
         log.info("stopping: calls in flight have %g s to finish", app.config.gateway.grace)
 
 
 class _Reloads:
-    """Reads the configuration again and has all workers go on under it."""
+    """Reads the configuration again and applies it to all workers."""
 
-    def __init__(self, app: App, read: Callable[[], Config], crew: WorkerPool) -> None:
+    def __init__(self, app: App, read: Callable[[], Config], pool: WorkerPool) -> None:
         self._app = app
         self._read = read
-        self._crew = crew
+        self._pool = pool
         self._running: set[asyncio.Task[None]] = set()
 
     def begin(self) -> None:
@@ -76,12 +76,12 @@ class _Reloads:
             task.add_done_callback(self._running.discard)
 
     async def _finish(self, config: Config, waiting: list[str]) -> None:
-        await self._crew.reload(config)
+        await self._pool.reload(config)
         log_reload(waiting)
 
 
 def _embedded(config: Config) -> EmbeddedValkey | None:
-    """Return the store that workers share where none is named."""
+    """Return the embedded store, which workers share where none is configured."""
     if config.store != MEMORY:
         return None
     return EmbeddedValkey(
@@ -92,19 +92,19 @@ def _embedded(config: Config) -> EmbeddedValkey | None:
 
 
 def _of_workers(config: Config, port: SharedPort, embedded: EmbeddedValkey | None) -> Config:
-    """Return the configuration with the port and the store that were found."""
+    """Return the configuration for workers: with the shared port and store."""
     store = config.store if embedded is None else embedded.url
     return replace(config, store=store, gateway=replace(config.gateway, listen=port.address))
 
 
-def _end(crew: WorkerPool, embedded: EmbeddedValkey | None) -> None:
-    crew.kill()
+def _end(pool: WorkerPool, embedded: EmbeddedValkey | None) -> None:
+    pool.kill()
     if embedded is not None:
         embedded.kill()
 
 
 async def _until(stopped: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
-    """Do that work until told to stop; raise what it raises."""
+    """Do that work until a signal; raise its errors."""
     working = asyncio.ensure_future(work)
     stopping = asyncio.ensure_future(stopped.wait())
     await asyncio.wait([working, stopping], return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""`looptrap spending`: what calls cost, and whose they were."""
+"""`looptrap spending`: what calls cost, by caller, project, session, model or provider."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ SESSION_HEADINGS = (
 DASH = "–"
 
 
-@click.command(short_help="Say what calls cost, and whose they were.")
+@click.command(short_help="Show what calls cost, by caller or model.")
 @click.option(
     "--by",
     type=click.Choice(["caller", "project", "session", "model", "provider"]),
     default="caller",
-    help="Whose shares to list.  [caller]",
+    help="What to group by.  [caller]",
 )
 @click.option("--since", metavar="SPAN", default="24h", help="From then on: 30m, 7d.  [24h]")
 @click.option(
     "--order",
     type=click.Choice(["cost", "refused", "calls", "tokens", "burn"]),
     default="cost",
-    help="What the first have most of.  [cost]",
+    help="What to sort by, descending.  [cost]",
 )
-@click.option("--limit", metavar="N", type=int, default=20, help="At most so many.  [20]")
+@click.option("--limit", metavar="N", type=int, default=20, help="At most N.  [20]")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @gateway_options
 def spending(
     by: str, since: str, order: str, limit: int, as_json: bool, admin: str, token_env: str | None
 ) -> None:
-    """Say what calls came to: how many, their tokens, their cost, and what refusals saved.
+    """Show calls, their tokens and cost, and what refusals saved.
 
-    A session is told in all its time, if it had a call since then.
+    A session is shown with all its calls, if it had one since then.
 
     \b
     Example: looptrap spending --by session --since 1h --order tokens
@@ -72,45 +72,45 @@ def _print_table(found: dict[str, Any]) -> None:
 
     by, rows = found["by"], found["rows"]
     if by == "session":
-        print_table(SESSION_HEADINGS, [_session_row(one) for one in rows])
+        print_table(SESSION_HEADINGS, [_session_row(row) for row in rows])
     else:
-        print_table((by.upper(), *HEADINGS), [_row(one) for one in rows])
+        print_table((by.upper(), *HEADINGS), [_row(row) for row in rows])
 
 
-def _row(one: dict[str, Any]) -> tuple[str, ...]:
+def _row(row: dict[str, Any]) -> tuple[str, ...]:
     from looptrap.usage.savings import format_usd
 
-    numbers = (f"{one[name]:,}" for name in ("calls", "refused", "tokens"))
-    # Nothing saved may be something saved that has no price.
-    saved = format_usd(one["saved_usd"]) if one["saved_usd"] else DASH
-    return (one["name"] or DASH, *numbers, _cost(one), saved)
+    numbers = (f"{row[name]:,}" for name in ("calls", "refused", "tokens"))
+    # 0 may also mean savings without a price.
+    saved = format_usd(row["saved_usd"]) if row["saved_usd"] else DASH
+    return (row["name"] or DASH, *numbers, _cost(row), saved)
 
 
-def _session_row(one: dict[str, Any]) -> tuple[str, ...]:
+def _session_row(row: dict[str, Any]) -> tuple[str, ...]:
     names = ("calls", "refused", "tokens", "burn")
-    numbers = (f"{one[name]:,}" for name in names)
-    return (one["name"], one["caller"] or DASH, one["model"] or DASH, *numbers, _cost(one))
+    numbers = (f"{row[name]:,}" for name in names)
+    return (row["name"], row["caller"] or DASH, row["model"] or DASH, *numbers, _cost(row))
 
 
-def _cost(one: dict[str, Any]) -> str:
-    """Return what has a price, and that there is more where something has none."""
+def _cost(row: dict[str, Any]) -> str:
+    """Return the cost, marked where some calls have no price."""
     from looptrap.usage.savings import format_usd
 
-    is_part = one["unpriced"] and one["cost_usd"] is not None
-    return format_usd(one["cost_usd"]) + (" + unpriced" if is_part else "")
+    is_part = row["unpriced"] and row["cost_usd"] is not None
+    return format_usd(row["cost_usd"]) + (" + unpriced" if is_part else "")
 
 
 def _total(totals: dict[str, Any], since: str) -> str:
-    """Say in a sentence what all came to."""
+    """Return the totals as a sentence."""
     from looptrap.usage.savings import format_usd
 
     calls, refused = totals["calls"], totals["refused"]
-    told = f"Since {since} ago" if since[0].isdigit() and since[-1].isalpha() else f"Since {since}"
-    told = f"{told}: {calls:,} calls, {_cost(totals)}"
+    text = f"Since {since} ago" if since[0].isdigit() and since[-1].isalpha() else f"Since {since}"
+    text = f"{text}: {calls:,} calls, {_cost(totals)}"
     if totals["estimated"]:
-        told += f" ({totals['estimated']:,} of them estimated)"
+        text += f" ({totals['estimated']:,} of them estimated)"
     if refused:
-        told += f"; {refused:,} refused"
+        text += f"; {refused:,} refused"
     if totals["saved_usd"]:
-        told += f", {format_usd(totals['saved_usd'])} saved"
-    return f"{told}."
+        text += f", {format_usd(totals['saved_usd'])} saved"
+    return f"{text}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import ceil
 
 from looptrap.detect.signals.signal import Evidence
@@ -109,46 +110,17 @@ def meters_of(policy: Policy, rate: Rate, secret: bytes) -> list[RateMeter]:
         return estimate.tokens(rate.output_tokens) if is_charged(call) else None
 
     meters = []
+    meter = partial(RateMeter, policy, rate, secret)
     if rate.rps is not None:
-        burst = rate.burst or max(1, ceil(rate.rps))
-        meters.append(
-            RateMeter(
-                policy,
-                rate,
-                secret,
-                unit="calls",
-                limit=burst,
-                seconds=burst / rate.rps,
-                amount=_cost_reader(rate),
-            )
-        )
+        burst, amount = rate.burst or max(1, ceil(rate.rps)), _cost_reader(rate)
+        meters.append(meter(unit="calls", limit=burst, seconds=burst / rate.rps, amount=amount))
     if rate.tokens_per_minute is not None:
         burst = rate.burst_tokens or rate.tokens_per_minute
         seconds = burst / rate.tokens_per_minute * MINUTE
-        meters.append(
-            RateMeter(
-                policy,
-                rate,
-                secret,
-                unit="tokens a minute",
-                limit=burst,
-                seconds=seconds,
-                amount=tokens,
-            )
-        )
+        meters.append(meter(unit="tokens a minute", limit=burst, seconds=seconds, amount=tokens))
     if rate.tokens_per_day is not None:
-        meters.append(
-            RateMeter(
-                policy,
-                rate,
-                secret,
-                unit="tokens a day",
-                limit=rate.tokens_per_day,
-                seconds=PERIODS["1d"],
-                amount=tokens,
-                leaks=False,
-            )
-        )
+        unit, limit, day = "tokens a day", rate.tokens_per_day, PERIODS["1d"]
+        meters.append(meter(unit=unit, limit=limit, seconds=day, amount=tokens, leaks=False))
     return meters
 
 

@@ -342,26 +342,16 @@ class Breakers:
 
         With a `source`, its failures alone open the provider's circuit for no other.
         """
-        provider_breaker, credential_breaker = (
-            self._of(CircuitKey(provider)),
-            self._of(CircuitKey(provider, credential)),
-        )
-        provider_permit = provider_breaker.allow(now, source)
+        breakers = self._of(CircuitKey(provider)), self._of(CircuitKey(provider, credential))
+        provider_permit = breakers[0].allow(now, source)
         if provider_permit is None:
             return None
-        credential_permit = credential_breaker.allow(now)
+        credential_permit = breakers[1].allow(now)
         if credential_permit is None:
-            provider_breaker.done(provider_permit, None, now)
+            breakers[0].done(provider_permit, None, now)
             return None
-        return CircuitPermits(
-            provider,
-            credential,
-            provider_breaker,
-            credential_breaker,
-            provider_permit,
-            credential_permit,
-            source,
-        )
+        permits = provider_permit, credential_permit
+        return CircuitPermits(provider, credential, *breakers, *permits, source)
 
     def retry_after(
         self, provider: str, credential: str, now: float, source: Source | None = None

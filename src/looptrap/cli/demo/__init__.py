@@ -9,7 +9,7 @@ from __future__ import annotations
 import click
 
 MAX_CALLS = 1000
-"""So many still end within the seconds that a demo may take."""
+"""More would take too long for a demo."""
 
 
 @click.command(short_help="Watch a stuck agent being caught.")
@@ -19,7 +19,7 @@ MAX_CALLS = 1000
     type=click.IntRange(1, MAX_CALLS),
     default=60,
     show_default=True,
-    help="How long the loop runs where nothing stops it.",
+    help="Calls of the loop where nothing stops it.",
 )
 @click.option("--plain", is_flag=True, help="Plain lines, as in a pipe: no colour, no waiting.")
 def demo(calls: int, plain: bool) -> None:

@@ -47,9 +47,9 @@ ARGUMENTS = {"pump": 5}
 FAILURE = "the log server timed out"
 
 CONTEXT_MESSAGES = 4
-"""Messages after the task that its context window keeps: two rounds, so it never sees a third."""
+"""Messages in its context window after the task: two rounds, so it never sees a third."""
 
-# About as much as a real agent carries along: every call of a loop pays for it anew.
+# About as long as a real agent's prompt: every call of a loop pays for it again.
 _HANDBOOK = "\n".join(
     f"Pump {number}: check bearing, seal and coupling in this order; above 7.1 mm/s vibration shut"
     " it down, note the hour, read its log and report to the shift engineer."
@@ -72,7 +72,7 @@ _TOOLS = [
 
 
 def fake_answer(_received: Received) -> Reply:
-    """Answer as a model does that sees a failed tool and no reason not to try it again."""
+    """Answer like a model that sees a failed tool and calls it again."""
     return Reply.tool_call(TOOL, ARGUMENTS)
 
 
@@ -92,12 +92,12 @@ class AgentStep:
 
     @property
     def is_refused(self) -> bool:
-        """Was the agent told to stop?"""
+        """Whether the gateway refused the call."""
         return self.verdict == "block"
 
 
 class StuckAgent:
-    """Asks the model, uses the tool it names, and trims what it remembers."""
+    """Calls the model, runs its tool call, and trims its context."""
 
     def __init__(self, http: ClientSession, base_url: str) -> None:
         self._http = http
@@ -110,15 +110,15 @@ class StuckAgent:
         self._number += 1
         body = {"model": MODEL_PRICE.model, "messages": [*_OPENING, *self._recent], "tools": _TOOLS}
         async with self._http.post(self._url, json=body) as response:
-            said = await response.json()
+            answer = await response.json()
             verdict = response.headers.get("X-Looptrap-Verdict", "")
             step = AgentStep(self._number, response.status, verdict)
             if step.is_refused:
-                error = said["error"]
+                error = answer["error"]
                 return replace(step, code=error["code"], message=error["message"])
             response.raise_for_status()
-        self._use_tools(said["choices"][0]["message"])
-        used = said["usage"]
+        self._use_tools(answer["choices"][0]["message"])
+        used = answer["usage"]
         return replace(
             step, input_tokens=used["prompt_tokens"], output_tokens=used["completion_tokens"]
         )
@@ -139,7 +139,7 @@ class DemoRun:
     """What happened so far in one run of the agent."""
 
     is_guarded: bool
-    most: int
+    limit: int
     """Calls after which the demo ends the run, if nothing else does."""
     steps: list[AgentStep] = field(default_factory=list)
     answered: int = 0
@@ -153,19 +153,19 @@ class DemoRun:
         return self.steps[-1] if self.steps and self.steps[-1].is_refused else None
 
 
-async def run_agent(act: DemoRun) -> AsyncIterator[AgentStep]:
-    """Run the agent until it is stopped, or the demo has seen enough; yield every call."""
+async def run_agent(run: DemoRun) -> AsyncIterator[AgentStep]:
+    """Run the agent until it is refused or the limit is reached; yield every call."""
     async with (
         FakeProvider(fake_answer) as provider,
-        _reachable(provider, act.is_guarded) as url,
+        _reachable(provider, run.is_guarded) as url,
         ClientSession(timeout=REQUEST_TIMEOUT) as http,
     ):
         agent = StuckAgent(http, url)
-        while len(act.steps) < act.most and act.refusal is None:
+        while len(run.steps) < run.limit and run.refusal is None:
             step = await agent.step()
-            act.steps.append(step)
-            act.answered = provider.calls
-            act.cost += MODEL_PRICE.of(step.input_tokens, step.output_tokens)
+            run.steps.append(step)
+            run.answered = provider.calls
+            run.cost += MODEL_PRICE.of(step.input_tokens, step.output_tokens)
             yield step
 
 
@@ -176,7 +176,7 @@ async def _reachable(provider: FakeProvider, is_guarded: bool) -> AsyncIterator[
         yield provider.url
         return
     with TemporaryDirectory(prefix="looptrap-demo-") as folder:
-        # Nothing of the machine's own set-up takes part: no file, variable, key or proxy.
+        # Independent of the machine's configuration: no file, variable, key or proxy.
         flags = {
             "listen": "127.0.0.1:0",
             "upstream": provider.url,

@@ -1,4 +1,4 @@
-"""What a person sees of the demo: lines in a pipe, a live picture in a terminal."""
+"""The output of the demo: lines in a pipe, a live frame in a terminal."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ _ARGUMENTS = ", ".join(f"{name}={value}" for name, value in ARGUMENTS.items())
 _USED = f"{TOOL}({_ARGUMENTS}) failed: {FAILURE}"
 
 
-def title(act: DemoRun) -> str:
-    """Return what an act is called."""
-    return "With Looptrap" if act.is_guarded else "Without Looptrap"
+def title(run: DemoRun) -> str:
+    """Return the title of a run."""
+    return "With Looptrap" if run.is_guarded else "Without Looptrap"
 
 
-def row(act: DemoRun, step: AgentStep) -> str:
-    """Return one call and what has been spent by then."""
+def row(run: DemoRun, step: AgentStep) -> str:
+    """Return one call and the cost so far."""
     happened = f"HTTP {step.status} {step.code}" if step.is_refused else _USED
-    verdict = f"{step.verdict:<7}" if act.is_guarded else ""
-    return f"call {step.number:>4}  {verdict}{happened:<51}${act.cost:.2f}"
+    verdict = f"{step.verdict:<7}" if run.is_guarded else ""
+    return f"call {step.number:>4}  {verdict}{happened:<51}${run.cost:.2f}"
 
 
-def ending(act: DemoRun) -> str:
-    """Return how an act came to its end."""
-    if act.refusal is not None:
-        return fill(act.refusal.message, WIDTH)
-    return f"Nothing has stopped it. The demo does, after {act.most} calls."
+def ending(run: DemoRun) -> str:
+    """Return how a run ended."""
+    if run.refusal is not None:
+        return fill(run.refusal.message, WIDTH)
+    return f"Nothing has stopped it. The demo does, after {run.limit} calls."
 
 
 def conclusion(without: DemoRun, guarded: DemoRun) -> str:
@@ -59,7 +59,7 @@ def conclusion(without: DemoRun, guarded: DemoRun) -> str:
 def _caught_text(without: DemoRun, guarded: DemoRun) -> str:
     refusal = guarded.refusal
     if refusal is None:
-        return f"{guarded.most} calls are not a loop yet: try --calls 60."
+        return f"{guarded.limit} calls are not a loop yet: try --calls 60."
     saved = without.cost - guarded.cost
     return (
         f"Caught on call {refusal.number}: {guarded.answered} calls reached the provider,"
@@ -68,18 +68,18 @@ def _caught_text(without: DemoRun, guarded: DemoRun) -> str:
     )
 
 
-def _price_text(act: DemoRun) -> str:
-    tokens = sum(step.input_tokens + step.output_tokens for step in act.steps)
+def _price_text(run: DemoRun) -> str:
+    tokens = sum(step.input_tokens + step.output_tokens for step in run.steps)
     return (
-        f"{fill(f'{MODEL_PRICE}; {tokens // act.answered:,} tokens a call, none cached.', WIDTH)}\n"
+        f"{fill(f'{MODEL_PRICE}; {tokens // run.answered:,} tokens a call, none cached.', WIDTH)}\n"
         "Tokens are what the fake provider reported. Nothing has left this machine."
     )
 
 
 LIVE_SECONDS = 3.0
-"""How long the run that nothing stops takes on a live screen, however many calls it makes."""
+"""Duration of the unguarded run on a live screen, for any number of calls."""
 LIVE_PAUSE = 0.35
-"""Seconds between two calls of the run that is stopped: there each one is worth a look."""
+"""Seconds between two calls of the guarded run, so that each can be seen."""
 LIVE_ROWS = 8
 LIVE_WIDTH = 80
 
@@ -96,34 +96,34 @@ class Screen:
         """Print a paragraph."""
         self._console.print(text)
 
-    async def watch(self, act: DemoRun) -> None:
+    async def watch(self, run: DemoRun) -> None:
         """Run an act to its end and show its calls."""
-        self.say(title(act))
-        every = max(10, act.most // 6)
-        async for step in run_agent(act):
-            if act.is_guarded or step.number <= 3 or step.number % every == 0:
-                self.say(f"  {row(act, step)}")
-        self.say(f"{indent(ending(act), '  ')}\n")
+        self.say(title(run))
+        every = max(10, run.limit // 6)
+        async for step in run_agent(run):
+            if run.is_guarded or step.number <= 3 or step.number % every == 0:
+                self.say(f"  {row(run, step)}")
+        self.say(f"{indent(ending(run), '  ')}\n")
 
 
 class LiveScreen(Screen):
     """The latest calls in a frame, slowly enough to follow."""
 
-    async def watch(self, act: DemoRun) -> None:
+    async def watch(self, run: DemoRun) -> None:
         """Run an act to its end and show its calls."""
-        pause = LIVE_PAUSE if act.is_guarded else LIVE_SECONDS / act.most
+        pause = LIVE_PAUSE if run.is_guarded else LIVE_SECONDS / run.limit
         rows: list[Text] = []
         with Live(console=self._console, auto_refresh=False) as live:
-            async for step in run_agent(act):
+            async for step in run_agent(run):
                 style = _STYLES.get(step.verdict, "")
-                rows = [*rows, Text(row(act, step), style)][-LIVE_ROWS:]
-                live.update(_frame(act, rows), refresh=True)
+                rows = [*rows, Text(row(run, step), style)][-LIVE_ROWS:]
+                live.update(_frame(run, rows), refresh=True)
                 await asyncio.sleep(pause)
-            live.update(_frame(act, [*rows, Text(f"\n{ending(act)}")]), refresh=True)
+            live.update(_frame(run, [*rows, Text(f"\n{ending(run)}")]), refresh=True)
 
 
 def choose_screen(plain: bool) -> Screen:
-    """Return a live screen where there is a terminal for it."""
+    """Return a live screen in a terminal, else a plain one."""
     console = Console(highlight=False)
     if plain or not console.is_terminal or console.is_dumb_terminal:
         return Screen(Console(highlight=False, color_system=None, soft_wrap=True))
@@ -139,11 +139,11 @@ async def play(calls: int, screen: Screen) -> None:
     screen.say(conclusion(without, guarded))
 
 
-def _frame(act: DemoRun, rows: list[Text]) -> Panel:
+def _frame(run: DemoRun, rows: list[Text]) -> Panel:
     return Panel(
         Group(*rows),
-        title=title(act),
-        subtitle=f"${act.cost:.2f} spent",
-        border_style="green" if act.is_guarded else "red",
+        title=title(run),
+        subtitle=f"${run.cost:.2f} spent",
+        border_style="green" if run.is_guarded else "red",
         width=LIVE_WIDTH,
     )
