@@ -233,7 +233,7 @@ class TestResults:
     )
     def test_that_cannot_be_read_are_never_the_same(self, make):
         one, two = (answered(result_text(make())) for _ in range(2))
-        assert not one.has_result_of(two)
+        assert not one.has_same_result(two)
 
     def test_an_exception_is_told_by_its_kind_and_words(self):
         assert failure_text(KeyError("pump")) == "KeyError: 'pump'"
@@ -276,11 +276,11 @@ class TestLongResults:
     )
     def test_are_compared_like_others(self, change, is_same):
         one, two = (answered(result_text("\n".join(lines))) for lines in (LOG, map(change, LOG)))
-        assert one.has_result_of(two) is is_same
+        assert one.has_same_result(two) is is_same
 
     def test_one_that_grows_is_another(self):
         one, two = (answered(result_text("\n".join(LOG[:end]))) for end in (1_000, 1_004))
-        assert not one.has_result_of(two)
+        assert not one.has_same_result(two)
 
 
 plain = st.recursive(
