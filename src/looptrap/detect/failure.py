@@ -77,7 +77,7 @@ _CHECKS = re.compile(
 )
 _NUMBER = re.compile(rf"({_TALLY.pattern})|\d+")
 MAX_STATUS_LETTERS = 24
-"""So many letters beside the exit status are still no message."""
+"""Letters beside the exit status up to which there is no message."""
 
 
 def failure_of(text: str, is_error: bool = False) -> str | None:

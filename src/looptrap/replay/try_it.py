@@ -80,7 +80,7 @@ class AppliedRule(msgspec.Struct, frozen=True, gc=False):
 
     @classmethod
     def of(cls, policy: Policy, rule: Rule) -> AppliedRule:
-        """Return what is told of a rule."""
+        """Return the parts of a rule that are shown."""
         return cls(policy.name, rule.name, rule.watch, dict(rule.ladder.steps))
 
 

@@ -295,7 +295,7 @@ def stream_sync(begin: Callable[[], RetryRun], make: AttemptCall) -> Generator[A
             attempt.forbid_retry(STREAM_STARTED_NOTE)
             try:
                 yield item
-            except BaseException:  # whoever listens has heard enough
+            except BaseException:  # the consumer has stopped iterating
                 attempt.succeeded()
                 if isinstance(items, Generator):
                     items.close()
@@ -325,7 +325,7 @@ async def stream_async(
             attempt.forbid_retry(STREAM_STARTED_NOTE)
             try:
                 yield item
-            except BaseException:  # whoever listens has heard enough
+            except BaseException:  # the consumer has stopped iterating
                 attempt.succeeded()
                 if isinstance(items, AsyncGenerator):
                     await items.aclose()

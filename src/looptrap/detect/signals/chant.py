@@ -116,7 +116,7 @@ def _run(text: str, period: int) -> int:
 
 
 def _is_worded(unit: str) -> bool:
-    """Say whether a unit is made of words, not of dots, rules, numbers or one letter."""
+    """Return whether a unit is made of words, not of dots, rules, numbers or one letter."""
     letters = [char for char in unit if category(char)[0] in "LM"]
     return 2 * len(letters) >= len(unit) and len(set(letters)) > 1
 

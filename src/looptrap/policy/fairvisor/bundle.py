@@ -219,7 +219,7 @@ def _bundle(findings: Findings, bundle: dict[str, Any]) -> Bundle:
 
 
 def _override(findings: Findings, bundle: dict[str, Any], name: str, effect: str) -> bool:
-    """Say whether a run-time override is active."""
+    """Return whether a run-time override is active."""
     block = findings.table(bundle, "", name)
     if block is None:
         return False
