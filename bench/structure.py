@@ -82,22 +82,22 @@ def _ledger() -> Drive:
 
     def drive(number: int) -> None:
         ticket = Ticket(_call(number))
-        ledger.settled(ticket, _USED, number / 5_000, f"p{number}", f"run-{number}")
+        ledger.record(ticket, _USED, number / 5_000, f"p{number}", f"run-{number}")
 
     return drive
 
 
 def _sessions() -> Drive:
     sessions = SessionIndicators(None, None, None)
-    return lambda n: sessions.take(f"caller-{n}", "", f"run-{n}", 100, 1)
+    return lambda n: sessions.observe(f"caller-{n}", "", f"run-{n}", 100, 1)
 
 
 def _incidents() -> Drive:
     ids = count()
-    tracker = Tracker("here", quiet=300.0, new_id=lambda: f"inc_{next(ids)}", is_heard=False)
+    tracker = Tracker("here", quiet=300.0, new_id=lambda: f"inc_{next(ids)}", has_channels=False)
 
     def drive(number: int) -> None:
-        tracker.sight(_sighting(number))
+        tracker.add(_sighting(number))
         if number % 1_000 == 0:
             tracker.take_changed()
 

@@ -8,7 +8,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "looptrap"
 
 LAYERS = [
-    {"errors"},
+    {"errors", "bounded"},
     {"schema"},
     {"dialect"},
     {"detect"},
@@ -29,7 +29,7 @@ LAYERS = [
 
 RANK = {room: rank for rank, rooms in enumerate(LAYERS) for room in rooms}
 
-PURE = ("errors", "schema", "dialect", "detect", "policy")
+PURE = ("errors", "bounded", "schema", "dialect", "detect", "policy")
 PURE_PARTS = (
     "incident/budget_alert.py", "incident/event.py", "incident/indicator", "incident/model.py",
     "incident/sighting.py", "incident/tracker.py", "usage/model.py", "usage/recorder.py",

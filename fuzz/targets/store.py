@@ -44,7 +44,7 @@ def check_entry(data: bytes) -> None:
     sharing = IncidentSharing(_store(), "here", quiet=60.0)
     sharing._learn(data)
     sharing._learn(b"remark:" + data)
-    assert sharing.ignored + len(sharing.learned()) + len(sharing.remarked()) == 2
+    assert sharing.ignored + len(sharing.take_incidents()) + len(sharing.take_annotations()) == 2
     circuits = CircuitSharing(_store(), lambda _opening: None)
     _run(circuits._hear(data), circuits)
 

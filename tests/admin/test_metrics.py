@@ -131,7 +131,7 @@ class Numbers:
 
 
 async def test_incidents_alerts_and_indicators_are_told(here):
-    here.app.desk.numbers = Numbers()
+    here.app.desk.stats = Numbers()
     found = values(here.app)
     assert found["looptrap_incidents_open",] == 2
     assert found["looptrap_incidents_opened_total",] == 7
@@ -191,7 +191,7 @@ async def test_a_token_that_is_not_believed_is_counted(tmp_path):
 
 async def test_the_reference_names_every_metric_with_its_type_and_labels(here):
     counted(here.app.tally)
-    here.app.desk.numbers = Numbers()
+    here.app.desk.stats = Numbers()
     here.app.attempts.count("openai", is_retry=True, is_failover=True)
     here.app.attempts.note([CircuitChange(CircuitKey("openai"), "open", 60.0)])
     here.app.attempts.breakers.learn(

@@ -150,13 +150,13 @@ async def test_a_provider_that_is_left_alone_is_named(tmp_path, key, code, words
 
 async def test_alerts_that_were_given_up_are_counted(tmp_path):
     async with operating(tmp_path) as (here, operator):
-        here.app.desk.numbers.outbox = {"dead": 2}
+        here.app.desk.stats.outbox = {"dead": 2}
         assert (await notices_of(operator))["dead_letters"].startswith("2 alerts were given up")
 
 
 async def test_a_history_that_cannot_be_written_is_bad(tmp_path):
     async with operating(tmp_path) as (here, operator):
-        here.app.desk.writer.is_stuck = True
+        here.app.desk.writer.is_failing = True
         status = await status_of(operator)
         assert status["history"]["is_writing"] is False
         notice = status["notices"][0]

@@ -149,12 +149,12 @@ def nothing(folder, history):
 
 
 def folder_as_history(folder, history):
-    return folder / "copy.db", folder, "is no file"
+    return folder / "copy.db", folder, "is not a file"
 
 
 def no_database(folder, history):
     (folder / "text.db").write_text("not a database, however long it may be " * 99)
-    return folder / "copy.db", folder / "text.db", "text.db: is no SQLite database"
+    return folder / "copy.db", folder / "text.db", "text.db: is not a SQLite database"
 
 
 def other_program(folder, history):
@@ -174,7 +174,7 @@ def onto_itself(folder, history):
 
 def onto_a_folder(folder, history):
     (folder / "copy.db").mkdir()
-    return folder / "copy.db", history, "copy.db: is no file"
+    return folder / "copy.db", history, "copy.db: is not a file"
 
 
 def into_nowhere(folder, history):

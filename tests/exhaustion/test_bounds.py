@@ -89,13 +89,13 @@ def test_an_event_that_finds_no_room_to_be_claimed_is_told_all_the_same(sharing)
 
 
 def test_incidents_of_others_are_followed_up_to_the_same_bound():
-    here, there = tracker(most_open=5), tracker("there")
+    here, there = tracker(max_open=5), tracker("there")
     for number in range(20):
-        there.sight(seen(caller=f"c{number}"))
+        there.add(seen(caller=f"c{number}"))
     for part in there.take_changed():
-        here.learn(part)
+        here.merge_remote(part)
     assert here.open == 5
-    here.sight(seen(caller="own"))
+    here.add(seen(caller="own"))
     assert here.open == 5
 
 

@@ -21,18 +21,18 @@ def desk():
 
 def settled(desk, *standings, outcome=None):
     ticket = Ticket(call(project="research"), standings=standings)
-    desk.settled(ticket, outcome or Outcome(200), b"lt-1", "openai")
+    desk.record_call(ticket, outcome or Outcome(200), b"lt-1", "openai")
 
 
 def told(desk):
-    return [(event.name, event.stage) for event in desk._told]
+    return [(event.name, event.stage) for event in desk._events]
 
 
 def test_a_stage_is_told_once_however_many_calls_find_it_so(desk):
     for _ in range(1_000):
         settled(desk, standing())
     assert told(desk) == [("budget.threshold", "80%")]
-    (event,) = desk._told
+    (event,) = desk._events
     assert (event.project, event.request_id) == ("research", "lt-1")
 
 
@@ -60,14 +60,15 @@ def test_calls_without_a_standing_tell_nothing(desk):
     assert told(desk) == []
 
 
-def test_what_is_remembered_is_bounded(desk, monkeypatch):
+def test_what_is_remembered_is_bounded(monkeypatch):
     monkeypatch.setattr(budget_alert, "MAX_REMEMBERED_STAGES", 3)
+    desk = IncidentRecorder(load(env={}), {}, secret=b"k" * 32)
     for n in range(10):
         settled(desk, standing(fingerprint=f"1-{n}"))
-    assert len(desk._told) == 10
-    assert len(desk._budgets._told) == 3
+    assert len(desk._events) == 10
+    assert len(desk._budget_alerter._alerted) == 3
     settled(desk, standing(fingerprint="1-9"))
-    assert len(desk._told) == 10
+    assert len(desk._events) == 10
 
 
 @pytest.mark.parametrize(

@@ -47,21 +47,21 @@ def seen(session="s", signal="repeat"):
 
 def drawn(strips):
     """Return what is due: sessions, and how many rounds their strips have."""
-    return {marks[0][-1]: len(one.order) for marks, one in strips.draw(strips.waiting())}
+    return {marks[0][-1]: len(one.order) for marks, one in strips.build(strips.waiting())}
 
 
 def test_of_one_incident_the_latest_history_is_drawn(strips):
     for times in (3, 4, 5):
-        strips.take(seen(), ticket(times))
-    strips.take(seen("other"), ticket(2))
+        strips.enqueue(seen(), ticket(times))
+    strips.enqueue(seen("other"), ticket(2))
     assert drawn(strips) == {"s": 5, "other": 2}
     assert drawn(strips) == {}
 
 
 def test_one_that_goes_on_is_drawn_again_after_a_while(strips, timer):
-    strips.take(seen(), ticket(3))
+    strips.enqueue(seen(), ticket(3))
     assert drawn(strips) == {"s": 3}
-    strips.take(seen(), ticket(4))
+    strips.enqueue(seen(), ticket(4))
     assert drawn(strips) == {}
     timer.now += REDRAW_INTERVAL_S
     assert drawn(strips) == {"s": 4}
@@ -73,13 +73,13 @@ def test_one_that_goes_on_is_drawn_again_after_a_while(strips, timer):
     ids=["counted", "counted, nearly the same", "without a history"],
 )
 def test_where_no_history_repeats_there_is_nothing_to_draw(strips, signal, made):
-    strips.take(seen(signal=signal), made)
+    strips.enqueue(seen(signal=signal), made)
     assert drawn(strips) == {}
 
 
 def test_only_a_share_of_the_time_goes_into_it(strips, timer):
     for number in range(10):
-        strips.take(seen(f"s{number}"), ticket())
+        strips.enqueue(seen(f"s{number}"), ticket())
     timer.step = 2 * MAX_BURST_S
     assert len(drawn(strips)) == 1
     timer.step = 0.0
@@ -91,24 +91,24 @@ def test_only_a_share_of_the_time_goes_into_it(strips, timer):
 def test_only_so_many_wait(strips, monkeypatch):
     monkeypatch.setattr(module, "MAX_WAITING_HISTORIES", 2)
     for number in range(4):
-        strips.take(seen(f"s{number}"), ticket())
+        strips.enqueue(seen(f"s{number}"), ticket())
     assert drawn(strips) == {"s0": 3, "s1": 3}
 
 
 def test_only_so_much_waits_and_room_is_made_by_drawing(strips, monkeypatch):
     monkeypatch.setattr(module, "MAX_WAITING_BYTES", 2 * len(ticket().call.request.body))
     for name in ("a", "b", "c"):
-        strips.take(seen(name), ticket())
+        strips.enqueue(seen(name), ticket())
     assert drawn(strips) == {"a": 3, "b": 3}
     for name in ("d", "d", "e"):  # of one incident, the latest takes the place of the others
-        strips.take(seen(name), ticket())
+        strips.enqueue(seen(name), ticket())
     assert drawn(strips) == {"d": 3, "e": 3}
 
 
 def test_one_that_cannot_be_drawn_harms_no_other(strips, caplog):
     broken = ticket()
     broken.trajectory = object()
-    strips.take(seen("broken"), broken)
-    strips.take(seen("fine"), ticket())
+    strips.enqueue(seen("broken"), broken)
+    strips.enqueue(seen("fine"), ticket())
     assert drawn(strips) == {"fine": 3}
-    assert "goes without its strip" in caplog.text
+    assert "could not be built" in caplog.text

@@ -20,8 +20,8 @@ PRICES = '[prices."gpt-5.3"]\ninput = 1000\noutput = 2000\n'
 def settled(ticket, outcome=None, session="", provider="openai"):
     """Return the sums of one call, and those of its session."""
     ledger = UsageRecorder()
-    ledger.settled(ticket, outcome, 120.0, provider, session)
-    ledger.hand_over()
+    ledger.record(ticket, outcome, 120.0, provider, session)
+    ledger.flush()
     batch = ledger.take()
     (spent,) = batch.spending.values()
     return spent, next(iter(batch.sessions.values()), None)
@@ -50,10 +50,10 @@ def test_without_a_session_there_is_no_row_for_one():
 
 def test_what_was_saved_is_found_where_the_refused_call_is():
     ledger = UsageRecorder()
-    ledger.settled(Ticket(call(), BLOCK), None, 120.0, "", "")
-    ledger.hand_over()
+    ledger.record(Ticket(call(), BLOCK), None, 120.0, "", "")
+    ledger.flush()
     (sighting,) = seen(Ticket(call(), BLOCK))
-    ledger.save(sighting, 70)
+    ledger.add_saving(sighting, 70)
     sums = ledger.take().spending
     assert sum(spent.saved for spent in sums.values()) == 70
 
@@ -65,7 +65,7 @@ async def here(tmp_path):
 
 
 def books(here):
-    return here.app.desk.history.books
+    return here.app.desk.history.usage
 
 
 async def totals(here, is_so):
@@ -99,7 +99,7 @@ async def test_a_loop_is_saved_at_what_its_input_costs_or_more(here):
     await until(lambda: any(one.refused == 4 for one in here.app.desk.history.incidents().items))
     (one,) = here.app.desk.history.incidents().items
     assert one.saved_usd > 0.001 * 4
-    saved = here.app.desk.numbers.saved
+    saved = here.app.desk.stats.saved
     total = await totals(here, lambda now: now.refused == 4 and now.saved == saved)
     assert total.calls == 9
     assert total.saved_usd == pytest.approx(one.saved_usd)
@@ -152,8 +152,8 @@ async def test_nothing_is_lost_when_the_gateway_stops(tmp_path):
 def test_no_sample_is_taken_of_what_is_paid():
     ledger = UsageRecorder()
     for _ in range(5_000):
-        ledger.settled(Ticket(call()), Outcome(200, Usage(2, 1), cost=1), 120.0, "openai", "")
-    ledger.hand_over()
+        ledger.record(Ticket(call()), Outcome(200, Usage(2, 1), cost=1), 120.0, "openai", "")
+    ledger.flush()
     (spent,) = ledger.take().spending.values()
     assert (spent.calls, spent.cost) == (5_000, 5_000)
 

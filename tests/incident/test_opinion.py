@@ -30,23 +30,23 @@ def said(part):
 
 def test_every_rule_is_there_with_what_it_said_last():
     one = tracker()
-    one.sight(seen(1.0, count=3, action="warn"))
-    one.sight(seen(2.0, "other", count=6))
-    one.sight(seen(3.0, count=5))
+    one.add(seen(1.0, count=3, action="warn"))
+    one.add(seen(2.0, "other", count=6))
+    one.add(seen(3.0, count=5))
     assert said(only(one)) == [("other", 6, "block"), ("stuck", 5, "block")]
 
 
 def test_rules_of_the_same_name_in_two_policies_are_two():
     one = tracker()
-    one.sight(seen(1.0))
-    one.sight(seen(2.0, policy="q", count=9))
+    one.add(seen(1.0))
+    one.add(seen(2.0, policy="q", count=9))
     assert [opinion.policy for opinion in only(one).opinions] == ["p", "q"]
 
 
 def test_of_very_many_rules_the_latest_stay():
     one = tracker()
     for number in range(MAX_RULE_DECISIONS + 5):
-        one.sight(seen(float(number), f"rule-{number}"))
+        one.add(seen(float(number), f"rule-{number}"))
     names = [rule for rule, _, _ in said(only(one))]
     assert names == [f"rule-{number}" for number in range(5, MAX_RULE_DECISIONS + 5)]
 
@@ -55,8 +55,8 @@ def test_what_instances_heard_is_put_together():
     parts = []
     for instance, time, count in (("one", 1.0, 4), ("two", 2.0, 7)):
         here = tracker(instance)
-        here.sight(seen(time, count=count))
-        here.sight(seen(time, f"only-{instance}"))
+        here.add(seen(time, count=count))
+        here.add(seen(time, f"only-{instance}"))
         parts.append(only(here))
     for order in (parts, parts[::-1]):
         whole = {rule: count for rule, count, _ in said(merge_parts(order))}
@@ -65,18 +65,18 @@ def test_what_instances_heard_is_put_together():
 
 def test_a_strip_is_of_the_incident_that_its_marks_lead_to():
     one = tracker()
-    one.sight(seen())
+    one.add(seen())
     assert only(one).strip == NO_STRIP
-    one.draw(sighting_keys(seen()), STRIP)
+    one.set_strip(sighting_keys(seen()), STRIP)
     assert only(one).strip == STRIP
 
 
 def test_a_strip_that_comes_when_all_is_over_is_left_out():
     one = tracker()
-    one.sight(seen())
+    one.add(seen())
     one.tick(1000.0)
     one.take_changed()
-    one.draw(sighting_keys(seen()), STRIP)
+    one.set_strip(sighting_keys(seen()), STRIP)
     assert one.take_changed() == []
 
 
@@ -84,8 +84,8 @@ def test_of_several_instances_the_strip_that_was_seen_last_is_shown():
     parts = []
     for instance, time, strip in (("a", 3.0, NO_STRIP), ("b", 2.0, LONGER), ("c", 1.0, STRIP)):
         here = tracker(instance)
-        here.sight(seen(time))
-        here.draw(sighting_keys(seen()), strip)
+        here.add(seen(time))
+        here.set_strip(sighting_keys(seen()), strip)
         parts.append(only(here))
     for order in (parts, parts[::-1]):
         assert merge_parts(order).strip == LONGER

@@ -44,7 +44,7 @@ def told(events):
 
 def many(one, hits, first=6):
     """Sight calls from the `first` to the `hits`-th; return all events."""
-    return [event for n in range(first, hits + 1) for event in one.sight(seen(n / 100, n))]
+    return [event for n in range(first, hits + 1) for event in one.add(seen(n / 100, n))]
 
 
 def test_ten_thousand_hits_are_one_alert_three_escalations_and_an_end():
@@ -76,7 +76,7 @@ def test_an_incident_is_one_row_that_gathers_all():
 def test_a_warning_before_more_opens_an_incident_that_nobody_is_told_of():
     here = tracker()
     warned = seen(action="warn", is_refused=False, is_alarming=False, n=4, threshold=4)
-    assert here.sight(warned) == []
+    assert here.add(warned) == []
     assert [one.action for one in here.take_changed()] == ["warn"]
     assert here.tick(QUIET) == []
     assert [one.closed for one in here.take_changed()] == [QUIET]
@@ -84,8 +84,8 @@ def test_a_warning_before_more_opens_an_incident_that_nobody_is_told_of():
 
 def test_what_was_a_warning_first_is_told_when_it_becomes_more():
     here = tracker()
-    here.sight(seen(action="warn", is_refused=False, is_alarming=False, n=4, threshold=4))
-    [event] = here.sight(seen(time=1, n=5, threshold=5))
+    here.add(seen(action="warn", is_refused=False, is_alarming=False, n=4, threshold=4))
+    [event] = here.add(seen(time=1, n=5, threshold=5))
     assert (event.name, event.data["action"], event.time) == ("loop.detected", "block", 1)
     [one] = here.take_changed()
     assert [step.what for step in one.steps] == ["warn", "block"]
@@ -110,8 +110,8 @@ def test_what_was_a_warning_first_is_told_when_it_becomes_more():
 )
 def test_one_loop_is_what_one_session_does(other, incidents):
     here = tracker()
-    here.sight(seen())
-    here.sight(seen(**other))
+    here.add(seen())
+    here.add(seen(**other))
     assert here.open == here.opened == incidents
 
 
@@ -120,7 +120,7 @@ def test_a_prompt_that_grows_each_time_is_one_loop():
     events = [
         event
         for n in range(6, 200)
-        for event in here.sight(seen(n, n, session=f"~{n}", signal="similar_prompt"))
+        for event in here.add(seen(n, n, session=f"~{n}", signal="similar_prompt"))
     ]
     assert told(events)[0] == ("loop.detected", "detected")
     assert (here.opened, len(events)) == (1, 3)
@@ -128,12 +128,12 @@ def test_a_prompt_that_grows_each_time_is_one_loop():
 
 def test_what_led_to_an_incident_that_is_over_leads_nowhere():
     here = tracker()
-    here.sight(seen(session="run-1"))
-    here.sight(seen(session="run-2"))
+    here.add(seen(session="run-1"))
+    here.add(seen(session="run-2"))
     here.tick(QUIET)
-    here.sight(seen(QUIET, session="run-2", fingerprint="1-other"))
+    here.add(seen(QUIET, session="run-2", fingerprint="1-other"))
     assert (here.open, here.opened) == (1, 2)
-    assert here._marked.keys() == {
+    assert here._key_of.keys() == {
         ("key:ci", "", "enforce", "session", "run-2"),
         ("key:ci", "", "enforce", "fingerprint", "1-other"),
     }
@@ -142,36 +142,36 @@ def test_what_led_to_an_incident_that_is_over_leads_nowhere():
 def test_without_a_session_one_loop_is_one_fingerprint():
     here = tracker()
     for fingerprint in ("1-a", "1-a", "1-b"):
-        here.sight(seen(session="", fingerprint=fingerprint))
+        here.add(seen(session="", fingerprint=fingerprint))
     assert here.open == 2
 
 
 def test_where_nobody_listens_incidents_are_kept_all_the_same():
-    here = tracker(is_heard=False)
+    here = tracker(has_channels=False)
     assert [*many(here, 100), *here.tick(100 + QUIET)] == []
     assert [(one.calls, one.stage, one.closed) for one in here.take_changed()] == [(95, 10, 400)]
 
 
 def test_after_quiet_the_same_loop_is_a_new_incident():
     here = tracker()
-    here.sight(seen())
+    here.add(seen())
     assert told(here.tick(QUIET - 1)) == []
     assert told(here.tick(QUIET)) == [("loop.resolved", "resolved")]
-    assert told(here.sight(seen(time=QUIET + 1))) == [("loop.detected", "detected")]
+    assert told(here.add(seen(time=QUIET + 1))) == [("loop.detected", "detected")]
     assert [one.id for one in here.take_changed()] == ["here-2"]
 
 
 def test_the_severest_sighting_describes_the_incident():
     here = tracker()
-    here.sight(seen(rule="same-error", message="blocked"))
-    here.sight(seen(time=9, rule="cycle", action="warn", is_refused=False, message="warned"))
+    here.add(seen(rule="same-error", message="blocked"))
+    here.add(seen(time=9, rule="cycle", action="warn", is_refused=False, message="warned"))
     [one] = here.take_changed()
     assert (one.action, one.rule, one.message, one.last) == ("block", "same-error", "blocked", 9)
 
 
 def test_more_incidents_than_may_be_open_end_the_longest_quiet():
-    here = tracker(most_open=2)
-    events = [here.sight(seen(n, session=f"run-{n}", fingerprint=f"1-{n}")) for n in range(3)]
+    here = tracker(max_open=2)
+    events = [here.add(seen(n, session=f"run-{n}", fingerprint=f"1-{n}")) for n in range(3)]
     assert told(events[2]) == [("loop.detected", "detected"), ("loop.resolved", "resolved")]
     assert events[2][1].data["session"] == "run-0"
     assert here.open == 2
@@ -180,7 +180,7 @@ def test_more_incidents_than_may_be_open_end_the_longest_quiet():
 def test_what_is_written_down_of_one_incident_has_an_end():
     here = tracker()
     for n in range(1_000):
-        here.sight(seen(time=n, rule=f"rule-{n}", fingerprint=f"1-{n}"))
+        here.add(seen(time=n, rule=f"rule-{n}", fingerprint=f"1-{n}"))
     [one] = here.take_changed()
     assert len(one.steps) == MAX_STEPS
     assert one.steps[0].rule == "rule-0"
@@ -191,30 +191,30 @@ def test_what_is_written_down_of_one_incident_has_an_end():
 class TestSeveralInstances:
     def test_nothing_is_given_out_before_all_agree_on_an_id(self):
         here = tracker(is_shared=True)
-        assert here.sight(seen()) == []
+        assert here.add(seen()) == []
         assert here.take_changed() == []
-        [(key, chosen)] = here.unsettled().items()
+        [(key, chosen)] = here.unshared_ids().items()
         assert chosen == "here-1"
-        [event] = here.adopt(key, "there-1")
+        [event] = here.adopt_id(key, "there-1")
         assert (event.incident, event.data["incident_id"]) == ("there-1", "there-1")
         assert [one.id for one in here.take_changed()] == ["there-1"]
-        assert here.unsettled() == {}
+        assert here.unshared_ids() == {}
 
     def test_an_event_has_one_id_wherever_it_was_noticed(self):
         here, there = tracker("here", is_shared=True), tracker("there", is_shared=True)
         events = []
         for one in (here, there):
-            one.sight(seen())
-            [(key, _)] = one.unsettled().items()
-            events += one.adopt(key, "agreed")
+            one.add(seen())
+            [(key, _)] = one.unshared_ids().items()
+            events += one.adopt_id(key, "agreed")
         assert len({event.id for event in events}) == 1
 
     def test_what_another_instance_told_of_is_not_told_again(self):
         here, there = tracker("here"), tracker("there")
-        there.sight(seen())
+        there.add(seen())
         [part] = there.take_changed()
-        here.learn(part)
-        assert here.sight(seen(time=1, n=7)) == []
+        here.merge_remote(part)
+        assert here.add(seen(time=1, n=7)) == []
         [own] = here.take_changed()
         assert (own.id, own.instance, own.calls, own.before) == (part.id, "here", 1, 0)
         assert here.opened == 0
@@ -223,26 +223,26 @@ class TestSeveralInstances:
         here, there = tracker("here"), tracker("there")
         many(there, 11)
         [part] = there.take_changed()
-        here.learn(part)
-        assert told(here.sight(seen(time=1, n=1))) == [("loop.escalated", "2x")]
+        here.merge_remote(part)
+        assert told(here.add(seen(time=1, n=1))) == [("loop.escalated", "2x")]
 
     def test_it_is_not_over_while_it_goes_on_elsewhere(self):
         here, there = tracker("here"), tracker("there")
-        here.sight(seen())
+        here.add(seen())
         [part] = here.take_changed()
-        there.learn(part)
-        there.sight(seen(time=200))
+        there.merge_remote(part)
+        there.add(seen(time=200))
         [theirs] = there.take_changed()
-        here.learn(theirs)
+        here.merge_remote(theirs)
         assert here.tick(QUIET + 1) == []
         [event] = here.tick(QUIET + 200)
         assert (event.name, event.data["calls"]) == ("loop.resolved", 2)
 
     def test_what_an_instance_that_is_gone_left_open_is_closed(self):
         here, gone = tracker("here"), tracker("gone")
-        gone.sight(seen())
+        gone.add(seen())
         [part] = gone.take_changed()
-        here.learn(part)
+        here.merge_remote(part)
         assert here.tick(QUIET + OWNER_TIMEOUT_S - 1) == []
         assert told(here.tick(QUIET + OWNER_TIMEOUT_S)) == [("loop.resolved", "resolved")]
         [closed] = here.take_changed()
@@ -250,12 +250,12 @@ class TestSeveralInstances:
 
     def test_what_another_closed_is_forgotten(self):
         here, there = tracker("here"), tracker("there")
-        there.sight(seen())
+        there.add(seen())
         [part] = there.take_changed()
-        here.learn(part)
+        here.merge_remote(part)
         there.tick(QUIET)
         [closed] = there.take_changed()
-        here.learn(closed)
+        here.merge_remote(closed)
         assert here.open == 0
 
 
@@ -275,7 +275,7 @@ def test_nobody_hears_the_same_twice_or_of_an_end_without_a_beginning(steps):
     for wait, session, (action, is_refused, is_alarming) in steps:
         now += wait
         events += here.tick(now)
-        events += here.sight(
+        events += here.add(
             seen(
                 now, session=session, action=action, is_refused=is_refused, is_alarming=is_alarming
             )
@@ -296,7 +296,7 @@ def test_every_sighting_is_counted_in_exactly_one_incident(steps):
     for wait, session, (action, is_refused, _) in steps:
         now += wait
         here.tick(now)
-        here.sight(seen(now, session=session, action=action, is_refused=is_refused))
+        here.add(seen(now, session=session, action=action, is_refused=is_refused))
         calls |= {one.id: (one.calls, one.refused) for one in here.take_changed()}
     assert sum(number for number, _ in calls.values()) == len(steps)
     assert sum(number for _, number in calls.values()) == sum(one[2][1] for one in steps)

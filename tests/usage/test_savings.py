@@ -22,7 +22,7 @@ def warned(time=0.0, cost=4 * CENT, **more):
 def gathered(*sightings):
     here = tracker()
     for one in sightings:
-        here.sight(one)
+        here.add(one)
     return here.take_changed()[0]
 
 
@@ -101,28 +101,28 @@ def test_what_was_kept_before_there_were_prices_is_still_told():
 
 def test_the_tracker_adds_up_what_each_refusal_saved_when_it_happened():
     here = tracker()
-    here.sight(seen(0.0, estimate=CENT))
+    here.add(seen(0.0, estimate=CENT))
     assert here.saved == CENT
-    here.sight(warned(1.0))
+    here.add(warned(1.0))
     assert here.saved == CENT, "what passes saves nothing"
-    here.sight(seen(2.0, estimate=CENT))
+    here.add(seen(2.0, estimate=CENT))
     assert here.saved == 5 * CENT, "by now it is known what a call of it costs"
 
 
 def test_what_another_instance_knows_of_its_cost_counts_here():
     there, here = tracker("there"), tracker("here")
-    there.sight(warned())
-    here.learn(there.take_changed()[0])
-    here.sight(seen(1.0))
+    there.add(warned())
+    here.merge_remote(there.take_changed()[0])
+    here.add(seen(1.0))
     assert here.saved == 4 * CENT
 
 
 def test_the_end_is_told_with_what_all_instances_saved():
     there, here = tracker("there"), tracker("here")
-    there.sight(warned())
-    there.sight(seen(0.5))
-    here.learn(there.take_changed()[0])
-    here.sight(seen(1.0))
+    there.add(warned())
+    there.add(seen(0.5))
+    here.merge_remote(there.take_changed()[0])
+    here.add(seen(1.0))
     (event,) = [one for one in here.tick(2 + QUIET) if one.name == "loop.resolved"]
     assert (event.data["refused"], event.data["saved_usd"]) == (2, pytest.approx(0.08))
 

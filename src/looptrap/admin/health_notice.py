@@ -81,7 +81,7 @@ def _of_process(app: App) -> Iterator[HealthNotice]:
 
 
 def _of_history(writer: HistoryWriter, path: str, lost: int) -> Iterator[HealthNotice]:
-    if writer.is_stuck:
+    if writer.is_failing:
         yield make_notice(
             "bad",
             "history_stuck",
@@ -182,7 +182,7 @@ def _of_rules(config: Config) -> Iterator[HealthNotice]:
 
 
 def _of_indicators(app: App) -> Iterator[HealthNotice]:
-    for name, (value, is_firing) in app.desk.numbers.indicators.items():
+    for name, (value, is_firing) in app.desk.stats.indicators.items():
         if is_firing:
             threshold = app.desk.indicators.thresholds[name]
             yield make_notice(

@@ -88,7 +88,7 @@ class StatusApi(Api):
 
 async def gateway_status(app: App) -> SharedStatus:
     """Return the status of a gateway that has been started."""
-    config, numbers = app.gateway.runtime.config, app.desk.numbers
+    config, numbers = app.gateway.runtime.config, app.desk.stats
     listen = app.listening[0][:2] if app.listening else None
     return {
         "version": __version__,
@@ -98,7 +98,7 @@ async def gateway_status(app: App) -> SharedStatus:
         "store": _store(app),
         "history": {
             "path": app.config.history,
-            "is_writing": not app.desk.writer.is_stuck,
+            "is_writing": not app.desk.writer.is_failing,
             "failed": numbers.failed,
             "lost": numbers.lost,
         },
@@ -136,5 +136,5 @@ def _indicators(app: App) -> list[IndicatorView]:
     thresholds = app.desk.indicators.thresholds
     return [
         {"name": name, "value": value, "threshold": thresholds[name], "is_firing": is_firing}
-        for name, (value, is_firing) in app.desk.numbers.indicators.items()
+        for name, (value, is_firing) in app.desk.stats.indicators.items()
     ]

@@ -43,10 +43,10 @@ def _check_start(config: Config) -> list[str]:
     """Raise what `serve` would refuse at its start; return the variables that are not set here."""
     from looptrap.admin.auth import AdminAuth
     from looptrap.gateway.auth import check_token
-    from looptrap.incident.alert.channel import mistakes_in
+    from looptrap.incident.alert.channel import channel_problems
 
     gateway, env = config.gateway, os.environ
-    problems = list(mistakes_in(config.channels, env))
+    problems = list(channel_problems(config.channels, env))
     variables = {
         f"gateway.{name}": getattr(gateway, name)
         for name in ("admin_token_env", "read_token_env", "decision_token_env")

@@ -66,10 +66,10 @@ class LocalHistory:
             f"{self._history.id}.{token_hex(4)}",
             quiet=self._settings.quiet,
             new_id=lambda: f"inc_{int(self._clock() * 1000):011x}{token_hex(4)}",
-            is_heard=False,
+            has_channels=False,
         )
         for part in self._history.open_incidents():
-            self._tracker.learn(part)
+            self._tracker.merge_remote(part)
         self._writer = HistoryWriter(
             self._history, self._work, on_written=self._written, clock=self._clock
         )
@@ -121,7 +121,7 @@ class LocalHistory:
 
     def _work(self, now: float) -> WriteBatch:
         for _ in range(len(self._waiting)):
-            self._tracker.sight(self._waiting.popleft())
+            self._tracker.add(self._waiting.popleft())
             self._gathered += 1
         self._tracker.tick(now)
         return WriteBatch(self._tracker.take_changed())

@@ -1,5 +1,5 @@
-"""The SQLite file that incidents and usage are kept in.
+"""The SQLite file of the history: incidents and usage.
 
-database  Database: connections, transactions, the file and who can read it; rows and pages
-schema    tables, and how a file of an older version gets them
+database  Database: file, connections, transactions; rows and pages
+schema    tables and migrations
 """

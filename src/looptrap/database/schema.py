@@ -1,4 +1,4 @@
-"""The tables of a history, and how a file of an older version gets them."""
+"""The tables of the history, and the migrations to them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from sqlite3 import Connection
 from looptrap.errors import ConfigError
 
 APPLICATION_ID = 0x4C545250
-"""Marks a file as ours."""
+"""Identifies the file as Looptrap's."""
 
-_FIRST = (
+_INCIDENTS = (
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
-    # A part that changes gets another number, the highest: what changed since is what comes after.
+    # A part that changes gets a new, highest number: later changes have higher numbers.
     """CREATE TABLE part (
         change INTEGER PRIMARY KEY AUTOINCREMENT,
         id TEXT NOT NULL,
@@ -54,8 +54,8 @@ _FIGURES = (
     "estimated", "saved",
 )  # fmt: skip
 
-_SPENDING = (
-    # A minute each, and later an hour: `start` says which. Amounts are nano-dollars.
+_USAGE = (
+    # One row a minute, later one an hour, from `start` on. Amounts are nano-dollars.
     f"""CREATE TABLE spending (
         start INTEGER NOT NULL,
         instance TEXT NOT NULL,
@@ -66,7 +66,7 @@ _SPENDING = (
         {", ".join(f"{name} INTEGER NOT NULL" for name in _FIGURES)},
         PRIMARY KEY (start, instance, caller, project, provider, model)
     ) WITHOUT ROWID""",
-    # What is not rolled up yet.
+    # Rows that are not rolled up yet.
     "CREATE INDEX spending_minute ON spending (start) WHERE start % 3600 <> 0",
     """CREATE TABLE session (
         caller TEXT NOT NULL,
@@ -87,7 +87,7 @@ _SPENDING = (
     "CREATE INDEX session_last ON session (last)",
 )
 
-_REMARKS = (
+_ANNOTATIONS = (
     "ALTER TABLE part ADD COLUMN model TEXT NOT NULL DEFAULT ''",
     """CREATE TABLE remark (
         id TEXT PRIMARY KEY,
@@ -110,12 +110,12 @@ _REMARKS = (
     )""",
 )
 
-MIGRATIONS: list[tuple[str, ...]] = [_FIRST, _SPENDING, _REMARKS]
-"""What leads from each version to the next; never changed once released, only added to."""
+MIGRATIONS: list[tuple[str, ...]] = [_INCIDENTS, _USAGE, _ANNOTATIONS]
+"""Statements from each version to the next; append only, never change a released one."""
 
 
 def check(connection: Connection) -> None:
-    """Raise ConfigError for what is not ours to write to: leave such a file as it is."""
+    """Raise ConfigError for a file of another program or a later version."""
     connection.execute("BEGIN")
     try:
         version = _pragma(connection, "user_version")
@@ -133,9 +133,9 @@ def check(connection: Connection) -> None:
 
 
 def migrate(connection: Connection, history_id: str) -> str:
-    """Bring a checked database to the latest version, all or nothing; return its id.
+    """Migrate a checked database to the latest version, all or nothing; return its id.
 
-    One that has none is given that `history_id`.
+    A new one gets `history_id`.
     """
     connection.execute("BEGIN IMMEDIATE")
     try:

@@ -85,7 +85,7 @@ class App:
             estimate=lambda call: self.gateway.runtime.input_cost(call),
             clock=clock,
         )
-        self.attempts = UpstreamState(tell=self.desk.tell, store=shared, wall_clock=clock)
+        self.attempts = UpstreamState(tell=self.desk.alert, store=shared, wall_clock=clock)
         self.claims = ClaimsReader.under(gateway)
         self.gateway = Gateway(
             self._runtime(config),

@@ -411,7 +411,9 @@ class Gateway:
         if self._tracer is not None and relay.span is not None:
             self._tracer.settled(relay.span, relay, outcome or Outcome(relay.status), self.clock())
         if self._desk is not None:
-            self._desk.settled(ticket, outcome, relay.request_id, relay.provider, relay.first_byte)
+            self._desk.record_call(
+                ticket, outcome, relay.request_id, relay.provider, relay.first_byte
+            )
 
     def _settle(self, ticket: Ticket, request_id: str) -> None:
         """Record what was decided about a call that this gateway does not forward."""
@@ -419,7 +421,7 @@ class Gateway:
             self.judge.settle(settlements_of(ticket.holds, None), self.clock())
         self.runtime.guard.settle(ticket)
         if self._desk is not None:
-            self._desk.settled(ticket, None, request_id.encode("latin-1"))
+            self._desk.record_call(ticket, None, request_id.encode("latin-1"))
 
     def id_of(self, relay: Relay) -> bytes:
         """Return the id of a request: the client's own, or one made when it is first needed."""

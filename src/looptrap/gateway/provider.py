@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable
 from urllib.parse import quote
 
+from looptrap.bounded import BoundedCache
 from looptrap.config.provider import Credential
 from looptrap.dialect.model import DialectName
 from looptrap.dialect.registry import dialect_of
 from looptrap.gateway.credential import Carriers, carriers_at
-from looptrap.wire.bounded_cache import BoundedCache
 from looptrap.wire.origin import Origin
 from looptrap.wire.pool import Pool, Pools
 

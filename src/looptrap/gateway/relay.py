@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from looptrap.bounded import BoundedCache
 from looptrap.detect.signals.chant import MIN_REPEATED_CHARS
 from looptrap.dialect.answer import Answer, answer_reader, fail_stream, failure
 from looptrap.dialect.model import NO_USAGE, Call, Outcome, Usage
@@ -23,7 +24,6 @@ from looptrap.money.estimate import is_charged
 from looptrap.money.price import Price, dollars_in_header
 from looptrap.policy.header import COST, UNPRICED, headers_of
 from looptrap.policy.stream_guard import StreamGuard
-from looptrap.wire.bounded_cache import BoundedCache
 from looptrap.wire.exchange import Exchange
 from looptrap.wire.upstream_exchange import UpstreamError, UpstreamExchange
 
@@ -356,5 +356,5 @@ def _kind(name: bytes) -> int:
     return _OURS if lowered.startswith(OWN_HEADER_PREFIX) else 0
 
 
-_kinds = BoundedCache(_kind, longest=64)
+_kinds = BoundedCache(_kind, max_key_bytes=64)
 """What a header of an answer is, by its name, as a bit; 0 for nearly all."""

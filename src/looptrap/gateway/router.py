@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from looptrap.bounded import BoundedCache
 from looptrap.config import Config
 from looptrap.config.provider import SPOKEN, ProviderSettings, RouteSettings
 from looptrap.config.route import known_providers
@@ -25,7 +26,6 @@ from looptrap.gateway.upstream.outbound_request import RequestBuilder
 from looptrap.policy.policy import Selector
 from looptrap.policy.select import Selects, selects
 from looptrap.retry.policy import RetryPolicy
-from looptrap.wire.bounded_cache import BoundedCache
 from looptrap.wire.origin import Origin
 from looptrap.wire.pool import Pools
 

@@ -1,4 +1,4 @@
-"""Events: what people are told of incidents, and what happens around them. Pure."""
+"""Alert events about loops and the store. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 from looptrap.incident.model import AlertEvent, EventName, Incident, merge_parts
 
 OUTAGE_BUCKET_S = 300.0
-"""Seconds within which instances notice the same outage."""
+"""Outages that instances notice within the same bucket of seconds are one event."""
 
 _DONE = {
     "warn": "warned about",
@@ -24,30 +24,30 @@ _DONE = {
 
 
 def event_id(name: EventName, *about: str) -> str:
-    """Return an id that is the same on all instances and at every attempt."""
+    """Return an event id: the same on all instances and at every attempt."""
     text = "\0".join((name, *about))
     return f"evt_{blake2b(text.encode('utf-8', 'surrogatepass'), digest_size=16).hexdigest()}"
 
 
 def detected_event(incident: Incident, hits: int) -> AlertEvent:
-    """Return that a loop was found."""
+    """Return the event of a new loop."""
     return _loop_event("loop.detected", incident, hits, "detected", "Loop detected")
 
 
 def escalated_event(incident: Incident, hits: int) -> AlertEvent:
-    """Return that it has gone on, and how far."""
+    """Return the event of a loop that reached its next escalation stage."""
     title = f"Loop goes on, at {incident.stage} times its threshold"
     return _loop_event("loop.escalated", incident, hits, f"{incident.stage}x", title)
 
 
 def resolved_event(parts: Sequence[Incident], now: float, hits: int) -> AlertEvent:
-    """Return that it is over; `parts` is what the instances saw of it."""
+    """Return the event of a loop that is over; `parts` are the parts of all instances."""
     whole = msgspec.structs.replace(merge_parts(parts), closed=now)
     return _loop_event("loop.resolved", whole, hits, "resolved", "Loop is over", now)
 
 
 def with_incident_id(event: AlertEvent, incident_id: str) -> AlertEvent:
-    """Return the same event of an incident that is called otherwise."""
+    """Return the same event under another incident id."""
     return msgspec.structs.replace(
         event,
         id=event_id(event.name, incident_id, event.stage),
@@ -57,7 +57,7 @@ def with_incident_id(event: AlertEvent, incident_id: str) -> AlertEvent:
 
 
 def store_degraded_event(since: float) -> AlertEvent:
-    """Return that the shared store is away; instances that notice together tell it as one."""
+    """Return the event of an unreachable store; instances that notice it together share the id."""
     return AlertEvent(
         id=event_id("store.degraded", str(int(since // OUTAGE_BUCKET_S))),
         name="store.degraded",
@@ -77,7 +77,7 @@ def _loop_event(
     time: float | None = None,
 ) -> AlertEvent:
     would = "would have been " if incident.mode == "shadow" else ""
-    whose = f" of {incident.caller}" if incident.caller else ""
+    caller = f" of {incident.caller}" if incident.caller else ""
     done = f"{would}{_DONE[incident.action]}"
     return AlertEvent(
         id=event_id(name, incident.id, stage),
@@ -87,7 +87,7 @@ def _loop_event(
         request_id=incident.request_id,
         incident=incident.id,
         stage=stage,
-        title=f"{title}: {hits} calls{whose}, {done} by {incident.rule}",
+        title=f"{title}: {hits} calls{caller}, {done} by {incident.rule}",
         data=_data(incident, hits, stage),
     )
 

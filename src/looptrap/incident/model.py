@@ -16,19 +16,19 @@ from looptrap.policy.action import Action
 from looptrap.usage import savings
 
 MAX_TOOLS_PER_ROUND = 8
-"""Tools that are named of one round."""
+"""Tool names stored per round."""
 
 MAX_TOOL_NAME_CHARS = 128
 
 MAX_STRIP_BYTES = 4_096
-"""About so much of a strip is kept: the latest rounds of it."""
+"""Approximate size of a stored strip: its latest rounds."""
 
 ROUND_BYTES = 16
-"""Bytes of a round that calls no tool, about."""
+"""Approximate size of a round that calls no tool."""
 
 
 class RoundKind(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What some rounds have in common."""
+    """What equal rounds have in common."""
 
     id: str
     tools: tuple[str, ...] = ()
@@ -36,7 +36,7 @@ class RoundKind(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Strip(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Rounds, the oldest first: each is the number of its kind."""
+    """Rounds, the oldest first; `order` holds indexes into `kinds`."""
 
     kinds: tuple[RoundKind, ...] = ()
     order: tuple[int, ...] = ()
@@ -46,7 +46,7 @@ NO_STRIP = Strip()
 
 
 def compact_strip(cells: Sequence[StripCell]) -> Strip:
-    """Return a strip that takes little room, however long the names of tools are."""
+    """Return a strip of bounded size, however long the tool names are."""
     known: dict[RoundKind, int] = {}
     order: list[int] = []
     size = 0
@@ -62,10 +62,10 @@ def compact_strip(cells: Sequence[StripCell]) -> Strip:
 
 
 def strip_cells(strip: Strip) -> list[StripCell]:
-    """Return the cells of a strip; of one that is not whole, those that are there."""
-    shown = [strip.kinds[one] for one in strip.order if 0 <= one < len(strip.kinds)]
-    times = Counter(kind.id for kind in shown)
-    return [StripCell(kind.id, kind.tools, kind.is_error, times[kind.id] > 1) for kind in shown]
+    """Return the cells of a strip; indexes without a kind are skipped."""
+    rounds = [strip.kinds[one] for one in strip.order if 0 <= one < len(strip.kinds)]
+    times = Counter(kind.id for kind in rounds)
+    return [StripCell(kind.id, kind.tools, kind.is_error, times[kind.id] > 1) for kind in rounds]
 
 
 EventName = Literal[
@@ -83,7 +83,7 @@ Mode = Literal["enforce", "shadow"]
 
 
 class IncidentDescription(msgspec.Struct, kw_only=True):
-    """Whose calls, by which rule they were acted on, and on what grounds. No prompt text."""
+    """The caller, the rule that acted, and its evidence. No prompt text."""
 
     caller: str = ""
     project: str = ""
@@ -97,9 +97,9 @@ class IncidentDescription(msgspec.Struct, kw_only=True):
     rule: str = ""
     signal: str = ""
     tool: str = ""
-    """Of what is counted by tool, which one."""
+    """The tool, if the rule counts by tool."""
     action: str = ""
-    """What was done; in shadow mode, what would have been."""
+    """The action taken; in shadow mode, the one that would have been."""
     count: int = 0
     fingerprint: str = ""
     cooldown: float = 0.0
@@ -108,27 +108,27 @@ class IncidentDescription(msgspec.Struct, kw_only=True):
 
 
 class Sighting(IncidentDescription, gc=False, kw_only=True):
-    """What a rule decided about one call, and what became of it."""
+    """What a rule decided about one call, and the outcome of the call."""
 
     time: float
     request_id: str = ""
     reason: str = "loop_detected"
-    """Only of loops incidents are made."""
+    """Incidents are made of `loop_detected` only."""
     is_refused: bool = False
     refusing: tuple[str, ...] = ()
-    """Fingerprints under which rules refused it, whichever of them was told."""
+    """Fingerprints of all rules that refused it, not only of the one reported."""
     is_alarming: bool = True
-    """Whether people should hear of it: not of a warning before the rule does more."""
+    """Whether it is worth an alert: a warning below the rule's own threshold is not."""
     threshold: int = 0
     input_tokens: int = 0
-    """Of a call that passed, as its provider reported."""
+    """Of a call that was allowed, as its provider reported."""
     output_tokens: int = 0
     cost: int | None = None
-    """What a call that passed cost, in nano-dollars; None where no price is known."""
+    """What an allowed call cost, in nano-dollars; None if the price is unknown."""
     estimate: int | None = None
-    """What the input alone of a refused call would have cost, in nano-dollars."""
+    """What the input of a refused call would have cost, in nano-dollars."""
     size: int = 0
-    """Bytes of the request: what a refused call would have used is told from it."""
+    """Bytes of the request: the usage of a refused call is estimated from it."""
 
 
 class IncidentStep(msgspec.Struct, frozen=True, gc=False):
@@ -143,7 +143,7 @@ class IncidentStep(msgspec.Struct, frozen=True, gc=False):
 
 
 class RuleDecision(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What a rule said when it last decided about a call of an incident."""
+    """The latest decision of one rule about a call of an incident."""
 
     time: float
     policy: str
@@ -155,68 +155,68 @@ class RuleDecision(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Incident(IncidentDescription, kw_only=True, omit_defaults=True):
-    """Everything from a first trip to quiet, as far as one instance saw it.
+    """One instance's part of an incident, from the first sighting to quiet.
 
-    It is described by its severest sighting, of equals the latest. What several instances saw of
-    the same incident has the same `id` and is added up to be shown.
+    It is described by its severest sighting, of equals the latest. The parts of several instances
+    have the same `id`; `merge_parts` adds them up.
     """
 
     id: str
     instance: str
-    """Who saw it: a name of this process and its history that no other has."""
+    """The unique name of the process and its history."""
     key: str
-    """The mark by which it was opened: a digest."""
+    """A digest of the correlation key that opened it."""
     opened: float
     last: float
     closed: float | None = None
     alarmed: float | None = None
-    """When people were to hear of it; None while it is only a warning."""
+    """When it was first alerted; None while it is only a warning."""
     threshold: int = 0
-    """From which count on people were to hear of it."""
+    """The count from which it is alerted."""
     request_id: str = ""
     """Of the latest call."""
     calls: int = 0
     """Calls that a rule acted on."""
     before: int = 0
-    """Equal calls that came before the first of these, as its rule had counted them."""
+    """Equal calls before the first of these, as counted by its rule."""
     refused: int = 0
     stage: int = 0
-    """How far it has grown: 0, then 2, 10 and 100 times what it was when people heard of it."""
+    """Its escalation stage: 0, then 2, 10 and 100 times the threshold."""
     input_tokens: int = 0
     output_tokens: int = 0
-    """What calls of it that passed have used …"""
+    """Usage of its allowed calls …"""
     answered: int = 0
-    """… and how many of them told what they used."""
+    """… and how many of them reported usage."""
     cost: int = 0
-    """What calls that passed have cost, in nano-dollars …"""
+    """Cost of its allowed calls, in nano-dollars …"""
     priced: int = 0
     """… and how many of them have a price."""
-    # Under this name it was kept before there were prices.
+    # Stored under this name since before there were prices.
     refused_tokens: int = msgspec.field(default=0, name="saved_tokens")
-    """What the requests alone of refused calls are, in tokens, about."""
+    """Approximate input tokens of refused calls."""
     estimate: int = 0
-    """What the input of refused calls would have cost, in nano-dollars …"""
+    """Input cost of refused calls, in nano-dollars …"""
     estimated: int = 0
-    """… and of how many of them that can be said."""
+    """… and how many of them could be estimated."""
     steps: list[IncidentStep] = msgspec.field(default_factory=list)
-    """What happened, the latest last; of many, the first and the latest."""
+    """The first and the latest steps, the latest last."""
     fingerprints: list[str] = msgspec.field(default_factory=list)
-    """What was refused lately, the latest last: what a release has to name."""
+    """Fingerprints refused lately, the latest last: a release names these."""
     opinions: list[RuleDecision] = msgspec.field(default_factory=list)
-    """What each rule said last, the latest last."""
+    """The latest decision of each rule, the latest last."""
     strip: Strip = NO_STRIP
-    """The latest rounds of what was read from histories."""
+    """The latest rounds of the conversation."""
 
-    # Told anew each time: only when all parts are added up is it known what a call of it costs.
+    # Computed on demand: the cost per call is known only when all parts are added up.
 
     @property
     def spent_usd(self) -> float | None:
-        """What calls that passed have cost; None while none of them has a price."""
+        """What its allowed calls cost; None while none of them has a price."""
         return savings.usd(self.cost) if self.priced else None
 
     @property
     def saved_usd(self) -> float | None:
-        """What refused calls would have cost; None where no price is known."""
+        """What its refused calls would have cost; None if no price is known."""
         nano = savings.saved_cost(
             self.refused, self.cost, self.priced, self.estimate, self.estimated
         )
@@ -224,13 +224,13 @@ class Incident(IncidentDescription, kw_only=True, omit_defaults=True):
 
     @property
     def saved_tokens(self) -> int:
-        """What refused calls would have used, about."""
+        """Approximate tokens that its refused calls would have used."""
         tokens = self.input_tokens + self.output_tokens
         return savings.rounded_mean(self.refused * tokens, self.answered) or self.refused_tokens
 
     @property
     def projected_usd_an_hour(self) -> float | None:
-        """What an hour of it would cost if all its calls passed: a projection, nothing more."""
+        """A projection of the cost of an hour if all its calls were allowed."""
         a_call = savings.cost_per_call(self.cost, self.priced, self.estimate, self.estimated)
         seconds = max(self.last - self.opened, savings.MIN_RATE_SPAN_S)
         nano = None if a_call is None else a_call * self.calls / seconds * savings.HOUR_S
@@ -238,10 +238,10 @@ class Incident(IncidentDescription, kw_only=True, omit_defaults=True):
 
 
 class AlertEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that people are told, once, through every channel that wants to hear of it."""
+    """An alert, sent once through every channel that subscribes to it."""
 
     id: str
-    """The same whoever tells it and however often: receivers know by it what they have heard."""
+    """The same on every instance and attempt: receivers drop duplicates by it."""
     name: EventName
     time: float
     project: str = ""
@@ -264,7 +264,7 @@ MAX_NOTES = 200
 
 
 class Annotation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One thing that somebody said of an incident; that it is told twice changes nothing."""
+    """One annotation of an incident by a person; adding it twice changes nothing."""
 
     id: str
     incident: str
@@ -272,14 +272,14 @@ class Annotation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     by: str
     kind: AnnotationKind
     text: str = ""
-    """Of a note, its words; of a label, which one: empty for none any more."""
+    """The text of a note, or the label; an empty label removes it."""
 
 
 class Annotations(msgspec.Struct, frozen=True, gc=False):
-    """All that was said of an incident."""
+    """All annotations of an incident."""
 
     acknowledged: Annotation | None = None
-    """Who was the first to take care of it."""
+    """The first acknowledgement."""
     label: Label | None = None
     notes: tuple[Annotation, ...] = ()
     releases: tuple[Annotation, ...] = ()
@@ -288,10 +288,10 @@ class Annotations(msgspec.Struct, frozen=True, gc=False):
 NO_ANNOTATIONS = Annotations()
 
 
-def collect_annotations(remarks: Iterable[Annotation]) -> Annotations:
-    """Return what remarks come to, in whatever order they arrive: the latest label holds."""
+def collect_annotations(annotations: Iterable[Annotation]) -> Annotations:
+    """Group annotations, given in any order; the latest label wins."""
     by_kind: dict[AnnotationKind, list[Annotation]] = {}
-    for one in sorted(remarks, key=lambda one: (one.time, one.id)):
+    for one in sorted(annotations, key=lambda one: (one.time, one.id)):
         by_kind.setdefault(one.kind, []).append(one)
     label = by_kind["label"][-1].text if "label" in by_kind else ""
     return Annotations(
@@ -306,13 +306,13 @@ SUMMED_FIELDS = (
     "calls", "refused", "input_tokens", "output_tokens", "answered", "cost", "priced",
     "refused_tokens", "estimate", "estimated",
 )  # fmt: skip
-"""What is simply added; what is told from it is right for all of them together."""
+"""Fields that are summed; what is computed from the sums holds for all parts together."""
 
 _SEVERITY = {action.value: action.severity for action in Action}
 
 
 def merge_parts(parts: Sequence[Incident]) -> Incident:
-    """Add up what several instances saw of one incident, in whatever order they come."""
+    """Merge the parts of one incident, given in any order."""
     if len(parts) == 1:
         return parts[0]
     parts = sorted(parts, key=lambda part: (part.last, part.instance))
@@ -335,27 +335,27 @@ def merge_parts(parts: Sequence[Incident]) -> Incident:
         before=max(part.before for part in parts),
         **{name: sum(getattr(part, name) for part in parts) for name in SUMMED_FIELDS},
         steps=_all_steps(parts, is_closed),
-        fingerprints=_latest_last(chain.from_iterable(part.fingerprints for part in parts)),
+        fingerprints=_unique_by_last(chain.from_iterable(part.fingerprints for part in parts)),
         opinions=_latest_opinions(chain.from_iterable(part.opinions for part in parts)),
         strip=next((part.strip for part in reversed(parts) if part.strip.order), NO_STRIP),
     )
 
 
 def _all_steps(parts: Sequence[Incident], is_closed: bool) -> list[IncidentStep]:
-    """Return all steps by time; closed is only what all have closed, and only once."""
+    """Return all steps by time; `closed` once, and only if all parts are closed."""
     steps = sorted(chain.from_iterable(part.steps for part in parts), key=msgspec.structs.astuple)
     ends = [step for step in steps if step.what == "closed"]
     return [step for step in steps if step.what != "closed"] + (ends[-1:] if is_closed else [])
 
 
 def _latest_opinions(opinions: Iterable[RuleDecision]) -> list[RuleDecision]:
-    """Return what each rule said last, the latest last."""
+    """Return the latest decision of each rule, the latest last."""
     by_rule = {(one.policy, one.rule): one for one in sorted(opinions, key=lambda one: one.time)}
     return sorted(by_rule.values(), key=lambda one: one.time)
 
 
-def _latest_last(names: Iterable[str]) -> list[str]:
-    """Return each name once, where it stands last."""
+def _unique_by_last(names: Iterable[str]) -> list[str]:
+    """Return each name once, at its last position."""
     seen: dict[str, None] = {}
     for name in names:
         seen.pop(name, None)

@@ -1,4 +1,4 @@
-"""The recorder: takes sightings on the loop, keeps incidents on a thread, has people alerted."""
+"""IncidentRecorder: takes sightings on the loop, stores incidents on a thread, sends alerts."""
 
 from __future__ import annotations
 
@@ -29,106 +29,106 @@ from looptrap.store.redis import RedisStore
 from looptrap.usage.recorder import UsageRecorder
 
 OUTAGE_GRACE_S = 2.0
-"""Seconds that a store may be away before people are told."""
+"""Seconds that a store may be away before an alert is sent."""
 
 
 class StoreOutageMonitor:
-    """Looks at a store now and then."""
+    """Reports each outage of the shared store once."""
 
     def __init__(self, store: RedisStore | None) -> None:
         self._store = store
         self._since: float | None = None
-        self._is_told = False
+        self._is_alerted = False
 
-    def look(self, now: float) -> list[AlertEvent]:
-        """Return what people are to be told."""
+    def check(self, now: float) -> list[AlertEvent]:
+        """Return an event once the store has been away for the grace time."""
         if self._store is None or not self._store.is_degraded:
-            self._since, self._is_told = None, False
+            self._since, self._is_alerted = None, False
             return []
         if self._since is None:
             self._since = now
-        if self._is_told or now < self._since + OUTAGE_GRACE_S:
+        if self._is_alerted or now < self._since + OUTAGE_GRACE_S:
             return []
-        self._is_told = True
+        self._is_alerted = True
         return [store_degraded_event(self._since)]
 
 
 class RecorderStats:
-    """Reads the numbers of a desk that has been started."""
+    """Counters of a recorder that has been started, for metrics and the status page."""
 
-    def __init__(self, desk: IncidentRecorder) -> None:
-        self._desk = desk
+    def __init__(self, recorder: IncidentRecorder) -> None:
+        self._recorder = recorder
         self.outbox: Mapping[str, int] = {}
-        """Alerts kept, by state, as last counted."""
+        """Deliveries by state, as last counted."""
 
     @property
     def open(self) -> int:
-        """Incidents that are not over."""
-        return self._desk.tracker.open
+        """Incidents that are open."""
+        return self._recorder.tracker.open
 
     @property
     def opened(self) -> int:
-        """Incidents that began."""
-        return self._desk.tracker.opened
+        """Incidents opened since the start."""
+        return self._recorder.tracker.opened
 
     @property
     def saved(self) -> int:
         """What calls refused for a loop would have cost, in nano-dollars."""
-        return self._desk.tracker.saved
+        return self._recorder.tracker.saved
 
     @property
     def dropped(self) -> int:
-        """Sightings for which there was no room to wait."""
-        return self._desk.dropped
+        """Sightings and events dropped because the queue was full."""
+        return self._recorder.dropped
 
     @property
     def false_alarms(self) -> int:
-        """Incidents that somebody said were none."""
-        return self._desk.false_alarms
+        """Incidents that somebody labelled a false alarm."""
+        return self._recorder.false_alarms
 
     @property
     def written(self) -> int:
-        """Incidents written to the history, each time one was."""
-        return self._desk.writer.written
+        """Writes of incidents to the history."""
+        return self._recorder.writer.written
 
     @property
     def failed(self) -> int:
-        """Times that nothing could be written."""
-        return self._desk.writer.failed
+        """Writes to the history that failed."""
+        return self._recorder.writer.failed
 
     @property
     def lost(self) -> int:
-        """Incidents, alerts and rows of spending that will never be in the history."""
-        return self._desk.writer.lost + self._desk.history.unwritable
+        """Incidents, alerts and usage rows that will never be in the history."""
+        return self._recorder.writer.lost + self._recorder.history.unwritable
 
     @property
     def deliveries(self) -> Mapping[tuple[str, str], int]:
         """Alerts, by channel and outcome."""
-        return self._desk.deliverer.deliveries
+        return self._recorder.deliverer.deliveries
 
     @property
     def indicators(self) -> Mapping[str, tuple[float, bool]]:
         """Of every indicator the value of its worst scope, and whether it fires."""
-        return self._desk.indicators.gauges
+        return self._recorder.indicators.gauges
 
 
 MAX_PENDING_SIGHTINGS = 50_000
-"""Sightings that wait to be gathered; one more is dropped and counted."""
+"""Queued sightings; the next is dropped and counted."""
 
 MAX_OBSERVATIONS_PER_TICK = 100
-"""Calls that indicators see between two looks: of more than 1,000 a second, a sample is enough."""
+"""Calls that indicators observe per batch: above 1,000 a second, a sample is enough."""
 
 TICK_S = 1.0
-"""Seconds between two looks for what is over, at the indicators, and at what was spent."""
+"""Seconds between two checks for quiet incidents, indicators and usage."""
 
 STOP_TIMEOUT_S = 1.0
-"""Seconds to agree with other instances on what was seen last, when the gateway stops."""
+"""Seconds to agree with other instances on the latest sightings, when the gateway stops."""
 
 T = TypeVar("T")
 
 
 class RecorderConfig(Protocol):
-    """What a recorder needs of a configuration."""
+    """The part of a configuration that a recorder needs."""
 
     @property
     def history(self) -> str: ...
@@ -149,7 +149,7 @@ class SightingLog(Protocol):
 
 
 class IncidentRecorder:
-    """Gathers what the gateway saw; a request pays for no more than one append."""
+    """Records what the gateway decided; a request pays for one append."""
 
     def __init__(
         self,
@@ -163,18 +163,18 @@ class IncidentRecorder:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.dropped = 0
-        """Sightings for which there was no room to wait."""
+        """Sightings and events dropped because the queue was full."""
         self.false_alarms = 0
-        """Incidents that somebody here said were none."""
+        """Incidents labelled a false alarm on this instance."""
         self.history = IncidentHistory(config.history, config.incidents, clock=clock)
         self.indicators = Indicators(config.indicators)
         self.channels = make_channels(config.channels, env, clock=clock)
-        self._most_tool_calls = config.indicators.tool_calls
+        self._max_tool_calls = config.indicators.tool_calls
         self._estimate = estimate
-        self._witness = SightingFactory(secret, self._most_tool_calls, estimate)
+        self._sighting_factory = SightingFactory(secret, self._max_tool_calls, estimate)
         self._strips = StripBuilder(secret)
-        self._ledger = UsageRecorder()
-        self._budgets = BudgetAlerter(self.tell)
+        self._usage = UsageRecorder()
+        self._budget_alerter = BudgetAlerter(self.alert)
         self._log = log
         self._clock = clock
         self._quiet = config.incidents.quiet
@@ -183,32 +183,32 @@ class IncidentRecorder:
         self._sightings: deque[Sighting] = deque()
         self._observations: deque[Observation] = deque()
         self._next_tick = 0.0
-        self._held: dict[str, set[str]] = {}
-        """Events of an incident that somebody may tell already; till then it is not written."""
-        self._later: dict[tuple[str, str], Incident] = {}
-        self._asked: set[str] = set()
-        self._told: deque[AlertEvent] = deque()
+        self._unclaimed: dict[str, set[str]] = {}
+        """Ids of events not claimed yet, by incident; until then the incident is not written."""
+        self._delayed: dict[tuple[str, str], Incident] = {}
+        self._asked_keys: set[str] = set()
+        self._events: deque[AlertEvent] = deque()
         self.sharing: IncidentSharing | None = None
-        self.numbers = RecorderStats(self)
+        self.stats = RecorderStats(self)
         self._running = AsyncExitStack()
 
-    # On the loop
+    # On the event loop
 
     async def start(self) -> None:
-        """Open the history, take up what it left open, and begin; a ConfigError says why not."""
+        """Open the history, resume its open incidents, and start; raise ConfigError on failure."""
         self.history.open()
         self._running.callback(self.history.close)
         instance = f"{self.history.id}.{token_hex(4)}"
         self.tracker = Tracker(
             instance,
             quiet=self._quiet,
-            # In the order of time: so rows are written next to each other.
+            # Ordered by time, so that rows are written next to each other.
             new_id=lambda: f"inc_{int(self._clock() * 1000):011x}{token_hex(4)}",
             is_shared=self._store is not None,
-            is_heard=bool(self.channels),
+            has_channels=bool(self.channels),
         )
         for part in self.history.open_incidents():
-            self.tracker.learn(part)
+            self.tracker.merge_remote(part)
         if self._store is not None:
             self.sharing = IncidentSharing(self._store, self.history.id, quiet=self._quiet)
             self.sharing.start()
@@ -216,14 +216,14 @@ class IncidentRecorder:
         if self._log is not None:
             self._log.start()
             self._running.push_async_callback(asyncio.to_thread, self._log.stop)
-        self._begin_to_write()
+        self._start_writer()
         self.deliverer = AlertDeliverer(
             self.history.outbox, self.channels, owner=instance, clock=self._clock
         )
         self.deliverer.start()
         self._running.push_async_callback(self.deliverer.close)
 
-    def _begin_to_write(self) -> None:
+    def _start_writer(self) -> None:
         self._loop = loop = asyncio.get_running_loop()
 
         def wake(written: WriteBatch) -> None:
@@ -231,25 +231,27 @@ class IncidentRecorder:
                 with suppress(RuntimeError):  # the loop has ended
                     loop.call_soon_threadsafe(self.deliverer.wake)
 
-        self.writer = HistoryWriter(self.history, self._work, on_written=wake, clock=self._clock)
+        self.writer = HistoryWriter(
+            self.history, self._next_batch, on_written=wake, clock=self._clock
+        )
         self.writer.start()
         self._running.push_async_callback(asyncio.to_thread, self.writer.stop)
 
     async def stop(self) -> None:
-        """Write what waits, and end; what is not delivered by then is, after the next start."""
+        """Write what is queued and stop; pending alerts are delivered after the next start."""
         with suppress(TimeoutError):
             async with asyncio.timeout(STOP_TIMEOUT_S):
-                while self._sightings or self._held or self._asked:
+                while self._sightings or self._unclaimed or self._asked_keys:
                     await asyncio.sleep(0.02)
-        self._ledger.hand_over()
+        self._usage.flush()
         await self._running.aclose()
 
     def rekey(self, secret: bytes) -> None:
-        """Make digests under another secret from now on."""
-        self._witness = SightingFactory(secret, self._most_tool_calls, self._estimate)
+        """Make digests with another secret from now on."""
+        self._sighting_factory = SightingFactory(secret, self._max_tool_calls, self._estimate)
         self._strips.secret = secret
 
-    def settled(
+    def record_call(
         self,
         ticket: Ticket,
         outcome: Outcome | None,
@@ -257,10 +259,10 @@ class IncidentRecorder:
         provider: str = "",
         first_byte: float | None = None,
     ) -> None:
-        """Take what was decided about a call and, where it went upstream, what became of it."""
-        now, witness = self._clock(), self._witness
-        session = witness.running_session(ticket)
-        self._ledger.settled(ticket, outcome, now, provider, session)
+        """Record what was decided about a call and, if it was forwarded, its outcome."""
+        now, factory = self._clock(), self._sighting_factory
+        session = factory.running_session(ticket)
+        self._usage.record(ticket, outcome, now, provider, session)
         observed = self._observations
         if (
             len(observed) < MAX_OBSERVATIONS_PER_TICK
@@ -268,37 +270,37 @@ class IncidentRecorder:
             and ticket.call.generates
         ):
             observed.append(
-                witness.observation(ticket, outcome, now, provider, first_byte, session)
+                factory.observation(ticket, outcome, now, provider, first_byte, session)
             )
         if ticket.standings:
             project = ticket.call.request.project
-            self._budgets.settled(ticket.standings, now, project, request_id)
+            self._budget_alerter.observe(ticket.standings, now, project, request_id)
         if ticket.verdict is ALLOWED and ticket.heard is None and ticket.shadow is None:
             return
-        told = witness.sightings(ticket, outcome, now, request_id.decode("latin-1"), provider)
+        sightings = factory.sightings(ticket, outcome, now, request_id.decode("latin-1"), provider)
         if self._log is not None:
-            for one in told:
+            for one in sightings:
                 self._log.add(one)
-        for one in told:
+        for one in sightings:
             if one.reason == "loop_detected":
-                self._take(self._sightings, one)
-                self._strips.take(one, ticket)
+                self._enqueue(self._sightings, one)
+                self._strips.enqueue(one, ticket)
 
-    async def remark(self, remark: Annotation) -> None:
-        """Keep what somebody says of an incident, and tell the other instances; for good at once.
+    async def annotate(self, annotation: Annotation) -> None:
+        """Store an annotation durably and share it with the other instances.
 
-        Raises sqlite3.Error where it cannot be kept.
+        Raises sqlite3.Error if it cannot be written.
         """
-        await asyncio.to_thread(lambda: self.history.put(remarks=[remark]))
-        self.false_alarms += remark.kind == "label" and remark.text == "false_alarm"
+        await asyncio.to_thread(lambda: self.history.put(annotations=[annotation]))
+        self.false_alarms += annotation.kind == "label" and annotation.text == "false_alarm"
         if self.sharing is not None:
-            self.sharing.publish([remark])
+            self.sharing.publish([annotation])
 
-    def tell(self, event: AlertEvent) -> None:
-        """Have people told of something that is no loop; an event of the same id only once."""
-        self._take(self._told, event)
+    def alert(self, event: AlertEvent) -> None:
+        """Queue an alert that is not about a loop; channels get each event id once."""
+        self._enqueue(self._events, event)
 
-    def _take(self, waiting: deque[T], one: T) -> None:
+    def _enqueue(self, waiting: deque[T], one: T) -> None:
         if len(waiting) < MAX_PENDING_SIGHTINGS:
             waiting.append(one)
         else:
@@ -306,83 +308,85 @@ class IncidentRecorder:
 
     # On the writer's thread
 
-    def _work(self, now: float) -> WriteBatch:
-        """Gather all that waits; return what is to be written, in one go."""
-        learned, remarks = self._hear()
-        events = self._gather()
+    def _next_batch(self, now: float) -> WriteBatch:
+        """Process everything queued; return what to write in one transaction."""
+        shared, annotations = self._take_shared()
+        events = self._collect_events()
         if now >= self._next_tick:
             self._next_tick = now + TICK_S
-            events += self._look(now)
+            events += self._tick(now)
             with suppress(RuntimeError):  # the loop has ended
-                self._loop.call_soon_threadsafe(self._ledger.hand_over)
-        told = self._claim(events)
-        changed = self._unheld(self.tracker.take_changed())
+                self._loop.call_soon_threadsafe(self._usage.flush)
+        ours = self._claim(events)
+        changed = self._writable(self.tracker.take_changed())
         if self.sharing is not None:
             self.sharing.publish(changed)
-        outgoing = [self._outgoing(event) for event in told]
-        return WriteBatch([*changed, *learned], outgoing, self._ledger.take(), remarks)
+        outgoing = [self._outgoing(event) for event in ours]
+        return WriteBatch([*changed, *shared], outgoing, self._usage.take(), annotations)
 
-    def _gather(self) -> list[AlertEvent]:
-        events = [self._told.popleft() for _ in range(len(self._told))]
-        to_draw = self._strips.waiting()
+    def _collect_events(self) -> list[AlertEvent]:
+        events = [self._events.popleft() for _ in range(len(self._events))]
+        histories = self._strips.waiting()
         for _ in range(len(self._sightings)):
-            seen, saved = self._sightings.popleft(), self.tracker.saved
-            events += self.tracker.sight(seen)
+            sighting, saved = self._sightings.popleft(), self.tracker.saved
+            events += self.tracker.add(sighting)
             if saved != self.tracker.saved:
-                self._ledger.save(seen, self.tracker.saved - saved)
-        for marks, strip in self._strips.draw(to_draw):
-            self.tracker.draw(marks, strip)
+                self._usage.add_saving(sighting, self.tracker.saved - saved)
+        for correlations, strip in self._strips.build(histories):
+            self.tracker.set_strip(correlations, strip)
         if self.sharing is not None:
-            for key, incident_id in self.sharing.adopted():
-                self._asked.discard(key)
-                events += self.tracker.adopt(key, incident_id)
-            opened = self.tracker.unsettled().items()
-            self._asked |= self.sharing.ask(one for one in opened if one[0] not in self._asked)
+            for key, incident_id in self.sharing.take_ids():
+                self._asked_keys.discard(key)
+                events += self.tracker.adopt_id(key, incident_id)
+            opened = self.tracker.unshared_ids().items()
+            self._asked_keys |= self.sharing.ask(
+                one for one in opened if one[0] not in self._asked_keys
+            )
         observed = [self._observations.popleft() for _ in range(len(self._observations))]
         self.indicators.observe(observed)
         return events
 
-    def _look(self, now: float) -> list[AlertEvent]:
-        # Counted here: whoever wants to know must not wait for the disk.
-        kept = self.history.outbox.counts()
-        self.numbers.outbox = {str(state): number for state, number in kept.items()}
-        return [*self.tracker.tick(now), *self.indicators.tick(now), *self._outage.look(now)]
+    def _tick(self, now: float) -> list[AlertEvent]:
+        # Counted here, so that a scrape of the metrics does not wait for the disk.
+        counts = self.history.outbox.counts()
+        self.stats.outbox = {str(state): number for state, number in counts.items()}
+        return [*self.tracker.tick(now), *self.indicators.tick(now), *self._outage.check(now)]
 
-    def _hear(self) -> tuple[list[Incident], list[Annotation]]:
-        """Take what other instances saw, and were told; return what is not in this history yet."""
+    def _take_shared(self) -> tuple[list[Incident], list[Annotation]]:
+        """Merge what other instances shared; return what this history does not have yet."""
         if self.sharing is None:
             return [], []
-        learned = self.sharing.learned()
-        for part in learned:
-            self.tracker.learn(part)
-        others = [part for part in learned if not self.sharing.is_of_this_history(part)]
-        return others, self.sharing.remarked()
+        shared = self.sharing.take_incidents()
+        for part in shared:
+            self.tracker.merge_remote(part)
+        others = [part for part in shared if not self.sharing.is_of_this_history(part)]
+        return others, self.sharing.take_annotations()
 
     def _claim(self, events: list[AlertEvent]) -> list[AlertEvent]:
-        """Return the events that are this instance's to tell; of new ones that is to be asked."""
+        """Return the events that this instance may send; ask the store about new ones."""
         if self.sharing is None:
             return events
-        # In a storm, better twice under one id than never.
-        told = list(self.sharing.claim(events))
-        for event in events[: len(events) - len(told)]:
-            self._held.setdefault(event.incident, set()).add(event.id)
-        for event, is_ours in self.sharing.claimed():
-            waiting = self._held.get(event.incident, set())
+        # When the queue is full: better twice under one id than never.
+        ours = list(self.sharing.claim(events))
+        for event in events[: len(events) - len(ours)]:
+            self._unclaimed.setdefault(event.incident, set()).add(event.id)
+        for event, is_ours in self.sharing.take_claims():
+            waiting = self._unclaimed.get(event.incident, set())
             waiting.discard(event.id)
             if not waiting:
-                self._held.pop(event.incident, None)
+                self._unclaimed.pop(event.incident, None)
             if is_ours:
-                told.append(event)
-        return told
+                ours.append(event)
+        return ours
 
-    def _unheld(self, changed: list[Incident]) -> list[Incident]:
-        """Return what may be written: of what people are about to be told, that comes first.
+    def _writable(self, changed: list[Incident]) -> list[Incident]:
+        """Return what may be written; an incident waits until its events are claimed.
 
-        Else whoever is killed in between would never tell it.
+        Otherwise an instance that is killed in between would never send them.
         """
-        every = self._later | {(one.id, one.instance): one for one in changed}
-        self._later = {key: one for key, one in every.items() if one.id in self._held}
-        return [one for one in every.values() if one.id not in self._held]
+        every = self._delayed | {(one.id, one.instance): one for one in changed}
+        self._delayed = {key: one for key, one in every.items() if one.id in self._unclaimed}
+        return [one for one in every.values() if one.id not in self._unclaimed]
 
     def _outgoing(self, event: AlertEvent) -> OutgoingEvent:
         return OutgoingEvent(event, tuple(one.name for one in self.channels if one.wants(event)))

@@ -34,7 +34,7 @@ _FACTOR = Number(low=1, high=1_000_000)
 
 @settings
 class IncidentSettings:
-    """When an incident is over, and how long it is remembered."""
+    """When an incident is over, and how long it is stored."""
 
     quiet: float = setting(
         "an incident is over after this time without a further sighting",
@@ -58,7 +58,7 @@ INCIDENTS = Table.of(IncidentSettings)
 
 @settings
 class IndicatorSettings:
-    """From where on each indicator fires; None switches one off."""
+    """The threshold of each indicator; None switches it off."""
 
     window: float = setting(
         "the time over which they are measured",
@@ -123,7 +123,7 @@ def _fits_an_event(pattern: str) -> str:
 
 @settings
 class ChannelSettings:
-    """One way to reach people."""
+    """One alert channel."""
 
     name: str = setting("what logs and `looptrap alerts` call it", ANY_NAME, default="")
     kind: ChannelKind = setting(

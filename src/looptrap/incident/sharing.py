@@ -1,8 +1,7 @@
-"""What instances with one store tell each other of incidents, so that each is told of once.
+"""IncidentSharing: instances with one store agree on incident ids and on who sends each alert.
 
-An incident is known under the id of whoever saw it first, and an event is told by whoever claims it
-first. What an instance saw goes into a stream that all follow. While the store is away, each
-instance goes on alone.
+The first instance to open an incident sets its id, and the first to claim an event sends it. Each
+instance publishes its parts in a stream that all read. Without the store, each works alone.
 """
 
 from __future__ import annotations
@@ -25,113 +24,113 @@ OPEN_KEY_PREFIX = b"lt:inc:open:"
 CLAIM_KEY_PREFIX = b"lt:inc:told:"
 
 MAX_STREAM_ENTRIES = 10_000
-"""About so many of the latest changes are there for an instance that starts."""
+"""Latest changes, about, that an instance finds when it starts."""
 
 STREAM_KEEP_S = 7 * 86_400
 
 CLAIM_S = 60
-"""Seconds in which nobody else tells an event: by then all have heard that it was told."""
+"""Seconds for which a claim holds: by then all instances have read that the event was sent."""
 
 POLL_INTERVAL_S = 0.25
-"""Seconds between two looks at what others saw."""
+"""Seconds between two reads of the stream."""
 
 MAX_CONCURRENT_REQUESTS = 200
-"""Questions that wait for an answer at the same time."""
+"""Requests to the store in flight at the same time."""
 
 MAX_QUEUED = 10_000
 
 T = TypeVar("T")
 
 ANNOTATION_PREFIX = b"remark:"
-"""How what people said begins in the stream; what was seen is JSON."""
+"""Prefix of annotations in the stream; incidents are plain JSON."""
 
 _encode = msgspec.json.encode
 _decode = msgspec.json.Decoder(Incident).decode
-_decode_remark = msgspec.json.Decoder(Annotation).decode
+_decode_annotation = msgspec.json.Decoder(Annotation).decode
 
 
 class IncidentSharing:
-    """Claims what this instance opens and tells, and follows what the others see.
+    """Claims ids and alerts of this instance, and reads what the others publish.
 
-    What it is asked and what it found out wait in queues, so that the desk's thread never does.
+    Questions and answers are queued, so that the recorder's thread never waits for the store.
     """
 
     def __init__(self, store: RedisStore, history_id: str, *, quiet: float) -> None:
         self.ignored = 0
-        """Entries of the stream that could not be read."""
+        """Entries of the stream that could not be decoded."""
         self._configuration = store.configuration
         self._stream = SharedStream(
-            store.configuration, STREAM_KEY, most=MAX_STREAM_ENTRIES, seconds=STREAM_KEEP_S
+            store.configuration, STREAM_KEY, max_entries=MAX_STREAM_ENTRIES, seconds=STREAM_KEEP_S
         )
         self._history_id = history_id
         self._open_for = int(quiet) + 60
-        self._asked: deque[tuple[str, str]] = deque()
+        self._to_agree: deque[tuple[str, str]] = deque()
         self._to_claim: deque[AlertEvent] = deque()
         self._to_publish: deque[Incident | Annotation] = deque(maxlen=MAX_QUEUED)
-        self._adopted: deque[tuple[str, str]] = deque()
-        self._claimed: deque[tuple[AlertEvent, bool]] = deque()
-        self._learned: deque[Incident] = deque(maxlen=MAX_QUEUED)
-        self._remarked: deque[Annotation] = deque(maxlen=MAX_QUEUED)
+        self._agreed: deque[tuple[str, str]] = deque()
+        self._claims: deque[tuple[AlertEvent, bool]] = deque()
+        self._incidents: deque[Incident] = deque(maxlen=MAX_QUEUED)
+        self._annotations: deque[Annotation] = deque(maxlen=MAX_QUEUED)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._news = asyncio.Event()
-        self._following: asyncio.Task[None] | None = None
+        self._wakeup = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
 
-    # Called on the thread of the desk
+    # On the recorder's thread
 
     def ask(self, opened: Iterable[tuple[str, str]]) -> set[str]:
-        """Ask under which id incidents that were opened here are known: keys and ids.
+        """Ask for the shared ids of incidents opened here, given as keys and ids.
 
-        Return the keys that were asked about: the rest finds no room for now.
+        Return the keys that were queued; the rest did not fit and can be asked again.
         """
-        asked = list(islice(opened, MAX_QUEUED - len(self._asked)))
-        self._asked.extend(asked)
+        asked = list(islice(opened, MAX_QUEUED - len(self._to_agree)))
+        self._to_agree.extend(asked)
         self._wake()
         return {key for key, _ in asked}
 
     def claim(self, events: Sequence[AlertEvent]) -> Sequence[AlertEvent]:
-        """Ask whether these are this instance's to tell; return those that find no room."""
-        room = MAX_QUEUED - len(self._to_claim)
-        self._to_claim.extend(events[:room])
+        """Ask whether this instance may send these events; return those that did not fit."""
+        free = MAX_QUEUED - len(self._to_claim)
+        self._to_claim.extend(events[:free])
         self._wake()
-        return events[room:]
+        return events[free:]
 
-    def publish(self, told: Iterable[Incident | Annotation]) -> None:
-        """Tell the others what was seen here, or said."""
-        self._to_publish.extend(told)
+    def publish(self, changes: Iterable[Incident | Annotation]) -> None:
+        """Publish incidents and annotations to the other instances."""
+        self._to_publish.extend(changes)
         self._wake()
 
-    def adopted(self) -> list[tuple[str, str]]:
-        """Return keys and the ids that all use for them."""
-        return _drain(self._adopted)
+    def take_ids(self) -> list[tuple[str, str]]:
+        """Return the keys agreed on since the last call, with their shared ids."""
+        return _drain(self._agreed)
 
-    def claimed(self) -> list[tuple[AlertEvent, bool]]:
-        """Return events, and whether they are this instance's to tell."""
-        return _drain(self._claimed)
+    def take_claims(self) -> list[tuple[AlertEvent, bool]]:
+        """Return the events decided since the last call, and whether this instance sends them."""
+        return _drain(self._claims)
 
-    def learned(self) -> list[Incident]:
-        """Return what the others saw."""
-        return _drain(self._learned)
+    def take_incidents(self) -> list[Incident]:
+        """Return the parts that other instances published since the last call."""
+        return _drain(self._incidents)
 
-    def remarked(self) -> list[Annotation]:
-        """Return what people told them."""
-        return _drain(self._remarked)
+    def take_annotations(self) -> list[Annotation]:
+        """Return the annotations that other instances published since the last call."""
+        return _drain(self._annotations)
 
-    # On the loop
+    # On the event loop
 
     def start(self) -> None:
-        """Begin to follow."""
+        """Start to share."""
         self._loop = asyncio.get_running_loop()
-        self._following = self._loop.create_task(self._follow())
+        self._task = self._loop.create_task(self._follow())
 
     async def stop(self) -> None:
-        """Tell what is left to be told, and end."""
-        if self._following is not None:
-            self._following.cancel()
-            await asyncio.gather(self._following, return_exceptions=True)
+        """Publish what is queued, and stop."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
             await self._share()
 
     def is_of_this_history(self, part: Incident) -> bool:
-        """Say whether what was seen is in the same file already."""
+        """Return whether a part is written to the same history file by its own instance."""
         return part.instance.startswith(self._history_id)
 
     async def _follow(self) -> None:
@@ -139,20 +138,20 @@ class IncidentSharing:
             await self._share()
             try:
                 async with asyncio.timeout(POLL_INTERVAL_S):
-                    await self._news.wait()
+                    await self._wakeup.wait()
             except TimeoutError:
                 pass
-            self._news.clear()
+            self._wakeup.clear()
 
     async def _share(self) -> None:
-        """Ask, claim, tell and hear what there is; alone where the store is away."""
-        await _run_all(self._asked, self._agree_on_id)
-        await _run_all(self._to_claim, self._agree_on_teller)
+        """Process all queues and read the stream; without the store, decide alone."""
+        await _run_all(self._to_agree, self._agree_on_id)
+        await _run_all(self._to_claim, self._agree_on_sender)
         await _run_all(self._to_publish, self._push)
         try:
             await self._pull()
         except OSError:
-            return  # the next look tries again
+            return  # the next round tries again
 
     async def _agree_on_id(self, opened: tuple[str, str]) -> None:
         key, chosen = opened
@@ -162,51 +161,51 @@ class IncidentSharing:
             )
         except OSError:
             agreed = chosen
-        self._adopted.append((key, agreed))
+        self._agreed.append((key, agreed))
 
-    async def _agree_on_teller(self, event: AlertEvent) -> None:
+    async def _agree_on_sender(self, event: AlertEvent) -> None:
         try:
-            teller = await self._configuration.first(
+            sender = await self._configuration.first(
                 CLAIM_KEY_PREFIX + event.id.encode(), self._history_id, _claim_seconds(event)
             )
         except OSError:
-            teller = self._history_id
-        self._claimed.append((event, teller == self._history_id))
+            sender = self._history_id
+        self._claims.append((event, sender == self._history_id))
 
-    async def _push(self, told: Incident | Annotation) -> None:
+    async def _push(self, change: Incident | Annotation) -> None:
         try:
-            if isinstance(told, Annotation):
-                await self._stream.push(ANNOTATION_PREFIX + _encode(told))
+            if isinstance(change, Annotation):
+                await self._stream.push(ANNOTATION_PREFIX + _encode(change))
                 return
-            await self._stream.push(_encode(told))
-            if told.closed is None:
-                open_key = OPEN_KEY_PREFIX + told.key.encode()
+            await self._stream.push(_encode(change))
+            if change.closed is None:
+                open_key = OPEN_KEY_PREFIX + change.key.encode()
                 await self._configuration.command(b"EXPIRE", open_key, self._open_for)
         except OSError:
-            return  # the next change of it tells all
+            return  # the next change of it publishes the whole part
 
     async def _pull(self) -> None:
-        """Hear what others saw since the last look."""
+        """Read what was published since the last read."""
         async for text in self._stream.pull():
-            self._learn(text)
+            self._receive(text)
 
-    def _learn(self, text: bytes) -> None:
+    def _receive(self, text: bytes) -> None:
         try:
             if text.startswith(ANNOTATION_PREFIX):
-                self._remarked.append(_decode_remark(text.removeprefix(ANNOTATION_PREFIX)))
+                self._annotations.append(_decode_annotation(text.removeprefix(ANNOTATION_PREFIX)))
             else:
-                self._learned.append(_decode(text))
+                self._incidents.append(_decode(text))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             self.ignored += 1
 
     def _wake(self) -> None:
         if self._loop is not None:
             with suppress(RuntimeError):  # the loop has ended
-                self._loop.call_soon_threadsafe(self._news.set)
+                self._loop.call_soon_threadsafe(self._wakeup.set)
 
 
 def _claim_seconds(event: AlertEvent) -> int:
-    """Return how long nobody else tells it; a budget stays where it is until its period ends."""
+    """Return how long a claim holds; that of a budget until its period ends."""
     if not event.name.startswith("budget."):
         return CLAIM_S
     ends = event.data["resets_at"]
@@ -214,7 +213,7 @@ def _claim_seconds(event: AlertEvent) -> int:
 
 
 async def _run_all(waiting: deque[T], do: Callable[[T], Awaitable[None]]) -> None:
-    """Do that for all that waits, some at the same time."""
+    """Run `do` for everything queued, a bounded number at a time."""
     while waiting:
         some = [waiting.popleft() for _ in range(min(len(waiting), MAX_CONCURRENT_REQUESTS))]
         await asyncio.gather(*map(do, some))

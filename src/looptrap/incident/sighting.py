@@ -1,10 +1,11 @@
-"""Sightings and observations: what of a judged call incidents and indicators are made of. Pure."""
+"""Sightings and observations, made from judged calls. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from looptrap.bounded import BoundedCache
 from looptrap.detect.fingerprint import conversation_opening, derived_session
 from looptrap.detect.trajectory import Trajectory
 from looptrap.dialect.model import LONGEST_NAME, Call, Outcome
@@ -12,17 +13,16 @@ from looptrap.engine import Ticket
 from looptrap.incident.indicator import Observation
 from looptrap.incident.model import Mode, Sighting
 from looptrap.policy.verdict import ALLOWED, Verdict
-from looptrap.wire.bounded_cache import BoundedCache
 
 NO_OUTCOME = Outcome()
-"""What a call used that never went upstream."""
+"""The outcome of a call that was not forwarded."""
 
 InputCostEstimator = Callable[[Call], int | None]
-"""What the input alone of a call costs, in nano-dollars; None where no price is known."""
+"""Returns the cost of a call's input in nano-dollars; None if the price is unknown."""
 
 
 class JudgedTicket(Protocol):
-    """A call with all that was decided about it: a ticket."""
+    """The part of a ticket that sightings are made from."""
 
     call: Call
     verdict: Verdict
@@ -32,12 +32,12 @@ class JudgedTicket(Protocol):
 
 
 def no_price(_call: Call) -> int | None:
-    """Say that nothing has a price."""
+    """Return None: the estimator without prices."""
     return None
 
 
 def make_sightings(
-    judged: JudgedTicket,
+    ticket: JudgedTicket,
     outcome: Outcome | None,
     time: float,
     *,
@@ -46,11 +46,11 @@ def make_sightings(
     provider: str,
     estimate: InputCostEstimator = no_price,
 ) -> list[Sighting]:
-    """Return what rules decided about a call; `outcome` is None where it was not forwarded."""
-    call = judged.call
+    """Return one sighting for each decision; `outcome` is None if it was not forwarded."""
+    call = ticket.call
     request = call.request
-    used = outcome or NO_OUTCOME
-    is_refused = outcome is None and judged.verdict.action.refuses
+    spent = outcome or NO_OUTCOME
+    is_refused = outcome is None and ticket.verdict.action.refuses
     return [
         Sighting(
             time=time,
@@ -69,8 +69,8 @@ def make_sightings(
             tool=_tool(call) if _signal(verdict) == "tool" else "",
             action=verdict.action.value,
             is_refused=is_refused and not number,
-            # What was told comes last: that is what is refused now.
-            refusing=tuple(one for one in judged.refusing if one != verdict.fingerprint),
+            # Without the verdict's own fingerprint, which is added last: it is refused now.
+            refusing=tuple(one for one in ticket.refusing if one != verdict.fingerprint),
             is_alarming=not verdict.is_early,
             count=verdict.count,
             threshold=verdict.threshold,
@@ -78,26 +78,26 @@ def make_sightings(
             cooldown=verdict.cooldown_left,
             message=verdict.message,
             evidence=verdict.evidence,
-            # What one call used is counted once, however many rules spoke.
-            input_tokens=used.usage.input_tokens if not number else 0,
-            output_tokens=used.usage.output_tokens if not number else 0,
-            cost=used.cost if not number else None,
+            # The usage of one call is counted once, however many rules acted.
+            input_tokens=spent.usage.input_tokens if not number else 0,
+            output_tokens=spent.usage.output_tokens if not number else 0,
+            cost=spent.cost if not number else None,
             estimate=estimate(call) if is_refused and not number else None,
             size=len(request.body),
         )
-        for number, (mode, verdict) in enumerate(_decisions(judged))
+        for number, (mode, verdict) in enumerate(_decisions(ticket))
     ]
 
 
-def _decisions(judged: JudgedTicket) -> list[tuple[Mode, Verdict]]:
-    decided: list[tuple[Mode, Verdict]] = []
-    if judged.verdict is not ALLOWED:
-        decided.append(("enforce", judged.verdict))
-    if judged.heard is not None:
-        decided.append(("enforce", judged.heard))
-    if judged.shadow is not None:
-        decided.append(("shadow", judged.shadow))
-    return decided
+def _decisions(ticket: JudgedTicket) -> list[tuple[Mode, Verdict]]:
+    decisions: list[tuple[Mode, Verdict]] = []
+    if ticket.verdict is not ALLOWED:
+        decisions.append(("enforce", ticket.verdict))
+    if ticket.heard is not None:
+        decisions.append(("enforce", ticket.heard))
+    if ticket.shadow is not None:
+        decisions.append(("shadow", ticket.shadow))
+    return decisions
 
 
 def _signal(verdict: Verdict) -> str:
@@ -105,32 +105,32 @@ def _signal(verdict: Verdict) -> str:
 
 
 def _tool(call: Call) -> str:
-    """Return the only tool that a request is about."""
+    """Return the tool of the latest message if it calls only one, else nothing."""
     names = {one.name for message in call.tail(1) for one in message.calls}
     return names.pop()[:LONGEST_NAME] if len(names) == 1 else ""
 
 
 MAX_QUESTION_MESSAGES = 3
-"""So many messages make a question; with more, or with answers of tools, it is a conversation."""
+"""Up to this many messages a request is a single question, unless it has tool results."""
 
 TURN_COUNT_MASK = 15
-"""How far back a turn goes is counted once in so many messages: that costs more than all else."""
+"""Bit mask of the history length: turns are measured about once in 16 messages, as it is costly."""
 
 
 class SightingFactory:
-    """Says what was seen of a call, in names, counts and digests."""
+    """Makes sightings and observations of names, counts and digests; they hold no prompt text."""
 
     def __init__(
-        self, secret: bytes, most_tool_calls: int | None, estimate: InputCostEstimator = no_price
+        self, secret: bytes, max_tool_calls: int | None, estimate: InputCostEstimator = no_price
     ) -> None:
-        self._derived = BoundedCache(lambda begin: derived_session(begin, secret))
+        self._derived = BoundedCache(lambda opening: derived_session(opening, secret))
         self._estimate = estimate
-        self._rounds = (most_tool_calls or 0) + 1
+        self._rounds = (max_tool_calls or 0) + 1
 
     def sightings(
         self, ticket: Ticket, outcome: Outcome | None, time: float, request_id: str, provider: str
     ) -> list[Sighting]:
-        """Return what rules decided about a call; `outcome` is None where it was not forwarded."""
+        """Return one sighting for each decision; `outcome` is None if it was not forwarded."""
         return make_sightings(
             ticket,
             outcome,
@@ -150,7 +150,7 @@ class SightingFactory:
         first_byte: float | None,
         session: str,
     ) -> Observation:
-        """Return what indicators are made of."""
+        """Return what indicators observe of a call."""
         call = ticket.call
         request = call.request
         tools, failed, turn_calls = self._tools(ticket.trajectory)
@@ -171,22 +171,22 @@ class SightingFactory:
         )
 
     def running_session(self, ticket: Ticket) -> str:
-        """Return the session of a call that is more than a question; to derive it is not cheap."""
+        """Return the session, empty for a single question: deriving one is not cheap."""
         call = ticket.call
         if call.request.session:
             return call.request.session[:LONGEST_NAME]
-        goes_on = ticket.trajectory is not None or len(call.raws) > MAX_QUESTION_MESSAGES
-        return self.session(call) if goes_on else ""
+        is_conversation = ticket.trajectory is not None or len(call.raws) > MAX_QUESTION_MESSAGES
+        return self.session(call) if is_conversation else ""
 
     def session(self, call: Call) -> str:
-        """Return the session that the client named, else one told by how all of it begins."""
+        """Return the session that the client named, else one derived from the opening."""
         if call.request.session:
             return call.request.session[:LONGEST_NAME]
-        begin = conversation_opening(call)
-        return self._derived[begin] if begin else ""
+        opening = conversation_opening(call)
+        return self._derived[opening] if opening else ""
 
     def _tools(self, trajectory: Trajectory | None) -> tuple[int, int, int]:
-        """Return the latest tool calls, those that failed, and all since a person last spoke."""
+        """Return the latest tool calls, their failures, and all calls since a person last spoke."""
         if trajectory is None:
             return 0, 0, 0
         latest = trajectory.latest(1)

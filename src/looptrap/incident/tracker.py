@@ -37,57 +37,59 @@ from looptrap.policy.rule import SCOPES
 from looptrap.usage.savings import rounded_mean
 
 CorrelationKey: TypeAlias = tuple[str, str, str, str, str]
-"""Whose, and of what kind: nothing of one caller is ever part of an incident of another."""
+"""Caller, project, mode, kind and value: an incident never mixes callers."""
 
 COUNTED_SIGNALS = frozenset((*SCOPES, "similar_prompt"))
-"""What is counted across requests, and so under the same fingerprint each time."""
+"""Signals counted across requests, and so under the same fingerprint each time."""
 
 
-def sighting_keys(seen: Sighting) -> list[CorrelationKey]:
-    """Return the marks of a sighting, the one first by which its incident is opened."""
-    whose = (seen.caller, seen.project, seen.mode)
-    is_counted = seen.signal in COUNTED_SIGNALS or not seen.session
-    marks: list[CorrelationKey] = [(*whose, "fingerprint", seen.fingerprint)] if is_counted else []
-    if seen.session:
-        marks.append((*whose, "session", seen.session))
-    return marks
+def sighting_keys(sighting: Sighting) -> list[CorrelationKey]:
+    """Return the keys of a sighting; its incident is opened under the first."""
+    owner = (sighting.caller, sighting.project, sighting.mode)
+    is_counted = sighting.signal in COUNTED_SIGNALS or not sighting.session
+    correlations: list[CorrelationKey] = (
+        [(*owner, "fingerprint", sighting.fingerprint)] if is_counted else []
+    )
+    if sighting.session:
+        correlations.append((*owner, "session", sighting.session))
+    return correlations
 
 
 def incident_keys(part: Incident) -> list[CorrelationKey]:
-    """Return the marks of what was seen of an incident, as far as they are written down."""
-    whose = (part.caller, part.project, part.mode)
+    """Return the keys of a stored part of an incident."""
+    owner = (part.caller, part.project, part.mode)
     counted = [one for one in part.fingerprints if not is_history_fingerprint(one)]
-    marks: list[CorrelationKey] = [(*whose, "fingerprint", one) for one in counted]
+    correlations: list[CorrelationKey] = [(*owner, "fingerprint", one) for one in counted]
     if part.session:
-        marks.append((*whose, "session", part.session))
-    return marks
+        correlations.append((*owner, "session", part.session))
+    return correlations
 
 
-def correlation_digest(mark: CorrelationKey) -> str:
-    """Return a mark as instances tell it to each other."""
-    text = "\0".join(mark)
+def correlation_digest(correlation: CorrelationKey) -> str:
+    """Return a key in the form that instances share."""
+    text = "\0".join(correlation)
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
 ESCALATION_STAGES = (2, 10, 100)
-"""People hear again of an incident that has grown to so many times its threshold."""
+"""An incident is alerted again at these multiples of its threshold."""
 
 MAX_OPEN_INCIDENTS = 10_000
-"""Beyond it, the incident that has been quiet longest is over."""
+"""Beyond it, the incident that has been quiet longest is closed."""
 
 OWNER_TIMEOUT_S = 30.0
-"""Seconds after which an incident is closed by others when who saw it does not."""
+"""Seconds after which other instances close an incident whose own instance does not."""
 
 
 MAX_CORRELATION_KEYS = 40
-"""So many ways lead to one incident: sessions and fingerprints."""
+"""Correlation keys of one incident: sessions and fingerprints."""
 
 
 class Tracker:
-    """Gathers sightings into incidents; says what is new about them, and what people should hear.
+    """Gathers sightings into incidents; returns changed incidents and alert events.
 
-    With `is_shared`, an incident opened here has to be `adopt`ed under the id that all instances
-    use before anything about it is given out. Unless it `is_heard`, there is nobody to be told.
+    With `is_shared`, an incident opened here has to be `adopt_id`ed under the id that all instances
+    use before it is published or alerted. Without `has_channels` no events are made.
     """
 
     def __init__(
@@ -97,62 +99,62 @@ class Tracker:
         quiet: float,
         new_id: Callable[[], str],
         is_shared: bool = False,
-        is_heard: bool = True,
-        most_open: int = MAX_OPEN_INCIDENTS,
+        has_channels: bool = True,
+        max_open: int = MAX_OPEN_INCIDENTS,
     ) -> None:
         self.opened = 0
         self.saved = 0
-        """What each refused call would have cost, as known when it was refused: nano-dollars."""
+        """Nano-dollars that refused calls would have cost, as known when each was refused."""
         self._instance = instance
         self._quiet = quiet
         self._new_id = new_id
         self._is_shared = is_shared
-        self._is_heard = is_heard
-        self._most_open = most_open
+        self._has_channels = has_channels
+        self._max_open = max_open
         self._entries: OrderedDict[str, OpenIncident] = OrderedDict()  # the longest quiet first
-        self._marked: dict[CorrelationKey, str] = {}
-        """The key of the open incident that a mark leads to."""
+        self._key_of: dict[CorrelationKey, str] = {}
+        """The open incident's key by correlation key."""
         self._changed: dict[tuple[str, str], Incident] = {}
 
     @property
     def open(self) -> int:
-        """How many incidents are open, here or elsewhere."""
+        """Open incidents, of this and other instances."""
         return len(self._entries)
 
-    def sight(self, seen: Sighting) -> list[AlertEvent]:
-        """Take a sighting; return what people should hear of it now."""
-        marks = sighting_keys(seen)
-        key = self._found(marks)
+    def add(self, sighting: Sighting) -> list[AlertEvent]:
+        """Add a sighting; return the events to send now."""
+        correlations = sighting_keys(sighting)
+        key = self._find_key(correlations)
         entry = self._entries.get(key)
         if entry is None:
-            entry = self._entries[key] = OpenIncident(is_settled=not self._is_shared)
+            entry = self._entries[key] = OpenIncident(has_shared_id=not self._is_shared)
         self._entries.move_to_end(key)
-        self._remember(key, entry, marks)
+        self._remember(key, entry, correlations)
         if entry.own is None:
-            entry.own = self._begin(key, entry, seen)
-        add_sighting(entry.own, seen)
-        if seen.is_refused:
-            self.saved += entry.saved_by(seen)
-        self._touch(entry, entry.own)
-        told = self._tell(entry, entry.own, seen)
-        if len(self._entries) > self._most_open:
-            told += self._close(next(iter(self._entries)), seen.time)
-        return told
+            entry.own = self._open(key, entry, sighting)
+        add_sighting(entry.own, sighting)
+        if sighting.is_refused:
+            self.saved += entry.saved_by(sighting)
+        self._mark_changed(entry, entry.own)
+        events = self._alert_events(entry, entry.own, sighting)
+        if len(self._entries) > self._max_open:
+            events += self._close(next(iter(self._entries)), sighting.time)
+        return events
 
-    def draw(self, marks: Sequence[CorrelationKey], strip: Strip) -> None:
-        """Take the latest rounds of what has these marks; of what is over, they come too late."""
-        entry = self._entries.get(self._found(marks))
+    def set_strip(self, correlations: Sequence[CorrelationKey], strip: Strip) -> None:
+        """Set the strip of the open incident with these keys, if there is one."""
+        entry = self._entries.get(self._find_key(correlations))
         if entry is not None and entry.own is not None:
             entry.own.strip = strip
-            self._touch(entry, entry.own)
+            self._mark_changed(entry, entry.own)
 
-    def learn(self, part: Incident) -> None:
-        """Take what another instance saw, or this one before it was started anew."""
+    def merge_remote(self, part: Incident) -> None:
+        """Merge a part from another instance, or from this one before its restart."""
         if part.instance == self._instance:
             return
         entry = self._entries.get(part.key)
         if entry is not None and entry.own is not None and entry.own.id != part.id:
-            return  # of the same kind, and over
+            return  # an earlier incident under the same key, now over
         if part.closed is not None:
             if entry is not None:
                 entry.others.pop(part.instance, None)
@@ -160,124 +162,130 @@ class Tracker:
                     self._forget(part.key)
             return
         if entry is None:
-            if len(self._entries) >= self._most_open:
+            if len(self._entries) >= self._max_open:
                 return
             entry = self._entries[part.key] = OpenIncident()
         entry.others[part.instance] = part
         self._remember(part.key, entry, incident_keys(part))
 
-    def unsettled(self) -> dict[str, str]:
-        """Return the ids that were chosen here and nobody has agreed to, by key."""
+    def unshared_ids(self) -> dict[str, str]:
+        """Return the ids chosen here that are not agreed on yet, by key."""
         return {
             key: entry.own.id
             for key, entry in self._entries.items()
-            if not entry.is_settled and entry.own is not None
+            if not entry.has_shared_id and entry.own is not None
         }
 
-    def adopt(self, key: str, incident_id: str) -> list[AlertEvent]:
-        """Go on under the id that all instances use; return what people should hear by now."""
+    def adopt_id(self, key: str, incident_id: str) -> list[AlertEvent]:
+        """Use the id that all instances agreed on; return the events that waited for it."""
         entry = self._entries.get(key)
-        if entry is None or entry.own is None or entry.is_settled:
+        if entry is None or entry.own is None or entry.has_shared_id:
             return []
-        entry.is_settled = True
+        entry.has_shared_id = True
         entry.own.id = incident_id
-        self._touch(entry, entry.own)
-        told, entry.waiting = entry.waiting, []
-        return [with_incident_id(event, incident_id) for event in told]
+        self._mark_changed(entry, entry.own)
+        events, entry.waiting = entry.waiting, []
+        return [with_incident_id(event, incident_id) for event in events]
 
     def tick(self, now: float) -> list[AlertEvent]:
-        """Close what has been quiet for long; return what people should hear of it."""
-        told: list[AlertEvent] = []
+        """Close incidents that have been quiet long enough; return the events to send."""
+        events: list[AlertEvent] = []
         for key in list(self._entries):
             entry = self._entries[key]
             if entry.own is not None and entry.own.last + self._quiet > now:
                 break  # those behind it were seen here later still
-            patience = self._quiet if entry.own is not None else self._quiet + OWNER_TIMEOUT_S
-            if entry.last + patience <= now:
-                told += self._close(key, now)
-        return told
+            timeout = self._quiet if entry.own is not None else self._quiet + OWNER_TIMEOUT_S
+            if entry.last + timeout <= now:
+                events += self._close(key, now)
+        return events
 
     def take_changed(self) -> list[Incident]:
-        """Return what has changed since this was last asked, and may be given out."""
+        """Return the parts changed since the last call that may be published."""
         changed, self._changed = self._changed, {}
         return [replace(part) for part in changed.values()]
 
-    def _found(self, marks: Sequence[CorrelationKey]) -> str:
-        """Return the key of the open incident that one of these leads to, else one to open."""
-        for mark in marks:
-            key = self._marked.get(mark)
+    def _find_key(self, correlations: Sequence[CorrelationKey]) -> str:
+        """Return the key of the open incident with one of these, else the key for a new one."""
+        for correlation in correlations:
+            key = self._key_of.get(correlation)
             if key is not None:
                 return key
-        return correlation_digest(marks[0])
+        return correlation_digest(correlations[0])
 
-    def _remember(self, key: str, entry: OpenIncident, marks: Sequence[CorrelationKey]) -> None:
-        """Let these lead to an incident; of very many, only the latest do."""
-        for mark in marks:
-            if self._marked.setdefault(mark, key) == key:
-                entry.marks.pop(mark, None)
-                entry.marks[mark] = None
-        while len(entry.marks) > MAX_CORRELATION_KEYS:
-            oldest = next(iter(entry.marks))
-            del entry.marks[oldest], self._marked[oldest]
+    def _remember(
+        self, key: str, entry: OpenIncident, correlations: Sequence[CorrelationKey]
+    ) -> None:
+        """Index these under an incident; only the latest are kept."""
+        for correlation in correlations:
+            if self._key_of.setdefault(correlation, key) == key:
+                entry.correlations.pop(correlation, None)
+                entry.correlations[correlation] = None
+        while len(entry.correlations) > MAX_CORRELATION_KEYS:
+            oldest = next(iter(entry.correlations))
+            del entry.correlations[oldest], self._key_of[oldest]
 
     def _forget(self, key: str) -> OpenIncident:
         entry = self._entries.pop(key)
-        for mark in entry.marks:
-            del self._marked[mark]
+        for correlation in entry.correlations:
+            del self._key_of[correlation]
         return entry
 
-    def _begin(self, key: str, entry: OpenIncident, seen: Sighting) -> Incident:
+    def _open(self, key: str, entry: OpenIncident, sighting: Sighting) -> Incident:
         known = next(iter(entry.others.values()), None)
         if known is not None:
-            entry.is_settled = True
+            entry.has_shared_id = True
         else:
             self.opened += 1
         return Incident(
             id=known.id if known is not None else self._new_id(),
             instance=self._instance,
             key=key,
-            opened=seen.time,
-            last=seen.time,
-            before=max(seen.count - 1, 0) if known is None else 0,
-            threshold=seen.threshold,
+            opened=sighting.time,
+            last=sighting.time,
+            before=max(sighting.count - 1, 0) if known is None else 0,
+            threshold=sighting.threshold,
         )
 
-    def _touch(self, entry: OpenIncident, part: Incident) -> None:
-        if entry.is_settled:
+    def _mark_changed(self, entry: OpenIncident, part: Incident) -> None:
+        if entry.has_shared_id:
             self._changed[part.key, part.instance] = part
 
-    def _tell(self, entry: OpenIncident, own: Incident, seen: Sighting) -> list[AlertEvent]:
-        """Return what is worth an alert: that it began, or has grown by far."""
+    def _alert_events(
+        self, entry: OpenIncident, own: Incident, sighting: Sighting
+    ) -> list[AlertEvent]:
+        """Return an event if the incident is new or reached its next stage."""
         is_alarmed = entry.is_alarmed
-        if not seen.is_alarming and not is_alarmed:
+        if not sighting.is_alarming and not is_alarmed:
             return []
         hits, events = entry.hits, []
         if not is_alarmed:
-            own.alarmed, own.threshold = seen.time, seen.threshold
-            events = [detected_event(merge_parts(entry.parts()), hits)] if self._is_heard else []
+            own.alarmed, own.threshold = sighting.time, sighting.threshold
+            events = (
+                [detected_event(merge_parts(entry.parts()), hits)] if self._has_channels else []
+            )
         times = hits // max(own.threshold, 1)
         stage = max([one for one in ESCALATION_STAGES if one <= times], default=0)
         if stage > entry.stage:
             own.stage = stage
-            add_step(own, IncidentStep(seen.time, f"stage {stage}", seen.rule, hits))
-            if is_alarmed and self._is_heard:
+            add_step(own, IncidentStep(sighting.time, f"stage {stage}", sighting.rule, hits))
+            if is_alarmed and self._has_channels:
                 events = [escalated_event(merge_parts(entry.parts()), hits)]
-        if entry.is_settled:
+        if entry.has_shared_id:
             return events
         entry.waiting += events
         return []
 
     def _close(self, key: str, now: float) -> list[AlertEvent]:
-        """Close an incident, also for those who saw it and are gone."""
+        """Close an incident, also for instances that are gone."""
         entry = self._forget(key)
         for part in entry.parts():
             is_ours = part is entry.own
             if is_ours or part.last + self._quiet + OWNER_TIMEOUT_S <= now:
                 part.closed = now
                 add_step(part, IncidentStep(now, "closed"))
-                if entry.is_settled:
+                if entry.has_shared_id:
                     self._changed[key, part.instance] = part
-        if not entry.is_alarmed or not entry.is_settled or not self._is_heard:
+        if not entry.is_alarmed or not entry.has_shared_id or not self._has_channels:
             return []
         return [resolved_event(entry.parts(), now, entry.hits)]
 
@@ -287,21 +295,21 @@ MAX_FINGERPRINTS = 20
 MAX_RULE_DECISIONS = 20
 
 BYTES_PER_TOKEN = 4
-"""About, of requests in JSON."""
+"""Approximate, for JSON requests."""
 
 
 @dataclass(slots=True)
 class OpenIncident:
-    """An open incident: what was seen of it here, and what others saw."""
+    """An open incident: this instance's part and those of others."""
 
     own: Incident | None = None
     others: dict[str, Incident] = field(default_factory=dict)
-    is_settled: bool = True
+    has_shared_id: bool = True
     """Whether its id is the one that all instances use."""
     waiting: list[AlertEvent] = field(default_factory=list)
-    """What people are to be told as soon as that is so."""
-    marks: dict[CorrelationKey, None] = field(default_factory=dict)
-    """What leads to it, the latest last."""
+    """Events to send as soon as the id is agreed on."""
+    correlations: dict[CorrelationKey, None] = field(default_factory=dict)
+    """Its correlation keys, the latest last."""
 
     def parts(self) -> list[Incident]:
         return [*([self.own] if self.own is not None else ()), *self.others.values()]
@@ -312,13 +320,13 @@ class OpenIncident:
 
     @property
     def hits(self) -> int:
-        """How often it has happened: as counted by the rule, or as seen here and elsewhere."""
+        """The larger of the rule's count and the calls seen by all instances."""
         own = self.own
         if own is not None and not self.others:
             return max(own.calls + own.before, own.count)
         parts = self.parts()
-        seen = sum(part.calls for part in parts) + max(part.before for part in parts)
-        return max(seen, *(part.count for part in parts))
+        sighting = sum(part.calls for part in parts) + max(part.before for part in parts)
+        return max(sighting, *(part.count for part in parts))
 
     @property
     def stage(self) -> int:
@@ -327,7 +335,7 @@ class OpenIncident:
         return max(part.stage for part in self.parts())
 
     def saved_by(self, refused: Sighting) -> int:
-        """Return what a refused call would have cost, in nano-dollars: so much is saved by it."""
+        """Return what a refused call would have cost, in nano-dollars."""
         parts = self.parts()
         priced = sum(part.priced for part in parts)
         return rounded_mean(sum(part.cost for part in parts), priced) or refused.estimate or 0
@@ -339,57 +347,70 @@ class OpenIncident:
         return any(part.alarmed is not None for part in self.parts())
 
 
-def add_sighting(own: Incident, seen: Sighting) -> None:
-    """Add one sighting."""
-    is_severer = not own.action or _severity(seen.action) > _severity(own.action)
-    if is_severer or seen.rule != own.rule:
-        add_step(own, IncidentStep(seen.time, seen.action, seen.rule, seen.count, seen.fingerprint))
-    own.last = max(own.last, seen.time)
+def add_sighting(own: Incident, sighting: Sighting) -> None:
+    """Add one sighting to this instance's part."""
+    is_severer = not own.action or _severity(sighting.action) > _severity(own.action)
+    if is_severer or sighting.rule != own.rule:
+        add_step(
+            own,
+            IncidentStep(
+                sighting.time, sighting.action, sighting.rule, sighting.count, sighting.fingerprint
+            ),
+        )
+    own.last = max(own.last, sighting.time)
     own.calls += 1
-    own.request_id = seen.request_id
-    if is_severer or _severity(seen.action) == _severity(own.action):
-        _describe(own, seen)
-    _record_decision(own, seen)
-    _add_usage(own, seen)
-    if seen.is_refused:
+    own.request_id = sighting.request_id
+    if is_severer or _severity(sighting.action) == _severity(own.action):
+        _describe(own, sighting)
+    _record_decision(own, sighting)
+    _add_usage(own, sighting)
+    if sighting.is_refused:
         own.refused += 1
-        own.refused_tokens += seen.size // BYTES_PER_TOKEN
-        for name in (*seen.refusing, seen.fingerprint):
+        own.refused_tokens += sighting.size // BYTES_PER_TOKEN
+        for name in (*sighting.refusing, sighting.fingerprint):
             if name and name not in own.fingerprints:
                 own.fingerprints = [*own.fingerprints[1 - MAX_FINGERPRINTS :], name]
 
 
-def _record_decision(own: Incident, seen: Sighting) -> None:
-    """Keep what a rule says in place of what it said before."""
-    said = RuleDecision(
-        seen.time, seen.policy, seen.rule, seen.signal, seen.action, seen.count, seen.threshold
+def _record_decision(own: Incident, sighting: Sighting) -> None:
+    """Replace the rule's previous decision."""
+    decision = RuleDecision(
+        sighting.time,
+        sighting.policy,
+        sighting.rule,
+        sighting.signal,
+        sighting.action,
+        sighting.count,
+        sighting.threshold,
     )
-    others = [one for one in own.opinions if (one.policy, one.rule) != (said.policy, said.rule)]
-    own.opinions = [*others[1 - MAX_RULE_DECISIONS :], said]
+    others = [
+        one for one in own.opinions if (one.policy, one.rule) != (decision.policy, decision.rule)
+    ]
+    own.opinions = [*others[1 - MAX_RULE_DECISIONS :], decision]
 
 
-def _add_usage(own: Incident, seen: Sighting) -> None:
-    """Add what a call used and cost, or would have."""
-    if seen.input_tokens or seen.output_tokens:
+def _add_usage(own: Incident, sighting: Sighting) -> None:
+    """Add the usage and cost of a call, or its estimate."""
+    if sighting.input_tokens or sighting.output_tokens:
         own.answered += 1
-        own.input_tokens += seen.input_tokens
-        own.output_tokens += seen.output_tokens
-    if seen.cost is not None:
+        own.input_tokens += sighting.input_tokens
+        own.output_tokens += sighting.output_tokens
+    if sighting.cost is not None:
         own.priced += 1
-        own.cost += seen.cost
-    if seen.estimate is not None:
+        own.cost += sighting.cost
+    if sighting.estimate is not None:
         own.estimated += 1
-        own.estimate += seen.estimate
+        own.estimate += sighting.estimate
 
 
-def _describe(own: Incident, seen: Sighting) -> None:
-    """Let the incident be described by its severest, latest sighting."""
+def _describe(own: Incident, sighting: Sighting) -> None:
+    """Describe the incident by its severest, latest sighting."""
     for name in IncidentDescription.__struct_fields__:
-        setattr(own, name, getattr(seen, name))
+        setattr(own, name, getattr(sighting, name))
 
 
 def add_step(own: Incident, step: IncidentStep) -> None:
-    """Write down what happened; of many steps the first ones and the latest stay."""
+    """Add a step; when there are too many, one from the middle is dropped."""
     if len(own.steps) >= MAX_STEPS:
         del own.steps[MAX_STEPS // 2]
     own.steps.append(step)

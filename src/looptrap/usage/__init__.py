@@ -1,7 +1,7 @@
-"""What calls used and cost: counted as they are settled, kept by the minute, asked by dimension.
+"""What calls used and cost: counted per call, stored by the minute, queried by dimension.
 
-model     UsageTotals, SessionUsage, and the keys they are kept by. Pure
-savings   what a loop costs a call, and what refusals saved. Pure
+model     UsageTotals, SessionUsage, their keys, UsageBatch. Pure
+savings   what a call of a loop costs, and what refusals saved. Pure
 recorder  UsageRecorder: from settled calls to batches for the writer's thread. Pure
-table     rows that add up, rolled up by the hour; UsageQuery asks them
+table     rows in SQLite, rolled up by the hour; UsageQuery
 """

@@ -1,4 +1,4 @@
-"""What calls came to: by the minute and who made them, and by session. Pure."""
+"""Usage totals by minute and by session. Pure."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from looptrap.usage.savings import usd
 MINUTE_S = 60
 
 MAX_PENDING_ROWS = 50_000
-"""Rows that are told apart while nothing can be written."""
+"""Distinct rows queued while nothing can be written."""
 
 OTHER_NAME = "other"
-"""What names the rest, where more would have to be told apart than that."""
+"""The name under which all further keys are summed."""
 
 
 class UsageKey(NamedTuple):
-    """Who spends, and on what."""
+    """Who made calls, and to which model."""
 
     caller: str
     project: str
     provider: str
-    """Empty where the call never went to one."""
+    """Empty if the call was not forwarded."""
     model: str
 
 
 class SessionKey(NamedTuple):
-    """One run of a caller's agent."""
+    """One session of a caller's agent."""
 
     caller: str
     project: str
@@ -40,48 +40,48 @@ OTHER_SESSION_KEY = SessionKey(OTHER_NAME, OTHER_NAME, OTHER_NAME)
 
 
 class UsageTotals(msgspec.Struct):
-    """What calls came to; amounts are nano-dollars."""
+    """Summed usage of calls; amounts are nano-dollars."""
 
     calls: int = 0
     refused: int = 0
-    """Answered here: for a loop, a budget, a rate or a kill switch."""
+    """Refused for a loop, a budget, a rate limit or a kill switch."""
     warned: int = 0
-    """Acted on in a milder way."""
+    """Acted on without a refusal."""
     shadowed: int = 0
-    """Something would have been done to them but for shadow mode."""
+    """Would have been acted on but for shadow mode."""
     input_tokens: int = 0
     output_tokens: int = 0
     cost: int = 0
     unpriced: int = 0
-    """Used something that has no price."""
+    """Calls whose usage has no price."""
     estimated: int = 0
-    """Told by their size what they used, the provider having said nothing."""
+    """Calls whose usage was estimated from their size."""
     saved: int = 0
-    """What those refused for a loop would have cost."""
+    """What the calls refused for a loop would have cost."""
 
     @property
     def tokens(self) -> int:
-        """All tokens together."""
+        """Input and output tokens."""
         return self.input_tokens + self.output_tokens
 
     @property
     def cost_usd(self) -> float | None:
-        """The cost in dollars; None where all that was used has no price."""
+        """The cost in dollars; None if nothing that was used has a price."""
         return None if self.unpriced and not self.cost else usd(self.cost)
 
     @property
     def saved_usd(self) -> float:
-        """What was saved, in dollars, as far as that has a price."""
+        """What was saved, in dollars, as far as prices are known."""
         return usd(self.saved)
 
     def add(self, other: UsageTotals) -> None:
-        """Add what others came to."""
+        """Add other totals."""
         for name in UsageTotals.__struct_fields__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 class SessionUsage(msgspec.Struct):
-    """What the calls of one session came to, and the tokens of its latest minute."""
+    """Summed usage of one session, and the tokens of its latest minute."""
 
     first: float
     last: float
@@ -91,39 +91,39 @@ class SessionUsage(msgspec.Struct):
     cost: int = 0
     unpriced: int = 0
     minute: int = 0
-    """When its latest minute began …"""
+    """Start of its latest minute …"""
     used: int = 0
-    """… and the tokens of that."""
+    """… and the tokens of that minute."""
     model: str = ""
-    """The latest."""
+    """The latest model."""
 
     @property
     def cost_usd(self) -> float | None:
-        """The cost in dollars; None where all that was used has no price."""
+        """The cost in dollars; None if nothing that was used has a price."""
         return None if self.unpriced and not self.cost else usd(self.cost)
 
     def tokens_a_minute(self, now: float) -> int:
-        """Return its present burn rate: the tokens of the latest minute; 0 of one that is quiet."""
+        """Return the burn rate: the tokens of the latest minute; 0 if that is over."""
         return self.used if now < self.minute + 2 * MINUTE_S else 0
 
-    def add(self, later: SessionUsage) -> None:
-        """Add what came of it later, or elsewhere."""
-        self.first = min(self.first, later.first)
-        if later.last >= self.last:
-            self.last, self.model = later.last, later.model
-        self.calls += later.calls
-        self.refused += later.refused
-        self.tokens += later.tokens
-        self.cost += later.cost
-        self.unpriced += later.unpriced
-        if later.minute == self.minute:
-            self.used += later.used
-        elif later.minute > self.minute:
-            self.minute, self.used = later.minute, later.used
+    def add(self, other: SessionUsage) -> None:
+        """Add later usage, or that of another instance."""
+        self.first = min(self.first, other.first)
+        if other.last >= self.last:
+            self.last, self.model = other.last, other.model
+        self.calls += other.calls
+        self.refused += other.refused
+        self.tokens += other.tokens
+        self.cost += other.cost
+        self.unpriced += other.unpriced
+        if other.minute == self.minute:
+            self.used += other.used
+        elif other.minute > self.minute:
+            self.minute, self.used = other.minute, other.used
 
 
 class UsageBatch:
-    """What is to be kept: spending by minute and spender, and sessions."""
+    """Usage to be written: totals by minute and key, and by session."""
 
     def __init__(self) -> None:
         self.spending: dict[tuple[int, UsageKey], UsageTotals] = {}
@@ -132,27 +132,27 @@ class UsageBatch:
     def __len__(self) -> int:
         return len(self.spending) + len(self.sessions)
 
-    def spent(self, minute: int, spender: UsageKey) -> UsageTotals:
-        """Return what is known of a spender in a minute, to be added to."""
+    def totals_of(self, minute: int, spender: UsageKey) -> UsageTotals:
+        """Return the totals of a key in a minute, to be added to."""
         key = minute, spender
         if key not in self.spending and len(self.spending) >= MAX_PENDING_ROWS:
             key = minute, OTHER_USAGE_KEY
         return self.spending.setdefault(key, UsageTotals())
 
-    def put(self, minute: int, spender: UsageKey, spent: UsageTotals) -> None:
-        """Take a row as it is, unless there is one already, or no room."""
+    def put(self, minute: int, spender: UsageKey, totals: UsageTotals) -> None:
+        """Put a row; if there is one already, or no room, add to that of the key or the rest."""
         has_room = len(self.spending) < MAX_PENDING_ROWS
-        if not has_room or self.spending.setdefault((minute, spender), spent) is not spent:
-            self.spent(minute, spender).add(spent)
+        if not has_room or self.spending.setdefault((minute, spender), totals) is not totals:
+            self.totals_of(minute, spender).add(totals)
 
-    def add(self, later: UsageBatch) -> None:
-        """Add what came later; of very much, the rest is not told apart."""
-        for (minute, spender), spent in later.spending.items():
-            self.spent(minute, spender).add(spent)
-        for session, run in later.sessions.items():
-            self._run(session, run.first).add(run)
+    def add(self, other: UsageBatch) -> None:
+        """Add another batch; beyond MAX_PENDING_ROWS keys are summed up."""
+        for (minute, spender), totals in other.spending.items():
+            self.totals_of(minute, spender).add(totals)
+        for session, run in other.sessions.items():
+            self._session(session, run.first).add(run)
 
-    def _run(self, session: SessionKey, now: float) -> SessionUsage:
+    def _session(self, session: SessionKey, now: float) -> SessionUsage:
         if session not in self.sessions and len(self.sessions) >= MAX_PENDING_ROWS:
             session = OTHER_SESSION_KEY
         return self.sessions.setdefault(session, SessionUsage(now, now))

@@ -1,4 +1,4 @@
-"""From settled calls to batches for the writer: every call is counted, no sample will do. Pure."""
+"""UsageRecorder: sums up every settled call in batches for the writer's thread. Pure."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from looptrap.usage.model import (
 )
 
 MAX_KEYS_PER_MINUTE = 1_000
-"""Spenders that are told apart in one minute: a client may send any model."""
+"""Distinct keys in one minute: a client may send any model name."""
 
 MAX_TRACKED_SESSIONS = 5_000
-"""Sessions that are told apart until they are taken."""
+"""Distinct sessions in one batch."""
 
 
 class UsageAccumulator:
-    """Adds up calls as they are settled: what every call pays for, so no more than look-ups."""
+    """Sums up calls; it runs for every call, so it does no more than look-ups."""
 
     def __init__(self) -> None:
-        self._begin = self._end = 0
-        """Of the minute that is open."""
-        # What they are looked up by is a plain tuple, which equals the name.
+        self._minute_start = self._minute_end = 0
+        """Of the open minute."""
+        # Looked up by a plain tuple, which equals the UsageKey.
         self._open: dict[tuple[str, str, str, str], UsageTotals] = {}
-        self._named: set[tuple[str, str, str, str]] = set()
-        """Spenders of this minute, also those taken already."""
-        self._runs: dict[tuple[str, str, str], SessionUsage] = {}
+        self._keys: set[tuple[str, str, str, str]] = set()
+        """Keys of this minute, also of batches taken already."""
+        self._sessions: dict[tuple[str, str, str], SessionUsage] = {}
         self._batch = UsageBatch()
 
     def __bool__(self) -> bool:
-        return bool(self._open or self._runs or self._batch)
+        return bool(self._open or self._sessions or self._batch)
 
     def add(
         self,
@@ -51,12 +51,12 @@ class UsageAccumulator:
         model: str,
         outcome: Outcome | None,
     ) -> UsageTotals:
-        """Count a call, and what it used and cost; return its row, for what else there is to it."""
-        if not self._begin <= now < self._end:
-            self._turn(now)
+        """Add a call with its usage and cost; return its row, to count refusals in."""
+        if not self._minute_start <= now < self._minute_end:
+            self._start_minute(now)
         spent = self._open.get((caller, project, provider, model[:LONGEST_NAME]))
         if spent is None:
-            spent = self._name((caller, project, provider, model[:LONGEST_NAME]))
+            spent = self._add_key((caller, project, provider, model[:LONGEST_NAME]))
         spent.calls += 1
         if outcome is not None and (usage := outcome.usage) is not NO_USAGE:
             spent.input_tokens += usage.input_tokens
@@ -78,60 +78,60 @@ class UsageAccumulator:
         model: str,
         outcome: Outcome | None,
     ) -> SessionUsage:
-        """Count a call of a session; to be asked after `add`. Return what it has come to."""
-        run = self._runs.get((caller, project, session[:LONGEST_NAME]))
-        if run is None:
-            run = self._follow((caller, project, session[:LONGEST_NAME]), now)
-        run.calls += 1
-        run.last = now
-        run.model = model[:LONGEST_NAME]
-        if run.minute != self._begin:
-            run.minute, run.used = self._begin, 0
+        """Add a call to its session, after `add`; return the session's usage."""
+        session_usage = self._sessions.get((caller, project, session[:LONGEST_NAME]))
+        if session_usage is None:
+            session_usage = self._add_session((caller, project, session[:LONGEST_NAME]), now)
+        session_usage.calls += 1
+        session_usage.last = now
+        session_usage.model = model[:LONGEST_NAME]
+        if session_usage.minute != self._minute_start:
+            session_usage.minute, session_usage.used = self._minute_start, 0
         if outcome is not None and (usage := outcome.usage) is not NO_USAGE:
             tokens = usage.input_tokens + usage.output_tokens
-            run.tokens += tokens
-            run.used += tokens
+            session_usage.tokens += tokens
+            session_usage.used += tokens
             if outcome.cost is None:
-                run.unpriced += 1
+                session_usage.unpriced += 1
             else:
-                run.cost += outcome.cost
-        return run
+                session_usage.cost += outcome.cost
+        return session_usage
 
     def take(self) -> UsageBatch:
-        """Return all that was counted since this was last asked; not while `add` runs elsewhere."""
+        """Return everything since the last call; not thread-safe with `add`."""
         self._close()
         batch, self._batch = self._batch, UsageBatch()
-        batch.sessions, self._runs = cast(dict[SessionKey, SessionUsage], self._runs), {}
+        batch.sessions, self._sessions = cast(dict[SessionKey, SessionUsage], self._sessions), {}
         return batch
 
-    def _name(self, key: tuple[str, str, str, str]) -> UsageTotals:
-        if key not in self._named:
-            if len(self._named) >= MAX_KEYS_PER_MINUTE:
+    def _add_key(self, key: tuple[str, str, str, str]) -> UsageTotals:
+        if key not in self._keys:
+            if len(self._keys) >= MAX_KEYS_PER_MINUTE:
                 return self._open.setdefault(OTHER_USAGE_KEY, UsageTotals())
-            self._named.add(key)
+            self._keys.add(key)
         spent = self._open[UsageKey(*key)] = UsageTotals()
         return spent
 
-    def _follow(self, key: tuple[str, str, str], now: float) -> SessionUsage:
-        if len(self._runs) >= MAX_TRACKED_SESSIONS:
+    def _add_session(self, key: tuple[str, str, str], now: float) -> SessionUsage:
+        if len(self._sessions) >= MAX_TRACKED_SESSIONS:
             key = OTHER_SESSION_KEY
-        return self._runs.setdefault(SessionKey(*key), SessionUsage(now, now))
+        return self._sessions.setdefault(SessionKey(*key), SessionUsage(now, now))
 
-    def _turn(self, now: float) -> None:
+    def _start_minute(self, now: float) -> None:
         self._close()
-        self._named.clear()
-        self._begin = int(now) // MINUTE_S * MINUTE_S
-        self._end = self._begin + MINUTE_S
+        self._keys.clear()
+        self._minute_start = int(now) // MINUTE_S * MINUTE_S
+        self._minute_end = self._minute_start + MINUTE_S
 
     def _close(self) -> None:
-        """Put what is open where it waits to be taken."""
+        """Move the open minute into the batch."""
         for spender, spent in cast(dict[UsageKey, UsageTotals], self._open).items():
-            self._batch.put(self._begin, spender, spent)
+            self._batch.put(self._minute_start, spender, spent)
         self._open = {}
 
 
 class RefusedCall(Protocol):
-    """What is to be known of a refused call: a sighting."""
+    """The part of a sighting that savings are recorded by."""
 
     time: float
     caller: str
@@ -141,52 +141,54 @@ class RefusedCall(Protocol):
 
 
 class UsageRecorder:
-    """Counts every call: no sample would do for what is paid."""
+    """Counts every call: a sample would not do for costs."""
 
     def __init__(self) -> None:
         self._spending = UsageAccumulator()
-        self._handed: deque[UsageBatch] = deque()
+        self._flushed: deque[UsageBatch] = deque()
         self._batch = UsageBatch()
-        """What is to be written next: only the writer's thread knows it."""
+        """The next batch to write: only the writer's thread uses it."""
 
-    # On the loop
+    # On the event loop
 
-    def settled(
+    def record(
         self, ticket: Ticket, outcome: Outcome | None, now: float, provider: str, session: str
     ) -> None:
-        """Count a call."""
+        """Record a settled call."""
         call, spending = ticket.call, self._spending
         request = call.request
         caller, project = request.caller, request.project
         spent = spending.add(now, caller, project, provider, call.model, outcome)
-        run = None
+        session_usage = None
         if session:
-            run = spending.add_to_session(now, caller, project, session, call.model, outcome)
+            session_usage = spending.add_to_session(
+                now, caller, project, session, call.model, outcome
+            )
         if ticket.verdict is not ALLOWED or ticket.heard is not None:
             if outcome is not None or not ticket.verdict.action.refuses:
                 spent.warned += 1
             else:
                 spent.refused += 1
-                if run is not None:
-                    run.refused += 1
+                if session_usage is not None:
+                    session_usage.refused += 1
         if ticket.shadow is not None:
             spent.shadowed += 1
 
-    def hand_over(self) -> None:
-        """Let the writer have what was counted; it cannot take it while calls are added."""
+    def flush(self) -> None:
+        """Queue the counts for the writer's thread: it must not read while calls are added."""
         if self._spending:
-            self._handed.append(self._spending.take())
+            self._flushed.append(self._spending.take())
 
     # On the writer's thread
 
-    def save(self, seen: RefusedCall, nano: int) -> None:
-        """Add what a refused call would have cost."""
-        spender = UsageKey(seen.caller, seen.project, seen.provider, seen.model[:LONGEST_NAME])
-        self._batch.spent(int(seen.time) // MINUTE_S * MINUTE_S, spender).saved += nano
+    def add_saving(self, call: RefusedCall, nano: int) -> None:
+        """Add the nano-dollars that a refused call would have cost."""
+        spender = UsageKey(call.caller, call.project, call.provider, call.model[:LONGEST_NAME])
+        self._batch.totals_of(int(call.time) // MINUTE_S * MINUTE_S, spender).saved += nano
 
     def take(self) -> UsageBatch:
-        """Return what there is to be written."""
-        for _ in range(len(self._handed)):
-            self._batch.add(self._handed.popleft())
+        """Return the batch to write."""
+        for _ in range(len(self._flushed)):
+            self._batch.add(self._flushed.popleft())
         batch, self._batch = self._batch, UsageBatch()
         return batch

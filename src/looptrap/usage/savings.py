@@ -1,4 +1,4 @@
-"""Savings: what a loop costs a call, and what its refused calls would have cost. Pure."""
+"""Savings: what a call of a loop costs, and what its refused calls would have cost. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from looptrap.money.price import NANO, dollars_in_words, nano
 HOUR_S = 3_600.0
 
 MIN_RATE_SPAN_S = 60.0
-"""Seconds: what was seen for less makes no rate."""
+"""Shorter spans are counted as this many seconds in a rate."""
 
 
 def usd(amount: float) -> float:
@@ -16,20 +16,20 @@ def usd(amount: float) -> float:
 
 
 def format_usd(amount: float | None) -> str:
-    """Return dollars as people write them; what has no price is never told as 0."""
+    """Return dollars in words; an unknown price is never shown as 0."""
     return "unpriced" if amount is None else dollars_in_words(nano(amount))
 
 
 def rounded_mean(total: int, number: int) -> int:
-    """Return the mean, rounded; 0 of none."""
+    """Return the rounded mean; 0 for no values."""
     return round(total / number) if number else 0
 
 
 def cost_per_call(cost: int, priced: int, estimate: int, estimated: int) -> float | None:
-    """Return what a call of a loop costs, in nano-dollars; None where no price is known.
+    """Return the cost of a call of a loop, in nano-dollars; None if no price is known.
 
-    That is the mean of the calls that passed. Where none did, it is the mean of what the input
-    alone of refused ones would have cost: less than a call costs, whose answer is paid for too.
+    That is the mean of its allowed calls. Without any, it is the mean input cost of the refused
+    ones: a lower bound, as answers are paid for too.
     """
     if priced:
         return cost / priced
@@ -37,7 +37,7 @@ def cost_per_call(cost: int, priced: int, estimate: int, estimated: int) -> floa
 
 
 def saved_cost(refused: int, cost: int, priced: int, estimate: int, estimated: int) -> int | None:
-    """Return what refused calls would have cost, in nano-dollars; None where no price is known."""
+    """Return what refused calls would have cost, in nano-dollars; None if no price is known."""
     if priced:
         return rounded_mean(refused * cost, priced)
     return estimate if estimated else None
@@ -46,7 +46,7 @@ def saved_cost(refused: int, cost: int, priced: int, estimate: int, estimated: i
 def describe_savings(
     refused: int, saved_usd: float | None, projected_usd_an_hour: float | None
 ) -> str:
-    """Say what refusals saved, and apart from it what is a projection; empty where none were."""
+    """Describe what refusals saved, and the projection apart from it; empty without refusals."""
     if not refused:
         return ""
     calls = f"{refused:,} call{'s' if refused > 1 else ''} refused"
@@ -54,7 +54,7 @@ def describe_savings(
         return f"{calls}, unpriced"
     each = format_usd(saved_usd / refused)
     about = "" if each.startswith("less") else "about "
-    told = f"{format_usd(saved_usd)} saved: {calls} at {about}{each} each"
+    saved = f"{format_usd(saved_usd)} saved: {calls} at {about}{each} each"
     if projected_usd_an_hour is None:
-        return told
-    return f"{told}; it was burning {format_usd(projected_usd_an_hour)} an hour (projection)"
+        return saved
+    return f"{saved}; it was burning {format_usd(projected_usd_an_hour)} an hour (projection)"

@@ -1,6 +1,6 @@
-"""Usage as it is kept: rows that add up, whoever writes them, and what can be asked of them.
+"""Usage in SQLite: rows that several instances add to, and UsageQuery.
 
-Times are met to the minute; what is more than two days old, to the hour.
+Times are exact to the minute; after two days, to the hour.
 """
 
 from __future__ import annotations
@@ -27,35 +27,35 @@ HOUR_S = 3_600
 DAY_S = 86_400
 
 MINUTE_ROWS_KEEP_S = 2 * DAY_S
-"""Seconds after which the minutes of an hour are one row."""
+"""Seconds after which the minutes of an hour become one row."""
 
 SESSION_ROWS_KEEP_S = 7 * DAY_S
-"""Seconds without a call after which a session is forgotten."""
+"""Seconds without a call after which a session is dropped."""
 
 MAX_SESSION_ROWS = 100_000
 
-MOST = 1 << 53
-"""To which a figure of a row grows, whatever providers report: it fits where numbers are kept."""
+MAX_FIGURE = 1 << 53
+"""The largest figure of a row, whatever providers report: exact in JSON numbers too."""
 
 SESSION_SLICE_ROWS = 5_000
-"""So many sessions go at once."""
+"""Sessions dropped at a time."""
 
 TOTAL_FIELDS = UsageTotals.__struct_fields__
 
 
 def total(figure: str) -> str:
-    """Return the SQL for the sum of a figure; `sum` would fail on one that is too large."""
+    """Return the SQL for the sum of a figure; `sum` fails on overflow."""
     return f"CAST(min(total({figure}), 9e18) AS INTEGER)"
 
 
 _NAMES = ("instance", *UsageKey._fields)
 _KEY = ("start", *_NAMES)
-_ADDED = ", ".join(f"{name} = min({name} + excluded.{name}, {MOST})" for name in TOTAL_FIELDS)
+_ADDED = ", ".join(f"{name} = min({name} + excluded.{name}, {MAX_FIGURE})" for name in TOTAL_FIELDS)
 _ADD = f" ON CONFLICT ({', '.join(_KEY)}) DO UPDATE SET {_ADDED}"
 
 _PUT = f"INSERT INTO spending ({', '.join((*_KEY, *TOTAL_FIELDS))}) VALUES "
 
-# The first names of SET are what is there, those of `excluded` what is new: all of them at once.
+# Plain names are the stored values, `excluded` the new ones.
 _SESSION_COLUMNS = (*SessionKey._fields, *SessionUsage.__struct_fields__)
 _PUT_SESSION = f"INSERT INTO session ({', '.join(_SESSION_COLUMNS)}) VALUES "
 _ADD_SESSION = f"""
@@ -65,12 +65,12 @@ _ADD_SESSION = f"""
         model = CASE WHEN excluded.last >= last THEN excluded.model ELSE model END,
         calls = calls + excluded.calls,
         refused = refused + excluded.refused,
-        tokens = min(tokens + excluded.tokens, {MOST}),
-        cost = min(cost + excluded.cost, {MOST}),
+        tokens = min(tokens + excluded.tokens, {MAX_FIGURE}),
+        cost = min(cost + excluded.cost, {MAX_FIGURE}),
         unpriced = unpriced + excluded.unpriced,
         used = CASE
             WHEN excluded.minute > minute THEN excluded.used
-            WHEN excluded.minute = minute THEN min(used + excluded.used, {MOST})
+            WHEN excluded.minute = minute THEN min(used + excluded.used, {MAX_FIGURE})
             ELSE used
         END,
         minute = max(minute, excluded.minute)"""
@@ -83,13 +83,13 @@ _ROLL_UP = (
 
 
 def put_usage(connection: Connection, instance: str, batch: UsageBatch) -> None:
-    """Add what was spent to what is there."""
+    """Add a batch to the stored usage."""
     spending = [
-        (minute, instance, *_whole(spender), *_bounded(msgspec.structs.astuple(spent)))
+        (minute, instance, *_writable(spender), *_bounded(msgspec.structs.astuple(spent)))
         for (minute, spender), spent in batch.spending.items()
     ]
     sessions = [
-        _whole((*session, *_bounded(msgspec.structs.astuple(run))))
+        _writable((*session, *_bounded(msgspec.structs.astuple(run))))
         for session, run in batch.sessions.items()
     ]
     insert_rows(connection, _PUT, spending, _ADD)
@@ -97,7 +97,7 @@ def put_usage(connection: Connection, instance: str, batch: UsageBatch) -> None:
 
 
 def roll_up_hour(connection: Connection, now: float) -> bool:
-    """Make one row of the minutes of an hour that is long over; say whether there was one."""
+    """Roll up the minutes of the oldest hour if it is due; return whether it was."""
     (oldest,) = connection.execute(
         "SELECT min(start) FROM spending WHERE start % 3600 <> 0"
     ).fetchone()
@@ -110,13 +110,13 @@ def roll_up_hour(connection: Connection, now: float) -> bool:
 
 
 def oldest_usage(connection: Connection) -> int | None:
-    """Return when the oldest spending that is kept began."""
+    """Return the start of the oldest stored usage."""
     (start,) = connection.execute("SELECT min(start) FROM spending").fetchone()
     return None if start is None else int(start)
 
 
 def drop_oldest_hour(connection: Connection, before: float) -> int:
-    """Drop the oldest hour of spending, if it is older than that; return how many rows went."""
+    """Drop the oldest hour of usage if it is before that time; return the number of rows."""
     start = oldest_usage(connection)
     if start is None or start >= before:
         return 0
@@ -125,7 +125,7 @@ def drop_oldest_hour(connection: Connection, before: float) -> int:
 
 
 def drop_quiet_sessions(connection: Connection, before: float) -> int:
-    """Drop sessions that were quiet since then, and of very many the longest quiet."""
+    """Drop sessions quiet since then, and the surplus above MAX_SESSION_ROWS."""
     (number,) = connection.execute("SELECT count(*) FROM session").fetchone()
     surplus = min(max(number - MAX_SESSION_ROWS, 0), SESSION_SLICE_ROWS)
     return _delete_sessions(connection, before, SESSION_SLICE_ROWS) or _delete_sessions(
@@ -133,16 +133,16 @@ def drop_quiet_sessions(connection: Connection, before: float) -> int:
     )
 
 
-def _delete_sessions(connection: Connection, before: float, most: int) -> int:
+def _delete_sessions(connection: Connection, before: float, limit: int) -> int:
     return connection.execute(
         "DELETE FROM session WHERE (caller, project, session) IN (SELECT caller, project, session"
         " FROM session WHERE last < ? ORDER BY last LIMIT ?)",
-        (before, most),
+        (before, limit),
     ).rowcount
 
 
-def _whole(row: Row) -> Row:
-    """Return a row that can be written: a question mark for every half of a character."""
+def _writable(row: Row) -> Row:
+    """Return a row that SQLite can write, with a question mark for each lone surrogate."""
     return tuple(
         struct_without_surrogates(one) if isinstance(one, str) and not one.isascii() else one
         for one in row
@@ -150,20 +150,20 @@ def _whole(row: Row) -> Row:
 
 
 def _bounded(figures: Row) -> Row:
-    """Return figures that can be written, whatever providers have said."""
-    return tuple(min(one, MOST) if isinstance(one, int) else one for one in figures)
+    """Return figures capped at MAX_FIGURE."""
+    return tuple(min(one, MAX_FIGURE) if isinstance(one, int) else one for one in figures)
 
 
 UsageDimension = Literal["caller", "project", "model", "provider"]
 UsageOrder = Literal["cost", "refused", "calls", "tokens", "burn"]
 
 MAX_SERIES = 10
-"""Names that a series tells apart; the rest of them is one."""
+"""Names in a series; the rest is summed up as one."""
 
 _SUMS = ", ".join(f"{total(name)} AS {name}" for name in TOTAL_FIELDS)
 _WITHIN = "start >= :since AND start < :until"
 _TOKENS = "input_tokens + output_tokens"
-# The minute that is open is not over, and the one before may have been quieter.
+# The larger of the open minute, which is not complete, and the one before.
 _BURN = (
     f"max({total(f'CASE WHEN start = :minute THEN {_TOKENS} ELSE 0 END')},"
     f" {total(f'CASE WHEN start = :minute - {MINUTE_S} THEN {_TOKENS} ELSE 0 END')})"
@@ -180,19 +180,19 @@ _BY = {name: name for name in ("caller", "project", "model", "provider")}
 
 
 class UsageShare(NamedTuple):
-    """What one caller, project, model or provider came to."""
+    """Usage of one caller, project, model or provider."""
 
     name: str
     spent: UsageTotals
     burn: int
-    """Tokens a minute at present."""
+    """Current tokens a minute."""
     first: int
     last: int
-    """Minutes with a call, of what is long ago hours: when the first and the latest began."""
+    """Start of the first and the latest minute with a call; of old usage, of the hour."""
 
 
 class UsagePoint(NamedTuple):
-    """What came to pass from a time on, for as long as a step; of all, or of one name."""
+    """Usage of one step of time, in total or of one name."""
 
     time: int
     name: str
@@ -200,21 +200,21 @@ class UsagePoint(NamedTuple):
 
 
 class SessionShare(NamedTuple):
-    """What one session came to, from its first call to its last."""
+    """Usage of one session from its first call to its last."""
 
     session: SessionKey
     run: SessionUsage
 
 
 class UsageQuery:
-    """Answers what was spent. Waits for the disk: ask it from a thread."""
+    """Queries on usage; they wait for the disk: call them from a thread."""
 
     def __init__(self, database: Database, clock: Callable[[], float]) -> None:
         self._database = database
         self._clock = clock
 
     def totals(self, since: float, until: float) -> UsageTotals:
-        """Return what all came to."""
+        """Return the totals of a time span."""
         with self._database.read() as connection:
             statement = f"SELECT {_SUMS} FROM spending WHERE {_WITHIN}"
             return UsageTotals(*connection.execute(statement, _span(since, until)).fetchone())
@@ -225,20 +225,20 @@ class UsageQuery:
         until: float,
         step: int,
         by: UsageDimension | None = None,
-        most: int = MAX_SERIES,
+        limit: int = MAX_SERIES,
     ) -> list[UsagePoint]:
-        """Return what each step of time came to, in their order; steps without a call are left out.
+        """Return usage by step of time, in order; steps without a call are left out.
 
-        With `by`, each of the `most` costliest names apart, and the others under one name.
+        With `by`, the `limit` costliest names each, and the others under one name.
         """
         values: dict[str, Any] = {**_span(since, until), "step": step}
         name = "''"
         with self._database.read() as connection:
             if by is not None:
-                known = _top(connection, by, "cost", {**values, "minute": self._minute()}, most)
-                values |= {f"name{i}": one.name for i, one in enumerate(known)}
-                among = ", ".join(f":name{i}" for i in range(len(known)))
-                name = f"CASE WHEN {by} IN ({among}) THEN {by} ELSE '{OTHER_NAME}' END"
+                top = _top(connection, by, "cost", {**values, "minute": self._minute()}, limit)
+                values |= {f"name{i}": one.name for i, one in enumerate(top)}
+                placeholders = ", ".join(f":name{i}" for i in range(len(top)))
+                name = f"CASE WHEN {by} IN ({placeholders}) THEN {by} ELSE '{OTHER_NAME}' END"
             rows = connection.execute(
                 f"SELECT start - start % :step AS time, {name} AS name, {_SUMS} FROM spending"
                 f" WHERE {_WITHIN} GROUP BY 1, 2 ORDER BY 1, 2",
@@ -255,7 +255,7 @@ class UsageQuery:
         order: UsageOrder = "cost",
         limit: int = 50,
     ) -> list[UsageShare]:
-        """Return who or what came to the most, the first first."""
+        """Return the top names in an order, descending."""
         with self._database.read() as connection:
             values = {**_span(since, until), "minute": self._minute()}
             return _top(connection, by, order, values, limit)
@@ -263,12 +263,12 @@ class UsageQuery:
     def sessions(
         self, since: float, *, order: UsageOrder = "cost", limit: int = 50
     ) -> list[SessionShare]:
-        """Return the sessions with a call since then that came to the most, in all their time."""
+        """Return the top sessions with a call since then, by their whole usage, descending."""
         names = ", ".join((*SessionKey._fields, *SessionUsage.__struct_fields__))
         with self._database.read() as connection:
             rows = connection.execute(
                 f"SELECT {names} FROM session WHERE last >= :since"
-                f" ORDER BY {_known(order, _SESSION_ORDERS)} DESC, last DESC LIMIT :limit",
+                f" ORDER BY {_expression(order, _SESSION_ORDERS)} DESC, last DESC LIMIT :limit",
                 {"since": since, "limit": limit, "minute": self._minute()},
             ).fetchall()
         return [SessionShare(SessionKey(*row[:3]), SessionUsage(*row[3:])) for row in rows]
@@ -285,20 +285,21 @@ def _top(
     limit: int,
 ) -> list[UsageShare]:
     rows = connection.execute(
-        f"SELECT {_known(by, _BY)}, {_BURN}, min(start), max(start), {_SUMS} FROM spending"
-        f" WHERE {_WITHIN} GROUP BY {by} ORDER BY {_known(order, _ORDERS)} DESC, {by} LIMIT :limit",
+        f"SELECT {_expression(by, _BY)}, {_BURN}, min(start), max(start), {_SUMS} FROM spending"
+        f" WHERE {_WITHIN} GROUP BY {by}"
+        f" ORDER BY {_expression(order, _ORDERS)} DESC, {by} LIMIT :limit",
         {**values, "limit": limit},
     ).fetchall()
     return [UsageShare(row[0], UsageTotals(*row[4:]), *row[1:4]) for row in rows]
 
 
-def _known(name: str, expressions: Mapping[Any, str]) -> str:
-    """Return what stands for a name in a statement."""
+def _expression(name: str, expressions: Mapping[Any, str]) -> str:
+    """Return the SQL expression of a name."""
     if name not in expressions:
-        raise ValueError(f"{name!r} is nothing that spending is told by")
+        raise ValueError(f"{name!r} is unknown, must be one of {', '.join(expressions)}")
     return expressions[name]
 
 
 def _span(since: float, until: float) -> dict[str, Any]:
-    # A minute that has begun is told as a whole.
+    # A minute counts as a whole.
     return {"since": since // MINUTE_S * MINUTE_S, "until": until}

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from looptrap.wire.bounded_cache import BoundedCache
+from looptrap.bounded import BoundedCache
 from looptrap.wire.header_fields import parse_token_list
 from looptrap.wire.refusal import RequestRefused, malformed_request
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 
-from looptrap.wire.bounded_cache import BoundedCache
+from looptrap.bounded import BoundedCache
 
 Field = tuple[bytes, bytes]
 
@@ -48,7 +48,7 @@ def _field_kind(name: bytes) -> int:
     return OTHER_HOP_BY_HOP if lowered in HOP_BY_HOP else 0
 
 
-field_kinds = BoundedCache(_field_kind, longest=64)
+field_kinds = BoundedCache(_field_kind, max_key_bytes=64)
 """What becomes of a field by its name; 0 for those that go on."""
 
 

@@ -33,8 +33,8 @@ def channel_to(url: str, name: str = "ops") -> AlertChannel:
 class Sending(AlertChannel):
     """A channel that does what a test says."""
 
-    def __init__(self, send, name: str = "ops", at_once: int = 4) -> None:
-        self.name, self.send, self.at_once = name, send, at_once
+    def __init__(self, send, name: str = "ops", max_in_flight: int = 4) -> None:
+        self.name, self.send, self.max_in_flight = name, send, max_in_flight
 
 
 class Bench:
@@ -67,7 +67,7 @@ class Bench:
         return deliverer
 
     def letter(self, state="all"):
-        (letter,) = self.outbox.letters(state).items
+        (letter,) = self.outbox.deliveries(state).items
         return letter
 
     async def is_at_rest(self) -> None:
@@ -81,7 +81,7 @@ class Bench:
     def _is_quiet(self) -> bool:
         tasks = sum(len(one._tasks) for one in self.started)
         return len(self.time.sleeping) == tasks and not any(
-            one._under_way or any(lane.stirred.is_set() for lane in one._lanes.values())
+            one._in_flight or any(lane.wakeup.is_set() for lane in one._queues.values())
             for one in self.started
         )
 
@@ -264,8 +264,8 @@ async def test_one_channel_that_hangs_does_not_hold_up_another(bench, receiver):
         assert len(stuck.got) == 4
 
 
-@pytest.mark.parametrize("at_once", [1, 4])
-async def test_no_more_letters_are_on_their_way_than_a_channel_takes(bench, at_once):
+@pytest.mark.parametrize("max_in_flight", [1, 4])
+async def test_no_more_letters_are_on_their_way_than_a_channel_takes(bench, max_in_flight):
     now = most = done = 0
 
     async def send(_event):
@@ -277,9 +277,9 @@ async def test_no_more_letters_are_on_their_way_than_a_channel_takes(bench, at_o
         done += 1
 
     bench.put(*(event(n) for n in range(40)))
-    bench.start(Sending(send, at_once=at_once))
+    bench.start(Sending(send, max_in_flight=max_in_flight))
     await until(lambda: done == 40)
-    assert most == at_once
+    assert most == max_in_flight
 
 
 async def test_one_letter_that_is_never_taken_does_not_hold_up_the_others(bench):
@@ -300,8 +300,8 @@ async def test_letters_of_a_channel_that_is_no_longer_there_are_given_up(bench, 
     bench.put(*(event(n) for n in range(250)), channels=["old"])
     deliverer = bench.start(channel_to(receiver.url))
     await until(lambda: bench.outbox.counts()["dead"] == 250)
-    assert {one.last_error for one in bench.outbox.letters("dead").items} == {
-        "there is no channel 'old' any more"
+    assert {one.last_error for one in bench.outbox.deliveries("dead").items} == {
+        "channel 'old' no longer exists"
     }
     assert deliverer.deliveries["none", "dead"] == 250
     assert receiver.got == []
@@ -320,8 +320,8 @@ async def test_a_failure_is_one_line_with_the_channel_and_no_secret(bench, recei
         bench.start(channel_to(receiver.url))
         await until(lambda: bench.letter().last_error)
     assert [record.getMessage() for record in caplog.records] == [
-        f"alert evt_1 is not delivered: channel ops: http://127.0.0.1:{receiver.port}"
-        " answered 500; tried again in 1 s"
+        f"alert evt_1 was not delivered: channel ops: http://127.0.0.1:{receiver.port}"
+        " answered 500; next try in 1 s"
     ]
     assert "secret" not in caplog.text + bench.letter().last_error
 
@@ -364,7 +364,7 @@ async def test_what_cannot_be_recorded_is_sent_again_when_its_lease_ends(
 
     bench.put(event())
     with monkeypatch.context() as broken:
-        broken.setattr(bench.outbox, "delivered", fail)
+        broken.setattr(bench.outbox, "mark_delivered", fail)
         bench.start(channel_to(receiver.url))
         await until(lambda: "cannot be written: disk full" in caplog.text)
     await bench.pass_time(LEASE_S + 6)

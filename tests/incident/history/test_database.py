@@ -135,7 +135,7 @@ def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path):
 def test_a_file_that_is_no_database_is_refused(tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text("milk, bread and a long line about everything else\n" * 50)
-    assert "is no SQLite database" in problem(path)
+    assert "is not a SQLite database" in problem(path)
     assert path.read_text().startswith("milk")
 
 

@@ -14,7 +14,7 @@ def steps(history, ask):
         nonlocal taken
         taken += 1
 
-    connection = history._database._reading
+    connection = history._database._reader
     connection.set_progress_handler(step, 100)
     ask(history)
     connection.set_progress_handler(None, 0)
@@ -29,7 +29,7 @@ def history_of(number):
         outgoing(*range(number)),
     )
     for letter in history.outbox.lease(NOON, "me", number - OPEN, 30):
-        history.outbox.delivered(letter, NOON)
+        history.outbox.mark_delivered(letter, NOON)
     return history
 
 
@@ -64,8 +64,8 @@ def long():
         lambda history: history.outbox.next_due(),
         lambda history: history.outbox.next_due(without=["ops"]),
         lambda history: history.outbox.lease(NOON, "me", 5, 0),
-        lambda history: history.outbox.letters("dead"),
-        lambda history: history.outbox.letters("delivered", 50, "200"),
+        lambda history: history.outbox.deliveries("dead"),
+        lambda history: history.outbox.deliveries("delivered", 50, "200"),
         lambda history: history.put([incident(5)], outgoing(5)),
         lambda history: history.sweep(),
     ],

@@ -52,8 +52,8 @@ def test_what_no_row_can_be_made_of_keeps_nothing_else_out(history, caplog):
     bad.event.data["thing"] = object()
     history.put([incident(1)], [bad, *outgoing(2)])
     assert history.unwritable == 1
-    assert [one.event.id for one in history.outbox.letters().items] == ["evt-2"]
-    assert "cannot be kept" in caplog.text
+    assert [one.event.id for one in history.outbox.deliveries().items] == ["evt-2"]
+    assert "cannot be encoded" in caplog.text
 
 
 @pytest.mark.parametrize("number", [1, 8, 63, 64, 65, 300])

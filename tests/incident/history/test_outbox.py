@@ -26,7 +26,7 @@ def test_an_event_is_a_letter_for_each_channel(history):
 def test_the_same_event_for_the_same_channel_is_put_once(history):
     history.put([], outgoing(1))
     (letter,) = history.outbox.lease(NOON, "me", 10, 30)
-    history.outbox.delivered(letter, NOON)
+    history.outbox.mark_delivered(letter, NOON)
     history.put([], outgoing(1, 1, channels=("ops", "slack")))
     assert history.outbox.counts() == {"pending": 1, "delivered": 1, "dead": 0}
 
@@ -47,7 +47,7 @@ def test_the_longest_due_goes_first(history):
     outbox = history.outbox
     one, two, three = outbox.lease(NOON, "me", 10, 30)
     for letter, due in ((one, 60), (two, 40), (three, 50)):
-        outbox.failed(letter, "no", NOON + due)
+        outbox.reschedule(letter, "no", NOON + due)
     found = [outbox.lease(NOON + 100, "me", 1, 30)[0].event.id for _ in range(3)]
     assert found == ["evt-2", "evt-3", "evt-1"]
 
@@ -65,7 +65,7 @@ def test_what_failed_is_due_again_and_says_why(history):
     history.put([], outgoing(1))
     outbox = history.outbox
     (letter,) = outbox.lease(NOON, "me", 10, 30)
-    assert outbox.failed(letter, "HTTP 500", NOON + 5)
+    assert outbox.reschedule(letter, "HTTP 500", NOON + 5)
     assert outbox.next_due() == NOON + 5
     (letter,) = outbox.lease(NOON + 5, "me", 10, 30)
     assert (letter.attempts, letter.last_error) == (2, "HTTP 500")
@@ -76,8 +76,8 @@ def test_what_is_buried_is_seen_and_sent_anew_when_told(history, clock):
     outbox = history.outbox
     one, _two = outbox.lease(NOON, "me", 10, 30)
     clock.now = NOON + 9
-    assert outbox.bury(one, "HTTP 410")
-    (dead,) = outbox.letters("dead").items
+    assert outbox.mark_dead(one, "HTTP 410")
+    (dead,) = outbox.deliveries("dead").items
     assert (dead.event.id, dead.last_error, dead.ended) == ("evt-1", "HTTP 410", NOON + 9)
     assert outbox.resend("evt-1") == 1
     (letter,) = outbox.lease(NOON + 9, "me", 10, 30)
@@ -88,9 +88,9 @@ def test_also_what_was_delivered_or_waits_can_be_sent_anew_but_not_what_is_under
     history.put([], outgoing(1, channels=("a", "b", "c", "d")))
     outbox = history.outbox
     a, b, c, d = outbox.lease(NOON, "me", 10, 30)
-    outbox.delivered(a, NOON)
-    outbox.failed(b, "no", NOON + 3600)
-    outbox.bury(c, "no")
+    outbox.mark_delivered(a, NOON)
+    outbox.reschedule(b, "no", NOON + 3600)
+    outbox.mark_dead(c, "no")
     assert outbox.resend("evt-1", "b") == 1
     assert outbox.resend("evt-1") == 3
     assert outbox.resend("evt-2") == 0
@@ -105,33 +105,35 @@ def test_who_comes_after_the_lease_has_ended_changes_nothing(history, late):
     outbox = history.outbox
     (old,) = outbox.lease(NOON, "me", 10, 30)
     (new,) = outbox.lease(NOON + 30, "you", 10, 30)
-    done = outbox.failed(old, "late", NOON) if late == "failed" else outbox.bury(old, "late")
+    done = (
+        outbox.reschedule(old, "late", NOON) if late == "failed" else outbox.mark_dead(old, "late")
+    )
     assert not done
-    assert outbox.letters().items == [new]
+    assert outbox.deliveries().items == [new]
 
 
 def test_what_arrived_has_arrived_even_after_the_lease(history):
     history.put([], outgoing(1))
     (old,) = history.outbox.lease(NOON, "me", 10, 30)
     (new,) = history.outbox.lease(NOON + 30, "you", 10, 30)
-    history.outbox.delivered(old, NOON + 31)
-    assert not history.outbox.failed(new, "no", NOON + 40)
-    (letter,) = history.outbox.letters("delivered").items
+    history.outbox.mark_delivered(old, NOON + 31)
+    assert not history.outbox.reschedule(new, "no", NOON + 40)
+    (letter,) = history.outbox.deliveries("delivered").items
     assert letter.ended == NOON + 31
 
 
 def test_letters_are_shown_page_by_page_the_newest_first(history):
     history.put([], outgoing(*range(5)))
-    page = history.outbox.letters("pending", 2)
+    page = history.outbox.deliveries("pending", 2)
     history.put([], outgoing(9))
-    rest = history.outbox.letters("pending", 2, page.next_cursor)
-    last = history.outbox.letters("pending", 2, rest.next_cursor)
+    rest = history.outbox.deliveries("pending", 2, page.next_cursor)
+    last = history.outbox.deliveries("pending", 2, rest.next_cursor)
     found = [letter.event.id for letter in page.items + rest.items + last.items]
     assert found == ["evt-4", "evt-3", "evt-2", "evt-1", "evt-0"]
     assert last.next_cursor is None
-    assert history.outbox.letters("all", 50, "9" * 30).next_cursor is None
+    assert history.outbox.deliveries("all", 50, "9" * 30).next_cursor is None
     with pytest.raises(ValueError):
-        history.outbox.letters("all", 50, "x")
+        history.outbox.deliveries("all", 50, "x")
 
 
 def test_a_letter_that_cannot_be_read_holds_up_no_other(history, caplog):
@@ -146,8 +148,8 @@ def test_a_letter_that_cannot_be_read_holds_up_no_other(history, caplog):
 def test_a_long_or_odd_error_is_kept_short(history):
     history.put([], outgoing(1))
     (letter,) = history.outbox.lease(NOON, "me", 1, 30)
-    history.outbox.failed(letter, "x" * 10_000 + "\ud800", NOON)
-    assert history.outbox.letters().items[0].last_error == "x" * 500
+    history.outbox.reschedule(letter, "x" * 10_000 + "\ud800", NOON)
+    assert history.outbox.deliveries().items[0].last_error == "x" * 500
 
 
 def test_nothing_to_read_is_no_letter():
@@ -192,13 +194,13 @@ class Delivering(RuleBasedStateMachine):
             is_ours = self.holders.get(letter.number) == letter.lease_until
             outbox = self.history.outbox
             if how == "delivered":
-                outbox.delivered(letter, self.clock.now)
+                outbox.mark_delivered(letter, self.clock.now)
                 self.holders.pop(letter.number, None)
             else:
                 done = (
-                    outbox.failed(letter, "no", self.clock.now + 5)
+                    outbox.reschedule(letter, "no", self.clock.now + 5)
                     if how == "failed"
-                    else outbox.bury(letter, "no")
+                    else outbox.mark_dead(letter, "no")
                 )
                 assert is_ours or not done
                 if done:
@@ -210,7 +212,7 @@ class Delivering(RuleBasedStateMachine):
 
     @invariant()
     def none_is_lost(self):
-        letters = self.history.outbox.letters("all", 10_000).items
+        letters = self.history.outbox.deliveries("all", 10_000).items
         assert len({letter.event.id for letter in letters}) == self.put
         assert sum(self.history.outbox.counts().values()) == len(letters)
 

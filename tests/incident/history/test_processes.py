@@ -118,7 +118,7 @@ LEASES = """
         mine += [letter.event.id for letter in letters]
         for letter in letters:
             if letter.number % 2:
-                outbox.delivered(letter, NOON)
+                outbox.mark_delivered(letter, NOON)
     print(json.dumps(mine))
 """
 
@@ -154,12 +154,12 @@ FILLS_THE_DISK = """
         monotonic=lambda: now,
     )
     while not writer.failed:
-        writer.look()
+        writer.run_once()
         now += 1
     before = writer.written
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     now += 2
-    writer.look()
+    writer.run_once()
     print(before, writer.written, writer.waiting, len(history.incidents(limit=10_000).items))
 """
 

@@ -17,62 +17,62 @@ def said(number, kind="note", text="so", *, of=1, time=NOON):
 
 def test_a_remark_that_comes_twice_is_one_and_one_change(history):
     history.put([incident(1)])
-    history.put(remarks=[said(1)])
+    history.put(annotations=[said(1)])
     last = history.last_change()
-    history.put(remarks=[said(1)])
+    history.put(annotations=[said(1)])
     assert history.last_change() == last
-    assert len(history.remarks(["00000001"])["00000001"].notes) == 1
+    assert len(history.annotations(["00000001"])["00000001"].notes) == 1
 
 
 def test_an_incident_that_is_spoken_of_has_changed(history):
     history.put([incident(1), incident(2)])
     last = history.last_change()
-    history.put(remarks=[said(1)])
+    history.put(annotations=[said(1)])
     found, _ = history.changes(last)
     assert ids(found) == ["00000001"]
 
 
 def test_what_is_spoken_of_stays_as_it_was_for_all_who_saw_it(history):
     history.put([incident(1, calls=3), incident(1, instance="two", calls=4)])
-    history.put(remarks=[said(1, "label", "confirmed")])
+    history.put(annotations=[said(1, "label", "confirmed")])
     assert history.incident("00000001").calls == 7
 
 
 def test_of_many_labels_only_the_latest_is_kept_whenever_it_comes(history):
     history.put([incident(1)])
-    history.put(remarks=[said(9, "label", "confirmed", time=NOON + 9)])
-    history.put(remarks=[said(n, "label", "false_alarm", time=NOON + n) for n in range(5)])
-    assert history.remarks(["00000001"])["00000001"].label == "confirmed"
+    history.put(annotations=[said(9, "label", "confirmed", time=NOON + 9)])
+    history.put(annotations=[said(n, "label", "false_alarm", time=NOON + n) for n in range(5)])
+    assert history.annotations(["00000001"])["00000001"].label == "confirmed"
     with history._database.read() as connection:
         assert connection.execute("SELECT count(*) FROM remark").fetchone() == (1,)
 
 
 def test_a_remark_may_come_before_what_it_is_about(history):
-    history.put(remarks=[said(1)])
+    history.put(annotations=[said(1)])
     history.sweep()
     history.put([incident(1)])
-    assert history.remarks(["00000001"])["00000001"].notes
+    assert history.annotations(["00000001"])["00000001"].notes
 
 
 def test_half_a_character_is_kept_as_a_question_mark(history):
-    history.put([incident(1)], remarks=[said(1, text="half \ud800")])
-    assert history.remarks(["00000001"])["00000001"].notes[0].text == "half ?"
+    history.put([incident(1)], annotations=[said(1, text="half \ud800")])
+    assert history.annotations(["00000001"])["00000001"].notes[0].text == "half ?"
 
 
 def test_remarks_go_with_the_incident(keep, clock):
     history = keep(keep=DAY)
-    history.put([incident(1, closed=NOON), incident(2)], remarks=[said(1), said(2, of=2)])
+    history.put([incident(1, closed=NOON), incident(2)], annotations=[said(1), said(2, of=2)])
     clock.now = NOON + 2 * DAY
     history.sweep()
-    assert history.remarks(["00000001", "00000002"]).keys() == {"00000002"}
+    assert history.annotations(["00000001", "00000002"]).keys() == {"00000002"}
 
 
 def test_only_so_many_remarks_wait_for_their_incident(keep, monkeypatch):
     monkeypatch.setattr(incident_rows, "MAX_ORPHANS", 3)
     history = keep()
-    history.put(remarks=[said(n, of=n) for n in range(9)])
+    history.put(annotations=[said(n, of=n) for n in range(9)])
     history.sweep()
-    assert len(history.remarks(f"{n:08x}" for n in range(9))) == 3
+    assert len(history.annotations(f"{n:08x}" for n in range(9))) == 3
 
 
 def test_an_incident_is_found_by_what_it_was_refused_under(history):

@@ -50,8 +50,8 @@ def test_delivered_and_dead_letters_go_pending_ones_never(keep, clock):
     history = keep(keep=10 * DAY)
     history.put([], outgoing(1, 2, 3))
     one, two, _three = history.outbox.lease(NOON, "me", 10, 30)
-    history.outbox.delivered(one, NOON)
-    history.outbox.bury(two, "no")
+    history.outbox.mark_delivered(one, NOON)
+    history.outbox.mark_dead(two, "no")
     clock.now = NOON + 9 * DAY
     sweep_all(history)
     assert history.outbox.counts() == {"pending": 1, "delivered": 1, "dead": 1}
@@ -78,9 +78,9 @@ def test_then_delivered_letters_go_but_nothing_that_is_still_of_use(keep, tmp_pa
     history = keep(max_size=1 << 20)
     history.put([incident(n) for n in range(1000)], outgoing(*range(6000)))
     for letter in history.outbox.lease(NOON, "me", 3000, 30):
-        history.outbox.delivered(letter, NOON)
+        history.outbox.mark_delivered(letter, NOON)
     for letter in history.outbox.lease(NOON, "me", 100, 30):
-        history.outbox.bury(letter, "no")
+        history.outbox.mark_dead(letter, "no")
     sweep_all(history)
     assert history.outbox.counts() == {"pending": 2900, "delivered": 0, "dead": 100}
     assert len(history.incidents(limit=5000).items) == 1000

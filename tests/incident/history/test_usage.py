@@ -37,7 +37,7 @@ SOME = [
 @pytest.fixture
 def books(history):
     history.put(spending=spent(*SOME))
-    return history.books
+    return history.usage
 
 
 def costs(found):
@@ -81,9 +81,9 @@ def test_the_first_have_most_of_what_is_asked(books, history, order, first):
 
 
 def test_what_is_no_column_is_refused(books):
-    with pytest.raises(ValueError, match="nothing that spending is told by"):
+    with pytest.raises(ValueError, match="is unknown, must be one of"):
         books.top("calls; DROP TABLE part", FIRST, FIRST + DAY)
-    with pytest.raises(ValueError, match="nothing that spending is told by"):
+    with pytest.raises(ValueError, match="is unknown, must be one of"):
         books.sessions(0, order="x")
 
 
@@ -103,7 +103,7 @@ def test_a_series_tells_it_step_by_step(books, step, calls):
 
 
 def test_a_series_tells_the_costliest_apart_and_the_rest_as_one(books):
-    points = books.series(FIRST, FIRST + DAY, HOUR, "caller", most=1)
+    points = books.series(FIRST, FIRST + DAY, HOUR, "caller", limit=1)
     told = [(point.time - FIRST, point.name, point.spent.calls) for point in points]
     assert told == [(0, "bob", 1), (0, "other", 2), (HOUR, "bob", 1)]
 
@@ -112,9 +112,9 @@ def test_a_series_tells_the_costliest_apart_and_the_rest_as_one(books):
 def test_any_name_can_be_kept(history, name):
     batch = spent((0, name, name, name, 1, name))
     history.put(spending=batch)
-    assert history.books.top("model", FIRST, FIRST + DAY)[0].spent.calls == 1
-    assert history.books.series(FIRST, FIRST + DAY, 60, "caller")[0].spent.calls == 1
-    assert len(history.books.sessions(0)) == 1
+    assert history.usage.top("model", FIRST, FIRST + DAY)[0].spent.calls == 1
+    assert history.usage.series(FIRST, FIRST + DAY, 60, "caller")[0].spent.calls == 1
+    assert len(history.usage.sessions(0)) == 1
 
 
 class TestBurn:
@@ -132,7 +132,7 @@ class TestBurn:
         calls = [(0, "ann", "", "m", 1), (30, "ann", "", "m", 1), (90, "bob", "", "m", 4)]
         history.put(spending=spent(*calls))
         clock.now = FIRST + now
-        found = history.books.top("caller", FIRST, FIRST + DAY, order="burn")
+        found = history.usage.top("caller", FIRST, FIRST + DAY, order="burn")
         assert {one.name: one.burn for one in found} == burning
         assert [one.burn for one in found] == sorted(burning.values(), reverse=True)
         assert {one.name: (one.first - FIRST, one.last - FIRST) for one in found} == {
@@ -143,7 +143,7 @@ class TestBurn:
         old = [(0, "ann", "", "m", 1, "long ago")] * 5
         history.put(spending=spent(*old, (3_000, "ann", "", "m", 1, "now")))
         clock.now = FIRST + 3_010
-        found = history.books.sessions(FIRST, order="burn")
+        found = history.usage.sessions(FIRST, order="burn")
         assert [one.session.session for one in found] == ["now", "long ago"]
 
 
@@ -154,7 +154,7 @@ class TestSessions:
         )
         history.put(spending=spent((80, "ann", "", "new", 1, "run")))
         history.put(spending=spent((10, "ann", "", "old", 1, "run")))
-        ((session, run),) = history.books.sessions(FIRST)
+        ((session, run),) = history.usage.sessions(FIRST)
         assert session == ("ann", "", "run")
         assert (run.first, run.last, run.calls, run.tokens) == (FIRST, FIRST + 80, 4, 60)
         assert (run.model, run.cost, run.minute, run.used) == ("new", 4, FIRST + 60, 30)
@@ -162,7 +162,7 @@ class TestSessions:
     def test_only_those_with_a_call_since_then_are_told(self, history):
         calls = [(n * 100, "ann", "", "gpt", 1, f"run-{n}") for n in range(5)]
         history.put(spending=spent(*calls))
-        found = [one.session.session for one in history.books.sessions(FIRST + 300)]
+        found = [one.session.session for one in history.usage.sessions(FIRST + 300)]
         assert found == ["run-4", "run-3"]
 
     def test_quiet_ones_go_after_a_week(self, history, clock):
@@ -170,14 +170,14 @@ class TestSessions:
         clock.now = FIRST + 7 * DAY + 1
         while history.sweep():
             pass
-        assert [one.session.session for one in history.books.sessions(0)] == ["new"]
+        assert [one.session.session for one in history.usage.sessions(0)] == ["new"]
 
     def test_of_very_many_the_longest_quiet_go(self, history, clock, monkeypatch):
         monkeypatch.setattr(table, "MAX_SESSION_ROWS", 3)
         history.put(spending=spent(*[(n, "a", "", "m", 1, f"run-{n}") for n in range(8)]))
         while history.sweep():
             pass
-        kept = [one.session.session for one in history.books.sessions(0)]
+        kept = [one.session.session for one in history.usage.sessions(0)]
         assert sorted(kept) == ["run-5", "run-6", "run-7"]
 
 
@@ -196,7 +196,7 @@ class TestRetention:
     def test_minutes_become_hours_after_two_days_and_sums_stay(self, history, clock):
         minutes = [(60 * n, caller, "", "m", n) for n in range(150) for caller in ("a", "b")]
         history.put(spending=spent(*minutes))
-        before = costs(history.books.top("caller", FIRST, FIRST + DAY))
+        before = costs(history.usage.top("caller", FIRST, FIRST + DAY))
         clock.now = FIRST + 2 * DAY + HOUR - 1
         sweep(history)
         assert len(self.rows(history)) == 300, "not before the hour is two days over"
@@ -205,7 +205,7 @@ class TestRetention:
         hours = [(FIRST, 60)] * 2 + [(FIRST + HOUR, 60)] * 2
         assert self.rows(history)[:4] == hours
         assert len(self.rows(history)) == 4 + 2 * 30, "the third hour is still in minutes"
-        assert costs(history.books.top("caller", FIRST, FIRST + DAY)) == before
+        assert costs(history.usage.top("caller", FIRST, FIRST + DAY)) == before
 
     def test_what_comes_late_is_added_to_its_hour(self, history, clock):
         history.put(spending=spent((60, "a", "", "m", 1)))
@@ -242,7 +242,7 @@ def test_a_restart_goes_on_where_it_was(keep):
     first.close()
     again = keep()
     again.put(spending=spent(SOME[0]))
-    assert costs(again.books.top("caller", FIRST, FIRST + DAY)) == {"ann": 4, "bob": 4}
+    assert costs(again.usage.top("caller", FIRST, FIRST + DAY)) == {"ann": 4, "bob": 4}
 
 
 def test_a_history_from_before_gets_the_tables(keep, monkeypatch):
@@ -260,7 +260,7 @@ def test_a_history_from_before_gets_the_tables(keep, monkeypatch):
     new = keep()
     new.put(spending=spent(*SOME))
     assert len(new.incidents().items) == 1
-    assert new.books.totals(FIRST, FIRST + DAY).calls == 4
+    assert new.usage.totals(FIRST, FIRST + DAY).calls == 4
 
 
 SPENDS = """
@@ -287,9 +287,9 @@ def test_workers_that_share_a_file_add_up(keep, tmp_path):
             process.communicate(timeout=TIME_OUT)
         assert [process.returncode for process in (a, b)] == [0, 0]
     history = keep()
-    found = {name: (one.calls, one.cost) for name, one, *_ in history.books.top("caller", 0, 1e12)}
+    found = {name: (one.calls, one.cost) for name, one, *_ in history.usage.top("caller", 0, 1e12)}
     assert found == {"ann": (200, 1000), "a": (100, 100), "b": (100, 100)}
-    ((_, run),) = history.books.sessions(0)
+    ((_, run),) = history.usage.sessions(0)
     assert (run.calls, run.tokens) == (200, 3000)
 
 
@@ -300,29 +300,29 @@ def test_what_cannot_be_written_now_is_written_later_and_once(keep, times):
     writer = HistoryWriter(
         history, lambda _now: work.pop() if work else WriteBatch(), monotonic=lambda: now
     )
-    history._database._writing.execute("PRAGMA query_only = ON")
+    history._database._writer.execute("PRAGMA query_only = ON")
     for _ in range(times):
-        writer.look()
+        writer.run_once()
         now += 2
     assert (writer.failed, writer.lost) == (times, 0)
     assert writer.waiting == 3, "what is of one minute and spender waits as one"
-    history._database._writing.execute("PRAGMA query_only = OFF")
+    history._database._writer.execute("PRAGMA query_only = OFF")
     for _ in range(2):
-        writer.look()
+        writer.run_once()
         now += 2
-    assert history.books.totals(FIRST, FIRST + DAY).calls == 4 * times
+    assert history.usage.totals(FIRST, FIRST + DAY).calls == 4 * times
     assert writer.waiting == 0
 
 
 def test_what_cannot_be_written_in_the_end_is_counted(keep, caplog):
     history = keep()
-    history._database._writing.execute("PRAGMA query_only = ON")
+    history._database._writer.execute("PRAGMA query_only = ON")
     work = [WriteBatch(spending=spent(*SOME))]
     running = HistoryWriter(history, lambda _now: work.pop() if work else WriteBatch())
     running.start()
     running.stop()
     assert running.lost == 3
-    assert "ends without 3 incidents, events and sums" in caplog.text
+    assert "stopped with 3 incidents, events, annotations and usage rows not written" in caplog.text
 
 
 def test_what_providers_make_up_can_be_written_and_added_up(history):
@@ -330,7 +330,7 @@ def test_what_providers_make_up_can_be_written_and_added_up(history):
     for number in range(1_100):
         history.put(spending=spent((60 * number, "ann", "", "gpt", 1 << 53, "run")))
     history.put(spending=spent(*[(0, "ann", "", "gpt", 1 << 53, "run")] * 1_100))
-    total = history.books.totals(FIRST, FIRST + 2 * DAY)
+    total = history.usage.totals(FIRST, FIRST + 2 * DAY)
     assert total.cost > 1 << 62
-    assert history.books.top("caller", FIRST, FIRST + 2 * DAY)[0].name == "ann"
-    assert history.books.sessions(FIRST)[0].run.cost == table.MOST
+    assert history.usage.top("caller", FIRST, FIRST + 2 * DAY)[0].name == "ann"
+    assert history.usage.sessions(FIRST)[0].run.cost == table.MAX_FIGURE

@@ -262,7 +262,7 @@ def test_memory_is_bounded_whatever_clients_send():
     assert len(sessions) <= MOST_SESSIONS
     assert max(len(one.key[2]) for one in sessions) <= 128
     assert max(len(one.scope.model) for one in models) <= 128
-    standing = [len(alarm._standings) for alarm in indicators._alarms.values()]
+    standing = [len(alarm._scopes) for alarm in indicators._alarms.values()]
     assert max(standing) <= MOST_SCOPES
 
 

@@ -22,7 +22,7 @@ async def configurations(valkey, connect):
 
 @pytest.fixture
 def streams(configurations):
-    return [SharedStream(one, KEY, most=1_000, seconds=60) for one in configurations]
+    return [SharedStream(one, KEY, max_entries=1_000, seconds=60) for one in configurations]
 
 
 async def heard(stream):
@@ -41,7 +41,7 @@ async def test_everyone_hears_everything_once_and_in_order(streams):
 
 async def test_who_comes_later_hears_what_there_was(streams, configurations):
     await streams[0].push(b"a")
-    assert await heard(SharedStream(configurations[1], KEY, most=10, seconds=60)) == [b"a"]
+    assert await heard(SharedStream(configurations[1], KEY, max_entries=10, seconds=60)) == [b"a"]
 
 
 async def test_more_than_is_read_at_a_time_is_heard_in_one_go(streams):

@@ -76,7 +76,7 @@ class CircuitSharing:
         if self._following is None:
             self._configuration = self._store.configuration
             self._stream = SharedStream(
-                self._configuration, LOG_KEY, most=MAX_STREAM_ENTRIES, seconds=STREAM_TTL_S
+                self._configuration, LOG_KEY, max_entries=MAX_STREAM_ENTRIES, seconds=STREAM_TTL_S
             )
             self._following = asyncio.get_running_loop().create_task(self._follow())
 

@@ -1,9 +1,9 @@
-"""Alerts: events on their way to people, at least once, over a network that fails.
+"""Alerts: delivery of events, at least once, over a network that may fail.
 
-deliverer       takes deliveries from the outbox and sends them, each channel at its own pace
-channel         channels made ready from settings, their signatures, and the event that tests one
+deliverer       AlertDeliverer: sends the deliveries of the outbox, each channel at its own pace
+channel         AlertChannel: channels from settings, webhook signatures, the test event
 webhook_client  one HTTP request: pinned, bounded, without redirects
-address         which addresses a request may go to (against SSRF), and what went wrong with one
+address         which addresses a request may connect to (against SSRF); DeliveryError
 message         an event as webhook JSON, as Slack's Block Kit, and as plain text. Pure
-apprise         everything else, through Apprise
+apprise         AppriseNotifier: all other services
 """

@@ -1,4 +1,4 @@
-"""Which addresses an outgoing request may go to, told of the very addresses it then connects to."""
+"""Which addresses a webhook may connect to; the checked address is the one connected to."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from looptrap.wire.origin import bracket_host
 
 
 class DeliveryError(Exception):
-    """An event did not get through. Its text is fit for logs: nothing of a URL's path or query."""
+    """An event was not delivered. Its text is safe to log: it has no path or query of a URL."""
 
     def __init__(
         self, reason: str, *, retry_after: float | None = None, is_final: bool = False
     ) -> None:
-        """With `is_final` the receiver wants no more of it; `retry_after` is its own wish."""
+        """`is_final`: the receiver wants no further tries; `retry_after`: what it asked for."""
         super().__init__(reason)
         self.reason = reason
         self.retry_after = retry_after
@@ -31,7 +31,7 @@ class DeliveryError(Exception):
 HostLookup = Callable[[str, int], Awaitable[list[str]]]
 """From a host name and a port to its addresses."""
 
-_CLOSED_V4 = tuple(
+_NON_PUBLIC_V4 = tuple(
     map(
         IPv4Network,
         [
@@ -39,8 +39,8 @@ _CLOSED_V4 = tuple(
             "10.0.0.0/8",  # private
             "100.64.0.0/10",  # carriers' own
             "127.0.0.0/8",  # loopback
-            "168.63.129.16/32",  # Azure's host, which answers machines about themselves
-            "169.254.0.0/16",  # link-local: there clouds hand out credentials
+            "168.63.129.16/32",  # Azure's metadata host
+            "169.254.0.0/16",  # link-local: cloud metadata with credentials
             "172.16.0.0/12",  # private
             "192.0.0.0/24",  # protocols
             "192.0.2.0/24",  # documentation
@@ -54,8 +54,8 @@ _CLOSED_V4 = tuple(
         ],
     )
 )
-_OPEN_V6 = IPv6Network("2000::/3")
-_CLOSED_V6 = tuple(
+_PUBLIC_V6 = IPv6Network("2000::/3")
+_NON_PUBLIC_V6 = tuple(
     map(
         IPv6Network,
         [
@@ -71,19 +71,19 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 
 
 def is_public(address: str) -> bool:
-    """Tell whether an address is one of the open internet."""
+    """Return whether an address is on the public internet."""
     ip = ip_address(address)
     if not isinstance(ip, IPv4Address):
         if ip not in _NAT64:
-            return ip in _OPEN_V6 and not any(ip in closed for closed in _CLOSED_V6)
-        # Where a network speaks IPv6 only, public hosts of IPv4 have such addresses.
+            return ip in _PUBLIC_V6 and not any(ip in network for network in _NON_PUBLIC_V6)
+        # In an IPv6-only network, public IPv4 hosts have such addresses.
         ip = IPv4Address(int(ip) & 0xFFFF_FFFF)
-    return not any(ip in closed for closed in _CLOSED_V4)
+    return not any(ip in network for network in _NON_PUBLIC_V4)
 
 
 @dataclass(frozen=True, slots=True)
 class WebhookTarget:
-    """Where a channel's requests go. Its text is fit for logs: the origin and nothing else."""
+    """The URL of a webhook. Its text is safe to log: the origin only."""
 
     url: URL = field(repr=False)
     allow_private: bool = False
@@ -92,18 +92,18 @@ class WebhookTarget:
     def of(
         cls, url: str, *, allow_http: bool = False, allow_private: bool = False
     ) -> WebhookTarget:
-        """Read a URL; a ValueError says what is wrong and repeats nothing that may be secret."""
+        """Parse a URL; the text of a ValueError holds no part that may be secret."""
         if not url.isprintable() or " " in url:
             raise ValueError("has spaces or control characters")
         try:
-            # As aiohttp reads it: a host that two readers take for two hosts is a way around.
-            read = URL(url)
-            host, port = read.raw_host, read.port
+            # Parsed as aiohttp does: two parsers that disagree on the host would be a bypass.
+            parsed = URL(url)
+            host, port = parsed.raw_host, parsed.port
         except (ValueError, IndexError):  # the latter of brackets before an @ with nothing behind
             raise ValueError('cannot be read as a URL such as "https://example.com/hook"') from None
-        if read.scheme not in ("https", "http"):
-            raise ValueError(f"begins with {read.scheme + '://'!r}, must begin with https://")
-        if read.scheme == "http" and not allow_http:
+        if parsed.scheme not in ("https", "http"):
+            raise ValueError(f"begins with {parsed.scheme + '://'!r}, must begin with https://")
+        if parsed.scheme == "http" and not allow_http:
             raise ValueError("is plain http, must be https (allow_http = true lets it be)")
         if not host:
             raise ValueError("has no host")
@@ -113,7 +113,7 @@ class WebhookTarget:
             raise ValueError("has port 0, must be 1 to 65535")
         if is_ip_address(host) and not allow_private and not is_public(host):
             raise ValueError(f"leads to {host}, which is not public (allow_private = true lets it)")
-        return cls(read, allow_private)
+        return cls(parsed, allow_private)
 
     @property
     def host(self) -> str:
@@ -124,11 +124,11 @@ class WebhookTarget:
 
 
 def is_ip_address(host: str) -> bool:
-    """Tell whether a host is an address; a ValueError where it is one in disguise."""
+    """Return whether a host is an IP address; raise ValueError for a disguised one."""
     try:
         ip_address(host)
     except ValueError:
-        if ":" in host or _means_an_address(host.rstrip(".")):
+        if ":" in host or _is_inet_aton_address(host.rstrip(".")):
             raise ValueError(
                 "has a host that stands for an address without looking like one:"
                 ' write it out, such as "192.0.2.7"'
@@ -137,28 +137,28 @@ def is_ip_address(host: str) -> bool:
     return True
 
 
-def _means_an_address(host: str) -> bool:
-    """Tell whether a C library takes this for an address: `127.1`, `0x7f000001`, `2130706433`."""
+def _is_inet_aton_address(host: str) -> bool:
+    """Return whether C libraries read this as an address: `127.1`, `0x7f000001`, `2130706433`."""
     try:
         socket.inet_aton(host)
     except OSError:
-        # Digits and dots alone: a connector may take it for one and ask nobody about it.
+        # Digits and dots only: a connector may take it for an address and skip the resolver.
         return host.replace(".", "").isdigit()
     return True
 
 
 async def resolve_host(host: str, port: int) -> list[str]:
-    """Ask the system for a host's addresses."""
+    """Resolve a host with the system's resolver."""
     loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(one[4][0]) for one in found))
+    results = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(one[4][0]) for one in results))
 
 
 class PinnedResolver(AbstractResolver):
-    """Resolves a target's host; what it returns was looked at, and is what is connected to.
+    """Resolves a target's host and checks the addresses that are then connected to.
 
-    Asked once a connection, and there is one connection a delivery: a name that changes its
-    meaning in between changes nothing.
+    It is called once per connection, and each delivery has one connection: a name that resolves
+    differently in between (DNS rebinding) changes nothing.
     """
 
     def __init__(self, target: WebhookTarget, lookup: HostLookup = resolve_host) -> None:
@@ -169,9 +169,9 @@ class PinnedResolver(AbstractResolver):
         self,
         host: str,
         port: int = 0,
-        family: socket.AddressFamily = socket.AF_UNSPEC,  # noqa: ARG002 - all are looked at
+        family: socket.AddressFamily = socket.AF_UNSPEC,  # noqa: ARG002 - all families are checked
     ) -> list[ResolveResult]:
-        """Return all addresses of the host, or refuse them all where one is not allowed."""
+        """Return all addresses of the host; raise DeliveryError if one is not allowed."""
         try:
             addresses = await self._lookup(host, port)
         except OSError as error:
@@ -198,4 +198,4 @@ class PinnedResolver(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Hold nothing, so release nothing."""
+        """Do nothing: there is nothing to release."""

@@ -1,6 +1,6 @@
-"""Everything else: Discord, Teams, PagerDuty, e-mail, …, through the library Apprise.
+"""Discord, Teams, PagerDuty, e-mail and others, through the library Apprise.
 
-Apprise makes its own connections: it resolves hosts by itself, and uses proxies of the environment.
+Apprise makes its own connections: it resolves hosts itself and uses the proxies of the environment.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from looptrap.incident.alert.address import DeliveryError, is_ip_address, is_pub
 from looptrap.incident.alert.message import NotifyType
 
 APPRISE_TIMEOUT_S = 15.0
-"""Seconds for one message: a mail server takes its time."""
+"""Seconds for one message: mail servers are slow."""
 MAX_THREADS = 2
-"""A thread cannot be cut short: one that hangs is left alone, and these many are enough."""
+"""A thread cannot be cancelled: one that hangs is left alone, so their number is bounded."""
 
 MISSING_MESSAGE = 'needs Apprise: pip install "looptrap[apprise]"'
 
 
 class AppriseNotifier:
-    """Sends texts through one URL of Apprise's."""
+    """Sends texts through one Apprise URL."""
 
     def __init__(self, service: Any, timeout: float = APPRISE_TIMEOUT_S) -> None:
         self._service = service
@@ -36,37 +36,38 @@ class AppriseNotifier:
     def of(
         cls, url: str, *, allow_http: bool = False, allow_private: bool = False
     ) -> AppriseNotifier:
-        """Read a URL; a ValueError says what is wrong and repeats nothing that may be secret."""
+        """Parse a URL; the text of a ValueError holds no part that may be secret."""
         try:
             import apprise
         except ImportError:
             raise ValueError(MISSING_MESSAGE) from None
-        # Their own lines repeat ours, and say more of a URL than a log should hold.
+        # Their log lines repeat ours, and show more of a URL than a log should.
         for name in ("apprise", "urllib3"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
-        with warnings.catch_warnings(action="ignore"):  # all its plugins are loaded here
+        with warnings.catch_warnings(action="ignore"):  # raised while it loads its plugins
             plugin: Any = apprise.Apprise.instantiate(url, suppress_exceptions=True)
         if plugin is None:
             raise ValueError("is not a URL that Apprise understands, such as discord://…")
         plugin.redirects = False
         if not allow_private:
             _refuse_private(plugin)
-        if not allow_http and _is_in_the_clear(plugin):
+        if not allow_http and _is_unencrypted(plugin):
+            scheme = _secure_scheme(plugin)
             raise ValueError(
-                f"is not encrypted, must be {_secure(plugin)}:// (allow_http = true lets it be)"
+                f"is not encrypted, must be {scheme}:// (allow_http = true lets it be)"
             )
         service = apprise.Apprise()
         service.add(plugin)
         return cls(partial(service.notify, body_format=apprise.NotifyFormat.TEXT))
 
-    async def notify(self, title: str, body: str, mood: NotifyType) -> None:
-        """Send a text, in a thread; a DeliveryError says that it did not get through."""
+    async def notify(self, title: str, body: str, notify_type: NotifyType) -> None:
+        """Send a text in a thread; raise DeliveryError if it was not delivered."""
         if self._running >= MAX_THREADS:
             raise DeliveryError("Apprise is still busy with earlier messages")
         loop = asyncio.get_running_loop()
         done: asyncio.Future[bool] = loop.create_future()
 
-        def settle(is_sent: bool) -> None:
+        def finish(is_sent: bool) -> None:
             self._running -= 1
             if not done.done():
                 done.set_result(is_sent)
@@ -74,11 +75,11 @@ class AppriseNotifier:
         def run() -> None:
             is_sent = False
             try:
-                is_sent = bool(self._service(title=title, body=body, notify_type=mood))
-            except Exception:  # noqa: BLE001 - a plugin's mistake is a failed delivery
+                is_sent = bool(self._service(title=title, body=body, notify_type=notify_type))
+            except Exception:  # noqa: BLE001 - an error in a plugin is a failed delivery
                 is_sent = False
             with suppress(RuntimeError):  # the loop may be closed by now
-                loop.call_soon_threadsafe(settle, is_sent)
+                loop.call_soon_threadsafe(finish, is_sent)
 
         self._running += 1
         Thread(target=run, name="looptrap-apprise", daemon=True).start()
@@ -92,7 +93,7 @@ class AppriseNotifier:
 
 
 def _names_a_host(plugin: Any) -> bool:
-    """Tell whether the service's URLs say where to connect to; others hold tokens there."""
+    """Return whether the service's URLs hold a host; others hold tokens in its place."""
     return any("{host}" in template for template in plugin.templates)
 
 
@@ -102,20 +103,20 @@ def _refuse_private(plugin: Any) -> None:
     for host in (getattr(plugin, "host", None), getattr(plugin, "smtp_host", None)):
         if not isinstance(host, str) or not host:
             continue
-        bare = host.strip("[]").rstrip(".").lower()
-        if (is_ip_address(bare) and not is_public(bare)) or _is_local_name(bare):
-            raise ValueError(f"leads to {bare}, which is not public (allow_private = true lets it)")
+        name = host.strip("[]").rstrip(".").lower()
+        if (is_ip_address(name) and not is_public(name)) or _is_local_name(name):
+            raise ValueError(f"leads to {name}, which is not public (allow_private = true lets it)")
 
 
 def _is_local_name(host: str) -> bool:
     return host == "localhost" or host.endswith((".localhost", ".local", ".internal"))
 
 
-def _is_in_the_clear(plugin: Any) -> bool:
-    return _names_a_host(plugin) and bool(_secure(plugin)) and not plugin.secure
+def _is_unencrypted(plugin: Any) -> bool:
+    return _names_a_host(plugin) and bool(_secure_scheme(plugin)) and not plugin.secure
 
 
-def _secure(plugin: Any) -> str:
+def _secure_scheme(plugin: Any) -> str:
     """Return the encrypted form of the service's scheme, where it has one."""
-    found = plugin.secure_protocol
-    return str((found if isinstance(found, str) else next(iter(found or ()), "")) or "")
+    scheme = plugin.secure_protocol
+    return str((scheme if isinstance(scheme, str) else next(iter(scheme or ()), "")) or "")

@@ -1,4 +1,4 @@
-"""Channels, made ready from their settings: who wants to hear of what, and how it gets there."""
+"""AlertChannel: channels made from their settings, webhook signatures, and the test event."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from looptrap.incident.setting import ChannelSettings
 
 SECRET_PREFIX = "whsec_"
 MIN_SECRET_BYTES, MAX_SECRET_BYTES = 24, 64
-"""Bytes of a secret, by the specification."""
+"""Size of a secret, by the Standard Webhooks specification."""
 
 SECRET_FORM = f"{SECRET_PREFIX} and {MIN_SECRET_BYTES} to {MAX_SECRET_BYTES} random bytes in base64"
 
 
 class WebhookSigner:
-    """Signs with every secret in force, so that receivers can change from one to another."""
+    """Signs with every configured secret, so that receivers can rotate secrets."""
 
     def __init__(self, secrets: Sequence[bytes]) -> None:
         self._webhooks = [Webhook(secret) for secret in secrets]
 
     @classmethod
     def of(cls, text: str) -> WebhookSigner:
-        """Read one secret, or several with spaces between; no message repeats a secret."""
+        """Parse one or more secrets separated by spaces; no error text holds a secret."""
         secrets = [_secret(one) for one in text.split()]
         if not secrets:
             raise ValueError(f"is empty, must be {SECRET_FORM}")
@@ -70,10 +70,10 @@ Clock = Callable[[], float]
 
 
 class AlertSender(Protocol):
-    """Brings one event to where it should go; a DeliveryError says why it did not get there."""
+    """Sends one event; raises DeliveryError if it was not delivered."""
 
-    at_once: int
-    """So many events may be on their way at the same time."""
+    max_in_flight: int
+    """Events sent at the same time."""
 
     async def send(self, event: AlertEvent) -> None: ...
 
@@ -81,34 +81,34 @@ class AlertSender(Protocol):
 class WebhookSender:
     """Signed JSON."""
 
-    at_once = 4
+    max_in_flight = 4
 
-    def __init__(self, post: WebhookClient, signer: WebhookSigner, clock: Clock) -> None:
-        self._post = post
+    def __init__(self, client: WebhookClient, signer: WebhookSigner, clock: Clock) -> None:
+        self._client = client
         self._signer = signer
         self._clock = clock
 
     async def send(self, event: AlertEvent) -> None:
         body = webhook_body(event)
-        await self._post.send(body, self._signer.headers(event.id, self._clock(), body))
+        await self._client.send(body, self._signer.headers(event.id, self._clock(), body))
 
 
 class SlackSender:
-    """An incoming webhook of Slack, which takes about one message a second."""
+    """A Slack incoming webhook, which takes about one message a second."""
 
-    at_once = 1
+    max_in_flight = 1
 
-    def __init__(self, post: WebhookClient) -> None:
-        self._post = post
+    def __init__(self, client: WebhookClient) -> None:
+        self._client = client
 
     async def send(self, event: AlertEvent) -> None:
-        await self._post.send(slack_body(event), {})
+        await self._client.send(slack_body(event), {})
 
 
 class AppriseSender:
-    """Whatever Apprise knows."""
+    """Services supported by Apprise."""
 
-    at_once = 1
+    max_in_flight = 1
 
     def __init__(self, notifier: AppriseNotifier) -> None:
         self._notifier = notifier
@@ -118,20 +118,20 @@ class AppriseSender:
 
 
 class AlertChannel:
-    """One way to reach people."""
+    """One configured channel."""
 
     def __init__(self, settings: ChannelSettings, sender: AlertSender) -> None:
         self.name = settings.name
         self.settings = settings
         self.send = sender.send
-        self.at_once = sender.at_once
+        self.max_in_flight = sender.max_in_flight
         patterns = (re.escape(one).replace(r"\*", ".*") for one in settings.events)
-        self._fits = re.compile("|".join(patterns)).fullmatch
+        self._matches = re.compile("|".join(patterns)).fullmatch
 
     def wants(self, event: AlertEvent) -> bool:
-        """Tell whether people are to hear of this event here."""
+        """Return whether this channel subscribes to an event."""
         projects = self.settings.projects
-        return self._fits(event.name) is not None and (not projects or event.project in projects)
+        return self._matches(event.name) is not None and (not projects or event.project in projects)
 
 
 def make_channels(
@@ -141,7 +141,7 @@ def make_channels(
     clock: Clock = time.time,
     lookup: HostLookup = resolve_host,
 ) -> list[AlertChannel]:
-    """Make all channels ready, or raise a ConfigError with every mistake in them."""
+    """Make all channels; raise one ConfigError with every problem in them."""
     channels, problems = [], []
     for i, one in enumerate(settings):
         try:
@@ -154,8 +154,10 @@ def make_channels(
     return channels
 
 
-def mistakes_in(settings: Sequence[ChannelSettings], env: Mapping[str, str]) -> Iterator[Problem]:
-    """Yield what `make_channels` would refuse; variables that are not set are not judged."""
+def channel_problems(
+    settings: Sequence[ChannelSettings], env: Mapping[str, str]
+) -> Iterator[Problem]:
+    """Yield what `make_channels` would refuse; variables that are not set are not checked."""
     for i, one in enumerate(settings):
         problems: list[Problem] = []
         if one.secret_env is None or env.get(one.secret_env, "").strip():
@@ -170,20 +172,20 @@ def _sender(
 ) -> AlertSender:
     problems: list[Problem] = []
     signer = _signer(settings, env, problems)
-    found = _destination(settings, env, problems)
+    target = _destination(settings, env, problems)
     if problems:
         raise ConfigError(problems)
-    match found:
+    match target:
         case AppriseNotifier():
-            return AppriseSender(found)
+            return AppriseSender(target)
         case WebhookTarget():
-            post = WebhookClient(found, clock=clock, lookup=lookup)
+            client = WebhookClient(target, clock=clock, lookup=lookup)
             return (
-                SlackSender(post)
+                SlackSender(client)
                 if settings.kind == "slack"
-                else WebhookSender(post, signer, clock)
+                else WebhookSender(client, signer, clock)
             )
-    raise AssertionError("a channel without problems has somewhere to go")
+    raise AssertionError("a channel without problems has a target")
 
 
 def _signer(
@@ -201,7 +203,7 @@ def _signer(
 def _destination(
     settings: ChannelSettings, env: Mapping[str, str], problems: list[Problem]
 ) -> WebhookTarget | AppriseNotifier | None:
-    """Return where a channel's events go; what is wrong with that is added to the problems."""
+    """Return where a channel's events go; problems are appended."""
     place = "url" if settings.url_env is None else "url_env"
     allowed = {"allow_http": settings.allow_http, "allow_private": settings.allow_private}
     try:
@@ -222,7 +224,7 @@ def _variable(name: str, env: Mapping[str, str]) -> str:
 
 
 def channel_test_event(channel: AlertChannel, now: float) -> AlertEvent:
-    """Return an event such as the channel gets, which says of itself that it is a test."""
+    """Return an event that the channel subscribes to, marked as a test."""
     projects = channel.settings.projects
     project = projects[0] if projects else ""
     id = f"test_{blake2b(f'{channel.name} {now}'.encode(), digest_size=16).hexdigest()}"

@@ -1,4 +1,4 @@
-"""The deliverer: takes due deliveries from the outbox, and sends them through their channels."""
+"""AlertDeliverer: sends due deliveries of the outbox through their channels."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from looptrap.incident.alert.channel import AlertChannel
 from looptrap.incident.history.outbox import Delivery, Outbox
 
 FIRST_DELAYS_S = (1.0, 3.0, 10.0, 30.0)
-"""Seconds before the first tries again: most failures are over in a moment."""
+"""Seconds before the first retries: most failures are short."""
 GROWTH_BASE_S = 60.0
 MAX_DELAY_S = 3_600.0
 MAX_EVENT_AGE_S = 72 * 3_600.0
-"""Seconds for which an event is tried; receivers that are away for a weekend miss nothing."""
+"""Seconds for which an event is tried: a receiver may be down for a weekend."""
 MAX_CHANNEL_PAUSE_S = 60.0
-"""Seconds for which a channel that fails rests: then one letter finds out whether it is back."""
+"""Seconds for which a failing channel is paused; then one delivery probes it."""
 
 
 def retry_delay(failures: int, rng: Random) -> float:
-    """Return the seconds to wait after so many failures in a row, the first being 1."""
+    """Return the seconds to wait after a number of failures in a row, the first being 1."""
     if failures <= len(FIRST_DELAYS_S):
         base = FIRST_DELAYS_S[max(failures, 1) - 1]
     else:
@@ -37,23 +37,23 @@ def retry_delay(failures: int, rng: Random) -> float:
 
 
 def is_expired(created: float, due: float) -> bool:
-    """Tell whether an event is too old to be tried at that time."""
+    """Return whether an event is too old to be tried at the time `due`."""
     return due - created > MAX_EVENT_AGE_S
 
 
 LEASE_S = 30.0
-"""Seconds for which letters are ours alone; when we are gone, they are others' after that."""
+"""Seconds of a lease; afterwards another process may take the delivery over."""
 SEND_TIMEOUT_S = 16.0
-"""Seconds for one attempt, whatever the channel is; more than channels allow themselves."""
+"""Seconds for one attempt; more than the channels' own timeouts."""
 ORPHAN_BATCH_SIZE = 100
-"""Letters of channels that are no longer there, at a time."""
+"""Deliveries of removed channels ended at a time."""
 POLL_INTERVAL_S = 5.0
-"""Seconds between two looks at the outbox, where nobody says that there is something new."""
+"""Seconds between two reads of the outbox without a wake-up."""
 MIN_POLL_INTERVAL_S = 0.5
 STOP_GRACE_S = 2.0
-"""Seconds for attempts under way when the gateway stops."""
+"""Seconds for attempts in flight when the gateway stops."""
 REMOVED_CHANNEL = "none"
-"""Stands for channels that are no longer there, in counts."""
+"""The channel name of removed channels in counters."""
 
 log = logging.getLogger("looptrap")
 
@@ -61,7 +61,7 @@ T = TypeVar("T")
 
 
 class AlertDeliverer:
-    """Delivers at least once; one channel that is slow or away never holds up another."""
+    """Delivers at least once; a slow or failing channel never delays another."""
 
     def __init__(
         self,
@@ -73,163 +73,165 @@ class AlertDeliverer:
         rng: Random | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """`owner` is a name that no other deliverer of this outbox has."""
+        """`owner` is unique among the deliverers of this outbox."""
         self.deliveries: dict[tuple[str, str], int] = {
             (channel.name, outcome): 0
             for channel in channels
             for outcome in ("attempts", "delivered", "failed", "dead")
         }
-        """How many, by channel and outcome."""
+        """Counters by channel and outcome."""
         self._outbox = outbox
-        self._lanes = {channel.name: ChannelQueue(channel) for channel in channels}
+        self._queues = {channel.name: ChannelQueue(channel) for channel in channels}
         self._owner = owner
         self._clock = clock
         self._rng = rng or Random()
         self._sleep = sleep
-        # One thread: whatever the disk does, the loop goes on; and calls stay in order.
+        # One thread: a slow disk does not block the loop, and calls stay in order.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="looptrap-outbox")
-        self._gone = asyncio.Event()
+        self._orphan_wakeup = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
-        self._under_way: dict[asyncio.Task[None], Delivery] = {}
+        self._in_flight: dict[asyncio.Task[None], Delivery] = {}
 
     def start(self) -> None:
-        """Begin with what is there; needs a running loop."""
+        """Start; needs a running loop."""
         loop = asyncio.get_running_loop()
-        lanes = [self._serve(lane) for lane in self._lanes.values()]
-        self._tasks = [loop.create_task(task) for task in (*lanes, self._bury_gone())]
+        queues = [self._run_queue(queue) for queue in self._queues.values()]
+        self._tasks = [loop.create_task(task) for task in (*queues, self._end_orphans())]
 
     def wake(self) -> None:
-        """Look at the outbox at once; to be called on the loop's own thread."""
-        self._gone.set()
-        for lane in self._lanes.values():
-            lane.stirred.set()
+        """Read the outbox at once; call it on the loop's thread."""
+        self._orphan_wakeup.set()
+        for queue in self._queues.values():
+            queue.wakeup.set()
 
     async def close(self) -> None:
-        """Give what is under way a moment, and end; what is not delivered stays in the outbox."""
+        """Give attempts in flight a moment, and stop; the rest stays in the outbox."""
         await _cancel_all(self._tasks)
-        if self._under_way:
-            await asyncio.wait(self._under_way, timeout=STOP_GRACE_S)
-        cut = list(self._under_way.values())
-        await _cancel_all(list(self._under_way))
+        if self._in_flight:
+            await asyncio.wait(self._in_flight, timeout=STOP_GRACE_S)
+        interrupted = list(self._in_flight.values())
+        await _cancel_all(list(self._in_flight))
         now = self._clock()
         with suppress(TimeoutError):  # then their leases end by themselves
             async with asyncio.timeout(STOP_GRACE_S):
-                for letter in cut:
-                    failed = partial(self._outbox.failed, letter, "cut short by a stop", now)
-                    await self._record(failed)
-        # A disk that hangs must not keep the gateway from ending.
+                for delivery in interrupted:
+                    reason = "interrupted by a stop"
+                    await self._record(partial(self._outbox.reschedule, delivery, reason, now))
+        # A disk that hangs must not keep the gateway from stopping.
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    async def _serve(self, lane: ChannelQueue) -> None:
-        """Send off the letters of one channel, for ever."""
-        others = [name for name in self._lanes if name != lane.channel.name]
+    async def _run_queue(self, queue: ChannelQueue) -> None:
+        """Send the deliveries of one channel, for ever."""
+        others = [name for name in self._queues if name != queue.channel.name]
         while True:
-            lane.stirred.clear()
+            queue.wakeup.clear()
             now = self._clock()
-            room, look_at = lane.room(now), lane.rests_until if now < lane.rests_until else inf
-            if room > 0:
-                letters, look_at = await self._take(now, room, others)
-                for letter in letters:
-                    await self._send_off(lane, letter)
-            await self._wait(lane.stirred, look_at - self._clock())
+            next_look = queue.paused_until if now < queue.paused_until else inf
+            if (free := queue.free_slots(now)) > 0:
+                deliveries, next_look = await self._lease(now, free, others)
+                for delivery in deliveries:
+                    await self._start_attempt(queue, delivery)
+            await self._wait(queue.wakeup, next_look - self._clock())
 
-    async def _bury_gone(self) -> None:
-        """Give up what is for channels that are no longer there, for ever."""
+    async def _end_orphans(self) -> None:
+        """End the deliveries of removed channels, for ever."""
         while True:
-            self._gone.clear()
-            letters, look_at = await self._take(self._clock(), ORPHAN_BATCH_SIZE, self._lanes)
-            for letter in letters:
-                await self._bury(
-                    letter, REMOVED_CHANNEL, f"there is no channel {letter.channel!r} any more"
-                )
-            await self._wait(self._gone, look_at - self._clock())
+            self._orphan_wakeup.clear()
+            deliveries, next_look = await self._lease(
+                self._clock(), ORPHAN_BATCH_SIZE, self._queues
+            )
+            for delivery in deliveries:
+                await self._end_orphan(delivery)
+            await self._wait(self._orphan_wakeup, next_look - self._clock())
 
-    async def _wait(self, stirred: asyncio.Event, seconds: float) -> None:
-        """Wait so long, or until something happens."""
-        waits: list[asyncio.Future[Any]] = [asyncio.ensure_future(stirred.wait())]
+    async def _wait(self, wakeup: asyncio.Event, seconds: float) -> None:
+        """Wait for the event, at most this long."""
+        waiters: list[asyncio.Future[Any]] = [asyncio.ensure_future(wakeup.wait())]
         if seconds < inf:
-            waits.append(asyncio.ensure_future(self._sleep(max(seconds, 0.0))))
+            waiters.append(asyncio.ensure_future(self._sleep(max(seconds, 0.0))))
         try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(waiters, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for one in waits:
+            for one in waiters:
                 one.cancel()
 
-    async def _take(
-        self, now: float, most: int, without: Collection[str]
+    async def _lease(
+        self, now: float, limit: int, without: Collection[str]
     ) -> tuple[list[Delivery], float]:
-        """Take what is due; return it, and when to look again."""
+        """Lease what is due; return it, and when to look again."""
         try:
-            # To look is to read; only what is there to be taken is worth a turn at writing.
+            # A read comes first: only a due delivery is worth taking the write lock.
             due = await self._in_thread(partial(self._outbox.next_due, without=without))
             if due is None or due > now:
                 return [], min(now + POLL_INTERVAL_S, due or inf)
             lease = partial(self._outbox.lease, without=without)
-            letters = await self._in_thread(partial(lease, now, self._owner, most, LEASE_S))
-        except Exception as error:  # noqa: BLE001 - a disk that fails is no reason to stop trying
+            deliveries = await self._in_thread(partial(lease, now, self._owner, limit, LEASE_S))
+        except Exception as error:  # noqa: BLE001 - the next look tries again
             log.error("the outbox cannot be read: %s", _reason(error))
             return [], now + POLL_INTERVAL_S
-        return letters, now if letters else now + MIN_POLL_INTERVAL_S
+        return deliveries, now if deliveries else now + MIN_POLL_INTERVAL_S
 
-    async def _send_off(self, lane: ChannelQueue, letter: Delivery) -> None:
-        if letter.channel != lane.channel.name:
-            await self._bury(
-                letter, REMOVED_CHANNEL, f"there is no channel {letter.channel!r} any more"
-            )
+    async def _start_attempt(self, queue: ChannelQueue, delivery: Delivery) -> None:
+        if delivery.channel != queue.channel.name:
+            await self._end_orphan(delivery)
             return
-        lane.under_way += 1
-        attempt = asyncio.get_running_loop().create_task(self._attempt(lane, letter))
-        self._under_way[attempt] = letter
-        attempt.add_done_callback(self._under_way.pop)
+        queue.in_flight += 1
+        attempt = asyncio.get_running_loop().create_task(self._attempt(queue, delivery))
+        self._in_flight[attempt] = delivery
+        attempt.add_done_callback(self._in_flight.pop)
 
-    async def _attempt(self, lane: ChannelQueue, letter: Delivery) -> None:
-        name = lane.channel.name
+    async def _attempt(self, queue: ChannelQueue, delivery: Delivery) -> None:
+        name = queue.channel.name
         self._count(name, "attempts")
         try:
-            await self._deliver(lane.channel, letter)
+            await self._deliver(queue.channel, delivery)
         except DeliveryError as error:
-            await self._failed(lane, letter, error)
+            await self._failed(queue, delivery, error)
         else:
-            lane.succeeded()
+            queue.succeeded()
             self._count(name, "delivered")
-            await self._record(partial(self._outbox.delivered, letter, self._clock()))
+            await self._record(partial(self._outbox.mark_delivered, delivery, self._clock()))
         finally:
-            lane.under_way -= 1
-            lane.stirred.set()
+            queue.in_flight -= 1
+            queue.wakeup.set()
 
-    async def _deliver(self, channel: AlertChannel, letter: Delivery) -> None:
+    async def _deliver(self, channel: AlertChannel, delivery: Delivery) -> None:
         try:
             async with asyncio.timeout(SEND_TIMEOUT_S):
-                await channel.send(letter.event)
+                await channel.send(delivery.event)
         except DeliveryError:
             raise
         except TimeoutError:
             raise DeliveryError(f"took more than {SEND_TIMEOUT_S:g} s") from None
-        except Exception as error:  # a letter that cannot be written must not stop the others
+        except Exception as error:  # a delivery that cannot be sent must not stop the others
             log.exception("channel %s", channel.name)
             raise DeliveryError(f"internal error ({type(error).__name__})") from None
 
-    async def _failed(self, lane: ChannelQueue, letter: Delivery, error: DeliveryError) -> None:
-        name, now = lane.channel.name, self._clock()
+    async def _failed(self, queue: ChannelQueue, delivery: Delivery, error: DeliveryError) -> None:
+        name, now = queue.channel.name, self._clock()
         self._count(name, "failed")
-        wait = max(retry_delay(letter.attempts, self._rng), error.retry_after or 0.0)
-        if error.is_final or is_expired(letter.created, now + wait):
-            await self._bury(letter, name, error.reason)
+        wait = max(retry_delay(delivery.attempts, self._rng), error.retry_after or 0.0)
+        if error.is_final or is_expired(delivery.created, now + wait):
+            await self._mark_dead(delivery, name, error.reason)
             return
-        lane.failed(error, now, self._rng)
+        queue.failed(error, now, self._rng)
         log.warning(
-            "alert %s is not delivered: channel %s: %s; tried again in %.0f s",
-            *(letter.event.id, name, error.reason, wait),
+            "alert %s was not delivered: channel %s: %s; next try in %.0f s",
+            *(delivery.event.id, name, error.reason, wait),
         )
-        await self._record(partial(self._outbox.failed, letter, error.reason, now + wait))
+        await self._record(partial(self._outbox.reschedule, delivery, error.reason, now + wait))
 
-    async def _bury(self, letter: Delivery, channel: str, reason: str) -> None:
+    async def _end_orphan(self, delivery: Delivery) -> None:
+        reason = f"channel {delivery.channel!r} no longer exists"
+        await self._mark_dead(delivery, REMOVED_CHANNEL, reason)
+
+    async def _mark_dead(self, delivery: Delivery, channel: str, reason: str) -> None:
         self._count(channel, "dead")
-        log.error("alert %s is given up: channel %s: %s", letter.event.id, channel, reason)
-        await self._record(partial(self._outbox.bury, letter, reason))
+        log.error("alert %s is dead: channel %s: %s", delivery.event.id, channel, reason)
+        await self._record(partial(self._outbox.mark_dead, delivery, reason))
 
     async def _record(self, change: Callable[[], object]) -> None:
-        """Tell the outbox; what cannot be told is sent again, which receivers know by its id."""
+        """Update the outbox; if that fails the alert is sent again under the same id."""
         try:
             await self._in_thread(change)
         except Exception as error:  # noqa: BLE001 - see above
@@ -255,32 +257,32 @@ def _reason(error: Exception) -> str:
 
 
 class ChannelQueue:
-    """A channel that fails rests, and then one letter alone finds out whether it is back."""
+    """The state of one channel; after a failure it pauses, and then one delivery probes it."""
 
     def __init__(self, channel: AlertChannel) -> None:
         self.channel = channel
-        self.under_way = 0
-        self.rests_until = 0.0
-        self.stirred = asyncio.Event()
-        """Something happened that may let a letter go."""
+        self.in_flight = 0
+        self.paused_until = 0.0
+        self.wakeup = asyncio.Event()
+        """Set when a delivery may have become possible."""
         self._failures = 0
 
-    def room(self, now: float) -> int:
-        """Return how many letters may go now."""
-        if now < self.rests_until:
+    def free_slots(self, now: float) -> int:
+        """Return how many deliveries may start now."""
+        if now < self.paused_until:
             return 0
-        return (1 if self._failures else self.channel.at_once) - self.under_way
+        return (1 if self._failures else self.channel.max_in_flight) - self.in_flight
 
     def succeeded(self) -> None:
-        """Send on at full speed."""
+        """End the pause."""
         self._failures = 0
-        self.rests_until = 0.0
+        self.paused_until = 0.0
 
     def failed(self, error: DeliveryError, now: float, rng: Random) -> None:
-        """Rest for a while, and for as long as the receiver asks."""
-        if now >= self.rests_until:  # letters that fail side by side are one failure
+        """Pause for a while, and at least for as long as the receiver asks."""
+        if now >= self.paused_until:  # deliveries that fail side by side are one failure
             self._failures += 1
         pause = max(
             min(retry_delay(self._failures, rng), MAX_CHANNEL_PAUSE_S), error.retry_after or 0.0
         )
-        self.rests_until = max(self.rests_until, now + pause)
+        self.paused_until = max(self.paused_until, now + pause)

@@ -1,4 +1,4 @@
-"""An event as it is sent: webhook JSON, Slack's Block Kit, a title with a text. Pure."""
+"""Events as messages: webhook JSON, Slack's Block Kit, plain text. Pure."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ LEADING_FIELDS = (
     *("caller", "session", "model", "budget", "rule", "action", "indicator", "value", "hit_count"),
     *("refused", "threshold", "cooldown_seconds", "signal", "provider", "mode"),
 )
-"""What a person wants to know first, in this order."""
+"""Fields shown first, in this order."""
 
 HIDDEN_FIELDS = {
     *("message", "explanation", "incident_id", "fingerprint", "stage", "policy"),
     *("first_seen", "last_seen", "since", "closed", "resets_at", "unit"),
     *("spent_usd", "saved_usd", "projected_usd_an_hour"),
 }
-"""What stands elsewhere, or is of use to a machine only."""
+"""Fields shown elsewhere, or useful to machines only."""
 
 MAX_VALUE_CHARS = 200
 """Characters of one value in a message for people."""
@@ -59,8 +59,8 @@ def webhook_body(event: AlertEvent) -> bytes:
 
 def timestamp(time: float) -> str:
     """Return a time in ISO 8601, to the millisecond, in UTC."""
-    told = datetime.fromtimestamp(time, UTC).isoformat(timespec="milliseconds")
-    return told.replace("+00:00", "Z")
+    text = datetime.fromtimestamp(time, UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")
 
 
 def headline(event: AlertEvent) -> str:
@@ -69,13 +69,13 @@ def headline(event: AlertEvent) -> str:
 
 
 def event_text(event: AlertEvent) -> str:
-    """Return what the event says in words, if it does."""
-    told = event.data.get("message") or event.data.get("explanation") or ""
-    return one_line(told) if isinstance(told, str) else ""
+    """Return the event's message or explanation, if it has one."""
+    text = event.data.get("message") or event.data.get("explanation") or ""
+    return one_line(text) if isinstance(text, str) else ""
 
 
 def savings_text(event: AlertEvent) -> str:
-    """Return what refusals of a loop saved, in words; empty where there were none."""
+    """Return what the refusals of a loop saved, in words; empty if there were none."""
     data = event.data
     refused = data.get("refused") if event.name.startswith("loop.") else 0
     if not isinstance(refused, int):
@@ -84,7 +84,7 @@ def savings_text(event: AlertEvent) -> str:
 
 
 def event_facts(event: AlertEvent) -> Iterator[tuple[str, str]]:
-    """Yield labels and values for people, the most telling first; no lists, nothing empty."""
+    """Yield labels and values, the most important first; no lists, no empty values."""
     if project := one_line(event.project):
         yield "Project", project
     scope = event.data.get("scope")
@@ -95,36 +95,36 @@ def event_facts(event: AlertEvent) -> Iterator[tuple[str, str]]:
     for name in names:
         if is_shadow and name == "cooldown_seconds":
             continue  # nothing is refused, so nothing cools down
-        if told := _format_value(data[name]):
-            yield _label(name), f"would {told}" if is_shadow and name == "action" else told
+        if text := _format_value(data[name]):
+            yield _label(name), f"would {text}" if is_shadow and name == "action" else text
 
 
 def event_references(event: AlertEvent) -> list[str]:
-    """Return what leads from a message to what is kept: ids and the time."""
-    marks = {"incident": event.incident, "request": event.request_id}
+    """Return what identifies the event in the history: its name, ids and time."""
+    ids = {"incident": event.incident, "request": event.request_id}
     return [
         event.name,
-        *(f"{name} {one_line(mark)}" for name, mark in marks.items() if mark),
+        *(f"{name} {one_line(value)}" for name, value in ids.items() if value),
         timestamp(event.time),
     ]
 
 
 def plain_message(event: AlertEvent) -> tuple[str, str, NotifyType]:
-    """Return title, text and mood for Apprise; no name in them can call people or be a link."""
+    """Return title, text and type for Apprise; nothing in them is a mention or a link."""
     lines = [
         event_text(event),
         savings_text(event),
-        *(f"{label}: {told}" for label, told in event_facts(event)),
+        *(f"{label}: {text}" for label, text in event_facts(event)),
     ]
     lines.append(" · ".join(event_references(event)))
     text = "\n".join(_without_markup(line) for line in lines if line)
     return _without_markup(headline(event)), text, NOTIFY_TYPES[event.name]
 
 
-def one_line(text: str, longest: int = MAX_VALUE_CHARS) -> str:
-    """Return a text on one line, of so many characters at most, and with nothing invisible."""
-    shown = escaped(" ".join(text[: longest + 1].split()))
-    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
+def one_line(text: str, max_chars: int = MAX_VALUE_CHARS) -> str:
+    """Return a text on one line, cut to `max_chars`, without invisible characters."""
+    line = escaped(" ".join(text[: max_chars + 1].split()))
+    return line if len(line) <= max_chars else line[: max_chars - 1] + "…"
 
 
 def _label(name: str) -> str:
@@ -151,7 +151,7 @@ _LOOKALIKES = str.maketrans(
 
 
 def _without_markup(text: str) -> str:
-    """Return a text that chats of all kinds show as it is: what marks up looks alike, no more."""
+    """Return a text without markup of any chat service: such characters become lookalikes."""
     return text.translate(_LOOKALIKES).replace("://", ":⁄⁄")
 
 
@@ -164,7 +164,7 @@ MAX_FALLBACK_CHARS = 3_000
 
 
 def slack_body(event: AlertEvent) -> bytes:
-    """Return the JSON for an incoming webhook of Slack."""
+    """Return the JSON for a Slack incoming webhook."""
     title = headline(event)
     return msgspec.json.encode(
         {
@@ -179,8 +179,8 @@ def slack_body(event: AlertEvent) -> bytes:
 
 def _blocks(event: AlertEvent, title: str) -> Iterator[dict[str, Any]]:
     yield {"type": "header", "text": _plain(title, MAX_HEADER_CHARS)}
-    if told := " ".join(filter(None, (event_text(event), savings_text(event)))):
-        yield {"type": "section", "text": _plain(told, MAX_SECTION_CHARS)}
+    if text := " ".join(filter(None, (event_text(event), savings_text(event)))):
+        yield {"type": "section", "text": _plain(text, MAX_SECTION_CHARS)}
     if fields := [_field(*fact) for fact in islice(event_facts(event), MAX_FIELDS)]:
         yield {"type": "section", "fields": fields}
     yield {
@@ -189,25 +189,25 @@ def _blocks(event: AlertEvent, title: str) -> Iterator[dict[str, Any]]:
     }
 
 
-def _plain(text: str, longest: int) -> dict[str, Any]:
-    return {"type": "plain_text", "text": _escape(text, longest), "emoji": False}
+def _plain(text: str, max_chars: int) -> dict[str, Any]:
+    return {"type": "plain_text", "text": _escape(text, max_chars), "emoji": False}
 
 
-def _field(label: str, told: str) -> dict[str, Any]:
-    """Return a field whose value is code: there Slack sees no bold, link or mention."""
+def _field(label: str, text: str) -> dict[str, Any]:
+    """Return a field whose value is code, in which Slack renders no bold, link or mention."""
     head = f"*{_escape(label, 100)}*\n"
-    code = _escape(told.replace("`", "ˋ"), MAX_FIELD_CHARS - len(head) - 2)
+    code = _escape(text.replace("`", "ˋ"), MAX_FIELD_CHARS - len(head) - 2)
     return {"type": "mrkdwn", "text": f"{head}`{code}`", "verbatim": True}
 
 
-def _escape(text: str, longest: int) -> str:
+def _escape(text: str, max_chars: int) -> str:
     """Return a text with Slack's own characters escaped, cut so that no escape is cut in two."""
     pieces: list[str] = []
     length = 0
     for character in text:
         piece = _ESCAPES.get(character, character)
         length += len(piece)
-        if length > longest - 1:
+        if length > max_chars - 1:
             return "".join(pieces) + "…"
         pieces.append(piece)
     return "".join(pieces)

@@ -1,4 +1,4 @@
-"""One delivery over HTTP: to an address that was looked at, bounded, without redirects."""
+"""WebhookClient: one HTTP delivery to a checked address, bounded, without redirects."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from looptrap.incident.alert.address import (
 from looptrap.wire.header_fields import parse_retry_after
 
 POST_TIMEOUT_S = 10.0
-"""Seconds for all of it, from the host's name to the answer."""
+"""Seconds from the name look-up to the response."""
 MAX_READ_BYTES = 65_536
-"""Bytes of an answer that are read, for the receiver's sake; nobody needs them."""
+"""Bytes of a response that are read before the connection is closed."""
 MAX_RETRY_AFTER_S = 3_600.0
-"""Seconds that a receiver may ask us to stay away, however many it says."""
+"""The longest Retry-After of a receiver that is honoured."""
 
 _HEADERS = {"content-type": "application/json", "user-agent": f"Looptrap/{__version__}"}
 _WORD = re.compile(rb"[a-z_]{1,60}")
 
 
 class WebhookClient:
-    """Brings bodies to one target."""
+    """Posts bodies to one target."""
 
     def __init__(
         self,
@@ -50,14 +50,14 @@ class WebhookClient:
         self._timeout = aiohttp.ClientTimeout(total=timeout)
 
     async def send(self, body: bytes, headers: Mapping[str, str]) -> None:
-        """Post a body; a DeliveryError says why it did not get through."""
+        """Post a body; raise DeliveryError if it was not accepted."""
         try:
             async with self._session() as session:
                 await self._send(session, body, headers)
         except TimeoutError:
             raise DeliveryError(f"{self.target}: no answer in {self._timeout.total:g} s") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise DeliveryError(f"{self.target}: {_why(error)}") from None
+            raise DeliveryError(f"{self.target}: {_describe_error(error)}") from None
 
     def _session(self) -> aiohttp.ClientSession:
         connector = aiohttp.TCPConnector(
@@ -70,8 +70,8 @@ class WebhookClient:
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=self._timeout,
-            auto_decompress=False,  # nobody reads it, and a few bytes may stand for very many
-            trust_env=False,  # a proxy would resolve the host once more, by itself
+            auto_decompress=False,  # the body is not used, and may be a decompression bomb
+            trust_env=False,  # a proxy would resolve the host again, unchecked
         )
 
     async def _send(
@@ -79,34 +79,34 @@ class WebhookClient:
     ) -> None:
         async with session.post(
             self.target.url, data=body, headers={**_HEADERS, **headers}, allow_redirects=False
-        ) as answer:
+        ) as response:
             start = b""
-            # Whether it got through is known by now, whatever becomes of the rest.
+            # The status decides; an error in the rest of the response does not matter.
             with suppress(aiohttp.ClientError, OSError, TimeoutError):
-                start = await _start(answer.content)
-            if not 200 <= answer.status < 300:
-                raise self._refused(answer, start)
+                start = await _read_start(response.content)
+            if not 200 <= response.status < 300:
+                raise self._refusal(response, start)
 
-    def _refused(self, answer: aiohttp.ClientResponse, start: bytes) -> DeliveryError:
-        status = answer.status
+    def _refusal(self, response: aiohttp.ClientResponse, start: bytes) -> DeliveryError:
+        status = response.status
         reason = f"{self.target} answered {status}"
         if 300 <= status < 400:
             reason += ", a redirect, which is not followed: set the URL to where it leads"
         elif word := _WORD.fullmatch(start.strip()):
-            # Slack's way to say what is wrong. Anything longer might repeat the URL.
+            # Slack names its error in one word. A longer text might repeat the URL.
             reason += f" {word[0].decode()}"
-        wish = None
+        retry_after = None
         if status in (429, 503):
-            wish = parse_retry_after(answer.headers.get("retry-after", ""), self._clock())
+            retry_after = parse_retry_after(response.headers.get("retry-after", ""), self._clock())
         return DeliveryError(
             reason,
-            retry_after=None if wish is None else min(wish, MAX_RETRY_AFTER_S),
+            retry_after=None if retry_after is None else min(retry_after, MAX_RETRY_AFTER_S),
             is_final=status == 410,
         )
 
 
-async def _start(content: aiohttp.StreamReader) -> bytes:
-    """Read what fits into the limit, and keep its first part."""
+async def _read_start(content: aiohttp.StreamReader) -> bytes:
+    """Read up to the limit, and return the first bytes."""
     start, left = b"", MAX_READ_BYTES
     while left > 0 and (piece := await content.read(left)):
         start = start or piece[:100]
@@ -114,8 +114,8 @@ async def _start(content: aiohttp.StreamReader) -> bytes:
     return start
 
 
-def _why(error: Exception) -> str:
-    """Say what failed without what the URL holds."""
+def _describe_error(error: Exception) -> str:
+    """Describe an error without parts of the URL."""
     match error:
         case aiohttp.ClientConnectorCertificateError():
             cause = error.certificate_error

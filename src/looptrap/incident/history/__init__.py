@@ -1,11 +1,12 @@
-"""History: incidents, deliveries, usage and changes, in SQLite; no request waits for its writer.
+"""The history in SQLite: incidents, deliveries, usage and audit; no request waits for it.
 
-history        IncidentHistory: what is kept, and where
+history        IncidentHistory: the file and its queries
 writer         HistoryWriter: the thread that writes it
-incident_rows  incidents and annotations as rows, and how they are asked for
-outbox         Outbox: deliveries that wait, and what became of them
+backup         a consistent copy, made while gateways write
+incident_rows  incidents and annotations as rows, and the queries on them
+outbox         Outbox: deliveries, pending, delivered and dead
 audit          AuditLog: who changed what while the gateway ran
-retention      what is dropped: the old, and what there is no room for
+retention      drops what is expired or too large
 """
 
 from looptrap.database.database import Page

@@ -1,4 +1,4 @@
-"""The audit: who changed what while the gateway ran, and what it was before."""
+"""AuditLog: who changed what while the gateway ran, with the values before and after."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ import msgspec
 from looptrap.database.database import Database, Page, without_surrogates
 
 MAX_ENTRIES = 100_000
-"""Entries that are kept."""
 
 MAX_VALUE_BYTES = 20_000
-"""Bytes of what something was, or is: of more, only how much it is."""
+"""Encoded size of a value; of a larger one only the size is stored."""
 
 NEWEST_ENTRY = 1 << 62
-"""A number that no entry has."""
+"""Above the number of every entry."""
 
 _COLUMNS = "number, time, by, source, what, target, before, after"
 
 
 class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One change that somebody made."""
+    """One change by an operator."""
 
     number: int
     time: float
@@ -38,7 +37,7 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditLog:
-    """Keeps what was changed. Waits for the disk: ask it from a thread."""
+    """Stores changes; it waits for the disk: call it from a thread."""
 
     def __init__(self, database: Database, clock: Callable[[], float]) -> None:
         self._database = database
@@ -54,15 +53,15 @@ class AuditLog:
         before: Any = None,
         after: Any = None,
     ) -> None:
-        """Keep a change."""
+        """Store a change."""
         row = (
             self._clock(),
             by,
             source,
             what,
             without_surrogates(target),
-            _plain(before),
-            _plain(after),
+            _encode_value(before),
+            _encode_value(after),
         )
         with self._database.write() as connection:
             connection.execute(
@@ -72,7 +71,7 @@ class AuditLog:
             )
 
     def entries(self, limit: int = 50, cursor: str | None = None) -> Page[AuditEntry]:
-        """Return changes, the latest first; raise ValueError for a cursor that is none."""
+        """Return a page of changes, the latest first; raise ValueError for an invalid cursor."""
         before = min(int(cursor), NEWEST_ENTRY) if cursor is not None else NEWEST_ENTRY
         with self._database.read() as connection:
             rows = connection.execute(
@@ -83,7 +82,7 @@ class AuditLog:
         return Page(found, str(rows[limit - 1][0]) if len(rows) > limit else None)
 
     def since(self, number: int, limit: int = 100) -> list[AuditEntry]:
-        """Return the changes after that number, in their order."""
+        """Return the changes after a number, in order."""
         with self._database.read() as connection:
             rows = connection.execute(
                 f"SELECT {_COLUMNS} FROM audit WHERE number > ? ORDER BY number LIMIT ?",
@@ -98,16 +97,16 @@ class AuditLog:
         return int(number or 0)
 
 
-def drop_entries(connection: Connection, before: float, most: int) -> int:
-    """Drop some of what is older, and of very many the oldest; return how many went."""
+def drop_entries(connection: Connection, before: float, limit: int) -> int:
+    """Drop expired entries and the surplus above MAX_ENTRIES; return how many."""
     (first, last) = connection.execute("SELECT min(number), max(number) FROM audit").fetchone()
     if first is None:
         return 0
-    surplus = min(max(last - first + 1 - MAX_ENTRIES, 0), most)
+    surplus = min(max(last - first + 1 - MAX_ENTRIES, 0), limit)
     return connection.execute(
         "DELETE FROM audit WHERE number IN (SELECT number FROM"
         " (SELECT number, time FROM audit ORDER BY number LIMIT ?) WHERE time < ? OR number < ?)",
-        (most, before, first + surplus),
+        (limit, before, first + surplus),
     ).rowcount
 
 
@@ -116,11 +115,11 @@ def _entry(
 ) -> AuditEntry:
     return AuditEntry(
         number=number, time=time, by=by, source=source, what=what, target=target,
-        before=_value(before), after=_value(after),
+        before=_decode_value(before), after=_decode_value(after),
     )  # fmt: skip
 
 
-def _plain(value: Any) -> bytes | None:
+def _encode_value(value: Any) -> bytes | None:
     if value is None:
         return None
     text = msgspec.json.encode(without_surrogates(value))
@@ -129,5 +128,5 @@ def _plain(value: Any) -> bytes | None:
     )
 
 
-def _value(text: bytes | None) -> Any:
+def _decode_value(text: bytes | None) -> Any:
     return None if text is None else msgspec.json.decode(text)

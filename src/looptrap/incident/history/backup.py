@@ -12,24 +12,24 @@ from secrets import token_hex
 from typing import NamedTuple
 
 from looptrap.database import schema
-from looptrap.database.database import BUSY_TIMEOUT_S, sidecar_path, why
+from looptrap.database.database import BUSY_TIMEOUT_S, describe_error, sidecar_path
 from looptrap.errors import ConfigError, Problem
 
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
-UNWRITTEN = (
+WRITE_ERRORS = (
     sqlite3.SQLITE_FULL,
     sqlite3.SQLITE_IOERR_WRITE,
     sqlite3.SQLITE_IOERR_FSYNC,
     sqlite3.SQLITE_IOERR_TRUNCATE,
 )
-"""What SQLite says of a disk that takes no more: the copy is to blame, not the history."""
+"""SQLite errors of a full or failing disk: they concern the copy, not the history."""
 
 LOCKED = f"has been locked by another process for {BUSY_TIMEOUT_S:g} seconds"
 
 
 class Backup(NamedTuple):
-    """What a copy holds."""
+    """The contents of a backup."""
 
     incidents: int
     alerts: int
@@ -48,7 +48,7 @@ def back_up(source: Path, target: Path, *, replace: bool = False) -> Backup:
     try:
         os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         _copy(source, partial, target)
-        found = _checked(partial, target)
+        found = _verify(partial, target)
         partial.replace(target)
         _sync(target.parent)
     except OSError as error:
@@ -63,11 +63,11 @@ def back_up(source: Path, target: Path, *, replace: bool = False) -> Backup:
 def _check_paths(source: Path, target: Path, replace: bool) -> None:
     try:
         if not source.is_file():
-            raise _problem(source, "is no file" if source.exists() else "does not exist")
+            raise _problem(source, "is not a file" if source.exists() else "does not exist")
         if target.exists() and target.samefile(source):
             raise _problem(target, "is the history itself")
         if target.exists() and not target.is_file():
-            raise _problem(target, "is no file")
+            raise _problem(target, "is not a file")
         if target.exists() and not replace:
             raise _problem(target, "exists already; --force replaces it")
         if sidecar_path(target, "-wal").exists():
@@ -84,28 +84,28 @@ def _copy(source: Path, partial: Path, target: Path) -> None:
             closing(_connection(partial, "rw")) as writing,
         ):
             schema.check(reading)
-            # One snapshot for all pages: a copy in steps starts again whenever somebody writes.
+            # One snapshot for all pages: a copy in steps starts again at every write.
             reading.execute("BEGIN")
             if not reading.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 raise ConfigError("is empty: it holds no history")
-            reading.backup(writing, progress=_patience())
+            reading.backup(writing, progress=_lock_timeout())
             # One file without a log beside it, so that a plain copy of it is complete.
             writing.execute("PRAGMA journal_mode = DELETE").fetchall()
     except ConfigError as error:
         raise _problem(source, str(error)) from None
     except sqlite3.Error as error:
-        if getattr(error, "sqlite_errorcode", 0) in UNWRITTEN:
+        if getattr(error, "sqlite_errorcode", 0) in WRITE_ERRORS:
             raise _problem(target, f"cannot be written: {error}") from None
         raise _problem(source, _why(error)) from None
 
 
-def _checked(partial: Path, target: Path) -> Backup:
-    """Read the whole copy; raise ConfigError where it is not as it should be."""
+def _verify(partial: Path, target: Path) -> Backup:
+    """Check the whole copy; raise ConfigError if it is damaged."""
     try:
         with closing(_connection(partial, "ro")) as copy:
-            [(said,)] = copy.execute("PRAGMA integrity_check(1)").fetchall()
-            if said != "ok":
-                raise _problem(target, f"the copy is damaged: {said}")
+            [(result,)] = copy.execute("PRAGMA integrity_check(1)").fetchall()
+            if result != "ok":
+                raise _problem(target, f"the copy is damaged: {result}")
             [(incidents,)] = copy.execute("SELECT count(DISTINCT id) FROM part").fetchall()
             [(alerts,)] = copy.execute("SELECT count(*) FROM letter").fetchall()
     except sqlite3.Error as error:
@@ -119,15 +119,15 @@ def _connection(path: Path, mode: str) -> sqlite3.Connection:
     return sqlite3.connect(address, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None)
 
 
-def _patience() -> Callable[[int, int, int], object]:
-    """Return what ends a copy that waits for a lock: by itself it would wait for ever."""
+def _lock_timeout() -> Callable[[int, int, int], object]:
+    """Return a callback that ends a copy waiting for a lock: SQLite would wait for ever."""
     until = time.monotonic() + BUSY_TIMEOUT_S
 
-    def look(status: int, _remaining: int, _total: int) -> None:
+    def check(status: int, _remaining: int, _total: int) -> None:
         if status in BUSY and time.monotonic() > until:
             raise ConfigError(LOCKED)
 
-    return look
+    return check
 
 
 def _sync(path: Path) -> None:
@@ -140,7 +140,7 @@ def _sync(path: Path) -> None:
 
 def _why(error: sqlite3.Error) -> str:
     is_busy = getattr(error, "sqlite_errorcode", 0) & 0xFF in BUSY
-    return LOCKED if is_busy else why(error)
+    return LOCKED if is_busy else describe_error(error)
 
 
 def _reason(error: OSError) -> str:

@@ -1,4 +1,4 @@
-"""The history: incidents, the outbox and what was spent, and where they are kept."""
+"""IncidentHistory: incidents, the outbox, usage and the audit log in one SQLite file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from looptrap.usage.model import UsageBatch
 from looptrap.usage.table import UsageQuery
 
 ROWS_PER_BURST, BURST_PAUSE_S = 256, 0.002
-"""Rows made in one go, and seconds of rest after them: the gateway cannot run meanwhile."""
+"""Rows encoded at a time, and the pause after them: encoding holds the interpreter lock."""
 
 log = logging.getLogger("looptrap")
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class IncidentHistory:
-    """What is kept of incidents, in a file that other processes may have open too.
+    """Stores incidents in a file that other processes may have open too.
 
     Everything but `id` waits for the disk: call it from a thread. Without a `path` it is kept in
     memory, for this process only.
@@ -38,25 +38,25 @@ class IncidentHistory:
         self, path: str, settings: IncidentSettings, *, clock: Callable[[], float] = time.time
     ) -> None:
         self.unwritable = 0
-        """Incidents and events that no row could be made of."""
+        """Incidents and events that could not be encoded."""
         self._settings = settings
         self._clock = clock
         self._database = Database(path, token_hex(8))
         self.outbox = Outbox(self._database, clock)
-        self.books = UsageQuery(self._database, clock)
+        self.usage = UsageQuery(self._database, clock)
         self.audit = AuditLog(self._database, clock)
 
     @property
     def id(self) -> str:
-        """What tells this history from all others: made once, with the file."""
+        """The unique id of this history, made once with the file."""
         return self._database.id
 
     def open(self) -> None:
-        """Make or migrate the file; raise ConfigError where it cannot be used."""
+        """Create or migrate the file; raise ConfigError if it cannot be used."""
         self._database.open()
 
     def close(self) -> None:
-        """Close the file; nothing can be asked or put any more."""
+        """Close the file; later reads and writes fail."""
         self._database.close()
 
     def put(
@@ -64,31 +64,30 @@ class IncidentHistory:
         incidents: Iterable[Incident] = (),
         events: Iterable[OutgoingEvent] = (),
         spending: UsageBatch | None = None,
-        remarks: Sequence[Annotation] = (),
+        annotations: Sequence[Annotation] = (),
     ) -> None:
-        """Keep incidents as they are now, events, what was spent and said: all or nothing.
+        """Write incidents, events, usage and annotations: all or nothing.
 
-        An event that is there for a channel is not put there again, while what was spent is added
-        to what is there. Raises sqlite3.Error.
+        A delivery that exists is left alone; usage is added to what is there. Raises sqlite3.Error.
         """
         now = self._clock()
         parts = self._rows(incidents, lambda one: [incident_rows.part_row(one)])
-        letters = self._rows(events, lambda one: outbox.delivery_rows(one, now))
-        if not parts and not letters and not spending and not remarks:
+        deliveries = self._rows(events, lambda one: outbox.delivery_rows(one, now))
+        if not parts and not deliveries and not spending and not annotations:
             return
         with self._database.write() as connection:
             insert_rows(connection, incident_rows.INSERT_PART, parts)
-            insert_rows(connection, outbox.INSERT_DELIVERY, letters, outbox.SKIP_EXISTING)
+            insert_rows(connection, outbox.INSERT_DELIVERY, deliveries, outbox.SKIP_EXISTING)
             if spending:
                 table.put_usage(connection, self.id, spending)
-            incident_rows.put_annotations(connection, remarks)
+            incident_rows.put_annotations(connection, annotations)
 
     def open_incidents(self, instance: str | None = None) -> list[Incident]:
-        """Return what that instance has open, or all have, the oldest first: to go on with it."""
-        whose, values = ("", ()) if instance is None else (" AND instance = ?", (instance,))
+        """Return the open parts of one instance or of all, the oldest first."""
+        where, values = ("", ()) if instance is None else (" AND instance = ?", (instance,))
         with self._database.read() as connection:
             rows = connection.execute(
-                f"SELECT body FROM part WHERE closed IS NULL{whose} ORDER BY opened", values
+                f"SELECT body FROM part WHERE closed IS NULL{where} ORDER BY opened", values
             )
             return incident_rows.read_parts(body for (body,) in rows)
 
@@ -107,66 +106,66 @@ class IncidentHistory:
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[Incident]:
-        """Return a page of incidents, the latest opened first; `since` is about their last call.
+        """Return a page of incidents, the latest opened first; `since` limits their last call.
 
-        An incident has a rule when some instance describes it by that; `q` is a piece of its id,
-        caller, session, rule or model. Raises ValueError for a cursor that is none.
+        `rule` matches the rule of any part; `q` is a substring of the id, caller, session, rule or
+        model. Raises ValueError for an invalid cursor.
         """
-        fitting = {
+        filters = {
             "caller": caller, "project": project, "session": session, "rule": rule,
             "label": label, "acknowledged": acknowledged, "q": q,
         }  # fmt: skip
         with self._database.read() as connection:
-            return incident_rows.select_incidents(connection, state, fitting, since, limit, cursor)
+            return incident_rows.select_incidents(connection, state, filters, since, limit, cursor)
 
     def incident(self, incident_id: str) -> Incident | None:
-        """Return the incident of that id, or the only one whose id begins so."""
+        """Return the incident with this id, or the only one whose id begins with it."""
         with self._database.read() as connection:
             return incident_rows.select_incident(connection, incident_id)
 
     def refused_under(self, fingerprint: str) -> list[str]:
-        """Return the ids of open incidents that were refused lately under that fingerprint."""
+        """Return the ids of open incidents with recent refusals under this fingerprint."""
         with self._database.read() as connection:
             return incident_rows.select_refused_under(connection, fingerprint)
 
-    def remarks(self, incidents: Iterable[str]) -> dict[str, Annotations]:
-        """Return what people said, by the ids of incidents; of the others nothing was."""
+    def annotations(self, incidents: Iterable[str]) -> dict[str, Annotations]:
+        """Return annotations by incident id; incidents without any are left out."""
         with self._database.read() as connection:
             return incident_rows.select_annotations(connection, incidents)
 
     def changes(
         self, after: int, limit: int = 100, *, instance: str | None = None
     ) -> tuple[list[Incident], int]:
-        """Return what has changed since, in the order of changes, and where to go on after it.
+        """Return changes after a number, in order, and the number to continue from.
 
-        With an `instance`, what that one saw; else what all saw, each incident once.
+        With an `instance`, its parts; else each changed incident once, merged.
         """
         with self._database.read() as connection:
             return incident_rows.select_changes(connection, after, limit, instance)
 
     def last_change(self) -> int:
-        """Return where `changes` goes on from for what changes from now on."""
+        """Return the number from which `changes` returns only later changes."""
         with self._database.read() as connection:
             return incident_rows.select_last_change(connection)
 
     def sweep(self) -> bool:
-        """Drop a slice of what is too old or too much; say whether there is more of it."""
+        """Drop a slice of what is expired or too large; return whether there is more."""
         with self._database.write() as connection:
-            is_more = retention.drop_expired(connection, self._settings, self._clock())
+            has_more = retention.drop_expired(connection, self._settings, self._clock())
             surplus = retention.surplus_pages(connection, self._settings.max_size)
         if surplus:
             self._database.shrink(min(surplus, retention.MAX_PAGES_FREED))
-        return is_more or surplus > retention.MAX_PAGES_FREED
+        return has_more or surplus > retention.MAX_PAGES_FREED
 
     def _rows(self, items: Iterable[T], rows_of: Callable[[T], list[Row]]) -> list[Row]:
-        """Make rows, with a rest now and then; what none can be made of is left out."""
+        """Encode rows, with pauses; what cannot be encoded is skipped and counted."""
         found: list[Row] = []
         for number, item in enumerate(items, 1):
             try:
                 found += rows_of(item)
             except (TypeError, ValueError, OverflowError) as error:
                 self.unwritable += 1
-                log.error("cannot be kept in the history: %s", type(error).__name__)
+                log.error("history: an entry cannot be encoded: %s", type(error).__name__)
             if not number % ROWS_PER_BURST:
                 time.sleep(BURST_PAUSE_S)
         return found

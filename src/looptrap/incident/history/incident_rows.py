@@ -1,4 +1,4 @@
-"""Incidents as rows: what each instance saw, what people said, and both together."""
+"""Incidents and annotations as rows, and the queries on them."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ T = TypeVar("T")
 
 
 def part_row(part: Incident) -> Row:
-    """Return the values of COLUMNS."""
+    """Return the values of PART_COLUMNS."""
     try:
         body = _encode(part)
-    except UnicodeEncodeError:  # a client may name its session with half a character
+    except UnicodeEncodeError:  # a session name may hold half of a surrogate pair
         part = struct_without_surrogates(part)
         body = _encode(part)
     return (
@@ -50,13 +50,13 @@ def part_row(part: Incident) -> Row:
 
 
 def read_parts(bodies: Iterable[bytes]) -> list[Incident]:
-    """Read parts; one that cannot be read is left out, and a line says so."""
+    """Decode parts; one that cannot be decoded is skipped and logged."""
     found = []
     for body in bodies:
         try:
             found.append(_decode(body))
         except (msgspec.MsgspecError, UnicodeDecodeError):
-            log.warning("the history has an incident that cannot be read")
+            log.warning("history: an incident cannot be read")
     return found
 
 
@@ -64,19 +64,19 @@ IncidentState = Literal["open", "closed", "all"]
 
 _SEARCHED = ("id", "caller", "session", "rule", "model")
 
-# The caller, project and session of an incident are the same for all who see it, the rule is not.
-_FITS = {
+# Caller, project and session are the same in all parts of an incident, the rule is not.
+_FILTERS = {
     "rule": "EXISTS (SELECT 1 FROM part f WHERE f.id = p.id AND f.rule = :rule)",
     "label": "(SELECT text FROM remark r WHERE r.incident = p.id AND r.kind = 'label'"
     " ORDER BY r.time DESC, r.id DESC LIMIT 1) = :label",
     "acknowledged": "EXISTS (SELECT 1 FROM remark r WHERE r.incident = p.id"
     " AND r.kind = 'acknowledge') = :acknowledged",
-    # Without an index: to find a piece of a text, all of them have to be looked at.
+    # Without an index: a substring search has to read all rows.
     "q": "EXISTS (SELECT 1 FROM part f WHERE f.id = p.id"
     f" AND ({' OR '.join(f'instr(lower(f.{one}), lower(:q))' for one in _SEARCHED)}))",
 }
 
-# An incident stands where the first of its parts was opened.
+# An incident is sorted by the part that was opened first.
 _IS_FIRST = (
     "NOT EXISTS (SELECT 1 FROM part q WHERE q.id = p.id"
     " AND (q.opened, q.instance) < (p.opened, p.instance))"
@@ -90,13 +90,13 @@ _CLOSED_SINCE = (
 )
 
 MAX_SORTED_CANDIDATES = 5_000
-"""So many can be sorted sooner than a long history is looked through."""
+"""Up to this many candidates, sorting them is faster than scanning a long history."""
 
 
 def select_incidents(
     connection: Connection,
     state: IncidentState,
-    fitting: Mapping[str, str | bool | None],
+    filters: Mapping[str, str | bool | None],
     since: float | None,
     limit: int,
     cursor: str | None,
@@ -104,9 +104,9 @@ def select_incidents(
     """Return a page of incidents, the latest opened first."""
     where = []
     values: dict[str, object] = {"since": since, "limit": limit + 1}
-    for column, value in fitting.items():
+    for column, value in filters.items():
         if value is not None:
-            where.append(_FITS.get(column, f"p.{column} = :{column}"))
+            where.append(_FILTERS.get(column, f"p.{column} = :{column}"))
             values[column] = value
     if since is not None:
         where.append("EXISTS (SELECT 1 FROM part f WHERE f.id = p.id AND f.last >= :since)")
@@ -129,19 +129,19 @@ def select_incidents(
 
 
 def _source(connection: Connection, state: IncidentState, since: float | None) -> str:
-    """Return where to look: among all by time, or where only few can fit, among these."""
-    few = ""
+    """Return the FROM clause: all parts by time, or the candidates where these are few."""
+    candidates = ""
     if state == "open":
-        few = f"SELECT DISTINCT id FROM ({_OPEN})"
+        candidates = f"SELECT DISTINCT id FROM ({_OPEN})"
     elif since is not None:
         counted = f"SELECT count(*) FROM ({_CLOSED_SINCE} LIMIT {MAX_SORTED_CANDIDATES})"
         if connection.execute(counted, {"since": since}).fetchone()[0] < MAX_SORTED_CANDIDATES:
-            few = f"{_CLOSED_SINCE} UNION {_OPEN}"
-    return f"({few}) few CROSS JOIN part p ON p.id = few.id" if few else "part p"
+            candidates = f"{_CLOSED_SINCE} UNION {_OPEN}"
+    return f"({candidates}) few CROSS JOIN part p ON p.id = few.id" if candidates else "part p"
 
 
 def select_incident(connection: Connection, incident_id: str) -> Incident | None:
-    """Return the incident of that id, or the only one whose id begins so."""
+    """Return the incident with this id, or the only one whose id begins with it."""
     found = select_merged(connection, [incident_id])
     if found or not incident_id:
         return found[0] if found else None
@@ -154,7 +154,7 @@ def select_incident(connection: Connection, incident_id: str) -> Incident | None
 
 
 def select_refused_under(connection: Connection, fingerprint: str) -> list[str]:
-    """Return the open incidents that were refused lately under that fingerprint."""
+    """Return the ids of open incidents with recent refusals under this fingerprint."""
     rows = connection.execute(
         "SELECT DISTINCT id FROM part WHERE closed IS NULL AND instr(body, CAST(? AS BLOB))",
         (fingerprint,),
@@ -166,17 +166,17 @@ def select_refused_under(connection: Connection, fingerprint: str) -> list[str]:
 def select_changes(
     connection: Connection, after: int, limit: int, instance: str | None
 ) -> tuple[list[Incident], int]:
-    """Return what changed after that change, in the order of changes, and the last of them."""
-    whose = "" if instance is None else " AND instance = ?"
+    """Return the changes after a number, in order, and the number of the last."""
+    where = "" if instance is None else " AND instance = ?"
     rows = connection.execute(
-        f"SELECT change, id, body FROM part WHERE change > ?{whose} ORDER BY change LIMIT ?",
+        f"SELECT change, id, body FROM part WHERE change > ?{where} ORDER BY change LIMIT ?",
         (after, *(() if instance is None else (instance,)), limit),
     ).fetchall()
-    # Where there is no more, what others changed meanwhile is not to be looked through again.
+    # At the end, skip what other instances changed: it need not be scanned again.
     last = rows[-1][0] if len(rows) == limit else max(after, select_last_change(connection))
     if instance is not None:
         return read_parts(body for _, _, body in rows), last
-    # What changed twice stands where it changed last.
+    # What changed twice is sorted by its last change.
     latest = {incident_id: change for change, incident_id, _ in rows}
     return select_merged(connection, sorted(latest, key=latest.__getitem__)), last
 
@@ -187,7 +187,7 @@ def select_last_change(connection: Connection) -> int:
 
 
 def select_merged(connection: Connection, ids: Iterable[str]) -> list[Incident]:
-    """Return incidents in the order of their ids; those that are not there are left out."""
+    """Return merged incidents in the order given; unknown ids are left out."""
     wanted = list(ids)
     by_id: dict[str, list[Incident]] = defaultdict(list)
     rows = connection.execute(
@@ -200,15 +200,15 @@ def select_merged(connection: Connection, ids: Iterable[str]) -> list[Incident]:
 
 
 def _parse_cursor(cursor: str) -> tuple[float, str]:
-    """Read a cursor; raise ValueError where it is none."""
+    """Parse a cursor; raise ValueError if it is invalid."""
     opened, separator, incident_id = cursor.partition("~")
     if not separator:
-        raise ValueError("a cursor is what the page before gave out")
+        raise ValueError("the cursor is not one that a page returned")
     return float(opened), incident_id
 
 
 MAX_ORPHANS = 10_000
-"""Remarks on incidents that are not here: no more of them are waited for."""
+"""Annotations whose incident is not here yet; of more, the surplus is dropped."""
 
 _FIELDS = ("id", "incident", "time", "by", "kind", "text")
 
@@ -221,39 +221,39 @@ _DROP_LABELS = """
         ORDER BY time DESC, id DESC LIMIT 1
     )"""
 
-# To put a part there again gives it another number: so those who follow changes hear of it.
-_RENEW = (
+# Replacing a part gives it a new change number, so that readers of changes see it.
+_RENUMBER = (
     f"INSERT OR REPLACE INTO part ({', '.join(PART_COLUMNS)})"
     f" SELECT {', '.join(PART_COLUMNS)} FROM part WHERE id = ?"
 )
 
-# They may come before what they are about; and they go after it.
+# An annotation may arrive before its incident, and is dropped after it.
 _DROP = """
     DELETE FROM remark WHERE id IN (
         SELECT id FROM remark WHERE time < ?
         AND NOT EXISTS (SELECT 1 FROM part WHERE part.id = remark.incident) LIMIT ?
     )"""
 
-_LOST = (
+_COUNT_ORPHANS = (
     "SELECT count(*) FROM remark"
     " WHERE NOT EXISTS (SELECT 1 FROM part WHERE part.id = remark.incident)"
 )
 
 
-def put_annotations(connection: Connection, remarks: Iterable[Annotation]) -> None:
-    """Keep remarks; the incidents of those that are new have changed."""
-    renewed: set[str] = set()
-    for one in remarks:
+def put_annotations(connection: Connection, annotations: Iterable[Annotation]) -> None:
+    """Store annotations; the incidents of new ones count as changed."""
+    changed: set[str] = set()
+    for one in annotations:
         if connection.execute(_PUT, _row(one)).rowcount:
-            renewed.add(one.incident)
+            changed.add(one.incident)
             if one.kind == "label":
                 connection.execute(_DROP_LABELS, {"incident": one.incident})
-    for incident in sorted(renewed):
-        connection.execute(_RENEW, (incident,))
+    for incident in sorted(changed):
+        connection.execute(_RENUMBER, (incident,))
 
 
 def select_annotations(connection: Connection, incidents: Iterable[str]) -> dict[str, Annotations]:
-    """Return what was said, by incident; those of which nothing was are left out."""
+    """Return annotations by incident id; incidents without any are left out."""
     found: dict[str, list[Annotation]] = {}
     rows = connection.execute(
         f"SELECT {', '.join(_FIELDS)} FROM remark"
@@ -266,11 +266,11 @@ def select_annotations(connection: Connection, incidents: Iterable[str]) -> dict
     return {incident: collect_annotations(some) for incident, some in found.items()}
 
 
-def drop_annotations(connection: Connection, before: float, most: int) -> int:
-    """Drop remarks on incidents that are gone, once they are as old; return how many went."""
-    dropped = connection.execute(_DROP, (before, most)).rowcount
-    (lost,) = connection.execute(_LOST).fetchone()
-    surplus = min(max(lost - MAX_ORPHANS, 0), most)
+def drop_annotations(connection: Connection, before: float, limit: int) -> int:
+    """Drop old annotations of incidents that are gone; return how many."""
+    dropped = connection.execute(_DROP, (before, limit)).rowcount
+    (orphans,) = connection.execute(_COUNT_ORPHANS).fetchone()
+    surplus = min(max(orphans - MAX_ORPHANS, 0), limit)
     return dropped + connection.execute(_DROP, (inf, surplus)).rowcount
 
 

@@ -1,4 +1,4 @@
-"""The outbox: deliveries of events through channels, waiting, delivered and dead."""
+"""Outbox: deliveries of events through channels, pending, delivered and dead."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ log = logging.getLogger("looptrap")
 
 
 class OutgoingEvent(NamedTuple):
-    """An event, and the channels that people hear it through."""
+    """An event and the channels to send it through."""
 
     event: AlertEvent
     channels: tuple[str, ...]
@@ -42,36 +42,36 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     channel: str
     state: DeliveryState
     created: float
-    """When it was put into the outbox, or last sent anew."""
+    """When it was put into the outbox, or last resent."""
     due: float
-    """When it is to be tried next; while it is leased, when the lease ends."""
+    """When to try it next; while it is leased, when the lease ends."""
     attempts: int
-    """How often it was leased; the present lease counts."""
+    """How often it was leased, including now."""
     owner: str
     lease_until: float
     ended: float | None
-    """When it was delivered or given up."""
+    """When it was delivered or declared dead."""
     last_error: str
 
 
-def delivery_rows(going: OutgoingEvent, now: float) -> list[Row]:
-    """Return the values for PUT: one row a channel."""
+def delivery_rows(outgoing: OutgoingEvent, now: float) -> list[Row]:
+    """Return the values for INSERT_DELIVERY: one row a channel."""
     try:
-        body = _encode(going.event)
+        body = _encode(outgoing.event)
     except UnicodeEncodeError:
-        body = _encode(struct_without_surrogates(going.event))
-    return [(going.event.id, channel, now, now, body) for channel in going.channels]
+        body = _encode(struct_without_surrogates(outgoing.event))
+    return [(outgoing.event.id, channel, now, now, body) for channel in outgoing.channels]
 
 
 def read_deliveries(rows: Iterable[Row]) -> tuple[list[Delivery], list[int]]:
-    """Read letters from rows of COLUMNS, and tell the numbers of those that cannot be read."""
+    """Decode rows of DELIVERY_COLUMNS; return also the numbers of those that cannot be decoded."""
     found, unreadable = [], []
     for row in rows:
         number, channel, state, created, due, attempts, owner, until, ended, error, body = row
         try:
             event = _decode(body)
         except (msgspec.MsgspecError, UnicodeDecodeError):
-            log.warning("the outbox has a letter that cannot be read: number %d", number)
+            log.warning("outbox: delivery %d cannot be read", number)
             unreadable.append(number)
             continue
         found.append(
@@ -87,11 +87,11 @@ def read_deliveries(rows: Iterable[Row]) -> tuple[list[Delivery], list[int]]:
 MAX_ERROR_CHARS = 500
 
 NEWEST_DELIVERY = 1 << 62
-"""A number that no letter has."""
+"""Above the number of every delivery."""
 
 
 class Outbox:
-    """Letters that several processes deliver, each at least once; blocking, not for the loop."""
+    """Deliveries, leased by several processes, each sent at least once; call it from a thread."""
 
     def __init__(self, database: Database, clock: Callable[[], float]) -> None:
         self._database = database
@@ -100,10 +100,7 @@ class Outbox:
     def lease(
         self, now: float, owner: str, limit: int, seconds: float, *, without: Collection[str] = ()
     ) -> list[Delivery]:
-        """Take letters that are due, the longest due first; nobody else gets them for `seconds`.
-
-        Those for the channels `without` stay where they are.
-        """
+        """Lease what is due for `seconds`, the longest due first, except the channels `without`."""
         until = now + seconds
         with self._database.write() as connection:
             rows = connection.execute(
@@ -114,41 +111,41 @@ class Outbox:
                 f" RETURNING {DELIVERY_COLUMNS}",
                 (owner, until, until, now, json.dumps(list(without)), limit),
             ).fetchall()
-        letters, unreadable = read_deliveries(sorted(rows))
+        deliveries, unreadable = read_deliveries(sorted(rows))
         for number in unreadable:
             self._end(number, "dead", "cannot be read")
-        return letters
+        return deliveries
 
-    def delivered(self, letter: Delivery, now: float) -> None:
-        """Say that it arrived: that is so even where the lease had ended."""
+    def mark_delivered(self, delivery: Delivery, now: float) -> None:
+        """Mark it delivered, even if the lease had ended."""
         with self._database.write() as connection:
             connection.execute(
                 "UPDATE letter SET state = 'delivered', ended = ?, owner = '', lease_until = 0,"
                 " last_error = '' WHERE number = ?",
-                (now, letter.number),
+                (now, delivery.number),
             )
 
-    def failed(self, letter: Delivery, error: str, due: float) -> bool:
-        """Have it tried again when `due`; False where the lease had ended, then nothing is done."""
+    def reschedule(self, delivery: Delivery, error: str, due: float) -> bool:
+        """Set when to try it again; return False, changing nothing, if the lease had ended."""
         with self._database.write() as connection:
             done = connection.execute(
                 "UPDATE letter SET due = ?, owner = '', lease_until = 0, last_error = ?"
                 " WHERE number = ? AND state = 'pending' AND owner = ? AND lease_until = ?",
-                (due, _error(error), letter.number, letter.owner, letter.lease_until),
+                (due, _error(error), delivery.number, delivery.owner, delivery.lease_until),
             )
         return done.rowcount > 0
 
-    def bury(self, letter: Delivery, error: str) -> bool:
-        """Give it up; False where the lease had ended, then nothing is done."""
-        return self._end(letter.number, "dead", error, letter)
+    def mark_dead(self, delivery: Delivery, error: str) -> bool:
+        """Declare it dead; return False, changing nothing, if the lease had ended."""
+        return self._end(delivery.number, "dead", error, delivery)
 
-    def letters(
+    def deliveries(
         self,
         state: DeliveryState | Literal["all"] = "all",
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[Delivery]:
-        """Return letters, the newest first; raise ValueError for a cursor that is none."""
+        """Return a page, the newest first; raise ValueError for an invalid cursor."""
         before = min(int(cursor), NEWEST_DELIVERY) if cursor is not None else NEWEST_DELIVERY
         where = "" if state == "all" else " AND state = ?"
         with self._database.read() as connection:
@@ -161,9 +158,9 @@ class Outbox:
         return Page(found, str(rows[limit - 1][0]) if len(rows) > limit else None)
 
     def resend(self, event_id: str, channel: str | None = None) -> int:
-        """Have an event told anew, through one channel or all; return how many letters that is.
+        """Send an event again through one channel or all; return the number of deliveries.
 
-        A letter that is just being delivered is left alone.
+        A delivery in progress is left alone.
         """
         now = self._clock()
         with self._database.write() as connection:
@@ -176,7 +173,7 @@ class Outbox:
         return done.rowcount
 
     def next_due(self, *, without: Collection[str] = ()) -> float | None:
-        """Return when there will be something to lease; None where nothing waits."""
+        """Return when the next delivery is due; None if there is none."""
         with self._database.read() as connection:
             row = connection.execute(
                 "SELECT due FROM letter INDEXED BY letter_due WHERE state = 'pending'"
@@ -186,7 +183,7 @@ class Outbox:
         return None if row is None else float(row[0])
 
     def counts(self) -> dict[DeliveryState, int]:
-        """Return how many letters there are in each state."""
+        """Return the number of deliveries in each state."""
         found: dict[DeliveryState, int] = {"pending": 0, "delivered": 0, "dead": 0}
         with self._database.read() as connection:
             found.update(
@@ -197,11 +194,11 @@ class Outbox:
     def _end(
         self, number: int, state: DeliveryState, error: str, leased: Delivery | None = None
     ) -> bool:
-        whose = " AND owner = ? AND lease_until = ?" if leased is not None else ""
+        where = " AND owner = ? AND lease_until = ?" if leased is not None else ""
         with self._database.write() as connection:
             done = connection.execute(
                 "UPDATE letter SET state = ?, ended = ?, owner = '', lease_until = 0,"
-                f" last_error = ? WHERE number = ? AND state = 'pending'{whose}",
+                f" last_error = ? WHERE number = ? AND state = 'pending'{where}",
                 (
                     state, self._clock(), _error(error), number,
                     *((leased.owner, leased.lease_until) if leased is not None else ()),

@@ -1,4 +1,4 @@
-"""What is dropped: the old, and what there is no room for; in slices, so that nobody waits long."""
+"""Retention: drops what is expired or too large, in slices that hold the write lock briefly."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from looptrap.incident.setting import IncidentSettings
 from looptrap.usage import table
 
 SLICE_ROWS = 500
-"""So many incidents, letters, remarks and changes go at once."""
+"""Incidents, deliveries, annotations and audit entries dropped at a time."""
 
 MAX_PAGES_FREED = 250
-"""So many empty pages are given back at once …"""
+"""Empty pages given back at a time …"""
 
 MIN_SPARE_PAGES, SPARE_DIVISOR = 64, 20
-"""… but for these, or every twentieth page of the file: they are soon filled again."""
+"""… but for these, or a twentieth of the file: they are soon filled again."""
 
-# Gone is an incident only with all its parts, by the last of them; never an open one.
+# An incident is dropped with all its parts, by the latest of them; never an open one.
 _DROP_INCIDENTS = """
     DELETE FROM part WHERE id IN (
         SELECT p.id FROM part p WHERE p.closed IS NOT NULL AND p.last < ?
@@ -36,7 +36,7 @@ _DROP_LETTERS = """
 
 
 def drop_expired(connection: Connection, settings: IncidentSettings, now: float) -> bool:
-    """Drop a slice of what has to go; say whether there may be more of it."""
+    """Drop a slice of what is expired; return whether there may be more."""
     before = now - settings.keep
     dropped = connection.execute(_DROP_INCIDENTS, (before, SLICE_ROWS)).rowcount
     dropped += connection.execute(_DROP_LETTERS, (before, "%", SLICE_ROWS)).rowcount
@@ -44,23 +44,23 @@ def drop_expired(connection: Connection, settings: IncidentSettings, now: float)
         connection, before, SLICE_ROWS
     )
     if _size(connection) > settings.max_size:
-        dropped += _make_room(connection)
-    is_more = dropped >= SLICE_ROWS
-    is_more |= table.drop_oldest_hour(connection, before) > 0
-    is_more |= table.roll_up_hour(connection, now)
+        dropped += _drop_oldest(connection)
+    has_more = dropped >= SLICE_ROWS
+    has_more |= table.drop_oldest_hour(connection, before) > 0
+    has_more |= table.roll_up_hour(connection, now)
     quiet = max(before, now - table.SESSION_ROWS_KEEP_S)
-    return is_more | (table.drop_quiet_sessions(connection, quiet) >= table.SESSION_SLICE_ROWS)
+    return has_more | (table.drop_quiet_sessions(connection, quiet) >= table.SESSION_SLICE_ROWS)
 
 
 def surplus_pages(connection: Connection, max_size: int) -> int:
-    """Return how many empty pages are to be given back, so that the file shrinks."""
+    """Return how many empty pages to give back, so that the file shrinks."""
     pages, free = _pragma(connection, "page_count"), _pragma(connection, "freelist_count")
     is_full = pages * _pragma(connection, "page_size") > max_size
     return max(free - (0 if is_full else max(MIN_SPARE_PAGES, pages // SPARE_DIVISOR)), 0)
 
 
-def _make_room(connection: Connection) -> int:
-    """Drop the oldest: closed incidents or spending; where there is neither, delivered letters."""
+def _drop_oldest(connection: Connection) -> int:
+    """Drop the oldest closed incidents or usage; without either, sent deliveries."""
     if _is_spending_oldest(connection):
         table.drop_oldest_hour(connection, inf)
         return SLICE_ROWS
@@ -75,7 +75,7 @@ def _is_spending_oldest(connection: Connection) -> bool:
 
 
 def _size(connection: Connection) -> int:
-    """Return the bytes that are in use."""
+    """Return the bytes in use."""
     used = _pragma(connection, "page_count") - _pragma(connection, "freelist_count")
     return used * _pragma(connection, "page_size")
 

@@ -15,14 +15,14 @@ from looptrap.incident.setting import IndicatorSettings
 
 
 class Indicators:
-    """Observes calls; says when they begin to look as before an incident."""
+    """Observes calls, and returns alert events when an indicator fires."""
 
     def __init__(self, settings: IndicatorSettings) -> None:
         self._pane = settings.window / PANES_PER_WINDOW
         self._window = settings.window
         self._end = 0.0
-        """When the pane that is open is full; 0 before the first."""
-        self._is_news = False
+        """When the open pane ends; 0 before the first."""
+        self._has_closed_pane = False
         self._alarms: dict[IndicatorName, IndicatorAlarm] = {}
         errors = self._alarm("tool_errors", settings.tool_errors)
         calls = self._alarm("tool_calls", settings.tool_calls)
@@ -31,19 +31,19 @@ class Indicators:
         burn = self._alarm("burn_rate", settings.burn_rate)
         self._errors = ToolErrorIndicator(errors) if errors is not None else None
         self._latencies = LatencyIndicator(latency) if latency is not None else None
-        follows = any(one is not None for one in (calls, tokens, burn))
-        self._sessions = SessionIndicators(calls, tokens, burn) if follows else None
+        tracks_sessions = any(one is not None for one in (calls, tokens, burn))
+        self._sessions = SessionIndicators(calls, tokens, burn) if tracks_sessions else None
         self.gauges: Mapping[str, tuple[float, bool]] = {}
-        """Of every indicator the value of its worst scope, and whether it fires."""
-        self._gauge()
+        """For each indicator the value of its worst scope, and whether it fires."""
+        self._update_gauges()
 
     @property
     def thresholds(self) -> Mapping[str, float]:
-        """From where on each indicator fires."""
+        """The threshold of each indicator."""
         return {name: alarm.threshold for name, alarm in self._alarms.items()}
 
     def observe(self, observations: Iterable[Observation]) -> None:
-        """Take calls, in about the order in which they were settled."""
+        """Observe calls, roughly in the order of their time."""
         errors, latencies, sessions = self._errors, self._latencies, self._sessions
         end = self._end
         for (
@@ -51,23 +51,23 @@ class Indicators:
             input_tokens, output_tokens, tools, failed, turn_calls,
         ) in observations:  # fmt: skip
             if time >= end:
-                end = self._turn(time)
+                end = self._close_panes(time)
             if tools > 0 and errors is not None:
-                errors.take(caller, project, tools, failed)
-            # Whoever asks for what is not there is answered at once, and may name any model.
+                errors.observe(caller, project, tools, failed)
+            # Client errors are answered at once, and may name any model.
             if first_byte is not None and latencies is not None and not 400 <= status < 500:
-                latencies.take(provider, model[:LONGEST_NAME], first_byte)
+                latencies.observe(provider, model[:LONGEST_NAME], first_byte)
             if session and sessions is not None:
                 tokens = input_tokens + output_tokens
-                sessions.take(caller, project, session[:LONGEST_NAME], tokens, turn_calls)
+                sessions.observe(caller, project, session[:LONGEST_NAME], tokens, turn_calls)
 
     def tick(self, now: float) -> list[AlertEvent]:
-        """Return what people are to be told by now."""
+        """Return the events to send now."""
         if now >= self._end or now < self._end - self._window:
-            self._turn(now)
-        if not self._is_news:
+            self._close_panes(now)
+        if not self._has_closed_pane:
             return []
-        self._is_news = False
+        self._has_closed_pane = False
         return [event for alarm in self._alarms.values() for event in alarm.due(now)]
 
     def _alarm(self, name: IndicatorName, threshold: float | None) -> IndicatorAlarm | None:
@@ -75,23 +75,23 @@ class Indicators:
             return None
         return self._alarms.setdefault(name, IndicatorAlarm(name, threshold, self._window))
 
-    def _turn(self, now: float) -> float:
-        """Close panes until one is open that `now` falls into; return when that is full."""
+    def _close_panes(self, now: float) -> float:
+        """Close panes until `now` falls into the open one; return when that ends."""
         is_first = not self._end
-        # After a long silence, or where the clock was put back, all that was seen is over.
+        # After a long silence, or a clock set back, the whole window is over.
         passed = (
             PANES_PER_WINDOW + 1 if now < self._end else int((now - self._end) // self._pane) + 1
         )
         for _ in range(0 if is_first else min(passed, PANES_PER_WINDOW + 1)):
             for one in (self._errors, self._latencies, self._sessions):
                 if one is not None:
-                    one.turn()
-        self._gauge()
-        self._is_news = True
+                    one.close_pane()
+        self._update_gauges()
+        self._has_closed_pane = True
         self._end = now - now % self._pane + self._pane
         return self._end
 
-    def _gauge(self) -> None:
+    def _update_gauges(self) -> None:
         # Replaced as a whole: a scrape may read it from another thread.
         worst: dict[IndicatorName, float] = {}
         if self._errors is not None:

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections import Counter, deque
 from math import exp, log
 
+from looptrap.bounded import RecentMap
 from looptrap.incident.indicator.alarm import IndicatorAlarm
 from looptrap.incident.indicator.model import (
     PANES_PER_WINDOW,
     RECOVERY_RATIO,
     IndicatorScope,
-    RecentMap,
     ThresholdCrossing,
 )
 
 MIN_ANSWERS = 20
-"""Answers in the window: fewer have no p95."""
+"""Fewer answers in the window have no p95."""
 
 MAX_OUTLIERS = 4
-"""Slow answers that are chance: where there are few, the slowest twentieth is no more than that."""
+"""Slow answers that are ignored when there are few: the slowest twentieth may be chance."""
 
 FULL_STEP_ANSWERS = 100
-"""Answers in a window that move the baseline by a whole step; fewer move it by less."""
+"""Answers in a window that move the baseline by a full step; fewer move it less."""
 
 LEARNING_WINDOWS = 6
 """Windows with enough answers before anything is compared; they move the baseline faster."""
@@ -30,16 +30,16 @@ LEARNING_STEP, BASELINE_STEP = 0.1, 0.01
 """By how much one window may move the baseline, however slow its answers were."""
 
 MIN_SLOW_S = 0.1
-"""Seconds that nobody minds: below them nothing is slow."""
+"""Below this p95 nothing is slow."""
 
 MAX_MODELS = 512
-"""Models of providers that are told apart."""
+"""Models of providers that are tracked."""
 
 MAX_ANSWERS_PER_PANE = 256
-"""Answers that are looked at in one pane."""
+"""Answers that are measured per pane."""
 
 MIN_BUCKET_S, BUCKET_LOG_WIDTH, BUCKET_COUNT = 0.001, log(1.1), 150
-"""Times are kept to a tenth of themselves: from a millisecond to half an hour."""
+"""Buckets of times grow by a tenth: from a millisecond to half an hour."""
 
 
 def _bucket(seconds: float) -> int:
@@ -56,34 +56,42 @@ class _Model:
     """The answers of one model of one provider."""
 
     __slots__ = (
-        "_age", "_counts", "_panes", "answers", "baseline", "is_over", "learnt", "p95", "scope",
+        "_age",
+        "_counts",
+        "_panes",
+        "answers",
+        "baseline",
+        "is_over",
+        "p95",
+        "scope",
         "values",
+        "windows",
     )  # fmt: skip
 
     def __init__(self, key: tuple[str, str]) -> None:
         self.scope = IndicatorScope(provider=key[0], model=key[1])
         self.values: list[float] = []
-        """Of the pane that is open."""
+        """Seconds of answers in the open pane."""
         self.answers = 0
         self.p95 = 0.0
-        """Of the window, but for that pane."""
+        """Of the window without the open pane."""
         self.baseline = 0.0
-        self.learnt = 0
-        """How many windows made the baseline what it is."""
+        self.windows = 0
+        """Windows that moved the baseline."""
         self.is_over = False
         self._counts = [0] * BUCKET_COUNT
-        """How many answers of the window took how long."""
+        """Answers of the window by bucket."""
         self._panes: deque[Counter[int]] = deque()
         self._age = 0  # in panes, since the baseline was moved
 
     @property
     def ratio(self) -> float:
-        """How many times the baseline the p95 is; 0 where there is too little to say."""
-        is_known = self.learnt >= LEARNING_WINDOWS and self.answers >= MIN_ANSWERS
+        """The p95 as a multiple of the baseline; 0 while too little is known."""
+        is_known = self.windows >= LEARNING_WINDOWS and self.answers >= MIN_ANSWERS
         return self.p95 / self.baseline if is_known else 0.0
 
-    def turn(self) -> None:
-        """Close a pane: its answers come in, those a window old go."""
+    def close_pane(self) -> None:
+        """Add the open pane to the window, and drop the oldest."""
         new = Counter(map(_bucket, self.values))
         self.values = []
         self._panes.append(new)
@@ -94,12 +102,12 @@ class _Model:
             self._counts[bucket] -= number
         self.answers += new.total() - old.total()
         if new or old:
-            self.p95 = self._measure()
+            self.p95 = self._measure_p95()
         self._age += 1
         if self._age > PANES_PER_WINDOW and self.answers >= MIN_ANSWERS:
-            self._learn()
+            self._move_baseline()
 
-    def _measure(self) -> float:
+    def _measure_p95(self) -> float:
         above, slow = 0, max(self.answers * 0.05, MAX_OUTLIERS)
         for bucket in range(BUCKET_COUNT - 1, -1, -1):
             above += self._counts[bucket]
@@ -107,16 +115,16 @@ class _Model:
                 return _seconds(bucket)
         return 0.0
 
-    def _learn(self) -> None:
-        """Move the baseline towards the window's p95, by a step however far off that is.
+    def _move_baseline(self) -> None:
+        """Move the baseline towards the window's p95 by a bounded step.
 
-        So an hour of trouble hardly moves it, and what stays is the new normal after half a day.
+        So an hour of slow answers hardly moves it, and after half a day they are the new normal.
         """
-        step = LEARNING_STEP if self.learnt < LEARNING_WINDOWS else BASELINE_STEP
+        step = LEARNING_STEP if self.windows < LEARNING_WINDOWS else BASELINE_STEP
         step = 1 + step * min(1.0, self.answers / FULL_STEP_ANSWERS)
         before = self.baseline or self.p95
         self.baseline = min(max(self.p95, before / step), before * step)
-        self.learnt += 1
+        self.windows += 1
         self._age = 0
 
 
@@ -125,23 +133,23 @@ class LatencyIndicator:
 
     def __init__(self, alarm: IndicatorAlarm) -> None:
         self.worst = 0.0
-        """The highest p95, in times of its baseline."""
+        """The highest p95 as a multiple of its baseline."""
         self._alarm = alarm
         self._models: RecentMap[tuple[str, str], _Model] = RecentMap(
-            _Model, MAX_MODELS, self._leave
+            _Model, MAX_MODELS, self._recover
         )
 
-    def take(self, provider: str, model: str, seconds: float) -> None:
-        """Take the time of one answer."""
+    def observe(self, provider: str, model: str, seconds: float) -> None:
+        """Observe the time to first byte of one answer."""
         values = self._models[provider, model].values
         if len(values) < MAX_ANSWERS_PER_PANE:
             values.append(seconds)
 
-    def turn(self) -> None:
-        """Close a pane, and judge every model by the window that ends with it."""
+    def close_pane(self) -> None:
+        """Close a pane, and judge every model by its window."""
         worst = 0.0
         for one in self._models.all():
-            one.turn()
+            one.close_pane()
             self._judge(one)
             worst = max(worst, one.ratio)
         self.worst = worst
@@ -150,17 +158,17 @@ class LatencyIndicator:
         threshold = self._alarm.threshold
         if one.is_over:
             if one.p95 <= threshold * RECOVERY_RATIO * one.baseline:
-                self._leave(one)
+                self._recover(one)
         elif one.ratio > threshold and one.p95 > MIN_SLOW_S:
             one.is_over = True
-            self._alarm.rise(ThresholdCrossing(one.scope, one.ratio, _words(one)))
+            self._alarm.rise(ThresholdCrossing(one.scope, one.ratio, _describe(one)))
 
-    def _leave(self, one: _Model) -> None:
+    def _recover(self, one: _Model) -> None:
         if one.is_over:
             one.is_over = False
             self._alarm.fall(one.scope)
 
 
-def _words(one: _Model) -> str:
+def _describe(one: _Model) -> str:
     waited = f"{one.scope} takes {one.p95:.2g} s to begin its answers (p95)"
     return f"{waited}, {one.ratio:.1f} times its baseline of {one.baseline:.2g} s"

@@ -1,23 +1,23 @@
-"""Tool errors: the share of a caller's tool calls that failed."""
+"""ToolErrorIndicator: the share of a caller's tool calls that failed."""
 
 from __future__ import annotations
 
 from collections import deque
 
+from looptrap.bounded import RecentMap
 from looptrap.incident.indicator.alarm import IndicatorAlarm
 from looptrap.incident.indicator.model import (
     PANES_PER_WINDOW,
     RECOVERY_RATIO,
     IndicatorScope,
-    RecentMap,
     ThresholdCrossing,
 )
 
 MIN_TOOL_CALLS = 10
-"""Tool calls in the window: one failure of one call is no alarm."""
+"""Fewer tool calls in the window never fire."""
 
 MAX_CALLERS = 5_000
-"""Callers that are told apart."""
+"""Callers that are tracked."""
 
 
 class _Caller:
@@ -26,9 +26,9 @@ class _Caller:
     def __init__(self, key: tuple[str, str]) -> None:
         self.key = key
         self.tools = self.failed = 0
-        """In the pane that is open."""
+        """In the open pane."""
         self.all_tools = self.all_failed = 0
-        """In the window, but for that pane."""
+        """In the window without the open pane."""
         self.is_over = False
         self._panes: deque[tuple[int, int]] = deque()
 
@@ -40,8 +40,8 @@ class _Caller:
     def share(self) -> float:
         return self.all_failed / self.all_tools if self.all_tools else 0.0
 
-    def turn(self) -> None:
-        """Close a pane: what it counted comes in, what is a window old goes."""
+    def close_pane(self) -> None:
+        """Add the open pane to the window, and drop the oldest."""
         self._panes.append((self.tools, self.failed))
         self.all_tools += self.tools
         self.all_failed += self.failed
@@ -60,20 +60,20 @@ class ToolErrorIndicator:
         """The highest share of a caller with enough tool calls."""
         self._alarm = alarm
         self._callers: RecentMap[tuple[str, str], _Caller] = RecentMap(
-            _Caller, MAX_CALLERS, self._leave
+            _Caller, MAX_CALLERS, self._recover
         )
 
-    def take(self, caller: str, project: str, tools: int, failed: int) -> None:
+    def observe(self, caller: str, project: str, tools: int, failed: int) -> None:
         """Count the tool calls of one round."""
         one = self._callers[caller, project]
         one.tools += tools
         one.failed += failed
 
-    def turn(self) -> None:
-        """Close a pane, and judge every caller by the window that ends with it."""
+    def close_pane(self) -> None:
+        """Close a pane, and judge every caller by its window."""
         worst, quiet = 0.0, []
         for one in self._callers.all():
-            one.turn()
+            one.close_pane()
             self._judge(one)
             if one.all_tools >= MIN_TOOL_CALLS:
                 worst = max(worst, one.share)
@@ -86,14 +86,14 @@ class ToolErrorIndicator:
         share, threshold = one.share, self._alarm.threshold
         if one.is_over:
             if share <= threshold * RECOVERY_RATIO:
-                self._leave(one)
+                self._recover(one)
         elif share > threshold and one.all_tools >= MIN_TOOL_CALLS:
             one.is_over = True
             counted = f"{one.all_failed} of {one.all_tools}"
-            words = f"{share:.0%} of the tool calls of {one.scope} failed ({counted})"
-            self._alarm.rise(ThresholdCrossing(one.scope, share, words))
+            text = f"{share:.0%} of the tool calls of {one.scope} failed ({counted})"
+            self._alarm.rise(ThresholdCrossing(one.scope, share, text))
 
-    def _leave(self, one: _Caller) -> None:
+    def _recover(self, one: _Caller) -> None:
         if one.is_over:
             one.is_over = False
             self._alarm.fall(one.scope)

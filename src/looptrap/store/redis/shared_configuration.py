@@ -166,19 +166,19 @@ class SharedStream:
     """One stream, followed from its beginning; fails with an OSError while the store is away."""
 
     def __init__(
-        self, configuration: SharedConfiguration, key: bytes, *, most: int, seconds: int
+        self, configuration: SharedConfiguration, key: bytes, *, max_entries: int, seconds: int
     ) -> None:
-        """About the latest `most` entries are kept, for `seconds` after the last."""
+        """About the latest `max_entries` entries are kept, for `seconds` after the last."""
         self._command = configuration.command
         self._key = key
-        self._most = most
+        self._max_entries = max_entries
         self._seconds = seconds
         self._heard = b"0-0"
 
     async def push(self, value: bytes) -> None:
         """Tell all instances something."""
         command = self._command
-        await command(b"XADD", self._key, b"MAXLEN", b"~", self._most, b"*", b"value", value)
+        await command(b"XADD", self._key, b"MAXLEN", b"~", self._max_entries, b"*", b"value", value)
         await command(b"EXPIRE", self._key, self._seconds)
 
     async def pull(self) -> AsyncIterator[bytes]:

@@ -1,0 +1,92 @@
+"""Maps of bounded size, for everything that clients could make grow. Pure.
+
+BoundedCache  results of a function by bytes; emptied when it is full
+LruMap        drops the keys set longest ago
+RecentMap     values made on first use; drops the keys used longest ago
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class BoundedCache(dict[bytes, V]):
+    """Results of a function; a hit is a plain look-up in C, a miss calls `compute`."""
+
+    def __init__(
+        self,
+        compute: Callable[[bytes], V],
+        *,
+        max_entries: int = 1024,
+        max_key_bytes: int = 4096,
+    ) -> None:
+        self._compute = compute
+        self._max_entries = max_entries
+        self._max_key_bytes = max_key_bytes
+
+    def __missing__(self, key: bytes) -> V:
+        value = self._compute(key)
+        if len(key) <= self._max_key_bytes:
+            if len(self) >= self._max_entries:
+                self.clear()
+            self[key] = value
+        return value
+
+
+class LruMap(OrderedDict[K, V]):
+    """A map that drops the key set longest ago when it has more than `max_keys`."""
+
+    def __init__(self, max_keys: int) -> None:
+        super().__init__()
+        self._max_keys = max_keys
+
+    def __setitem__(self, key: K, value: V) -> None:
+        super().__setitem__(key, value)
+        self.move_to_end(key)
+        if len(self) > self._max_keys:
+            self.popitem(last=False)
+
+
+def _ignore(_value: object) -> None:
+    """Drop a value without a callback."""
+
+
+class RecentMap(dict[K, V]):
+    """Values made on first use; of more than `max_keys`, those used longest ago are dropped.
+
+    It has two generations of half the size, so that a hit in the younger is a plain look-up in C:
+    a key not used while a generation filled up is dropped when the next one is full.
+    """
+
+    def __init__(
+        self, make: Callable[[K], V], max_keys: int, on_drop: Callable[[V], None] = _ignore
+    ) -> None:
+        self._make = make
+        self._half = max(max_keys // 2, 1)
+        self._on_drop = on_drop
+        self._old: dict[K, V] = {}
+
+    def __missing__(self, key: K) -> V:
+        value = self._old.pop(key) if key in self._old else self._make(key)
+        if len(self) >= self._half:
+            dropped, self._old = self._old, self.copy()
+            self.clear()
+            for one in dropped.values():
+                self._on_drop(one)
+        self[key] = value
+        return value
+
+    def all(self) -> list[V]:
+        """Return every value."""
+        return [*self.values(), *self._old.values()]
+
+    def forget(self, keys: Iterable[K]) -> None:
+        """Remove keys; `on_drop` is not called for them."""
+        for key in keys:
+            self.pop(key, None)
+            self._old.pop(key, None)
