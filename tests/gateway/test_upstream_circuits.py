@@ -324,7 +324,7 @@ async def test_of_two_instances_exactly_one_probes(pair):
             await ask(here, n)
         assert is_open(here)
         # What the other opened has been heard of: nothing changes under the probe.
-        await until(lambda here=here: here.dispatch.sharing._stream._heard != b"0-0")
+        await until(lambda here=here: here.dispatch.sharing._stream._last_id != b"0-0")
     asked = sum(here.asked() for here in both)
     gates = [Gate(), Gate()]
     for here, script, gate in zip(both, scripts, gates, strict=True):

@@ -156,7 +156,7 @@ class IncidentSharing:
     async def _agree_on_id(self, opened: tuple[str, str]) -> None:
         key, chosen = opened
         try:
-            agreed = await self._configuration.first(
+            agreed = await self._configuration.set_if_absent(
                 OPEN_KEY_PREFIX + key.encode(), chosen, self._open_for
             )
         except OSError:
@@ -165,7 +165,7 @@ class IncidentSharing:
 
     async def _agree_on_sender(self, event: AlertEvent) -> None:
         try:
-            sender = await self._configuration.first(
+            sender = await self._configuration.set_if_absent(
                 CLAIM_KEY_PREFIX + event.id.encode(), self._history_id, _claim_seconds(event)
             )
         except OSError:

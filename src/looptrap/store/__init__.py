@@ -1,8 +1,8 @@
-"""Who counts: stores record hits, keep accounts, remember cooldowns; they decide no verdict.
+"""Stores record hits, keep accounts and cooldowns; they decide nothing.
 
-model    Hit, Count, Trip, Charge, Balance, Settlement, and the Store contract
-memory   counts inside this process
-account  what is spent and reserved inside this process
-shelf    keys that end in the order in which they were put
-redis    counts in a Redis or Valkey, for all instances together
+model         Hit, Count, Trip, Charge, Balance, Settlement, and the Store contract
+memory        MemoryStore: counts in this process
+account       accounts in this process
+expiring_map  ExpiringMap: keys in the order of their expiry
+redis/        RedisStore: counts in Redis or Valkey, shared by all instances
 """

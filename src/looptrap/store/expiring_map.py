@@ -1,4 +1,4 @@
-"""Keys that are forgotten in the order in which they were put: without a timer each."""
+"""ExpiringMap: keys in the order of their expiry, without a timer for each."""
 
 from __future__ import annotations
 
@@ -7,50 +7,50 @@ from collections import OrderedDict
 from typing import Generic, TypeVar
 
 MAX_EXPIRED_AT_ONCE = 64
-"""At most so many stale keys are dropped at once, so that no call pays for all of them."""
+"""Expired keys dropped at a time, so that no call pays for all of them."""
 
 EntryT = TypeVar("EntryT")
 
 
 class ExpiringMap(ABC, Generic[EntryT]):
-    """All keys of one window or period; those that end first stand in front."""
+    """All keys of one window or period, those that expire first in front."""
 
-    __slots__ = ("_look_again", "entries", "seconds")
+    __slots__ = ("_next_expiry", "entries", "seconds")
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self.entries: OrderedDict[bytes, EntryT] = OrderedDict()
-        self._look_again = 0.0  # no key expires before
+        self._next_expiry = 0.0  # no key expires before this time
 
     @abstractmethod
-    def since(self, seen: EntryT) -> float:
-        """Return the time from which the seconds run out."""
+    def since(self, entry: EntryT) -> float:
+        """Return the time from which an entry's seconds run."""
 
-    def end(self, seen: EntryT) -> float:
-        """Return the time from which the key says nothing more."""
-        return self.since(seen) + self.seconds
+    def end(self, entry: EntryT) -> float:
+        """Return the time at which an entry expires."""
+        return self.since(entry) + self.seconds
 
     def oldest(self) -> float:
-        """Return `since` of the key in front."""
+        """Return `since` of the first key."""
         return self.since(next(iter(self.entries.values())))
 
     def expire(self, now: float) -> None:
-        """Drop stale keys from the front."""
-        self._look_again = self._drop_stale(self.entries, now)
+        """Drop expired keys from the front."""
+        self._next_expiry = self._drop_expired(self.entries, now)
 
-    def _drop_stale(self, entries: OrderedDict[bytes, EntryT], now: float) -> float:
-        """Drop stale keys from the front, and return when to look again."""
-        stale: list[bytes] = []
-        look_again = now + self.seconds
-        for key, seen in entries.items():
-            end = self.end(seen)
+    def _drop_expired(self, entries: OrderedDict[bytes, EntryT], now: float) -> float:
+        """Drop expired keys from the front; return when the next may expire."""
+        expired: list[bytes] = []
+        next_expiry = now + self.seconds
+        for key, entry in entries.items():
+            end = self.end(entry)
             if end > now:
-                look_again = end
+                next_expiry = end
                 break
-            if len(stale) == MAX_EXPIRED_AT_ONCE:
-                look_again = now
+            if len(expired) == MAX_EXPIRED_AT_ONCE:
+                next_expiry = now
                 break
-            stale.append(key)
-        for key in stale:
+            expired.append(key)
+        for key in expired:
             del entries[key]
-        return look_again
+        return next_expiry

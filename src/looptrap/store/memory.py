@@ -1,4 +1,4 @@
-"""A store inside this process: exact, bounded, without a timer a key."""
+"""MemoryStore: counts in this process; exact, bounded, without a timer for each key."""
 
 from __future__ import annotations
 
@@ -28,82 +28,82 @@ MAX_FINGERPRINTS = 1_000_000
 
 
 class _CountMap(ExpiringMap[EntryT]):
-    """Keys that are counted."""
+    """Counts by key."""
 
     __slots__ = ()
 
     @abstractmethod
     def hit(self, key: bytes, now: float) -> int:
-        """Record a hit and return the hits in its window."""
+        """Record a hit; return the hits in its window."""
 
     @abstractmethod
     def peek(self, key: bytes, now: float) -> int:
-        """Return the hits in its window, recording none."""
+        """Return the hits in its window without recording one."""
 
 
 class _RollingCounts(_CountMap["float | array[float]"]):
-    """Times of the hits: one float, which is what most keys ever have, or an array."""
+    """Times of the hits: a float for one hit, which most keys have, or an array."""
 
     __slots__ = ()
 
     def hit(self, key: bytes, now: float) -> int:
-        if now >= self._look_again:
+        if now >= self._next_expiry:
             self.expire(now)
         entries = self.entries
-        seen = entries.get(key)
-        if seen is None:
+        entry = entries.get(key)
+        if entry is None:
             entries[key] = now
             return 1
         entries.move_to_end(key)
-        if not isinstance(seen, array):
-            if seen <= now - self.seconds:
+        if not isinstance(entry, array):
+            if entry <= now - self.seconds:
                 entries[key] = now
                 return 1
-            entries[key] = array("d", (seen, max(seen, now)))
+            entries[key] = array("d", (entry, max(entry, now)))
             return 2
-        seen.append(max(seen[-1], now))  # a clock set back must not unsort them
-        del seen[: max(bisect_right(seen, now - self.seconds), len(seen) - HIT_LIMIT)]
-        return len(seen)
+        entry.append(max(entry[-1], now))  # a clock set back must not unsort them
+        del entry[: max(bisect_right(entry, now - self.seconds), len(entry) - HIT_LIMIT)]
+        return len(entry)
 
     def peek(self, key: bytes, now: float) -> int:
-        seen = self.entries.get(key)
-        if seen is None:
+        entry = self.entries.get(key)
+        if entry is None:
             return 0
-        if isinstance(seen, array):
-            return len(seen) - bisect_right(seen, now - self.seconds)
-        return int(seen > now - self.seconds)
+        if isinstance(entry, array):
+            return len(entry) - bisect_right(entry, now - self.seconds)
+        return int(entry > now - self.seconds)
 
-    def since(self, seen: float | array[float]) -> float:
-        return seen[-1] if isinstance(seen, array) else seen
+    def since(self, entry: float | array[float]) -> float:
+        return entry[-1] if isinstance(entry, array) else entry
 
 
 class _FixedCounts(_CountMap["tuple[float, int]"]):
-    """The window's start and its hits; it ends `seconds` after the first of them."""
+    """The window's start and its hits; it ends `seconds` after the first hit."""
 
     __slots__ = ()
 
     def hit(self, key: bytes, now: float) -> int:
-        if now >= self._look_again:
+        if now >= self._next_expiry:
             self.expire(now)
-        seen = self.entries.get(key)
-        if seen is None or seen[0] <= now - self.seconds:
+        entry = self.entries.get(key)
+        if entry is None or entry[0] <= now - self.seconds:
             self.entries[key] = (now, 1)
             self.entries.move_to_end(key)
             return 1
-        count = min(seen[1] + 1, HIT_LIMIT)
-        self.entries[key] = (seen[0], count)
+        count = min(entry[1] + 1, HIT_LIMIT)
+        self.entries[key] = (entry[0], count)
         return count
 
     def peek(self, key: bytes, now: float) -> int:
-        seen = self.entries.get(key)
-        return 0 if seen is None or seen[0] <= now - self.seconds else seen[1]
+        entry = self.entries.get(key)
+        return 0 if entry is None or entry[0] <= now - self.seconds else entry[1]
 
-    def since(self, seen: tuple[float, int]) -> float:
-        return seen[0]
+    def since(self, entry: tuple[float, int]) -> float:
+        return entry[0]
 
 
 class _RefreshedCounts(_FixedCounts):
-    """The latest hit and the hits so far; the window ends `seconds` after the latest."""
+    """The latest hit and the number of hits; the window ends `seconds` after the latest."""
 
     __slots__ = ()
 
@@ -115,16 +115,16 @@ class _RefreshedCounts(_FixedCounts):
 
 
 class _MarkMap(ExpiringMap["tuple[float, dict[bytes, None]]"]):
-    """The latest hit and what is remembered under the key, in the order it was last seen."""
+    """The latest hit and the marks of a key, in the order they were last seen."""
 
     __slots__ = ()
 
-    def recall(self, key: bytes, mark: bytes, now: float) -> tuple[bytes, ...]:
-        """Return the marks under a key, and remember one more."""
-        if now >= self._look_again:
+    def add_mark(self, key: bytes, mark: bytes, now: float) -> tuple[bytes, ...]:
+        """Add a mark to a key; return the other marks."""
+        if now >= self._next_expiry:
             self.expire(now)
-        seen = self.entries.get(key)
-        marks = {} if seen is None or seen[0] <= now - self.seconds else seen[1]
+        entry = self.entries.get(key)
+        marks = {} if entry is None or entry[0] <= now - self.seconds else entry[1]
         marks.pop(mark, None)
         others = tuple(marks)
         if len(others) == MAX_MARKS:
@@ -134,8 +134,8 @@ class _MarkMap(ExpiringMap["tuple[float, dict[bytes, None]]"]):
         self.entries.move_to_end(key)
         return others
 
-    def since(self, seen: tuple[float, dict[bytes, None]]) -> float:
-        return seen[0]
+    def since(self, entry: tuple[float, dict[bytes, None]]) -> float:
+        return entry[0]
 
 
 _COUNT_MAPS: dict[WindowKind, type[_CountMap[Any]]] = {
@@ -146,7 +146,7 @@ _COUNT_MAPS: dict[WindowKind, type[_CountMap[Any]]] = {
 
 
 class _Cooldown:
-    """Until when a key is refused, and how often it has been hit."""
+    """Until when a key is refused, and its hits."""
 
     __slots__ = ("hits", "until")
 
@@ -156,14 +156,14 @@ class _Cooldown:
 
 
 class MemoryStore:
-    """Counts inside this process; the oldest keys go first when it is full."""
+    """Counts in this process; the oldest keys are evicted first when it is full."""
 
     def __init__(self, max_fingerprints: int = MAX_FINGERPRINTS) -> None:
         self.max_fingerprints = max_fingerprints
         self.evicted = 0
-        """Keys dropped before their time because the store was full."""
+        """Keys dropped early because the store was full."""
         self._room = max_fingerprints
-        self._all: list[ExpiringMap[Any]] = []
+        self._maps: list[ExpiringMap[Any]] = []
         self._counts: dict[Window, _CountMap[Any]] = {}
         self._retries: dict[Window, _CountMap[Any]] = {}
         self._marks: dict[float, _MarkMap] = {}
@@ -171,10 +171,10 @@ class MemoryStore:
         self.accounts = Accounts(max_fingerprints)
 
     def __len__(self) -> int:
-        """Return how many keys are tracked; accounts are not among them."""
+        """Return the number of keys, without accounts."""
         size = len(self._cooldowns)
-        for shelf in self._all:
-            size += len(shelf.entries)
+        for one in self._maps:
+            size += len(one.entries)
         return size
 
     def hit(self, hits: Sequence[Hit], now: float, *, retry: bool = False) -> list[Count]:
@@ -183,20 +183,20 @@ class MemoryStore:
         for hit in hits:
             key = hit.key
             if hit.mark:
-                counts.append(Count(0, marks=self._recall(hit, now)))
+                counts.append(Count(0, marks=self._add_mark(hit, now)))
                 continue
             cooldown = self._cooldowns.get(key)
             if cooldown is not None and cooldown.until > now:
                 cooldown.hits += 1
                 counts.append(Count(cooldown.hits, cooldown.until - now))
                 continue
-            shelf = self._counts.get(hit.window) or self._open(self._counts, hit.window)
-            if retry and self._is_spared(hit, now):
-                counts.append(Count(shelf.peek(key, now)))
+            counts_map = self._counts.get(hit.window) or self._add_map(self._counts, hit.window)
+            if retry and self._is_free_retry(hit, now):
+                counts.append(Count(counts_map.peek(key, now)))
                 continue
-            count = shelf.hit(key, now)
+            count = counts_map.hit(key, now)
             if count == 1:
-                self._take_room()
+                self._count_new()
             counts.append(Count(count))
         return counts
 
@@ -210,7 +210,7 @@ class MemoryStore:
             else:
                 cooldown.until = max(cooldown.until, until)
             self._cooldowns.move_to_end(trip.key)
-            self._take_room()
+            self._count_new()
         for key, cooldown in list(islice(self._cooldowns.items(), MAX_EXPIRED_AT_ONCE)):
             if cooldown.until > now:
                 break
@@ -222,56 +222,56 @@ class MemoryStore:
         return max(0.0, cooldown.until - now) if cooldown is not None else 0.0
 
     def release(self, key: bytes) -> bool:
-        """Forget everything about a key; say whether anything was known."""
+        """Forget everything about a key; return whether anything was known."""
         known = self._cooldowns.pop(key, None) is not None
-        for shelf in self._all:
-            known = shelf.entries.pop(key, None) is not None or known
+        for one in self._maps:
+            known = one.entries.pop(key, None) is not None or known
         return self.accounts.release(key) or known
 
     def charge(self, charges: Sequence[Charge], now: float) -> list[Balance]:
-        """Take each amount from its account where there is room for it, and say how that stands."""
+        """Take each amount from its account if the limit allows it; return the balances."""
         return self.accounts.charge(charges, now)
 
     def settle(self, settlements: Sequence[Settlement], now: float) -> None:
-        """Put what was used in place of what was reserved."""
+        """Replace reservations by the actual amounts."""
         self.accounts.settle(settlements, now)
 
-    def _open(self, shelves: dict[Window, _CountMap[Any]], window: Window) -> _CountMap[Any]:
-        shelf = shelves[window] = _COUNT_MAPS[window.kind](window.seconds)
-        self._all.append(shelf)
-        return shelf
+    def _add_map(self, maps: dict[Window, _CountMap[Any]], window: Window) -> _CountMap[Any]:
+        counts_map = maps[window] = _COUNT_MAPS[window.kind](window.seconds)
+        self._maps.append(counts_map)
+        return counts_map
 
-    def _recall(self, hit: Hit, now: float) -> tuple[bytes, ...]:
-        shelf = self._marks.get(hit.window.seconds)
-        if shelf is None:
-            shelf = self._marks[hit.window.seconds] = _MarkMap(hit.window.seconds)
-            self._all.append(shelf)
-        others = shelf.recall(hit.key, hit.mark, now)
+    def _add_mark(self, hit: Hit, now: float) -> tuple[bytes, ...]:
+        marks = self._marks.get(hit.window.seconds)
+        if marks is None:
+            marks = self._marks[hit.window.seconds] = _MarkMap(hit.window.seconds)
+            self._maps.append(marks)
+        others = marks.add_mark(hit.key, hit.mark, now)
         if not others:
-            self._take_room()
+            self._count_new()
         return others
 
-    def _is_spared(self, hit: Hit, now: float) -> bool:
+    def _is_free_retry(self, hit: Hit, now: float) -> bool:
         window = Window(hit.window.seconds, WindowKind.FIXED)
-        retries = self._retries.get(window) or self._open(self._retries, window)
+        retries = self._retries.get(window) or self._add_map(self._retries, window)
         count = retries.hit(hit.key, now)
         if count == 1:
-            self._take_room()
+            self._count_new()
         return count <= RETRY_ALLOWANCE
 
-    def _take_room(self) -> None:
-        """Note one key more; keys are only counted when there may be too many."""
+    def _count_new(self) -> None:
+        """Note a new key; keys are counted only when there may be too many."""
         self._room -= 1
         if self._room < 0:
-            self._make_room()
+            self._evict()
             self._room = self.max_fingerprints - len(self)
 
-    def _make_room(self) -> None:
-        """Evict what was touched longest ago while there are too many keys."""
+    def _evict(self) -> None:
+        """Evict the keys touched longest ago while there are too many."""
         for _ in range(len(self) - self.max_fingerprints):
             oldest = None
-            for shelf in self._all:
-                if shelf.entries and (oldest is None or shelf.oldest() < oldest.oldest()):
-                    oldest = shelf
+            for one in self._maps:
+                if one.entries and (oldest is None or one.oldest() < oldest.oldest()):
+                    oldest = one
             (oldest.entries if oldest is not None else self._cooldowns).popitem(last=False)
             self.evicted += 1

@@ -1,4 +1,4 @@
-"""The contract of a store: it counts hits, keeps accounts and remembers cooldowns."""
+"""The contract of a store: it counts hits, keeps accounts and cooldowns."""
 
 from __future__ import annotations
 
@@ -10,43 +10,41 @@ import msgspec
 from looptrap.detect.scope import Window
 
 RETRY_ALLOWANCE = 2
-"""So many transport retries a fingerprint and window are not hits."""
-
+"""Transport retries per fingerprint and window that are not counted as hits."""
 
 MAX_MARKS = 20
-"""So many marks are remembered under a key; the one that was not seen for longest goes first."""
-
+"""Marks stored under a key; the one unseen for longest is dropped first."""
 
 RESERVATION_S = 900
-"""Seconds, at the least, for which a reservation waits to be settled, and …"""
+"""Seconds for which a reservation is held at least …"""
 
 RESERVATION_BUCKET_S = 60
-"""… those by which reservations are put together: so they may wait for this much longer."""
+"""… and the seconds of a bucket of reservations: they may be held this much longer."""
 
 
 class Hit(msgspec.Struct, frozen=True, gc=False):
     """One occurrence to record."""
 
     key: bytes
-    """Keys that begin with the same two bytes may be asked for together, in one place."""
+    """Keys that begin with the same two bytes are in one cluster slot."""
     window: Window
     mark: bytes = b""
-    """Where given, this is remembered under the key, for the window's seconds after its latest
-    hit, and nothing is counted: neither hits nor retries."""
+    """If given, it is stored under the key for the window's seconds after its latest hit, and
+    neither hits nor retries are counted."""
 
 
 class Count(msgspec.Struct, frozen=True, gc=False):
-    """What a store knows about a key after a hit."""
+    """The state of a key after a hit."""
 
     hits: int
-    """Hits in the window; in a cooldown: those that tripped it plus the refusals since."""
+    """Hits in the window; in a cooldown, those that tripped it plus the refusals since."""
     cooldown_left: float = 0.0
     marks: tuple[bytes, ...] = ()
-    """What else is remembered under the key, the longest unseen first; only of a marked hit."""
+    """The other marks under the key, the longest unseen first; only for a hit with a mark."""
 
 
 class Trip(msgspec.Struct, frozen=True, gc=False):
-    """A key to refuse for so many seconds, and the hits that led to it."""
+    """A key to refuse for some seconds, and the hits that led to it."""
 
     key: bytes
     seconds: float
@@ -58,53 +56,53 @@ UNLIMITED = 1 << 53
 
 
 class Charge(msgspec.Struct, frozen=True, gc=False):
-    """An amount to take from an account, if that has room for it."""
+    """An amount to take from an account if its limit allows it."""
 
     key: bytes
-    """The account's; keys of the same call may lie in different places."""
+    """The account; the keys of one call may be in different cluster slots."""
     amount: int
     """In nano-dollars, tokens or requests: the account's own unit."""
     limit: int
-    """What all that is taken may come to."""
+    """The most that may be taken in all."""
     seconds: float
-    """How long until all of it is there again; 0: never, and then it cannot leak."""
+    """Length of the period or of a full leak; 0: it never refills, and cannot leak."""
     leaks: bool = False
-    """Whether it comes back evenly, as in a bucket that leaks, and what was taken is gone at once;
-    else it comes back all together at the end of each period (these begin at multiples of
-    `seconds` since Monday, 5 January 1970), and is reserved until it is settled."""
+    """Whether it is a leaky bucket, which refills evenly and takes the amount at once; otherwise it
+    refills at the end of each period (periods begin at multiples of `seconds` since Monday,
+    5 January 1970), and the amount is reserved until it is settled."""
 
 
 class Balance(msgspec.Struct, frozen=True, gc=False):
-    """What a store says to a charge."""
+    """The store's answer to a charge."""
 
     is_granted: bool
     used: int
-    """What is taken and reserved, this charge's amount included where it was granted."""
+    """What is taken and reserved, including this charge if it was granted."""
     left: float
-    """Seconds until the period ends, 0 without one; of an account that leaks, until there is room
-    for the charge (0 when granted)."""
+    """Seconds until the period ends, 0 without one; of a leaky account, until the charge would be
+    granted (0 if it was)."""
     place: int = 0
-    """With which other reservations it was put; 0 for what is not reserved."""
+    """The bucket of its reservation; 0 if nothing is reserved."""
 
 
 class Settlement(msgspec.Struct, frozen=True, gc=False):
-    """What a granted charge came to."""
+    """The actual amount of a granted charge."""
 
     charge: Charge
     place: int
     actual: int
-    """What was used in the end; 0 gives all of it back."""
+    """What was used in the end; 0 releases the whole reservation."""
     is_local: bool = False
-    """Whether this process granted it, a shared store having been away."""
+    """Whether this process granted it while the shared store was away."""
 
     @property
     def unreserved(self) -> Settlement:
-        """The same for a store that does not hold the reservation: only what was used counts."""
+        """The same for a store without the reservation: only the actual amount counts."""
         return Settlement(msgspec.structs.replace(self.charge, amount=0), 0, self.actual)
 
 
 class Store(Protocol):
-    """Counts hits, keeps accounts, remembers cooldowns; a shared one says the same, later."""
+    """Counts hits, keeps accounts and cooldowns; a shared store has the same results, later."""
 
     def hit(self, hits: Sequence[Hit], now: float, *, retry: bool = False) -> Sequence[Count]:
         """Record all hits of one call and return their counts, in order.
@@ -123,17 +121,17 @@ class Store(Protocol):
         ...
 
     def release(self, key: bytes) -> bool:
-        """Forget everything about a key; say whether anything was known."""
+        """Forget everything about a key; return whether anything was known."""
         ...
 
     def charge(self, charges: Sequence[Charge], now: float) -> Sequence[Balance]:
-        """Take each amount from its account where there is room for it, and say how that stands.
+        """Take each amount from its account if the limit allows it; return the balances.
 
-        Each is decided by itself: whoever needs all or none settles the granted ones with 0.
-        Reservations that nobody settles end by themselves after `RESERVATION_S` seconds.
+        Each is decided by itself: a caller that needs all or none settles the granted ones with 0.
+        A reservation that is not settled expires after about `RESERVATION_S` seconds.
         """
         ...
 
     def settle(self, settlements: Sequence[Settlement], now: float) -> None:
-        """Put what was used in place of what was reserved."""
+        """Replace reservations by the actual amounts."""
         ...

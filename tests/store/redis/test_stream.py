@@ -63,7 +63,7 @@ async def test_what_somebody_else_wrote_is_empty(streams, configurations):
 
 async def test_of_all_who_want_a_key_one_comes_first(configurations):
     asked = [
-        configuration.first(b"lt:test:first", str(n), 60)
+        configuration.set_if_absent(b"lt:test:first", str(n), 60)
         for n, configuration in enumerate(configurations * 3)
     ]
     assert len(set(await asyncio.gather(*asked))) == 1

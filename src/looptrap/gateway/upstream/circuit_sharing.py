@@ -129,7 +129,7 @@ class CircuitSharing:
 
     async def _is_first(self, name: bytes) -> bool:
         try:
-            first = await self._configuration.first(name, self._instance, PROBE_CLAIM_TTL_S)
+            first = await self._configuration.set_if_absent(name, self._instance, PROBE_CLAIM_TTL_S)
         except OSError:
             return True
         return first == self._instance

@@ -1,4 +1,4 @@
-"""Where a store is and how to get in, read from its URL."""
+"""StoreAddress: servers and credentials, parsed from the store's URL."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCHEMES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreAddress:
-    """One server. Its text is fit for logs: it never holds the password."""
+    """One server. Its text is safe to log: it never holds the password."""
 
     host: str = ""
     port: int = DEFAULT_PORT
@@ -40,23 +40,23 @@ class StoreAddress:
         return f"{'rediss' if self.is_tls else 'redis'}://{host}:{self.port}"
 
     def at(self, host: str, port: int) -> StoreAddress:
-        """Return another server that is entered in the same way."""
+        """Return another server with the same credentials."""
         return replace(self, host=host, port=port)
 
 
 def parse_store_url(url: str) -> tuple[list[StoreAddress], bool]:
-    """Read a store's URL: its servers, and whether they are a cluster's.
+    """Parse a store's URL: its servers, and whether they are a cluster.
 
-    No message repeats the URL, which may hold a password.
+    No error text repeats the URL, which may hold a password.
     """
     if not url.isprintable() or " " in url:
         raise ValueError("the store's URL has spaces or control characters")
     try:
         parts = urlsplit(url)
     except ValueError as error:
-        # Python's own words may repeat all that stands before the path.
-        why = error if "@" not in url else "write %5B and %5D where a password holds brackets"
-        raise ValueError(f"the store's URL cannot be read: {why}") from None
+        # Python's own message may repeat the credentials.
+        reason = error if "@" not in url else "write %5B and %5D where a password holds brackets"
+        raise ValueError(f"the store's URL cannot be read: {reason}") from None
     if parts.scheme not in SCHEMES:
         raise ValueError(
             f"the store's URL begins with {parts.scheme + '://'!r}, must be one of"
@@ -70,7 +70,7 @@ def parse_store_url(url: str) -> tuple[list[StoreAddress], bool]:
             " holds a '/' or a '?'"
         )
     options = _options(parts)
-    user, password, place = _entry(parts)
+    user, password, hosts = _credentials(parts)
     is_cluster = parts.scheme.endswith("+cluster")
     address = StoreAddress(
         user=user,
@@ -80,13 +80,13 @@ def parse_store_url(url: str) -> tuple[list[StoreAddress], bool]:
         ca=options.get("ca", ""),
     )
     if parts.scheme == "unix":
-        if place or not parts.path:
+        if hosts or not parts.path:
             raise ValueError("a unix:// URL needs three slashes and a path: unix:///run/redis.sock")
         return [replace(address, path=unquote(parts.path))], False
-    places = place.split(",")
-    if len(places) > 1 and not is_cluster:
+    servers = hosts.split(",")
+    if len(servers) > 1 and not is_cluster:
         raise ValueError(f"{parts.scheme}:// takes one server; several need redis+cluster://")
-    return [address.at(*_host_and_port(one)) for one in places], is_cluster
+    return [address.at(*_host_and_port(one)) for one in servers], is_cluster
 
 
 def _options(parts: SplitResult) -> dict[str, str]:
@@ -101,35 +101,35 @@ def _options(parts: SplitResult) -> dict[str, str]:
     return options
 
 
-def _entry(parts: SplitResult) -> tuple[str, str, str]:
+def _credentials(parts: SplitResult) -> tuple[str, str, str]:
     """Return user name, password and the rest of the authority."""
-    entry, at, place = parts.netloc.rpartition("@")
-    user, colon, password = entry.partition(":")
+    credentials, at, hosts = parts.netloc.rpartition("@")
+    user, colon, password = credentials.partition(":")
     if at and not (colon and password):
         raise ValueError("the store's URL has an '@' but no password before it: user:password@")
-    return unquote(user), unquote(password), place
+    return unquote(user), unquote(password), hosts
 
 
 def _db(parts: SplitResult, options: dict[str, str]) -> int:
-    inside = "" if parts.scheme == "unix" else parts.path.strip("/")
-    if inside and "db" not in SCHEMES[parts.scheme]:
+    path = "" if parts.scheme == "unix" else parts.path.strip("/")
+    if path and "db" not in SCHEMES[parts.scheme]:
         raise ValueError("a cluster has one database only: nothing may follow its servers")
-    if inside and "db" in options:
+    if path and "db" in options:
         raise ValueError("the store's URL names a database twice: in its path and as ?db=")
-    text = inside or options.get("db", "0")
+    text = path or options.get("db", "0")
     if not (text.isascii() and text.isdigit() and int(text) <= MAX_DB):
         raise ValueError(f"database {text!r} of the store's URL is not a number from 0 on")
     return int(text)
 
 
-def _host_and_port(place: str) -> tuple[str, int]:
+def _host_and_port(hosts: str) -> tuple[str, int]:
     try:
-        parts = urlsplit(f"//{place}")
+        parts = urlsplit(f"//{hosts}")
         host, port = parts.hostname or "", parts.port
     except ValueError as error:
-        raise ValueError(f"{place!r} is not a server of the form host:port: {error}") from None
+        raise ValueError(f"{hosts!r} is not a server of the form host:port: {error}") from None
     if not host:
-        raise ValueError(f"{place!r} is not a server of the form host:port: no host")
+        raise ValueError(f"{hosts!r} is not a server of the form host:port: no host")
     if port == 0:
-        raise ValueError(f"{place!r} is not a server of the form host:port: port is 0")
+        raise ValueError(f"{hosts!r} is not a server of the form host:port: port is 0")
     return host, DEFAULT_PORT if port is None else port

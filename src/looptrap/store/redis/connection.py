@@ -1,4 +1,4 @@
-"""One connection to a server: commands out, replies in, in the same order."""
+"""RedisConnection: commands out, replies in, in the same order."""
 
 from __future__ import annotations
 
@@ -13,60 +13,62 @@ import hiredis
 from looptrap.store.redis.address import StoreAddress
 
 CLIENT_NAME = b"looptrap"
-"""By which an operator finds the connection in CLIENT LIST."""
+"""Name of the connection in CLIENT LIST."""
 
 ReplyCallback = Callable[[Any], None]
 Argument = bytes | str | int
 
 pack_command: Callable[[tuple[Argument, ...]], bytes] = cast(Any, hiredis.pack_command)
-"""Return a command as a server reads it."""
+"""Return a command in the Redis protocol."""
 
 
 class StoreError(ConnectionError):
-    """The store's server cannot be reached, does not let us in, or cannot do what it is asked."""
+    """The server cannot be reached, refuses the login, or fails a command."""
 
 
 class RedisConnection(asyncio.Protocol):
-    """Sends commands and hands each reply to whoever waits for it.
+    """Sends commands and passes each reply to its callback.
 
-    `lost` is called once when the connection ends, unless it was closed from here. A reply that
-    nobody waits for goes to `told`: that is how news of a subscription arrive.
+    `on_lost` is called once when the connection ends, unless it was closed here. A reply without
+    a command goes to `on_message`: the messages of a subscription.
     """
 
-    __slots__ = ("_reader", "_transport", "_waiting", "lost", "told")
+    __slots__ = ("_pending", "_reader", "_transport", "on_lost", "on_message")
 
     _transport: asyncio.Transport
 
-    def __init__(self, lost: Callable[[str], None], told: ReplyCallback | None = None) -> None:
+    def __init__(
+        self, on_lost: Callable[[str], None], on_message: ReplyCallback | None = None
+    ) -> None:
         self._reader = hiredis.Reader()
-        self._waiting: deque[ReplyCallback] = deque()
-        self.lost: Callable[[str], None] | None = lost
-        self.told = told
+        self._pending: deque[ReplyCallback] = deque()
+        self.on_lost: Callable[[str], None] | None = on_lost
+        self.on_message = on_message
 
-    def send(self, commands: bytes, *waiting: ReplyCallback) -> None:
-        """Send packed commands, and name who waits for each reply."""
-        self._waiting.extend(waiting)
+    def send(self, commands: bytes, *callbacks: ReplyCallback) -> None:
+        """Send packed commands, with a callback for each reply."""
+        self._pending.extend(callbacks)
         self._transport.write(commands)
 
     async def call(self, *command: Argument) -> Any:
         """Send one command and return its reply; an error reply is raised."""
         replied: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self.send(pack_command(command), lambda reply: _answer(replied, reply))
+        self.send(pack_command(command), lambda reply: _resolve(replied, reply))
         reply = await replied
         if isinstance(reply, hiredis.ReplyError):
             raise StoreError(str(reply))
         return reply
 
     def close(self) -> None:
-        """End the connection at once; replies that are still on their way reach nobody."""
-        self._end("the connection was closed")
+        """Close at once; pending commands fail."""
+        self._fail_pending("the connection was closed")
         self._transport.abort()
 
-    def _end(self, reason: str) -> None:
-        self.lost = None
-        waiting, self._waiting = self._waiting, deque()
+    def _fail_pending(self, reason: str) -> None:
+        self.on_lost = None
+        callbacks, self._pending = self._pending, deque()
         error = hiredis.ReplyError(reason)
-        for then in waiting:
+        for then in callbacks:
             then(error)
 
     # asyncio.Protocol
@@ -78,11 +80,11 @@ class RedisConnection(asyncio.Protocol):
         reader = self._reader
         try:
             reader.feed(data)
-            while (reply := _next(reader)) is not False:
-                if self._waiting:
-                    self._waiting.popleft()(reply)
-                elif self.told is not None:
-                    self.told(reply)
+            while (reply := _next_reply(reader)) is not False:
+                if self._pending:
+                    self._pending.popleft()(reply)
+                elif self.on_message is not None:
+                    self.on_message(reply)
                 else:
                     raise hiredis.ProtocolError("a reply without a command")
         except hiredis.ProtocolError as error:
@@ -93,30 +95,30 @@ class RedisConnection(asyncio.Protocol):
         self._lose(f"the connection was lost: {exc or 'the server closed it'}")
 
     def _lose(self, reason: str) -> None:
-        lost = self.lost
-        if lost is not None:
-            self._end(reason)
-            lost(reason)
+        on_lost = self.on_lost
+        if on_lost is not None:
+            self._fail_pending(reason)
+            on_lost(reason)
 
 
-def _next(reader: hiredis.Reader) -> Any:
-    """Return the next reply, False where none is complete."""
+def _next_reply(reader: hiredis.Reader) -> Any:
+    """Return the next reply, False if none is complete."""
     try:
         return reader.gets()
-    except TypeError as error:  # a map of lists, which only another version of the protocol has
+    except TypeError as error:  # a map with list keys, which only RESP3 has
         raise hiredis.ProtocolError(str(error)) from None
 
 
-def _answer(waiting: asyncio.Future[Any], reply: Any) -> None:
-    if not waiting.done():
-        waiting.set_result(reply)
+def _resolve(callbacks: asyncio.Future[Any], reply: Any) -> None:
+    if not callbacks.done():
+        callbacks.set_result(reply)
 
 
 async def connect(
-    address: StoreAddress, lost: Callable[[str], None], told: ReplyCallback | None = None
+    address: StoreAddress, on_lost: Callable[[str], None], on_message: ReplyCallback | None = None
 ) -> RedisConnection:
-    """Open a connection and enter; a `StoreError` says why that cannot be."""
-    connection = RedisConnection(lost, told)
+    """Connect and log in; raise StoreError if that fails."""
+    connection = RedisConnection(on_lost, on_message)
     loop = asyncio.get_running_loop()
     context = _context(address)
     try:
@@ -139,7 +141,7 @@ async def connect(
 
 
 def _context(address: StoreAddress) -> ssl.SSLContext | None:
-    """Return what to check the server's certificate with, where TLS is spoken."""
+    """Return the TLS context, None without TLS."""
     if not address.is_tls:
         return None
     try:
@@ -150,11 +152,11 @@ def _context(address: StoreAddress) -> ssl.SSLContext | None:
 
 async def _authenticate(connection: RedisConnection, address: StoreAddress) -> None:
     if address.password:
-        entry = [address.user, address.password] if address.user else [address.password]
+        credentials = [address.user, address.password] if address.user else [address.password]
         try:
-            await connection.call(b"AUTH", *entry)
+            await connection.call(b"AUTH", *credentials)
         except StoreError as error:
-            # Some servers repeat the arguments of a command that they do not accept.
+            # Some servers repeat the arguments of a command that they refuse.
             code = str(error).partition(" ")[0]
             raise StoreError(f"it refuses the user name or password ({code})") from None
     if address.db:

@@ -1,4 +1,4 @@
-"""One server: batches to it, a breaker before it, and the memory that counts while it is away."""
+"""RedisNode: one server, its breaker, and the memory that counts while it is away."""
 
 from __future__ import annotations
 
@@ -26,40 +26,42 @@ from looptrap.store.redis.request import MAX_OPERATIONS, RequestBatch, StoreRequ
 from looptrap.store.redis.script import SCRIPT, SCRIPT_SHA1, encode_hit, record_key
 
 READ_GRACE_S = 0.002
-"""Seconds in which a loop that was itself late reads what has come, before it blames a server."""
+"""Seconds for a late event loop to read replies that have arrived, before a timeout counts."""
 
 
 class DeadlineTimer:
-    """Calls `overdue` when the earliest deadline of all has passed, and nobody has answered.
+    """Calls `on_timeout` when the earliest deadline has passed without an answer.
 
-    Deadlines are of `time.monotonic`: the time of a loop stands still while a turn lasts.
+    Deadlines are of `time.monotonic`: a loop's own time does not advance within a turn.
     """
 
-    def __init__(self, earliest: Callable[[], float | None], overdue: Callable[[], None]) -> None:
+    def __init__(
+        self, earliest: Callable[[], float | None], on_timeout: Callable[[], None]
+    ) -> None:
         self._earliest = earliest
-        self._overdue = overdue
+        self._on_timeout = on_timeout
         self._timer: asyncio.TimerHandle | None = None
-        self._goes_off = 0.0
+        self._fires_at = 0.0
 
     def set(self, deadline: float) -> None:
-        """See to it that somebody looks at this time, or sooner."""
-        if self._timer is not None and self._goes_off <= deadline:
+        """Check at this time at the latest."""
+        if self._timer is not None and self._fires_at <= deadline:
             return
         self._arm(deadline, False)
 
     def cancel(self) -> None:
-        """Look no more."""
+        """Stop the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _arm(self, goes_off: float, is_second: bool) -> None:
+    def _arm(self, fires_at: float, is_second: bool) -> None:
         self.cancel()
-        self._goes_off = goes_off
-        delay = max(0.0, goes_off - time.monotonic())
-        self._timer = asyncio.get_running_loop().call_later(delay, self._look, is_second)
+        self._fires_at = fires_at
+        delay = max(0.0, fires_at - time.monotonic())
+        self._timer = asyncio.get_running_loop().call_later(delay, self._check, is_second)
 
-    def _look(self, is_second: bool) -> None:
+    def _check(self, is_second: bool) -> None:
         self._timer = None
         deadline, now = self._earliest(), time.monotonic()
         if deadline is None:
@@ -69,50 +71,50 @@ class DeadlineTimer:
         elif not is_second:
             self._arm(now + READ_GRACE_S, True)
         else:
-            self._overdue()
+            self._on_timeout()
 
 
 log = logging.getLogger("looptrap")
 
 LOG_INTERVAL_S = 1.0
-"""Seconds between two lines of the log."""
+"""Seconds between two log lines."""
 
 
 class StoreErrorLog:
-    """Errors of a store, as plain numbers for metrics and as few lines for the log."""
+    """Counts the errors of a store for metrics, and logs at most one a second."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self.errors = 0
         self._monotonic = monotonic
         self._quiet_until = float("-inf")
-        self._unsaid = 0
+        self._suppressed = 0
 
     def report(self, where: object, reason: str) -> None:
-        """Count an error, and say it unless another was said just before."""
+        """Count an error, and log it unless another was logged just before."""
         self.errors += 1
         now = self._monotonic()
         if now < self._quiet_until:
-            self._unsaid += 1
+            self._suppressed += 1
             return
         self._quiet_until = now + LOG_INTERVAL_S
-        more = f" ({self._unsaid} more errors since the last line)" if self._unsaid else ""
-        self._unsaid = 0
+        more = f" ({self._suppressed} more errors since the last line)" if self._suppressed else ""
+        self._suppressed = 0
         log.error("store %s: %s; counting locally%s", where, reason, more)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeOptions:
-    """The same for all servers of a store."""
+    """Options of all servers of a store."""
 
     timeout: float
     """Seconds after which a batch is answered from memory."""
     probe_every: float
-    """Seconds from one look at a server that is away to the next."""
+    """Seconds between two attempts to reach a server that is away."""
     max_fingerprints: int
-    """How many keys the memory tracks that counts while a server is away."""
+    """Maximum keys of the local memory that is used while a server is away."""
     clock: Callable[[], float]
-    """The time of what is counted here."""
-    trouble: StoreErrorLog
+    """The clock of local counts."""
+    error_log: StoreErrorLog
 
 
 CONNECT_TIMEOUT_S = 1.0
@@ -123,89 +125,89 @@ PROBE_WINDOW = Window(1.0)
 
 
 class ClusterRouting(Protocol):
-    """The servers beside this one, where there are any."""
+    """The cluster that a node belongs to."""
 
     def redirect(self, node: RedisNode, batch: RequestBatch, error: str) -> bool:
-        """Send a batch where its server says; say whether that can be done."""
+        """Send a batch to where its server redirects it; return whether that is possible."""
         ...
 
     def refresh(self) -> None:
-        """Find out who does what now that a server is away."""
+        """Fetch the slot map again because a server is away."""
         ...
 
 
 class RedisNode:
-    """A server, in one of three states: connecting, where asks wait; shared; or away.
+    """A server, in one of three states: connecting, where requests wait; shared; or away.
 
-    While it is away asks are answered at once, from a memory that was empty when it went.
+    While it is away, requests are answered at once from a memory that starts empty.
     """
 
     def __init__(
-        self, address: StoreAddress, terms: NodeOptions, others: ClusterRouting | None = None
+        self, address: StoreAddress, options: NodeOptions, cluster: ClusterRouting | None = None
     ) -> None:
         self.address = address
         self.probe = b"\0\0"
-        """A key whose record this server may write, to see whether it can."""
+        """A key in this server's slots, to probe whether it can write."""
         self.batches = 0
-        self._terms = terms
-        self._others = others
+        self._options = options
+        self._cluster = cluster
         self._loop = asyncio.get_running_loop()
         self._connection: RedisConnection | None = None
         self._memory: MemoryStore | None = None
         self._open: dict[int, RequestBatch] = {}
         self._pending: list[RequestBatch] = []
         self._in_flight: deque[RequestBatch] = deque()
-        self._alarm = DeadlineTimer(self._earliest, self._overdue)
-        self._tried = float("-inf")
-        self._settled = asyncio.Event()
+        self._timer = DeadlineTimer(self._earliest, self._on_timeout)
+        self._last_attempt = float("-inf")
+        self._ready = asyncio.Event()
         self._recovery: asyncio.Task[None] | None = None
         self._is_stopped = False
 
     @property
     def is_degraded(self) -> bool:
-        """Whether it is away, and this process counts alone."""
+        """Whether it is away, so that this process counts locally."""
         return self._memory is not None
 
     async def start(self) -> None:
-        """Connect; return when that is done, or has failed and is being tried again."""
+        """Connect; return when that has succeeded or first failed."""
         self.recover()
-        await self._settled.wait()
+        await self._ready.wait()
 
     async def stop(self) -> None:
-        """Close the connection; whoever still waits is answered from memory."""
+        """Close the connection; pending requests are answered from memory."""
         self._is_stopped = True
-        self._leave()
+        self._go_local()
         if self._recovery is not None:
             self._recovery.cancel()
             await asyncio.gather(self._recovery, return_exceptions=True)
 
-    # Asking
+    # Requests
 
-    def take(self, ask: StoreRequest, now: float | None, slot: int = 0) -> None:
-        """Carry out an ask with whatever else arrives in this turn of the loop."""
+    def take(self, request: StoreRequest, now: float | None, slot: int = 0) -> None:
+        """Add a request to the batch of this turn of the loop."""
         if self._memory is not None:
-            ask.answer_locally(self._memory, self._terms.clock() if now is None else now)
+            request.answer_locally(self._memory, self._options.clock() if now is None else now)
             return
         batch = self._open.get(slot)
         if batch is None or batch.now != now or len(batch.records) >= MAX_OPERATIONS:
             batch = self._open[slot] = RequestBatch(now)
             self.submit(batch)
-        batch.add(ask)
+        batch.add(request)
 
     def submit(self, batch: RequestBatch) -> None:
         """Send a batch at the end of this turn of the loop."""
         if self._memory is not None:
-            batch.answer_locally(self._memory, self._terms.clock)
+            batch.answer_locally(self._memory, self._options.clock)
             return
         if not self._pending:
             self._loop.call_soon(self._flush)
         self._pending.append(batch)
 
     async def call(self, _slot: int, *command: Argument) -> Any:
-        """Send one command and return its reply; a `StoreError` where there is none in time."""
+        """Send one command and return its reply; raise StoreError if there is none in time."""
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                await self._settled.wait()
+                await self._ready.wait()
                 if self._connection is None:
                     raise StoreError(f"the store {self.address} cannot be reached")
                 return await self._connection.call(*command)
@@ -217,10 +219,10 @@ class RedisNode:
         if not batches:
             return
         self._open.clear()
-        deadline = time.monotonic() + self._terms.timeout
+        deadline = time.monotonic() + self._options.timeout
         for batch in batches:
             batch.deadline = batch.deadline or deadline
-        self._alarm.set(min(batch.deadline for batch in batches))
+        self._timer.set(min(batch.deadline for batch in batches))
         if self._connection is None:
             return
         self._pending = []
@@ -229,40 +231,40 @@ class RedisNode:
         commands: list[bytes] = []
         waiting: list[Callable[[Any], None]] = []
         for batch in batches:
-            commands += batch.prefaces
-            waiting += [_ignore_reply] * len(batch.prefaces)
+            commands += batch.preceding
+            waiting += [_ignore_reply] * len(batch.preceding)
             commands.append(batch.command())
             waiting.append(partial(self._replied, batch))
         self._connection.send(commands[0] if len(commands) == 1 else b"".join(commands), *waiting)
 
     def _replied(self, batch: RequestBatch, reply: Any) -> None:
         if not self._in_flight or self._in_flight[0] is not batch:
-            return  # it was answered from memory, and the connection is being closed
+            return  # already answered from memory; the connection is being closed
         self._in_flight.popleft()
         if type(reply) is list:
             batch.answer(reply)
-        elif not self._is_helped(batch, str(reply)):
+        elif not self._resend(batch, str(reply)):
             self._in_flight.appendleft(batch)
             self._fail(str(reply))
 
-    def _is_helped(self, batch: RequestBatch, error: str) -> bool:
-        """Send a batch again, as its error says, unless there is nothing to be done about it."""
+    def _resend(self, batch: RequestBatch, error: str) -> bool:
+        """Send a failed batch again if its error can be resolved; return whether it can."""
         batch.hops += 1
         if batch.hops > MAX_HOPS:
             return False
         if error.startswith("NOSCRIPT"):
-            batch.prefaces = [LOAD_SCRIPT_COMMAND, *batch.prefaces]
+            batch.preceding = [LOAD_SCRIPT_COMMAND, *batch.preceding]
             self.submit(batch)
             return True
-        return self._others is not None and self._others.redirect(self, batch, error)
+        return self._cluster is not None and self._cluster.redirect(self, batch, error)
 
     def _earliest(self) -> float | None:
-        """Return when the first of the batches that wait for an answer is overdue."""
+        """Return the earliest deadline of the batches without an answer."""
         waiting = chain(self._in_flight, self._pending)
         return min((batch.deadline for batch in waiting if batch.deadline), default=None)
 
-    def _overdue(self) -> None:
-        self._fail(f"no answer within {self._terms.timeout * 1000:.0f} ms")
+    def _on_timeout(self) -> None:
+        self._fail(f"no answer within {self._options.timeout * 1000:.0f} ms")
 
     # Away and back
 
@@ -270,65 +272,67 @@ class RedisNode:
         if self._connection is None:
             return
         is_idle = not self._in_flight and not self._pending
-        if is_idle and time.monotonic() > self._tried + self._terms.probe_every:
-            # Servers may end what nobody uses. Whoever asks now waits for the next connection.
+        if is_idle and time.monotonic() > self._last_attempt + self._options.probe_every:
+            # Servers may close idle connections. New requests wait for the next connection.
             self._connection = None
-            self._settled.clear()
+            self._ready.clear()
             self.recover()
         else:
             self._fail(reason)
 
     def _fail(self, reason: str) -> None:
-        self._terms.trouble.report(self.address, reason)
-        self._leave()
+        self._options.error_log.report(self.address, reason)
+        self._go_local()
         self.recover()
 
-    def _leave(self) -> None:
-        """Count in this process from now on."""
-        self._settled.set()
-        if self._others is not None and not self._is_stopped:
-            self._others.refresh()
+    def _go_local(self) -> None:
+        """Count in this process from now on, and answer all pending batches."""
+        self._ready.set()
+        if self._cluster is not None and not self._is_stopped:
+            self._cluster.refresh()
         if self._memory is None:
-            self._memory = MemoryStore(self._terms.max_fingerprints)
+            self._memory = MemoryStore(self._options.max_fingerprints)
         connection, self._connection = self._connection, None
         batches = [*self._in_flight, *self._pending]
         self._in_flight.clear()
         self._pending.clear()
         self._open.clear()
-        self._alarm.cancel()
+        self._timer.cancel()
         if connection is not None:
             connection.close()
         for batch in batches:
-            batch.answer_locally(self._memory, self._terms.clock)
+            batch.answer_locally(self._memory, self._options.clock)
 
     def recover(self) -> None:
-        """Look after a server that is away until it is back."""
+        """Try to reach the server until it is back."""
         if self._recovery is None and not self._is_stopped:
             self._recovery = self._loop.create_task(self._recover())
 
     async def _recover(self) -> None:
         while True:
-            pause = self._tried + self._terms.probe_every - time.monotonic()
+            pause = self._last_attempt + self._options.probe_every - time.monotonic()
             if pause > 0:
                 await asyncio.sleep(pause)
-            self._tried = time.monotonic()
+            self._last_attempt = time.monotonic()
             try:
                 connection = await self._connect()
             except OSError as error:
-                self._terms.trouble.report(self.address, str(error) or "no answer while connecting")
-                self._leave()
+                self._options.error_log.report(
+                    self.address, str(error) or "no answer while connecting"
+                )
+                self._go_local()
                 continue
             self._recovery = None
-            self._return(connection)
+            self._go_shared(connection)
             return
 
-    def _return(self, connection: RedisConnection) -> None:
-        """Count in the server again; what was counted here meanwhile is dropped."""
+    def _go_shared(self, connection: RedisConnection) -> None:
+        """Count in the server again; local counts are dropped."""
         self._connection = connection
         if self._memory is not None:
             self._memory = None
             log.info("store %s: counting is shared again", self.address)
-        self._settled.set()
+        self._ready.set()
         self._flush()
 
     async def _connect(self) -> RedisConnection:
@@ -336,22 +340,24 @@ class RedisNode:
             connection = await connect(self.address, self._lost)
             try:
                 await connection.call(b"SCRIPT", b"LOAD", SCRIPT)
-                async with asyncio.timeout(self._terms.timeout):
-                    await self._prove(connection)
+                async with asyncio.timeout(self._options.timeout):
+                    await self._probe(connection)
             except BaseException:
                 connection.close()
                 raise
         return connection
 
-    async def _prove(self, connection: RedisConnection) -> None:
-        """See that the server can record a hit: one that is full, or a replica, answers a PING."""
+    async def _probe(self, connection: RedisConnection) -> None:
+        """Record a hit as a probe: a full server, or a replica, would answer a PING."""
         record, operation = record_key(self.probe), encode_hit(PROBE_WINDOW, False)
         try:
             await connection.call(b"EVALSHA", SCRIPT_SHA1, 1, record, b"", operation)
         except StoreError as error:
-            if not str(error).startswith(("MOVED ", "ASK ")):  # of a cluster, and well
+            if not str(error).startswith(
+                ("MOVED ", "ASK ")
+            ):  # a cluster's redirect: the server works
                 raise
 
 
 def _ignore_reply(_reply: Any) -> None:
-    """Take the reply to a command whose failure shows in the next one."""
+    """Ignore the reply to a command whose failure shows in the next one."""

@@ -1,4 +1,4 @@
-"""What is asked of a store: hits and charges, cooldowns, a release; and who gets the answer."""
+"""Requests to a store (hits, charges, cooldowns, releases), and batches of them."""
 
 from __future__ import annotations
 
@@ -27,23 +27,22 @@ from looptrap.store.redis.script import (
 T = TypeVar("T")
 
 CountsCallback = Callable[[Sequence[Count], Sequence[Balance], bool], None]
-"""Gets counts and balances, and whether they are only this instance's own, the store having
-failed."""
+"""Gets counts and balances, and whether they are local because the store failed."""
 
 
 class StoreRequest(Protocol):
-    """Something to do; it is answered once, by a server or from this process's memory."""
+    """A request; it is answered once, by a server or from this process's memory."""
 
     def write(self, records: list[bytes], operations: list[bytes]) -> None:
-        """Add the keys' records, and what to do with each."""
+        """Append the records of its keys, and an operation for each."""
         ...
 
     def answer(self, replies: Sequence[Any]) -> None:
-        """Take the server's replies, one for each operation."""
+        """Handle the server's replies, one for each operation."""
         ...
 
     def answer_locally(self, memory: MemoryStore, now: float, /) -> None:
-        """Do with the memory what the server could not be got to do."""
+        """Do the same in local memory, because the server failed."""
         ...
 
 
@@ -59,7 +58,7 @@ class HitRequest:
 
     @property
     def keys(self) -> Sequence[bytes]:
-        """What it is about."""
+        """Its keys."""
         return [hit.key for hit in self.hits]
 
     def write(self, records: list[bytes], operations: list[bytes]) -> None:
@@ -75,7 +74,7 @@ class HitRequest:
 
 
 class ChargeRequest(HitRequest):
-    """All hits of one call, and what it takes from accounts."""
+    """All hits and charges of one call."""
 
     __slots__ = ("charges",)
 
@@ -87,7 +86,7 @@ class ChargeRequest(HitRequest):
 
     @property
     def keys(self) -> Sequence[bytes]:
-        """What it is about."""
+        """Its keys."""
         return [hit.key for hit in self.hits] + [charge.key for charge in self.charges]
 
     def write(self, records: list[bytes], operations: list[bytes]) -> None:
@@ -107,7 +106,7 @@ class ChargeRequest(HitRequest):
 
 
 class SettleRequest:
-    """What granted charges came to; nobody waits for them."""
+    """Settlements of granted charges; they have no callback."""
 
     __slots__ = ("settlements",)
 
@@ -116,7 +115,7 @@ class SettleRequest:
 
     @property
     def keys(self) -> Sequence[bytes]:
-        """What it is about."""
+        """Its keys."""
         return [settlement.charge.key for settlement in self.settlements]
 
     def write(self, records: list[bytes], operations: list[bytes]) -> None:
@@ -134,7 +133,7 @@ class SettleRequest:
 
 
 class TripRequest:
-    """Cooldowns that start; nobody waits for them."""
+    """Cooldowns to start; they have no callback."""
 
     __slots__ = ("trips",)
 
@@ -143,7 +142,7 @@ class TripRequest:
 
     @property
     def keys(self) -> Sequence[bytes]:
-        """What it is about."""
+        """Its keys."""
         return [trip.key for trip in self.trips]
 
     def write(self, records: list[bytes], operations: list[bytes]) -> None:
@@ -159,7 +158,7 @@ class TripRequest:
 
 
 class _OneKeyRequest(Generic[T]):
-    """Something about one key; somebody waits for what is found."""
+    """A request about one key, with a callback."""
 
     __slots__ = ("key", "then")
 
@@ -171,7 +170,7 @@ class _OneKeyRequest(Generic[T]):
 
     @property
     def keys(self) -> Sequence[bytes]:
-        """What it is about."""
+        """Its keys."""
         return [self.key]
 
     def write(self, records: list[bytes], operations: list[bytes]) -> None:
@@ -208,37 +207,46 @@ class CooldownRequest(_OneKeyRequest[float]):
 
 
 KeyedRequest = HitRequest | SettleRequest | TripRequest | ReleaseRequest | CooldownRequest
-"""What a gateway may ask."""
+"""Requests that have keys; parts of a batch do not."""
 
 
 MAX_OPERATIONS = 256
-"""From so many on, the next ask begins another command: a server does one at a time."""
+"""Operations after which a new command begins: a server runs one command at a time."""
 
 log = logging.getLogger("looptrap")
 
 
 class RequestBatch:
-    """Operations that one command carries: of one time and, in a cluster, of one slot."""
+    """The operations of one command: of one time and, in a cluster, of one slot."""
 
-    __slots__ = ("_ends", "asks", "deadline", "hops", "now", "operations", "prefaces", "records")
+    __slots__ = (
+        "_ends",
+        "deadline",
+        "hops",
+        "now",
+        "operations",
+        "preceding",
+        "records",
+        "requests",
+    )
 
     def __init__(self, now: float | None) -> None:
         self.now = now
         self.records: list[bytes] = []
         self.operations: list[bytes] = []
-        self.asks: list[StoreRequest] = []
-        self._ends: list[int] = []  # how many operations there are up to the end of each ask
+        self.requests: list[StoreRequest] = []
+        self._ends: list[int] = []  # the number of operations up to the end of each request
         self.deadline = 0.0
-        """When it is answered from memory instead; zero until it is first sent."""
-        self.prefaces: list[bytes] = []
-        """Packed commands that go right before it."""
+        """When it is answered from memory instead; 0 until it is first sent."""
+        self.preceding: list[bytes] = []
+        """Packed commands sent right before it."""
         self.hops = 0
-        """How often a server could not carry it out, and said what to do about it."""
+        """How often it was redirected or sent again."""
 
-    def add(self, ask: StoreRequest) -> None:
-        """Take one ask more."""
-        ask.write(self.records, self.operations)
-        self.asks.append(ask)
+    def add(self, request: StoreRequest) -> None:
+        """Add a request."""
+        request.write(self.records, self.operations)
+        self.requests.append(request)
         self._ends.append(len(self.records))
 
     def command(self) -> bytes:
@@ -256,39 +264,39 @@ class RequestBatch:
         )
 
     def answer(self, replies: Sequence[Any]) -> None:
-        """Hand each ask its replies."""
+        """Pass each request its replies."""
         start = 0
-        for ask, end in zip(self.asks, self._ends, strict=True):
-            # One caller's fault must not cost the others their answers.
+        for request, end in zip(self.requests, self._ends, strict=True):
+            # An error in one callback must not cost the others their answers.
             try:
-                ask.answer(replies[start:end])
+                request.answer(replies[start:end])
             except Exception:
-                log.exception("an answer of the store could not be used")
+                log.exception("the callback of a store request failed")
             start = end
 
     def answer_locally(self, memory: MemoryStore, clock: Callable[[], float]) -> None:
-        """Answer every ask from memory."""
+        """Answer every request from memory."""
         now = clock() if self.now is None else self.now
-        for ask in self.asks:
+        for request in self.requests:
             try:
-                ask.answer_locally(memory, now)
+                request.answer_locally(memory, now)
             except Exception:
-                log.exception("an answer of the store could not be used")
+                log.exception("the callback of a store request failed")
 
     def parts(self) -> list[RequestBatch]:
-        """Return a batch for each operation; answered, they answer this one."""
-        gathering = _SplitBatch(self)
+        """Return one batch per operation; their answers together answer this one."""
+        split = _SplitBatch(self)
         parts = []
         for index in range(len(self.records)):
             part = RequestBatch(self.now)
-            part.add(_BatchPart(gathering, index))
+            part.add(_BatchPart(split, index))
             part.deadline, part.hops = self.deadline, self.hops
             parts.append(part)
         return parts
 
 
 class _SplitBatch:
-    """Replies to the parts of a batch; complete, they are the batch's."""
+    """Collects the replies to the parts of a batch, and answers it when complete."""
 
     def __init__(self, whole: RequestBatch) -> None:
         self.whole = whole
@@ -297,7 +305,7 @@ class _SplitBatch:
         self.failed: tuple[MemoryStore, float] | None = None
 
     def settle(self) -> None:
-        """Note that one part more is answered."""
+        """Count an answered part."""
         self.missing -= 1
         if self.missing:
             return
@@ -309,22 +317,22 @@ class _SplitBatch:
 
 
 class _BatchPart:
-    """One operation of a batch that had to be cut up."""
+    """One operation of a batch that was split."""
 
-    __slots__ = ("_gathering", "_index")
+    __slots__ = ("_index", "_split")
 
-    def __init__(self, gathering: _SplitBatch, index: int) -> None:
-        self._gathering = gathering
+    def __init__(self, split: _SplitBatch, index: int) -> None:
+        self._split = split
         self._index = index
 
     def write(self, records: list[bytes], operations: list[bytes]) -> None:
-        records.append(self._gathering.whole.records[self._index])
-        operations.append(self._gathering.whole.operations[self._index])
+        records.append(self._split.whole.records[self._index])
+        operations.append(self._split.whole.operations[self._index])
 
     def answer(self, replies: Sequence[Any]) -> None:
-        self._gathering.replies[self._index] = replies[0]
-        self._gathering.settle()
+        self._split.replies[self._index] = replies[0]
+        self._split.settle()
 
     def answer_locally(self, memory: MemoryStore, now: float) -> None:
-        self._gathering.failed = memory, now
-        self._gathering.settle()
+        self._split.failed = memory, now
+        self._split.settle()

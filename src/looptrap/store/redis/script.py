@@ -1,16 +1,16 @@
-"""What a store asks of its server, as the script reads it, and what the script replies.
+"""The script's operations and replies, encoded and decoded.
 
     r f e + seconds              a hit in a rolling, fixed or refreshed window
     R F E + seconds              the same, of a transport retry
     m     + seconds + mark       a mark to remember
     c     + seconds + hits       a cooldown
-    q                            what is left of that
+    q                            the rest of a cooldown
     p l   + seconds + amount + limit                    a charge: with periods, or leaking
-    P     + seconds + amount + actual + place + limit   what one with periods came to
-    L     + seconds + amount + actual + limit           what one that leaks came to
+    P     + seconds + amount + actual + place + limit   a settlement with periods
+    L     + seconds + amount + actual + limit           a settlement of a leaky account
     x                            forget the key
 
-All parts of a request's record are in one place: its keys share the tag in braces.
+All keys of a record are in one cluster slot: they share the hash tag in braces.
 """
 
 from __future__ import annotations
@@ -25,7 +25,12 @@ from struct import Struct
 from typing import Any
 
 from looptrap.detect.scope import HIT_LIMIT, Window, WindowKind
-from looptrap.store.account import ACCOUNT_TTL_S, FIRST_MONDAY_S, MAX_RESERVATION_S, MUCH
+from looptrap.store.account import (
+    ACCOUNT_TTL_S,
+    FIRST_MONDAY_S,
+    HEAVY_USE_DIVISOR,
+    MAX_RESERVATION_S,
+)
 from looptrap.store.model import (
     MAX_MARKS,
     RESERVATION_BUCKET_S,
@@ -41,18 +46,19 @@ from looptrap.store.model import (
 )
 
 KEY_SLACK_S = 10
-"""Seconds for which a key outlives what it says, so that clocks may differ."""
+"""Seconds that a key lives longer than its content, because clocks may differ."""
 
 OUTLIVES = 3_700
-"""Seconds for which an account with periods stays when it says nothing more, and twice that one of
-which much is used. A full server drops what expires next (`volatile-ttl`): so counts of an hour go
-before budgets, and budgets that are used up go last."""
+"""Seconds that an account with periods outlives its content; twice that if it is heavily used.
+
+A full server drops what expires next (`volatile-ttl`): so counts of an hour are dropped before
+budgets, and heavily used budgets last."""
 
 MANY_HITS = 64
-"""From more hits than this on, those of a rolling window are kept in a list."""
+"""Above this many hits, a rolling window is stored as a list."""
 
 SLOT_COUNT = 16_384
-"""So many parts is the key space of a cluster cut into."""
+"""Slots of a cluster's key space."""
 
 RELEASE_OPERATION = b"x"
 COOLDOWN_OPERATION = b"q"
@@ -74,7 +80,7 @@ _CONSTANTS = {
     "MANY": MANY_HITS,
     "SLACK": KEY_SLACK_S,
     "OUTLIVES": OUTLIVES,
-    "MUCH": MUCH,
+    "MUCH": HEAVY_USE_DIVISOR,
     "RESERVED_FOR": RESERVATION_S,
     "RESERVED_TOGETHER": RESERVATION_BUCKET_S,
     "MONDAY": FIRST_MONDAY_S,
@@ -85,9 +91,9 @@ _CONSTANTS = {
 
 
 def _build_script() -> bytes:
-    """Return all parts as one, with numbers in place of the names of constants.
+    """Return all parts as one script, with the constants inserted as numbers.
 
-    Every run makes its variables and functions anew: a number costs it nothing.
+    Every run defines its variables and functions again; a number costs nothing.
     """
     folder = files("looptrap.store.redis")
     parts = (folder.joinpath(f"{part}.lua").read_text("utf-8") for part in _PARTS)
@@ -118,7 +124,7 @@ def key_in_slots(first: int, last: int) -> bytes:
 
 
 def encode_time(now: float | None) -> bytes:
-    """Return a time for the script; none is the server's own."""
+    """Encode a time for the script; empty for the server's own."""
     return b"" if now is None else _SECONDS.pack(now)
 
 
@@ -130,7 +136,7 @@ def encode_hit(window: Window, retry: bool) -> bytes:
 
 
 def encode_mark(hit: Hit) -> bytes:
-    """Return the operation that remembers a mark."""
+    """Return the operation that stores a mark."""
     return b"m" + _SECONDS.pack(hit.window.seconds) + hit.mark
 
 
@@ -146,7 +152,7 @@ def encode_charge(charge: Charge) -> bytes:
 
 
 def encode_settlement(settlement: Settlement) -> bytes:
-    """Return the operation that puts what was used in place of what was taken."""
+    """Return the operation that settles a charge."""
     charge, actual = settlement.charge, settlement.actual
     if charge.leaks:
         return b"L" + _SETTLEMENT.pack(charge.seconds, charge.amount, actual, charge.limit)
@@ -156,13 +162,13 @@ def encode_settlement(settlement: Settlement) -> bytes:
 
 
 def decode_balance(reply: bytes) -> Balance:
-    """Read the reply to a charge."""
+    """Decode the reply to a charge."""
     is_granted, used, left, place = _BALANCE.unpack(reply)
     return Balance(is_granted, int(used), left, int(place))
 
 
 def decode_counts(replies: Sequence[Any]) -> list[Count]:
-    """Read replies to hits: a number, what is left of a cooldown, or other marks."""
+    """Decode replies to hits: a count, a cooldown, or other marks."""
     return [
         (_SMALL_COUNTS[reply] if reply < 64 else Count(reply))
         if type(reply) is int

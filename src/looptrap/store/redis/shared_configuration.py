@@ -1,4 +1,4 @@
-"""What instances agree on, beside counts: settings, and the key of all digests."""
+"""What instances share beside counts: settings, the digest secret, and streams."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from looptrap.store.redis.script import SLOT_COUNT
 SETTINGS_KEY = b"lt:cfg:settings"
 SECRET_KEY = b"lt:cfg:secret"
 CHANGES_CHANNEL = b"lt:cfg:news"
-"""The channel on which the name of a changed setting is told."""
+"""The channel on which the name of a changed setting is published."""
 
 log = logging.getLogger("looptrap")
 
@@ -32,7 +32,7 @@ class CommandSender(Protocol):
 
     @property
     def address(self) -> StoreAddress:
-        """Return the address of a server on which news can be heard."""
+        """Return the address of a server to subscribe at."""
         ...
 
     async def call(self, slot: int, /, *command: Argument) -> Any:
@@ -41,56 +41,56 @@ class CommandSender(Protocol):
 
 
 class SharedConfiguration:
-    """Settings that have no end: they live under `lt:cfg:` until somebody changes them."""
+    """Settings without expiry, under `lt:cfg:`."""
 
     def __init__(self, server: CommandSender, poll_every: float = POLL_INTERVAL_S) -> None:
         self._server = server
         self._poll_every = poll_every
-        self._watched: list[Callable[[], None]] = []
-        self._watching: asyncio.Task[None] | None = None
-        self._news = asyncio.Event()
-        self._heard: RedisConnection | None = None
+        self._callbacks: list[Callable[[], None]] = []
+        self._watch_task: asyncio.Task[None] | None = None
+        self._changed = asyncio.Event()
+        self._subscription: RedisConnection | None = None
 
     async def secret(self, offered: bytes | None = None) -> bytes:
-        """Return the key of all digests: where there is none, the one offered, or a new one."""
-        made = secrets.token_bytes(SECRET_BYTES) if offered is None else offered
-        await self.command(b"SET", SECRET_KEY, made, b"NX")
+        """Return the digest secret; if there is none, set the one offered, or a new one."""
+        new = secrets.token_bytes(SECRET_BYTES) if offered is None else offered
+        await self.command(b"SET", SECRET_KEY, new, b"NX")
         secret: bytes = await self.command(b"GET", SECRET_KEY)
         return secret
 
     async def get(self, name: str) -> bytes | None:
-        """Return the value of a setting, or None where nobody has set it."""
+        """Return the value of a setting, None if it is not set."""
         value: bytes | None = await self.command(b"HGET", SETTINGS_KEY, name)
         return value
 
     async def set(self, name: str, value: bytes | None) -> None:
-        """Set a setting, or drop it, and tell all instances."""
+        """Set or delete a setting, and notify all instances."""
         values = () if value is None else (value,)
         await self.command(b"EVAL", SETTINGS_KEY, CHANGES_CHANNEL, name, *values, script=SET_SCRIPT)
 
-    async def first(self, key: bytes, value: str, seconds: int) -> str:
-        """Return the value of a key: ours, unless somebody came first; it ends by itself."""
+    async def set_if_absent(self, key: bytes, value: str, seconds: int) -> str:
+        """Set a key that expires, unless it exists; return its value."""
         await self.command(b"SET", key, value, b"NX", b"EX", seconds)
-        there: bytes | None = await self.command(b"GET", key)
-        return value if there is None else there.decode("latin-1")
+        current: bytes | None = await self.command(b"GET", key)
+        return value if current is None else current.decode("latin-1")
 
-    def on_change(self, then: Callable[[], None]) -> None:
-        """Call this when watching has begun, and within a second of every change, whoever made it.
+    def on_change(self, callback: Callable[[], None]) -> None:
+        """Call this once at the start, and within a second of every change by any instance.
 
-        So nothing is missed by an instance that starts while another changes something.
+        So an instance that starts while another changes a setting misses nothing.
         """
-        self._watched.append(then)
-        if self._watching is None:
-            self._watching = asyncio.get_running_loop().create_task(self._watch())
+        self._callbacks.append(callback)
+        if self._watch_task is None:
+            self._watch_task = asyncio.get_running_loop().create_task(self._watch())
 
     async def stop(self) -> None:
-        """Watch no longer."""
-        if self._watching is not None:
-            self._watching.cancel()
-            await asyncio.gather(self._watching, return_exceptions=True)
+        """Stop watching."""
+        if self._watch_task is not None:
+            self._watch_task.cancel()
+            await asyncio.gather(self._watch_task, return_exceptions=True)
 
     async def command(self, name: bytes, key: bytes, *more: Argument, script: bytes = b"") -> Any:
-        """Send a command about a key of the configuration, and return its reply."""
+        """Send a command about one key, and return its reply."""
         scripted = (script, 1) if script else ()
         slot = crc_hqx(key, 0) % SLOT_COUNT
         return await self._server.call(slot, name, *scripted, key, *more)
@@ -101,69 +101,69 @@ class SharedConfiguration:
         changes = None
         try:
             while True:
-                await self._listen()
+                await self._subscribe()
                 latest = await self._changes()
                 if latest is not None and latest != changes:
                     changes = latest
-                    self._tell()
-                await self._wait()
+                    self._notify()
+                await self._wait_for_change()
         finally:
-            if self._heard is not None:
-                self._heard.close()
+            if self._subscription is not None:
+                self._subscription.close()
 
-    def _tell(self) -> None:
-        for then in self._watched:
-            # One that fails must not make the others, or the next change, go unheard.
+    def _notify(self) -> None:
+        for callback in self._callbacks:
+            # A failing callback must not stop the others, or the next change.
             try:
-                then()
+                callback()
             except Exception:
-                log.exception("a change of settings could not be followed")
+                log.exception("the callback of a settings change failed")
 
     async def _changes(self) -> bytes | None:
-        """Return how many changes there have been; None while the store does not say."""
+        """Return the number of changes so far; None while the store is away."""
         try:
             return await self.command(b"HGET", SETTINGS_KEY, b"") or b"0"
         except OSError:
             return None
 
-    async def _wait(self) -> None:
-        """Wait for news; polling is the net for those that get lost."""
+    async def _wait_for_change(self) -> None:
+        """Wait for a message; polling finds changes whose message got lost."""
         try:
             async with asyncio.timeout(self._poll_every):
-                await self._news.wait()
+                await self._changed.wait()
         except TimeoutError:
             pass
-        self._news.clear()
+        self._changed.clear()
 
-    async def _listen(self) -> None:
-        """Subscribe, unless that is done; where it cannot be, there is the net."""
-        if self._heard is not None:
+    async def _subscribe(self) -> None:
+        """Subscribe if needed; if that fails, polling still finds changes."""
+        if self._subscription is not None:
             return
         try:
             async with asyncio.timeout(self._poll_every):
-                heard = await connect(self._server.address, self._deaf, self._told)
+                subscription = await connect(self._server.address, self._on_lost, self._on_message)
                 try:
-                    await heard.call(b"SUBSCRIBE", CHANGES_CHANNEL)
+                    await subscription.call(b"SUBSCRIBE", CHANGES_CHANNEL)
                 except BaseException:
-                    heard.close()
+                    subscription.close()
                     raise
         except OSError:
             return
-        self._heard = heard
+        self._subscription = subscription
 
-    def _deaf(self, _reason: str) -> None:
-        self._heard = None
+    def _on_lost(self, _reason: str) -> None:
+        self._subscription = None
 
-    def _told(self, _message: Any) -> None:
-        self._news.set()
+    def _on_message(self, _message: Any) -> None:
+        self._changed.set()
 
 
 READ_BATCH_ENTRIES = 200
-"""Entries that are read at a time."""
+"""Entries read at a time."""
 
 
 class SharedStream:
-    """One stream, followed from its beginning; fails with an OSError while the store is away."""
+    """One stream, read from its beginning; raises OSError while the store is away."""
 
     def __init__(
         self, configuration: SharedConfiguration, key: bytes, *, max_entries: int, seconds: int
@@ -173,22 +173,22 @@ class SharedStream:
         self._key = key
         self._max_entries = max_entries
         self._seconds = seconds
-        self._heard = b"0-0"
+        self._last_id = b"0-0"
 
     async def push(self, value: bytes) -> None:
-        """Tell all instances something."""
+        """Append an entry."""
         command = self._command
         await command(b"XADD", self._key, b"MAXLEN", b"~", self._max_entries, b"*", b"value", value)
         await command(b"EXPIRE", self._key, self._seconds)
 
     async def pull(self) -> AsyncIterator[bytes]:
-        """Yield what was told since the last look; an entry that is not ours is empty."""
+        """Yield the entries since the last call; an entry in another format is empty."""
         while True:
             entries = await self._command(
-                b"XRANGE", self._key, b"(" + self._heard, b"+", b"COUNT", READ_BATCH_ENTRIES
+                b"XRANGE", self._key, b"(" + self._last_id, b"+", b"COUNT", READ_BATCH_ENTRIES
             )
             for entry_id, fields in entries:
                 yield fields[1] if len(fields) > 1 else b""
-                self._heard = entry_id
+                self._last_id = entry_id
             if len(entries) < READ_BATCH_ENTRIES:
                 return

@@ -1,4 +1,4 @@
-"""A store that instances share: one count, whoever of them is asked."""
+"""RedisStore: one count for all instances."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ PROBE_INTERVAL_S = 1.0
 
 
 class RedisStore:
-    """Counts in a Redis or Valkey, and in this process while that cannot be reached.
+    """Counts in Redis or Valkey, and in this process while that cannot be reached.
 
-    A batch that gets no answer in time may have been counted by the server nevertheless.
+    A batch without a reply in time may have been counted by the server nevertheless.
     """
 
     configuration: SharedConfiguration
-    """What instances agree on; there once the store has been started."""
+    """Settings that instances share; set when the store has been started."""
     _server: RedisNode | RedisCluster
 
     def __init__(
@@ -46,28 +46,28 @@ class RedisStore:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._addresses, self._is_cluster = parse_store_url(url)
-        self._trouble = StoreErrorLog(time.monotonic)
-        self._terms = NodeOptions(
+        self._error_log = StoreErrorLog(time.monotonic)
+        self._options = NodeOptions(
             timeout=timeout,
             probe_every=probe_every,
             max_fingerprints=max_fingerprints,
             clock=clock,
-            trouble=self._trouble,
+            error_log=self._error_log,
         )
         self.asked = 0
-        """Calls whose hits were to be counted."""
+        """Calls whose hits were to be counted, for metrics."""
 
     async def start(self) -> None:
-        """Connect; a store that cannot be reached is looked after until it can."""
+        """Connect; a server that cannot be reached is tried again until it can."""
         if self._is_cluster:
-            self._server = RedisCluster(self._addresses, self._terms)
+            self._server = RedisCluster(self._addresses, self._options)
         else:
-            self._server = RedisNode(self._addresses[0], self._terms)
+            self._server = RedisNode(self._addresses[0], self._options)
         self.configuration = SharedConfiguration(self._server)
         await self._server.start()
 
     async def stop(self) -> None:
-        """Close all connections; whoever still waits gets local counts."""
+        """Close all connections; pending requests get local counts."""
         await self.configuration.stop()
         await self._server.stop()
 
@@ -80,19 +80,19 @@ class RedisStore:
         then: CountsCallback,
         charges: Sequence[Charge] = (),
     ) -> None:
-        """Record all hits and charges of one call; `then` gets the answers, once, in order.
+        """Record all hits and charges of one call; `then` gets the results, once, in order.
 
-        Its last argument says that they are local, the store being away; only then may it be
-        called before this returns. Without `now` the server's clock decides.
+        Its last argument says whether they are local, the store being away; only then may it be
+        called before this returns. Without `now` the server's clock is used.
         """
         self.asked += 1
-        ask = (
+        request = (
             ChargeRequest(hits, charges, retry, then) if charges else HitRequest(hits, retry, then)
         )
-        self._server.take(ask, now)
+        self._server.take(request, now)
 
     def settle(self, settlements: Sequence[Settlement], now: float | None) -> None:
-        """Put what was used in place of what was reserved."""
+        """Replace reservations by the actual amounts."""
         self._server.take(SettleRequest(settlements), now)
 
     def trip(self, trips: Sequence[Trip], now: float | None) -> None:
@@ -100,7 +100,7 @@ class RedisStore:
         self._server.take(TripRequest(trips), now)
 
     async def release(self, key: bytes) -> bool:
-        """Forget everything about a key; say whether anything was known."""
+        """Forget everything about a key; return whether anything was known."""
         known: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
         def then(is_known: bool) -> None:
@@ -122,7 +122,7 @@ class RedisStore:
         return await left
 
     async def balance(self, charge: Charge) -> Balance:
-        """Return how an account stands; a charge of nothing changes nothing."""
+        """Return the balance of an account; a charge of 0 changes nothing."""
         found: asyncio.Future[Balance] = asyncio.get_running_loop().create_future()
 
         def then(_counts: Sequence[Count], balances: Sequence[Balance], _is_local: bool) -> None:
@@ -134,15 +134,15 @@ class RedisStore:
 
     @property
     def is_degraded(self) -> bool:
-        """Whether a server is away, and what it would count is counted here."""
+        """Whether a server is away, so that its keys are counted here."""
         return self._server.is_degraded
 
     @property
     def errors(self) -> int:
-        """How often a server could not be reached, or could not do what it was asked."""
-        return self._trouble.errors
+        """Failed connections and commands."""
+        return self._error_log.errors
 
     @property
     def batches(self) -> int:
-        """Commands in which hits, cooldowns and releases were sent."""
+        """Batches sent to servers."""
         return self._server.batches
