@@ -3,13 +3,15 @@
 BoundedCache  results of a function by bytes; emptied when it is full
 LruMap        drops the keys set longest ago
 RecentMap     values made on first use; drops the keys used longest ago
+ExpiringMap   keys in the order of their expiry, without a timer for each
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -90,3 +92,51 @@ class RecentMap(dict[K, V]):
         for key in keys:
             self.pop(key, None)
             self._old.pop(key, None)
+
+
+MAX_EXPIRED_AT_ONCE = 64
+"""Expired keys dropped at a time, so that no call pays for all of them."""
+
+
+class ExpiringMap(ABC, Generic[V]):
+    """All keys of one window or period, those that expire first in front."""
+
+    __slots__ = ("_next_expiry", "entries", "seconds")
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.entries: OrderedDict[bytes, V] = OrderedDict()
+        self._next_expiry = 0.0  # no key expires before this time
+
+    @abstractmethod
+    def since(self, entry: V) -> float:
+        """Return the time from which an entry's seconds run."""
+
+    def end(self, entry: V) -> float:
+        """Return the time at which an entry expires."""
+        return self.since(entry) + self.seconds
+
+    def oldest(self) -> float:
+        """Return `since` of the first key."""
+        return self.since(next(iter(self.entries.values())))
+
+    def expire(self, now: float) -> None:
+        """Drop expired keys from the front."""
+        self._next_expiry = self._drop_expired(self.entries, now)
+
+    def _drop_expired(self, entries: OrderedDict[bytes, V], now: float) -> float:
+        """Drop expired keys from the front; return when the next may expire."""
+        expired: list[bytes] = []
+        next_expiry = now + self.seconds
+        for key, entry in entries.items():
+            end = self.end(entry)
+            if end > now:
+                next_expiry = end
+                break
+            if len(expired) == MAX_EXPIRED_AT_ONCE:
+                next_expiry = now
+                break
+            expired.append(key)
+        for key in expired:
+            del entries[key]
+        return next_expiry

@@ -186,7 +186,7 @@ async def test_a_worker_that_is_killed_is_replaced_and_the_others_go_on(serve):
     before = await gateway.metrics()
     killed, other = gateway.children()
     os.kill(killed, signal.SIGKILL)
-    await gateway.process.hears(rf"worker {killed} was ended by SIGKILL: another is started in 0.1")
+    await gateway.process.hears(rf"worker {killed} was ended by SIGKILL: restarting in 0.1")
     assert await gateway.statuses(10, "meanwhile") == [200] * 5 + [429] * 5
     await until(gateway.is_ready)
     assert other in gateway.children()

@@ -19,8 +19,8 @@ from tests.store.charging import (
     used,
 )
 
+from looptrap.bounded import MAX_EXPIRED_AT_ONCE
 from looptrap.store.account import Accounts
-from looptrap.store.expiring_map import MAX_EXPIRED_AT_ONCE
 from looptrap.store.memory import MemoryStore
 from looptrap.store.model import RESERVATION_BUCKET_S, RESERVATION_S, Charge, Settlement
 

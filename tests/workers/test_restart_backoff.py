@@ -20,12 +20,12 @@ from looptrap.workers.supervised_process import MAX_DELAY_S, STEADY_AFTER_S, Res
 )
 def test_ends_that_follow_on_starts_are_waited_out(lives, pauses):
     pace = RestartBackoff()
-    assert [pace.after(lived) for lived in lives] == pytest.approx(pauses)
+    assert [pace.next_delay(lived) for lived in lives] == pytest.approx(pauses)
 
 
 @given(st.lists(st.floats(0, STEADY_AFTER_S, exclude_max=True), min_size=1, max_size=2000))
 def test_a_hot_loop_is_never_possible(lives):
     pace = RestartBackoff()
-    pauses = [pace.after(lived) for lived in lives]
+    pauses = [pace.next_delay(lived) for lived in lives]
     assert pauses == sorted(pauses)
     assert 0 < pauses[0] <= pauses[-1] <= MAX_DELAY_S

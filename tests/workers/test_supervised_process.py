@@ -8,7 +8,7 @@ from tests.patience import PATIENCE
 
 from looptrap.errors import ConfigError
 from looptrap.workers import supervised_process
-from looptrap.workers.supervised_process import MAX_FUTILE_STARTS, SupervisedProcess
+from looptrap.workers.supervised_process import MAX_FAILED_STARTS, SupervisedProcess
 
 ENDS = "raise SystemExit(3)"
 WAITS = "import time; time.sleep(60)"
@@ -29,9 +29,9 @@ class Program(SupervisedProcess):
         pipe = asyncio.subprocess.PIPE
         return await asyncio.create_subprocess_exec(sys.executable, *flags, stdout=pipe)
 
-    async def _attend(self):
+    async def _supervise(self):
         if await self._process.stdout.readline():
-            self._is_up()
+            self._set_ready()
 
 
 @pytest.fixture(autouse=True)
@@ -44,10 +44,10 @@ async def test_what_never_comes_up_is_given_up_in_words():
     child = Program(ENDS, on_end=lambda: ends.append(1))
     child.start()
     with pytest.raises(
-        ConfigError, match=rf"program \d+ ended with status 3, {MAX_FUTILE_STARTS} times"
+        ConfigError, match=rf"program \d+ ended with status 3, {MAX_FAILED_STARTS} times"
     ):
-        await asyncio.wait_for(child.first_up, PATIENCE)
-    assert len(ends) >= MAX_FUTILE_STARTS - 1
+        await asyncio.wait_for(child.first_ready, PATIENCE)
+    assert len(ends) >= MAX_FAILED_STARTS - 1
     await child.stop(PATIENCE)
 
 
@@ -56,7 +56,7 @@ async def test_what_cannot_be_run_at_all_is_given_up_in_words(monkeypatch):
     child = Program(ENDS)
     child.start()
     with pytest.raises(ConfigError, match="program cannot be started: no such file"):
-        await asyncio.wait_for(child.first_up, PATIENCE)
+        await asyncio.wait_for(child.first_ready, PATIENCE)
     await child.stop(PATIENCE)
 
 
@@ -64,15 +64,15 @@ async def test_what_was_up_is_replaced_as_often_as_it_ends():
     ended, enough = [], asyncio.Event()
 
     def end():
-        ended.append(child.up.is_set())
-        if len(ended) > MAX_FUTILE_STARTS + 1:
+        ended.append(child.ready.is_set())
+        if len(ended) > MAX_FAILED_STARTS + 1:
             enough.set()
 
     child = Program("print('up')", on_end=end)
     child.start()
     await asyncio.wait_for(enough.wait(), PATIENCE)
-    assert child.futile <= 1
-    assert child.restarts >= len(ended) > MAX_FUTILE_STARTS
+    assert child.failed_starts <= 1
+    assert child.restarts >= len(ended) > MAX_FAILED_STARTS
     assert not any(ended)
     await child.stop(PATIENCE)
 
@@ -80,7 +80,7 @@ async def test_what_was_up_is_replaced_as_often_as_it_ends():
 async def test_a_child_that_was_told_to_stop_is_not_replaced(caplog):
     child = Program(f"print('up'); {WAITS}")
     child.start()
-    await asyncio.wait_for(child.first_up, PATIENCE)
+    await asyncio.wait_for(child.first_ready, PATIENCE)
     await child.stop(PATIENCE)
     assert (child.pid, child.restarts, caplog.messages) == (None, 0, [])
 
@@ -88,7 +88,7 @@ async def test_a_child_that_was_told_to_stop_is_not_replaced(caplog):
 async def test_a_child_that_does_not_listen_is_killed(caplog):
     child = Program(DEAF)
     child.start()
-    await asyncio.wait_for(child.first_up, PATIENCE)
+    await asyncio.wait_for(child.first_ready, PATIENCE)
     await child.stop(0.05)
     assert child.pid is None
     assert "did not stop in time and was killed" in caplog.text

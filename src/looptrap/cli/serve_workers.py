@@ -48,11 +48,11 @@ async def serve_workers(config: Config, read: Callable[[], Config]) -> None:
         async def work() -> None:
             if embedded is not None:
                 embedded.start()
-                await embedded.first_up
+                await embedded.first_ready
             await pool.start()
             at = (port.address.host, port.address.port)
             click.echo(banner(config, [at], admin_at, pool.asks_for_keys), err=True)
-            await pool.lost
+            await pool.failed
 
         await _until(signals.stopped, work())
         log.info("stopping: calls in flight have %g s to finish", app.config.gateway.grace)

@@ -167,7 +167,9 @@ class Relay:
             if self._bill is not None and exchange.holds_head:
                 usage, cost = self._used = self._reckon(self._bill, 0)
                 if not usage.is_estimated:
-                    exchange.amend(COST, dollars_in_header(cost) if cost is not None else UNPRICED)
+                    exchange.add_header(
+                        COST, dollars_in_header(cost) if cost is not None else UNPRICED
+                    )
             exchange.finish()
             if self._listening is not None:
                 self._listening.finish()
@@ -276,7 +278,7 @@ class Relay:
 
     def give_up(self, fault: Exception) -> None:
         """End the call after a fault of ours: with a 500, or a cut where its answer had begun."""
-        self.exchange.blame(fault)
+        self.exchange.handle_error(fault)
         self.cancel()
 
     def end(self, outcome: Outcome | None) -> None:

@@ -213,7 +213,7 @@ class RequestContexts:
             envelope.claims_until is not None and envelope.claims_until <= self._clock()
         ):
             envelope = self._open(exchange)
-            if exchange.head.is_remembered:
+            if exchange.head.is_cached:
                 if len(self._remembered) >= _MAX_CACHED_CONTEXTS:
                     self._remembered.clear()
                 self._remembered[key] = envelope

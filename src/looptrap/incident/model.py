@@ -69,15 +69,9 @@ def strip_cells(strip: Strip) -> list[StripCell]:
 
 
 EventName = Literal[
-    "loop.detected",
-    "loop.escalated",
-    "loop.resolved",
-    "budget.threshold",
-    "budget.exceeded",
-    "breaker.opened",
-    "store.degraded",
-    "indicator.fired",
-]
+    "loop.detected", "loop.escalated", "loop.resolved", "budget.threshold", "budget.exceeded",
+    "breaker.opened", "store.degraded", "indicator.fired",
+]  # fmt: skip
 
 Mode = Literal["enforce", "shadow"]
 

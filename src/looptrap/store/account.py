@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from math import ceil, floor
 
-from looptrap.store.expiring_map import EntryT, ExpiringMap
+from looptrap.bounded import ExpiringMap, V
 from looptrap.store.model import (
     RESERVATION_BUCKET_S,
     RESERVATION_S,
@@ -33,7 +33,7 @@ MAX_RESERVATION_S = RESERVATION_S + 2 * RESERVATION_BUCKET_S
 """No bucket lies further ahead, unless the clock was set back."""
 
 
-class _AccountMap(ExpiringMap[EntryT]):
+class _AccountMap(ExpiringMap[V]):
     """Accounts of one kind, the longest untouched first."""
 
     __slots__ = ()

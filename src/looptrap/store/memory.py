@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
+from looptrap.bounded import MAX_EXPIRED_AT_ONCE, ExpiringMap, V
 from looptrap.detect.scope import HIT_LIMIT, Window, WindowKind
 from looptrap.store.account import Accounts
-from looptrap.store.expiring_map import MAX_EXPIRED_AT_ONCE, EntryT, ExpiringMap
 from looptrap.store.model import (
     MAX_MARKS,
     RETRY_ALLOWANCE,
@@ -27,7 +27,7 @@ from looptrap.store.model import (
 MAX_FINGERPRINTS = 1_000_000
 
 
-class _CountMap(ExpiringMap[EntryT]):
+class _CountMap(ExpiringMap[V]):
     """Counts by key."""
 
     __slots__ = ()

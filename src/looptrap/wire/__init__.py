@@ -1,10 +1,8 @@
 """HTTP/1.1 in and out, on uvloop. Knows nothing of loops, dialects or policies.
 
-In:  `server` listens and sweeps; `server_connection` is one accepted connection and `ending` how it
-     ends; `head` and `body` read a request strictly; `exchange` is a request with its one answer;
-     `refusal` says no; `limits` bounds it all; `fields` is what there is to know of header fields.
-     `remembered` keeps answers to what is asked over and over.
-Out: `pools` has a `pool` of connections for each `origin`; `dial` opens them, through a `proxy`
-     where there is one; `client` is one of them, reading with httptools; `flight` is a request on
-     its way; `retry_after` is when a server wants to be asked again.
+In:  `server` listens and times out; `server_connection` is one accepted connection; `head` and
+     `body` parse a request strictly; `exchange` is a request with its one answer; `refusal` has the
+     server's own errors; `limits` bounds it all; `header_fields` has what both sides know of them.
+Out: `pool` keeps the connections to each `origin`; `dial` opens them, through a `proxy` if there is
+     one; `upstream_connection` parses answers with httptools; `upstream_exchange` is one request.
 """

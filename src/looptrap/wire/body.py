@@ -1,4 +1,4 @@
-"""Request bodies that arrive in pieces: sized or chunked, read strictly and never past a limit."""
+"""Request bodies in pieces, sized or chunked, parsed strictly and within limits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from looptrap.wire.refusal import RequestRefused, malformed_request
 _CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,16})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?", re.DOTALL)
 _TRAILER_LINE = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t\x20-\x7e\x80-\xff]*", re.DOTALL)
 _MAX_CHUNK_LINE = 256
-_SMALL_PIECE_BYTES = 4096  # a list of pieces of one byte would cost many times what was sent
+_SMALL_PIECE_BYTES = 4096  # a list of one-byte pieces would cost many times the bytes sent
 
 
 def body_too_large(limit: int) -> RequestRefused:
@@ -31,7 +31,7 @@ class SizedBody:
         self.size = 0
 
     def feed(self, data: bytes, at: int) -> int | None:
-        """Take what belongs to the body; return how many bytes follow it, None if more is due."""
+        """Consume body bytes; return how many bytes follow the body, None if it is incomplete."""
         left = len(data) - at - self._missing
         piece = data[at : at + self._missing]
         if len(piece) < _SMALL_PIECE_BYTES and self._pieces:
@@ -47,7 +47,7 @@ class SizedBody:
         return b"".join(self._pieces)
 
     def _add_small(self, piece: bytes) -> None:
-        """Let small pieces share one growing buffer."""
+        """Append a small piece to one growing buffer."""
         last = self._pieces[-1]
         if isinstance(last, bytearray):
             last += piece
@@ -62,10 +62,10 @@ class ChunkedBody:
 
     def __init__(self, limits: ServerLimits) -> None:
         self._limits = limits
-        # One growing buffer: a list of one-byte chunks would cost many times what was sent.
+        # One growing buffer: a list of one-byte chunks would cost many times the bytes sent.
         self._content = bytearray()
         self._partial = b""
-        self._missing = 0  # bytes of the current chunk, with the line end behind its data
+        self._missing = 0  # of the current chunk, with the line end after its data
         self._trailer_bytes = -1  # -1: the last chunk has not come yet
 
     @property
@@ -74,7 +74,7 @@ class ChunkedBody:
         return len(self._content) + len(self._partial)
 
     def feed(self, data: bytes, at: int) -> int | None:
-        """Take what belongs to the body; return how many bytes follow it, None if more is due."""
+        """Consume body bytes; return how many bytes follow the body, None if it is incomplete."""
         if self._partial:
             data = self._partial + data[at:]
             at = 0

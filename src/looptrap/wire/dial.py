@@ -1,4 +1,4 @@
-"""Opening a connection: the quickest of a host's addresses, a proxy's tunnel, TLS."""
+"""Open a connection: to the fastest of a host's addresses, through a proxy's tunnel, with TLS."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from looptrap.wire.proxy import Proxy
 from looptrap.wire.upstream_exchange import UpstreamError
 
 ADDRESS_HEAD_START_S = 0.25
-"""Seconds that one address may take before the next is tried beside it (RFC 8305)."""
+"""Seconds before the next address is tried in parallel (RFC 8305)."""
 MAX_PROXY_HEAD_BYTES = 65_536
 
 SocketAddress = tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[str | int, ...]]
 
 
 class ProxyError(Exception):
-    """The proxy would not, or could not, connect us."""
+    """The proxy refused or failed to connect."""
 
 
 async def dial(
@@ -33,7 +33,7 @@ async def dial(
     proxy: Proxy | None,
     context: ssl.SSLContext | None,
 ) -> None:
-    """Connect a protocol to an origin; an `UpstreamError` says why that cannot be."""
+    """Connect a protocol to an origin; raise UpstreamError if that fails."""
     where = str(origin) if proxy is None else f"{origin} through proxy {proxy}"
     try:
         if proxy is None:
@@ -54,7 +54,7 @@ async def dial(
 
 
 def _reason(error: BaseException) -> str:
-    """Say what an error number means; the texts of sockets and loops differ."""
+    """Describe an error by its number, because the texts of sockets and loops differ."""
     number = error.errno if isinstance(error, OSError) else None
     return os.strerror(number) if number else str(error) or type(error).__name__
 
@@ -90,7 +90,7 @@ async def _open_tunnel(
             raise ProxyError(refusal)
         assert tunnel.transport is not None
         protocol = factory()
-        protocol.connection_made(tunnel.transport)  # so that it can be aborted meanwhile
+        protocol.connection_made(tunnel.transport)  # so that it can be aborted during the handshake
         transport = await asyncio.get_running_loop().start_tls(
             tunnel.transport, protocol, context, server_hostname=origin.host
         )
@@ -106,7 +106,7 @@ async def _open_tunnel(
 
 
 async def _race(addresses: list[SocketAddress]) -> socket.socket:
-    """Connect to whichever address answers first, each getting a head start on the next."""
+    """Connect to the address that answers first; each has a head start on the next."""
     if len(addresses) == 1:
         return await _attempt(addresses[0])
     waiting = _alternate_families(addresses)
@@ -160,12 +160,12 @@ def _close_loser(attempt: asyncio.Task[socket.socket]) -> None:
 
 
 class ProxyTunnel(asyncio.Protocol):
-    """Asks a proxy for a connection to an origin and waits for its consent."""
+    """Sends CONNECT to a proxy, and waits for its answer."""
 
     def __init__(self, proxy: Proxy, origin: Origin) -> None:
         self.transport: asyncio.Transport | None = None
         self.opened: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
-        """Why the proxy would not; None once it has."""
+        """The reason of a failure, or None for success."""
         target = str(origin).encode()
         self._request = b"CONNECT %b HTTP/1.1\r\nHost: %b\r\n%b\r\n" % (
             target,
@@ -224,6 +224,6 @@ class ProxyTunnel(asyncio.Protocol):
             self.opened.set_result(what)
 
     def close(self) -> None:
-        """Want no more of the proxy; the parser refers back to this tunnel, so it is dropped."""
+        """Drop the parser, which refers back to this tunnel."""
         self.opened.cancel()
         self._parser = None

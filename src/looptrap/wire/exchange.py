@@ -1,4 +1,4 @@
-"""One request and its one answer."""
+"""Exchange: one request and its one answer."""
 
 from __future__ import annotations
 
@@ -19,60 +19,46 @@ _KEEP_ALIVE = (b"Connection: keep-alive",)
 class Handler(Protocol):
     """Answers requests; every call is synchronous, on the loop.
 
-    An exchange that the server itself refuses after `on_head` (its body is too large, malformed or
-    too slow) hears nothing more. What the handler keeps in `state` and `source` is dropped when
-    the exchange is over.
+    For an exchange that the server itself refuses after `on_head` (its body is too large, malformed
+    or too slow) nothing more is called. `state` and `source` are dropped when it is over.
     """
 
     def on_head(self, exchange: Exchange) -> None:
-        """The headers are here, the body may not be; answering now ends the exchange."""
+        """Handle the headers, before the body is complete; answering now ends the exchange."""
 
     def on_request(self, exchange: Exchange) -> None:
-        """The whole request is here; must lead to exactly one answer, now or later."""
+        """Handle the complete request; must lead to exactly one answer, now or later."""
 
     def on_disconnect(self, exchange: Exchange) -> None:
-        """The answer will not be completed: the client went away, or the handler itself raised.
+        """Handle an answer that will not be completed: the client left, or the handler raised.
 
-        `exchange.is_open` tells which: a client that is still there gets a 500, or a cut.
+        If `exchange.is_open`, the client is still there and gets a 500 or a reset.
         """
 
 
 class Pausable(Protocol):
-    """What an answer is relayed from; paused while the client reads slowly."""
+    """The source of a relayed answer; paused while the client reads slowly."""
 
     def pause(self) -> None:
-        """Bring no more for now."""
+        """Stop delivering."""
 
     def resume(self) -> None:
-        """Go on."""
+        """Continue."""
 
 
 class Exchange:
     """One request and its one answer; calls after the client went away do nothing."""
 
     __slots__ = (
-        "_begun",
-        "_chunked",
-        "_connection",
-        "_held",
-        "_missing",
-        "_silent",
-        "body",
-        "head",
-        "headers",
-        "keep_alive",
-        "method",
-        "source",
-        "started",
-        "state",
-        "target",
-    )
+        "_chunked", "_connection", "_head_bytes", "_held", "_missing", "_silent", "body", "head",
+        "headers", "keep_alive", "method", "source", "started", "state", "target",
+    )  # fmt: skip
 
     source: Pausable | None
 
-    # Set by `begin` only: most answers are complete ones and never need them.
+    # Set by `begin` only: most answers are sent whole and never need them.
     _held: list[bytes]
-    _begun: bytes
+    _head_bytes: bytes
     _chunked: bool
     _missing: int | None
     _silent: bool
@@ -80,7 +66,7 @@ class Exchange:
     def __init__(self, connection: ServerConnection, head: Head) -> None:
         self._connection = connection
         self.head = head
-        """Equal heads, their Content-Length aside, are mostly the very same object."""
+        """Equal heads, apart from Content-Length, are mostly the same object."""
         self.method = head.method
         self.target = head.target
         self.headers = head.headers
@@ -98,7 +84,7 @@ class Exchange:
 
     @property
     def is_open(self) -> bool:
-        """Does the client still wait for this answer, or for the rest of it?"""
+        """Whether the client still waits for this answer or the rest of it."""
         return self._connection.exchange is self
 
     @property
@@ -108,7 +94,7 @@ class Exchange:
 
     @property
     def secure(self) -> bool:
-        """Did the request come over TLS?"""
+        """Whether the request came over TLS."""
         return self._connection.secure
 
     def answer(
@@ -154,8 +140,8 @@ class Exchange:
             own = (b"Transfer-Encoding: chunked", *own)
         elif length is not None and status != 204:
             own = (b"Content-Length: %d" % length, *own)
-        self._begun = encode_head(status, reason, headers, *own)
-        self._held = [self._begun]
+        self._head_bytes = encode_head(status, reason, headers, *own)
+        self._held = [self._head_bytes]
         self._silent = silent
         self._chunked = chunked
         self._missing = None if silent else length
@@ -163,13 +149,17 @@ class Exchange:
 
     @property
     def holds_head(self) -> bool:
-        """Is the head of an answer that has begun still here?"""
-        return self.started and bool(self._held) and self._held[0] is self._begun
+        """Whether the head of a started answer is not sent yet."""
+        return self.started and bool(self._held) and self._held[0] is self._head_bytes
 
-    def amend(self, name: bytes, value: bytes) -> None:
-        """Add a header to an answer that has begun, while its head is still here."""
+    def add_header(self, name: bytes, value: bytes) -> None:
+        """Add a header to a started answer if its head is not sent yet."""
         if self.holds_head:
-            self._begun = self._held[0] = b"%b%b: %b\r\n\r\n" % (self._begun[:-2], name, value)
+            self._head_bytes = self._held[0] = b"%b%b: %b\r\n\r\n" % (
+                self._head_bytes[:-2],
+                name,
+                value,
+            )
 
     def write(self, chunk: bytes) -> None:
         """Add to the answer's body; sent by `flush`."""
@@ -193,7 +183,7 @@ class Exchange:
             self._connection.transport.write(held[0] if len(held) == 1 else b"".join(held))
 
     def finish(self) -> None:
-        """End the answer; one that is shorter than announced is cut instead."""
+        """End the answer; one that is shorter than announced is aborted instead."""
         connection = self._connection
         if connection.exchange is not self:
             return
@@ -207,7 +197,7 @@ class Exchange:
         connection.release(self.keep_alive and not connection.server.draining)
 
     def abort(self) -> None:
-        """End the connection so that the answer is seen as truncated, never as complete."""
+        """Close so that the client sees the answer as truncated, never as complete."""
         connection = self._connection
         if connection.exchange is not self:
             return
@@ -217,32 +207,32 @@ class Exchange:
             connection.release(keep_alive=False)
             return
         self.started = True
-        connection.part()  # the handler knows: this is no disconnect
+        connection.clear_exchange()  # the handler knows: this is no disconnect
         connection.cut()
 
-    def let_go(self) -> None:
-        """Drop what the handler kept here: it names this exchange, so nothing else would free both.
+    def release_state(self) -> None:
+        """Drop the handler's references, which refer back to this exchange.
 
-        A circle lives until the collector comes, which is seldom, and holds the request's body.
+        A reference cycle would hold the request's body until the collector runs, which is seldom.
         """
         self.state = self.source = None
 
     def attempt(self, act: Callable[[], None]) -> None:
-        """Do something for this exchange later than on a call of the handler.
+        """Run something for this exchange outside a call of the handler.
 
-        What it raises is answered for as if the handler had raised it.
+        An exception is handled as if the handler had raised it.
         """
         try:
             act()
-        except Exception as error:  # noqa: BLE001 - nor may it harm whoever calls back
-            self.blame(error)
+        except Exception as error:  # noqa: BLE001 - it must not reach the caller of the callback
+            self.handle_error(error)
 
-    def blame(self, error: Exception) -> None:
-        """Answer for an error that was raised on behalf of this exchange, and report it."""
+    def handle_error(self, error: Exception) -> None:
+        """Report an error raised for this exchange, and answer with a 500 or a reset."""
         self._connection.server.fail(self, error)
 
     def fail(self, refused: RequestRefused) -> None:
-        """Answer with the server's own refusal, or cut an answer that has begun."""
+        """Answer with the server's own refusal, or abort a started answer."""
         if self._connection.exchange is self:
             if self.started:
                 self.abort()
@@ -250,7 +240,7 @@ class Exchange:
                 self._connection.refuse(refused)
 
     def _persistence(self) -> tuple[bytes, ...]:
-        """Return what says whether the connection outlives this answer, where that must be said."""
+        """Return the Connection header line, if one is needed."""
         if self.keep_alive:
             return () if self.head.version == "1.1" else _KEEP_ALIVE
         return _CLOSE

@@ -1,7 +1,7 @@
-"""The head of a request, read strictly and line by line.
+"""Request heads, parsed strictly and line by line.
 
-Clients send the same head over and over, all but its Content-Length, so what one says is
-remembered: a known one costs a look-up, which is cheaper than any parser's callbacks.
+Clients repeat the same head, apart from its Content-Length, so parsed heads are cached: a known one
+costs a look-up, which is cheaper than any parser's callbacks.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 HEAD_END = b"\r\n\r\n"
 CHUNKED = -1
-"""In place of a body length: the body says itself where it ends."""
+"""The body length of a chunked body."""
 
 _MAX_CACHED_HEADS = 1024
-_MAX_CACHED_BYTES = 4096  # lines of larger heads are not remembered, which bounds what is
+_MAX_CACHED_BYTES = 4096  # lines of larger heads are not cached, which bounds the cache
 _REQUEST_LINE = re.compile(rb"([A-Z][A-Z_-]*) ([\x21\x22\x24-\x7e]+) HTTP/1\.([01])")
 _OTHER_VERSION = re.compile(rb"[A-Z][A-Z_-]* [\x21-\x7e]+ HTTP/(?!1\.[01])[0-9]\.[0-9]")
 _FIELD = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*+([\t\x20-\x7e\x80-\xff]*)")
@@ -37,18 +37,12 @@ _SINGLE = (b"host", b"content-length", b"transfer-encoding", b"expect")
 
 
 class Head:
-    """What the head of a request says, but for the length of its body. Not to be changed."""
+    """A parsed request head without the body length. Shared, so not to be changed."""
 
     __slots__ = (
-        "awaits_continue",
-        "headers",
-        "is_chunked",
-        "is_remembered",
-        "keep_alive",
-        "method",
-        "target",
+        "awaits_continue", "headers", "is_cached", "is_chunked", "keep_alive", "method", "target",
         "version",
-    )
+    )  # fmt: skip
 
     method: bytes
     target: bytes
@@ -58,24 +52,24 @@ class Head:
     keep_alive: bool
     awaits_continue: bool
     is_chunked: bool
-    is_remembered: bool
-    """Whether an equal head gives this very object again; a large one never does."""
+    is_cached: bool
+    """Whether an equal head is parsed to this same object; never for a large one."""
 
 
 class HeadReader:
-    """Reads heads strictly; one that differs from an earlier one in its length only, at once."""
+    """Parses heads strictly, with a cache."""
 
     def __init__(self, limits: ServerLimits) -> None:
         self._limits = limits
-        self._remembered: dict[bytes, Head] = {}
+        self._cached: dict[bytes, Head] = {}
 
     def read(self, data: bytes) -> tuple[Head, int]:
-        """Return what a head (without its end) says, and the body's length, or CHUNKED.
+        """Parse a head (without its end); return it with the body's length, or CHUNKED.
 
-        Equal heads, Content-Length aside, give the very same object.
+        Equal heads, apart from Content-Length, give the same object.
         """
         rest, length = _cut_length(data)
-        head = self._remembered.get(rest)
+        head = self._cached.get(rest)
         if head is not None:
             if not head.is_chunked:
                 return head, length
@@ -85,20 +79,20 @@ class HeadReader:
 
     def _read_new(self, data: bytes, rest: bytes) -> tuple[Head, int]:
         head, length = _parse(data, self._limits)
-        # Under `rest` only what says nothing of a length itself, in whatever spelling.
+        # Cached under `rest` only if that holds no length itself, in whatever spelling.
         is_plain = (rest is data) == (length is None)
         if is_plain and len(rest) <= _MAX_CACHED_BYTES:
-            if len(self._remembered) >= _MAX_CACHED_HEADS:
-                self._remembered.clear()
-            self._remembered[rest] = head
-            head.is_remembered = True
+            if len(self._cached) >= _MAX_CACHED_HEADS:
+                self._cached.clear()
+            self._cached[rest] = head
+            head.is_cached = True
         if head.is_chunked:
             return head, CHUNKED
         return head, 0 if length is None else int(length)
 
 
 def _cut_length(data: bytes) -> tuple[bytes, int]:
-    """Return a head less its (first) Content-Length line, where that is written as usual."""
+    """Return a head without its first Content-Length line, if that has the usual form."""
     start = data.find(b"\r\nContent-Length: ")
     if start < 0:
         start = data.find(b"\r\ncontent-length: ")
@@ -114,52 +108,52 @@ def _cut_length(data: bytes) -> tuple[bytes, int]:
 
 
 def _parse(data: bytes, limits: ServerLimits) -> tuple[Head, bytes | None]:
-    """Return what a head says, and its Content-Length."""
-    check_partial(data + b"\r\n")  # first, as when it comes in pieces; a CR at its end is bare
+    """Parse a head; return it with its Content-Length."""
+    check_partial(data + b"\r\n")  # first, as for partial heads; a CR at its end is bare
     lines = data.split(b"\r\n", limits.max_headers + 1)
     if len(lines) > limits.max_headers + 1:
         raise RequestRefused(
             431, "too_many_headers", f"More than {limits.max_headers} request headers."
         )
     head = Head()
-    head.is_remembered = False
-    head.method, head.target, modern = _parse_request_line(lines.pop(0))
+    head.is_cached = False
+    head.method, head.target, is_http11 = _parse_request_line(lines.pop(0))
     if len(head.target) > limits.max_target:
         raise _target_too_long(limits)
-    # The lines of memorable heads are remembered each: a new head has mostly known ones.
+    # Lines of heads that can be cached are cached too: a new head has mostly known lines.
     headers = list(
         map(_parse_field_cached if len(data) <= _MAX_CACHED_BYTES else _parse_field, lines)
     )
     fields = dict(headers)
     if len(fields) != len(headers):
         _join_repeated(headers, fields)
-    find = fields.get
-    host = find(b"host")
-    if host is None and modern:
+    get = fields.get
+    host = get(b"host")
+    if host is None and is_http11:
         raise malformed_request("no Host header")
     if head.target[0] != 0x2F:
         head.target = _origin_form(head.method, head.target, host)
-    head.version = "1.1" if modern else "1.0"
+    head.version = "1.1" if is_http11 else "1.0"
     head.headers = [field for field in headers if field[0] != b"content-length"]
-    connection = find(b"connection")
-    head.keep_alive = modern if connection is None else _persists(connection, modern)
-    expect = find(b"expect")
-    head.awaits_continue = expect is not None and _awaits_continue(expect, modern)
-    length = find(b"content-length")
-    coding = find(b"transfer-encoding")
-    head.is_chunked = coding is not None and _is_chunked(coding, length, modern)
+    connection = get(b"connection")
+    head.keep_alive = is_http11 if connection is None else _persists(connection, is_http11)
+    expect = get(b"expect")
+    head.awaits_continue = expect is not None and _awaits_continue(expect, is_http11)
+    length = get(b"content-length")
+    coding = get(b"transfer-encoding")
+    head.is_chunked = coding is not None and _is_chunked(coding, length, is_http11)
     return head, length
 
 
 def check_partial(data: bytes, checked: int = 0) -> None:
-    """Refuse the start of a head (`checked` bytes of it anew) that cannot become a good one."""
-    # Once more from the last byte on: a CR there was neither good nor bad yet.
+    """Refuse the start of a head that cannot become valid; `checked` bytes were checked before."""
+    # Again from the last checked byte on: a CR there could not be judged yet.
     if _FORBIDDEN.search(data, max(0, checked - 1)) is not None:
         raise malformed_request("control bytes or bare line ends in the head")
 
 
 def skip_empty_lines(data: bytes, at: int) -> int:
-    """Return where the empty lines end that some clients send after a body."""
+    """Skip the empty lines that some clients send after a body; return their end."""
     match = _EMPTY_LINES.match(data, at)
     assert match is not None  # it matches the empty string, too
     at = match.end()
@@ -185,12 +179,10 @@ def _parse_request_line(line: bytes) -> tuple[bytes, bytes, bool]:
         if _OTHER_VERSION.fullmatch(line) is None:
             raise malformed_request("the request line is not 'METHOD target HTTP/1.1'")
         raise RequestRefused(
-            505, "version_not_supported", "Only HTTP/1.1 and HTTP/1.0 are spoken here."
+            505, "version_not_supported", "Only HTTP/1.1 and HTTP/1.0 are supported."
         )
     if match[1] == b"CONNECT":
-        raise RequestRefused(
-            501, "method_not_supported", "CONNECT is not supported: this is no tunnel."
-        )
+        raise RequestRefused(501, "method_not_supported", "CONNECT is not supported.")
     return match[1], match[2], match[3] == b"1"
 
 
@@ -226,7 +218,7 @@ def _join_repeated(headers: list[Field], fields: dict[bytes, bytes]) -> None:
 
 
 def _origin_form(method: bytes, target: bytes, host: bytes | None) -> bytes:
-    """Return path and query of an absolute target for this very host, and `*` for OPTIONS."""
+    """Return path and query of an absolute target with the same host; `*` for OPTIONS."""
     if target == b"*" and method == b"OPTIONS":
         return target
     match = _ABSOLUTE.fullmatch(target)
@@ -238,25 +230,23 @@ def _origin_form(method: bytes, target: bytes, host: bytes | None) -> bytes:
     return path if path.startswith(b"/") else b"/" + path
 
 
-def _persists(connection: bytes, modern: bool) -> bool:
-    if connection == b"keep-alive":  # what most clients say, if anything
+def _persists(connection: bytes, is_http11: bool) -> bool:
+    if connection == b"keep-alive":  # the usual value
         return True
     listed = parse_token_list(connection)
     if b"close" in listed:
         return False
-    return modern or b"keep-alive" in listed
+    return is_http11 or b"keep-alive" in listed
 
 
-def _awaits_continue(expect: bytes, modern: bool) -> bool:
+def _awaits_continue(expect: bytes, is_http11: bool) -> bool:
     if expect.lower() != b"100-continue":
-        raise RequestRefused(
-            417, "expectation_failed", "Only 'Expect: 100-continue' is understood."
-        )
-    return modern
+        raise RequestRefused(417, "expectation_failed", "Only 'Expect: 100-continue' is supported.")
+    return is_http11
 
 
-def _is_chunked(coding: bytes, length: bytes | None, modern: bool) -> bool:
-    if not modern:
+def _is_chunked(coding: bytes, length: bytes | None, is_http11: bool) -> bool:
+    if not is_http11:
         raise malformed_request("Transfer-Encoding in an HTTP/1.0 request")
     if length is not None:
         raise malformed_request("both Transfer-Encoding and Content-Length")

@@ -1,4 +1,4 @@
-"""Header fields: which of them end at a proxy, and how they are written."""
+"""Header fields: hop-by-hop ones, encoding of heads, Retry-After."""
 
 from __future__ import annotations
 
@@ -12,17 +12,8 @@ from looptrap.bounded import BoundedCache
 Field = tuple[bytes, bytes]
 
 HOP_BY_HOP = frozenset(
-    (
-        b"connection",
-        b"keep-alive",
-        b"proxy-authenticate",
-        b"proxy-authorization",
-        b"proxy-connection",
-        b"te",
-        b"trailer",
-        b"transfer-encoding",
-        b"upgrade",
-    )
+    b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection"
+    b" te trailer transfer-encoding upgrade".split()
 )
 
 _STATUS_LINES = {
@@ -34,7 +25,7 @@ _join_field = b": ".join
 
 
 CONTENT_LENGTH, TRANSFER_ENCODING, CONNECTION, OTHER_HOP_BY_HOP = range(1, 5)
-"""Fates of fields that end at a proxy: those that frame the message, name others, or neither."""
+"""Kinds of fields that a proxy does not forward."""
 
 
 def _field_kind(name: bytes) -> int:
@@ -49,14 +40,14 @@ def _field_kind(name: bytes) -> int:
 
 
 field_kinds = BoundedCache(_field_kind, max_key_bytes=64)
-"""What becomes of a field by its name; 0 for those that go on."""
+"""The kind of a field by its name; 0 for end-to-end ones."""
 
 
 def announces_body(framing: Iterable[tuple[int, bytes]]) -> bool:
-    """Say whether fields, by their fates, announce a body that is not empty."""
+    """Return whether framing fields, given with their kinds, announce a non-empty body."""
     return any(
-        fate == TRANSFER_ENCODING or (fate == CONTENT_LENGTH and int(value) > 0)
-        for fate, value in framing
+        kind == TRANSFER_ENCODING or (kind == CONTENT_LENGTH and int(value) > 0)
+        for kind, value in framing
     )
 
 
@@ -83,14 +74,14 @@ _is_number = re.compile(r"[+-]?(?:\d{1,12}(?:\.\d*)?|\.\d+)", re.ASCII).fullmatc
 
 
 def parse_seconds(value: str) -> float | None:
-    """Return a number of seconds, 0 for less; None for what is no number."""
+    """Parse seconds; 0 for a negative number, None if it is not a number."""
     return max(0.0, float(value)) if _is_number(value) else None
 
 
 def parse_retry_after(value: str, now: float | None, date: str = "") -> float | None:
-    """Return the seconds that a number or a date asks for; None where it makes no sense.
+    """Parse Retry-After, a number or a date, to seconds; None if it is invalid.
 
-    `date` is what the answer says of its own time: our clock and theirs need not agree.
+    `date` is the answer's Date header: our clock and the server's may differ.
     """
     seconds = parse_seconds(value)
     if seconds is not None:

@@ -1,4 +1,4 @@
-"""What one listener accepts at most, and how long it waits."""
+"""ServerLimits: bounds and timeouts of the server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MEGABYTE = 1 << 20
 
 @settings
 class ServerLimits:
-    """Bounds on what clients may send and hold; times in seconds, sizes in bytes."""
+    """Bounds on what clients may send and hold; seconds and bytes."""
 
     max_body: int = setting(
         "the largest request body", Size(1 << 10, 1 << 30), default=32 * MEGABYTE

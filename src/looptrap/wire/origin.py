@@ -1,4 +1,4 @@
-"""Where a request goes: scheme, host and port, read from a base URL."""
+"""Origin: scheme, host and port, parsed from a base URL."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A server as HTTP knows it; `host` is in lower case, without brackets."""
+    """A server; `host` is in lower case, without brackets."""
 
     scheme: Literal["http", "https"]
     host: str
@@ -36,7 +36,7 @@ class Origin:
 
     @property
     def authority(self) -> str:
-        """The value of the Host field: the port only where it is not the scheme's own."""
+        """The value of the Host field: with the port unless it is the scheme's default."""
         host = bracket_host(self.host)
         return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
@@ -45,19 +45,19 @@ class Origin:
 
 
 def redact_url(url: str) -> str:
-    """Return a URL as messages repeat it: without what stands before an `@`, which is secret."""
+    """Return a URL for messages, without credentials."""
     return repr(url.rpartition("@")[2])
 
 
 def split_url(url: str) -> SplitResult:
-    """Split a URL, or say in one sentence what is wrong with it."""
+    """Split a URL; raise ValueError with a one-sentence reason."""
     if not url.isprintable() or " " in url:
         raise ValueError(f"{redact_url(url)}: a URL has no spaces and no control characters")
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        # Python's own words repeat what it took for a port: the start of a password, perhaps.
+        # Python's own message repeats the port, which may be part of a password.
         why = error if "@" not in url else "not of the form http://user:password@host:port"
         raise ValueError(f"{redact_url(url)}: {why}") from None
     if port == 0:

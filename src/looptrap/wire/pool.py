@@ -1,4 +1,4 @@
-"""All connections to one origin: reused last in, first out; queued for when all are busy."""
+"""Pool: the connections to one origin, reused last in, first out, with a bounded queue."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Pool:
         self._connections: set[UpstreamConnection] = set()
         self._dialling: dict[UpstreamExchange, asyncio.Task[None]] = {}
         self._queue: dict[UpstreamExchange, None] = {}
-        # What is not yet gone, for `close` to wait for: ended connections and cancelled dials too.
+        # For `close` to wait for: also discarded connections and cancelled dials.
         self._sockets: set[UpstreamConnection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._all_closed: asyncio.Event | None = None
@@ -76,8 +76,8 @@ class Pool:
     ) -> UpstreamExchange:
         """Send a request; `fields` is its header block without Host and framing fields.
 
-        Method, target and fields go out as given: they must come from parsed parts, free of
-        stray line ends. A `fresh` one goes over a connection that nothing was sent over before.
+        Method, target and fields are sent as given: they must come from parsed parts, without line
+        ends of their own. A `fresh` one gets a connection that nothing was sent over before.
         """
         if self._prefix:
             target = self._prefix + target
@@ -85,89 +85,89 @@ class Pool:
             head = b"%b %b%b%d\r\n%b\r\n" % (method, target, self._sized, len(body), fields)
         else:
             head = b"%b %b%b%b\r\n" % (method, target, self._unsized, fields)
-        flight = UpstreamExchange(self, head, body, sink, method == b"HEAD")
+        exchange = UpstreamExchange(self, head, body, sink, method == b"HEAD")
         self.in_flight += 1
         idle = self._idle
         if fresh and idle and not self._has_room():
-            self.drop(idle[0])
+            self.discard(idle[0])
         while idle and not fresh:
             connection = idle.pop()
             if not connection.transport.is_closing():
                 self.reused += 1
-                connection.launch(flight, self.clock())
-                return flight
-        self._wait_for_connection(flight)
-        return flight
+                connection.start(exchange, self.clock())
+                return exchange
+        self._wait_for_connection(exchange)
+        return exchange
 
     def sweep(self) -> None:
-        """End every flight and idle connection that has passed its deadline."""
+        """End every exchange and idle connection that has passed its deadline."""
         now = self.clock()
         for connection in [c for c in self._connections if c.deadline <= now]:
             connection.expire()
         wait = f"{self.limits.connect_timeout:g} s"
-        for flight in [f for f in self._queue if f.deadline <= now]:
-            self._fail(flight, self._error("busy", f"all connections busy for {wait}"))
-        for flight in [f for f in self._dialling if f.deadline <= now]:
-            self._fail(flight, self._error("connect_timeout", f"no connection within {wait}"))
+        for exchange in [f for f in self._queue if f.deadline <= now]:
+            self._fail(exchange, self._error("busy", f"all connections busy for {wait}"))
+        for exchange in [f for f in self._dialling if f.deadline <= now]:
+            self._fail(exchange, self._error("connect_timeout", f"no connection within {wait}"))
 
     async def close(self) -> None:
-        """Close every connection; flights still under way hear a reset."""
-        for flight in [*self._queue, *self._dialling]:
-            self._fail(flight, self._error("reset", "closed on our side"))
+        """Close every connection; exchanges in flight fail with a reset."""
+        for exchange in [*self._queue, *self._dialling]:
+            self._fail(exchange, self._error("reset", "closed on our side"))
         for connection in list(self._connections):
             connection.fail("reset", "closed on our side")
-            self.drop(connection)
+            self.discard(connection)
         if self._tasks:
             await asyncio.wait(self._tasks)
         if self._sockets:
             self._all_closed = asyncio.Event()
             await self._all_closed.wait()
 
-    # for flights
+    # Called by exchanges
 
-    def cancel(self, flight: UpstreamExchange) -> None:
-        """End a flight in whatever stage it is, without a word to its sink."""
-        self.end(flight)
-        self._queue.pop(flight, None)
-        if flight in self._dialling:
-            self._dialling.pop(flight).cancel()
+    def cancel(self, exchange: UpstreamExchange) -> None:
+        """End an exchange at any stage, without a call to its sink."""
+        self.finish(exchange)
+        self._queue.pop(exchange, None)
+        if exchange in self._dialling:
+            self._dialling.pop(exchange).cancel()
             self._serve_queue()
-        elif flight.connection is not None:
-            self.drop(flight.connection)
+        elif exchange.connection is not None:
+            self.discard(exchange.connection)
 
-    # for connections
+    # Called by connections
 
-    def track(self, connection: UpstreamConnection) -> None:
-        """Note that a connection has a socket."""
+    def on_connected(self, connection: UpstreamConnection) -> None:
+        """Record that a connection has a socket."""
         self._sockets.add(connection)
 
-    def forget(self, connection: UpstreamConnection) -> None:
-        """Note that a connection's socket is closed."""
+    def on_closed(self, connection: UpstreamConnection) -> None:
+        """Record that a connection's socket is closed."""
         self._sockets.discard(connection)
         if not self._sockets and self._all_closed is not None:
             self._all_closed.set()
 
-    def end(self, flight: UpstreamExchange) -> None:
-        """Note that a flight is over, however it ended."""
-        flight.over = True
+    def finish(self, exchange: UpstreamExchange) -> None:
+        """Record that an exchange is over, however it ended."""
+        exchange.is_over = True
         self.in_flight -= 1
 
-    def release(self, connection: UpstreamConnection, flight: UpstreamExchange) -> None:
-        """Note that a flight is over and its connection fit for another."""
-        flight.over = True
+    def release(self, connection: UpstreamConnection, exchange: UpstreamExchange) -> None:
+        """Record that an exchange is over, and reuse its connection."""
+        exchange.is_over = True
         self.in_flight -= 1
         now = self.clock()
         if self._queue:
-            following = next(iter(self._queue))
-            del self._queue[following]
+            next_exchange = next(iter(self._queue))
+            del self._queue[next_exchange]
             self.reused += 1
-            connection.launch(following, now)
+            connection.start(next_exchange, now)
         else:
             connection.deadline = now + self.limits.keepalive
             self._idle.append(connection)
 
-    def drop(self, connection: UpstreamConnection) -> None:
-        """Close a connection and let the next flight in the queue have its place."""
+    def discard(self, connection: UpstreamConnection) -> None:
+        """Close a connection and serve the queue."""
         connection.detach()
         if connection in self._connections:
             self._connections.discard(connection)
@@ -175,84 +175,86 @@ class Pool:
                 self._idle.remove(connection)
             self._serve_queue()
 
-    def retry(self, flight: UpstreamExchange, dead: UpstreamConnection) -> None:
-        """Send a flight again, on a fresh connection that takes the dead one's place."""
+    def retry(self, exchange: UpstreamExchange, stale: UpstreamConnection) -> None:
+        """Send an exchange again, over a new connection in place of the stale one."""
         self.retried_stale += 1
-        self._connections.discard(dead)
-        dead.detach()
-        flight.connection = None
-        self._dial(flight)
+        self._connections.discard(stale)
+        stale.detach()
+        exchange.connection = None
+        self._dial(exchange)
 
-    def _wait_for_connection(self, flight: UpstreamExchange) -> None:
+    def _wait_for_connection(self, exchange: UpstreamExchange) -> None:
         if self._has_room():
-            self._dial(flight)
+            self._dial(exchange)
         elif len(self._queue) < self.limits.max_queued:
-            flight.deadline = self.clock() + self.limits.connect_timeout
-            self._queue[flight] = None
+            exchange.deadline = self.clock() + self.limits.connect_timeout
+            self._queue[exchange] = None
         else:
             error = self._error(
                 "busy",
                 f"all {self.limits.max_connections} connections busy"
                 f" and {len(self._queue)} requests waiting",
             )
-            asyncio.get_running_loop().call_soon(self._fail, flight, error)
+            asyncio.get_running_loop().call_soon(self._fail, exchange, error)
 
     def _has_room(self) -> bool:
         return len(self._connections) + len(self._dialling) < self.limits.max_connections
 
     def _serve_queue(self) -> None:
         while self._queue and self._has_room():
-            flight = next(iter(self._queue))
-            del self._queue[flight]
-            self._dial(flight)
+            exchange = next(iter(self._queue))
+            del self._queue[exchange]
+            self._dial(exchange)
 
-    def _dial(self, flight: UpstreamExchange) -> None:
-        flight.deadline = self.clock() + self.limits.connect_timeout
-        task = asyncio.get_running_loop().create_task(self._connect(flight))
-        self._dialling[flight] = task
+    def _dial(self, exchange: UpstreamExchange) -> None:
+        exchange.deadline = self.clock() + self.limits.connect_timeout
+        task = asyncio.get_running_loop().create_task(self._connect(exchange))
+        self._dialling[exchange] = task
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _connect(self, flight: UpstreamExchange) -> None:
+    async def _connect(self, exchange: UpstreamExchange) -> None:
         connection = UpstreamConnection(self)
         try:
             await dial(lambda: connection, self.origin, self._proxy, self._ssl)
         except UpstreamError as error:
-            self._abandon(connection)
-            self._leave_dialling(flight)
-            # Its traceback holds this frame, and so the flight: a sink that keeps the error would
-            # keep itself.
-            self._fail(flight, error.with_traceback(None))
+            self._discard_unused(connection)
+            self._end_dial(exchange)
+            # Its traceback holds this frame, and so the exchange: a sink that keeps the error would
+            # keep itself alive.
+            self._fail(exchange, error.with_traceback(None))
         except BaseException:
-            self._abandon(connection)
+            self._discard_unused(connection)
             raise
         else:
-            self._board(flight, connection)
+            self._start(exchange, connection)
 
-    def _board(self, flight: UpstreamExchange, connection: UpstreamConnection) -> None:
+    def _start(self, exchange: UpstreamExchange, connection: UpstreamConnection) -> None:
         if connection.transport.is_closing():
-            self._leave_dialling(flight)
-            self._fail(flight, self._error("reset", "closed the connection as soon as it was open"))
+            self._end_dial(exchange)
+            self._fail(
+                exchange, self._error("reset", "closed the connection as soon as it was open")
+            )
             return
-        del self._dialling[flight]
+        del self._dialling[exchange]
         self.opened += 1
         self._connections.add(connection)
-        connection.launch(flight, self.clock())
+        connection.start(exchange, self.clock())
 
-    def _leave_dialling(self, flight: UpstreamExchange) -> None:
-        del self._dialling[flight]
+    def _end_dial(self, exchange: UpstreamExchange) -> None:
+        del self._dialling[exchange]
         self._serve_queue()
 
-    def _abandon(self, connection: UpstreamConnection) -> None:
-        # The loop need not report the loss of a connection that was never handed over.
+    def _discard_unused(self, connection: UpstreamConnection) -> None:
+        # The loop need not report the loss of a connection whose set-up failed.
         if connection in self._sockets:
             connection.detach()
-            self.forget(connection)
+            self.on_closed(connection)
 
-    def _fail(self, flight: UpstreamExchange, error: UpstreamError) -> None:
-        if not flight.over:
-            self.cancel(flight)
-            flight.sink.on_error(error)
+    def _fail(self, exchange: UpstreamExchange, error: UpstreamError) -> None:
+        if not exchange.is_over:
+            self.cancel(exchange)
+            exchange.sink.on_error(error)
 
     def _error(self, kind: UpstreamErrorKind, what: str) -> UpstreamError:
         return UpstreamError(kind, f"{self.origin}: {what}")
@@ -262,7 +264,7 @@ SWEEP_INTERVAL_S = 0.5
 
 
 class Pools:
-    """Makes a pool for each origin on first use and sweeps them all while any exists."""
+    """Makes a pool for each origin on first use, and sweeps them all."""
 
     def __init__(
         self,
@@ -326,6 +328,6 @@ class Pools:
         )
 
     def _sweep_and_repeat(self) -> None:
-        # First the next one: a sink that raises must not end all time-outs.
+        # Scheduled first: a sink that raises must not end all timeouts.
         self._schedule_sweep()
         self.sweep()

@@ -1,4 +1,4 @@
-"""Forward proxies: which one, if any, the environment asks for on the way to an origin."""
+"""Forward proxies from the environment, by origin."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Proxy:
 
     @classmethod
     def of(cls, url: str) -> Proxy:
-        """Read `http://user:password@host:port`; the scheme may be left out."""
+        """Parse `http://user:password@host:port`; the scheme is optional."""
         parts = split_url(url if "://" in url else f"http://{url}")
         host = ascii_host(parts)
         if parts.scheme != "http":
@@ -34,7 +34,7 @@ class Proxy:
 
     @property
     def fields(self) -> bytes:
-        """The header block that presents us to the proxy."""
+        """The Proxy-Authorization header line, or nothing."""
         if not self.authorization:
             return b""
         return b"Proxy-Authorization: " + self.authorization + b"\r\n"
@@ -44,7 +44,7 @@ class Proxy:
 
 
 class ProxyEnvironment:
-    """The proxies an environment names, and the hosts it exempts."""
+    """The proxies of an environment, and the hosts of NO_PROXY."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         def read(name: str) -> str:
@@ -60,7 +60,7 @@ class ProxyEnvironment:
         ]
 
     def choose(self, origin: Origin) -> Proxy | None:
-        """Return the proxy for an origin, or None where it is reached directly."""
+        """Return the proxy for an origin, or None for a direct connection."""
         if any(exemption.covers(origin) for exemption in self._exempt):
             return None
         return self._by_scheme[origin.scheme]
@@ -79,7 +79,7 @@ class NoProxyRule:
 
     @classmethod
     def of(cls, entry: str) -> NoProxyRule:
-        """Read an entry, with or without a port."""
+        """Parse an entry, with or without a port."""
         network = parse_network(entry.strip("[]"))
         if network is not None:
             return cls("", None, network)
@@ -94,7 +94,7 @@ class NoProxyRule:
         )
 
     def covers(self, origin: Origin) -> bool:
-        """Tell whether an origin is to be reached directly."""
+        """Return whether the entry covers an origin."""
         if self.port is not None and self.port != origin.port:
             return False
         if self.network is not None:
@@ -108,7 +108,7 @@ class NoProxyRule:
 
 
 def parse_network(text: str) -> Network | None:
-    """Read an address or a CIDR block; None for anything else, such as a name."""
+    """Parse an address or a CIDR block; None for anything else, such as a name."""
     try:
         return ipaddress.ip_network(text, strict=False)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The server's own answers: what it refuses, and in which words."""
+"""The server's own refusals and their texts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RefusalBuilder = Callable[["Exchange | None", int, str, str], tuple[list["Field"
 
 
 class RequestRefused(Exception):  # noqa: N818 - the expected end of a bad request, not a fault of ours
-    """This request is not served; the connection ends with this answer."""
+    """The request is refused; the connection closes after the answer."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(message)
@@ -35,7 +35,7 @@ def json_refusal(
     code: str,
     message: str,
 ) -> tuple[list[Field], bytes]:
-    """Answer in the error shape that OpenAI's clients read."""
+    """Return headers and body in OpenAI's error format."""
     kind = "invalid_request_error" if status < 500 else "server_error"
     error = {"message": message, "type": kind, "param": None, "code": code}
     headers = [(b"Content-Type", b"application/json")]
@@ -52,5 +52,5 @@ def request_timed_out(part: str, seconds: float) -> RequestRefused:
 
 
 def overloaded(why: str) -> RequestRefused:
-    """Return the refusal of what is welcome at a quieter time."""
+    """Return the refusal of a request for lack of room."""
     return RequestRefused(503, "overloaded", f"{why} Try again later.")

@@ -1,4 +1,4 @@
-"""Listens, bounds and sweeps: the HTTP/1.1 server as a whole."""
+"""Server: listens, bounds connections, and ends what has timed out."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from looptrap.wire.server_connection import ServerConnection
 
 SWEEP_INTERVAL_S = 0.5
 MAX_REFUSED_CONNECTIONS = 256
-"""How many connections beyond the cap are told so; any more are closed without a word."""
-LOOKED_AT = 64
-"""Connections that are looked at to make room for one more."""
+"""Connections beyond the cap that get a 503; any more are closed at once."""
+MAX_EVICTION_CANDIDATES = 64
+"""Connections checked to make room for one more."""
 _BACKLOG = 4096
 
 
@@ -55,7 +55,7 @@ class Server:
         self._on_error = on_error
         self._open: set[ServerConnection] = set()
         self._admitted: dict[str, dict[ServerConnection, None]] = {}  # by network
-        self._emptied = asyncio.Event()
+        self._all_closed = asyncio.Event()
         self._listeners: list[asyncio.Server] = []
         self._timer: asyncio.TimerHandle | None = None
 
@@ -87,10 +87,10 @@ class Server:
             listener.close()
         for connection in list(self._open):
             connection.close_if_idle()
-        await self._empty(grace)
+        await self._wait_until_empty(grace)
         for connection in list(self._open):
             connection.cut()
-        await self._empty(1.0)
+        await self._wait_until_empty(1.0)
         for listener in self._listeners:
             await listener.wait_closed()
         if self._timer is not None:
@@ -105,22 +105,22 @@ class Server:
                 connection.expire(now)
 
     def _tick(self) -> None:
-        # First the next one: whatever goes wrong with one connection, all have their time-outs.
+        # Scheduled first: an error in one connection must not end all timeouts.
         self._timer = asyncio.get_running_loop().call_later(SWEEP_INTERVAL_S, self._tick)
         self.sweep()
 
-    async def _empty(self, seconds: float) -> None:
+    async def _wait_until_empty(self, seconds: float) -> None:
         if self._open:
-            self._emptied.clear()
+            self._all_closed.clear()
             try:
-                await asyncio.wait_for(self._emptied.wait(), seconds)
+                await asyncio.wait_for(self._all_closed.wait(), seconds)
             except TimeoutError:
                 return
 
-    # What connections report
+    # Called by connections
 
-    def welcome(self, connection: ServerConnection) -> None:
-        """Take in a new connection, or turn it away at the cap."""
+    def admit(self, connection: ServerConnection) -> None:
+        """Admit a new connection, or reject it at the cap."""
         self._open.add(connection)
         if self.connections >= self.limits.max_connections:
             self._make_room(connection.network)
@@ -129,40 +129,40 @@ class Server:
             self._admitted.setdefault(connection.network, {})[connection] = None
         else:
             why = overloaded("The server has too many connections already.")
-            self._turn_away(connection, partial(connection.refuse, why))
+            self._reject(connection, partial(connection.refuse, why))
 
-    def forget(self, connection: ServerConnection) -> None:
-        """Drop a connection that is no more."""
+    def remove(self, connection: ServerConnection) -> None:
+        """Remove a closed connection."""
         self._open.discard(connection)
-        self._dismiss(connection)
+        self._release_slot(connection)
         if not self._open:
-            self._emptied.set()
+            self._all_closed.set()
 
     def _make_room(self, network: str) -> None:
-        """End a connection of the network that holds most, if a newcomer's would still hold fewer.
+        """Close a connection of the network with the most, if the newcomer's still has fewer.
 
-        Only one for which no answer is under way; the oldest are looked at first.
+        Only one without a pending answer; the oldest are checked first.
         """
-        most = max(self._admitted.values(), key=len)
-        if len(most) <= len(self._admitted.get(network, ())) + 1:
+        largest = max(self._admitted.values(), key=len)
+        if len(largest) <= len(self._admitted.get(network, ())) + 1:
             return
-        for connection in list(islice(most, LOOKED_AT)):
+        for connection in list(islice(largest, MAX_EVICTION_CANDIDATES)):
             if connection.is_waiting:
-                self._dismiss(connection)  # now: its socket may take a while to close
-                self._turn_away(connection, connection.evict)
+                self._release_slot(connection)  # now, because its socket may take a while to close
+                self._reject(connection, connection.evict)
                 return
-            most[connection] = most.pop(connection)  # the next look begins behind it
+            largest[connection] = largest.pop(connection)  # the next check begins behind it
 
-    def _turn_away(self, connection: ServerConnection, politely: Callable[[], None]) -> None:
-        """End a connection for want of room; at once where too many are ending already."""
+    def _reject(self, connection: ServerConnection, close: Callable[[], None]) -> None:
+        """Close a connection for lack of room; at once if too many are closing already."""
         self.refused_connections += 1
         if len(self._open) > self.limits.max_connections + MAX_REFUSED_CONNECTIONS:
             connection.cut()
         else:
-            politely()
+            close()
 
-    def _dismiss(self, connection: ServerConnection) -> None:
-        """Give the place of a connection to others, if it has one."""
+    def _release_slot(self, connection: ServerConnection) -> None:
+        """Release the slot of an admitted connection."""
         admitted = self._admitted.get(connection.network, {})
         if connection in admitted:
             self.connections -= 1
@@ -170,21 +170,21 @@ class Server:
             if not admitted:
                 del self._admitted[connection.network]
 
-    def lose(self, exchange: Exchange) -> None:
-        """Tell the handler that the client of an unfinished exchange is gone."""
+    def on_client_gone(self, exchange: Exchange) -> None:
+        """Notify the handler that the client of an unfinished exchange is gone."""
         self.disconnects += 1
-        self._give_up(exchange)
+        self._notify_disconnect(exchange)
 
     def fail(self, exchange: Exchange, error: Exception) -> None:
-        """Answer for a handler that raised: 500, or a cut where its answer had begun."""
+        """Answer for a handler that raised: with a 500, or a reset if its answer had begun."""
         self._report(error)
         if exchange.is_open:
-            self._give_up(exchange)
+            self._notify_disconnect(exchange)
             exchange.fail(
                 RequestRefused(500, "internal_error", "The server failed to handle this request.")
             )
 
-    def _give_up(self, exchange: Exchange) -> None:
+    def _notify_disconnect(self, exchange: Exchange) -> None:
         try:
             self.handler.on_disconnect(exchange)
         except Exception as error:  # noqa: BLE001 - a handler's fault must not end the server

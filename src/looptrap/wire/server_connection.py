@@ -1,4 +1,4 @@
-"""One accepted connection: requests in, one at a time; answers out, in order."""
+"""ServerConnection: requests in, one at a time; answers out, in order."""
 
 from __future__ import annotations
 
@@ -31,18 +31,12 @@ _LINGER_ZERO = struct.pack("ii", 1, 0)
 
 
 class ClosableConnection(asyncio.Protocol):
-    """The part of a connection that brings it to its end; what it reads afterwards is dropped."""
+    """The closing of a connection; what it still receives is dropped."""
 
     __slots__ = (
-        "_drained",
-        "_ended",
-        "_reading_paused",
-        "_unsent",
-        "_writing_paused",
-        "deadline",
-        "server",
+        "_drained", "_ended", "_reading_paused", "_unsent", "_writing_paused", "deadline", "server",
         "transport",
-    )
+    )  # fmt: skip
 
     transport: asyncio.Transport
 
@@ -53,7 +47,7 @@ class ClosableConnection(asyncio.Protocol):
         self._drained = 0
         self._reading_paused = False
         self._writing_paused = False
-        self._unsent = 0  # of a slow reader's answer, when last looked at
+        self._unsent = 0  # bytes of a slow reader's answer, at the last check
 
     def _close(self) -> None:
         """Send what is written, then close."""
@@ -62,7 +56,7 @@ class ClosableConnection(asyncio.Protocol):
         self.transport.close()
 
     def _linger(self) -> None:
-        """Send what is written and the end of our side; read on a while, unless the client stops.
+        """Send what is written and our EOF; read on for a while.
 
         Closing with bytes unread would reset the connection, and the client might lose the answer.
         """
@@ -73,7 +67,7 @@ class ClosableConnection(asyncio.Protocol):
             self.transport.write_eof()
 
     def _reset(self) -> None:
-        """End at once: to the client, an unfinished answer must not look finished."""
+        """Close with a reset: an unfinished answer must not look complete to the client."""
         self._ended = True
         sock = self.transport.get_extra_info("socket")
         if sock is not None:
@@ -97,13 +91,13 @@ class ClosableConnection(asyncio.Protocol):
             self.transport.resume_reading()
 
     def _watch_writing(self) -> None:
-        """Note that the client reads slowly, and until when some progress must be seen."""
+        """Note that the client reads slowly, and when it must have made progress."""
         self._writing_paused = True
         self._unsent = self.transport.get_write_buffer_size()
         self.deadline = self.server.clock() + self.server.limits.write_timeout
 
     def _has_read_since(self, now: float) -> bool:
-        """Has a slow reader taken anything since the last look? Then it gets more time."""
+        """Return whether a slow reader made progress since the last check, and extend its time."""
         unsent = self.transport.get_write_buffer_size()
         if unsent >= self._unsent:
             return False
@@ -113,13 +107,13 @@ class ClosableConnection(asyncio.Protocol):
 
 
 MAX_HELD_BYTES = 64 * 1024
-"""Bytes taken in while a request is unanswered; with more, the socket is no longer read."""
+"""Bytes buffered while a request is unanswered; beyond it, the socket is not read."""
 _BUFFER_FULL_MESSAGE = "The server holds too many request bytes already."
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 def network_of(peer: str) -> str:
-    """Return what counts as one holder of connections: an IPv4 address, an IPv6 network of /64."""
+    """Return the unit that connections are counted by: an IPv4 address or an IPv6 /64."""
     if ":" not in peer:
         return peer
     address = IPv6Address(peer.partition("%")[0])
@@ -135,14 +129,8 @@ class ServerConnection(ClosableConnection):
     """
 
     __slots__ = (
-        "_counted",
-        "_held",
-        "exchange",
-        "incoming",
-        "network",
-        "peer",
-        "secure",
-    )
+        "_counted", "_held", "exchange", "incoming", "network", "peer", "secure",
+    )  # fmt: skip
 
     def __init__(self, server: Server, secure: bool) -> None:
         super().__init__(server)
@@ -154,16 +142,16 @@ class ServerConnection(ClosableConnection):
         self._held = b""
         self._counted = 0  # bytes of the current body, as counted in `server.buffered_bytes`
 
-    # What the transport tells
+    # asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Start; whether there is room is for the server to say."""
+        """Start; the server decides whether there is room."""
         self.transport = transport  # type: ignore[assignment]
         peername = transport.get_extra_info("peername")
         self.peer = peername[0] if peername else ""
         self.network = network_of(self.peer)
         self.deadline = self.server.clock() + self.server.limits.keepalive_timeout
-        self.server.welcome(self)
+        self.server.admit(self)
 
     def data_received(self, data: bytes) -> None:
         """Read requests, or keep the bytes until the current one is answered."""
@@ -177,18 +165,18 @@ class ServerConnection(ClosableConnection):
             self._read(data)
 
     def eof_received(self) -> None:
-        """Take the end of the client's side for its departure, so that work for it can stop."""
+        """Treat the client's EOF as a disconnect, so that work for it can stop."""
         if self.exchange is not None:
             self.cut()
 
     def pause_writing(self) -> None:
-        """The client reads slowly: hold back whoever brings its answer."""
+        """Pause the source of the answer: the client reads slowly."""
         self._watch_writing()
         if self.exchange is not None and self.exchange.source is not None:
             self.exchange.source.pause()
 
     def resume_writing(self) -> None:
-        """The client has caught up: let the answer, or the next request, go on."""
+        """Resume the answer, or the next request: the client has caught up."""
         self._writing_paused = False
         if self._ended:
             return
@@ -200,16 +188,16 @@ class ServerConnection(ClosableConnection):
             exchange.source.resume()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
-        """Forget everything; tell the handler when an answer was still due."""
-        self._depart()
-        self.server.forget(self)
+        """Clean up; notify the handler if an answer was still due."""
+        self._disconnect()
+        self.server.remove(self)
 
-    # What exchanges and the server ask for
+    # Called by exchanges and the server
 
     def release(self, keep_alive: bool) -> None:
-        """Take the current answer as complete; go on with the next request, or end."""
+        """End the current exchange; go on with the next request, or close."""
         server = self.server
-        self.part()
+        self.clear_exchange()
         if self._counted:
             server.buffered_bytes -= self._counted
             self._counted = 0
@@ -221,19 +209,19 @@ class ServerConnection(ClosableConnection):
         if self._held and not self._writing_paused:
             self._read_held()
 
-    def part(self) -> None:
-        """Take the current exchange as over."""
+    def clear_exchange(self) -> None:
+        """Drop the current exchange."""
         if self.exchange is not None:
-            self.exchange.let_go()
+            self.exchange.release_state()
             self.exchange = None
 
     def refuse(self, refused: RequestRefused) -> None:
-        """Answer with the server's own refusal, and end."""
+        """Answer with the server's own refusal, and close."""
         exchange = self.exchange
         if exchange is not None and exchange.started:
             self.cut()
             return
-        self.part()
+        self.clear_exchange()
         self.server.count_refusal(refused.status)
         make = self.server.make_refusal
         headers, body = make(exchange, refused.status, refused.code, refused.message)
@@ -246,28 +234,28 @@ class ServerConnection(ClosableConnection):
 
     @property
     def is_waiting(self) -> bool:
-        """Is there nothing to do for it but to wait for the rest of a request, or for another?"""
+        """Whether it only waits for a request, or for the rest of one."""
         return not self._ended and (self.exchange is None or self.incoming is not None)
 
     def evict(self) -> None:
-        """End to make room: at once if it is idle, else with the reason."""
+        """Close to make room: at once if it is idle, otherwise with a 503."""
         if self.exchange is None and not self._held:
             self._end()
         else:
             self.refuse(overloaded("The server needs this connection's place for others."))
 
     def close_if_idle(self) -> None:
-        """End unless some part of a request is here or an answer is under way."""
+        """Close unless part of a request is here or an answer is due."""
         if self.exchange is None and not self._held and not self._ended:
             self._end()
 
     def cut(self) -> None:
-        """End at once; whatever was under way is over."""
+        """Close with a reset, and end the exchange."""
         self._reset()
-        self._depart()
+        self._disconnect()
 
     def expire(self, now: float) -> None:
-        """Act on the deadline that has passed; a request waiting for its answer has none."""
+        """Handle a deadline that has passed; a request waiting for its answer has none."""
         limits = self.server.limits
         if self._writing_paused:
             if not self._has_read_since(now):
@@ -285,7 +273,7 @@ class ServerConnection(ClosableConnection):
     # Reading
 
     def _read(self, data: bytes) -> None:
-        """Take one request after the other out of `data` until one has to wait for its answer."""
+        """Read requests from `data` until one has to wait for its answer."""
         seen = len(self._held)
         if seen:
             data = self._held + data
@@ -407,22 +395,22 @@ class ServerConnection(ClosableConnection):
     # Ending
 
     def _end(self) -> None:
-        """End the connection; with more still coming, so that the last answer can be read."""
+        """Close; if the client still sends, linger so that it can read the last answer."""
         if self.incoming is not None or self._held:
             self._clear()
             self._linger()
         else:
             self._close()
 
-    def _depart(self) -> None:
+    def _disconnect(self) -> None:
         exchange, self.exchange = self.exchange, None
         self._clear()
         if exchange is not None:
-            self.server.lose(exchange)
-            exchange.let_go()
+            self.server.on_client_gone(exchange)
+            exchange.release_state()
 
     def _clear(self) -> None:
-        """Read no more requests, and hold nothing of one."""
+        """Read no more requests, and release all buffers."""
         self._ended = True
         self.incoming = None
         self._hold(b"")

@@ -1,4 +1,4 @@
-"""One request on its way out: who hears its answer, what may go wrong, how long it may take."""
+"""UpstreamExchange: one outgoing request; its sink, errors and limits."""
 
 from __future__ import annotations
 
@@ -11,19 +11,13 @@ if TYPE_CHECKING:
     from looptrap.wire.upstream_connection import UpstreamConnection
 
 UpstreamErrorKind = Literal[
-    "connect",
-    "connect_timeout",
-    "tls",
-    "first_byte_timeout",
-    "idle_timeout",
-    "reset",
-    "protocol",
+    "connect", "connect_timeout", "tls", "first_byte_timeout", "idle_timeout", "reset", "protocol",
     "busy",
-]
+]  # fmt: skip
 
 
 class UpstreamError(Exception):
-    """Why no complete answer came; `started` says whether its head had been delivered."""
+    """No complete answer arrived; `started`: its head had been delivered."""
 
     def __init__(self, kind: UpstreamErrorKind, message: str, *, started: bool = False) -> None:
         super().__init__(message)
@@ -42,27 +36,27 @@ class AnswerSink(Protocol):
         length: int | None,
         has_body: bool,
     ) -> None:
-        """Take the final head; `has_body` is false where HTTP forbids a body.
+        """Handle the final head; `has_body` is false where HTTP forbids a body.
 
-        Of the headers only those that go on: not hop-by-hop ones, nor Content-Length.
+        `headers` are end-to-end ones only, without Content-Length.
         """
 
     def on_data(self, chunk: bytes) -> None:
-        """Take body bytes with their transfer framing removed."""
+        """Handle body bytes without their transfer framing."""
 
     def flush(self) -> None:
-        """Pass on what one received segment brought; not called for the last segment."""
+        """Pass on what one segment contained; not called for the last segment."""
 
     def on_end(self) -> None:
-        """Note that the answer is complete."""
+        """Handle the end of a complete answer."""
 
     def on_error(self, error: UpstreamError) -> None:
-        """Note that the answer will never be complete."""
+        """Handle an answer that will not be complete."""
 
 
 @settings
 class UpstreamLimits:
-    """How long and how much one pool of connections may take; durations in seconds."""
+    """Timeouts in seconds and bounds of one pool."""
 
     connect_timeout: float = setting("for a connection to a provider", seconds(), default=10.0)
     """For name look-up, TCP, proxy and TLS together, and for a place in the queue."""
@@ -95,22 +89,14 @@ UPSTREAM_LIMITS = Table.of(UpstreamLimits)
 
 
 class UpstreamExchange:
-    """The handle of one sent request: stop it, or hold back its answer."""
+    """The handle of one sent request: cancel it, pause its answer."""
 
     __slots__ = (
-        "body",
-        "connection",
-        "deadline",
-        "head",
-        "is_head",
-        "over",
-        "paused",
-        "pool",
-        "sink",
-    )
+        "body", "connection", "deadline", "head", "is_head", "is_over", "paused", "pool", "sink",
+    )  # fmt: skip
 
     deadline: float
-    """Set and binding only while no connection is assigned: queued, or being connected."""
+    """Set and used only while it has no connection: queued, or being connected."""
 
     def __init__(
         self, pool: Pool, head: bytes, body: bytes, sink: AnswerSink, is_head: bool
@@ -121,24 +107,24 @@ class UpstreamExchange:
         self.sink = sink
         self.is_head = is_head
         self.connection: UpstreamConnection | None = None
-        self.over = False
+        self.is_over = False
         self.paused = False
 
     def cancel(self) -> None:
-        """Drop the request and its connection at once; the sink hears nothing more."""
-        if not self.over:
+        """End the request and its connection at once; the sink is not called any more."""
+        if not self.is_over:
             self.pool.cancel(self)
 
     def pause(self) -> None:
         """Stop reading the answer; bytes already read may still be delivered."""
-        if not self.over:
+        if not self.is_over:
             self.paused = True
             if self.connection is not None:
                 self.connection.pause()
 
     def resume(self) -> None:
-        """Read the answer on."""
-        if self.paused and not self.over:
+        """Continue to read the answer."""
+        if self.paused and not self.is_over:
             self.paused = False
             if self.connection is not None:
                 self.connection.resume()

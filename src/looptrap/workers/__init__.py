@@ -1,12 +1,9 @@
-"""Several processes that serve as one: started together, replaced when they end, stopped together.
+"""Several worker processes that serve as one: started, replaced and stopped together.
 
-crew      Crew: all workers, from the first start to the last answer
-post      Post: one worker as its supervisor sees it
-worker    the process itself
-channel   what the two tell each other
-embedded  Embedded: a Valkey of one's own, where workers have no store to share
-child     Child: a process that is started again whenever it ends
-pace      Pace: how soon
-port      the port that all workers listen at
-mortal    a program that ends with whoever started it
+pool                WorkerPool: all workers; WorkerProcess: one of them; SharedPort: their port
+worker              the worker process itself
+channel             messages between the two
+supervised_process  SupervisedProcess: a process that is restarted whenever it ends
+embedded_valkey     EmbeddedValkey: the store that workers share if none is configured
+die_with_parent     runs a program that the kernel ends with its parent
 """

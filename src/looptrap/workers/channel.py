@@ -1,4 +1,4 @@
-"""What a supervisor and a worker tell each other, over a pair of sockets that nobody else has."""
+"""Messages between supervisor and worker, over a private pair of sockets."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from looptrap.errors import Problem
 
 @dataclass(frozen=True, slots=True)
 class StartMessage:
-    """The first word to a worker: what to serve; whatever follows is a Config to go on under."""
+    """The first message to a worker; each later one is a Config to reload."""
 
     config: Config
     token: str
-    """What the worker's own admin address asks for."""
+    """The token of the worker's own admin address."""
     leftover: str
-    """A folder to remove when the supervisor was killed; may be empty."""
+    """A folder to remove if the supervisor was killed; may be empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadyMessage:
-    """A worker serves; its own admin address is there."""
+    """The worker serves, and its own admin address is open."""
 
     admin: tuple[str, int]
     asks_for_keys: bool
@@ -32,12 +32,12 @@ class ReadyMessage:
 
 @dataclass(frozen=True, slots=True)
 class ReloadedMessage:
-    """A worker goes on under the configuration it was sent."""
+    """The worker has reloaded the configuration."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailedMessage:
-    """A worker cannot do what it was told."""
+    """The worker could not start or reload."""
 
     problems: tuple[Problem, ...]
 
@@ -46,7 +46,7 @@ WorkerMessage = StartMessage | Config | ReadyMessage | ReloadedMessage | FailedM
 
 
 class WorkerChannel:
-    """Sends and receives messages; the end of one side is the end of the other's channel."""
+    """Sends and receives messages; when one side ends, the other's channel ends."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -58,22 +58,22 @@ class WorkerChannel:
         return cls(*await asyncio.open_connection(sock=end))
 
     def send(self, message: WorkerMessage) -> None:
-        """Send a message; where nobody is left to hear it, nothing happens."""
+        """Send a message; does nothing if the other side is gone."""
         content = pickle.dumps(message)
         self._writer.write(len(content).to_bytes(4, "big") + content)
 
     async def receive(self) -> WorkerMessage | None:
-        """Return the next message, or None when the other side is gone."""
+        """Return the next message, or None if the other side is gone."""
         try:
             size = int.from_bytes(await self._reader.readexactly(4), "big")
-            # From a process of ours, over a descriptor that no other has.
+            # Safe to unpickle: it comes from our own process, over a private descriptor.
             message: WorkerMessage = pickle.loads(await self._reader.readexactly(size))
         except (EOFError, OSError):
             return None
         return message
 
     async def close(self) -> None:
-        """Send what waits, and end."""
+        """Send what is buffered, and close."""
         self._writer.close()
         try:
             await self._writer.wait_closed()

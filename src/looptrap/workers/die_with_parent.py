@@ -1,7 +1,7 @@
-"""Become a program that ends with whoever started this: `mortal.py PARENT PROGRAM ARGUMENT…`.
+"""Run a program that ends with its parent: `die_with_parent.py PARENT PROGRAM ARGUMENT…`.
 
-Run as a file by a bare interpreter: a fork of the supervisor itself could not be made safely while
-its loop runs. Linux only; elsewhere the program is started as it is.
+Run as a file by a bare interpreter: the supervisor cannot be forked safely while its loop runs.
+Linux only; elsewhere the program is started without the tie.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def exec_tied_to_parent(parent: int, command: list[str]) -> None:
     """Replace this process by the command, which the kernel kills when the parent has ended."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() == parent:  # otherwise it ended before the kernel knew
+    if os.getppid() == parent:  # otherwise the parent ended before the call above
         os.execv(command[0], command)
 
 

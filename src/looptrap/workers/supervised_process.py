@@ -1,4 +1,4 @@
-"""A process that is started again whenever it ends."""
+"""SupervisedProcess: a process that is restarted whenever it ends."""
 
 from __future__ import annotations
 
@@ -14,78 +14,78 @@ from contextlib import suppress
 from looptrap.errors import ConfigError, Problem
 
 STEADY_AFTER_S = 10.0
-"""Seconds after which an end is an accident, no failure to start."""
+"""Uptime in seconds after which an exit does not count as a quick one."""
 
 FIRST_DELAY_S, MAX_DELAY_S = 0.1, 10.0
-"""Seconds to wait after the first end that came too soon, and at most."""
+"""Seconds to wait after the first quick exit, and at most."""
 
 
 class RestartBackoff:
-    """Waits longer after each end that follows soon on a start: never a hot loop."""
+    """Waits longer after each quick exit, so that restarts are never a hot loop."""
 
     def __init__(self) -> None:
-        self._hasty = 0
+        self._quick_exits = 0
 
-    def after(self, lived: float) -> float:
-        """Return the seconds to wait after a life of so many seconds."""
-        if lived >= STEADY_AFTER_S:
-            self._hasty = 0
+    def next_delay(self, uptime: float) -> float:
+        """Return the seconds to wait after an exit with this uptime."""
+        if uptime >= STEADY_AFTER_S:
+            self._quick_exits = 0
             return 0.0
-        pause = min(MAX_DELAY_S, FIRST_DELAY_S * 2.0 ** min(self._hasty, 30))
-        self._hasty += 1
+        pause = min(MAX_DELAY_S, FIRST_DELAY_S * 2.0 ** min(self._quick_exits, 30))
+        self._quick_exits += 1
         return pause
 
 
-MAX_FUTILE_STARTS = 5
-"""Starts in a row after which it never was up, until it is given up."""
+MAX_FAILED_STARTS = 5
+"""Failed starts in a row after which it counts as failed."""
 
 log = logging.getLogger("looptrap")
 
 
 class SupervisedProcess(ABC):
-    """Keeps one process running until told to stop."""
+    """Keeps one process running until it is stopped."""
 
     name: str
-    """What it is called where its end is told."""
+    """Its name in log lines."""
 
     def __init__(self, on_end: Callable[[], None] = lambda: None) -> None:
-        self.up = asyncio.Event()
-        """Set while it does what it is there for."""
-        self.first_up: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Done when it is up for the first time; a ConfigError when it cannot be."""
+        self.ready = asyncio.Event()
+        """Set while the process is ready."""
+        self.first_ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done when it is first ready; fails with ConfigError if it cannot start."""
         self.restarts = 0
-        self.futile = 0
-        """Starts in a row after which it was never up."""
-        self._last = ""
+        self.failed_starts = 0
+        """Starts in a row without becoming ready."""
+        self._last_exit = ""
         self._on_end = on_end
-        self._pace = RestartBackoff()
+        self._backoff = RestartBackoff()
         self._process: Process | None = None
         self._stopping = asyncio.Event()
-        self._keeping: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[None] | None = None
 
     @property
     def pid(self) -> int | None:
-        """The process, where there is one."""
+        """The id of the running process, if any."""
         return self._process.pid if self._process is not None else None
 
     def start(self) -> None:
-        """Start it, and again whenever it ends."""
-        self._keeping = asyncio.get_running_loop().create_task(self._keep())
+        """Start it, and restart it whenever it ends."""
+        self._task = asyncio.get_running_loop().create_task(self._run())
 
-    async def stop(self, patience: float) -> None:
-        """Ask it to end, end it after so many seconds, and start it no more."""
+    async def stop(self, timeout: float) -> None:
+        """Terminate it, kill it after `timeout` seconds, and do not restart it."""
         self._stopping.set()
-        if self._keeping is None:
+        if self._task is None:
             return
         self._send(signal.SIGTERM)
-        done, _ = await asyncio.wait([self._keeping], timeout=patience)
+        done, _ = await asyncio.wait([self._task], timeout=timeout)
         if not done:
             log.error("%s %s did not stop in time and was killed", self.name, self.pid)
             self.kill()
-            await self._keeping
+            await self._task
 
     def kill(self) -> None:
-        """End it at once, and start it no more."""
+        """Kill it, and do not restart it."""
         self._stopping.set()
         self._send(signal.SIGKILL)
 
@@ -94,63 +94,64 @@ class SupervisedProcess(ABC):
         """Start the process."""
 
     @abstractmethod
-    async def _attend(self) -> None:
-        """Look after the process while it runs, and tell when it is up."""
+    async def _supervise(self) -> None:
+        """Talk to the process while it runs; call `_set_ready` when it is ready."""
 
-    def _is_up(self) -> None:
-        self.futile = 0
-        self.up.set()
-        if not self.first_up.done():
-            self.first_up.set_result(None)
+    def _set_ready(self) -> None:
+        self.failed_starts = 0
+        self.ready.set()
+        if not self.first_ready.done():
+            self.first_ready.set_result(None)
 
     def _cannot_start(self, error: ConfigError) -> None:
-        if not self.first_up.done():
-            self.first_up.set_exception(error)
+        if not self.first_ready.done():
+            self.first_ready.set_exception(error)
 
-    def ending(self) -> Problem:
-        """Return how it ended the last time."""
-        return Problem("gateway.workers", f"{self.name} {self._last}, {self.futile} times in a row")
+    def last_failure(self) -> Problem:
+        """Return how it last ended, as a Problem."""
+        message = f"{self.name} {self._last_exit}, {self.failed_starts} times in a row"
+        return Problem("gateway.workers", message)
 
     def _send(self, number: signal.Signals) -> None:
         if self._process is not None:
             with suppress(ProcessLookupError):
                 self._process.send_signal(number)
 
-    async def _keep(self) -> None:
+    async def _run(self) -> None:
         while not self._stopping.is_set():
             began = time.monotonic()
-            await self._live()
+            await self._run_once()
             if self._stopping.is_set():
                 return
-            pause = self._pace.after(time.monotonic() - began)
+            pause = self._backoff.next_delay(time.monotonic() - began)
             soon = f" in {pause:g} s" if pause else ""
-            log.error("%s %s: another is started%s", self.name, self._last, soon)
+            log.error("%s %s: restarting%s", self.name, self._last_exit, soon)
             self.restarts += 1
-            if self.futile >= MAX_FUTILE_STARTS:
-                self._cannot_start(ConfigError([self.ending()]))
+            if self.failed_starts >= MAX_FAILED_STARTS:
+                self._cannot_start(ConfigError([self.last_failure()]))
             self._on_end()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), pause)
 
-    async def _live(self) -> None:
+    async def _run_once(self) -> None:
         """Run the process once, to its end."""
-        self.futile += 1
+        self.failed_starts += 1
         try:
             self._process = process = await self._spawn()
         except OSError as error:
-            self._last = f"cannot be started: {(error.strerror or str(error)).lower()}"
+            self._last_exit = f"cannot be started: {(error.strerror or str(error)).lower()}"
             return
-        if self._stopping.is_set():  # it was not there to be asked
+        if self._stopping.is_set():  # stop() came before there was a process
             self._send(signal.SIGTERM)
-        attending = asyncio.get_running_loop().create_task(self._attend())
+        supervision = asyncio.get_running_loop().create_task(self._supervise())
         status = await process.wait()
         self._process = None
-        self.up.clear()
-        self._last = f"{process.pid} {_describe_exit(status)}"
-        attending.cancel()
-        (outcome,) = await asyncio.gather(attending, return_exceptions=True)
+        self.ready.clear()
+        self._last_exit = f"{process.pid} {_describe_exit(status)}"
+        supervision.cancel()
+        (outcome,) = await asyncio.gather(supervision, return_exceptions=True)
         if isinstance(outcome, Exception):
-            log.error("%s %d was not looked after", self.name, process.pid, exc_info=outcome)
+            log.error("%s %d: supervision failed", self.name, process.pid, exc_info=outcome)
 
 
 def _describe_exit(status: int) -> str:

@@ -1,4 +1,4 @@
-"""One of several processes that serve at one port; started by a Post, which it obeys."""
+"""The worker process: serves at the shared port, and is controlled by a WorkerProcess."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ log = logging.getLogger("looptrap")
 
 
 def main(descriptor: int) -> int:
-    """Serve as ordered over that descriptor; return the exit status."""
+    """Serve under the supervisor at that descriptor; return the exit status."""
     logging.basicConfig(format="%(levelname)s [%(process)d] %(message)s", level=logging.INFO)
-    # Of these two the supervisor is told, and says what is to be done.
+    # The supervisor handles these two.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -44,35 +44,35 @@ async def _run(end: socket.socket) -> int:
     stopped = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
     channel = await WorkerChannel.over(end)
-    order = await channel.receive()
-    if not isinstance(order, StartMessage):
-        return 1  # the supervisor is gone already
+    start = await channel.receive()
+    if not isinstance(start, StartMessage):
+        return 1  # the supervisor is gone
     try:
-        app = App(order.config, os.environ)
-        admin = AdminServer(app, WORKER_ADMIN_ADDRESS, order.token)
+        app = App(start.config, os.environ)
+        admin = AdminServer(app, WORKER_ADMIN_ADDRESS, start.token)
         await app.start(reuse_port=True)
-        inside = await admin.start()
+        admin_address = await admin.start()
         tune_gc()
-        channel.send(ReadyMessage(inside, app.ring.has_keys))
+        channel.send(ReadyMessage(admin_address, app.ring.has_keys))
     except ConfigError as error:
         channel.send(FailedMessage(tuple(error.problems)))
         await channel.close()
         return 2
-    obeying = asyncio.ensure_future(_follow_reloads(channel, app))
+    reloads = asyncio.ensure_future(_follow_reloads(channel, app))
     stopping = asyncio.ensure_future(stopped.wait())
-    await asyncio.wait([obeying, stopping], return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait([reloads, stopping], return_when=asyncio.FIRST_COMPLETED)
     await app.stop()
     await admin.stop()
-    if obeying.done() and order.leftover:
-        # Who made it was killed, and can do no more.
-        shutil.rmtree(order.leftover, ignore_errors=True)
+    if reloads.done() and start.leftover:
+        # The supervisor was killed, and cannot remove it.
+        shutil.rmtree(start.leftover, ignore_errors=True)
     stopping.cancel()
-    obeying.cancel()
+    reloads.cancel()
     return 0
 
 
 async def _follow_reloads(channel: WorkerChannel, app: App) -> None:
-    """Go on under every configuration that is sent; return when the supervisor is gone."""
+    """Reload every configuration that is sent; return when the supervisor is gone."""
     while (message := await channel.receive()) is not None:
         if not isinstance(message, Config):
             continue

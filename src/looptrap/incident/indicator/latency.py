@@ -56,15 +56,7 @@ class _Model:
     """The answers of one model of one provider."""
 
     __slots__ = (
-        "_age",
-        "_counts",
-        "_panes",
-        "answers",
-        "baseline",
-        "is_over",
-        "p95",
-        "scope",
-        "values",
+        "_age", "_counts", "_panes", "answers", "baseline", "is_over", "p95", "scope", "values",
         "windows",
     )  # fmt: skip
 

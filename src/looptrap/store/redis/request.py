@@ -220,15 +220,8 @@ class RequestBatch:
     """The operations of one command: of one time and, in a cluster, of one slot."""
 
     __slots__ = (
-        "_ends",
-        "deadline",
-        "hops",
-        "now",
-        "operations",
-        "preceding",
-        "records",
-        "requests",
-    )
+        "_ends", "deadline", "hops", "now", "operations", "preceding", "records", "requests",
+    )  # fmt: skip
 
     def __init__(self, now: float | None) -> None:
         self.now = now

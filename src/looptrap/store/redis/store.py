@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from looptrap.store.memory import MAX_FINGERPRINTS
-from looptrap.store.model import Balance, Charge, Count, Hit, Settlement, Trip
+from looptrap.store.model import Balance, Charge, Hit, Settlement, Trip
 from looptrap.store.redis.address import parse_store_url
 from looptrap.store.redis.cluster import RedisCluster
 from looptrap.store.redis.node import NodeOptions, RedisNode, StoreErrorLog
@@ -16,6 +17,7 @@ from looptrap.store.redis.request import (
     CooldownRequest,
     CountsCallback,
     HitRequest,
+    KeyedRequest,
     ReleaseRequest,
     SettleRequest,
     TripRequest,
@@ -24,6 +26,8 @@ from looptrap.store.redis.shared_configuration import SharedConfiguration
 
 DEFAULT_TIMEOUT_S = 0.05
 PROBE_INTERVAL_S = 1.0
+
+T = TypeVar("T")
 
 
 class RedisStore:
@@ -101,36 +105,32 @@ class RedisStore:
 
     async def release(self, key: bytes) -> bool:
         """Forget everything about a key; return whether anything was known."""
-        known: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-
-        def then(is_known: bool) -> None:
-            if not known.done():
-                known.set_result(is_known)
-
-        self._server.take(ReleaseRequest(key, then), None)
-        return await known
+        return await self._result(lambda then: ReleaseRequest(key, then))
 
     async def cooldown_left(self, key: bytes, now: float | None = None) -> float:
         """Return how long a key is still refused; asking changes nothing."""
-        left: asyncio.Future[float] = asyncio.get_running_loop().create_future()
-
-        def then(seconds: float) -> None:
-            if not left.done():
-                left.set_result(seconds)
-
-        self._server.take(CooldownRequest(key, then), now)
-        return await left
+        return await self._result(lambda then: CooldownRequest(key, then), now)
 
     async def balance(self, charge: Charge) -> Balance:
         """Return the balance of an account; a charge of 0 changes nothing."""
-        found: asyncio.Future[Balance] = asyncio.get_running_loop().create_future()
+        return await self._result(
+            lambda then: ChargeRequest(
+                (), [charge], False, lambda _counts, balances, _is_local: then(balances[0])
+            )
+        )
 
-        def then(_counts: Sequence[Count], balances: Sequence[Balance], _is_local: bool) -> None:
-            if not found.done():
-                found.set_result(balances[0])
+    async def _result(
+        self, make: Callable[[Callable[[T], None]], KeyedRequest], now: float | None = None
+    ) -> T:
+        """Send a request whose callback gets one value, and return that."""
+        result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
-        self._server.take(ChargeRequest((), [charge], False, then), None)
-        return await found
+        def then(value: T) -> None:
+            if not result.done():
+                result.set_result(value)
+
+        self._server.take(make(then), now)
+        return await result
 
     @property
     def is_degraded(self) -> bool:
