@@ -118,8 +118,8 @@ def check(connection: Connection) -> None:
     """Raise ConfigError for a file of another program or a later version."""
     connection.execute("BEGIN")
     try:
-        version = _pragma(connection, "user_version")
-        application = _pragma(connection, "application_id")
+        version = pragma(connection, "user_version")
+        application = pragma(connection, "application_id")
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     finally:
         connection.execute("ROLLBACK")
@@ -139,7 +139,7 @@ def migrate(connection: Connection, history_id: str) -> str:
     """
     connection.execute("BEGIN IMMEDIATE")
     try:
-        for statements in MIGRATIONS[_pragma(connection, "user_version") :]:
+        for statements in MIGRATIONS[pragma(connection, "user_version") :]:
             for statement in statements:
                 connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
@@ -154,5 +154,6 @@ def migrate(connection: Connection, history_id: str) -> str:
     return str(row[0])
 
 
-def _pragma(connection: Connection, name: str) -> int:
+def pragma(connection: Connection, name: str) -> int:
+    """Return the integer value of a pragma."""
     return int(connection.execute(f"PRAGMA {name}").fetchone()[0])

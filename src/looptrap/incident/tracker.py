@@ -47,22 +47,22 @@ def sighting_keys(sighting: Sighting) -> list[CorrelationKey]:
     """Return the keys of a sighting; its incident is opened under the first."""
     owner = (sighting.caller, sighting.project, sighting.mode)
     is_counted = sighting.signal in COUNTED_SIGNALS or not sighting.session
-    correlations: list[CorrelationKey] = (
-        [(*owner, "fingerprint", sighting.fingerprint)] if is_counted else []
-    )
+    keys: list[CorrelationKey] = []
+    if is_counted:
+        keys.append((*owner, "fingerprint", sighting.fingerprint))
     if sighting.session:
-        correlations.append((*owner, "session", sighting.session))
-    return correlations
+        keys.append((*owner, "session", sighting.session))
+    return keys
 
 
 def incident_keys(part: Incident) -> list[CorrelationKey]:
     """Return the keys of a stored part of an incident."""
     owner = (part.caller, part.project, part.mode)
     counted = [one for one in part.fingerprints if not is_history_fingerprint(one)]
-    correlations: list[CorrelationKey] = [(*owner, "fingerprint", one) for one in counted]
+    keys: list[CorrelationKey] = [(*owner, "fingerprint", one) for one in counted]
     if part.session:
-        correlations.append((*owner, "session", part.session))
-    return correlations
+        keys.append((*owner, "session", part.session))
+    return keys
 
 
 def correlation_digest(correlation: CorrelationKey) -> str:
@@ -260,9 +260,8 @@ class Tracker:
         hits, events = entry.hits, []
         if not is_alarmed:
             own.alarmed, own.threshold = sighting.time, sighting.threshold
-            events = (
-                [detected_event(merge_parts(entry.parts()), hits)] if self._has_channels else []
-            )
+            if self._has_channels:
+                events = [detected_event(merge_parts(entry.parts()), hits)]
         times = hits // max(own.threshold, 1)
         stage = max([one for one in ESCALATION_STAGES if one <= times], default=0)
         if stage > entry.stage:
@@ -325,8 +324,8 @@ class OpenIncident:
         if own is not None and not self.others:
             return max(own.calls + own.before, own.count)
         parts = self.parts()
-        sighting = sum(part.calls for part in parts) + max(part.before for part in parts)
-        return max(sighting, *(part.count for part in parts))
+        calls = sum(part.calls for part in parts) + max(part.before for part in parts)
+        return max(calls, *(part.count for part in parts))
 
     @property
     def stage(self) -> int:
@@ -351,12 +350,8 @@ def add_sighting(own: Incident, sighting: Sighting) -> None:
     """Add one sighting to this instance's part."""
     is_severer = not own.action or _severity(sighting.action) > _severity(own.action)
     if is_severer or sighting.rule != own.rule:
-        add_step(
-            own,
-            IncidentStep(
-                sighting.time, sighting.action, sighting.rule, sighting.count, sighting.fingerprint
-            ),
-        )
+        what, rule, count = sighting.action, sighting.rule, sighting.count
+        add_step(own, IncidentStep(sighting.time, what, rule, count, sighting.fingerprint))
     own.last = max(own.last, sighting.time)
     own.calls += 1
     own.request_id = sighting.request_id
@@ -375,17 +370,10 @@ def add_sighting(own: Incident, sighting: Sighting) -> None:
 def _record_decision(own: Incident, sighting: Sighting) -> None:
     """Replace the rule's previous decision."""
     decision = RuleDecision(
-        sighting.time,
-        sighting.policy,
-        sighting.rule,
-        sighting.signal,
-        sighting.action,
-        sighting.count,
-        sighting.threshold,
+        **{name: getattr(sighting, name) for name in RuleDecision.__struct_fields__}
     )
-    others = [
-        one for one in own.opinions if (one.policy, one.rule) != (decision.policy, decision.rule)
-    ]
+    rule = decision.policy, decision.rule
+    others = [one for one in own.opinions if (one.policy, one.rule) != rule]
     own.opinions = [*others[1 - MAX_RULE_DECISIONS :], decision]
 
 

@@ -264,10 +264,9 @@ class UsageQuery:
         self, since: float, *, order: UsageOrder = "cost", limit: int = 50
     ) -> list[SessionShare]:
         """Return the top sessions with a call since then, by their whole usage, descending."""
-        names = ", ".join((*SessionKey._fields, *SessionUsage.__struct_fields__))
         with self._database.read() as connection:
             rows = connection.execute(
-                f"SELECT {names} FROM session WHERE last >= :since"
+                f"SELECT {', '.join(_SESSION_COLUMNS)} FROM session WHERE last >= :since"
                 f" ORDER BY {_expression(order, _SESSION_ORDERS)} DESC, last DESC LIMIT :limit",
                 {"since": since, "limit": limit, "minute": self._minute()},
             ).fetchall()

@@ -20,6 +20,10 @@ def body_too_large(limit: int) -> RequestRefused:
     )
 
 
+def _trailers_too_large() -> RequestRefused:
+    return RequestRefused(431, "headers_too_large", "The trailers of the body are too large.")
+
+
 class SizedBody:
     """A body of exactly `length` bytes."""
 
@@ -132,9 +136,7 @@ class ChunkedBody:
     def _drop_trailer(self, line: bytes) -> None:
         self._trailer_bytes += len(line)
         if self._trailer_bytes > self._limits.max_head:
-            raise RequestRefused(
-                431, "headers_too_large", "The trailers of the body are too large."
-            )
+            raise _trailers_too_large()
         if _TRAILER_LINE.fullmatch(line[:-1]) is None:
             raise malformed_request("invalid trailer")
 
@@ -144,9 +146,7 @@ class ChunkedBody:
             if len(line) > _MAX_CHUNK_LINE + 1:
                 raise malformed_request("invalid chunk size")
         elif self._trailer_bytes + len(line) > self._limits.max_head:
-            raise RequestRefused(
-                431, "headers_too_large", "The trailers of the body are too large."
-            )
+            raise _trailers_too_large()
         self._partial = line
 
     def content(self) -> bytes:

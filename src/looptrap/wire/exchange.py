@@ -155,11 +155,8 @@ class Exchange:
     def add_header(self, name: bytes, value: bytes) -> None:
         """Add a header to a started answer if its head is not sent yet."""
         if self.holds_head:
-            self._head_bytes = self._held[0] = b"%b%b: %b\r\n\r\n" % (
-                self._head_bytes[:-2],
-                name,
-                value,
-            )
+            head = b"%b%b: %b\r\n\r\n" % (self._head_bytes[:-2], name, value)
+            self._head_bytes = self._held[0] = head
 
     def write(self, chunk: bytes) -> None:
         """Add to the answer's body; sent by `flush`."""

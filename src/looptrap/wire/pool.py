@@ -102,12 +102,12 @@ class Pool:
     def sweep(self) -> None:
         """End every exchange and idle connection that has passed its deadline."""
         now = self.clock()
-        for connection in [c for c in self._connections if c.deadline <= now]:
+        for connection in [one for one in self._connections if one.deadline <= now]:
             connection.expire()
         wait = f"{self.limits.connect_timeout:g} s"
-        for exchange in [f for f in self._queue if f.deadline <= now]:
+        for exchange in [one for one in self._queue if one.deadline <= now]:
             self._fail(exchange, self._error("busy", f"all connections busy for {wait}"))
-        for exchange in [f for f in self._dialling if f.deadline <= now]:
+        for exchange in [one for one in self._dialling if one.deadline <= now]:
             self._fail(exchange, self._error("connect_timeout", f"no connection within {wait}"))
 
     async def close(self) -> None:
@@ -232,9 +232,8 @@ class Pool:
     def _start(self, exchange: UpstreamExchange, connection: UpstreamConnection) -> None:
         if connection.transport.is_closing():
             self._end_dial(exchange)
-            self._fail(
-                exchange, self._error("reset", "closed the connection as soon as it was open")
-            )
+            error = self._error("reset", "closed the connection as soon as it was open")
+            self._fail(exchange, error)
             return
         del self._dialling[exchange]
         self.opened += 1

@@ -104,16 +104,10 @@ class UpstreamConnection(asyncio.Protocol):
             self._pool.discard(self)
         elif self._started:
             self.fail("idle_timeout", f"nothing more of an answer for {limits.idle_timeout:g} s")
-        elif self._undelivered:
-            self.fail(
-                "first_byte_timeout",
-                f"no complete head of an answer within {limits.first_byte_timeout:g} s",
-            )
         else:
-            self.fail(
-                "first_byte_timeout",
-                f"no byte of an answer within {limits.first_byte_timeout:g} s",
-            )
+            missing = "complete head" if self._undelivered else "byte"
+            within = f"within {limits.first_byte_timeout:g} s"
+            self.fail("first_byte_timeout", f"no {missing} of an answer {within}")
 
     def fail(self, kind: UpstreamErrorKind, what: str) -> None:
         """End the exchange, if there is one, with an error, and the connection with it."""

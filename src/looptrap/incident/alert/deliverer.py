@@ -126,23 +126,23 @@ class AlertDeliverer:
         while True:
             queue.wakeup.clear()
             now = self._clock()
-            next_look = queue.paused_until if now < queue.paused_until else inf
+            next_check = queue.paused_until if now < queue.paused_until else inf
             if (free := queue.free_slots(now)) > 0:
-                deliveries, next_look = await self._lease(now, free, others)
+                deliveries, next_check = await self._lease(now, free, others)
                 for delivery in deliveries:
                     await self._start_attempt(queue, delivery)
-            await self._wait(queue.wakeup, next_look - self._clock())
+            await self._wait(queue.wakeup, next_check - self._clock())
 
     async def _end_orphans(self) -> None:
         """End the deliveries of removed channels, for ever."""
         while True:
             self._orphan_wakeup.clear()
-            deliveries, next_look = await self._lease(
+            deliveries, next_check = await self._lease(
                 self._clock(), ORPHAN_BATCH_SIZE, self._queues
             )
             for delivery in deliveries:
                 await self._end_orphan(delivery)
-            await self._wait(self._orphan_wakeup, next_look - self._clock())
+            await self._wait(self._orphan_wakeup, next_check - self._clock())
 
     async def _wait(self, wakeup: asyncio.Event, seconds: float) -> None:
         """Wait for the event, at most this long."""

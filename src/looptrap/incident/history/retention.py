@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import inf
 from sqlite3 import Connection
 
+from looptrap.database.schema import pragma
 from looptrap.incident.history import audit, incident_rows
 from looptrap.incident.setting import IncidentSettings
 from looptrap.usage import table
@@ -54,8 +55,8 @@ def drop_expired(connection: Connection, settings: IncidentSettings, now: float)
 
 def surplus_pages(connection: Connection, max_size: int) -> int:
     """Return how many empty pages to give back, so that the file shrinks."""
-    pages, free = _pragma(connection, "page_count"), _pragma(connection, "freelist_count")
-    is_full = pages * _pragma(connection, "page_size") > max_size
+    pages, free = pragma(connection, "page_count"), pragma(connection, "freelist_count")
+    is_full = pages * pragma(connection, "page_size") > max_size
     return max(free - (0 if is_full else max(MIN_SPARE_PAGES, pages // SPARE_DIVISOR)), 0)
 
 
@@ -76,9 +77,5 @@ def _is_spending_oldest(connection: Connection) -> bool:
 
 def _size(connection: Connection) -> int:
     """Return the bytes in use."""
-    used = _pragma(connection, "page_count") - _pragma(connection, "freelist_count")
-    return used * _pragma(connection, "page_size")
-
-
-def _pragma(connection: Connection, name: str) -> int:
-    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+    used = pragma(connection, "page_count") - pragma(connection, "freelist_count")
+    return used * pragma(connection, "page_size")

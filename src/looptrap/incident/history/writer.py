@@ -146,8 +146,8 @@ class HistoryWriter:
         if work.spending:
             self._spending.add(work.spending)
 
-    def _extend(self, waiting: list[T], more: Sequence[T], most: int) -> None:
-        free = most - len(waiting)
+    def _extend(self, waiting: list[T], more: Sequence[T], limit: int) -> None:
+        free = limit - len(waiting)
         waiting += more[:free]
         self.lost += max(len(more) - free, 0)
 

@@ -239,10 +239,7 @@ class SessionIndicators:
                 alarm.fall(one.group.scope)
         elif calls > alarm.threshold:
             one.has_many_calls = True
-            name = one.key[2]
-            text = f"Session {name} of {one.group.scope} made {calls} tool calls"
-            since = "since a person last spoke"
-            alarm.rise(ThresholdCrossing(one.group.scope, calls, f"{text} {since}", name))
+            _rise(alarm, one, calls, f"made {calls} tool calls since a person last spoke")
         return float(max(calls, 0))
 
     def _judge_tokens(self, one: _Session) -> float:
@@ -252,10 +249,8 @@ class SessionIndicators:
         ratio = one.tokens / average
         if ratio > alarm.threshold and not one.has_many_tokens:
             one.has_many_tokens = True
-            name = one.key[2]
-            text = f"Session {name} of {one.group.scope} used {one.tokens:,} tokens"
             times = f"{ratio:.1f} times the average of {average:,.0f}"
-            alarm.rise(ThresholdCrossing(one.group.scope, ratio, f"{text}, {times}", name))
+            _rise(alarm, one, ratio, f"used {one.tokens:,} tokens, {times}")
         return ratio
 
     def _judge_burn(self, one: _Session) -> float:
@@ -269,8 +264,11 @@ class SessionIndicators:
                 alarm.fall(one.group.scope)
         elif ratio > alarm.threshold:
             burn.is_high = True
-            name = one.key[2]
-            text = f"Session {name} of {one.group.scope} used {burn.tokens:,} tokens in a minute"
             times = f"{ratio:.1f} times its mean of {burn.mean:,.0f}"
-            alarm.rise(ThresholdCrossing(one.group.scope, ratio, f"{text}, {times}", name))
+            _rise(alarm, one, ratio, f"used {burn.tokens:,} tokens in a minute, {times}")
         return ratio
+
+
+def _rise(alarm: IndicatorAlarm, one: _Session, value: float, what: str) -> None:
+    scope, name = one.group.scope, one.key[2]
+    alarm.rise(ThresholdCrossing(scope, value, f"Session {name} of {scope} {what}", name))

@@ -122,14 +122,14 @@ def _db(parts: SplitResult, options: dict[str, str]) -> int:
     return int(text)
 
 
-def _host_and_port(hosts: str) -> tuple[str, int]:
+def _host_and_port(server: str) -> tuple[str, int]:
     try:
-        parts = urlsplit(f"//{hosts}")
+        parts = urlsplit(f"//{server}")
         host, port = parts.hostname or "", parts.port
     except ValueError as error:
-        raise ValueError(f"{hosts!r} is not a server of the form host:port: {error}") from None
+        raise ValueError(f"{server!r} is not a server of the form host:port: {error}") from None
     if not host:
-        raise ValueError(f"{hosts!r} is not a server of the form host:port: no host")
+        raise ValueError(f"{server!r} is not a server of the form host:port: no host")
     if port == 0:
-        raise ValueError(f"{hosts!r} is not a server of the form host:port: port is 0")
+        raise ValueError(f"{server!r} is not a server of the form host:port: port is 0")
     return host, DEFAULT_PORT if port is None else port

@@ -26,9 +26,8 @@ class RedisCluster:
         self._options = options
         self._nodes: dict[tuple[str, int], RedisNode] = {}
         self._slots: list[RedisNode] = []
-        self._latest: RedisNode | None = (
-            None  # the server that a slot moved to last: its map is the newest
-        )
+        self._latest: RedisNode | None = None
+        """The server that a slot moved to last: its slot map is the newest."""
         self._refreshing: asyncio.Task[None] | None = None
         self._closing: set[asyncio.Task[None]] = set()
         self._retired_batches = 0
@@ -159,9 +158,8 @@ class RedisCluster:
 
     async def _close_later(self, node: RedisNode) -> None:
         try:
-            await asyncio.sleep(
-                2 * self._options.timeout
-            )  # until its pending requests are answered
+            # Until its pending requests are answered.
+            await asyncio.sleep(2 * self._options.timeout)
         finally:
             await node.stop()
 

@@ -109,9 +109,9 @@ def _next_reply(reader: hiredis.Reader) -> Any:
         raise hiredis.ProtocolError(str(error)) from None
 
 
-def _resolve(callbacks: asyncio.Future[Any], reply: Any) -> None:
-    if not callbacks.done():
-        callbacks.set_result(reply)
+def _resolve(future: asyncio.Future[Any], reply: Any) -> None:
+    if not future.done():
+        future.set_result(reply)
 
 
 async def connect(

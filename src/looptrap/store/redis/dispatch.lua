@@ -2,7 +2,7 @@
 --
 -- KEYS[i]      a key's record
 -- ARGV[1]      the time of all of them as a double; empty: the server's own clock
--- ARGV[i + 1]  what to do with KEYS[i]; see operation.py
+-- ARGV[i + 1]  what to do with KEYS[i]; see script.py
 
 local of_accounts
 

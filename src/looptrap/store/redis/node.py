@@ -353,9 +353,8 @@ class RedisNode:
         try:
             await connection.call(b"EVALSHA", SCRIPT_SHA1, 1, record, b"", operation)
         except StoreError as error:
-            if not str(error).startswith(
-                ("MOVED ", "ASK ")
-            ):  # a cluster's redirect: the server works
+            # A redirect shows that a cluster's server works.
+            if not str(error).startswith(("MOVED ", "ASK ")):
                 raise
 
 
