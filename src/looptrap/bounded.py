@@ -21,11 +21,7 @@ class BoundedCache(dict[bytes, V]):
     """Results of a function; a hit is a plain look-up in C, a miss calls `compute`."""
 
     def __init__(
-        self,
-        compute: Callable[[bytes], V],
-        *,
-        max_entries: int = 1024,
-        max_key_bytes: int = 4096,
+        self, compute: Callable[[bytes], V], *, max_entries: int = 1024, max_key_bytes: int = 4096
     ) -> None:
         self._compute = compute
         self._max_entries = max_entries

@@ -60,10 +60,7 @@ def _reason(error: BaseException) -> str:
 
 
 async def _open(
-    factory: Callable[[], asyncio.Protocol],
-    host: str,
-    port: int,
-    context: ssl.SSLContext | None,
+    factory: Callable[[], asyncio.Protocol], host: str, port: int, context: ssl.SSLContext | None
 ) -> None:
     sock = await _race(await _resolve(host, port))
     await asyncio.get_running_loop().create_connection(
@@ -77,10 +74,7 @@ async def _resolve(host: str, port: int) -> list[SocketAddress]:
 
 
 async def _open_tunnel(
-    factory: Callable[[], asyncio.Protocol],
-    origin: Origin,
-    proxy: Proxy,
-    context: ssl.SSLContext,
+    factory: Callable[[], asyncio.Protocol], origin: Origin, proxy: Proxy, context: ssl.SSLContext
 ) -> None:
     tunnel = ProxyTunnel(proxy, origin)
     try:

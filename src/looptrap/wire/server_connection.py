@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING
 
 from looptrap.wire.body import ChunkedBody, SizedBody, body_too_large
 from looptrap.wire.exchange import Exchange
-from looptrap.wire.head import (
-    CHUNKED,
-    HEAD_END,
-    check_partial,
-    head_too_long,
-    skip_empty_lines,
-)
+from looptrap.wire.head import CHUNKED, HEAD_END, check_partial, head_too_long, skip_empty_lines
 from looptrap.wire.header_fields import encode_head
 from looptrap.wire.limits import MEGABYTE
 from looptrap.wire.refusal import RequestRefused, overloaded, request_timed_out

@@ -44,14 +44,7 @@ class AuditLog:
         self._clock = clock
 
     def add(
-        self,
-        what: str,
-        target: str,
-        *,
-        by: str,
-        source: str,
-        before: Any = None,
-        after: Any = None,
+        self, what: str, target: str, *, by: str, source: str, before: Any = None, after: Any = None
     ) -> None:
         """Store a change."""
         row = (

@@ -191,8 +191,7 @@ def select_merged(connection: Connection, ids: Iterable[str]) -> list[Incident]:
     wanted = list(ids)
     by_id: dict[str, list[Incident]] = defaultdict(list)
     rows = connection.execute(
-        "SELECT body FROM part WHERE id IN (SELECT value FROM json_each(?))",
-        (json.dumps(wanted),),
+        "SELECT body FROM part WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(wanted),)
     )
     for part in read_parts(body for (body,) in rows):
         by_id[part.id].append(part)
