@@ -312,7 +312,7 @@ async def a_fault_while_a_failed_answer_is_read(here):
 
 
 async def a_fault_while_settling(here):
-    here.monkeypatch.setattr(here.app.desk, "settled", fail)
+    here.monkeypatch.setattr(here.app.desk, "record_call", fail)
     await asked(200, 500)(here)
 
 
