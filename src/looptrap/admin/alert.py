@@ -162,7 +162,7 @@ class AlertApi(Api):
         parameters=DELIVERY_PARAMETERS,
     )
     async def _deliveries(self, request: ApiRequest) -> DeliveryPage:
-        page = await query_page(self._app.desk.history.outbox.letters, **request.query)
+        page = await query_page(self._app.desk.history.outbox.deliveries, **request.query)
         return {"letters": [_delivery_view(one) for one in page.items], "next": page.next_cursor}
 
     @post(
@@ -250,7 +250,7 @@ def _count_by_channel(outbox: Outbox) -> defaultdict[str, Counter[str]]:
         lambda: Counter(dict.fromkeys((*DELIVERY_STATES, "attempts"), 0))
     )
     for state in DELIVERY_STATES:
-        for delivery in outbox.letters(state, MAX_COUNTED_DELIVERIES).items:
+        for delivery in outbox.deliveries(state, MAX_COUNTED_DELIVERIES).items:
             found[delivery.channel].update({state: 1, "attempts": delivery.attempts})
     return found
 
@@ -259,7 +259,7 @@ def _resend_dead(outbox: Outbox, event: str | None, channel: str | None) -> int:
     """Retry dead deliveries of an event, of a channel, or all; return their number."""
     resent, cursor = 0, None
     while True:
-        page = outbox.letters("dead", MAX_PAGE_SIZE, cursor)
+        page = outbox.deliveries("dead", MAX_PAGE_SIZE, cursor)
         for delivery in page.items:
             if event in (None, delivery.event.id) and channel in (None, delivery.channel):
                 resent += outbox.resend(delivery.event.id, delivery.channel)

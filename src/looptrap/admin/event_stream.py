@@ -206,7 +206,7 @@ class EventFeed:
         self._last_change = await query_history(history.last_change)
         self._last_entry = await query_history(history.audit.last)
         now = self._app.gateway.clock()
-        self._totals = await query_history(LiveTotals, history.books, now)
+        self._totals = await query_history(LiveTotals, history.usage, now)
         self._status = await self._read_status()
 
     async def _poll_changes(self) -> None:

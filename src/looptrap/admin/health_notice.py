@@ -42,7 +42,7 @@ def health_notices(app: App, balances: Sequence[tuple[Account, Balance]]) -> lis
     config = app.gateway.runtime.config
     found = [
         *_of_process(app),
-        *_of_history(app.desk.writer, config.history, app.desk.numbers.lost),
+        *_of_history(app.desk.writer, config.history, app.desk.stats.lost),
         *_of_deliveries(app),
         *_of_providers(app),
         *_of_budgets(balances),
@@ -99,7 +99,7 @@ def _of_history(writer: HistoryWriter, path: str, lost: int) -> Iterator[HealthN
 
 
 def _of_deliveries(app: App) -> Iterator[HealthNotice]:
-    dead = app.desk.numbers.outbox.get("dead", 0)
+    dead = app.desk.stats.outbox.get("dead", 0)
     if dead:
         what = "1 alert was" if dead == 1 else f"{dead:,} alerts were"
         yield make_notice(

@@ -135,7 +135,7 @@ async def _find_incident(app: App, wanted: str) -> Incident:
 
 
 async def _find_annotations(app: App, incident: Incident) -> Annotations:
-    found = await query_history(app.desk.history.remarks, [incident.id])
+    found = await query_history(app.desk.history.annotations, [incident.id])
     return found.get(incident.id, NO_ANNOTATIONS)
 
 
@@ -163,7 +163,7 @@ def _page(history: IncidentHistory, query: dict[str, Any]) -> IncidentPage:
 
 
 def _summaries(history: IncidentHistory, found: Sequence[Incident]) -> list[IncidentSummary]:
-    annotations = history.remarks(one.id for one in found)
+    annotations = history.annotations(one.id for one in found)
     return [incident_summary(one, annotations.get(one.id, NO_ANNOTATIONS)) for one in found]
 
 
@@ -241,6 +241,6 @@ async def annotate(app: App, incident: str, kind: AnnotationKind, text: str = ""
         text=text,
     )
     try:
-        await app.desk.remark(annotation)
+        await app.desk.annotate(annotation)
     except (sqlite3.Error, OSError) as error:
         raise HistoryUnavailableError(error) from None

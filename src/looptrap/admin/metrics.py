@@ -67,12 +67,12 @@ class GatewayCollector(Collector):
         app = self._app
         yield from _verdict_metrics(app.tally)
         yield from _upstream_metrics(app.tally, list(app.pools))
-        yield from _money_metrics(app.tally, app.desk.numbers.saved)
+        yield from _money_metrics(app.tally, app.desk.stats.saved)
         yield from attempt_metrics(app.attempts)
         yield from _wire_metrics(app.server)
         yield _claim_metric(app.claims.refused)
         yield from _store_metrics(app)
-        yield from _incident_metrics(app.desk.numbers)
+        yield from _incident_metrics(app.desk.stats)
 
 
 def _counter(name: str, help_text: str, value: float) -> Metric:

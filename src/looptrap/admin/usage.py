@@ -106,7 +106,7 @@ class StatsApi(Api):
         if not 0 <= until - since <= MAX_STEPS * step:
             message = f"makes more than {MAX_STEPS} steps from `since` to `until`, or none"
             raise ConfigError([Problem("step", message)])
-        return await query_history(_stats_report, self._app.desk.history.books, query, since, until)
+        return await query_history(_stats_report, self._app.desk.history.usage, query, since, until)
 
 
 def _time_range(query: Mapping[str, Any], now: float) -> tuple[float, float]:
@@ -252,7 +252,7 @@ class SpendingApi(Api):
 def _spending_report(
     history: IncidentHistory, query: dict[str, Any], since: float, until: float, now: float
 ) -> SpendingReport:
-    books, by, step = history.books, query["by"], query["step"]
+    books, by, step = history.usage, query["by"], query["step"]
     order, limit = query["order"], query["limit"]
     report: SpendingReport = {
         "since": iso_time(since),
