@@ -88,7 +88,7 @@ class Looptrap:
             ):
                 return False
             account.spend(call.tokens, 0.0)
-            if account.take(clock.now, tool_calls=1).met:
+            if account.take(clock.now, tool_calls=1).exceeded_limit:
                 return False
             yield call.tool_seconds
         return True

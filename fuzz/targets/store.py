@@ -42,8 +42,8 @@ def check_entry(data: bytes) -> None:
     kill_switch._merge_ended_wins(data, ENTRY)
     shared_keys._merge_keys(data, b"[]")
     sharing = IncidentSharing(_store(), "here", quiet=60.0)
-    sharing._learn(data)
-    sharing._learn(b"remark:" + data)
+    sharing._receive(data)
+    sharing._receive(b"remark:" + data)
     assert sharing.ignored + len(sharing.take_incidents()) + len(sharing.take_annotations()) == 2
     circuits = CircuitSharing(_store(), lambda _opening: None)
     _run(circuits._hear(data), circuits)

@@ -89,7 +89,7 @@ def _replied(pieces: list[bytes], is_head: bool) -> tuple[object, ...]:
     connection.connection_made(FakeTransport())
     flight = UpstreamExchange(pool, b"GET / HTTP/1.1\r\n\r\n", b"", heard, is_head)
     pool.in_flight += 1
-    connection.launch(flight, 1.0)
+    connection.start(flight, 1.0)
     for piece in pieces:
         if heard.end:
             break
