@@ -64,7 +64,7 @@ def judge_all(settings: dict[str, Any], bodies: list[bytes]) -> Callable[[], Non
         for body in bodies:
             now += 0.001
             request = Request("POST", "/v1/chat/completions", "", HEADERS, body, "caller")
-            ticket = guard.decide(read(request), now, guard.store)
+            ticket = guard.admit(read(request), now)
             assert not ticket.verdict.action.refuses
             if ticket.holds:
                 guard.store.settle(settlements_of(ticket.holds, USED), now)

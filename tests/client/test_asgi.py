@@ -181,8 +181,8 @@ class TestByDefault:
 
     async def test_a_credential_is_kept_as_a_digest_only(self, app):
         seen = []
-        admit = app.guard.admit
-        app.guard.admit = lambda call, now: seen.append(call) or admit(call, now)
+        plan = app.guard.plan
+        app.guard.plan = lambda call, now: seen.append(call) or plan(call, now)
         await ask(app, headers={"authorization": "Bearer sk-very-secret"})
         assert seen[0].request.caller.startswith("cred:")
         assert "secret" not in seen[0].request.caller
@@ -330,7 +330,7 @@ class TestRules:
         assert (answer.status, answer.headers[b"x-looptrap-delay-ms"]) == (201, b"200")
 
     async def test_when_too_many_are_held_back_one_more_is_refused(self, service, monkeypatch):
-        monkeypatch.setattr("looptrap.client.asgi.MAX_THROTTLED", 0)
+        monkeypatch.setattr("looptrap.client.asgi.MAX_DELAYED_REQUESTS", 0)
         app = LoopMiddleware(service, guard_with({Action.THROTTLE: 2}))
         await ask(app)
         assert (await ask(app)).status == 429
@@ -383,7 +383,7 @@ class TestFailingOpen:
     async def test_an_error_of_our_own_lets_the_request_pass_and_is_logged(
         self, app, service, caplog
     ):
-        app.guard.admit = None
+        app.guard.plan = None
         for _ in range(9):
             assert (await ask(app, b"{}")).status == 201
         assert service.bodies == [b"{}"] * 9

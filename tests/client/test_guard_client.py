@@ -247,7 +247,7 @@ def test_middleware_of_the_application_stays(provider, guarded):
 async def test_a_failure_of_our_own_lets_the_call_pass(provider, guarded, monkeypatch, caplog):
     guard = Guard.from_preset("default")
     client = guarded(WAY["chat"], guard)
-    monkeypatch.setattr(guard, "admit", lambda *_args: 1 / 0)
+    monkeypatch.setattr(guard, "plan", lambda *_args: 1 / 0)
     with caplog.at_level(logging.ERROR, "looptrap"):
         assert await WAY["chat"].ask(client) == "All done."
     assert "a call passes unjudged" in caplog.text

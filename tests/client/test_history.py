@@ -94,7 +94,7 @@ def test_what_is_allowed_leaves_no_trace(provider, guarded, file):
 
 
 def test_clients_of_one_file_write_one_journal(provider, guarded, file):
-    assert LocalHistory.at(file) is LocalHistory.at(str(file))
+    assert LocalHistory.open(file) is LocalHistory.open(str(file))
     guard = looptrap.Guard.from_preset("default")
     clients = [guarded(WAY["chat"], guard, history=file, session="run") for _ in range(2)]
     for number in range(8):

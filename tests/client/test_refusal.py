@@ -17,7 +17,7 @@ from looptrap import (
 )
 from looptrap.client.refusal import parse_refusal
 from looptrap.dialect.body import read_body
-from looptrap.engine.model import refusal as raised
+from looptrap.engine.model import refusal_error as raised
 from looptrap.policy.action import Action
 from looptrap.policy.refusal import refusal as answered
 from looptrap.policy.verdict import Verdict

@@ -197,11 +197,11 @@ async def test_the_session_of_the_call_comes_before_the_block_and_that_before_th
     seen = []
     judge = gateway.app.gateway.judge
 
-    def spy(guard, call, now, ask=judge.at_once):
-        seen.append(call.request.session)
-        return ask(guard, call, now)
+    def spy(transaction, now, ask=judge.judge_now):
+        seen.append(transaction.call.request.session)
+        return ask(transaction, now)
 
-    judge.at_once = spy
+    judge.judge_now = spy
     await way.ask(client, "1")
     with looptrap.session("outer"):
         await way.ask(client, "2")

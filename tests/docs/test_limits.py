@@ -44,7 +44,7 @@ IN, OUT = ServerLimits(), UpstreamLimits()
         ("an answer that nobody reads", [IN.write_timeout]),
         ("a provider's silence", [OUT.first_byte_timeout, OUT.idle_timeout]),
         ("connections to one provider", [OUT.max_connections]),
-        ("calls that are held back (`throttle`)", [handler.MAX_SLEEPERS]),
+        ("calls that are held back (`throttle`)", [handler.MAX_DELAYED_CALLS]),
         ("faults of ours that are told apart", [repeats.MOST]),
         ("fingerprints in the memory store", [memory.MAX_FINGERPRINTS]),
         ("hits of one fingerprint", [scope.HIT_LIMIT]),

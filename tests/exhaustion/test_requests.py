@@ -79,7 +79,7 @@ async def test_names_without_end_leave_the_metrics_bounded(serve):
         await client.send(attempts.named(number))
         assert (await client.answer(b"POST")).status == 200
         client.close()
-    counted = here.app.gateway.runtime.guard.tally
+    counted = here.app.gateway.runtime.engine.tally
     assert len(counted.used) <= counters.MAX_MODELS + 1
     assert len(counted.caller_costs) <= counters.MAX_CALLERS + 1
     assert len(counted.requests) < 10
@@ -105,7 +105,7 @@ async def test_what_large_heads_say_is_not_remembered(serve):
     for number in range(20):
         large = {**JSON, "X-Large": "x" * 20_000 + str(number)}
         assert (await here.ask(headers=large, body=chat(f"Question {number}?"))).status == 200
-    envelopes = here.app.gateway.runtime.envelopes
+    envelopes = here.app.gateway.runtime.contexts
     assert len(envelopes._remembered) == 0
     await here.ask(headers=JSON, body=chat("A small one?"))
     assert len(envelopes._remembered) == 1

@@ -13,7 +13,7 @@ from tests.wire.fake_client import until
 
 from looptrap.errors import ConfigError
 from looptrap.gateway import keys
-from looptrap.gateway.handler import MAX_SLEEPERS
+from looptrap.gateway.handler import MAX_DELAYED_CALLS
 from looptrap.testing import Gate, Reply
 
 MESSAGES, GEMINI = "/v1/messages", "/v1beta/models/gemini-3.1-pro:generateContent"
@@ -232,10 +232,10 @@ async def repeat_silently(here, times):
 async def test_no_more_than_256_calls_are_held_back_the_next_is_refused(serve):
     here = await serve(THROTTLE)
     await repeat_silently(here, 60)
-    sleepers = [await here.connect() for _ in range(MAX_SLEEPERS)]
+    sleepers = [await here.connect() for _ in range(MAX_DELAYED_CALLS)]
     for client in sleepers:
         await client.send(request(headers=JSON, body=chat()))
-    await until(lambda: len(here.app.gateway._sleepers) == MAX_SLEEPERS)
+    await until(lambda: len(here.app.gateway._delayed) == MAX_DELAYED_CALLS)
     answer = await here.ask(headers=JSON, body=chat())
     assert answer.status == 429
     assert answer.headers[b"x-looptrap-verdict"] == b"block"
@@ -243,7 +243,7 @@ async def test_no_more_than_256_calls_are_held_back_the_next_is_refused(serve):
     assert here.provider.calls == 0
     for client in sleepers:
         client.close()
-    await until(lambda: not here.app.gateway._sleepers)
+    await until(lambda: not here.app.gateway._delayed)
     assert here.app.tally.verdicts["block"] == 1
 
 
@@ -252,12 +252,12 @@ async def test_a_call_whose_client_leaves_while_held_back_is_never_sent(serve):
     await repeat_silently(here, 60)
     client = await here.connect()
     await client.send(request(headers=JSON, body=chat()))
-    await until(lambda: here.app.gateway._sleepers)
-    (relay,) = here.app.gateway._sleepers
+    await until(lambda: here.app.gateway._delayed)
+    (relay,) = here.app.gateway._delayed
     before = here.app.tally.verdicts["throttle"]
     client.close()
-    await until(lambda: not here.app.gateway._sleepers)
-    assert relay.sleeper is None
+    await until(lambda: not here.app.gateway._delayed)
+    assert relay.timer is None
     assert here.provider.requests == []
     assert here.app.tally.verdicts["throttle"] == before + 1, "it was judged, so it counts"
 
@@ -267,7 +267,7 @@ async def test_stopping_wakes_who_is_held_back(serve):
     await repeat_silently(here, 60)
     client = await here.connect()
     await client.send(request(headers=JSON, body=chat()))
-    await until(lambda: here.app.gateway._sleepers)
+    await until(lambda: here.app.gateway._delayed)
     stopping = asyncio.ensure_future(here.app.stop())
     assert (await client.answer()).status == 200
     await stopping

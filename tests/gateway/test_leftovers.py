@@ -20,8 +20,9 @@ from tests.gateway.upstream_serving import CHAIN, RETRIED, TICKS, attempting
 
 from looptrap.detect.trajectory import Trajectory
 from looptrap.dialect.stream import AnswerReader
+from looptrap.engine import transaction
 from looptrap.gateway import handler
-from looptrap.gateway.judge import _SharedDecision
+from looptrap.gateway.judge import _SharedJudgement
 from looptrap.gateway.relay import Relay
 from looptrap.gateway.upstream.attempt import ResponseBuffer, UpstreamAttempt
 from looptrap.gateway.upstream.outbound_request import RequestBuilder
@@ -40,7 +41,7 @@ NUMBERS = count()
 OF_A_CALL = (
     UpstreamAttempt, UpstreamConnection, Exchange, UpstreamExchange, AnswerReader, ResponseBuffer,
     RoutedRequest, StreamGuard, RequestBuilder, Relay, ServerConnection, Trajectory, UpstreamError,
-    _SharedDecision,
+    _SharedJudgement,
 )  # fmt: skip
 
 LOOP = """
@@ -158,8 +159,8 @@ async def denied_before_its_body(here):
 async def held_back_and_forwarded(here):
     client, body = await here.connect(), large("Again?")
     await client.send(request(headers=JSON, body=body))
-    await until(lambda: here.app.gateway._sleepers or here.provider.requests)
-    here.app.gateway.wake_all()
+    await until(lambda: here.app.gateway._delayed or here.provider.requests)
+    here.app.gateway.forward_delayed()
     assert (await client.answer()).status == 200
 
 
@@ -167,13 +168,13 @@ async def held_back_and_left(here):
     await repeat_silently(here, 60)
     client = await here.connect()
     await client.send(request(headers=JSON, body=chat()))
-    await until(lambda: here.app.gateway._sleepers)
+    await until(lambda: here.app.gateway._delayed)
     client.close()
-    await until(lambda: not here.app.gateway._sleepers)
+    await until(lambda: not here.app.gateway._delayed)
 
 
 async def one_too_many_is_held_back(here):
-    here.monkeypatch.setattr(handler, "MAX_SLEEPERS", 0)
+    here.monkeypatch.setattr(handler, "MAX_DELAYED_CALLS", 0)
     await asked(200, 429, text="Again?")(here)
 
 
@@ -259,7 +260,7 @@ async def too_large(here):
 
 
 async def a_fault_while_judging(here):
-    here.monkeypatch.setattr(here.app.gateway.judge, "at_once", fail)
+    here.monkeypatch.setattr(here.app.gateway.judge, "judge_now", fail)
     await asked(500)(here)
 
 
@@ -273,8 +274,8 @@ async def a_fault_after_it_was_held_back(here):
     client = await here.connect()
     await client.send(request(headers=JSON, body=large("Again?")))
     seen = here.app.server.requests
-    await until(lambda: here.app.gateway._sleepers or here.app.server.handler_errors >= seen)
-    here.app.gateway.wake_all()
+    await until(lambda: here.app.gateway._delayed or here.app.server.handler_errors >= seen)
+    here.app.gateway.forward_delayed()
     assert (await client.answer()).status == 500
 
 
@@ -284,7 +285,7 @@ async def a_fault_after_it_was_judged(here):
 
 
 async def a_fault_while_refusing(here):
-    here.monkeypatch.setattr(handler, "refusal", fail)
+    here.monkeypatch.setattr(transaction, "refusal", fail)
     await asked(200, 500, text="Again?")(here)
 
 
@@ -294,7 +295,7 @@ async def a_fault_while_answering(here):
 
 
 async def a_fault_at_the_end_of_an_answer(here):
-    here.monkeypatch.setattr(Relay, "_reckon", fail)
+    here.monkeypatch.setattr(transaction.Transaction, "cost", fail)
     client = await here.connect()
     await client.send(request(headers=JSON, body=large()))
     with pytest.raises((ConnectionResetError, asyncio.IncompleteReadError)):

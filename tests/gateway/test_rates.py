@@ -90,7 +90,7 @@ async def bundled(tmp_path, clock):
         assert config.warnings == ()
         app = App(config, {})
         [(host, port)] = await app.start()
-        app.gateway.clock = clock
+        app.gateway.clock = app.gateway._settler.clock = clock
         here = Serving(app, provider, host, port, StateFile(tmp_path / "state"))
         yield here
         for client in here.clients:
@@ -104,7 +104,7 @@ def paced(serve, clock):
 
     async def start(toml, **options):
         here = await serve(toml, **options)
-        here.app.gateway.clock = clock
+        here.app.gateway.clock = here.app.gateway._settler.clock = clock
         return here
 
     return start

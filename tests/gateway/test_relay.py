@@ -292,7 +292,7 @@ async def test_the_provider_of_a_chant_is_hung_up_on_and_the_call_settled_once(s
     gate = Gate()
     here = await serve(CHANT.format(action="block"), script=[Reply.sse(*SAID[:2_000], gate)])
     settled = []
-    here.app.gateway._on_settled = lambda relay, outcome: settled.append(outcome)
+    here.app.gateway._settler._on_settled = lambda _, outcome: settled.append(outcome)
     answer = await here.ask(headers=JSON, body=STREAM)
     assert b'"code":"recursive_loop_detected"' in answer.body
     assert answer.body.endswith(b"data: [DONE]\n\n")

@@ -130,7 +130,7 @@ def fail(*_args):
 @pytest.mark.parametrize(
     ("break_it", "status"),
     [
-        pytest.param(lambda one, patch: patch(one.app.gateway, "_take", fail), 500, id="judging"),
+        pytest.param(lambda one, patch: patch(one.app.gateway, "_read", fail), 500, id="judging"),
         pytest.param(lambda _, patch: patch(Relay, "on_head", fail), 502, id="relaying"),
     ],
 )

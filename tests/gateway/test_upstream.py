@@ -442,7 +442,7 @@ async def test_a_gateway_that_stops_ends_waits_and_begins_none(attempt):
     client = await here.gateway.connect()
     await client.send(request(headers=JSON, body=chat()))
     await until(lambda: here.dispatch.waiting)
-    here.gateway.app.gateway.wake_all()
+    here.gateway.app.gateway.forward_delayed()
     assert (await client.answer(b"POST")).status == 200
     assert here.asked() == 3
 

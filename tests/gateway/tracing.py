@@ -17,10 +17,7 @@ from tests.store.serving import PATIENCE
 from looptrap.detect.signals.signal import Evidence
 from looptrap.dialect.model import Request
 from looptrap.dialect.registry import read
-from looptrap.engine import Ticket
-from looptrap.gateway.auth import Identity
-from looptrap.gateway.relay import Relay
-from looptrap.gateway.request_context import RequestContext
+from looptrap.engine import PolicyEngine, Ticket, Transaction
 from looptrap.gateway.trace import start_span
 from looptrap.policy.action import Action
 from looptrap.policy.verdict import Verdict
@@ -114,13 +111,11 @@ def listening():
 
 
 def relayed(call=None, *, provider="openai", request_id=b"", **ticket):
-    """Return a relay as it is when its call is settled."""
+    """Return a transaction as it is when its call is settled."""
     call = call or called()
-    asked = (Identity(caller="ci"), None, False, "POST", CHAT, "", b"", b"")
-    envelope = RequestContext(*asked, "", request_id, False, b"", "", None, {}, None)
-    relay = Relay(None, None, envelope, call, Ticket(call, **ticket))
-    relay.provider = provider
-    return relay
+    transaction = Transaction(PolicyEngine([]), call, provider=provider, request_id=request_id)
+    transaction.ticket = Ticket(call, **ticket)
+    return transaction
 
 
 def called(path=CHAT, body=None, method="POST", **more):

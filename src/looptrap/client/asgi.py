@@ -10,11 +10,8 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from hashlib import blake2b
-from itertools import count
 from pathlib import Path
 from typing import Any
-
-from msgspec.structs import replace
 
 from looptrap.client.guard_factory import guard_from_config
 from looptrap.config import load
@@ -22,10 +19,7 @@ from looptrap.dialect.answer import Answer, Headers
 from looptrap.dialect.header import PROGRESS, is_retry, session_of
 from looptrap.dialect.model import Call, Outcome, Request
 from looptrap.dialect.registry import read
-from looptrap.engine import Guard, Ticket
-from looptrap.policy.action import Action
-from looptrap.policy.header import headers_of
-from looptrap.policy.refusal import final_message, refusal
+from looptrap.engine import Guard, RequestIds, Transaction
 
 Scope = MutableMapping[str, Any]
 AsgiMessage = MutableMapping[str, Any]
@@ -87,8 +81,6 @@ class RequestReader:
         self._sessions = session_headers
         self._caller = caller or self._told_caller
         self._secret = secrets.token_bytes(32)
-        self._prefix = secrets.token_hex(6)
-        self._numbers = count(1)
 
     def read(self, scope: Scope, body: RequestBody) -> Call:
         """Return a request in neutral form."""
@@ -110,11 +102,6 @@ class RequestReader:
                 lacks_body=body.is_missing or _is_mcp(sent, body.content),
             )
         )
-
-    def id_of(self, call: Call) -> str:
-        """Return the id of a request: the client's own, or a new one."""
-        sent = call.request.header(b"x-request-id")
-        return sent.decode("latin-1") if sent else f"lt-{self._prefix}-{next(self._numbers):x}"
 
     def _told_caller(self, scope: Scope) -> str:
         """Return who asks: by a digest of the credential, never by itself; else by the address."""
@@ -145,18 +132,18 @@ Send = Callable[[AsgiMessage], Awaitable[None]]
 
 
 class VerdictSender:
-    """A `send` that adds to the answer's head what was decided."""
+    """A `send` that adds the verdict to the head of the answer."""
 
-    def __init__(self, send: Send, ticket: Ticket) -> None:
+    def __init__(self, send: Send, transaction: Transaction) -> None:
         self._send = send
-        self._told = _lowercase_names(headers_of(ticket.verdict, ticket.shadow, ticket.pace))
+        self._headers = _lowercase_names(transaction.headers)
         self.status = 0
         """The service's; 0 until it answers."""
 
     async def __call__(self, message: AsgiMessage) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            message = {**message, "headers": [*message.get("headers", ()), *self._told]}
+            message = {**message, "headers": [*message.get("headers", ()), *self._headers]}
         await self._send(message)
 
 
@@ -179,8 +166,8 @@ DEFAULT_PRESET = "service"
 """Where the rules come from, unless somebody says otherwise."""
 
 MAX_BODY_BYTES = 1 << 20
-MAX_THROTTLED = 256
-"""Throttled requests that are held back at once; one more is refused."""
+MAX_DELAYED_REQUESTS = 256
+"""Throttled requests that are delayed at the same time; one more is refused."""
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
@@ -215,7 +202,8 @@ class LoopMiddleware:
         self._block_status = block_status or 429
         self._max_body = max_body
         self._clock = clock
-        self._held = 0
+        self._ids = RequestIds()
+        self._delayed = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request that goes in circles; hand on all others, and what is no request."""
@@ -225,54 +213,47 @@ class LoopMiddleware:
             return
         body = RequestBody(scope, receive, self._max_body)
         await body.read()
-        ticket = self._judged(scope, body)
-        if ticket is None:
+        transaction = self._judge(scope, body)
+        if transaction is None:
             await self.app(scope, body.receive, send)
             return
-        action, is_full = ticket.verdict.action, self._held >= MAX_THROTTLED
-        if action.refuses or (action is Action.THROTTLE and is_full):
-            await send_answer(send, self._refused(ticket))
+        if transaction.answer is not None:
+            self.guard.conclude(transaction.ticket, None, self._clock())
+            await send_answer(send, transaction.answer)
             return
-        telling = VerdictSender(send, ticket)
+        sender = VerdictSender(send, transaction)
         try:
-            if action is Action.THROTTLE:
-                await self._hold_back(ticket.verdict.delay)
-            await self.app(scope, body.receive, telling)
+            if transaction.delay:
+                await self._delay(transaction.delay)
+            await self.app(scope, body.receive, sender)
         finally:
-            self.guard.conclude(ticket, Outcome(telling.status), self._clock())
+            self.guard.conclude(transaction.ticket, Outcome(sender.status), self._clock())
 
-    def _judged(self, scope: Scope, body: RequestBody) -> Ticket | None:
-        """Return the ticket of a request; None for one that is gone, or if we fail at it."""
+    def _judge(self, scope: Scope, body: RequestBody) -> Transaction | None:
+        """Return a request's transaction; None if its client is gone, or if judging fails."""
         if body.is_gone:
             return None
         try:
-            return self.guard.admit(self._requests.read(scope, body), self._clock())
+            call, now = self._requests.read(scope, body), self._clock()
+            transaction = Transaction(
+                self.guard,
+                call,
+                request_id=call.request.header(b"x-request-id") or b"",
+                ids=self._ids,
+                block_status=self._block_status,
+            )
+            self.guard.begin(transaction, now)
+            transaction.enforce(now, can_nudge=False)
+            if transaction.delay and self._delayed >= MAX_DELAYED_REQUESTS:
+                transaction.skip_delay()
         except Exception:
             log.exception("%s %r: could not be judged, and passes", scope["method"], scope["path"])
             return None
+        return transaction
 
-    async def _hold_back(self, delay: float) -> None:
-        self._held += 1
+    async def _delay(self, seconds: float) -> None:
+        self._delayed += 1
         try:
-            await asyncio.sleep(delay)
+            await asyncio.sleep(seconds)
         finally:
-            self._held -= 1
-
-    def _refused(self, ticket: Ticket) -> Answer:
-        call, verdict, shadow = ticket.call, ticket.verdict, ticket.shadow
-        request_id, now = self._requests.id_of(call), self._clock()
-        answer: Answer | None = None
-        if verdict.action is Action.STOP:
-            answer = final_message(call, verdict, shadow=shadow, request_id=request_id, now=now)
-        if answer is None:
-            answer = refusal(
-                call,
-                verdict,
-                shadow=shadow,
-                pace=ticket.pace,
-                request_id=request_id,
-                block_status=self._block_status,
-            )
-            ticket.verdict = replace(verdict, action=Action.BLOCK)
-        self.guard.conclude(ticket, None, now)
-        return answer
+            self._delayed -= 1

@@ -46,7 +46,7 @@ def guard(
         guard or guard_from_config(settings),
         caller=caller,
         block_status=block_status or settings.block_status,
-        incident_history=LocalHistory.at(history, settings.incidents) if history else None,
+        incident_history=LocalHistory.open(history, settings.incidents) if history else None,
     )
     own: Any = client
     if isinstance(own._client, http.GuardedHttpClient):

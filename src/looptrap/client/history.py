@@ -47,7 +47,7 @@ class LocalHistory:
         self._begin()
 
     @classmethod
-    def at(cls, path: str | Path, settings: IncidentSettings | None = None) -> LocalHistory:
+    def open(cls, path: str | Path, settings: IncidentSettings | None = None) -> LocalHistory:
         """Return this process's journal in that file; a ConfigError says why there can be none."""
         place = os.path.realpath(path)
         with _registry_lock:
@@ -75,7 +75,7 @@ class LocalHistory:
         )
         self._writer.start()
 
-    def settled(
+    def record(
         self,
         ticket: Ticket,
         outcome: Outcome | None,

@@ -25,7 +25,7 @@ FLUSH_TIMEOUT_S = 2.0
 
 FLUSH_POLL_S = 0.02
 
-LONGEST_LENGTH = 18
+MAX_LENGTH_DIGITS = 18
 """Digits of a Content-Length that is believed."""
 
 
@@ -89,17 +89,17 @@ class GuardedHttpClient:
         """Put the verdict among the headers; say whether the answer is still to come."""
         headers = response.headers
         length = headers.get("content-length", "")
-        told = guarded_call.begin(
+        guarded_call.on_head(
             response.status_code,
-            int(length) if length.isdecimal() and len(length) <= LONGEST_LENGTH else None,
-            "content-encoding" in headers,
+            int(length) if length.isdecimal() and len(length) <= MAX_LENGTH_DIGITS else None,
+            is_encoded="content-encoding" in headers,
         )
-        for name, value in told:
+        for name, value in guarded_call.headers:
             headers[name.decode("latin-1")] = value.decode("latin-1")
         if not response.is_closed:
             return True
-        guarded_call.take(response.content)  # a hook of the application's has read it already
-        guarded_call.end()
+        guarded_call.on_chunk(response.content)  # a hook of the application's has read it already
+        guarded_call.finish()
         return False
 
     def _is_awaited(self, error: BaseException) -> bool:
@@ -108,7 +108,7 @@ class GuardedHttpClient:
 
     def _ended(self, response: Any, guarded_call: GuardedCall) -> None:
         """Say what a complete answer cost."""
-        if (cost := guarded_call.cost_header()) is not None:
+        if (cost := guarded_call.cost_header(self._enforcer.clock())) is not None:
             name, value = cost
             response.headers[name.decode("latin-1")] = value.decode("latin-1")
 
@@ -162,17 +162,17 @@ def sync_client_class(name: str) -> Any:
             guarded_call = self._guarded_call
             try:
                 for chunk in self._stream:
-                    if told := guarded_call.take(chunk):
-                        yield told
-                    if guarded_call.is_over:
+                    if passing := guarded_call.on_chunk(chunk):
+                        yield passing
+                    if guarded_call.is_cut:
                         break
             except BaseException:
-                guarded_call.give_up()
+                guarded_call.abort()
                 raise
-            guarded_call.end()
+            guarded_call.finish()
 
         def close(self) -> None:
-            self._guarded_call.give_up()  # unless it has ended
+            self._guarded_call.abort()  # unless it has ended
             self._stream.close()
 
         @property
@@ -196,12 +196,12 @@ def sync_client_class(name: str) -> Any:
                 try:
                     time.sleep(guarded_call.delay)
                 except BaseException:
-                    guarded_call.refused()  # it never left
+                    guarded_call.settle_unsent()
                     raise
             try:
                 response = self._own.send(self._outgoing(request, guarded_call), stream=True, **how)
             except BaseException as error:
-                guarded_call.give_up(is_awaited=self._is_awaited(error))
+                guarded_call.abort(is_awaited=self._is_awaited(error))
                 raise
             if self._begun(response, guarded_call):
                 response.stream = GuardedStream(response.stream, guarded_call)
@@ -243,17 +243,17 @@ def async_client_class(name: str) -> Any:
             guarded_call = self._guarded_call
             try:
                 async for chunk in self._stream:
-                    if told := guarded_call.take(chunk):
-                        yield told
-                    if guarded_call.is_over:
+                    if passing := guarded_call.on_chunk(chunk):
+                        yield passing
+                    if guarded_call.is_cut:
                         break
             except BaseException:
-                guarded_call.give_up()
+                guarded_call.abort()
                 raise
-            guarded_call.end()
+            guarded_call.finish()
 
         async def aclose(self) -> None:
-            self._guarded_call.give_up()  # unless it has ended
+            self._guarded_call.abort()  # unless it has ended
             await self._stream.aclose()
 
         @property
@@ -277,14 +277,14 @@ def async_client_class(name: str) -> Any:
                 try:
                     await anyio.sleep(guarded_call.delay)
                 except BaseException:
-                    guarded_call.refused()  # it never left
+                    guarded_call.settle_unsent()
                     raise
             try:
                 response = await self._own.send(
                     self._outgoing(request, guarded_call), stream=True, **how
                 )
             except BaseException as error:
-                guarded_call.give_up(is_awaited=self._is_awaited(error))
+                guarded_call.abort(is_awaited=self._is_awaited(error))
                 raise
             if self._begun(response, guarded_call):
                 response.stream = GuardedStream(response.stream, guarded_call)

@@ -1,12 +1,13 @@
-"""What LiteLLM's proxy is asked, judged as the gateway would. Needs no LiteLLM.
+"""Judges the requests of LiteLLM's proxy as the gateway would. Needs no LiteLLM.
 
-Its hooks hand over plain dictionaries: `data`, which is the request with what the proxy knows of
-it, and what was used, as its `standard_logging_object`.
+The proxy's hooks pass plain dictionaries: `data`, the request with what the proxy knows of it, and
+`standard_logging_object`, what it used.
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -16,15 +17,16 @@ import msgspec
 
 from looptrap.client.enforcer import Enforcer, GuardedCall, HeaderField
 from looptrap.client.history import LocalHistory
+from looptrap.dialect.answer import Answer
 from looptrap.dialect.model import NO_USAGE, Outcome
 from looptrap.dialect.openai_chat import ChatCounts
 from looptrap.dialect.usage import read_counts
-from looptrap.dialect.usage_meter import unanswered_usage
 from looptrap.engine import Guard
 from looptrap.money.price import nano
-from looptrap.policy.refusal import refusal
 
 PROVIDER = "litellm"
+
+log = logging.getLogger("looptrap")
 
 TIMED_OUT = (408, 504)
 """The status of what LiteLLM no longer waited for."""
@@ -32,8 +34,8 @@ TIMED_OUT = (408, 504)
 MAX_OPEN_CALLS = 10_000
 """Calls that may be under way at once; of more, the oldest are taken to use what was reserved."""
 
-MOST_DOLLARS = 1_000_000
-"""What the proxy may say that one call cost; more is not believed."""
+MAX_COST_USD = 1_000_000
+"""The highest cost of one call that the proxy is believed."""
 
 RequestData = Mapping[str, Any]
 
@@ -69,72 +71,70 @@ class ProxyEnforcer:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.guard = guard
-        self._block_status = block_status
-        self._incident_history = incident_history
-        self._clock = clock
-        self._open: dict[str, tuple[Enforcer, GuardedCall]] = {}
+        self._enforcer = Enforcer(
+            guard, block_status=block_status, incident_history=incident_history, clock=clock
+        )
+        self._open: dict[str, GuardedCall] = {}
 
     def judge(self, data: RequestData, key: str) -> ProxyDecision:
         """Judge a request that was made with a key of the proxy; empty where there is none."""
-        asked = _mapping(data.get("proxy_server_request"))
-        if not asked:
+        request = _mapping(data.get("proxy_server_request"))
+        if not request:
             return ProxyDecision()
-        enforcer = Enforcer(
-            self.guard,
-            caller=caller_id(key),
-            block_status=self._block_status,
-            incident_history=self._incident_history,
-            clock=self._clock,
-        )
-        sent = _sent(_mapping(asked.get("body")))
-        guarded_call = enforcer.judge(
-            str(asked.get("method", "POST")),
-            urlsplit(str(asked.get("url", ""))).path.encode("latin-1", "replace"),
-            self._headers(_mapping(asked.get("headers")), data),
-            _encoded(sent),
-            PROVIDER,
-        )
-        if guarded_call is None:
+        sent = _sent(_mapping(request.get("body")))
+        try:
+            guarded_call = self._enforcer.begin(
+                str(request.get("method", "POST")),
+                urlsplit(str(request.get("url", ""))).path.encode("latin-1", "replace"),
+                self._headers(_mapping(request.get("headers")), data),
+                _encoded(sent),
+                PROVIDER,
+                caller_id(key),
+            )
+            # A hook can send no final message, and the proxy wants the errors of OpenAI.
+            guarded_call.enforce(self._enforcer.clock(), can_end=False, dialect="openai_chat")
+        except Exception:
+            log.exception("a call passes unjudged")
             return ProxyDecision()
         if guarded_call.answer is not None:
-            return ProxyDecision(self._refusal(enforcer, guarded_call))
-        self._keep(str(data.get("litellm_call_id", "")), enforcer, guarded_call)
+            guarded_call.settle_unsent()
+            return ProxyDecision(_proxy_refusal(guarded_call.answer))
+        self._keep(str(data.get("litellm_call_id", "")), guarded_call)
         return ProxyDecision(
             delay=guarded_call.delay, changed=_changed_fields(sent, guarded_call.body)
         )
 
     def used(self, call_id: str, payload: RequestData) -> None:
         """Settle a call by what the proxy logged of it."""
-        if (found := self._open.pop(call_id, None)) is None:
+        guarded_call = self._open.pop(call_id, None)
+        if guarded_call is None:
             return
-        enforcer, guarded_call = found
         counts = _mapping(payload.get("metadata")).get("usage_object")
         usage = read_counts(counts, ChatCounts) or read_counts(dict(payload), ChatCounts)
         cost: int | None = None
         # The proxy knows which model an alias stood for; where it has no price, ours may be known.
         dollars = payload.get("response_cost")
-        if isinstance(dollars, int | float) and 0 < dollars <= MOST_DOLLARS:
+        if isinstance(dollars, int | float) and 0 < dollars <= MAX_COST_USD:
             cost = nano(dollars)
         elif usage is not None:
-            cost = enforcer.cost(guarded_call, usage)
-        enforcer.settle(guarded_call, Outcome(200, usage or NO_USAGE, cost=cost))
+            cost = guarded_call.cost(usage, self._enforcer.clock())
+        self._enforcer.settle(guarded_call, Outcome(200, usage or NO_USAGE, cost=cost))
 
     def failed(self, call_id: str, status: int) -> None:
-        """Settle a call that brought no answer; one that took too long may be answered yet."""
-        if (found := self._open.pop(call_id, None)) is None:
+        """Settle a call without an answer; the provider may still work on one that timed out."""
+        guarded_call = self._open.pop(call_id, None)
+        if guarded_call is None:
             return
-        enforcer, guarded_call = found
-        outcome = Outcome(status, cost=0)
-        if status in TIMED_OUT and guarded_call.is_charged:
-            usage = unanswered_usage(guarded_call.ticket.call)
-            outcome = Outcome(status, usage, True, enforcer.cost(guarded_call, usage))
-        enforcer.settle(guarded_call, outcome)
+        now, is_lost = self._enforcer.clock(), status in TIMED_OUT and guarded_call.is_charged
+        guarded_call.status = status
+        if is_lost:
+            guarded_call.lose(now)
+        self._enforcer.settle(guarded_call, guarded_call.outcome(now, cut_off=is_lost))
 
-    def _keep(self, call_id: str, enforcer: Enforcer, guarded_call: GuardedCall) -> None:
+    def _keep(self, call_id: str, guarded_call: GuardedCall) -> None:
         if len(self._open) >= MAX_OPEN_CALLS:
-            oldest, its = self._open.pop(next(iter(self._open)))
-            oldest.settle(its, Outcome())
-        self._open[call_id] = enforcer, guarded_call
+            self._enforcer.settle(self._open.pop(next(iter(self._open))), Outcome())
+        self._open[call_id] = guarded_call
 
     def _headers(self, headers: RequestData, data: RequestData) -> list[HeaderField]:
         """Return what the client sent, with its session as LiteLLM knows it where ours is not."""
@@ -148,24 +148,15 @@ class ProxyEnforcer:
             sent.append((names[0], session.encode("latin-1", "replace")))
         return sent
 
-    def _refusal(self, enforcer: Enforcer, guarded_call: GuardedCall) -> ProxyRefusal:
-        """Return the refusal; also of a call to be stopped: a hook has no last words to give."""
-        ticket = guarded_call.ticket
-        answer = refusal(
-            msgspec.structs.replace(ticket.call, dialect="openai_chat"),
-            ticket.verdict,
-            shadow=ticket.shadow,
-            pace=ticket.pace,
-            request_id=enforcer.id_of(guarded_call),
-            block_status=self._block_status,
-        )
-        body = msgspec.json.decode(answer.body)
-        headers = {
-            name.decode("latin-1").lower(): text.decode("latin-1")
-            for name, text in answer.headers
-            if name != b"Content-Type"
-        }
-        return ProxyRefusal(answer.status, headers, {**body["error"], "detail": body["detail"]})
+
+def _proxy_refusal(answer: Answer) -> ProxyRefusal:
+    body = msgspec.json.decode(answer.body)
+    headers = {
+        name.decode("latin-1").lower(): text.decode("latin-1")
+        for name, text in answer.headers
+        if name != b"Content-Type"
+    }
+    return ProxyRefusal(answer.status, headers, {**body["error"], "detail": body["detail"]})
 
 
 def caller_id(key: str) -> str:

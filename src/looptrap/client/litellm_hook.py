@@ -72,7 +72,7 @@ class LooptrapHook(CustomLogger):  # type: ignore[misc,unused-ignore]
         self._enforcer = ProxyEnforcer(
             guard or guard_from_config(settings),
             block_status=block_status or settings.block_status,
-            incident_history=LocalHistory.at(history) if history else None,
+            incident_history=LocalHistory.open(history) if history else None,
         )
 
     # LiteLLM names the arguments, and looks for the first of these in this very class.

@@ -21,8 +21,7 @@ from looptrap.client.session import current_session
 from looptrap.client.tool_history import RecordedToolCall, ToolHistory, decode_message
 from looptrap.client.tool_text import ArgumentEncoder, failure_text, result_text
 from looptrap.dialect.model import NO_USAGE, Call, Request
-from looptrap.engine import Guard, Ticket
-from looptrap.engine.model import refusal
+from looptrap.engine import Guard, Transaction
 from looptrap.errors import RefusedError
 from looptrap.policy import preset
 from looptrap.policy.action import Action, Ladder
@@ -110,22 +109,23 @@ class ToolGuard:
         """
         try:
             now, arguments, tool_history = self._clock(), encode(), self._tool_history()
-            ticket = self._judged(tool_history, name, arguments, now)
+            transaction = self._judge(tool_history, name, arguments, now)
         except Exception:
             log.exception("tool %s: could not be judged, and is called all the same", name)
             return AdmittedToolCall(None, None, ALLOWED, self._clock)
-        verdict = ticket.verdict
-        if ticket.shadow is not None:
-            log.warning("tool %s: %s", name, ticket.shadow.message)
-        if verdict.action.refuses:
-            raise refusal(verdict)
+        verdict, shadow = transaction.ticket.verdict, transaction.ticket.shadow
+        if shadow is not None:
+            log.warning("tool %s: %s", name, shadow.message)
+        transaction.raise_refusal()
         if verdict is not ALLOWED:
             log.warning("tool %s: %s", name, verdict.message)
         return AdmittedToolCall(
             tool_history, tool_history.begin(name, arguments, now), verdict, self._clock
         )
 
-    def _judged(self, tool_history: ToolHistory, name: str, arguments: str, now: float) -> Ticket:
+    def _judge(
+        self, tool_history: ToolHistory, name: str, arguments: str, now: float
+    ) -> Transaction:
         guard = self._guard
         if guard is None:
             assert self._own is not None  # either is there
@@ -138,10 +138,11 @@ class ToolGuard:
             session=current_session(),
         )
         history = tool_history.history(name, arguments, now)
-        ticket = guard.admit(Call(asked, "http", raws=history, read=decode_message), now)
-        if ticket.holds:
-            guard.used(ticket, NO_USAGE, now)
-        return ticket
+        call = Call(asked, "http", raws=history, read=decode_message)
+        transaction = guard.begin(Transaction(guard, call), now)
+        if transaction.ticket.holds:
+            guard.used(transaction.ticket, NO_USAGE, now)
+        return transaction
 
     def _tool_history(self) -> ToolHistory:
         """Return the trail of the run in which this code is."""

@@ -1,19 +1,17 @@
-"""The guard: judges calls by rules and counts.
+"""Judges calls by rules and counts.
 
-plan(call, now)              which keys to count, and evidence in the history     pure
-store.hit(plan.hits, now)    counts and cooldowns, synchronously or not
-follow(plan, counts)         further hits that the counts call for: mostly none   pure
-judge(plan, counts)          a Ticket with its Verdict                            pure
-store.trip(ticket.trips)     only when a cooldown starts
-hear(ticket, text)           evidence in the answer while it is relayed           pure
-settle(ticket, outcome)      counts the outcome
-
-guard.py has these methods; plan.py, judge.py and model.py their parts; counters.py the numbers
-for /metrics.
+policy_engine   PolicyEngine: plans, judges and settles calls, without clock or store
+plan, judge     its two halves: what to count and what the history shows; what that means
+model           Plan and Ticket: what the engine returns
+transaction     Transaction: one call from its judgement to its outcome, without I/O
+guard           Guard: an engine with a store of its own, for use inside a process
+counters        the numbers for /metrics
 """
 
 from looptrap.engine.counters import Counters
 from looptrap.engine.guard import Guard
 from looptrap.engine.model import Plan, Ticket
+from looptrap.engine.policy_engine import PolicyEngine
+from looptrap.engine.transaction import RequestIds, Transaction
 
-__all__ = ["Counters", "Guard", "Plan", "Ticket"]
+__all__ = ["Counters", "Guard", "Plan", "PolicyEngine", "RequestIds", "Ticket", "Transaction"]

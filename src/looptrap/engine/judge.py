@@ -105,7 +105,7 @@ def judge_charges(
             is_tighter = ticket.pace is None or reading.rate_status.share < ticket.pace.share
             ticket.pace = reading.rate_status if is_tighter else ticket.pace
     if ticket.verdict.action.refuses:
-        ticket.settlements = settlements_of(holds, None)
+        ticket.refunds = settlements_of(holds, None)
     else:
         ticket.holds = holds
 

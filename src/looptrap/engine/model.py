@@ -9,7 +9,7 @@ import msgspec
 
 from looptrap.detect.signals.signal import Evidence
 from looptrap.detect.trajectory import Trajectory
-from looptrap.dialect.model import Call
+from looptrap.dialect.model import Call, Outcome
 from looptrap.errors import (
     BudgetExceededError,
     KilledError,
@@ -18,7 +18,7 @@ from looptrap.errors import (
     RefusedError,
 )
 from looptrap.money.meter import BudgetStatus
-from looptrap.money.meters import Hold, MeteredCharge
+from looptrap.money.meters import Hold, MeteredCharge, settlements_of
 from looptrap.policy.rate import RateStatus
 from looptrap.policy.verdict import ALLOWED, Verdict
 from looptrap.policy.watch import AnswerWatch, CountingWatch, HistoryWatch, Watch
@@ -96,15 +96,20 @@ class Ticket(msgspec.Struct, gc=False):
     """Their severest verdict."""
     holds: Sequence[Hold] = ()
     """Granted charges of budgets and rates, until they are settled."""
-    settlements: Sequence[Settlement] = ()
+    refunds: Sequence[Settlement] = ()
     """Charges that this verdict returns at once."""
     standings: Sequence[BudgetStatus] = ()
     """Budgets that have reached one of their stages."""
     pace: RateStatus | None = None
     """Of all rates, the one with the least left."""
 
+    def settlements(self, outcome: Outcome | None) -> Sequence[Settlement]:
+        """Release the charges; return how to settle them. Without an outcome they are returned."""
+        holds, self.holds = self.holds, ()
+        return settlements_of(holds, outcome)
 
-def refusal(verdict: Verdict) -> RefusedError:
+
+def refusal_error(verdict: Verdict) -> RefusedError:
     """Return the exception for a verdict that refuses."""
     match verdict.reason:
         case "budget_exceeded":

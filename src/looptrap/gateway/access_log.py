@@ -13,7 +13,7 @@ from threading import Event, Thread
 from typing import Generic, Literal, TextIO, TypeVar
 
 from looptrap.dialect.model import LONGEST_NAME, Outcome
-from looptrap.gateway.relay import Relay
+from looptrap.engine import Transaction
 from looptrap.usage.savings import usd
 
 T = TypeVar("T")
@@ -95,24 +95,25 @@ class AccessLog(LogWriter[LogFields]):
         )
         self._clock = clock
 
-    def __call__(self, relay: Relay, outcome: Outcome) -> None:
-        """Take note of a settled request."""
-        self.add(self._fields(relay, outcome))
+    def __call__(self, transaction: Transaction, outcome: Outcome) -> None:
+        """Log a settled request."""
+        self.add(self._fields(transaction, outcome))
 
-    def _fields(self, relay: Relay, outcome: Outcome) -> LogFields:
-        request, verdict = relay.call.request, relay.ticket.verdict
+    def _fields(self, transaction: Transaction, outcome: Outcome) -> LogFields:
+        call, verdict = transaction.call, transaction.ticket.verdict
+        request = call.request
         fields: LogFields = {
             "time": datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds"),
             "method": request.method,
             "path": request.path,
-            "status": relay.status,
+            "status": transaction.status,
             "verdict": verdict.action.value,
             "caller": request.caller,
-            "model": relay.call.model[:LONGEST_NAME],
-            "provider": relay.provider,
+            "model": call.model[:LONGEST_NAME],
+            "provider": transaction.provider,
             "input_tokens": outcome.usage.input_tokens,
             "output_tokens": outcome.usage.output_tokens,
-            "request_id": relay.request_id.decode("latin-1"),
+            "request_id": transaction.given_request_id.decode("latin-1"),
         }
         if verdict.rule:
             fields |= {"rule": verdict.rule, "count": verdict.count}

@@ -94,7 +94,7 @@ class App:
             on_settled=self._access_log,
             capture=self.capture,
             attempts=self.attempts,
-            desk=self.desk,
+            recorder=self.desk,
             tracer=self.tracer,
             clock=clock,
         )
@@ -148,7 +148,7 @@ class App:
         """Take no more, wake who sleeps, finish what is in flight within the grace, close."""
         if self._keys_timer is not None:
             self._keys_timer.cancel()
-        self.gateway.wake_all()
+        self.gateway.forward_delayed()
         await self.server.close(self.config.gateway.grace)
         self.gateway.close()
         await self.pools.close()

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from hmac import compare_digest
+from typing import Any
 
 from looptrap.dialect.answer import Answer, failure
 from looptrap.dialect.model import Call, DialectName, Request
 from looptrap.dialect.registry import dialect_of
-from looptrap.engine import Ticket
+from looptrap.engine import Transaction
 from looptrap.gateway.auth import Denial, Identity, is_loopback
 from looptrap.gateway.request_context import DECISION_PATH, RequestContext
 from looptrap.gateway.runtime import Runtime
-from looptrap.policy.header import headers_of
-from looptrap.policy.refusal import refusal
 from looptrap.wire.exchange import Exchange
 
 TOKEN_HEADER = b"x-looptrap-decision-token"
@@ -22,9 +21,13 @@ BODILESS_METHODS = frozenset(("GET", "HEAD", "DELETE", "OPTIONS"))
 
 
 def read_decision_request(
-    exchange: Exchange, runtime: Runtime, request_id: str, body: bytes
+    exchange: Exchange[Any],
+    context: RequestContext,
+    runtime: Runtime,
+    request_id: str,
+    body: bytes,
 ) -> Request | Answer:
-    """Return the request that another proxy asks about; or the answer, where it may not ask.
+    """Return the request that another proxy asks about; or a denial, where it may not ask.
 
     The request asked about is named by what follows /looptrap/decision in the path (Envoy), or by
     X-Original-Method and X-Original-URI (nginx); X-Real-IP says whence it came. Rules that need a
@@ -43,24 +46,19 @@ def read_decision_request(
         status, code = identity.status, identity.code
         return _denial_answer(runtime, dialect, status, code, identity.message, request_id)
     method = (sent.get(b"x-original-method") or exchange.method).decode("latin-1")
-    return _request(exchange, identity, runtime, method, target.decode("latin-1"), peer, body)
-
-
-def decision_answer(ticket: Ticket, runtime: Runtime, request_id: str) -> Answer:
-    """Return 200 when the call may pass, else its refusal; nothing is forwarded."""
-    verdict = ticket.verdict
-    if not verdict.action.refuses:
-        headers = headers_of(verdict, ticket.shadow, ticket.pace)
-        return Answer(200, [*headers, (b"X-Request-Id", request_id.encode())], b"")
-    answer = refusal(
-        ticket.call,
-        verdict,
-        shadow=ticket.shadow,
-        pace=ticket.pace,
-        request_id=request_id,
-        block_status=runtime.block_status,
+    return _request(
+        exchange, context, identity, runtime, method, target.decode("latin-1"), peer, body
     )
-    return _with_proxy_status(answer, runtime)
+
+
+def decision_answer(transaction: Transaction, runtime: Runtime) -> Answer:
+    """Return 200 when the call may pass, else its refusal; nothing is forwarded."""
+    if not transaction.ticket.verdict.action.refuses:
+        headers = [*transaction.headers, (b"X-Request-Id", transaction.request_id)]
+        return Answer(200, headers, b"")
+    transaction.refuse()
+    assert transaction.answer is not None
+    return _with_proxy_status(transaction.answer, runtime)
 
 
 def unreadable(call: Call, runtime: Runtime, denied: Denial, request_id: str) -> Answer:
@@ -70,7 +68,7 @@ def unreadable(call: Call, runtime: Runtime, denied: Denial, request_id: str) ->
     )
 
 
-def _target(exchange: Exchange, sent: dict[bytes, bytes]) -> bytes:
+def _target(exchange: Exchange[Any], sent: dict[bytes, bytes]) -> bytes:
     """Return the target of the request that the proxy holds.
 
     The path wins: proxies that use it may pass a client's own X-Original-URI on.
@@ -81,21 +79,22 @@ def _target(exchange: Exchange, sent: dict[bytes, bytes]) -> bytes:
     return sent.get(b"x-original-uri") or b"/" + rest
 
 
-def _lacks_body(exchange: Exchange, method: str) -> bool:
+def _lacks_body(exchange: Exchange[Any], method: str) -> bool:
     """Say whether the body stayed with the proxy; only a length of 0 says that there is none."""
     if exchange.body or method in BODILESS_METHODS:
         return False
     return (b"x-original-content-length", b"0") not in exchange.headers
 
 
-def _is_asker_allowed(exchange: Exchange, runtime: Runtime, sent: dict[bytes, bytes]) -> bool:
+def _is_asker_allowed(exchange: Exchange[Any], runtime: Runtime, sent: dict[bytes, bytes]) -> bool:
     if runtime.decision_token:
         return compare_digest(sent.get(TOKEN_HEADER, b""), runtime.decision_token)
     return is_loopback(exchange.peer)
 
 
 def _request(
-    exchange: Exchange,
+    exchange: Exchange[Any],
+    context: RequestContext,
     identity: Identity,
     runtime: Runtime,
     method: str,
@@ -104,8 +103,6 @@ def _request(
     body: bytes,
 ) -> Request:
     inbound = runtime.inbound.read(exchange.headers, identity.drop)
-    # The token is the client's own: proxies pass its header on.
-    envelope: RequestContext = exchange.state
     path, _, query = target.partition("?")
     return Request(
         method,
@@ -117,7 +114,7 @@ def _request(
         identity.project,
         inbound.session,
         peer,
-        envelope.claims,
+        context.claims,  # of the client's own token: proxies pass its header on
         is_retry=inbound.is_retry,
         progress=inbound.progress,
         lacks_body=_lacks_body(exchange, method),

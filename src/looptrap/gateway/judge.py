@@ -1,4 +1,4 @@
-"""Judging with a store: at once where it counts here, later where instances count together."""
+"""Judging with a store: at once with one in this process, later with one that instances share."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 
 from looptrap.detect.fingerprint import fingerprint_key
-from looptrap.dialect.model import Call
-from looptrap.engine import Guard, Plan, Ticket
+from looptrap.engine import Ticket, Transaction
 from looptrap.engine.plan import release
 from looptrap.policy.action import Action
 from looptrap.policy.verdict import Verdict, opening
 from looptrap.store.memory import MemoryStore
-from looptrap.store.model import Balance, Charge, Count, Settlement, Trip
+from looptrap.store.model import Balance, Charge, Count, Hit, Settlement, Trip
 from looptrap.store.redis import RedisStore
-
-OnTicket = Callable[[Ticket], None]
 
 STORE_UNAVAILABLE = Verdict(
     action=Action.BLOCK,
@@ -28,42 +25,44 @@ STORE_UNAVAILABLE = Verdict(
 
 
 class Judge:
-    """Asks the store about calls, and judges them when it has answered."""
+    """Asks the store about calls, and judges them by its answers."""
 
     def __init__(self, store: MemoryStore | RedisStore, *, fails_closed: bool = False) -> None:
         self._fails_closed = fails_closed
         self._shared = store if isinstance(store, RedisStore) else None
         self._memory = store if isinstance(store, MemoryStore) else MemoryStore()
         self.is_shared = self._shared is not None
-        """Whether instances count together, so that judging takes a while."""
+        """Whether instances share a store, so that judging takes a round trip."""
 
     @property
     def is_degraded(self) -> bool:
-        """Whether a shared store is away, and what it would count is counted here."""
+        """Whether the shared store cannot be reached, so that this process counts alone."""
         return self._shared is not None and self._shared.is_degraded
 
-    def at_once(self, guard: Guard, call: Call, now: float) -> Ticket:
-        """Judge a call by what is counted here."""
-        return guard.decide(call, now, self._memory)
+    def judge_now(self, transaction: Transaction, now: float) -> Ticket:
+        """Judge a call by the counts of this process."""
+        return transaction.judge_by(self._memory, now)
 
-    def later(self, guard: Guard, call: Call, now: float, then: OnTicket) -> None:
-        """Judge a call by what all instances count; `then` gets its ticket, once."""
+    def judge_shared(self, transaction: Transaction, now: float, then: Callable[[], None]) -> None:
+        """Judge a call by the counts of all instances, then call `then` once."""
         assert self._shared is not None
-        plan = guard.plan(call, now)
+        plan = transaction.plan(now)
         if plan.hits or plan.metered:
-            _SharedDecision(self._shared, guard, plan, then, self._fails_closed).ask()
+            judgement = _SharedJudgement(self._shared, transaction, then, self._fails_closed)
+            judgement.ask(plan.hits, plan.charges if plan.metered else ())
         else:
-            then(guard.judge(plan, ()))
+            transaction.count([])
+            then()
 
     def settle(self, settlements: Sequence[Settlement], now: float) -> None:
-        """Put what calls used in place of what was reserved for them."""
+        """Replace reserved amounts by the actual ones."""
         if self._shared is not None:
             self._shared.settle(settlements, None)
         else:
             self._memory.settle(settlements, now)
 
     async def release(self, fingerprint: str, now: float) -> bool:
-        """Let the next call of a fingerprint pass, on all instances; say whether it was known."""
+        """Let the next call of a fingerprint pass, on all instances; say if it was known."""
         key, after = release(fingerprint)
         if self._shared is None:
             known = self._memory.release(key)
@@ -76,14 +75,14 @@ class Judge:
         return known
 
     async def cooldowns(self, fingerprints: Iterable[str], now: float) -> list[float]:
-        """Return how long each of these is still refused; ValueError for what is none."""
+        """Return how long each fingerprint is still refused; ValueError for an invalid one."""
         keys, shared = [fingerprint_key(one)[0] for one in fingerprints], self._shared
         if shared is None:
             return [self._memory.cooldown_left(key, now) for key in keys]
         return list(await asyncio.gather(*map(shared.cooldown_left, keys)))
 
     def extend(self, fingerprint: str, seconds: float, hits: int, now: float) -> None:
-        """Refuse a fingerprint for so long at least, on all instances; ValueError for none."""
+        """Refuse a fingerprint for at least `seconds`, on all instances; ValueError if invalid."""
         trips = [Trip(fingerprint_key(fingerprint)[0], seconds, hits)]
         if self._shared is not None:
             self._shared.trip(trips, None)
@@ -91,63 +90,46 @@ class Judge:
             self._memory.trip(trips, now)
 
     async def balances(self, questions: Iterable[Charge], now: float) -> list[Balance]:
-        """Return how accounts stand; the questions are charges of nothing."""
+        """Return the balances of accounts; the questions are charges of nothing."""
         shared = self._shared
         if shared is None:
             return self._memory.charge(list(questions), now)
         return list(await asyncio.gather(*map(shared.balance, questions)))
 
 
-class _SharedDecision:
-    """One call on its way to a shared store and back: once, or twice where something follows."""
+class _SharedJudgement:
+    """One transaction that asks a shared store: once, or twice where something follows."""
 
-    __slots__ = (
-        "_balances", "_counts", "_fails_closed", "_guard", "_is_local", "_plan", "_store", "_then",
-    )  # fmt: skip
+    __slots__ = ("_fails_closed", "_is_alone", "_store", "_then", "_transaction")
 
     def __init__(
-        self, store: RedisStore, guard: Guard, plan: Plan, then: OnTicket, fails_closed: bool
+        self,
+        store: RedisStore,
+        transaction: Transaction,
+        then: Callable[[], None],
+        fails_closed: bool,
     ) -> None:
         self._store = store
-        self._guard = guard
-        self._plan = plan
+        self._transaction = transaction
         self._then = then
         self._fails_closed = fails_closed
-        self._counts: list[Count] = []
-        self._balances: Sequence[Balance] = ()
-        self._is_local = False
+        self._is_alone = False
 
-    def ask(self) -> None:
-        plan = self._plan
-        charges = plan.charges if plan.metered else ()
+    def ask(self, hits: Sequence[Hit], charges: Sequence[Charge] = ()) -> None:
         # The server's clock: those of the instances differ.
-        retry = plan.call.request.is_retry
-        self._store.ask(plan.hits, None, retry=retry, then=self._first, charges=charges)
+        retry = self._transaction.call.request.is_retry
+        self._store.ask(hits, None, retry=retry, then=self._take, charges=charges)
 
-    def _first(self, counts: Sequence[Count], balances: Sequence[Balance], is_local: bool) -> None:
-        plan = self._plan
-        self._counts += counts
-        self._balances = balances
-        self._is_local = is_local
-        if plan.follows and (more := self._guard.follow(plan, self._counts)):
-            retry = plan.call.request.is_retry
-            self._store.ask(more, None, retry=retry, then=self._second)
-        else:
-            self._judge(is_local)
-
-    def _second(
-        self, counts: Sequence[Count], _balances: Sequence[Balance], is_local: bool
-    ) -> None:
-        self._counts += counts
-        self._judge(is_local or self._is_local)
-
-    def _judge(self, is_alone: bool) -> None:
-        plan = self._plan
-        ticket = self._guard.judge(plan, self._counts, self._balances, is_local=self._is_local)
+    def _take(self, counts: Sequence[Count], balances: Sequence[Balance], is_local: bool) -> None:
+        self._is_alone = self._is_alone or is_local
+        if more := self._transaction.count([*counts], balances, is_local=is_local):
+            self.ask(more)
+            return
+        ticket = self._transaction.ticket
         if ticket.trips:
             self._store.trip(ticket.trips, None)
-        if is_alone and self._fails_closed and not ticket.verdict.action.refuses:
+        if self._is_alone and self._fails_closed and not ticket.verdict.action.refuses:
             ticket.verdict = STORE_UNAVAILABLE
-        if ticket.settlements:
-            self._store.settle(ticket.settlements, None)
-        self._then(ticket)
+        if ticket.refunds:
+            self._store.settle(ticket.refunds, None)
+        self._then()

@@ -13,6 +13,7 @@ import time
 import zlib
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import msgspec
 
@@ -202,7 +203,7 @@ class RequestContexts:
         self._remembered: dict[tuple[Head, str], RequestContext] = {}
         self._generation = authenticator.generation
 
-    def open(self, exchange: Exchange) -> RequestContext:
+    def open(self, exchange: Exchange[Any]) -> RequestContext:
         """Return what the head of a request says."""
         if self._generation != self._authenticator.generation:
             self._generation = self._authenticator.generation
@@ -219,7 +220,7 @@ class RequestContexts:
                 self._remembered[key] = envelope
         return envelope
 
-    def _open(self, exchange: Exchange) -> RequestContext:
+    def _open(self, exchange: Exchange[Any]) -> RequestContext:
         headers, target = exchange.headers, exchange.target
         identity = self._authenticator.identify(headers, target, exchange.peer)
         denied = None

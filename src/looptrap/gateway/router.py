@@ -208,21 +208,21 @@ class Forwarder:
         self._pools = pools
         self._dispatch = dispatch
 
-    def forward(self, relay: Relay, runtime: Runtime, body: bytes | None = None) -> None:
+    def forward(self, relay: Relay, runtime: Runtime) -> None:
         """Send a call to its provider; one attempt, unless its route has a plan."""
         exchange, call = relay.exchange, relay.call
         route = runtime.routes.choose(call)
         if route is None:
             relay.fail(404, "unknown_route", _no_route_message(call.request.path))
             return
-        if body is None:
-            body = exchange.body
+        nudged = relay.transaction.body
+        body = exchange.body if nudged is None else nudged
         if route.plan is not None and call.dialect in CHAINED_DIALECTS:
             self._begin(relay, route.plan, body)
             return
-        provider, envelope = route.provider, relay.envelope
-        fields = envelope.fields
-        if envelope.identity.key_name and not envelope.identity.has_credential:
+        provider, context = route.provider, relay.context
+        fields = context.fields
+        if context.identity.key_name and not context.identity.has_credential:
             key_field = provider.key_field(call.dialect)
             if key_field is None:
                 relay.fail(401, "missing_provider_key", _no_key_message(provider.name))
@@ -230,25 +230,25 @@ class Forwarder:
             fields += key_field
         if relay.span is not None:
             fields = relay.span.forwarded(fields)
-        relay.leave_for(provider)
-        relay.flight = exchange.source = provider.pool(self._pools).send(
-            exchange.method, provider.target(envelope.target), fields, body, relay
+        relay.start_upstream(provider)
+        relay.upstream = exchange.source = provider.pool(self._pools).send(
+            exchange.method, provider.target(context.target), fields, body, relay
         )
 
     def _begin(self, relay: Relay, plan: FailoverPlan, body: bytes) -> None:
         """Begin a journey over the legs that this caller may go."""
-        call, envelope = relay.call, relay.envelope
-        legs, skipped = plan.legs(call, envelope.identity)
+        call, context = relay.call, relay.context
+        legs, skipped = plan.legs(call, context.identity)
         if not legs:
             if name := first_missing_key(skipped):
                 relay.fail(401, "missing_provider_key", _no_key_message(name))
             else:
                 relay.fail(404, "unknown_route", _no_dialect_message(call.dialect))
             return
-        packing = RequestBuilder(call, envelope, body, relay.span)
+        packing = RequestBuilder(call, context, body, relay.span)
         if any(leg.link.model is not None for leg in legs) and not packing.can_rename():
             legs = keep_sent_model(legs)
-        relay.flight = journey = RoutedRequest(
+        relay.failover = journey = RoutedRequest(
             relay, plan, legs, skipped, packing, dispatch=self._dispatch, pools=self._pools
         )
         journey.begin()

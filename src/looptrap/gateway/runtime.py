@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from looptrap.config import Config
 from looptrap.dialect.model import Call, Usage
 from looptrap.dialect.usage_meter import BYTES_PER_TOKEN
-from looptrap.engine import Counters, Guard
+from looptrap.engine import Counters, PolicyEngine
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.auth import Authenticator, check_token, projects_by_key
 from looptrap.gateway.browser import Browsers
@@ -36,7 +36,7 @@ class Runtime:
         gateway = config.gateway
         self.config = config
         self.prices = Prices(config.prices, config.price_fallback)
-        self.guard = Guard(
+        self.engine = PolicyEngine(
             config.policies,
             projects=config.projects,
             kill_switches=config.kill_switches,
@@ -57,7 +57,7 @@ class Runtime:
             config.session_headers, relay_compressed=gateway.relay_compressed
         )
         browsers = Browsers(gateway.allowed_origins, gateway.listen.host)
-        self.envelopes = RequestContexts(self.authenticator, self.inbound, claims, clock, browsers)
+        self.contexts = RequestContexts(self.authenticator, self.inbound, claims, clock, browsers)
         self.block_status = config.block_status
         self.max_decoded = gateway.server_limits.max_body
         self.max_unpacked = gateway.max_unpacked

@@ -11,7 +11,7 @@ import msgspec
 
 from looptrap.config.gateway import TraceSettings
 from looptrap.dialect.model import Call, DialectName, Outcome
-from looptrap.engine import Ticket
+from looptrap.engine import Ticket, Transaction
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.upstream_error import CLIENT_CLOSED_STATUS
 from looptrap.policy.action import Action
@@ -19,7 +19,6 @@ from looptrap.policy.verdict import ALLOWED, Verdict
 from looptrap.usage.savings import usd
 
 if TYPE_CHECKING:
-    from looptrap.gateway.relay import Relay
     from looptrap.gateway.trace_export import TraceExporter
 
 
@@ -65,14 +64,14 @@ def span_name(call: Call) -> str:
     return f"{operation} {call.model[:MAX_TEXT_CHARS]}" if call.model else operation
 
 
-def span_attributes(relay: Relay, outcome: Outcome) -> Attributes:
+def span_attributes(transaction: Transaction, outcome: Outcome) -> Attributes:
     """Return what there is to know of a settled call, without what is empty."""
-    call, request = relay.call, relay.call.request
-    told: Attributes = {"looptrap.verdict": relay.ticket.verdict.action.value}
+    call, request = transaction.call, transaction.call.request
+    told: Attributes = {"looptrap.verdict": transaction.ticket.verdict.action.value}
     operation = operation_of(call)
     if operation:
         told["gen_ai.operation.name"] = operation
-        told["gen_ai.provider.name"] = _provider_of(relay.provider, call.dialect)
+        told["gen_ai.provider.name"] = _provider_of(transaction.provider, call.dialect)
         told["gen_ai.request.model"] = call.model[:MAX_TEXT_CHARS]
         told["gen_ai.request.stream"] = call.stream
         told["gen_ai.conversation.id"] = request.session[:MAX_TEXT_CHARS]
@@ -84,12 +83,13 @@ def span_attributes(relay: Relay, outcome: Outcome) -> Attributes:
     if outcome.cost is not None:
         told["looptrap.cost_usd"] = usd(outcome.cost)
     told["looptrap.usage_estimated"] = outcome.usage.is_estimated
-    told["http.response.status_code"] = 0 if relay.status == CLIENT_CLOSED_STATUS else relay.status
-    told["error.type"] = error_type(relay.ticket, relay.status, outcome.cut_off)
-    told["looptrap.provider"] = relay.provider
+    status = transaction.status
+    told["http.response.status_code"] = 0 if status == CLIENT_CLOSED_STATUS else status
+    told["error.type"] = error_type(transaction.ticket, status, outcome.cut_off)
+    told["looptrap.provider"] = transaction.provider
     told["looptrap.caller"] = request.caller
     told["looptrap.project"] = request.project
-    told["looptrap.request_id"] = relay.request_id[:MAX_TEXT_CHARS].decode("latin-1")
+    told["looptrap.request_id"] = transaction.given_request_id[:MAX_TEXT_CHARS].decode("latin-1")
     return {name: value for name, value in told.items() if value}
 
 
@@ -253,20 +253,23 @@ class Tracer:
         """Return the span of a call that has come with these headers to forward."""
         return start_span(fields, now, self._sample, self._rng)
 
-    def settled(self, span: TraceSpan, relay: Relay, outcome: Outcome, now: float) -> None:
+    def settled(
+        self, span: TraceSpan, transaction: Transaction, outcome: Outcome, now: float
+    ) -> None:
         """Hand over the span of a call that is settled."""
         if not span.is_sampled:
             return
         if not self.export.has_room():
             self.export.lose()
             return
-        ticket = relay.ticket
+        ticket = transaction.ticket
         # What was heard of an answer is the one verdict that is no older than the answer.
         events = [
             (now if verdict is ticket.heard else span.began, verdict_attributes(mode, verdict))
             for mode, verdict in verdicts_of(ticket)
         ]
-        self.export.put(span, span_name(relay.call), span_attributes(relay, outcome), events, now)
+        attributes = span_attributes(transaction, outcome)
+        self.export.put(span, span_name(transaction.call), attributes, events, now)
 
     def close(self, patience: float = CLOSE_TIMEOUT_S) -> None:
         """Send what waits, no longer than that, and end; blocks."""

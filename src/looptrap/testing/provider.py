@@ -143,6 +143,8 @@ def _status(
     return RenderedReply(code, given, [body if isinstance(body, bytes) else encode(body)])
 
 
+FakeExchange = Exchange[asyncio.Future[None]]
+
 Script = Callable[[Received], Reply | None] | Sequence[Reply]
 """A function of the request (None: the usual answer), or replies used in turn, then the last one
 again. A list answers models only: embeddings, token counts and lists of models do not use it up."""
@@ -219,10 +221,10 @@ class FakeProvider:
 
     # Events of the wire
 
-    def on_head(self, exchange: Exchange) -> None:
+    def on_head(self, exchange: FakeExchange) -> None:
         """Wait for the body."""
 
-    def on_request(self, exchange: Exchange) -> None:
+    def on_request(self, exchange: FakeExchange) -> None:
         """Answer by the script."""
         received = Received.of(exchange.method, exchange.target, exchange.headers, exchange.body)
         self.requests.append(received)
@@ -239,13 +241,13 @@ class FakeProvider:
         self._deliveries.add(task)
         task.add_done_callback(partial(self._delivered, exchange))
 
-    def on_disconnect(self, exchange: Exchange) -> None:
+    def on_disconnect(self, exchange: FakeExchange) -> None:
         """Stop answering a client that went away, or whose script failed."""
         self.disconnects += not exchange.is_open
         if exchange.state is not None:
             exchange.state.cancel()
 
-    def _delivered(self, exchange: Exchange, task: asyncio.Future[None]) -> None:
+    def _delivered(self, exchange: FakeExchange, task: asyncio.Future[None]) -> None:
         self._deliveries.discard(task)
         error = None if task.cancelled() else task.exception()
         if error is not None:
@@ -262,7 +264,7 @@ class FakeProvider:
         return reply
 
 
-async def _deliver(exchange: Exchange, rendered: RenderedReply, reply: Reply) -> None:
+async def _deliver(exchange: FakeExchange, rendered: RenderedReply, reply: Reply) -> None:
     """Send an answer chunk by chunk, with the interruptions that the reply asks for."""
     await _wait(reply, None)
     if reply.cut is not None and reply.cut.comes_first:
@@ -290,7 +292,7 @@ async def _wait(reply: Reply, sent: int | None) -> None:
             await pause.gate.passed()
 
 
-def _close(exchange: Exchange, data: bytes = b"") -> None:
+def _close(exchange: FakeExchange, data: bytes = b"") -> None:
     """Close the connection politely, after `data`: the client gets all that was sent, no more.
 
     An exchange would reset it instead, and what the client has not read yet would be lost.

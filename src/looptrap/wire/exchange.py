@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from looptrap.wire.header_fields import Field, encode_head
 
@@ -16,20 +16,23 @@ _CLOSE = (b"Connection: close",)
 _KEEP_ALIVE = (b"Connection: keep-alive",)
 
 
-class Handler(Protocol):
+StateT = TypeVar("StateT")
+
+
+class Handler(Protocol[StateT]):
     """Answers requests; every call is synchronous, on the loop.
 
     For an exchange that the server itself refuses after `on_head` (its body is too large, malformed
     or too slow) nothing more is called. `state` and `source` are dropped when it is over.
     """
 
-    def on_head(self, exchange: Exchange) -> None:
+    def on_head(self, exchange: Exchange[StateT]) -> None:
         """Handle the headers, before the body is complete; answering now ends the exchange."""
 
-    def on_request(self, exchange: Exchange) -> None:
+    def on_request(self, exchange: Exchange[StateT]) -> None:
         """Handle the complete request; must lead to exactly one answer, now or later."""
 
-    def on_disconnect(self, exchange: Exchange) -> None:
+    def on_disconnect(self, exchange: Exchange[StateT]) -> None:
         """Handle an answer that will not be completed: the client left, or the handler raised.
 
         If `exchange.is_open`, the client is still there and gets a 500 or a reset.
@@ -46,7 +49,7 @@ class Pausable(Protocol):
         """Continue."""
 
 
-class Exchange:
+class Exchange(Generic[StateT]):
     """One request and its one answer; calls after the client went away do nothing."""
 
     __slots__ = (
@@ -75,7 +78,8 @@ class Exchange:
         self.body = b""
         self.started = False
         self.source = None
-        self.state: Any = None
+        self.state: StateT | None = None
+        """What the handler keeps for this exchange."""
 
     @property
     def peer(self) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from looptrap.wire.exchange import Exchange
     from looptrap.wire.header_fields import Field
 
-RefusalBuilder = Callable[["Exchange | None", int, str, str], tuple[list["Field"], bytes]]
+RefusalBuilder = Callable[["Exchange[Any] | None", int, str, str], tuple[list["Field"], bytes]]
 """(exchange if its head was read, status, code, message) → headers and body of the answer."""
 
 
@@ -30,7 +30,7 @@ def malformed_request(what: str) -> RequestRefused:
 
 
 def json_refusal(
-    exchange: Exchange | None,  # noqa: ARG001 - the shape of `RefusalBuilder`
+    exchange: Exchange[Any] | None,  # noqa: ARG001 - the shape of `RefusalBuilder`
     status: int,
     code: str,
     message: str,

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from itertools import islice
 from ssl import SSLContext
+from typing import Any
 
 from looptrap.wire.exchange import Exchange, Handler
 from looptrap.wire.head import HeadReader
@@ -28,7 +29,7 @@ class Server:
 
     def __init__(
         self,
-        handler: Handler,
+        handler: Handler[Any],
         limits: ServerLimits | None = None,
         *,
         refuse: RefusalBuilder = json_refusal,
@@ -170,12 +171,12 @@ class Server:
             if not admitted:
                 del self._admitted[connection.network]
 
-    def on_client_gone(self, exchange: Exchange) -> None:
+    def on_client_gone(self, exchange: Exchange[Any]) -> None:
         """Notify the handler that the client of an unfinished exchange is gone."""
         self.disconnects += 1
         self._notify_disconnect(exchange)
 
-    def fail(self, exchange: Exchange, error: Exception) -> None:
+    def fail(self, exchange: Exchange[Any], error: Exception) -> None:
         """Answer for a handler that raised: with a 500, or a reset if its answer had begun."""
         self._report(error)
         if exchange.is_open:
@@ -184,7 +185,7 @@ class Server:
                 RequestRefused(500, "internal_error", "The server failed to handle this request.")
             )
 
-    def _notify_disconnect(self, exchange: Exchange) -> None:
+    def _notify_disconnect(self, exchange: Exchange[Any]) -> None:
         try:
             self.handler.on_disconnect(exchange)
         except Exception as error:  # noqa: BLE001 - a handler's fault must not end the server

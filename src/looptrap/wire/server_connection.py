@@ -6,7 +6,7 @@ import asyncio
 import socket
 import struct
 from ipaddress import IPv6Address
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from looptrap.wire.body import ChunkedBody, SizedBody, body_too_large
 from looptrap.wire.exchange import Exchange
@@ -131,7 +131,7 @@ class ServerConnection(ClosableConnection):
         self.secure = secure
         self.peer = ""
         self.network = ""
-        self.exchange: Exchange | None = None
+        self.exchange: Exchange[Any] | None = None
         self.incoming: SizedBody | ChunkedBody | None = None
         self._held = b""
         self._counted = 0  # bytes of the current body, as counted in `server.buffered_bytes`
@@ -309,7 +309,8 @@ class ServerConnection(ClosableConnection):
         if head_end < 0 or end - at > limits.max_head:
             return self._await_head(data, at, seen)
         head, length = server.heads.read(data[at:head_end])
-        self.exchange = exchange = Exchange(self, head)
+        exchange: Exchange[Any] = Exchange(self, head)
+        self.exchange = exchange
         server.requests += 1
         if length:
             if length > limits.max_body:
@@ -344,7 +345,7 @@ class ServerConnection(ClosableConnection):
         self._hold(part)
         return len(data)
 
-    def _await_body(self, exchange: Exchange, length: int, has_begun: bool) -> None:
+    def _await_body(self, exchange: Exchange[Any], length: int, has_begun: bool) -> None:
         """Let the handler see the head; unless it answers, wait for the body."""
         self.incoming = ChunkedBody(self.server.limits) if length < 0 else SizedBody(length)
         self.deadline = self.server.clock() + self.server.limits.body_timeout

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import msgspec
 
 from looptrap.dialect.content import UNREADABLE
 from looptrap.dialect.stream import Framing, WholeFraming, framing_of
+from looptrap.gateway.relay import Relay
 from looptrap.retry.classify import classify, classify_answer, classify_event
 from looptrap.retry.failure import Failure
 from looptrap.wire.upstream_exchange import UpstreamError, UpstreamExchange
-
-if TYPE_CHECKING:
-    from looptrap.gateway.relay import Relay
-
 
 MAX_ERROR_BYTES = 64 * 1024
 """Bytes of a failed answer that are read; one that is longer is judged by these."""

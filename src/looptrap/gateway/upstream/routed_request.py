@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import ceil, inf
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 from looptrap.dialect.model import Call
+from looptrap.gateway.relay import Relay
 from looptrap.gateway.upstream.attempt import NO_RETRY_FIELD, UpstreamAttempt
 from looptrap.gateway.upstream.failover_plan import Candidate, FailoverPlan
 from looptrap.gateway.upstream.outbound_request import OutboundRequest, RequestBuilder
@@ -20,10 +21,6 @@ from looptrap.retry.policy import Chain
 from looptrap.retry.schedule import FinalFailure, RetrySchedule, ScheduleStep, Try, Wait
 from looptrap.wire.pool import Pools
 from looptrap.wire.upstream_exchange import UpstreamError
-
-if TYPE_CHECKING:
-    from looptrap.gateway.relay import Relay
-
 
 SkippedTargets = Sequence[tuple[str, str]]
 """Places that were not tried, with the reason."""
@@ -126,7 +123,7 @@ class RoutedRequest:
         self._packing = packing
         self._dispatch = dispatch
         self._pools = pools
-        source = Source(relay.envelope.identity.caller, partial(_conversation, relay.call))
+        source = Source(relay.context.identity.caller, partial(_conversation, relay.call))
         self._course = RetrySchedule(
             Chain(tuple(self._legs)), plan.policy, breakers, now=now, source=source
         )
@@ -229,7 +226,7 @@ class RoutedRequest:
             self._leg, self._parcel = leg, self._packing.pack(leg)
         self._dispatch.count(provider.name, is_retry=step.attempt > 1, is_failover=is_failover)
         self._permit = step.permit
-        relay.leave_for(provider, leg.link.model)
+        relay.start_upstream(provider, leg.link.model)
         parcel, attempt = self._parcel, UpstreamAttempt(relay, self)
         self._attempt = attempt
         attempt.flight = relay.exchange.source = provider.pool(self._pools).send(

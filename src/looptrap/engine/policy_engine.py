@@ -1,0 +1,228 @@
+"""PolicyEngine: plans, judges and settles calls, without clock or store."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from sys import maxsize
+
+from looptrap.detect import near
+from looptrap.detect.fingerprint import Fingerprint
+from looptrap.detect.trajectory import is_fresh
+from looptrap.dialect.header import SESSION_HEADERS
+from looptrap.dialect.model import NO_USAGE, Call, Outcome
+from looptrap.engine import judge, plan
+from looptrap.engine.counters import Counters
+from looptrap.engine.model import Plan, Ticket
+from looptrap.money.meters import Meters
+from looptrap.money.price import Price, Prices
+from looptrap.policy.budget import Budget
+from looptrap.policy.kill_switch import KillSwitchMatcher
+from looptrap.policy.policy import KillSwitch, Policy, Project
+from looptrap.policy.rule import ToolRule
+from looptrap.policy.verdict import ALLOWED, Verdict
+from looptrap.policy.watch import BoundPolicy, HistoryWatch
+from looptrap.store.model import Balance, Count, Hit
+
+MAX_RECENT_ENDS = 20_000
+
+
+class RecentPromptEnds:
+    """Two-generation set of texts seen in the last one to two spans; its size is bounded."""
+
+    __slots__ = ("_current", "_ends_at", "_previous", "_span")
+
+    def __init__(self, span: float = 60.0) -> None:
+        self._span = span
+        self._ends_at = 0.0
+        self._current: dict[bytes, None] = {}
+        self._previous: dict[bytes, None] = {}
+
+    def has_seen(self, text: bytes, now: float) -> bool:
+        """Return whether a text was seen before, and remember it."""
+        if now >= self._ends_at or len(self._current) >= MAX_RECENT_ENDS:
+            is_stale = now >= self._ends_at + self._span
+            self._previous, self._current = {} if is_stale else self._current, {}
+            self._ends_at = now + self._span
+        is_known = text in self._current or text in self._previous
+        self._current[text] = None
+        return is_known
+
+
+class PolicyEngine:
+    """Judges calls by policies; its only state is its counters and the recent prompt ends.
+
+    A `Transaction` takes a call through it.
+    """
+
+    def __init__(
+        self,
+        policies: Iterable[Policy],
+        *,
+        projects: Iterable[Project] = (),
+        kill_switches: Iterable[KillSwitch] = (),
+        tools: Mapping[str, ToolRule] | None = None,
+        budgets: Iterable[Budget] = (),
+        prices: Prices | None = None,
+        secret: bytes | None = None,
+        tally: Counters | None = None,
+        session_headers: Iterable[str] = SESSION_HEADERS,
+    ) -> None:
+        policies = tuple(policies)
+        self.tally = Counters() if tally is None else tally
+        key = secret or secrets.token_bytes(32)
+        self._tools = tools or {}
+        self._bindings = tuple(BoundPolicy(policy, key, self._tools) for policy in policies)
+        self._by_project = {
+            project.name: tuple(
+                BoundPolicy(adapted, key, self._tools)
+                for policy in policies
+                if (adapted := project.adapt(policy)) is not None
+            )
+            for project in projects
+        }
+        self._kill_switches = tuple(KillSwitchMatcher(switch) for switch in kill_switches)
+        self._progress = (
+            Fingerprint(key, ("progress",), ("caller", "session")),
+            Fingerprint(key, ("progress",), ("caller",)),
+        )
+        self.session_headers = tuple(name.lower().encode() for name in session_headers)
+        self._recent_ends = RecentPromptEnds()
+        budgets = tuple(budgets)
+        is_metered = bool(budgets) or any(policy.rates for policy in policies)
+        if prices is None and is_metered:
+            prices = Prices()
+        self._prices = prices
+        self._meters: Meters | None = None
+        if prices is not None:
+            self._meters = Meters(
+                budgets, policies, secret=key, prices=prices, recent_accounts=self.tally.accounts
+            )
+
+    def plan(self, call: Call, now: float) -> Plan:
+        """Return what to count for a call, and the evidence in its history."""
+        for switch in self._kill_switches:
+            if switch.kills(call, now):
+                return Plan(call, [], [], killed=switch.verdict)
+        bindings = self._bindings
+        if self._by_project and call.request.project:
+            bindings = self._by_project.get(call.request.project, bindings)
+        planned = Plan(call, [], [])
+        reading: Sequence[HistoryWatch] = ()
+        fresh: bool | None = None  # is the last message a person's? None until needed
+        for binding in bindings:
+            if binding.selects is not None and not binding.selects(call):
+                continue
+            for content_of, watches in binding.counting_watches:
+                content = content_of(call)
+                if content is not None:
+                    for watch in watches:
+                        if watch.is_near:
+                            fresh = is_fresh(call) if fresh is None else fresh
+                            # Most prompt ends are new: then no predecessor needs to be found.
+                            if fresh and self._recent_ends.has_seen(
+                                content[-near.PROMPT_END_BYTES :], now
+                            ):
+                                plan.count_near(planned, watch, content)
+                                continue
+                        plan.count(planned, watch, content)
+            reading = (*reading, *binding.history_watches) if reading else binding.history_watches
+            if binding.listening and call.generates:
+                listening = planned.listening
+                planned.listening = (
+                    (*listening, *binding.listening) if listening else binding.listening
+                )
+        if reading and not (is_fresh(call) if fresh is None else fresh):
+            if call.request.progress:
+                plan.await_progress(planned, reading, *self._progress)
+            else:
+                plan.read(planned, reading, self._tools, maxsize)
+        if self._meters is not None:
+            planned.metered, planned.now = self._meters.plan(call, now), now
+        return planned
+
+    def follow(self, planned: Plan, counts: Sequence[Count]) -> Sequence[Hit]:
+        """Return the further hits that the counts of a plan call for: mostly none.
+
+        The caller appends the counts of these hits to the ones given, and judges them all.
+        """
+        known = len(planned.hits)
+        for query in planned.predecessor_queries:
+            if marks := counts[query.place].marks:
+                plan.predecessor(planned, query, marks)
+        if planned.progress_index >= 0:
+            limit = plan.rounds_since_progress(planned, counts, maxsize)
+            plan.read(planned, planned.history_watches, self._tools, limit)
+        return planned.hits[known:]
+
+    def judge(
+        self,
+        planned: Plan,
+        counts: Sequence[Count],
+        balances: Sequence[Balance] = (),
+        *,
+        is_local: bool = False,
+    ) -> Ticket:
+        """Return the severest verdict; on a tie the first rule's.
+
+        `is_local` says that this process granted the charges in place of a shared store.
+        """
+        ticket = Ticket(planned.call)
+        ticket.listening = planned.listening
+        ticket.trajectory = planned.trajectory
+        if planned.killed is not None:
+            ticket.verdict = planned.killed
+            return ticket
+        for index, watch in enumerate(planned.watches):
+            count = counts[index]
+            if count.hits >= watch.ladder.first or count.cooldown_left > 0:
+                judge.judge_count(ticket, watch, planned.hits[index].key, count)
+        for watch, place in planned.predecessors:
+            judge.judge_count(
+                ticket, watch, planned.hits[place].key, counts[place], "similar_prompt"
+            )
+        for finding in planned.findings:
+            judge.judge_history(ticket, finding, counts)
+        if planned.metered:
+            judge.judge_charges(ticket, planned, balances, is_local)
+        return ticket
+
+    def hear(self, ticket: Ticket, text: str) -> Verdict | None:
+        """Judge an answer so far, or its latest part, by the rules that watch answers.
+
+        Returns a verdict that is severer than all before, and stores it on the ticket.
+        """
+        return judge.hear(ticket, text)
+
+    def settle(
+        self,
+        ticket: Ticket,
+        outcome: Outcome | None = None,
+        provider: str = "",
+        first_byte: float | None = None,
+    ) -> None:
+        """Count the verdict and, for a forwarded call, the outcome."""
+        tally, call = self.tally, ticket.call
+        verdict, shadow, heard = ticket.verdict, ticket.shadow, ticket.heard
+        status = -1 if outcome is None else outcome.status
+        if verdict is ALLOWED:
+            tally.requests["allow", "", "", call.dialect, provider, status][0] += 1
+        else:
+            tally.count_verdict(verdict, call.dialect, provider, status)
+        if heard is not None:
+            tally.rules[heard.policy, heard.rule, heard.action] += 1
+        if shadow is not None:
+            tally.shadow_rules[shadow.policy, shadow.rule, shadow.action] += 1
+        if outcome is not None:
+            if outcome.usage is not NO_USAGE:
+                tally.count_usage(call, outcome, provider)
+            if first_byte is not None:
+                tally.first_bytes[provider].observe(first_byte)
+
+    def price(self, call: Call, model: str, provider: str, now: float) -> Price | None:
+        """Return the price of a model; of a call that cannot be read, at least the dearest."""
+        prices = self._prices
+        if prices is None:
+            return None
+        price = prices.of(model, provider, now)
+        return prices.dearest if price is None and call.opaque else price

@@ -1,0 +1,64 @@
+"""Settler: records what became of calls, in the store, the metrics, the logs and the history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from looptrap.dialect.model import Outcome
+from looptrap.engine import Transaction
+from looptrap.gateway.judge import Judge
+from looptrap.gateway.trace import Tracer, TraceSpan
+from looptrap.incident.recorder import IncidentRecorder
+from looptrap.policy.verdict import ALLOWED
+
+OnSettled = Callable[[Transaction, Outcome], None]
+
+
+class Settler:
+    """Settles transactions of this gateway, each once."""
+
+    def __init__(
+        self,
+        judge: Judge,
+        clock: Callable[[], float],
+        *,
+        on_settled: OnSettled | None = None,
+        recorder: IncidentRecorder | None = None,
+        tracer: Tracer | None = None,
+    ) -> None:
+        self._judge = judge
+        self._on_settled = on_settled
+        self._recorder = recorder
+        self._tracer = tracer
+        self.clock = clock
+
+    def settle(
+        self,
+        transaction: Transaction,
+        outcome: Outcome | None,
+        first_byte: float | None = None,
+        span: TraceSpan | None = None,
+    ) -> None:
+        """Record the outcome of a call; None when it was not sent to a provider."""
+        self.record(transaction, outcome, first_byte)
+        if self._on_settled is not None:
+            self._on_settled(transaction, outcome or Outcome(transaction.status))
+        if self._tracer is not None and span is not None:
+            settled = outcome or Outcome(transaction.status)
+            self._tracer.settled(span, transaction, settled, self.clock())
+
+    def record(
+        self,
+        transaction: Transaction,
+        outcome: Outcome | None = None,
+        first_byte: float | None = None,
+    ) -> None:
+        """Record a call that this gateway need not log, such as one that another proxy sends."""
+        ticket, provider = transaction.ticket, transaction.provider
+        if ticket.holds:
+            self._judge.settle(ticket.settlements(outcome), self.clock())
+        transaction.settle(outcome, first_byte)
+        if self._recorder is not None:
+            is_allowed = ticket.verdict is ALLOWED
+            request_id = transaction.given_request_id if is_allowed else transaction.request_id
+            self._recorder.record_call(ticket, outcome, request_id, provider, first_byte)
