@@ -21,7 +21,7 @@ from bench.figure import Figure
 from looptrap.detect.scope import Window
 from looptrap.dialect.model import Request, Usage
 from looptrap.dialect.registry import read
-from looptrap.engine import Guard
+from looptrap.engine import Guard, Transaction
 from looptrap.money.price import Prices
 from looptrap.store.memory import MemoryStore
 from looptrap.store.model import Hit
@@ -45,9 +45,7 @@ def judge_all(preset: str, bodies: list[bytes]) -> Callable[[], None]:
         for body in bodies:
             now += 0.001
             request = Request("POST", "/v1/chat/completions", "", HEADERS, body, "caller")
-            plan = guard.plan(read(request), now)
-            ticket = guard.judge(plan, guard.store.hit(plan.hits, now, retry=request.is_retry))
-            guard.settle(ticket)
+            guard.settle(Transaction(guard, read(request)).judge_by(guard.store, now))
 
     return run
 
