@@ -138,12 +138,12 @@ class TestEnforcing:
 
 class TestRequestIds:
     def test_the_clients_own_is_kept(self):
-        assert judged(Action.ALLOW, request_id=b"mine").request_id == b"mine"
+        assert judged(Action.ALLOW, request_id=b"mine").make_request_id() == b"mine"
 
     def test_one_is_made_when_it_is_needed_and_stays(self):
         transaction = judged(Action.ALLOW, request_id=b"")
-        assert transaction.given_request_id == b""
-        assert transaction.request_id == transaction.request_id == transaction.given_request_id
+        assert transaction.request_id == b""
+        assert transaction.make_request_id() == transaction.make_request_id() != b""
 
     def test_none_is_made_twice(self):
         one, other = RequestIds(), RequestIds()

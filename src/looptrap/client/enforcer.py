@@ -158,7 +158,7 @@ class Enforcer:
                 ticket,
                 outcome,
                 now,
-                request_id=guarded_call.request_id.decode("latin-1"),
+                request_id=guarded_call.make_request_id().decode("latin-1"),
                 provider=provider,
                 estimate=self._input_cost,
             )

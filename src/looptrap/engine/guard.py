@@ -97,7 +97,7 @@ class Guard(PolicyEngine):
         call.request.progress = sent.get(PROGRESS, b"").decode("latin-1")
         transaction = self.begin(Transaction(self, call), time.time() if now is None else now)
         with self._lock:
-            transaction.settle(None)
+            self.settle(transaction.ticket)
         transaction.raise_refusal()
         return transaction.ticket
 

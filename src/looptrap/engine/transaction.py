@@ -12,6 +12,7 @@ outcome                      what became of the call: what to settle
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import count
 from secrets import token_hex
 from typing import assert_never
@@ -30,7 +31,7 @@ from looptrap.policy.action import Action
 from looptrap.policy.header import COST, UNPRICED, headers_of
 from looptrap.policy.refusal import final_message, nudged, refusal
 from looptrap.policy.stream_guard import StreamGuard
-from looptrap.policy.verdict import Verdict, is_nudge_due
+from looptrap.policy.verdict import is_nudge_due
 from looptrap.store.memory import MemoryStore
 from looptrap.store.model import Balance, Count, Hit
 
@@ -62,22 +63,22 @@ class Transaction:
         "_balances",
         "_block_status",
         "_counts",
-        "_engine",
         "_ids",
         "_is_local",
         "_lost",
         "_meter",
         "_plan",
-        "_request_id",
         "_stream_guard",
         "_used",
         "answer",
         "body",
         "call",
         "delay",
+        "engine",
         "is_cut",
         "model",
         "provider",
+        "request_id",
         "status",
         "ticket",
     )
@@ -97,10 +98,9 @@ class Transaction:
         ids: RequestIds = _default_ids,
         block_status: int = 429,
     ) -> None:
-        self._engine = engine
+        self.engine = engine
         self._block_status = block_status
         self._ids = ids
-        self._request_id = request_id
         self._counts: list[Count] | None = None
         self._is_local = False
         self._meter: UsageMeter | None = None
@@ -108,6 +108,8 @@ class Transaction:
         self._used: UsedTokens | None = None
         self._lost: UsedTokens | None = None
         self.call = call
+        self.request_id = request_id
+        """The client's own id; empty until `make_request_id` where it sent none."""
         self.provider = provider
         """The provider that gets the call; empty before one is chosen."""
         self.model = call.model
@@ -123,17 +125,11 @@ class Transaction:
         self.is_cut = False
         """Whether a rule ended the answer: nothing of the provider's may follow."""
 
-    @property
-    def request_id(self) -> bytes:
-        """The client's own request id, else one that is made on first use."""
-        if not self._request_id:
-            self._request_id = self._ids.new()
-        return self._request_id
-
-    @property
-    def given_request_id(self) -> bytes:
-        """The request id if there is one already, else nothing."""
-        return self._request_id
+    def make_request_id(self) -> bytes:
+        """Return the request id; make one if the client sent none."""
+        if not self.request_id:
+            self.request_id = self._ids.new()
+        return self.request_id
 
     @property
     def is_charged(self) -> bool:
@@ -149,7 +145,7 @@ class Transaction:
 
     def plan(self, now: float) -> Plan:
         """Return what to ask the store: hits and charges; `count` takes its answer."""
-        self._plan = plan = self._engine.plan(self.call, now)
+        self._plan = plan = self.engine.plan(self.call, now)
         return plan
 
     def count(
@@ -161,18 +157,19 @@ class Transaction:
         """
         if self._counts is None:
             self._counts, self._balances, self._is_local = counts, balances, is_local
-            if self._plan.follows and (more := self._engine.follow(self._plan, counts)):
+            if self._plan.follows and (more := self.engine.follow(self._plan, counts)):
                 return more
         else:
             self._counts += counts
-        self.ticket = self._engine.judge(
+        self.ticket = self.engine.judge(
             self._plan, self._counts, self._balances, is_local=self._is_local
         )
         return ()
 
     def judge_by(self, store: MemoryStore, now: float) -> Ticket:
         """Judge the call by the counts of a store in this process."""
-        plan, retry = self.plan(now), self.call.request.is_retry
+        self._plan = plan = self.engine.plan(self.call, now)
+        retry = self.call.request.is_retry
         counts = store.hit(plan.hits, now, retry=retry)
         balances = store.charge(plan.charges, now) if plan.metered else ()
         while more := self.count(counts, balances):
@@ -215,7 +212,7 @@ class Transaction:
                         self.call,
                         verdict,
                         shadow=self.ticket.shadow,
-                        request_id=self.request_id.decode("latin-1"),
+                        request_id=self.make_request_id().decode("latin-1"),
                         now=now,
                     )
                 if self.answer is None:
@@ -242,7 +239,7 @@ class Transaction:
             ticket.verdict,
             shadow=ticket.shadow,
             pace=ticket.pace,
-            request_id=self.request_id.decode("latin-1"),
+            request_id=self.make_request_id().decode("latin-1"),
             block_status=self._block_status,
         )
         ticket.verdict = replace(ticket.verdict, action=Action.BLOCK)
@@ -273,9 +270,9 @@ class Transaction:
                     self._stream_guard = StreamGuard(
                         call,
                         reader,
-                        self._judge_text,
+                        partial(self.engine.hear, self.ticket),
                         can_cut=length is None,
-                        request_id=lambda: self.request_id.decode("latin-1"),
+                        request_id=self.make_request_id().decode("latin-1"),
                         block_status=self._block_status,
                     )
 
@@ -303,14 +300,14 @@ class Transaction:
         """Note that a provider may work on an answer that is no longer awaited: it costs too."""
         if not is_charged(self.call):
             return
-        price = self._engine.price(self.call, self.model, self.provider, now)
+        price = self.engine.price(self.call, self.model, self.provider, now)
         usage = unanswered_usage(self.call, price.context_window if price is not None else None)
         lost = usage, price.cost(usage) if price is not None else None
         self._lost = lost if self._lost is None else _sum(self._lost, lost)
 
     def cost(self, usage: Usage, now: float) -> int | None:
         """Return the cost of usage in nano-dollars; None where no price is known."""
-        price = self._engine.price(self.call, self.model, self.provider, now)
+        price = self.engine.price(self.call, self.model, self.provider, now)
         return price.cost(usage) if price is not None else None
 
     def cost_header(self, now: float) -> tuple[bytes, bytes] | None:
@@ -337,13 +334,6 @@ class Transaction:
             used = self._lost if used is None or used[0] is NO_USAGE else _sum(used, self._lost)
         usage, cost = used or NOTHING_USED
         return Outcome(self.status if is_answered else 0, usage, cut_off, cost)
-
-    def settle(self, outcome: Outcome | None, first_byte: float | None = None) -> None:
-        """Count the verdict and the outcome for the metrics."""
-        self._engine.settle(self.ticket, outcome, self.provider, first_byte)
-
-    def _judge_text(self, text: str) -> Verdict | None:
-        return self._engine.hear(self.ticket, text)
 
 
 def _sum(left: UsedTokens, right: UsedTokens) -> UsedTokens:

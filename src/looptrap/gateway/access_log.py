@@ -113,7 +113,7 @@ class AccessLog(LogWriter[LogFields]):
             "provider": transaction.provider,
             "input_tokens": outcome.usage.input_tokens,
             "output_tokens": outcome.usage.output_tokens,
-            "request_id": transaction.given_request_id.decode("latin-1"),
+            "request_id": transaction.request_id.decode("latin-1"),
         }
         if verdict.rule:
             fields |= {"rule": verdict.rule, "count": verdict.count}

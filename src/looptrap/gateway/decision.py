@@ -54,7 +54,7 @@ def read_decision_request(
 def decision_answer(transaction: Transaction, runtime: Runtime) -> Answer:
     """Return 200 when the call may pass, else its refusal; nothing is forwarded."""
     if not transaction.ticket.verdict.action.refuses:
-        headers = [*transaction.headers, (b"X-Request-Id", transaction.request_id)]
+        headers = [*transaction.headers, (b"X-Request-Id", transaction.make_request_id())]
         return Answer(200, headers, b"")
     transaction.refuse()
     assert transaction.answer is not None

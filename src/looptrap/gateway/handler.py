@@ -251,13 +251,13 @@ class Gateway:
         if self._capture is not None:
             self._capture.add(transaction.call, verdict, began)
         if not relay.exchange.is_open:
-            self._settler.record(transaction)
+            self._settler.settle(transaction, is_logged=False)
         elif relay.context.asks_for_decision:
             self._answer_decision(relay, transaction)
         else:
             relay.begin(transaction)
             if verdict is ALLOWED:
-                self._forward(relay)
+                self._forwarder.forward(relay, self.runtime)
             else:
                 self._act(relay, transaction)
 
@@ -270,7 +270,7 @@ class Gateway:
             # This gateway never learns the usage of such a call: the reserved amount counts.
             self.judge.settle(full_settlements_of(ticket.holds), self.clock())
             ticket.holds = ()
-        self._settler.record(transaction)
+        self._settler.settle(transaction, is_logged=False)
 
     # Acting
 

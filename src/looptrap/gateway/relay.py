@@ -112,7 +112,7 @@ class Relay:
         headers += self.added
         headers += transaction.headers
         if not found & _REQUEST_ID:
-            headers.append((b"X-Request-Id", transaction.request_id))
+            headers.append((b"X-Request-Id", transaction.make_request_id()))
         if self.context.shared:
             headers = [one for one in headers if not one[0].lower().startswith(CORS_PREFIX)]
             headers += self.context.shared
@@ -226,7 +226,7 @@ class Relay:
             status=status,
             code=code,
             message=message,
-            request_id=self.transaction.request_id.decode("latin-1"),
+            request_id=self.transaction.make_request_id().decode("latin-1"),
             retry_after=1 if after is None and status == 503 else after,
         )
 
@@ -266,7 +266,6 @@ class Relay:
         self.is_over = True
         timer, upstream, failover = self.timer, self.upstream, self.failover
         self.timer = self.upstream = self.failover = None
-        self.transaction.stop_reading()
         if timer is not None:
             timer.cancel()
         if upstream is not None:

@@ -35,30 +35,27 @@ class Settler:
     def settle(
         self,
         transaction: Transaction,
-        outcome: Outcome | None,
+        outcome: Outcome | None = None,
         first_byte: float | None = None,
         span: TraceSpan | None = None,
+        *,
+        is_logged: bool = True,
     ) -> None:
-        """Record the outcome of a call; None when it was not sent to a provider."""
-        self.record(transaction, outcome, first_byte)
-        if self._on_settled is not None:
+        """Record the outcome of a call; None when it was not sent to a provider.
+
+        The access log has no line for a call that another proxy sends.
+        """
+        ticket, provider = transaction.ticket, transaction.provider
+        if ticket.holds:
+            self._judge.settle(ticket.settlements(outcome), self.clock())
+        transaction.engine.settle(ticket, outcome, provider, first_byte)
+        if is_logged and self._on_settled is not None:
             self._on_settled(transaction, outcome or Outcome(transaction.status))
         if self._tracer is not None and span is not None:
             settled = outcome or Outcome(transaction.status)
             self._tracer.settled(span, transaction, settled, self.clock())
-
-    def record(
-        self,
-        transaction: Transaction,
-        outcome: Outcome | None = None,
-        first_byte: float | None = None,
-    ) -> None:
-        """Record a call that this gateway need not log, such as one that another proxy sends."""
-        ticket, provider = transaction.ticket, transaction.provider
-        if ticket.holds:
-            self._judge.settle(ticket.settlements(outcome), self.clock())
-        transaction.settle(outcome, first_byte)
         if self._recorder is not None:
-            is_allowed = ticket.verdict is ALLOWED
-            request_id = transaction.given_request_id if is_allowed else transaction.request_id
+            if ticket.verdict is not ALLOWED:
+                transaction.make_request_id()
+            request_id = transaction.request_id
             self._recorder.record_call(ticket, outcome, request_id, provider, first_byte)

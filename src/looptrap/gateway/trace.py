@@ -89,7 +89,7 @@ def span_attributes(transaction: Transaction, outcome: Outcome) -> Attributes:
     told["looptrap.provider"] = transaction.provider
     told["looptrap.caller"] = request.caller
     told["looptrap.project"] = request.project
-    told["looptrap.request_id"] = transaction.given_request_id[:MAX_TEXT_CHARS].decode("latin-1")
+    told["looptrap.request_id"] = transaction.request_id[:MAX_TEXT_CHARS].decode("latin-1")
     return {name: value for name, value in told.items() if value}
 
 

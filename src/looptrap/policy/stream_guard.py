@@ -36,7 +36,7 @@ class StreamGuard:
         judge: JudgeText,
         *,
         can_cut: bool,
-        request_id: Callable[[], str],
+        request_id: str,
         block_status: int,
     ) -> None:
         self._call = call
@@ -95,7 +95,7 @@ class StreamGuard:
             self._call,
             reader,
             verdict,
-            request_id=self._request_id(),
+            request_id=self._request_id,
             block_status=self._block_status,
         )
         self.is_over = last is not None
