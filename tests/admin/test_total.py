@@ -2,7 +2,7 @@
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from looptrap.admin.worker_merge import MetricTotals
+from looptrap.admin.metrics import MetricTotals
 
 TEXT = """\
 # HELP looptrap_requests_total Requests.

@@ -10,7 +10,7 @@ from tests.gateway.serving import JSON
 from tests.replay.captured import CANARY, DIALECTS
 from tests.replay.recorded import stuck
 
-from looptrap.admin.try_it import MAX_TEXT_BYTES, MAX_TRY_BODY_BYTES
+from looptrap.admin.rule_trial import MAX_TEXT_BYTES, MAX_TRY_BODY_BYTES
 
 PATH = "/api/v1/try"
 FILE = """
@@ -111,7 +111,7 @@ def large(body):
         ({"json": {"text": LOOP, "project": "x"}}, 400, "bad_request", "no project of this name"),
         ({"json": {"text": LOOP, "more": 1}}, 400, "bad_request", "more: is not a setting"),
         (large(b'{"text": "%b"}' % (b" " * (MAX_TEXT_BYTES + 1))), 413, "too_large", "than 5 MB"),
-        (large(b" " * (MAX_TRY_BODY_BYTES + 1)), 413, "too_large", "more than is taken"),
+        (large(b" " * (MAX_TRY_BODY_BYTES + 1)), 413, "too_large", "too large"),
         ({"data": b"\x89PNG\x00", "headers": JSON}, 400, "bad_request", "Send JSON"),
         ({"data": DEEP.encode(), "headers": JSON}, 400, "bad_request", "Send JSON"),
         ({"data": LOOP.encode()}, 415, "not_json", "Send application/json."),

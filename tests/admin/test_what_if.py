@@ -8,7 +8,7 @@ from tests.gateway.serving import JSON, chat, until
 from tests.replay.capturing import Capturing
 from tests.replay.recorded import honest, stuck
 
-from looptrap.admin import subprocess_job
+from looptrap.admin import rule_trial
 from looptrap.config import load
 from looptrap.replay.replay import Replay
 
@@ -210,7 +210,7 @@ class Slow:
 @pytest.fixture
 def slow(monkeypatch):
     slow = Slow()
-    monkeypatch.setattr(subprocess_job, "run_in_subprocess", slow)
+    monkeypatch.setattr(rule_trial, "run_in_subprocess", slow)
     return slow
 
 
@@ -246,7 +246,7 @@ async def test_work_that_fails_is_told_in_words(operator, monkeypatch, failure, 
     async def fail(*_):
         raise failure
 
-    monkeypatch.setattr(subprocess_job, "run_in_subprocess", fail)
+    monkeypatch.setattr(rule_trial, "run_in_subprocess", fail)
     refused = await told(operator, "POST", PATH, json=STRICT, status=status)
     assert refused["error"]["code"] == code
 

@@ -14,16 +14,15 @@ from looptrap.admin import (
     enforcement,
     incident,
     provider,
+    rule_trial,
     status,
-    try_it,
     usage,
-    what_if,
 )
 from looptrap.admin.alert import ChannelList, DeliveryPage
 from looptrap.admin.enforcement import KillSwitchCreated
 from looptrap.admin.incident_view import IncidentDetail
 from looptrap.admin.openapi import OPERATIONS
-from looptrap.admin.what_if import WhatIfResult
+from looptrap.admin.rule_trial import WhatIfResult
 
 REFERENCE = (Path(__file__).parents[2] / "docs" / "reference" / "http.md").read_text()
 
@@ -59,8 +58,8 @@ def test_every_path_is_documented(operation):
         pytest.param(usage.SPENDING_PARAMETERS, "Spending", id="spending"),
         pytest.param(usage.STATS_PARAMETERS, "Statistics", id="stats"),
         pytest.param(enforcement.EXTEND_FIELDS, "Cooldowns", id="cooldowns"),
-        pytest.param(what_if.WHAT_IF_FIELDS, "What if", id="what if"),
-        pytest.param(try_it.TRY_FIELDS, "Try it", id="try it"),
+        pytest.param(rule_trial.WHAT_IF_FIELDS, "What if", id="what if"),
+        pytest.param(rule_trial.TRY_FIELDS, "Try it", id="try it"),
         pytest.param(audit.ENTRY_PARAMETERS, "Audit", id="audit"),
     ],
 )
@@ -102,10 +101,8 @@ def test_every_field_of_an_answer_is_documented(shape: Any, heading):
 
 def test_every_notice_is_documented():
     source = Path(status.__file__).parent
-    text = "".join(
-        (source / f"{name}.py").read_text() for name in ("health_notice", "worker_proxy")
-    )
-    codes = set(re.findall(r'notice\(\s*"(?:bad|warn)",\s*"(\w+)"', text))
+    text = "".join((source / f"{name}.py").read_text() for name in ("status", "worker_proxy"))
+    codes = set(re.findall(r'"(?:bad|warn)", (?:"code": )?"(\w+)"', text))
     assert len(codes) > 10
     assert sorted(code for code in codes if not is_named(code, section("Status"))) == []
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from bench.attempts import PLANS
 
-from looptrap.admin import event_stream, worker_merge
+from looptrap.admin import event_stream, metrics
 from looptrap.detect import scope
 from looptrap.dialect import openai_responses, stream
 from looptrap.dialect.model import LONGEST_NAME, MAX_TOKENS
@@ -63,7 +63,7 @@ IN, OUT = ServerLimits(), UpstreamLimits()
         ("sessions in the history", [table.MAX_SESSION_ROWS]),
         ("sessions that indicators follow", [session.MAX_SESSIONS]),
         ("models, callers of indicators", [latency.MAX_MODELS, tool_error.MAX_CALLERS]),
-        ("samples of workers that have ended", [worker_merge.MAX_ENDED_SAMPLES]),
+        ("samples of workers that have ended", [metrics.MAX_ENDED_SAMPLES]),
         (
             "characters of a name that are kept: model, session, tool, user",
             [LONGEST_NAME],

@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.dialect.streams import hear
 from tests.incident.test_tracker import seen, tracker
 
-from looptrap.admin import worker_merge
+from looptrap.admin import metrics
 from looptrap.dialect import openai_responses, stream
 from looptrap.dialect.model import Outcome, Usage
 from looptrap.gateway.upstream.upstream_state import MAX_TRACKED_CIRCUITS, UpstreamState
@@ -157,8 +157,8 @@ def test_a_body_in_small_pieces_takes_about_what_was_sent(size):
 
 
 def test_what_ended_workers_counted_is_added_up_in_the_end(monkeypatch):
-    monkeypatch.setattr(worker_merge, "MAX_ENDED_SAMPLES", 10)
-    totals = worker_merge.MetricTotals()
+    monkeypatch.setattr(metrics, "MAX_ENDED_SAMPLES", 10)
+    totals = metrics.MetricTotals()
     head = "# TYPE looptrap_caller_cost_usd_total counter\n"
     for pid in range(30):
         line = f'looptrap_caller_cost_usd_total{{caller="c{pid}",project=""}} 2\n'

@@ -3,13 +3,13 @@
 server            AdminServer: the listener and its time limits
 auth              AdminAuth: tokens, and what each may do
 operation         Operation: declared beside its handler; route and description follow
-api               requests and responses: parameters, JSON, errors, times
+api               requests and responses: parameters, JSON, errors, times, the history
 openapi           all operations, and the document that describes them
-json_schema       tables of settings as JSON Schema
 dashboard_files   the dashboard's files
-metrics           what Prometheus scrapes
+metrics           what Prometheus scrapes, and its sums over workers
+worker_proxy      the admin listener of several workers: merges their answers
 
-status            what runs; health_notice lists what is wrong
+status            what runs, and notices about what is wrong
 usage             calls and costs over time, and by caller
 provider          failures, latency and circuits of providers
 config            every value in effect, policies, gateway keys
@@ -20,9 +20,5 @@ runtime_override  settings of projects and tools, on top of the file
 audit             who changed what
 event_stream      events as they happen
 alert             channels and deliveries
-what_if           other settings, tried on captured calls
-try_it            what rules say of a conversation; subprocess_job runs both
-
-worker_proxy      the admin listener of several workers
-worker_merge      merges their answers and metrics
+rule_trial        rules, tried on captured calls and on a pasted conversation
 """

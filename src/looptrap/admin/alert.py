@@ -13,13 +13,16 @@ from urllib.parse import urlsplit
 from looptrap.admin.api import (
     CURSOR,
     LIMIT,
-    MAX_PAGE_SIZE,
     ApiError,
     ApiRequest,
     IsoTime,
+    all_items,
+    field,
+    fields,
     iso_time,
     query_history,
     query_page,
+    view_of,
 )
 from looptrap.admin.audit import record_change
 from looptrap.admin.operation import Api, get, nullable_body, post
@@ -28,7 +31,7 @@ from looptrap.incident.alert.channel import AlertChannel, channel_test_event
 from looptrap.incident.history import Delivery, Outbox
 from looptrap.incident.history.outbox import DeliveryState
 from looptrap.incident.setting import ChannelSettings
-from looptrap.schema import Choice, Field, Table, Text
+from looptrap.schema import Choice, Text
 from looptrap.schema.wording import listed
 
 ALERTS_PATH = "/api/v1/alerts"
@@ -41,29 +44,17 @@ MAX_COUNTED_DELIVERIES = 1_000
 
 DELIVERY_STATES: tuple[DeliveryState, ...] = get_args(DeliveryState)
 
-_CHANNEL = Field(name="channel", kind=Text(), doc="this channel only")
+_STATE = Choice((*DELIVERY_STATES, "all"))
+_CHANNEL = field("channel", Text(), "this channel only")
 
-DELIVERY_PARAMETERS: Table[dict[str, Any]] = Table(
-    build=dict,
-    fields=[
-        Field(
-            name="state",
-            kind=Choice((*DELIVERY_STATES, "all")),
-            default="all",
-            doc="the state of the delivery",
-        ),
-        LIMIT,
-        CURSOR,
-    ],
+DELIVERY_PARAMETERS = fields(
+    field("state", _STATE, "the state of the delivery", "all"), LIMIT, CURSOR
 )
-TEST_FIELDS: Table[dict[str, Any]] = Table(build=dict, fields=[_CHANNEL])
-RESEND_FIELDS: Table[dict[str, Any]] = Table(
-    build=dict,
-    fields=[
-        Field(name="event", kind=Text(), doc="the deliveries of this event"),
-        Field(name="state", kind=Choice(("dead",)), doc="all dead deliveries"),
-        _CHANNEL,
-    ],
+TEST_FIELDS = fields(_CHANNEL)
+RESEND_FIELDS = fields(
+    field("event", Text(), "the deliveries of this event"),
+    field("state", Choice(("dead",)), "all dead deliveries"),
+    _CHANNEL,
 )
 
 log = logging.getLogger("looptrap")
@@ -195,9 +186,8 @@ class AlertApi(Api):
             raise ApiError(400, "bad_request", 'Send {"event": "evt_…"} or {"state": "dead"}.')
         outbox = self._app.desk.history.outbox
         resent = await query_history(_resend_dead, outbox, event, channel)
-        await record_change(
-            self._app, request, "alert.resend", event or channel or "", after=resent
-        )
+        target = event or channel or ""
+        await record_change(self._app, request, "alert.resend", target, after=resent)
         if resent:
             self._app.desk.deliverer.wake()
         return {"resent": resent}
@@ -216,7 +206,7 @@ def channel_settings_view(settings: ChannelSettings) -> dict[str, Any]:
 
 async def try_channels(channels: Iterable[AlertChannel]) -> list[dict[str, Any]]:
     """Send the test event through all channels at once; return the results."""
-    return list(await asyncio.gather(*map(_try_channel, channels)))
+    return await asyncio.gather(*map(_try_channel, channels))
 
 
 async def _try_channel(channel: AlertChannel) -> dict[str, Any]:
@@ -257,30 +247,25 @@ def _count_by_channel(outbox: Outbox) -> defaultdict[str, Counter[str]]:
 
 def _resend_dead(outbox: Outbox, event: str | None, channel: str | None) -> int:
     """Retry dead deliveries of an event, of a channel, or all; return their number."""
-    resent, cursor = 0, None
-    while True:
-        page = outbox.deliveries("dead", MAX_PAGE_SIZE, cursor)
-        for delivery in page.items:
-            if event in (None, delivery.event.id) and channel in (None, delivery.channel):
-                resent += outbox.resend(delivery.event.id, delivery.channel)
-        cursor = page.next_cursor
-        if cursor is None:
-            return resent
+    return sum(
+        outbox.resend(one.event.id, one.channel)
+        for one in all_items(outbox.deliveries, state="dead")
+        if event in (None, one.event.id) and channel in (None, one.channel)
+    )
 
 
 def _delivery_view(delivery: Delivery) -> DeliveryView:
     event = delivery.event
-    return {
-        "event": event.id,
-        "name": event.name,
-        "title": event.title,
-        "incident": event.incident or None,
-        "channel": delivery.channel,
-        "state": delivery.state,
-        "time": iso_time(event.time),
-        "created": iso_time(delivery.created),
-        "due": iso_time(delivery.due) if delivery.state == "pending" else None,
-        "ended": iso_time(delivery.ended),
-        "attempts": delivery.attempts,
-        "error": delivery.last_error or None,
-    }
+    return view_of(
+        DeliveryView,
+        delivery,
+        event=event.id,
+        name=event.name,
+        title=event.title,
+        incident=event.incident or None,
+        time=iso_time(event.time),
+        created=iso_time(delivery.created),
+        due=iso_time(delivery.due) if delivery.state == "pending" else None,
+        ended=iso_time(delivery.ended),
+        error=delivery.last_error or None,
+    )

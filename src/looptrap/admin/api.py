@@ -5,28 +5,31 @@ from __future__ import annotations
 import asyncio
 import re
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from datetime import UTC, datetime
-from typing import Annotated, Any, NotRequired, TypedDict, TypeVar, overload
+from typing import Annotated, Any, NotRequired, TypedDict, TypeVar, cast, overload
 
 import msgspec
 from aiohttp import web
 from msgspec import Meta
 
+from looptrap.database.database import Page
 from looptrap.errors import ConfigError, Problem
 from looptrap.incident.alert.message import timestamp
-from looptrap.schema import Field, Moment, Number, Table, Text, from_text, read
+from looptrap.schema import Field, Kind, Moment, Number, Table, Text, from_text, read
 from looptrap.schema.kind import refuse
 
 JSON_TYPE = "application/json"
 
-STORE_UNAVAILABLE_MESSAGE = (
-    "The store that instances share cannot be reached. Nothing has been changed."
-)
+MAX_PAGE_SIZE = 500
 
 T = TypeVar("T")
+
+IsoTime = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
+"""A time in ISO 8601."""
 
 
 @dataclass(slots=True)
@@ -46,6 +49,29 @@ class ApiRequest:
         return name
 
 
+class ProblemView(TypedDict):
+    """One mistake in what was sent, and where it is."""
+
+    place: str
+    message: str
+
+
+class ErrorDetail(TypedDict):
+    """A code for programs and a sentence for people."""
+
+    code: str
+    message: str
+    problems: NotRequired[list[ProblemView]]
+    project: NotRequired[Any]
+    tool: NotRequired[Any]
+
+
+class ErrorBody(TypedDict):
+    """Why something was not answered or not done."""
+
+    error: ErrorDetail
+
+
 class ApiError(web.HTTPError):
     """An error of any status with a code and a message; it is answered as JSON."""
 
@@ -53,6 +79,13 @@ class ApiError(web.HTTPError):
         self.status_code = status
         text = error_response(status, code, message, **details).text
         super().__init__(text=text, content_type=JSON_TYPE)
+
+
+class HistoryUnavailableError(ApiError):
+    """The history cannot be read or written."""
+
+    def __init__(self, why: Exception) -> None:
+        super().__init__(503, "history_unavailable", f"The history cannot be used: {why}.")
 
 
 def json_response(value: Any, status: int = 200, **headers: str) -> web.Response:
@@ -80,7 +113,7 @@ def http_exception_response(raised: web.HTTPException) -> web.Response:
             response.headers["Allow"] = allowed
             return response
         case 413:
-            return error_response(413, "too_large", "This is more than is taken here.")
+            return error_response(413, "too_large", "The body of the request is too large.")
         case status:
             return error_response(status, "refused", raised.reason)
 
@@ -98,22 +131,6 @@ def read_json(content: bytes) -> Any:
         return msgspec.json.decode(content)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise ApiError(400, "bad_request", "Send JSON: this cannot be read.") from None
-
-
-MAX_PAGE_SIZE = 500
-
-LIMIT = Field(
-    name="limit",
-    kind=Number(low=1, high=MAX_PAGE_SIZE, whole=True),
-    default=50,
-    doc="the largest number of items",
-)
-IsoTime = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
-"""A time in ISO 8601."""
-
-NO_PARAMETERS: Table[dict[str, Any]] = Table(build=dict, fields=[])
-
-CURSOR = Field(name="cursor", kind=Text(form="what `next` gave out"), doc="where to go on")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,23 +154,50 @@ class Instant:
         return Moment().words()
 
 
-SINCE = Field(name="since", kind=Instant(), doc="from then on; without it, the last 24 hours")
-UNTIL = Field(name="until", kind=Instant(), doc="up to then; without it, now")
+def field(name: str, kind: Kind, doc: str, default: Any = None, *, required: bool = False) -> Field:
+    """Return a parameter, or a field of a body."""
+    return Field(name=name, kind=kind, doc=doc, default=default, required=required)
 
 
-class HistoryUnavailableError(ApiError):
-    """The history cannot be read or written."""
+def fields(*declared: Field, **options: Any) -> Table[dict[str, Any]]:
+    """Return a table of parameters, or of the fields of a body."""
+    return Table(fields=declared, **{"build": dict, **options})
 
-    def __init__(self, why: Exception) -> None:
-        super().__init__(503, "history_unavailable", f"The history cannot be used: {why}.")
+
+LIMIT = field(
+    "limit", Number(low=1, high=MAX_PAGE_SIZE, whole=True), "the largest number of items", 50
+)
+CURSOR = field("cursor", Text(form="what `next` gave out"), "where to go on")
+SINCE = field("since", Instant(), "from then on; without it, the last 24 hours")
+UNTIL = field("until", Instant(), "up to then; without it, now")
+
+
+def read_parameters(request: web.Request, table: Table[T]) -> T:
+    """Return the parameters of a request; raise ConfigError with every mistake in them."""
+    kinds = {one.name: one.kind for one in table.fields}
+    given = {
+        name: from_text(kinds[name], text) if name in kinds else text
+        for name, text in request.query.items()
+    }
+    for name in given:
+        if len(request.query.getall(name)) > 1:
+            raise ConfigError([Problem(name, "is given more than once")])
+    return read(table, given)
+
+
+@contextmanager
+def history_errors() -> Iterator[None]:
+    """Raise HistoryUnavailableError where the history cannot be used inside."""
+    try:
+        yield
+    except (sqlite3.Error, OSError, ConfigError) as error:
+        raise HistoryUnavailableError(error) from None
 
 
 async def query_history(query: Callable[..., T], *args: Any, **named: Any) -> T:
     """Call a function that reads the history, on a thread: it waits for the disk."""
-    try:
+    with history_errors():
         return await asyncio.to_thread(query, *args, **named)
-    except (sqlite3.Error, OSError, ConfigError) as error:
-        raise HistoryUnavailableError(error) from None
 
 
 async def query_page(query: Callable[..., T], *args: Any, **named: Any) -> T:
@@ -165,17 +209,21 @@ async def query_page(query: Callable[..., T], *args: Any, **named: Any) -> T:
         raise ConfigError([Problem("cursor", message)]) from None
 
 
-def read_parameters(request: web.Request, table: Table[T]) -> T:
-    """Return the parameters of a request; raise ConfigError with every mistake in them."""
-    kinds = {field.name: field.kind for field in table.fields}
-    given = {
-        name: from_text(kinds[name], text) if name in kinds else text
-        for name, text in request.query.items()
-    }
-    for name in given:
-        if len(request.query.getall(name)) > 1:
-            raise ConfigError([Problem(name, "is given more than once")])
-    return read(table, given)
+def all_items(query: Callable[..., Page[T]], **named: Any) -> Iterator[T]:
+    """Yield the items of all pages; waits for the disk."""
+    cursor: str | None = None
+    while True:
+        page = query(**named, limit=MAX_PAGE_SIZE, cursor=cursor)
+        yield from page.items
+        cursor = page.next_cursor
+        if cursor is None:
+            return
+
+
+def view_of(kind: Callable[..., T], source: object, **values: Any) -> T:
+    """Return a TypedDict of that kind: these values, and attributes of the source for the rest."""
+    names = [name for name in kind.__annotations__ if name not in values]
+    return cast(T, {name: getattr(source, name) for name in names} | values)
 
 
 @overload
@@ -189,26 +237,3 @@ def iso_time(time: float | None) -> str | None: ...
 def iso_time(time: float | None) -> str | None:
     """Return a time in ISO 8601."""
     return None if time is None else timestamp(time)
-
-
-class ProblemView(TypedDict):
-    """One mistake in what was sent, and where it is."""
-
-    place: str
-    message: str
-
-
-class ErrorDetail(TypedDict):
-    """A code for programs and a sentence for people."""
-
-    code: str
-    message: str
-    problems: NotRequired[list[ProblemView]]
-    project: NotRequired[Any]
-    tool: NotRequired[Any]
-
-
-class ErrorBody(TypedDict):
-    """Why something was not answered or not done."""
-
-    error: ErrorDetail

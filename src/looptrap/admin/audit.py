@@ -7,13 +7,9 @@ import logging
 import sqlite3
 from typing import Any, TypedDict
 
-from aiohttp import web
-
-from looptrap.admin.api import CURSOR, LIMIT, ApiRequest, iso_time, query_page
+from looptrap.admin.api import CURSOR, LIMIT, ApiRequest, fields, iso_time, query_page, view_of
 from looptrap.admin.operation import Api, get
 from looptrap.gateway.app import App
-from looptrap.incident.history.audit import AuditEntry
-from looptrap.schema import Table
 
 ADMIN_NAME = "admin"
 """The author of every change: there is one token that may write, and no names."""
@@ -21,7 +17,7 @@ ADMIN_NAME = "admin"
 SOURCE_HEADER = "X-Looptrap-Source"
 """In which the listener of several workers names the client; only it can reach a worker's."""
 
-ENTRY_PARAMETERS: Table[dict[str, Any]] = Table(build=dict, fields=[LIMIT, CURSOR])
+ENTRY_PARAMETERS = fields(LIMIT, CURSOR)
 
 log = logging.getLogger("looptrap")
 
@@ -51,39 +47,18 @@ class AuditApi(Api):
     @get("/api/v1/audit", "who changed what", parameters=ENTRY_PARAMETERS)
     async def _list(self, request: ApiRequest) -> AuditPage:
         page = await query_page(self._app.desk.history.audit.entries, **request.query)
-        return {"entries": [_entry_view(one) for one in page.items], "next": page.next_cursor}
+        entries = [view_of(AuditEntryView, one, time=iso_time(one.time)) for one in page.items]
+        return {"entries": entries, "next": page.next_cursor}
 
 
 async def record_change(
     app: App, request: ApiRequest, what: str, target: str, before: Any = None, after: Any = None
 ) -> None:
     """Add a change to the audit; a failure is logged, as the change has been made."""
+    is_proxied = app.config.gateway.workers > 1
+    source = (request.http.headers.get(SOURCE_HEADER) if is_proxied else request.http.remote) or ""
+    change = {"by": ADMIN_NAME, "source": source, "before": before, "after": after}
     try:
-        await asyncio.to_thread(
-            app.desk.history.audit.add,
-            what,
-            target,
-            by=ADMIN_NAME,
-            source=_source(app, request.http),
-            before=before,
-            after=after,
-        )
+        await asyncio.to_thread(app.desk.history.audit.add, what, target, **change)
     except (sqlite3.Error, OSError) as error:
         log.error("the audit lacks a %s: %s", what, error)
-
-
-def _source(app: App, request: web.Request) -> str:
-    is_proxied = app.config.gateway.workers > 1
-    return (request.headers.get(SOURCE_HEADER) if is_proxied else request.remote) or ""
-
-
-def _entry_view(entry: AuditEntry) -> AuditEntryView:
-    return {
-        "time": iso_time(entry.time),
-        "by": entry.by,
-        "source": entry.source,
-        "what": entry.what,
-        "target": entry.target,
-        "before": entry.before,
-        "after": entry.after,
-    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypedDict
 
-from looptrap.admin.api import ApiRequest, IsoTime, iso_time
+from looptrap.admin.api import ApiRequest, IsoTime, iso_time, view_of
 from looptrap.admin.operation import Api, get
 from looptrap.config.description import of_budget, of_rate
 from looptrap.gateway.app import App
@@ -106,17 +106,15 @@ def _budget(
         for account, balance in balances
         if (account.budget, account.unit) == (budget.name, unit)
     ]
-    return {
-        "name": budget.name,
-        "by": list(budget.by),
-        "unit": unit,
-        "limit": _amount(unit, limit),
-        "period": budget.period,
-        "thresholds": {action.value: percent for action, percent in budget.stages.steps},
-        "mode": budget.mode,
-        "words": of_budget(budget),
-        "accounts": most_used(accounts),
-    }
+    return view_of(
+        BudgetView,
+        budget,
+        unit=unit,
+        limit=_amount(unit, limit),
+        thresholds={action.value: percent for action, percent in budget.stages.steps},
+        words=of_budget(budget),
+        accounts=most_used(accounts),
+    )
 
 
 def most_used(accounts: Iterable[AccountView]) -> list[AccountView]:

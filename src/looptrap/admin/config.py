@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from typing import Any, TypedDict
 
 from looptrap.admin.alert import channel_settings_view
-from looptrap.admin.api import ApiRequest, IsoTime, iso_time
+from looptrap.admin.api import ApiRequest, IsoTime, iso_time, view_of
 from looptrap.admin.operation import Api, get
 from looptrap.config import Config, description
 from looptrap.config.description import of_rate, of_rule, selected
 from looptrap.gateway.auth import projects_by_key
 from looptrap.policy.policy import Mode, Policy
-from looptrap.policy.rate import Rate
 from looptrap.policy.rule import SCOPES, Rule
 from looptrap.schema.wording import inside
 
@@ -102,10 +101,9 @@ def _sentences(config: Config) -> ConfigSentences:
     }
 
 
-def _of_policy(policy: Any) -> Iterator[str]:
-    yield description.of_policy(policy)
-    yield from (description.of_rule(rule) for rule in policy.rules)
-    yield from (description.of_rate(rate) for rate in policy.rates)
+def _of_policy(policy: Policy) -> list[str]:
+    rules, rates = map(of_rule, policy.rules), map(of_rate, policy.rates)
+    return [description.of_policy(policy), *rules, *rates]
 
 
 class KeyView(TypedDict):
@@ -132,18 +130,16 @@ class KeyApi(Api):
         ring = self._app.ring
         # The project that the configuration names wins over the key's own.
         projects = projects_by_key(self._app.gateway.runtime.config.projects)
-        return {
-            "keys": [
-                {
-                    "name": key.name,
-                    "project": projects.get(key.name, key.project),
-                    "created": iso_time(key.created.timestamp()),
-                    "revoked": iso_time(key.revoked.timestamp() if key.revoked else None),
-                }
-                for key in ring.keys
-            ],
-            "requires_keys": ring.has_keys,
-        }
+        keys: list[KeyView] = [
+            {
+                "name": key.name,
+                "project": projects.get(key.name, key.project),
+                "created": iso_time(key.created.timestamp()),
+                "revoked": iso_time(key.revoked.timestamp() if key.revoked else None),
+            }
+            for key in ring.keys
+        ]
+        return {"keys": keys, "requires_keys": ring.has_keys}
 
 
 class RuleView(TypedDict):
@@ -201,29 +197,18 @@ def _policy(policy: Policy) -> PolicyView:
         "mode": policy.mode,
         "select": selected(policy.select),
         "rules": [_rule(one) for one in policy.rules],
-        "rates": [_rate(one) for one in policy.rates],
+        "rates": [view_of(PolicyRateView, one, words=of_rate(one)) for one in policy.rates],
     }
 
 
 def _rule(rule: Rule) -> RuleView:
     is_counted = rule.watch in SCOPES
-    return {
-        "name": rule.name,
-        "watch": rule.watch,
-        "words": of_rule(rule),
-        "thresholds": {action.value: count for action, count in rule.ladder.steps},
-        "window": rule.window.seconds if is_counted else None,
-        "rounds": None if is_counted else rule.looks_at or None,
-        "cooldown": rule.cooldown,
-        "by": list(rule.by) if is_counted else [],
-        "enabled": rule.enabled,
-    }
-
-
-def _rate(rate: Rate) -> PolicyRateView:
-    return {
-        "name": rate.name,
-        "words": of_rate(rate),
-        "by": list(rate.by),
-        "enabled": rate.enabled,
-    }
+    return view_of(
+        RuleView,
+        rule,
+        words=of_rule(rule),
+        thresholds={action.value: count for action, count in rule.ladder.steps},
+        window=rule.window.seconds if is_counted else None,
+        rounds=None if is_counted else rule.looks_at or None,
+        by=rule.by if is_counted else [],
+    )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, Literal, NotRequired, TypedDict, cast
+from itertools import compress
+from typing import Literal, NotRequired, TypedDict, cast
 
 import msgspec
 
@@ -16,18 +17,33 @@ from looptrap.admin.api import (
     ApiRequest,
     HistoryUnavailableError,
     IsoTime,
+    all_items,
+    field,
+    fields,
     iso_time,
     query_history,
+    view_of,
 )
 from looptrap.admin.audit import record_change
-from looptrap.admin.incident import UNKNOWN_INCIDENT, annotate
-from looptrap.admin.json_schema import Schema, kind_schema, nullable, table_schema
-from looptrap.admin.operation import Api, delete, get, json_body, post, struct_body, table_body
+from looptrap.admin.incident import annotate, find_incident, unknown_incident
+from looptrap.admin.operation import (
+    Api,
+    Schema,
+    delete,
+    get,
+    json_body,
+    kind_schema,
+    nullable,
+    object_schema,
+    post,
+    struct_body,
+    table_body,
+)
 from looptrap.config.claim import doubts_of
 from looptrap.gateway.shared_settings.kill_switch import RuntimeKillSwitch
 from looptrap.incident.model import Incident
 from looptrap.policy.policy import KILL_SWITCH
-from looptrap.schema import Field, Number, Table, Text
+from looptrap.schema import Number, Text
 
 COOLDOWNS_PATH = "/api/v1/cooldowns"
 
@@ -35,20 +51,12 @@ FINGERPRINT_KIND = Text(form="a fingerprint, as an incident has it", pattern=r"1
 
 MAX_COOLDOWN_S = 86_400
 
-EXTEND_FIELDS: Table[dict[str, Any]] = Table(
-    build=dict,
-    fields=[
-        Field(name="fingerprint", kind=FINGERPRINT_KIND, required=True, doc="what is refused"),
-        Field(
-            name="seconds",
-            kind=Number(low=1, high=MAX_COOLDOWN_S, unit="seconds"),
-            required=True,
-            doc="from now on, at least",
-        ),
-    ],
-)
+SECONDS_KIND = Number(low=1, high=MAX_COOLDOWN_S, unit="seconds")
 
-UNKNOWN_FINGERPRINT = "No open incident was refused under this fingerprint."
+EXTEND_FIELDS = fields(
+    field("fingerprint", FINGERPRINT_KIND, "what is refused", required=True),
+    field("seconds", SECONDS_KIND, "from now on, at least", required=True),
+)
 
 
 class CooldownView(TypedDict):
@@ -84,9 +92,17 @@ class CooldownApi(Api):
         refused = await self._refused()
         now = self._app.gateway.clock()
         left = await self._app.gateway.judge.cooldowns(refused, now)
-        pairs = zip(refused.items(), left, strict=True)
         found = [
-            _cooldown_view(name, one, seconds, now) for (name, one), seconds in pairs if seconds > 0
+            view_of(
+                CooldownView,
+                one,
+                fingerprint=name,
+                until=iso_time(now + seconds),
+                left_seconds=round(seconds, 3),
+                incident=one.id,
+            )
+            for (name, one), seconds in zip(refused.items(), left, strict=True)
+            if seconds > 0
         ]
         return {"cooldowns": sorted(found, key=lambda one: -one["left_seconds"])}
 
@@ -100,7 +116,8 @@ class CooldownApi(Api):
         name, seconds = request.body["fingerprint"], request.body["seconds"]
         incident = (await self._refused()).get(name)
         if incident is None:
-            raise ApiError(404, "not_found", UNKNOWN_FINGERPRINT)
+            message = "No open incident was refused under this fingerprint."
+            raise ApiError(404, "not_found", message)
         judge, now = self._app.gateway.judge, self._app.gateway.clock()
         judge.extend(name, seconds, incident.count, now)
         [left] = await judge.cooldowns([name], now)
@@ -114,19 +131,8 @@ class CooldownApi(Api):
         return {name: one for one in reversed(page.items) for name in one.fingerprints}
 
 
-def _cooldown_view(name: str, incident: Incident, left: float, now: float) -> CooldownView:
-    return {
-        "fingerprint": name,
-        "until": iso_time(now + left),
-        "left_seconds": round(left, 3),
-        "incident": incident.id,
-        "caller": incident.caller,
-        "rule": incident.rule,
-        "message": incident.message,
-    }
-
-
 KILL_SWITCHES_PATH = "/api/v1/kill-switches"
+KILL_SWITCH_BODY = json_body(KILL_SWITCH)
 
 
 class KillSwitchView(TypedDict):
@@ -174,12 +180,7 @@ class KillSwitchApi(Api):
         runtime = [_kill_switch_view(one) for one in self._app.agreed.kill_switches.in_force()]
         return {"kill_switches": [*of_file, *runtime]}
 
-    @post(
-        KILL_SWITCHES_PATH,
-        "sets a kill switch",
-        status=201,
-        body=json_body(table_schema(KILL_SWITCH)),
-    )
+    @post(KILL_SWITCHES_PATH, "sets a kill switch", status=201, body=KILL_SWITCH_BODY)
     async def _set(self, request: ApiRequest) -> KillSwitchCreated:
         one, is_shared = await self._app.agreed.kill_switches.add(request.body)
         view = _kill_switch_view(one)
@@ -217,27 +218,14 @@ def _kill_switch_view(one: RuntimeKillSwitch) -> KillSwitchView:
 RELEASE_FORMS = '{"fingerprint": "1-…"}, {"caller": "key:ci"} or {"incident": "inc_…"}'
 
 
-STRING: Schema = {"type": "string"}
-NULL: Schema = {"type": "null"}
-
-
-def _target(name: str, schema: Schema, **others: Schema) -> Schema:
-    """Return the schema of an object that names a target, and possibly others."""
-    return {
-        "type": "object",
-        "properties": {name: schema, **others},
-        "required": [name],
-        "additionalProperties": False,
-    }
-
-
-RELEASE_SCHEMA: Schema = {
-    "anyOf": [
-        _target("fingerprint", kind_schema(FINGERPRINT_KIND), caller=NULL, incident=NULL),
-        _target("caller", STRING, incident=nullable(STRING), fingerprint=NULL),
-        _target("incident", STRING, caller=nullable(STRING), fingerprint=NULL),
-    ]
-}
+def _release_schema() -> Schema:
+    """Return the schema of one target, or of a caller and an incident together."""
+    string, null, fingerprint = {"type": "string"}, {"type": "null"}, kind_schema(FINGERPRINT_KIND)
+    of_fingerprint = {"fingerprint": fingerprint, "caller": null, "incident": null}
+    of_caller = {"caller": string, "incident": nullable(string), "fingerprint": null}
+    of_incident = {"incident": string, "caller": nullable(string), "fingerprint": null}
+    targets = (of_fingerprint, of_caller, of_incident)
+    return {"anyOf": [object_schema(target, list(target)[:1]) for target in targets]}
 
 
 class ReleaseTarget(msgspec.Struct, forbid_unknown_fields=True):
@@ -266,23 +254,25 @@ class ReleaseApi(Api):
     @post(
         "/api/v1/release",
         "lets refused calls pass",
-        body=struct_body(ReleaseTarget, RELEASE_FORMS, RELEASE_SCHEMA),
+        body=struct_body(ReleaseTarget, RELEASE_FORMS, _release_schema()),
         errors=(404,),
     )
     async def _release(self, request: ApiRequest) -> ReleaseResult:
-        wanted: ReleaseTarget = request.body
-        if wanted.fingerprint is not None:
-            try:
-                released = await self._release_all([wanted.fingerprint])
-            except ValueError as error:
-                message = f"Send {RELEASE_FORMS}: {error}."
-                raise ApiError(400, "bad_request", message) from None
-            await self._record(request, released)
-            return {"released": bool(released)}
-        incidents = await self._find_incidents(wanted)
-        names = dict.fromkeys(name for one in incidents for name in one.fingerprints)
-        released = await self._release_all(names)
+        target: ReleaseTarget = request.body
+        if target.fingerprint is not None:
+            names = [target.fingerprint]
+        else:
+            found = await self._find_incidents(target)
+            names = list(dict.fromkeys(name for one in found for name in one.fingerprints))
+        now, release = time.time(), self._app.gateway.judge.release
+        try:
+            is_known = await asyncio.gather(*(release(name, now) for name in names))
+        except ValueError as error:
+            raise ApiError(400, "bad_request", f"Send {RELEASE_FORMS}: {error}.") from None
+        released = list(compress(names, is_known))
         await self._record(request, released)
+        if target.fingerprint is not None:
+            return {"released": bool(released)}
         return {"released": len(released), "fingerprints": released}
 
     async def _record(self, request: ApiRequest, released: Sequence[str]) -> None:
@@ -296,32 +286,12 @@ class ReleaseApi(Api):
             for incident in sorted({one for some in found for one in some}):
                 await annotate(self._app, incident, "release")
 
-    async def _release_all(self, names: Iterable[str]) -> list[str]:
-        """Release fingerprints; return those under which something was refused."""
-        now, release = time.time(), self._app.gateway.judge.release
-        names = list(names)
-        known = await asyncio.gather(*(release(name, now) for name in names))
-        return [name for name, is_known in zip(names, known, strict=True) if is_known]
-
-    async def _find_incidents(self, wanted: ReleaseTarget) -> list[Incident]:
+    async def _find_incidents(self, target: ReleaseTarget) -> list[Incident]:
         """Return the incident of an id, or all open ones of a caller."""
-        history = self._app.desk.history
-        if wanted.incident is not None:
-            one = await query_history(history.incident, wanted.incident)
-            if one is None or wanted.caller not in (None, one.caller):
-                raise ApiError(404, "not_found", UNKNOWN_INCIDENT)
+        if target.incident is not None:
+            one = await find_incident(self._app, target.incident)
+            if target.caller not in (None, one.caller):
+                raise unknown_incident()
             return [one]
-        found: list[Incident] = []
-        cursor: str | None = None
-        while True:
-            page = await query_history(
-                history.incidents,
-                state="open",
-                caller=wanted.caller,
-                limit=MAX_PAGE_SIZE,
-                cursor=cursor,
-            )
-            found += page.items
-            cursor = page.next_cursor
-            if cursor is None:
-                return found
+        pages = all_items(self._app.desk.history.incidents, state="open", caller=target.caller)
+        return await query_history(list, pages)

@@ -19,6 +19,7 @@ from looptrap.admin.api import (
     error_response,
     iso_time,
     query_history,
+    view_of,
 )
 from looptrap.admin.incident import incident_changes
 from looptrap.admin.incident_view import IncidentSummary
@@ -27,7 +28,6 @@ from looptrap.admin.status import gateway_status
 from looptrap.gateway.app import App
 from looptrap.incident.history import UsageQuery
 from looptrap.usage.model import MINUTE_S, UsageTotals
-from looptrap.usage.savings import usd
 
 LOOKBACK_S = 2 * MINUTE_S
 """Seconds before the start that are summed too: usage is written some seconds later."""
@@ -69,7 +69,9 @@ class LiveTotals:
             name: max(getattr(totals, name) - getattr(before, name), 0)
             for name in UsageTotals.__struct_fields__
         }
-        return _live_figures(UsageTotals(**growth))
+        grown = UsageTotals(**growth)
+        allowed = max(grown.calls - grown.warned - grown.refused, 0)
+        return view_of(LiveFigures, grown, allowed=allowed)
 
     def _read(self, now: float) -> UsageTotals:
         return self._usage.totals(self._since, now + MAX_CLOCK_SKEW_S)
@@ -77,17 +79,6 @@ class LiveTotals:
 
 def _window_start(now: float) -> float:
     return now // MINUTE_S * MINUTE_S - LOOKBACK_S
-
-
-def _live_figures(spent: UsageTotals) -> LiveFigures:
-    return {
-        "allowed": max(spent.calls - spent.warned - spent.refused, 0),
-        "warned": spent.warned,
-        "refused": spent.refused,
-        "shadowed": spent.shadowed,
-        "cost_usd": spent.cost_usd,
-        "saved_usd": usd(spent.saved),
-    }
 
 
 POLL_INTERVAL_S = 1.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from secrets import token_hex
 from typing import Annotated, Any, TypedDict
@@ -15,8 +14,10 @@ from looptrap.admin.api import (
     LIMIT,
     ApiError,
     ApiRequest,
-    HistoryUnavailableError,
     Instant,
+    field,
+    fields,
+    history_errors,
     query_history,
     query_page,
 )
@@ -41,40 +42,26 @@ from looptrap.incident.model import (
     Incident,
     Label,
 )
-from looptrap.schema import Choice, Field, Flag, Number, Table, Text
+from looptrap.schema import Choice, Flag, Number, Text
 
 INCIDENTS_PATH = "/api/v1/incidents"
 
-UNKNOWN_INCIDENT = "No incident has this id, or more than one has an id that begins so."
-
-LIST_PARAMETERS: Table[dict[str, Any]] = Table(
-    build=dict,
-    fields=[
-        Field(
-            name="state",
-            kind=Choice(("open", "closed", "all")),
-            default="open",
-            doc="open, closed, or both",
-        ),
-        Field(name="caller", kind=Text(), doc="of this caller only"),
-        Field(name="project", kind=Text(), doc="of this project only"),
-        Field(name="session", kind=Text(), doc="of this session only"),
-        Field(name="rule", kind=Text(), doc="that this rule tripped"),
-        Field(name="since", kind=Instant(), doc="with a call since then"),
-        Field(name="label", kind=Choice(LABELS), doc="with this label"),
-        Field(name="acknowledged", kind=Flag(), doc="whether somebody takes care of them"),
-        Field(name="q", kind=Text(), doc="a piece of their id, caller, session, rule or model"),
-        LIMIT,
-        CURSOR,
-    ],
+LIST_PARAMETERS = fields(
+    field("state", Choice(("open", "closed", "all")), "open, closed, or both", "open"),
+    field("caller", Text(), "of this caller only"),
+    field("project", Text(), "of this project only"),
+    field("session", Text(), "of this session only"),
+    field("rule", Text(), "that this rule tripped"),
+    field("since", Instant(), "with a call since then"),
+    field("label", Choice(LABELS), "with this label"),
+    field("acknowledged", Flag(), "whether somebody takes care of them"),
+    field("q", Text(), "a piece of their id, caller, session, rule or model"),
+    LIMIT,
+    CURSOR,
 )
 
-CHANGES_PARAMETERS: Table[dict[str, Any]] = Table(
-    build=dict,
-    fields=[
-        Field(name="after", kind=Number(low=0, high=1 << 62, whole=True), doc="where to go on"),
-        LIMIT,
-    ],
+CHANGES_PARAMETERS = fields(
+    field("after", Number(low=0, high=1 << 62, whole=True), "where to go on"), LIMIT
 )
 
 
@@ -104,9 +91,8 @@ class IncidentApi(Api):
         history, after = self._app.desk.history, request.query["after"]
         found: list[IncidentSummary] = []
         if after is not None:
-            found, after = await query_history(
-                incident_changes, history, after, request.query["limit"]
-            )
+            limit = request.query["limit"]
+            found, after = await query_history(incident_changes, history, after, limit)
         if not found:
             # Also of a history that began anew, whose changes are numbered from 1 again.
             latest = await query_history(history.last_change)
@@ -115,7 +101,7 @@ class IncidentApi(Api):
 
     @get(f"{INCIDENTS_PATH}/{{id}}", "one incident, with all of it", errors=(404,))
     async def _show(self, request: ApiRequest) -> IncidentDetail:
-        return await _load_detail(self._app, await _find_incident(self._app, request.name))
+        return await _load_detail(self._app, await find_incident(self._app, request.name))
 
 
 def incident_changes(
@@ -126,12 +112,18 @@ def incident_changes(
     return _summaries(history, found), last
 
 
-async def _find_incident(app: App, wanted: str) -> Incident:
-    """Return the incident of that id, or the only one whose id begins so."""
-    found = await query_history(app.desk.history.incident, wanted)
+async def find_incident(app: App, start: str) -> Incident:
+    """Return the only incident whose id begins so."""
+    found = await query_history(app.desk.history.incident, start)
     if found is None:
-        raise ApiError(404, "not_found", UNKNOWN_INCIDENT)
+        raise unknown_incident()
     return found
+
+
+def unknown_incident() -> ApiError:
+    """Return the error for an id that no incident has."""
+    message = "No incident has this id, or more than one has an id that begins so."
+    return ApiError(404, "not_found", message)
 
 
 async def _find_annotations(app: App, incident: Incident) -> Annotations:
@@ -193,10 +185,9 @@ class AnnotationApi(Api):
         errors=(404,),
     )
     async def _acknowledge(self, request: ApiRequest) -> IncidentDetail:
-        incident = await _find_incident(self._app, request.name)
-        if (await _find_annotations(self._app, incident)).acknowledged is None:
-            await annotate(self._app, incident.id, "acknowledge")
-            await record_change(self._app, request, "incident.acknowledge", incident.id)
+        incident, known = await self._find(request)
+        if known.acknowledged is None:
+            await self._annotate(request, incident, "acknowledge", "")
         return await _load_detail(self._app, incident)
 
     @post(
@@ -206,12 +197,11 @@ class AnnotationApi(Api):
         errors=(404, 409),
     )
     async def _note(self, request: ApiRequest) -> IncidentDetail:
-        incident, text = await _find_incident(self._app, request.name), request.body.text
-        if len((await _find_annotations(self._app, incident)).notes) >= MAX_NOTES:
-            message = f"There are {MAX_NOTES} notes on this incident, and room for no more."
+        (incident, known), text = await self._find(request), request.body.text
+        if len(known.notes) >= MAX_NOTES:
+            message = f"This incident has {MAX_NOTES} notes. No more can be added."
             raise ApiError(409, "too_many_notes", message)
-        await annotate(self._app, incident.id, "note", text)
-        await record_change(self._app, request, "incident.note", incident.id, after={"text": text})
+        await self._annotate(request, incident, "note", text, after={"text": text})
         return await _load_detail(self._app, incident)
 
     @put(
@@ -221,26 +211,31 @@ class AnnotationApi(Api):
         errors=(404,),
     )
     async def _label(self, request: ApiRequest) -> IncidentDetail:
-        incident, label = await _find_incident(self._app, request.name), request.body.label
-        known = (await _find_annotations(self._app, incident)).label
-        if label != known:
-            await annotate(self._app, incident.id, "label", label or "")
-            before, after = {"label": known}, {"label": label}
-            await record_change(self._app, request, "incident.label", incident.id, before, after)
+        (incident, known), label = await self._find(request), request.body.label
+        if label != known.label:
+            change = {"before": {"label": known.label}, "after": {"label": label}}
+            await self._annotate(request, incident, "label", label or "", **change)
         return await _load_detail(self._app, incident)
+
+    async def _find(self, request: ApiRequest) -> tuple[Incident, Annotations]:
+        incident = await find_incident(self._app, request.name)
+        return incident, await _find_annotations(self._app, incident)
+
+    async def _annotate(
+        self,
+        request: ApiRequest,
+        incident: Incident,
+        kind: AnnotationKind,
+        text: str,
+        **change: Any,
+    ) -> None:
+        await annotate(self._app, incident.id, kind, text)
+        await record_change(self._app, request, f"incident.{kind}", incident.id, **change)
 
 
 async def annotate(app: App, incident: str, kind: AnnotationKind, text: str = "") -> None:
     """Keep an operator's annotation of an incident, for all instances."""
-    annotation = Annotation(
-        id=token_hex(8),
-        incident=incident,
-        time=app.gateway.clock(),
-        by=ADMIN_NAME,
-        kind=kind,
-        text=text,
-    )
-    try:
+    id, now = token_hex(8), app.gateway.clock()
+    annotation = Annotation(id=id, incident=incident, time=now, by=ADMIN_NAME, kind=kind, text=text)
+    with history_errors():
         await app.desk.annotate(annotation)
-    except (sqlite3.Error, OSError) as error:
-        raise HistoryUnavailableError(error) from None

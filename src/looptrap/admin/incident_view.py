@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import ceil
-from typing import Any, Literal, TypedDict, cast, get_args
+from typing import Any, Literal, TypedDict, TypeVar, cast, get_args
 
 import msgspec
 from msgspec import Raw
 
-from looptrap.admin.api import iso_time
+from looptrap.admin.api import iso_time, view_of
 from looptrap.config import Config
 from looptrap.detect.strip import MAX_CELLS, StripCell
 from looptrap.dialect.answer import Answer
 from looptrap.dialect.model import Call, DialectName, Request
 from looptrap.incident.model import (
     NO_ANNOTATIONS,
-    Annotation,
     Annotations,
     Incident,
+    IncidentStep,
     Label,
     Mode,
     RuleDecision,
@@ -25,9 +26,12 @@ from looptrap.incident.model import (
 )
 from looptrap.incident.tracker import COUNTED_SIGNALS
 from looptrap.policy.action import Action, Ladder
+from looptrap.policy.policy import Policy, Project
 from looptrap.policy.refusal import final_message, refusal
-from looptrap.policy.rule import SIGNALS
+from looptrap.policy.rule import SIGNALS, Rule
 from looptrap.policy.verdict import Verdict
+
+_Named = TypeVar("_Named", Policy, Project, Rule)
 
 EMPTY_BODY = Raw(b"{}")
 """The body of the refused request is not kept."""
@@ -38,21 +42,14 @@ def rebuild_refusal(incident: Incident, config: Config) -> Answer | None:
     action = Action(incident.action) if incident.action else Action.ALLOW
     if incident.mode == "shadow" or not incident.refused or not action.refuses:
         return None
-    call = _call(incident)
+    call, request_id = _call(incident), incident.request_id
     verdict = _verdict(incident, action, config)
     if action is Action.STOP:
-        ended = final_message(
-            call, verdict, shadow=None, request_id=incident.request_id, now=incident.last
-        )
+        ended = final_message(call, verdict, shadow=None, request_id=request_id, now=incident.last)
         if ended is not None:
             return ended
-    return refusal(
-        call,
-        verdict,
-        shadow=None,
-        request_id=incident.request_id,
-        block_status=config.block_status,
-    )
+    status = config.block_status
+    return refusal(call, verdict, shadow=None, request_id=request_id, block_status=status)
 
 
 def _call(incident: Incident) -> Call:
@@ -65,9 +62,8 @@ def _call(incident: Incident) -> Call:
 
 def _verdict(incident: Incident, action: Action, config: Config) -> Verdict:
     """Return the decision; what an incident does not keep is taken from the rule as it is now."""
-    policy = next((one for one in config.policies if one.name == incident.policy), None)
-    rules = policy.rules if policy is not None else ()
-    rule = next((one for one in rules if one.name == incident.rule), None)
+    policy = _named(config.policies, incident.policy)
+    rule = _named(policy.rules, incident.rule) if policy is not None else None
     return Verdict(
         action=action,
         reason="loop_detected",
@@ -82,6 +78,10 @@ def _verdict(incident: Incident, action: Action, config: Config) -> Verdict:
         evidence=incident.evidence,
         compat=policy.compat if policy is not None else (),
     )
+
+
+def _named(things: Iterable[_Named], name: str) -> _Named | None:
+    return next((one for one in things if one.name == name), None)
 
 
 MAX_THRESHOLD = 50
@@ -104,49 +104,37 @@ def suggest_setting(incident: Incident, tool: str | None, config: Config) -> Sug
     opinions = [one for one in incident.opinions if one.signal in SIGNALS]
     if not tool or not opinions:
         return None
-    severest = max(opinions, key=lambda one: one.count)
-    seen = severest.count
+    highest = max(opinions, key=lambda one: one.count)
+    count = highest.count
+    ladder = effective_ladder(incident, highest, tool, config)
     known = config.tools.get(tool)
-    ladder = known.ladder if known is not None else None
-    if known is not None and (known.exempt or (ladder is not None and ladder.first > seen)):
-        return None  # it is set already
-    ladder = ladder or configured_ladder(incident, severest.policy, severest.rule, config)
-    if ladder is None:
+    if ladder is None or (known is not None and known.exempt):
         return None
-    times = f"It was called {seen} times in a row, or nearly, and that was all right."
-    factor = max((seen + 1) / ladder.first, 1.0)
+    if known is not None and known.ladder is not None and ladder.first > count:
+        return None  # it is set already
+    factor = max((count + 1) / ladder.first, 1.0)
     raised = {action.value: ceil(threshold * factor) for action, threshold in ladder.steps}
-    if max(raised.values()) > MAX_THRESHOLD:
-        return {"tool": tool, "setting": {"exempt": True}, "why": times}
-    return {"tool": tool, "setting": {"thresholds": raised}, "why": times}
+    is_too_high = max(raised.values()) > MAX_THRESHOLD
+    return {
+        "tool": tool,
+        "setting": {"exempt": True} if is_too_high else {"thresholds": raised},
+        "why": f"It was called {count} times in a row, or nearly, and that was all right.",
+    }
 
 
 def effective_ladder(
     incident: Incident, decision: RuleDecision, tool: str | None, config: Config
 ) -> Ladder | None:
-    """Return the ladder of a rule in an incident as it is now: a tool may have its own."""
-    ladder = configured_ladder(incident, decision.policy, decision.rule, config)
+    """Return the ladder of a rule as it is now for the tool, or for the project of an incident."""
     known = config.tools.get(tool) if tool and decision.signal in SIGNALS else None
-    return known.ladder if known is not None and known.ladder is not None else ladder
-
-
-def configured_ladder(incident: Incident, policy: str, rule: str, config: Config) -> Ladder | None:
-    """Return the ladder of a rule for the project of an incident; None where there is no rule."""
-    found = next((one for one in config.policies if one.name == policy), None)
-    project = next((one for one in config.projects if one.name == incident.project), None)
-    if found is not None and project is not None:
-        found = project.adapt(found)
-    rules = found.rules if found is not None else ()
-    return next((one.ladder for one in rules if one.name == rule), None)
-
-
-TIME_FIELDS = ("opened", "last", "closed", "alarmed")
-
-INTERNAL_FIELDS = (
-    "key", "steps", "answered", "cost", "priced", "refused_tokens", "estimate", "estimated",
-    "opinions", "strip", "tool",
-)  # fmt: skip
-"""Not shown, or shown in another form."""
+    if known is not None and known.ladder is not None:
+        return known.ladder
+    policy = _named(config.policies, decision.policy)
+    project = _named(config.projects, incident.project)
+    if policy is not None and project is not None:
+        policy = project.adapt(policy)
+    rule = _named(policy.rules, decision.rule) if policy is not None else None
+    return rule.ladder if rule is not None else None
 
 
 StripUnit = Literal["round", "call"]
@@ -278,29 +266,22 @@ def incident_summary(
     incident: Incident, annotations: Annotations = NO_ANNOTATIONS
 ) -> IncidentSummary:
     """Return an incident as it is listed."""
-    # Every field, also one with its default value, which the history leaves out.
-    plain: dict[str, Any] = msgspec.structs.asdict(incident)
-    for name in INTERNAL_FIELDS:
-        del plain[name]
-    for name in TIME_FIELDS:
-        plain[name] = iso_time(plain[name])
     seen = annotations.acknowledged
-    summary = {
-        "id": plain.pop("id"),
-        "state": "open" if incident.closed is None else "closed",
-        "instances": plain.pop("instance").split(", "),
-        "saved_tokens": incident.saved_tokens,
-        "spent_usd": incident.spent_usd,
-        "saved_usd": incident.saved_usd,
-        "projected_usd_an_hour": incident.projected_usd_an_hour,
+    return view_of(
+        IncidentSummary,
+        incident,
+        state="open" if incident.closed is None else "closed",
+        opened=iso_time(incident.opened),
+        last=iso_time(incident.last),
+        closed=iso_time(incident.closed),
+        alarmed=iso_time(incident.alarmed),
+        instances=incident.instance.split(", "),
         # As rules counted it or as it was seen, whichever is more.
-        "hits": max(incident.calls + incident.before, incident.count),
-        "tool": looping_tool(incident),
-        "acknowledged": None if seen is None else {"time": iso_time(seen.time), "by": seen.by},
-        "label": annotations.label,
-        **plain,
-    }
-    return cast(IncidentSummary, summary)
+        hits=max(incident.calls + incident.before, incident.count),
+        tool=looping_tool(incident),
+        acknowledged=seen and view_of(Acknowledgement, seen, time=iso_time(seen.time)),
+        label=annotations.label,
+    )
 
 
 def incident_detail(
@@ -313,12 +294,12 @@ def incident_detail(
     return {
         **incident_summary(incident, annotations),
         "steps": _steps(incident, annotations),
-        "strip": [_cell(one) for one in cells],
+        "strip": [view_of(CellView, one) for one in cells],
         "strip_unit": unit,
         "counts": [_count(one, incident, tool, config) for one in incident.opinions],
         "told": _refusal_view(incident, config),
         "cooldown_until": iso_time(cooldown_until),
-        "notes": [_note(one) for one in annotations.notes],
+        "notes": [view_of(NoteView, one, time=iso_time(one.time)) for one in annotations.notes],
         "suggestion": suggest_setting(incident, tool, config) if is_false else None,
     }
 
@@ -347,12 +328,6 @@ def looping_tool(incident: Incident) -> str | None:
     return names.pop() if len(names) == 1 else None
 
 
-def _cell(one: StripCell) -> CellView:
-    return {
-        "id": one.id, "tools": list(one.tools), "is_error": one.is_error, "repeats": one.repeats,
-    }  # fmt: skip
-
-
 def _count(
     decision: RuleDecision, incident: Incident, tool: str | None, config: Config
 ) -> RuleCountView:
@@ -360,14 +335,8 @@ def _count(
     ladder = effective_ladder(incident, decision, tool, config)
     steps = {action.value: threshold for action, threshold in ladder.steps} if ladder else {}
     is_same = decision.threshold in steps.values()
-    return {
-        "policy": decision.policy,
-        "rule": decision.rule,
-        "signal": decision.signal,
-        "count": decision.count,
-        "thresholds": steps if is_same else {decision.action: decision.threshold},
-        "action": decision.action,
-    }
+    thresholds = steps if is_same else {decision.action: decision.threshold}
+    return view_of(RuleCountView, decision, thresholds=thresholds)
 
 
 def _refusal_view(incident: Incident, config: Config) -> RefusalView | None:
@@ -383,19 +352,8 @@ def _refusal_view(incident: Incident, config: Config) -> RefusalView | None:
 
 def _steps(incident: Incident, annotations: Annotations) -> list[StepView]:
     """Return the events and releases in the order of time."""
-    steps: list[StepView] = [
-        {
-            "time": iso_time(one.time), "what": one.what, "rule": one.rule, "count": one.count,
-            "fingerprint": one.fingerprint,
-        }
-        for one in incident.steps
-    ]  # fmt: skip
-    steps += [
-        {"time": iso_time(one.time), "what": "released", "rule": "", "count": 0, "fingerprint": ""}
-        for one in annotations.releases
+    releases = [IncidentStep(one.time, "released") for one in annotations.releases]
+    steps = [
+        view_of(StepView, one, time=iso_time(one.time)) for one in (*incident.steps, *releases)
     ]
     return sorted(steps, key=lambda one: one["time"])
-
-
-def _note(one: Annotation) -> NoteView:
-    return {"time": iso_time(one.time), "by": one.by, "text": one.text}

@@ -1,24 +1,26 @@
-"""Metrics: the gateway's numbers in Prometheus's text format, read at the moment of a scrape."""
+"""Metrics: the gateway's numbers in Prometheus's text format, and their sums over workers."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import accumulate
 from typing import Any
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import generate_latest
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
     HistogramMetricFamily,
     Metric,
 )
+from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
 from looptrap.engine import Counters
 from looptrap.engine.counters import Histogram, RequestKind
 from looptrap.gateway.app import App
-from looptrap.gateway.jwt_claims import RejectionReason
 from looptrap.gateway.upstream import UpstreamState
 from looptrap.incident.recorder import RecorderStats
 from looptrap.store.memory import MemoryStore
@@ -33,16 +35,49 @@ NO_LABEL = "none"
 TOKEN_KINDS = ("input", "output", "cached", "reasoning", "audio")
 """Cached tokens are part of the input, those of reasoning of the output."""
 
-SHARED_STORE_COUNTERS = {
-    "errors": "Failures of the shared store.",
-    "asked": "Calls that the shared store was asked about.",
-    "batches": "Commands in which it was asked.",
-}
-
-ATTEMPT_COUNTERS = {
+HELP_TEXTS = {
+    "requests": "Requests judged, by what was done and why, and where they went.",
+    "rule_verdicts": "Requests on which a rule acted, or in shadow mode would have.",
+    "decision_seconds": "How long it took to judge a call.",
+    "upstream_answers": "Calls forwarded, by the provider's status; 0: none, 499: client left.",
+    "first_byte_seconds": "How long providers took to begin their answers.",
+    "upstream_connections": "Connections to providers: opened, reused, retried when found dead.",
+    "upstream_in_flight": "Calls that wait for their provider.",
+    "tokens": "Tokens that calls used.",
+    "cost_usd": "What calls cost, in dollars.",
+    "unpriced_calls": "Calls to models without a price.",
+    "estimated_calls": "Calls whose usage was estimated from their size.",
+    "caller_cost_usd": "What calls cost, in dollars, by caller and project.",
+    "saved_usd": "What calls that were refused for a loop would have cost, in dollars.",
     "attempts": "Requests sent to a provider on routes with attempts, a chain or a deadline.",
-    "retries": "Of these, further ones at the same link.",
-    "failovers": "Of these, those that came because another link had failed or was left alone.",
+    "retries": "Attempts at the same link after a failure.",
+    "failovers": "Attempts at another link after one failed or was skipped.",
+    "breakers": "Circuits that are not closed: of providers, and of single credentials there.",
+    "connections": "Clients connected.",
+    "buffered_bytes": "Request bytes held.",
+    "wire_refusals": "Refused before judging: bad requests, overload, connections over the cap.",
+    "disconnects": "Clients that left before their answer was complete.",
+    "internal_errors": "Requests that failed inside.",
+    "claims_refused": "Tokens whose claims were not believed, by the reason.",
+    "store_fingerprints": "Fingerprints tracked in this process.",
+    "store_evictions": "Fingerprints dropped before their time because the store was full.",
+    "store_degraded": "Whether the shared store cannot be reached, and this instance counts alone.",
+    "store_errors": "Failures of the shared store.",
+    "store_asked": "Calls that the shared store was asked about.",
+    "store_batches": "Commands in which it was asked.",
+    "store_ignored": "Entries that instances share and that could not be used.",
+    "captured_calls": "Calls to capture: written, dropped from a full queue, or failed to write.",
+    "incidents_open": "Incidents that are not over.",
+    "incidents_opened": "Incidents that began.",
+    "false_alarms": "Incidents that somebody marked as a false alarm.",
+    "sightings_dropped": "Sightings dropped from a full queue.",
+    "history_writes": "Incidents written to the history, failed writes, and lost records.",
+    "alerts": "Alerts, by channel and outcome.",
+    "outbox": "Alerts that wait, and those that were given up.",
+    "indicator": "Leading indicators: the value of the worst scope.",
+    "indicator_firing": "Whether a leading indicator is over its threshold.",
+    "workers": "Workers that serve.",
+    "worker_restarts": "Workers that ended and were replaced.",
 }
 
 Samples = Mapping[Any, float]
@@ -50,73 +85,66 @@ Samples = Mapping[Any, float]
 
 
 def exposition(app: App) -> bytes:
-    """Return all metrics in Prometheus's text format."""
-    registry = CollectorRegistry()
-    registry.register(GatewayCollector(app))
-    return generate_latest(registry)
+    """Return all metrics of a gateway in Prometheus's text format."""
+    return text_format(_gateway_metrics(app))
 
 
-class GatewayCollector(Collector):
-    """Reads the gateway's numbers at the moment of a scrape."""
-
-    def __init__(self, app: App) -> None:
-        self._app = app
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield every metric."""
-        app = self._app
-        yield from _verdict_metrics(app.tally)
-        yield from _upstream_metrics(app.tally, list(app.pools))
-        yield from _money_metrics(app.tally, app.desk.stats.saved)
-        yield from attempt_metrics(app.attempts)
-        yield from _wire_metrics(app.server)
-        yield _claim_metric(app.claims.refused)
-        yield from _store_metrics(app)
-        yield from _incident_metrics(app.desk.stats)
+def text_format(metrics: Iterable[Metric]) -> bytes:
+    """Return metrics in Prometheus's text format."""
+    return generate_latest(_FixedCollector(metrics))
 
 
-def _counter(name: str, help_text: str, value: float) -> Metric:
-    return CounterMetricFamily(f"looptrap_{name}", help_text, value=value)
+class _FixedCollector(Collector):
+    def __init__(self, metrics: Iterable[Metric]) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterable[Metric]:
+        return self._metrics
 
 
-def _gauge(name: str, help_text: str, value: float) -> Metric:
-    return GaugeMetricFamily(f"looptrap_{name}", help_text, value=value)
+def _gateway_metrics(app: App) -> Iterator[Metric]:
+    yield from _verdict_metrics(app.tally)
+    yield from _upstream_metrics(app.tally, list(app.pools))
+    yield from _money_metrics(app.tally, app.desk.stats.saved)
+    yield from attempt_metrics(app.attempts)
+    yield from _wire_metrics(app.server)
+    yield _counter("claims_refused", _by_one_label(app.claims.refused), "reason")
+    yield from _store_metrics(app)
+    yield from _incident_metrics(app.desk.stats)
 
 
-def _counters(name: str, help_text: str, labels: Sequence[str], samples: Samples) -> Metric:
-    return _labelled(CounterMetricFamily(f"looptrap_{name}", help_text, labels=labels), samples)
-
-
-def _gauges(name: str, help_text: str, labels: Sequence[str], samples: Samples) -> Metric:
-    return _labelled(GaugeMetricFamily(f"looptrap_{name}", help_text, labels=labels), samples)
-
-
-def _labelled(family: CounterMetricFamily | GaugeMetricFamily, samples: Samples) -> Metric:
-    for labels, value in samples.items():
-        family.add_metric(labels, value)
-    return family
-
-
-def _histogram(
+def _metric(
+    family: type[CounterMetricFamily | GaugeMetricFamily],
     name: str,
-    help_text: str,
-    labels: Sequence[str],
-    histograms: Iterable[tuple[Sequence[str], Histogram]],
+    samples: Samples | float,
+    *labels: str,
 ) -> Metric:
-    family = HistogramMetricFamily(f"looptrap_{name}", help_text, labels=labels)
-    for values, histogram in histograms:
-        family.add_metric(values, cumulative_buckets(histogram), histogram.total)
+    metric = family(f"looptrap_{name}", HELP_TEXTS[name], labels=labels)
+    by_labels = samples if isinstance(samples, Mapping) else {(): samples}
+    for label_values, value in by_labels.items():
+        metric.add_metric(label_values, value)
+    return metric
+
+
+_counter = partial(_metric, CounterMetricFamily)
+_gauge = partial(_metric, GaugeMetricFamily)
+
+
+def _histogram(name: str, by_labels: Mapping[Any, Histogram], *labels: str) -> Metric:
+    family = HistogramMetricFamily(f"looptrap_{name}", HELP_TEXTS[name], labels=labels)
+    for label_values, histogram in by_labels.items():
+        family.add_metric(label_values, cumulative_buckets(histogram), histogram.total)
     return family
 
 
 def cumulative_buckets(histogram: Histogram) -> list[tuple[str, float]]:
     """Return the number of values up to each bound, as Prometheus counts them."""
-    found, total = [], 0
     bounds = [*map(str, histogram.bounds), "+Inf"]
-    for bound, number in zip(bounds, histogram.counts, strict=True):
-        total += number
-        found.append((bound, float(total)))
-    return found
+    return list(zip(bounds, map(float, accumulate(histogram.counts)), strict=True))
+
+
+def _by_one_label(values: Mapping[Any, float]) -> Samples:
+    return {(name or NO_LABEL,): value for name, value in list(values.items())}
 
 
 def _verdict_metrics(tally: Counters) -> Iterator[Metric]:
@@ -125,25 +153,14 @@ def _verdict_metrics(tally: Counters) -> Iterator[Metric]:
         kind = RequestKind(*key)
         why = (kind.rule or NO_LABEL, kind.signal or NO_LABEL)
         requests[kind.verdict, *why, kind.dialect, kind.provider or NO_LABEL] += number
-    yield _counters(
-        "requests",
-        "Requests judged, by what was done and why, and where they went.",
-        ["verdict", "rule", "signal", "dialect", "provider"],
-        requests,
-    )
-    yield _counters(
-        "rule_verdicts",
-        "Requests on which a rule acted, or in shadow mode would have.",
-        ["policy", "rule", "verdict", "mode"],
-        {
-            (policy, rule, action.value, mode): times
-            for acted, mode in ((tally.rules, "enforce"), (tally.shadow_rules, "shadow"))
-            for (policy, rule, action), times in list(acted.items())
-        },
-    )
-    yield _histogram(
-        "decision_seconds", "How long it took to judge a call.", [], [([], tally.decisions)]
-    )
+    yield _counter("requests", requests, "verdict", "rule", "signal", "dialect", "provider")
+    verdicts = {
+        (policy, rule, action.value, mode): times
+        for acted, mode in ((tally.rules, "enforce"), (tally.shadow_rules, "shadow"))
+        for (policy, rule, action), times in list(acted.items())
+    }
+    yield _counter("rule_verdicts", verdicts, "policy", "rule", "verdict", "mode")
+    yield _histogram("decision_seconds", {(): tally.decisions})
 
 
 def _upstream_metrics(tally: Counters, pools: Sequence[Pool]) -> Iterator[Metric]:
@@ -152,30 +169,16 @@ def _upstream_metrics(tally: Counters, pools: Sequence[Pool]) -> Iterator[Metric
         kind = RequestKind(*key)
         if kind.status >= 0:
             answers[kind.provider or NO_LABEL, str(kind.status)] += number
-    yield _counters(
-        "upstream_answers",
-        "Calls forwarded, by the provider's status; 0: it never answered, 499: the client left.",
-        ["provider", "status"],
-        answers,
-    )
-    yield _histogram(
-        "first_byte_seconds",
-        "How long providers took to begin their answers.",
-        ["provider"],
-        [([provider or NO_LABEL], one) for provider, one in list(tally.first_bytes.items())],
-    )
-    yield _counters(
-        "upstream_connections",
-        "Connections to providers: opened, reused, retried after one was found dead.",
-        ["event"],
-        {
-            ("opened",): sum(pool.opened for pool in pools),
-            ("reused",): sum(pool.reused for pool in pools),
-            ("retried",): sum(pool.retried_stale for pool in pools),
-        },
-    )
-    in_flight = sum(pool.in_flight for pool in pools)
-    yield _gauge("upstream_in_flight", "Calls that wait for their provider.", in_flight)
+    yield _counter("upstream_answers", answers, "provider", "status")
+    first_bytes = {(name or NO_LABEL,): one for name, one in list(tally.first_bytes.items())}
+    yield _histogram("first_byte_seconds", first_bytes, "provider")
+    connections = {
+        ("opened",): sum(pool.opened for pool in pools),
+        ("reused",): sum(pool.reused for pool in pools),
+        ("retried",): sum(pool.retried_stale for pool in pools),
+    }
+    yield _counter("upstream_connections", connections, "event")
+    yield _gauge("upstream_in_flight", sum(pool.in_flight for pool in pools))
 
 
 def _money_metrics(tally: Counters, saved: int) -> Iterator[Metric]:
@@ -184,167 +187,146 @@ def _money_metrics(tally: Counters, saved: int) -> Iterator[Metric]:
         (provider or NO_LABEL, model or NO_LABEL): one
         for (provider, model), one in list(tally.used.items())
     }
-    labels = ["provider", "model"]
-    yield _counters(
-        "tokens",
-        "Tokens that calls used.",
-        [*labels, "kind"],
-        {
-            (*key, kind): getattr(one, f"{kind}_tokens")
-            for key, one in used.items()
-            for kind in TOKEN_KINDS
-        },
-    )
-    yield _counters(
-        "cost_usd",
-        "What calls cost, in dollars.",
-        labels,
-        {key: usd(one.cost) for key, one in used.items()},
-    )
-    yield _counters(
-        "unpriced_calls",
-        "Calls to models without a price.",
-        labels,
-        {key: one.unpriced for key, one in used.items()},
-    )
-    yield _counters(
-        "estimated_calls",
-        "Calls whose usage was estimated from their size.",
-        labels,
-        {key: one.estimated for key, one in used.items()},
-    )
-    yield _counters(
-        "caller_cost_usd",
-        "What calls cost, in dollars, by caller and project.",
-        ["caller", "project"],
-        {
-            (caller or NO_LABEL, project or NO_LABEL): usd(nano)
-            for (caller, project), (nano,) in list(tally.caller_costs.items())
-        },
-    )
-    yield _counter(
-        "saved_usd",
-        "What calls that were refused for a loop would have cost, in dollars.",
-        usd(saved),
-    )
+    tokens = {
+        (*key, kind): getattr(one, f"{kind}_tokens")
+        for key, one in used.items()
+        for kind in TOKEN_KINDS
+    }
+    yield _counter("tokens", tokens, "provider", "model", "kind")
+    by_model: dict[str, Samples] = {
+        "cost_usd": {key: usd(one.cost) for key, one in used.items()},
+        "unpriced_calls": {key: one.unpriced for key, one in used.items()},
+        "estimated_calls": {key: one.estimated for key, one in used.items()},
+    }
+    for name, samples in by_model.items():
+        yield _counter(name, samples, "provider", "model")
+    by_caller = {
+        (caller or NO_LABEL, project or NO_LABEL): usd(nano)
+        for (caller, project), (nano,) in list(tally.caller_costs.items())
+    }
+    yield _counter("caller_cost_usd", by_caller, "caller", "project")
+    yield _counter("saved_usd", usd(saved))
 
 
 def attempt_metrics(upstream: UpstreamState) -> Iterator[Metric]:
     """Yield attempts by provider, and circuits by state."""
-    for name, help_text in ATTEMPT_COUNTERS.items():
-        by_provider = list(getattr(upstream, name).items())
-        samples = {(provider,): number for provider, number in by_provider}
-        yield _counters(name, help_text, ["provider"], samples)
-    states: Counter[tuple[str, ...]] = Counter(
+    for name in ("attempts", "retries", "failovers"):
+        yield _counter(name, _by_one_label(getattr(upstream, name)), "provider")
+    states = Counter(
         (key.provider, "provider" if key.credential is None else "credential", state)
         for key, state in upstream.states()
     )
-    yield _gauges(
-        "breakers",
-        "Circuits that are not closed: of providers, and of single credentials there.",
-        ["provider", "circuit", "state"],
-        states,
-    )
+    yield _gauge("breakers", states, "provider", "circuit", "state")
 
 
 def _wire_metrics(server: Server) -> Iterator[Metric]:
-    yield _gauge("connections", "Clients connected.", server.connections)
-    yield _gauge("buffered_bytes", "Request bytes held.", server.buffered_bytes)
-    yield _counters(
-        "wire_refusals",
-        "What the wire itself refused: bad requests, overload, connections over the cap.",
-        ["kind"],
-        {
-            ("bad_request",): server.bad_requests,
-            ("overload",): server.overloads,
-            ("connection",): server.refused_connections,
-        },
-    )
-    yield _counter(
-        "disconnects", "Clients that left before their answer was complete.", server.disconnects
-    )
-    yield _counter("internal_errors", "Requests that failed inside.", server.handler_errors)
-
-
-def _claim_metric(refused: Counter[RejectionReason]) -> Metric:
-    return _counters(
-        "claims_refused",
-        "Tokens whose claims were not believed, by the reason.",
-        ["reason"],
-        {(reason,): number for reason, number in dict(refused).items()},
-    )
+    yield _gauge("connections", server.connections)
+    yield _gauge("buffered_bytes", server.buffered_bytes)
+    refusals = {
+        ("bad_request",): server.bad_requests,
+        ("overload",): server.overloads,
+        ("connection",): server.refused_connections,
+    }
+    yield _counter("wire_refusals", refusals, "kind")
+    yield _counter("disconnects", server.disconnects)
+    yield _counter("internal_errors", server.handler_errors)
 
 
 def _store_metrics(app: App) -> Iterator[Metric]:
     local = app.store if isinstance(app.store, MemoryStore) else None
     shared = app.store if isinstance(app.store, RedisStore) else None
-    yield _gauge(
-        "store_fingerprints",
-        "Fingerprints tracked in this process.",
-        len(local) if local is not None else 0,
-    )
-    yield _counter(
-        "store_evictions",
-        "Fingerprints dropped before their time because the store was full.",
-        local.evicted if local is not None else 0,
-    )
-    yield _gauge(
-        "store_degraded",
-        "Whether the shared store is away, and this instance counts alone.",
-        int(shared is not None and shared.is_degraded),
-    )
-    for name, help_text in SHARED_STORE_COUNTERS.items():
-        value = getattr(shared, name) if shared is not None else 0
-        yield _counter(f"store_{name}", help_text, value)
-    yield _counter(
-        "store_ignored", "Entries that instances share and that could not be used.", app.ignored
-    )
-    yield _counters(
-        "captured_calls",
-        "Calls to be captured: written, without room to wait, or failed to be written.",
-        ["outcome"],
-        {
-            (outcome,): getattr(app.capture, outcome) if app.capture is not None else 0
-            for outcome in ("written", "overflowed", "failed")
-        },
-    )
+    yield _gauge("store_fingerprints", len(local) if local is not None else 0)
+    yield _counter("store_evictions", local.evicted if local is not None else 0)
+    yield _gauge("store_degraded", int(shared is not None and shared.is_degraded))
+    for name in ("errors", "asked", "batches"):
+        yield _counter(f"store_{name}", getattr(shared, name) if shared is not None else 0)
+    yield _counter("store_ignored", app.ignored)
+    captured = {
+        (outcome,): getattr(app.capture, outcome) if app.capture is not None else 0
+        for outcome in ("written", "overflowed", "failed")
+    }
+    yield _counter("captured_calls", captured, "outcome")
 
 
 def _incident_metrics(stats: RecorderStats) -> Iterator[Metric]:
-    yield _gauge("incidents_open", "Incidents that are not over.", stats.open)
-    yield _counter("incidents_opened", "Incidents that began.", stats.opened)
-    yield _counter(
-        "false_alarms", "Incidents that somebody marked as a false alarm.", stats.false_alarms
-    )
-    yield _counter("sightings_dropped", "Sightings that found no room to wait.", stats.dropped)
-    yield _counters(
-        "history_writes",
-        "Incidents written to the history, times that nothing could be, and what was lost.",
-        ["outcome"],
-        {("written",): stats.written, ("failed",): stats.failed, ("lost",): stats.lost},
-    )
-    yield _counters(
-        "alerts",
-        "Alerts, by channel and outcome.",
-        ["channel", "outcome"],
-        dict(stats.deliveries),
-    )
-    yield _gauges(
-        "outbox",
-        "Alerts that wait, and those that were given up.",
-        ["state"],
-        {(state,): stats.outbox.get(state, 0) for state in ("pending", "dead")},
-    )
-    indicators = stats.indicators
-    yield _gauges(
-        "indicator",
-        "Leading indicators: the value of the worst scope.",
-        ["indicator"],
-        {(name,): value for name, (value, _) in indicators.items()},
-    )
-    yield _gauges(
-        "indicator_firing",
-        "Whether a leading indicator is over its threshold.",
-        ["indicator"],
-        {(name,): int(is_firing) for name, (_, is_firing) in indicators.items()},
-    )
+    yield _gauge("incidents_open", stats.open)
+    yield _counter("incidents_opened", stats.opened)
+    yield _counter("false_alarms", stats.false_alarms)
+    yield _counter("sightings_dropped", stats.dropped)
+    writes = {("written",): stats.written, ("failed",): stats.failed, ("lost",): stats.lost}
+    yield _counter("history_writes", writes, "outcome")
+    yield _counter("alerts", dict(stats.deliveries), "channel", "outcome")
+    outbox = {(state,): stats.outbox.get(state, 0) for state in ("pending", "dead")}
+    yield _gauge("outbox", outbox, "state")
+    values = {(name,): value for name, (value, _) in stats.indicators.items()}
+    yield _gauge("indicator", values, "indicator")
+    firing = {(name,): int(is_firing) for name, (_, is_firing) in stats.indicators.items()}
+    yield _gauge("indicator_firing", firing, "indicator")
+
+
+SampleKey = tuple[str, str, tuple[tuple[str, str], ...]]
+"""The names of a metric and of its sample, and the labels."""
+
+CUMULATIVE_TYPES = ("counter", "histogram")
+"""Kept after a worker has ended; gauges end with it."""
+
+MAX_PREFIXES = ("looptrap_incidents_open", "looptrap_outbox", "looptrap_indicator")
+"""Metrics that each worker reports for all: the maximum is right, not the sum."""
+
+MAX_ENDED_SAMPLES = 50_000
+"""Samples kept of ended workers; beyond it, labels named by clients become one."""
+
+CLIENT_NAMED_LABELS = ("caller", "model", "project")
+OTHER_LABEL = "other"
+
+
+class MetricTotals:
+    """Sums metrics over workers; counts of ended ones stay, so that no counter goes back."""
+
+    def __init__(self) -> None:
+        self._metrics: dict[str, tuple[str, str]] = {}
+        self._running: dict[int, dict[SampleKey, float]] = {}
+        self._ended: defaultdict[SampleKey, float] = defaultdict(float)
+
+    def add(self, pid: int, text: str) -> None:
+        """Replace the counts of a worker by these, in Prometheus's text format."""
+        found: dict[SampleKey, float] = {}
+        for metric in text_string_to_metric_families(text):
+            self._metrics.setdefault(metric.name, (metric.documentation, metric.type))
+            for sample in metric.samples:
+                labels = tuple(sorted(sample.labels.items()))
+                found[metric.name, sample.name, labels] = sample.value
+        self._running[pid] = found
+
+    def retire_all_but(self, pids: Collection[int]) -> None:
+        """Keep the counters of all other workers, which have ended."""
+        for pid in [pid for pid in self._running if pid not in pids]:
+            for sample, value in self._running.pop(pid).items():
+                if self._metrics[sample[0]][1] in CUMULATIVE_TYPES:
+                    self._ended[self._ended_key(sample)] += value
+
+    def exposition(self, *, workers: int, restarts: int) -> bytes:
+        """Return the sums and the metrics of the workers in Prometheus's text format."""
+        of_workers = _gauge("workers", workers), _counter("worker_restarts", restarts)
+        return text_format([*self._sums(), *of_workers])
+
+    def _ended_key(self, sample: SampleKey) -> SampleKey:
+        """Return the labels under which a count of an ended worker is kept."""
+        if sample in self._ended or len(self._ended) < MAX_ENDED_SAMPLES:
+            return sample
+        name, sampled, labels = sample
+        folded = ((one, OTHER_LABEL if one in CLIENT_NAMED_LABELS else is_) for one, is_ in labels)
+        return name, sampled, tuple(folded)
+
+    def _sums(self) -> Iterable[Metric]:
+        totals = self._ended.copy()
+        for counted in self._running.values():
+            for sample, value in counted.items():
+                if sample[0].startswith(MAX_PREFIXES):
+                    totals[sample] = max(totals[sample], value)
+                else:
+                    totals[sample] += value
+        metrics = {name: Metric(name, *known) for name, known in self._metrics.items()}
+        for (name, sampled, labels), value in totals.items():
+            metrics[name].add_sample(sampled, dict(labels), value)
+        return metrics.values()

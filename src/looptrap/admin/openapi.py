@@ -17,14 +17,12 @@ from looptrap.admin.config import ConfigApi, KeyApi, PolicyApi
 from looptrap.admin.enforcement import CooldownApi, KillSwitchApi, ReleaseApi
 from looptrap.admin.event_stream import EventStreamApi
 from looptrap.admin.incident import AnnotationApi, IncidentApi
-from looptrap.admin.json_schema import Schema
-from looptrap.admin.operation import ERROR_DESCRIPTIONS, Api, get
+from looptrap.admin.operation import ERROR_DESCRIPTIONS, Api, Schema, get
 from looptrap.admin.provider import ProviderApi
+from looptrap.admin.rule_trial import TryApi, WhatIfApi
 from looptrap.admin.runtime_override import ProjectApi, ToolApi
 from looptrap.admin.status import StatusApi
-from looptrap.admin.try_it import TryApi
 from looptrap.admin.usage import SpendingApi, StatsApi
-from looptrap.admin.what_if import WhatIfApi
 
 REF_TEMPLATE = "#/components/schemas/{name}"
 

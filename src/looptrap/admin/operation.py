@@ -1,8 +1,11 @@
-"""An operation of the admin API: declared beside its handler, served and documented from there."""
+"""An operation of the admin API: declared beside its handler, served and documented from there.
+
+Its JSON Schemas are made from the tables that read its parameters and its body.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal, TypeVar, get_type_hints
@@ -12,27 +15,27 @@ from aiohttp import web
 
 from looptrap.admin.api import (
     JSON_TYPE,
-    NO_PARAMETERS,
     ApiError,
     ApiRequest,
+    Instant,
+    fields,
     json_response,
     problems_response,
     read_json,
     read_parameters,
 )
-from looptrap.admin.json_schema import (
-    ANY_TEXT,
-    Schema,
-    nullable_fields,
-    parameter_schemas,
-    table_schema,
-)
 from looptrap.dialect.content import UNREADABLE
 from looptrap.errors import ConfigError
 from looptrap.gateway.app import App
-from looptrap.schema import Table, read
+from looptrap.policy import preset
+from looptrap.schema import Choice, Flag, Kind, Listing, Mapped, Moment, Number, Table, Text, read
 
 T = TypeVar("T")
+
+Schema = dict[str, Any]
+
+NO_PARAMETERS = fields()
+ANY_TEXT = Text()
 
 Method = Literal["GET", "POST", "PUT", "DELETE"]
 
@@ -58,6 +61,77 @@ COMMON_ERRORS = (400, 401, 403, 408, 500, 502, 503)
 BODY_ERRORS = (413, 415)
 
 
+def kind_schema(kind: Kind) -> Schema:
+    """Return the schema of what a kind reads."""
+    match kind:
+        case Text() if kind.into is preset.known:
+            return {"enum": preset.names()}
+        case Text() if kind.pattern == ANY_TEXT.pattern:
+            return {"type": "string", "minLength": 1}
+        case Text():
+            return {"type": "string", "pattern": f"^(?:{kind.pattern})$"}
+        case Choice():
+            return {"enum": list(kind.values)}
+        case Number():
+            low = "exclusiveMinimum" if kind.above else "minimum"
+            number = "integer" if kind.whole else "number"
+            return {"type": number, low: kind.low, "maximum": kind.high}
+        case Flag():
+            return {"type": "boolean"}
+        case Moment() | Instant():
+            return {"type": "string", "format": "date-time"}
+        case Listing():
+            return {"type": "array", "items": kind_schema(kind.of)}
+        case Mapped():
+            return {
+                "type": "object",
+                "propertyNames": kind_schema(kind.keys),
+                "additionalProperties": kind_schema(kind.values),
+                "minProperties": kind.least,
+            }
+        case Table():
+            return table_schema(kind)
+        case _:
+            raise TypeError(f"{type(kind).__name__} has no schema")
+
+
+def object_schema(properties: Schema, required: Sequence[str]) -> Schema:
+    """Return the schema of an object with these properties and no others."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
+
+
+def table_schema(table: Table[Any], *excluded: str) -> Schema:
+    """Return the schema of a table without the excluded fields."""
+    included = [one for one in table.fields if one.name not in excluded]
+    properties = {one.name: {**kind_schema(one.kind), "description": one.doc} for one in included}
+    return object_schema(properties, [one.name for one in included if one.required])
+
+
+def nullable(schema: Schema) -> Schema:
+    """Return the schema of a value or null."""
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def parameter_schemas(table: Table[Any]) -> list[Schema]:
+    """Return the fields of a table as parameters in a URL."""
+    return [
+        {
+            "name": one.name,
+            "in": "query",
+            "required": one.required,
+            "description": one.doc,
+            "schema": kind_schema(one.kind)
+            | ({"default": one.kind.plain(one.default)} if one.default is not None else {}),
+        }
+        for one in table.fields
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class Body:
     """The body of a request: its schema, or a type that has one, and the function that reads it."""
@@ -66,9 +140,10 @@ class Body:
     read: Callable[[bytes], Any]
 
 
-def json_body(schema: Schema) -> Body:
-    """Return a body that is any JSON to begin with; its handler checks it against the schema."""
-    return Body(schema, read_json)
+def json_body(table: Table[Any], *excluded: str, **others: Schema) -> Body:
+    """Return a body that its handler checks: fields of a table, and others with these schemas."""
+    schema = table_schema(table, *excluded)
+    return Body({**schema, "properties": {**schema["properties"], **others}}, read_json)
 
 
 def table_body(table: Table[Any]) -> Body:
@@ -85,7 +160,9 @@ def nullable_body(table: Table[Any]) -> Body:
             value = {name: one for name, one in value.items() if one is not None}
         return read(table, value)
 
-    return Body(nullable_fields(table), read_given)
+    schema = table_schema(table)
+    properties = {name: nullable(one) for name, one in schema["properties"].items()}
+    return Body({**schema, "properties": properties}, read_given)
 
 
 def struct_body(struct: type[T], example: str, schema: Schema | None = None) -> Body:
@@ -120,8 +197,8 @@ class Operation:
     errors: tuple[int, ...] = ()
     """Statuses beyond those that every operation may answer."""
     content_type: str = JSON_TYPE
-    path_schema: Schema | None = None
-    """The schema of the variable part of the path, where that is not any text."""
+    path_kind: Kind = ANY_TEXT
+    """What the variable part of the path may be."""
     read_only: bool = False
     """A question too long for a URL: the read token may ask it, though it is a POST."""
 
@@ -149,29 +226,24 @@ class Operation:
 
     def describe(self, schema_of: Callable[[Any], Schema]) -> Schema:
         """Return the operation as OpenAPI has it; `schema_of` turns a type into its schema."""
-        responses: Schema = {
-            str(self.status): {
-                "description": "the answer",
-                "content": {self.content_type: {"schema": schema_of(self.answer)}},
-            }
-        }
+        content = {self.content_type: {"schema": schema_of(self.answer)}}
         errors = {*COMMON_ERRORS, *self.errors, *(BODY_ERRORS if self.body is not None else ())}
-        responses |= {
-            str(code): {"$ref": f"#/components/responses/{code}"} for code in sorted(errors)
-        }
-        described = {
+        in_path = [part.strip("{}") for part in self.path.split("/") if part.startswith("{")]
+        described: Schema = {
             "operationId": self.name,
             "tags": [self.path.split("/")[3].removesuffix(".json")],
             "summary": self.summary,
             "parameters": [
-                *self._path_parameters(),
+                *(_parameter(name, "path", kind_schema(self.path_kind)) for name in in_path),
                 *parameter_schemas(self.parameters),
-                *(
-                    {"name": name, "in": "header", "required": False, "schema": {"type": "string"}}
-                    for name in self.headers
-                ),
+                *(_parameter(name, "header", {"type": "string"}) for name in self.headers),
             ],
-            "responses": responses,
+            "responses": {
+                str(self.status): {"description": "the answer", "content": content},
+                **{
+                    str(code): {"$ref": f"#/components/responses/{code}"} for code in sorted(errors)
+                },
+            },
         }
         if self.body is not None:
             kind = self.body.kind
@@ -180,12 +252,9 @@ class Operation:
             described["requestBody"] = {"required": True, "content": content}
         return described
 
-    def _path_parameters(self) -> list[Schema]:
-        names = [part.strip("{}") for part in self.path.split("/") if part.startswith("{")]
-        return [
-            {"name": name, "in": "path", "required": True, "schema": self.path_schema or ANY_TEXT}
-            for name in names
-        ]
+
+def _parameter(name: str, place: Literal["path", "header"], schema: Schema) -> Schema:
+    return {"name": name, "in": place, "required": place == "path", "schema": schema}
 
 
 def operation(

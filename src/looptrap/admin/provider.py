@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal, TypedDict
 
 from looptrap.admin.api import ApiRequest, IsoTime, iso_time
 from looptrap.admin.operation import Api, get
-from looptrap.engine.counters import FIRST_BYTE_BOUNDS, Counters, RequestKind
+from looptrap.engine.counters import FIRST_BYTE_BOUNDS, RequestKind
 from looptrap.gateway.app import App
 from looptrap.gateway.provider import Provider
 from looptrap.retry.breaker import BreakerState, CircuitKey
@@ -15,8 +15,6 @@ from looptrap.retry.breaker import BreakerState, CircuitKey
 PROVIDERS_PATH = "/api/v1/providers"
 
 LATENCY_QUANTILE = 0.95
-
-RATE_LIMITED_STATUS = 429
 
 
 class BreakerView(TypedDict):
@@ -78,7 +76,9 @@ def quantile(counts: Sequence[int], share: float = LATENCY_QUANTILE) -> float | 
 
 
 def _provider(app: App, name: str, places: Sequence[Provider]) -> ProviderView:
-    statuses = _statuses(app.tally, name)
+    kinds = [(RequestKind(*key), number) for key, (number,) in list(app.tally.requests.items())]
+    answers = [(one.status, number) for one, number in kinds if one.provider == name]
+    statuses = [(status, number) for status, number in answers if status >= 0]
     histogram = app.tally.first_bytes.get(name)
     counts = list(histogram.counts) if histogram is not None else []
     return {
@@ -94,26 +94,13 @@ def _provider(app: App, name: str, places: Sequence[Provider]) -> ProviderView:
 
 def is_failure(status: int) -> bool:
     """Say whether a status is a failure: no answer, a rate limit, a server error."""
-    return status in (0, RATE_LIMITED_STATUS) or status >= 500
+    return status in (0, 429) or status >= 500
 
 
-def _statuses(tally: Counters, provider: str) -> list[tuple[int, int]]:
-    kinds = [(RequestKind(*key), number) for key, (number,) in list(tally.requests.items())]
-    return [
-        (kind.status, number)
-        for kind, number in kinds
-        if kind.provider == provider and kind.status >= 0
-    ]
-
-
-def _breakers(app: App, circuits: Iterable[str]) -> list[BreakerView]:
+def _breakers(app: App, circuits: Collection[str]) -> list[BreakerView]:
     """Return the circuits; those of credentials only where they are not closed."""
-    states: dict[CircuitKey, BreakerState] = dict.fromkeys(
-        map(CircuitKey, sorted(circuits)), "closed"
-    )
-    states |= {
-        key: state for key, state in app.attempts.states() if CircuitKey(key.provider) in states
-    }
+    states: dict[CircuitKey, BreakerState] = {CircuitKey(one): "closed" for one in sorted(circuits)}
+    states |= {key: state for key, state in app.attempts.states() if key.provider in circuits}
     return [_breaker(app, key, state) for key, state in states.items()]
 
 

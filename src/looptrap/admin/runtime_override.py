@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
-from typing import Any, ClassVar, TypedDict
+from collections.abc import Awaitable, Callable
+from typing import Any, ClassVar, NamedTuple, TypedDict
 
-from looptrap.admin.api import STORE_UNAVAILABLE_MESSAGE, ApiError, ApiRequest
+from looptrap.admin.api import ApiError, ApiRequest
 from looptrap.admin.audit import record_change
-from looptrap.admin.json_schema import Schema, kind_schema, table_schema
-from looptrap.admin.operation import Api, Body, Operation, delete, get, json_body, put
+from looptrap.admin.operation import ANY_TEXT, Api, Body, Operation, delete, get, json_body, put
 from looptrap.config import Config
+from looptrap.gateway.app import App
 from looptrap.gateway.shared_settings.runtime_override import (
     ProjectOverrides,
+    RuntimeOverride,
     ToolOverrides,
 )
 from looptrap.policy.kind import NAME
 from looptrap.policy.policy import PROJECT
 from looptrap.policy.rule import TOOL
+from looptrap.schema import Kind
 
 _TAG = re.compile(r'"?(\d{1,18})"?')
 
@@ -31,58 +34,77 @@ class OverrideView(TypedDict):
     effective: dict[str, Any] | None
 
 
+class ProjectList(TypedDict):
+    """The projects of the file, and those set at run time."""
+
+    projects: list[OverrideView]
+
+
+class ToolList(TypedDict):
+    """The tools of the file, and those set at run time."""
+
+    tools: list[OverrideView]
+
+
+class OverrideKind(NamedTuple):
+    """Things that have settings by name."""
+
+    noun: str
+    example: str
+    overrides: Callable[[App], ProjectOverrides | ToolOverrides]
+    settings: Callable[[Config], dict[str, dict[str, Any]]]
+    """Returns the settings of a configuration by name."""
+
+
 class OverrideApi(Api):
-    """Answers under the path of things that have settings by name."""
+    """Answers under the path of one kind."""
 
-    noun: ClassVar[str]
-    example: ClassVar[str]
-
-    def _overrides(self) -> ProjectOverrides | ToolOverrides:
-        raise NotImplementedError
-
-    def _settings(self, config: Config) -> dict[str, dict[str, Any]]:
-        """Return the settings of a configuration by name."""
-        raise NotImplementedError
+    kind: ClassVar[OverrideKind]
 
     async def list_all(self, _request: ApiRequest) -> dict[str, list[OverrideView]]:
         """Return all things of this kind."""
-        names = {**self._settings(self._app.config), **self._overrides().layers()}
-        return {f"{self.noun}s": [self._view(name) for name in names]}
+        kind = self.kind
+        names = {**kind.settings(self._app.config), **kind.overrides(self._app).layers()}
+        return {f"{kind.noun}s": [self._view(name) for name in names]}
 
     async def show(self, request: ApiRequest) -> OverrideView:
         """Return one of them."""
         if self._view(request.name)["effective"] is None:
-            raise ApiError(404, "not_found", f"There is no {self.noun} of this name.")
+            raise ApiError(404, "not_found", f"There is no {self.kind.noun} of this name.")
         return self._answer(request)
 
     async def put(self, request: ApiRequest) -> OverrideView:
         """Replace its run-time settings."""
-        name, settings = request.name, request.body
+        settings = request.body
         if not isinstance(settings, dict):
-            raise ApiError(400, "bad_request", f"Send settings such as {self.example}.")
+            raise ApiError(400, "bad_request", f"Send settings such as {self.kind.example}.")
         version = _expected_version(request, settings.pop("version", None))
-        before = self._view(name)["run_time"]
-        try:
-            after = await self._overrides().put(self._app.config, name, settings, version)
-        except OSError:
-            raise ApiError(503, "store_unavailable", STORE_UNAVAILABLE_MESSAGE) from None
-        if after is None:
-            raise self._stale(name)
-        await record_change(self._app, request, f"{self.noun}.put", name, before, after.settings)
-        return self._answer(request)
+        overrides = self.kind.overrides(self._app)
+        change = overrides.put(self._app.config, request.name, settings, version)
+        return await self._change(request, "put", change)
 
     async def drop(self, request: ApiRequest) -> OverrideView:
         """Remove its run-time settings."""
-        name = request.name
+        version = _expected_version(request, None)
+        change = self.kind.overrides(self._app).drop(request.name, version)
+        return await self._change(request, "delete", change)
+
+    async def _change(
+        self, request: ApiRequest, verb: str, change: Awaitable[RuntimeOverride | None]
+    ) -> OverrideView:
+        noun, name = self.kind.noun, request.name
         before = self._view(name)["run_time"]
         try:
-            after = await self._overrides().drop(name, _expected_version(request, None))
+            changed = await change
         except OSError:
-            raise ApiError(503, "store_unavailable", STORE_UNAVAILABLE_MESSAGE) from None
-        if after is None:
-            raise self._stale(name)
-        if before is not None:
-            await record_change(self._app, request, f"{self.noun}.delete", name, before)
+            message = "The store that instances share cannot be reached. Nothing has been changed."
+            raise ApiError(503, "store_unavailable", message) from None
+        if changed is None:
+            message = f"Somebody has changed this {noun} since that version. See what it is now."
+            raise ApiError(409, "stale_version", message, **{noun: self._view(name)})
+        after = changed.settings if changed.version else None
+        if before is not None or after is not None:
+            await record_change(self._app, request, f"{noun}.{verb}", name, before, after)
         return self._answer(request)
 
     def _answer(self, request: ApiRequest) -> OverrideView:
@@ -90,41 +112,32 @@ class OverrideApi(Api):
         request.response_headers["ETag"] = f'"{view["version"]}"'
         return view
 
-    def _stale(self, name: str) -> ApiError:
-        message = f"Somebody has changed this {self.noun} since that version. See what it is now."
-        return ApiError(409, "stale_version", message, **{self.noun: self._view(name)})
-
     def _view(self, name: str) -> OverrideView:
-        override = self._overrides().layer(name)
+        override = self.kind.overrides(self._app).layer(name)
         return {
             "name": name,
             "version": override.version,
-            "file": self._settings(self._app.config).get(name),
+            "file": self.kind.settings(self._app.config).get(name),
             "run_time": override.settings if override.version else None,
-            "effective": self._settings(self._app.gateway.runtime.config).get(name),
+            "effective": self.kind.settings(self._app.gateway.runtime.config).get(name),
         }
 
 
+VERSION_SCHEMA = {"type": "integer", "minimum": 0, "description": "only if this is there now"}
+
+
 def _override_operations(
-    noun: str, summary: str, answer: Any, *, body: Body, name: Schema | None = None
+    noun: str, summary: str, answer: Any, body: Body, name: Kind
 ) -> tuple[Operation, ...]:
     path = f"/api/v1/{noun}s"
-    named, match = f"{path}/{{name}}", ("If-Match",)
+    named, change = f"{path}/{{name}}", {"headers": ("If-Match",), "errors": (409,)}
     set_, unset = f"sets what is set of a {noun}", f"goes back to what the file says of a {noun}"
     return (
         get(path, summary, answer=answer)(OverrideApi.list_all),
         get(named, f"one {noun}", errors=(404,))(OverrideApi.show),
-        put(named, set_, body=body, path_schema=name, headers=match, errors=(409,))(
-            OverrideApi.put
-        ),
-        delete(named, unset, headers=match, errors=(409,))(OverrideApi.drop),
+        put(named, set_, body=body, path_kind=name, **change)(OverrideApi.put),
+        delete(named, unset, **change)(OverrideApi.drop),
     )
-
-
-def _versioned(settings: Schema) -> Body:
-    """Return a body of settings that may name the version they replace."""
-    version = {"type": "integer", "minimum": 0, "description": "only if this is there now"}
-    return json_body({**settings, "properties": {**settings["properties"], "version": version}})
 
 
 def _expected_version(request: ApiRequest, in_body: object) -> int | None:
@@ -140,52 +153,37 @@ def _expected_version(request: ApiRequest, in_body: object) -> int | None:
     return int(match[1])
 
 
-class ProjectList(TypedDict):
-    """The projects of the file, and those set at run time."""
-
-    projects: list[OverrideView]
-
-
 class ProjectApi(OverrideApi):
     """Answers under `/api/v1/projects`."""
 
-    noun = "project"
-    example = '{"detection": "shadow"}'
+    kind = OverrideKind(
+        noun="project",
+        example='{"detection": "shadow"}',
+        overrides=lambda app: app.agreed.projects,
+        settings=lambda config: {one.name: PROJECT.plain(one) for one in config.projects},
+    )
     operations = _override_operations(
-        noun,
+        "project",
         "projects, of the file and set at run time",
         ProjectList,
-        body=_versioned(table_schema(PROJECT, "name", "keys")),
-        name=kind_schema(NAME),
+        json_body(PROJECT, "name", "keys", version=VERSION_SCHEMA),
+        NAME,
     )
-
-    def _overrides(self) -> ProjectOverrides:
-        return self._app.agreed.projects
-
-    def _settings(self, config: Config) -> dict[str, dict[str, Any]]:
-        return {project.name: PROJECT.plain(project) for project in config.projects}
-
-
-class ToolList(TypedDict):
-    """The tools of the file, and those set at run time."""
-
-    tools: list[OverrideView]
 
 
 class ToolApi(OverrideApi):
     """Answers under `/api/v1/tools`."""
 
-    noun = "tool"
-    example = '{"thresholds": {"warn": 20, "block": 60}} or {"exempt": true}'
+    kind = OverrideKind(
+        noun="tool",
+        example='{"thresholds": {"warn": 20, "block": 60}} or {"exempt": true}',
+        overrides=lambda app: app.agreed.tools,
+        settings=lambda config: {name: TOOL.plain(one) for name, one in config.tools.items()},
+    )
     operations = _override_operations(
-        noun,
+        "tool",
         "tools with settings of their own",
         ToolList,
-        body=_versioned(table_schema(TOOL)),
+        json_body(TOOL, version=VERSION_SCHEMA),
+        ANY_TEXT,
     )
-
-    def _overrides(self) -> ToolOverrides:
-        return self._app.agreed.tools
-
-    def _settings(self, config: Config) -> dict[str, dict[str, Any]]:
-        return {name: TOOL.plain(tool) for name, tool in config.tools.items()}

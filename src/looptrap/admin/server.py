@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
@@ -24,6 +24,10 @@ LARGER_BODIES = {one.path: one.max_body_bytes for one in OPERATIONS if one.max_b
 """Bytes of a body, where an operation allows more."""
 
 READ_ONLY_PATHS = frozenset(one.path for one in OPERATIONS if one.read_only)
+
+METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+Readiness = Literal["starting", "ready", "degraded", "stopping"]
 
 log = logging.getLogger("looptrap")
 
@@ -91,15 +95,11 @@ class AdminServer:
         apis = [api(self._app) for api in APIS]
         # Streams are ended before the other requests are waited for.
         application.on_shutdown.extend(api.close for api in apis if isinstance(api, EventStreamApi))
-        application.add_routes(
-            [
-                web.get("/livez", self._livez),
-                web.get("/readyz", self._readyz),
-                web.get("/metrics", self._metrics),
-                *dashboard_routes(),
-                *(route for api in apis for route in api.routes()),
-            ]
-        )
+        application.router.add_get("/livez", self._livez)
+        application.router.add_get("/readyz", self._readyz)
+        application.router.add_get("/metrics", self._metrics)
+        application.add_routes(dashboard_routes())
+        application.add_routes([route for api in apis for route in api.routes()])
         idle = self._timeouts.idle
         self._runner = web.AppRunner(application, access_log=None, keepalive_timeout=idle)
         await self._runner.setup()
@@ -109,9 +109,8 @@ class AdminServer:
         except OSError as failure:
             await self._runner.cleanup()
             why = (failure.strerror or str(failure)).lower()
-            raise ConfigError(
-                [Problem("gateway.admin", f"cannot listen at {self._address}: {why}")]
-            ) from None
+            problem = Problem("gateway.admin", f"cannot listen at {self._address}: {why}")
+            raise ConfigError([problem]) from None
         host, port = self._runner.addresses[0][:2]
         return host, port
 
@@ -149,15 +148,21 @@ class AdminServer:
         return web.json_response({"status": "alive"})
 
     async def _readyz(self, _request: web.Request) -> web.Response:
+        status = await self._readiness()
+        is_serving = status in ("ready", "degraded")
+        return web.json_response({"status": status}, status=200 if is_serving else 503)
+
+    async def _readiness(self) -> Readiness:
         if self._app.server.draining:
-            return web.json_response({"status": "stopping"}, status=503)
-        is_degraded = self._app.gateway.judge.is_degraded
-        return web.json_response({"status": "degraded" if is_degraded else "ready"})
+            return "stopping"
+        return "degraded" if self._app.gateway.judge.is_degraded else "ready"
 
     async def _metrics(self, _request: web.Request) -> web.Response:
-        body = exposition(self._app)
-        kind = "text/plain; version=0.0.4; charset=utf-8"
-        return web.Response(body=body, headers={"Content-Type": kind})
+        body = await self._exposition()
+        return web.Response(body=body, headers={"Content-Type": METRICS_CONTENT_TYPE})
+
+    async def _exposition(self) -> bytes:
+        return exposition(self._app)
 
 
 async def _add_security_headers(_request: web.Request, answer: web.StreamResponse) -> None:

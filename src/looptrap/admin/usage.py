@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from typing import Any, Literal, NotRequired, TypedDict, cast
+from typing import Any, Literal, NotRequired, TypedDict, cast, get_args
 
-from looptrap.admin.api import LIMIT, SINCE, UNTIL, ApiRequest, IsoTime, iso_time, query_history
+from looptrap.admin.api import (
+    LIMIT,
+    SINCE,
+    UNTIL,
+    ApiRequest,
+    IsoTime,
+    field,
+    fields,
+    iso_time,
+    query_history,
+    view_of,
+)
 from looptrap.admin.operation import Api, get
 from looptrap.errors import ConfigError, Problem
 from looptrap.incident.history import IncidentHistory, UsageQuery
 from looptrap.incident.model import Incident
-from looptrap.schema import Choice, Field, Number, Table
+from looptrap.schema import Choice, Number
 from looptrap.usage.model import MINUTE_S, UsageTotals
 from looptrap.usage.table import SessionShare, UsagePoint, UsageShare
 
@@ -26,25 +37,14 @@ SAVED_EXPLANATION = (
     " What has no price is left out, and no call is added that was never made."
 )
 
-STATS_PARAMETERS: Table[dict[str, Any]] = Table(
-    build=dict,
-    fields=[
-        SINCE,
-        UNTIL,
-        Field(
-            name="step",
-            kind=Choice((60, 300, 3_600, DAY_S)),
-            default=300,
-            doc="the length of a step, in seconds",
-        ),
-        Field(
-            name="by",
-            kind=Choice(("none", "caller", "project", "model", "provider")),
-            default="none",
-            doc="also group by this",
-        ),
-        LIMIT,
-    ],
+DIMENSIONS = ("caller", "project", "model", "provider")
+
+STATS_PARAMETERS = fields(
+    SINCE,
+    UNTIL,
+    field("step", Choice((60, 300, 3_600, DAY_S)), "the length of a step, in seconds", 300),
+    field("by", Choice(("none", *DIMENSIONS)), "also group by this", "none"),
+    LIMIT,
 )
 
 
@@ -116,19 +116,7 @@ def _time_range(query: Mapping[str, Any], now: float) -> tuple[float, float]:
 
 def usage_figures(spent: UsageTotals) -> UsageFigures:
     """Return totals as the API shows them."""
-    return {
-        "calls": spent.calls,
-        "allowed": spent.calls - spent.warned - spent.refused,
-        "warned": spent.warned,
-        "refused": spent.refused,
-        "shadowed": spent.shadowed,
-        "input_tokens": spent.input_tokens,
-        "output_tokens": spent.output_tokens,
-        "cost_usd": spent.cost_usd,
-        "unpriced": spent.unpriced,
-        "estimated": spent.estimated,
-        "saved_usd": spent.saved_usd,
-    }
+    return view_of(UsageFigures, spent, allowed=spent.calls - spent.warned - spent.refused)
 
 
 def _stats_report(books: UsageQuery, query: dict[str, Any], since: float, until: float) -> Stats:
@@ -163,30 +151,17 @@ def _step_problems(given: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem("step", "must be whole minutes, such as 60 or 3600")
 
 
-SPENDING_PARAMETERS: Table[dict[str, Any]] = Table(
-    build=dict,
+STEP_KIND = Number(low=MINUTE_S, high=30 * DAY_S, unit="seconds", whole=True)
+ORDER_KIND = Choice(("cost", "refused", "calls", "tokens", "burn"))
+
+SPENDING_PARAMETERS = fields(
+    field("by", Choice(get_args(SpendingDimension)), "group by this"),
+    SINCE,
+    UNTIL,
+    field("step", STEP_KIND, "report over time, in steps of this length"),
+    field("order", ORDER_KIND, "sort by this, descending", "cost"),
+    LIMIT,
     check=_step_problems,
-    fields=[
-        Field(
-            name="by",
-            kind=Choice(("caller", "project", "session", "model", "provider")),
-            doc="group by this",
-        ),
-        SINCE,
-        UNTIL,
-        Field(
-            name="step",
-            kind=Number(low=MINUTE_S, high=30 * DAY_S, unit="seconds", whole=True),
-            doc="report over time, in steps of this length",
-        ),
-        Field(
-            name="order",
-            kind=Choice(("cost", "refused", "calls", "tokens", "burn")),
-            default="cost",
-            doc="sort by this, descending",
-        ),
-        LIMIT,
-    ],
 )
 
 
@@ -244,9 +219,8 @@ class SpendingApi(Api):
         if query["step"] is not None and until - since > MAX_STEPS * query["step"]:
             message = f"makes more than {MAX_STEPS} steps from `since` to `until`"
             raise ConfigError([Problem("step", message)])
-        return await query_history(
-            _spending_report, self._app.desk.history, query, since, until, now
-        )
+        history = self._app.desk.history
+        return await query_history(_spending_report, history, query, since, until, now)
 
 
 def _spending_report(
@@ -284,10 +258,15 @@ def _open_incident_counts(
     return Counter(map(whose, parts.values()))
 
 
+def _series_step(by: str | None, one: UsagePoint) -> SpendingStep:
+    name = {} if by is None else {"name": one.name}
+    return cast(SpendingStep, {"time": iso_time(one.time), **name, **usage_figures(one.spent)})
+
+
 def _share_row(one: UsageShare, incidents: int) -> SpendingRow:
     row = {
-        "name": one.name,
         **usage_figures(one.spent),
+        "name": one.name,
         "tokens": one.spent.tokens,
         "burn": one.burn,
         "first": iso_time(one.first),
@@ -297,17 +276,12 @@ def _share_row(one: UsageShare, incidents: int) -> SpendingRow:
     return cast(SpendingRow, row)
 
 
-def _series_step(by: str | None, one: UsagePoint) -> SpendingStep:
-    name = {} if by is None else {"name": one.name}
-    return cast(SpendingStep, {"time": iso_time(one.time), **name, **usage_figures(one.spent)})
-
-
 def _session_row(one: SessionShare, now: float, incidents: int) -> SpendingRow:
-    run = one.run
+    (caller, project, name), run = one.session, one.run
     return {
-        "name": one.session.session,
-        "caller": one.session.caller,
-        "project": one.session.project,
+        "name": name,
+        "caller": caller,
+        "project": project,
         "model": run.model,
         "first": iso_time(run.first),
         "last": iso_time(run.last),

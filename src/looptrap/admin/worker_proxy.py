@@ -1,11 +1,11 @@
-"""The admin listener of several workers: one address for all of them."""
+"""The admin listener of several workers: one address, and the answers of all merged."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 import aiohttp
 import msgspec
@@ -17,13 +17,17 @@ from yarl import URL
 from looptrap.admin.api import error_response, iso_time, json_response
 from looptrap.admin.audit import SOURCE_HEADER
 from looptrap.admin.auth import MAY_WRITE
+from looptrap.admin.budget import BUDGETS_PATH, AccountView, BudgetList, most_used
 from looptrap.admin.dashboard_files import is_dashboard_path
-from looptrap.admin.health_notice import make_notice
-from looptrap.admin.server import AdminServer
-from looptrap.admin.status import STATUS_PATH, GatewayStatus
-from looptrap.admin.worker_merge import MERGERS, MetricTotals
+from looptrap.admin.metrics import MetricTotals
+from looptrap.admin.provider import PROVIDERS_PATH, ProviderList, ProviderView, quantile
+from looptrap.admin.server import AdminServer, Readiness
+from looptrap.admin.status import STATUS_PATH, GatewayStatus, HealthNotice
 from looptrap.config.kind import Address
 from looptrap.gateway.app import App
+from looptrap.money.meter import Unit
+
+T = TypeVar("T")
 
 LOCAL_PATHS = ("/livez", "/readyz", "/metrics")
 """The rest is answered by one worker for all: they share the store."""
@@ -116,23 +120,21 @@ class WorkerProxy(AdminServer):
             handler = self._forward
         return await super()._guard(request, handler)
 
-    async def _readyz(self, _request: web.Request) -> web.Response:
+    async def _readiness(self) -> Readiness:
         if self._workers.is_stopping:
-            return web.json_response({"status": "stopping"}, status=503)
-        answers = list((await self._ask_all("/readyz")).values())
+            return "stopping"
+        answers = (await self._ask_all("/readyz")).values()
         if not answers or not self._workers.is_complete:
-            return web.json_response({"status": "starting"}, status=503)
-        is_ready = [b'"ready"' in answer for answer in answers].count(True) == self._workers.size
-        return web.json_response({"status": "ready" if is_ready else "degraded"})
+            return "starting"
+        ready = [answer for answer in answers if b'"ready"' in answer]
+        return "ready" if len(ready) == self._workers.size else "degraded"
 
-    async def _metrics(self, _request: web.Request) -> web.Response:
+    async def _exposition(self) -> bytes:
         for pid, text in (await self._ask_all("/metrics")).items():
             self._totals.add(pid, text.decode())
         members = [member.pid for member in self._workers.members()]
         self._totals.retire_all_but(members)
-        body = self._totals.exposition(workers=len(members), restarts=self._workers.restarts)
-        kind = "text/plain; version=0.0.4; charset=utf-8"
-        return web.Response(body=body, headers={"Content-Type": kind})
+        return self._totals.exposition(workers=len(members), restarts=self._workers.restarts)
 
     async def _answer_for_all(self, request: web.Request) -> web.StreamResponse:
         """Ask every worker and merge their answers."""
@@ -151,7 +153,8 @@ class WorkerProxy(AdminServer):
                 f"{size - serving} of {size} workers do not answer. The others take their calls,"
                 " and each is replaced by itself; the log says why it ended."
             )
-            notices = [*notices, make_notice("warn", "worker_missing", message)]
+            missing: HealthNotice = {"level": "warn", "code": "worker_missing", "message": message}
+            notices = [*notices, missing]
         return {
             **status,
             "started": iso_time(self._app.started),
@@ -165,19 +168,14 @@ class WorkerProxy(AdminServer):
         """Return the answers of workers by process; one that fails is left out."""
         members = self._workers.members()
         answers = await asyncio.gather(*(self._ask(member, path) for member in members))
-        return {
-            member.pid: answer
-            for member, answer in zip(members, answers, strict=True)
-            if answer is not None
-        }
+        pairs = zip(members, answers, strict=True)
+        return {member.pid: answer for member, answer in pairs if answer is not None}
 
     async def _ask(self, member: WorkerEndpoint, path: str) -> bytes | None:
         assert self._client is not None  # made with the listener
-        url = member.url(path)
+        url, headers = member.url(path), member.bearer
         try:
-            async with self._client.get(
-                url, headers=member.bearer, timeout=WORKER_TIMEOUT
-            ) as answer:
+            async with self._client.get(url, headers=headers, timeout=WORKER_TIMEOUT) as answer:
                 return await answer.read() if answer.status == 200 else None
         except (aiohttp.ClientError, OSError, TimeoutError):
             return None
@@ -187,17 +185,14 @@ class WorkerProxy(AdminServer):
         assert self._client is not None  # made with the listener
         body = await request.read()
         headers = _without(request.headers, *HOP_BY_HOP, *REPLACED_HEADERS)
+        headers.append((SOURCE_HEADER, request.remote or ""))
         for member in self._workers.members():
             try:
                 answer = await self._client.request(
                     request.method,
                     member.url(request.raw_path),
                     data=body or None,
-                    headers=[
-                        *headers,
-                        *member.bearer.items(),
-                        (SOURCE_HEADER, request.remote or ""),
-                    ],
+                    headers=[*headers, *member.bearer.items()],
                     skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
                     allow_redirects=False,
                     timeout=CONNECT_TIMEOUT,
@@ -233,3 +228,114 @@ async def _relay(
 def _without(headers: Mapping[str, str], *names: str) -> list[tuple[str, str]]:
     excluded = {name.lower() for name in names}
     return [(name, value) for name, value in headers.items() if name.lower() not in excluded]
+
+
+NOTICES_OF_ALL_WORKERS = ("no_calls",)
+"""Notices that hold only if all workers have them."""
+
+BREAKER_SEVERITY = {"closed": 0, "half_open": 1, "open": 2}
+
+
+def _merge_status(answers: Sequence[GatewayStatus]) -> GatewayStatus:
+    """Return the status of all; a fault of one is a fault of all."""
+    first = answers[0]
+    histories = [one["history"] for one in answers]
+    return {
+        **first,
+        "started": min(one["started"] for one in answers),
+        "store": {
+            **first["store"],
+            "is_degraded": any(one["store"]["is_degraded"] for one in answers),
+        },
+        "history": {
+            **first["history"],
+            "is_writing": all(one["is_writing"] for one in histories),
+            "failed": sum(one["failed"] for one in histories),
+            "lost": sum(one["lost"] for one in histories),
+        },
+        "draining": any(one["draining"] for one in answers),
+        "notices": _merge_notices([one["notices"] for one in answers]),
+        "indicators": [
+            max(same, key=lambda one: one["value"])
+            for same in zip(*(one["indicators"] for one in answers), strict=False)
+        ],
+        # Each reports all that it knows, and some learn of one a moment later.
+        "open_incidents": max(one["open_incidents"] for one in answers),
+    }
+
+
+def _merge_providers(answers: Sequence[ProviderList]) -> ProviderList:
+    """Return the providers with the sums of all workers."""
+    by_name: dict[str, list[ProviderView]] = {}
+    for answer in answers:
+        for one in answer["providers"]:
+            by_name.setdefault(one["name"], []).append(one)
+    return {**answers[0], "providers": [_merge_provider(same) for same in by_name.values()]}
+
+
+def _merge_budgets(answers: Sequence[BudgetList]) -> BudgetList:
+    """Return budgets with the accounts that any worker charged recently."""
+    every = [one for answer in answers for one in answer["budgets"]]
+    accounts: dict[tuple[str, Unit], dict[str, AccountView]] = {}
+    for one in every:
+        known = accounts.setdefault((one["name"], one["unit"]), {})
+        known |= {account["fingerprint"]: account for account in one["accounts"]}
+    first = {(one["name"], one["unit"]): one for one in reversed(every)}
+    return {
+        "budgets": [
+            {**first[key], "accounts": most_used(known.values())} for key, known in accounts.items()
+        ],
+        "rates": answers[0]["rates"],
+    }
+
+
+MERGERS: dict[str, Callable[[Sequence[Any]], Any]] = {
+    STATUS_PATH: _merge_status,
+    PROVIDERS_PATH: _merge_providers,
+    BUDGETS_PATH: _merge_budgets,
+}
+"""By path; every other answer is the same from each worker."""
+
+
+def _merge_notices(reported: Sequence[Sequence[HealthNotice]]) -> list[HealthNotice]:
+    """Return every notice once; of those with one code, the longest has the most details."""
+    in_all = set.intersection(*({one["code"] for one in notices} for notices in reported))
+    found = _highest_of_each(
+        (one for notices in reported for one in notices),
+        key=lambda one: one["code"],
+        rank=lambda one: len(one["message"]),
+    )
+    valid = [
+        one for one in found if one["code"] not in NOTICES_OF_ALL_WORKERS or one["code"] in in_all
+    ]
+    return sorted(valid, key=lambda one: one["level"] != "bad")
+
+
+def _merge_provider(same: Sequence[ProviderView]) -> ProviderView:
+    longest = max(len(one["first_bytes"]) for one in same)
+    padded = [one["first_bytes"] or [0] * longest for one in same]
+    counts = [sum(numbers) for numbers in zip(*padded, strict=True)]
+    return {
+        **same[0],
+        "calls": sum(one["calls"] for one in same),
+        "failures": sum(one["failures"] for one in same),
+        "p95_first_byte_seconds": quantile(counts),
+        "first_bytes": counts,
+        "breakers": _highest_of_each(
+            (breaker for one in same for breaker in one["breakers"]),
+            key=lambda one: (one["circuit"], one["credential"]),
+            rank=lambda one: BREAKER_SEVERITY[one["state"]],
+        ),
+    }
+
+
+def _highest_of_each(
+    items: Iterable[T], *, key: Callable[[T], Hashable], rank: Callable[[T], int]
+) -> list[T]:
+    """Return one item for each key: the first of the highest rank."""
+    found: dict[Hashable, T] = {}
+    for one in items:
+        known = found.setdefault(key(one), one)
+        if rank(one) > rank(known):
+            found[key(one)] = one
+    return list(found.values())
