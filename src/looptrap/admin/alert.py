@@ -138,7 +138,7 @@ class AlertApi(Api):
 
     @get(ALERTS_PATH, "channels, and how they are doing")
     async def _list(self, _request: ApiRequest) -> ChannelList:
-        outbox = self._app.desk.history.outbox
+        outbox = self._history.outbox
         total = await query_history(outbox.counts)
         by_channel = await query_history(_count_by_channel, outbox)
         channels = [
@@ -153,7 +153,7 @@ class AlertApi(Api):
         parameters=DELIVERY_PARAMETERS,
     )
     async def _deliveries(self, request: ApiRequest) -> DeliveryPage:
-        page = await query_page(self._app.desk.history.outbox.deliveries, **request.query)
+        page = await query_page(self._history.outbox.deliveries, **request.query)
         return {"letters": [_delivery_view(one) for one in page.items], "next": page.next_cursor}
 
     @post(
@@ -184,8 +184,7 @@ class AlertApi(Api):
         event, channel = request.body["event"], request.body["channel"]
         if (event is None) == (request.body["state"] is None):
             raise ApiError(400, "bad_request", 'Send {"event": "evt_…"} or {"state": "dead"}.')
-        outbox = self._app.desk.history.outbox
-        resent = await query_history(_resend_dead, outbox, event, channel)
+        resent = await query_history(_resend_dead, self._history.outbox, event, channel)
         target = event or channel or ""
         await record_change(self._app, request, "alert.resend", target, after=resent)
         if resent:

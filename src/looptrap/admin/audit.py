@@ -46,7 +46,7 @@ class AuditApi(Api):
 
     @get("/api/v1/audit", "who changed what", parameters=ENTRY_PARAMETERS)
     async def _list(self, request: ApiRequest) -> AuditPage:
-        page = await query_page(self._app.desk.history.audit.entries, **request.query)
+        page = await query_page(self._history.audit.entries, **request.query)
         entries = [view_of(AuditEntryView, one, time=iso_time(one.time)) for one in page.items]
         return {"entries": entries, "next": page.next_cursor}
 

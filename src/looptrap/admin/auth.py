@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection
 from hmac import compare_digest
 from typing import Literal
@@ -16,6 +15,7 @@ from aiohttp import web
 
 from looptrap.admin.api import error_response
 from looptrap.admin.dashboard_files import is_dashboard_path
+from looptrap.bounded import LruMap
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.auth import check_token, is_loopback
 
@@ -81,7 +81,7 @@ class GuessLimiter:
         self._clock = clock
         self._sleep = sleep
         self._total = FailureCount()
-        self._by_address: OrderedDict[str, FailureCount] = OrderedDict()
+        self._by_address: LruMap[str, FailureCount] = LruMap(MAX_ADDRESSES)
         self._delayed = 0
         self._unlogged = 0
         self._next_log = 0.0
@@ -89,10 +89,8 @@ class GuessLimiter:
     async def delay(self, address: str) -> bool:
         """Count a wrong token and wait before it is answered; False if too many wait already."""
         now = self._clock()
-        failures = self._by_address.pop(address, None) or FailureCount()
-        self._by_address[address] = failures
-        if len(self._by_address) > MAX_ADDRESSES:
-            self._by_address.popitem(last=False)
+        failures = self._by_address.get(address) or FailureCount()
+        self._by_address[address] = failures  # again: the latest is dropped last
         excess = failures.add(now) - FREE_GUESSES
         seconds = max(_delay(excess), _delay(self._total.add(now) - FREE_GUESSES_TOTAL))
         self._log(address, failures.count, now)
@@ -110,14 +108,11 @@ class GuessLimiter:
     def _log(self, address: str, count: int, now: float) -> None:
         self._unlogged += 1
         if now >= self._next_log:
-            self._next_log = now + LOG_INTERVAL_S
-            log.warning(
-                "wrong tokens at the admin address: %d since the last such line, now from %s (%d)",
-                self._unlogged,
-                address,
-                count,
+            message = (
+                "wrong tokens at the admin address: %d since the last warning, now from %s (%d)"
             )
-            self._unlogged = 0
+            log.warning(message, self._unlogged, address, count)
+            self._next_log, self._unlogged = now + LOG_INTERVAL_S, 0
 
 
 def _delay(excess: int) -> float:
@@ -129,12 +124,9 @@ class AdminAuth:
     """Checks tokens; without any, everybody on this machine may do everything."""
 
     def __init__(
-        self,
-        host: str,
-        token: str = "",
-        read_token: str = "",
-        read_only_paths: Collection[str] = (),
+        self, host: str, token: str = "", read_token: str = "", read_paths: Collection[str] = ()
     ) -> None:
+        """`read_paths` are those at which the read token may send more than READ_METHODS."""
         if not token and not is_loopback(host):
             message = (
                 f"{host} can be reached by others: name a variable with a token"
@@ -142,13 +134,13 @@ class AdminAuth:
             )
             raise ConfigError([Problem("gateway.admin", message)])
         if token and token == read_token:
-            message = "its token is that of admin_token_env, so whoever reads may change everything"
+            message = "its token is that of admin_token_env, so readers may change everything"
             raise ConfigError([Problem("gateway.read_token_env", message)])
         check_token("gateway.admin_token_env", token, host)
         check_token("gateway.read_token_env", read_token, host)
         self._token = token.encode()
         self._read_token = read_token.encode()
-        self._read_only_paths = read_only_paths
+        self._read_paths = read_paths
         self._limiter = GuessLimiter()
 
     async def judge(self, request: web.Request) -> web.Response | None:
@@ -167,9 +159,8 @@ class AdminAuth:
         if request.path in UNAUTHENTICATED_PATHS:
             return None
         if not self._token and not is_loopback(_host(request)):
-            return error_response(
-                403, "foreign_host", "Use 127.0.0.1 or localhost to reach this address."
-            )
+            message = "Use 127.0.0.1 or localhost to reach this address."
+            return error_response(403, "foreign_host", message)
         access = self._access(request)
         request[MAY_WRITE] = access == "all"
         # A browser loads the page before it can be given a token.
@@ -181,10 +172,9 @@ class AdminAuth:
         if request.method in READ_METHODS:
             return None
         if not _is_same_site(request):
-            return error_response(
-                403, "cross_site", "A page of another site cannot change anything here."
-            )
-        if access == "read" and request.path not in self._read_only_paths:
+            message = "A page of another site cannot change anything here."
+            return error_response(403, "cross_site", message)
+        if access == "read" and request.path not in self._read_paths:
             return error_response(403, "read_only", "This token may see all and change nothing.")
         return None
 

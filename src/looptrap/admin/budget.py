@@ -69,7 +69,7 @@ class BudgetApi(Api):
 
     @get(BUDGETS_PATH, "budgets, and how accounts stand")
     async def _list(self, _request: ApiRequest) -> BudgetList:
-        app, now = self._app, self._app.gateway.clock()
+        app, now = self._app, self._now()
         config = app.gateway.runtime.config
         balances = await recent_balances(app)
         views = [

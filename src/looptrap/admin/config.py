@@ -47,65 +47,6 @@ class EffectiveConfig(TypedDict):
     sentences: ConfigSentences
 
 
-class ConfigApi(Api):
-    """Answers at `/api/v1/config`."""
-
-    @get("/api/v1/config", "every value in effect, and its origin")
-    async def _show(self, _request: ApiRequest) -> EffectiveConfig:
-        config = self._app.gateway.runtime.config
-        return {
-            "values": list(self._values(config)),
-            "warnings": list(config.warnings),
-            "sentences": _sentences(config),
-        }
-
-    def _values(self, config: Config) -> Iterator[EffectiveValue]:
-        secret = {f"channels[{i}].url": one for i, one in enumerate(config.channels)}
-        for place, value, origin in config.effective():
-            if place in secret:
-                # A URL that a service gave out is a key to it.
-                value = f"…{channel_settings_view(secret[place])['to']}…"
-            yield {"place": place, "value": value, "origin": self._origin(config, place, origin)}
-
-    def _origin(self, config: Config, place: str, origin: str) -> str:
-        """Return where a value came from; run-time settings override all others."""
-        table, _, name = place.partition(".")
-        if table.startswith("kill_switches["):
-            return origin if _index(table) < len(self._app.config.kill_switches) else RUNTIME_ORIGIN
-        if table.startswith("projects["):
-            layer = self._app.agreed.projects.layer(config.projects[_index(table)].name)
-            is_new = _index(table) >= len(self._app.config.projects)
-            return RUNTIME_ORIGIN if name in layer.settings or is_new else origin
-        if table == "tools":
-            # Users choose these names: they may contain dots.
-            for one, layer in self._app.agreed.tools.layers().items():
-                if place.startswith(f"{inside('tools', one)}."):
-                    return RUNTIME_ORIGIN if layer.settings else origin
-        return origin
-
-
-def _index(table: str) -> int:
-    return int(table[table.index("[") + 1 : -1])
-
-
-def _sentences(config: Config) -> ConfigSentences:
-    return {
-        "policies": [line for one in config.policies for line in _of_policy(one)],
-        "projects": [description.of_project(one) for one in config.projects],
-        "tools": [description.of_tool(*one) for one in config.tools.items()],
-        "budgets": [description.of_budget(one) for one in config.budgets],
-        "kill_switches": [description.of_kill_switch(one) for one in config.kill_switches],
-        "routes": [description.of_route(one) for one in config.routes],
-        "channels": [description.of_channel(one) for one in config.channels],
-        "otherwise": description.of_rest(config),
-    }
-
-
-def _of_policy(policy: Policy) -> list[str]:
-    rules, rates = map(of_rule, policy.rules), map(of_rate, policy.rates)
-    return [description.of_policy(policy), *rules, *rates]
-
-
 class KeyView(TypedDict):
     """A gateway key, by its name."""
 
@@ -120,26 +61,6 @@ class KeyList(TypedDict):
 
     keys: list[KeyView]
     requires_keys: bool
-
-
-class KeyApi(Api):
-    """Answers at `/api/v1/keys`."""
-
-    @get("/api/v1/keys", "the gateway keys, by name")
-    async def _list(self, _request: ApiRequest) -> KeyList:
-        ring = self._app.ring
-        # The project that the configuration names wins over the key's own.
-        projects = projects_by_key(self._app.gateway.runtime.config.projects)
-        keys: list[KeyView] = [
-            {
-                "name": key.name,
-                "project": projects.get(key.name, key.project),
-                "created": iso_time(key.created.timestamp()),
-                "revoked": iso_time(key.revoked.timestamp() if key.revoked else None),
-            }
-            for key in ring.keys
-        ]
-        return {"keys": keys, "requires_keys": ring.has_keys}
 
 
 class RuleView(TypedDict):
@@ -182,13 +103,80 @@ class PolicyList(TypedDict):
     preset: str | None
 
 
-class PolicyApi(Api):
-    """Answers at `/api/v1/policies`."""
+class ConfigApi(Api):
+    """Answers at `/api/v1/config`, `/api/v1/policies` and `/api/v1/keys`."""
+
+    @get("/api/v1/config", "every value in effect, and its origin")
+    async def _show(self, _request: ApiRequest) -> EffectiveConfig:
+        config = self._config
+        return {
+            "values": list(self._values(config)),
+            "warnings": list(config.warnings),
+            "sentences": {
+                "policies": [line for one in config.policies for line in _of_policy(one)],
+                "projects": list(map(description.of_project, config.projects)),
+                "tools": [description.of_tool(*one) for one in config.tools.items()],
+                "budgets": list(map(description.of_budget, config.budgets)),
+                "kill_switches": list(map(description.of_kill_switch, config.kill_switches)),
+                "routes": list(map(description.of_route, config.routes)),
+                "channels": list(map(description.of_channel, config.channels)),
+                "otherwise": description.of_rest(config),
+            },
+        }
 
     @get("/api/v1/policies", "the rules in effect, in words")
-    async def _list(self, _request: ApiRequest) -> PolicyList:
-        config = self._app.gateway.runtime.config
-        return {"policies": [_policy(one) for one in config.policies], "preset": config.preset}
+    async def _list_policies(self, _request: ApiRequest) -> PolicyList:
+        policies = [_policy(one) for one in self._config.policies]
+        return {"policies": policies, "preset": self._config.preset}
+
+    @get("/api/v1/keys", "the gateway keys, by name")
+    async def _list_keys(self, _request: ApiRequest) -> KeyList:
+        ring = self._app.ring
+        # The project that the configuration names wins over the key's own.
+        projects = projects_by_key(self._config.projects)
+        keys: list[KeyView] = [
+            {
+                "name": key.name,
+                "project": projects.get(key.name, key.project),
+                "created": iso_time(key.created.timestamp()),
+                "revoked": iso_time(key.revoked.timestamp() if key.revoked else None),
+            }
+            for key in ring.keys
+        ]
+        return {"keys": keys, "requires_keys": ring.has_keys}
+
+    def _values(self, config: Config) -> Iterator[EffectiveValue]:
+        secret = {f"channels[{i}].url": one for i, one in enumerate(config.channels)}
+        for place, value, origin in config.effective():
+            if place in secret:
+                # A URL that a service gave out is a key to it.
+                value = f"…{channel_settings_view(secret[place])['to']}…"
+            yield {"place": place, "value": value, "origin": self._origin(config, place, origin)}
+
+    def _origin(self, config: Config, place: str, origin: str) -> str:
+        """Return where a value came from; run-time settings override all others."""
+        table, _, name = place.partition(".")
+        if table.startswith("kill_switches["):
+            return origin if _index(table) < len(self._app.config.kill_switches) else RUNTIME_ORIGIN
+        if table.startswith("projects["):
+            layer = self._app.agreed.projects.layer(config.projects[_index(table)].name)
+            is_new = _index(table) >= len(self._app.config.projects)
+            return RUNTIME_ORIGIN if name in layer.settings or is_new else origin
+        if table == "tools":
+            # Users choose these names: they may contain dots.
+            for one, layer in self._app.agreed.tools.layers().items():
+                if place.startswith(f"{inside('tools', one)}."):
+                    return RUNTIME_ORIGIN if layer.settings else origin
+        return origin
+
+
+def _index(table: str) -> int:
+    return int(table[table.index("[") + 1 : -1])
+
+
+def _of_policy(policy: Policy) -> list[str]:
+    rules, rates = map(of_rule, policy.rules), map(of_rate, policy.rates)
+    return [description.of_policy(policy), *rules, *rates]
 
 
 def _policy(policy: Policy) -> PolicyView:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
+from typing import NamedTuple
 
 from aiohttp import web
 from aiohttp.web_response import ContentCoding
@@ -21,31 +21,22 @@ CONTENT_TYPES = {
 }
 """Served suffixes; other files of the folder are for developers."""
 
-CONTENT_SECURITY_POLICY = {
-    "default-src": "'none'",
-    "script-src": "'self'",
-    "style-src": "'self'",
-    "img-src": "'self' data:",
-    "connect-src": "'self'",
-    "font-src": "'self'",
-    "base-uri": "'none'",
-    "form-action": "'none'",
-    "frame-ancestors": "'none'",
-}
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
+    " connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none';"
+    " frame-ancestors 'none'"
+)
 """Nothing inline, nothing from elsewhere, and no frame around the page."""
 
 DASHBOARD_HEADERS = {
-    "Content-Security-Policy": "; ".join(
-        f"{name} {value}" for name, value in CONTENT_SECURITY_POLICY.items()
-    ),
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
 }
 
 
-@dataclass(frozen=True, slots=True)
-class StaticFile:
+class StaticFile(NamedTuple):
     """A file, its content type and its ETag."""
 
     content_type: str
@@ -91,14 +82,10 @@ def _file_response(request: web.Request, file: StaticFile) -> web.Response:
 @cache
 def static_files() -> dict[str, StaticFile]:
     """Return the files of the dashboard by name, read once."""
-    found = [
-        path for path in DASHBOARD_DIR.rglob("*") if path.suffix in CONTENT_TYPES and path.is_file()
-    ]
-    return {path.relative_to(DASHBOARD_DIR).as_posix(): _read(path) for path in found}
-
-
-def _read(path: Path) -> StaticFile:
-    content = path.read_bytes()
-    return StaticFile(
-        CONTENT_TYPES[path.suffix], content, blake2b(content, digest_size=12).hexdigest()
-    )
+    found: dict[str, StaticFile] = {}
+    for path in DASHBOARD_DIR.rglob("*"):
+        if path.suffix in CONTENT_TYPES and path.is_file():
+            content, name = path.read_bytes(), path.relative_to(DASHBOARD_DIR).as_posix()
+            etag = blake2b(content, digest_size=12).hexdigest()
+            found[name] = StaticFile(CONTENT_TYPES[path.suffix], content, etag)
+    return found

@@ -46,6 +46,7 @@ from looptrap.policy.policy import KILL_SWITCH
 from looptrap.schema import Number, Text
 
 COOLDOWNS_PATH = "/api/v1/cooldowns"
+KILL_SWITCHES_PATH = "/api/v1/kill-switches"
 
 FINGERPRINT_KIND = Text(form="a fingerprint, as an incident has it", pattern=r"1h?-[0-9a-f]{32}")
 
@@ -84,57 +85,6 @@ class ExtendedCooldown(TypedDict):
     pending: bool
 
 
-class CooldownApi(Api):
-    """Answers at `/api/v1/cooldowns`."""
-
-    @get(COOLDOWNS_PATH, "what is refused right now")
-    async def _list(self, _request: ApiRequest) -> CooldownList:
-        refused = await self._refused()
-        now = self._app.gateway.clock()
-        left = await self._app.gateway.judge.cooldowns(refused, now)
-        found = [
-            view_of(
-                CooldownView,
-                one,
-                fingerprint=name,
-                until=iso_time(now + seconds),
-                left_seconds=round(seconds, 3),
-                incident=one.id,
-            )
-            for (name, one), seconds in zip(refused.items(), left, strict=True)
-            if seconds > 0
-        ]
-        return {"cooldowns": sorted(found, key=lambda one: -one["left_seconds"])}
-
-    @post(
-        COOLDOWNS_PATH,
-        "refuses something for longer",
-        body=table_body(EXTEND_FIELDS),
-        errors=(404,),
-    )
-    async def _extend(self, request: ApiRequest) -> ExtendedCooldown:
-        name, seconds = request.body["fingerprint"], request.body["seconds"]
-        incident = (await self._refused()).get(name)
-        if incident is None:
-            message = "No open incident was refused under this fingerprint."
-            raise ApiError(404, "not_found", message)
-        judge, now = self._app.gateway.judge, self._app.gateway.clock()
-        judge.extend(name, seconds, incident.count, now)
-        [left] = await judge.cooldowns([name], now)
-        await record_change(self._app, request, "cooldown.extend", name, after={"seconds": seconds})
-        return {"until": iso_time(now + left), "pending": judge.is_degraded}
-
-    async def _refused(self) -> dict[str, Incident]:
-        """Return the latest open incidents by the fingerprints they were refused under."""
-        history = self._app.desk.history
-        page = await query_history(history.incidents, state="open", limit=MAX_PAGE_SIZE)
-        return {name: one for one in reversed(page.items) for name in one.fingerprints}
-
-
-KILL_SWITCHES_PATH = "/api/v1/kill-switches"
-KILL_SWITCH_BODY = json_body(KILL_SWITCH)
-
-
 class KillSwitchView(TypedDict):
     """A kill switch: whom it refuses, why, and until when."""
 
@@ -166,53 +116,6 @@ class KillSwitchEnded(TypedDict):
 
     ended: bool
     pending: bool
-
-
-class KillSwitchApi(Api):
-    """Answers under `/api/v1/kill-switches`."""
-
-    @get(KILL_SWITCHES_PATH, "kill switches in force")
-    async def _list(self, _request: ApiRequest) -> KillSwitchList:
-        of_file = [
-            cast(KillSwitchView, {"origin": "file", "id": None, **KILL_SWITCH.plain(one)})
-            for one in self._app.config.kill_switches
-        ]
-        runtime = [_kill_switch_view(one) for one in self._app.agreed.kill_switches.in_force()]
-        return {"kill_switches": [*of_file, *runtime]}
-
-    @post(KILL_SWITCHES_PATH, "sets a kill switch", status=201, body=KILL_SWITCH_BODY)
-    async def _set(self, request: ApiRequest) -> KillSwitchCreated:
-        one, is_shared = await self._app.agreed.kill_switches.add(request.body)
-        view = _kill_switch_view(one)
-        await record_change(self._app, request, "kill_switch.set", one.id, after=view)
-        created = cast(KillSwitchCreated, {**view, "pending": not is_shared})
-        names = [name for name, _ in one.switch.match]
-        if warnings := list(doubts_of(names, "match", self._app.config.gateway.jwt)):
-            created["warnings"] = warnings
-        request.response_headers["Location"] = f"{KILL_SWITCHES_PATH}/{one.id}"
-        return created
-
-    @delete(
-        f"{KILL_SWITCHES_PATH}/{{id}}",
-        "ends a kill switch that was set at run time",
-        errors=(404,),
-    )
-    async def _end(self, request: ApiRequest) -> KillSwitchEnded:
-        switches = self._app.agreed.kill_switches
-        known = {one.id: _kill_switch_view(one) for one in switches.in_force()}
-        is_shared = await switches.drop(request.name)
-        if is_shared is None:
-            message = "No kill switch of this id was set at run time; the file's end with the file."
-            raise ApiError(404, "not_found", message)
-        before = known.get(request.name)
-        await record_change(self._app, request, "kill_switch.end", request.name, before)
-        return {"ended": True, "pending": not is_shared}
-
-
-def _kill_switch_view(one: RuntimeKillSwitch) -> KillSwitchView:
-    plain = KILL_SWITCH.plain(one.switch)
-    view = {"origin": "run_time", "id": one.id, "created": one.created, **plain}
-    return cast(KillSwitchView, view)
 
 
 RELEASE_FORMS = '{"fingerprint": "1-…"}, {"caller": "key:ci"} or {"incident": "inc_…"}'
@@ -248,8 +151,86 @@ class ReleaseResult(TypedDict):
     fingerprints: NotRequired[list[str]]
 
 
-class ReleaseApi(Api):
-    """Answers at `/api/v1/release`."""
+class EnforcementApi(Api):
+    """Answers at `/api/v1/cooldowns`, `/api/v1/release` and under `/api/v1/kill-switches`."""
+
+    @get(COOLDOWNS_PATH, "what is refused right now")
+    async def _list_cooldowns(self, _request: ApiRequest) -> CooldownList:
+        refused, now = await self._refused(), self._now()
+        left = await self._app.gateway.judge.cooldowns(refused, now)
+        found = [
+            view_of(
+                CooldownView,
+                one,
+                fingerprint=name,
+                until=iso_time(now + seconds),
+                left_seconds=round(seconds, 3),
+                incident=one.id,
+            )
+            for (name, one), seconds in zip(refused.items(), left, strict=True)
+            if seconds > 0
+        ]
+        return {"cooldowns": sorted(found, key=lambda one: -one["left_seconds"])}
+
+    @post(
+        COOLDOWNS_PATH,
+        "refuses something for longer",
+        body=table_body(EXTEND_FIELDS),
+        errors=(404,),
+    )
+    async def _extend_cooldown(self, request: ApiRequest) -> ExtendedCooldown:
+        name, seconds = request.body["fingerprint"], request.body["seconds"]
+        incident = (await self._refused()).get(name)
+        if incident is None:
+            message = "No open incident was refused under this fingerprint."
+            raise ApiError(404, "not_found", message)
+        judge, now = self._app.gateway.judge, self._now()
+        judge.extend(name, seconds, incident.count, now)
+        [left] = await judge.cooldowns([name], now)
+        await record_change(self._app, request, "cooldown.extend", name, after={"seconds": seconds})
+        return {"until": iso_time(now + left), "pending": judge.is_degraded}
+
+    async def _refused(self) -> dict[str, Incident]:
+        """Return the latest open incidents by the fingerprints they were refused under."""
+        page = await query_history(self._history.incidents, state="open", limit=MAX_PAGE_SIZE)
+        return {name: one for one in reversed(page.items) for name in one.fingerprints}
+
+    @get(KILL_SWITCHES_PATH, "kill switches in force")
+    async def _list_kill_switches(self, _request: ApiRequest) -> KillSwitchList:
+        of_file = [
+            cast(KillSwitchView, {"origin": "file", "id": None, **KILL_SWITCH.plain(one)})
+            for one in self._app.config.kill_switches
+        ]
+        runtime = [_kill_switch_view(one) for one in self._app.agreed.kill_switches.in_force()]
+        return {"kill_switches": [*of_file, *runtime]}
+
+    @post(KILL_SWITCHES_PATH, "sets a kill switch", status=201, body=json_body(KILL_SWITCH))
+    async def _set_kill_switch(self, request: ApiRequest) -> KillSwitchCreated:
+        one, is_shared = await self._app.agreed.kill_switches.add(request.body)
+        view = _kill_switch_view(one)
+        await record_change(self._app, request, "kill_switch.set", one.id, after=view)
+        created = cast(KillSwitchCreated, {**view, "pending": not is_shared})
+        names = [name for name, _ in one.switch.match]
+        if warnings := list(doubts_of(names, "match", self._app.config.gateway.jwt)):
+            created["warnings"] = warnings
+        request.response_headers["Location"] = f"{KILL_SWITCHES_PATH}/{one.id}"
+        return created
+
+    @delete(
+        f"{KILL_SWITCHES_PATH}/{{id}}",
+        "ends a kill switch that was set at run time",
+        errors=(404,),
+    )
+    async def _end_kill_switch(self, request: ApiRequest) -> KillSwitchEnded:
+        switches = self._app.agreed.kill_switches
+        known = {one.id: _kill_switch_view(one) for one in switches.in_force()}
+        is_shared = await switches.drop(request.name)
+        if is_shared is None:
+            message = "No kill switch of this id was set at run time; the file's end with the file."
+            raise ApiError(404, "not_found", message)
+        before = known.get(request.name)
+        await record_change(self._app, request, "kill_switch.end", request.name, before)
+        return {"ended": True, "pending": not is_shared}
 
     @post(
         "/api/v1/release",
@@ -270,19 +251,18 @@ class ReleaseApi(Api):
         except ValueError as error:
             raise ApiError(400, "bad_request", f"Send {RELEASE_FORMS}: {error}.") from None
         released = list(compress(names, is_known))
-        await self._record(request, released)
+        await self._record_release(request, released)
         if target.fingerprint is not None:
             return {"released": bool(released)}
         return {"released": len(released), "fingerprints": released}
 
-    async def _record(self, request: ApiRequest, released: Sequence[str]) -> None:
+    async def _record_release(self, request: ApiRequest, released: Sequence[str]) -> None:
         """Add a release to the audit and to the incidents; it stands even if that fails."""
         given = msgspec.structs.asdict(request.body)
         target = " ".join(f"{name}={value}" for name, value in given.items() if value)
         await record_change(self._app, request, "release", target, after={"released": released})
         with suppress(HistoryUnavailableError):
-            under = self._app.desk.history.refused_under
-            found = [await query_history(under, one) for one in released]
+            found = [await query_history(self._history.refused_under, one) for one in released]
             for incident in sorted({one for some in found for one in some}):
                 await annotate(self._app, incident, "release")
 
@@ -293,5 +273,11 @@ class ReleaseApi(Api):
             if target.caller not in (None, one.caller):
                 raise unknown_incident()
             return [one]
-        pages = all_items(self._app.desk.history.incidents, state="open", caller=target.caller)
+        pages = all_items(self._history.incidents, state="open", caller=target.caller)
         return await query_history(list, pages)
+
+
+def _kill_switch_view(one: RuntimeKillSwitch) -> KillSwitchView:
+    plain = KILL_SWITCH.plain(one.switch)
+    view = {"origin": "run_time", "id": one.id, "created": one.created, **plain}
+    return cast(KillSwitchView, view)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from itertools import count
 from typing import Any, TypedDict
@@ -202,8 +202,7 @@ class EventFeed:
 
     async def _poll_changes(self) -> None:
         """Send changed incidents and new entries of the audit."""
-        frames = await query_history(self._read_changes)
-        if frames:
+        if frames := await query_history(self._read_changes):
             self._send(frames)
 
     async def _poll_figures(self) -> None:
@@ -301,57 +300,42 @@ class EventStreamApi(Api):
             refusal = error_response(503, "too_many_listeners", message)
             refusal.headers["Retry-After"] = "5"
             return refusal
-        stream = _Stream(request.http)
-        subscriber = EventSubscriber(stream.disconnect)
+        http, response = request.http, web.StreamResponse(headers=SSE_HEADERS)
+
+        def disconnect() -> None:
+            if http.transport is not None:
+                http.transport.abort()
+
+        subscriber = EventSubscriber(disconnect)
         try:
             await self._feed.join(subscriber)
-            await self._send_events(request.http, stream, subscriber)
+            async for frames in self._frames(http, subscriber):
+                async with asyncio.timeout(WRITE_TIMEOUT_S):
+                    await response.prepare(http)  # does nothing after the first time
+                    await response.write(frames)
+            await response.write_eof()
         except TimeoutError:
-            stream.disconnect()
+            disconnect()
         except ConnectionError:
             pass  # the client has left
         finally:
             self._feed.leave(subscriber)
-        return stream.response
+        return response
 
-    async def _send_events(
-        self, request: web.Request, stream: _Stream, subscriber: EventSubscriber
-    ) -> None:
-        await stream.begin()
-        await stream.send(sse_frame("hello", {"now": iso_time(self._app.gateway.clock())}))
+    async def _frames(
+        self, request: web.Request, subscriber: EventSubscriber
+    ) -> AsyncIterator[bytes]:
+        yield sse_frame("hello", {"now": iso_time(self._now())})
         last = request.headers.get("Last-Event-ID", "")
         if _NUMBER.fullmatch(last):
             with suppress(HistoryUnavailableError):
-                await stream.send(await self._feed.replay(int(last)))
+                if missed := await self._feed.replay(int(last)):
+                    yield missed
         while True:
             try:
                 frames = await subscriber.get(self._ping)
             except TimeoutError:
                 frames = b": ping\n\n"
             if frames is None:
-                await stream.response.write_eof()
                 return
-            await stream.send(frames)
-
-
-class _Stream:
-    """A response without end."""
-
-    def __init__(self, request: web.Request) -> None:
-        self._request = request
-        self.response = web.StreamResponse(headers=SSE_HEADERS)
-
-    async def begin(self) -> None:
-        async with asyncio.timeout(WRITE_TIMEOUT_S):
-            await self.response.prepare(self._request)
-
-    async def send(self, frames: bytes) -> None:
-        """Send frames; raise TimeoutError where the client does not take them."""
-        if frames:
-            async with asyncio.timeout(WRITE_TIMEOUT_S):
-                await self.response.write(frames)
-
-    def disconnect(self) -> None:
-        """Close the connection of a client that does not keep up."""
-        if self._request.transport is not None:
-            self._request.transport.abort()
+            yield frames

@@ -79,29 +79,98 @@ class IncidentChanges(TypedDict):
     last: int
 
 
+class AcknowledgeRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """Somebody takes care of an incident."""
+
+
+class NoteRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """A note on an incident."""
+
+    text: Annotated[str, Meta(min_length=1, max_length=MAX_NOTE_CHARS, pattern=r"\S")]
+
+
+class LabelRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """Whether it was a loop; null removes the label."""
+
+    label: Label | None
+
+
 class IncidentApi(Api):
-    """Answers under `/api/v1/incidents`."""
+    """Answers under `/api/v1/incidents`; an annotation, with the incident as it is then."""
 
     @get(INCIDENTS_PATH, "incidents, a page of them", parameters=LIST_PARAMETERS)
     async def _list(self, request: ApiRequest) -> IncidentPage:
-        return await query_page(_page, self._app.desk.history, request.query)
+        return await query_page(_page, self._history, request.query)
 
     @get(f"{INCIDENTS_PATH}/changes", "incidents that changed since", parameters=CHANGES_PARAMETERS)
     async def _changes(self, request: ApiRequest) -> IncidentChanges:
-        history, after = self._app.desk.history, request.query["after"]
+        after, limit = request.query["after"], request.query["limit"]
         found: list[IncidentSummary] = []
         if after is not None:
-            limit = request.query["limit"]
-            found, after = await query_history(incident_changes, history, after, limit)
+            found, after = await query_history(incident_changes, self._history, after, limit)
         if not found:
             # Also of a history that began anew, whose changes are numbered from 1 again.
-            latest = await query_history(history.last_change)
+            latest = await query_history(self._history.last_change)
             after = latest if after is None else min(after, latest)
         return {"incidents": found, "last": after}
 
     @get(f"{INCIDENTS_PATH}/{{id}}", "one incident, with all of it", errors=(404,))
     async def _show(self, request: ApiRequest) -> IncidentDetail:
         return await _load_detail(self._app, await find_incident(self._app, request.name))
+
+    @post(
+        f"{INCIDENTS_PATH}/{{id}}/acknowledge",
+        "says that somebody takes care of it",
+        body=struct_body(AcknowledgeRequest, "{}"),
+        errors=(404,),
+    )
+    async def _acknowledge(self, request: ApiRequest) -> IncidentDetail:
+        incident, known = await self._find(request)
+        if known.acknowledged is None:
+            await self._annotate(request, incident, "acknowledge", "")
+        return await _load_detail(self._app, incident)
+
+    @post(
+        f"{INCIDENTS_PATH}/{{id}}/notes",
+        "writes something down about it",
+        body=struct_body(NoteRequest, '{"text": "…"}'),
+        errors=(404, 409),
+    )
+    async def _note(self, request: ApiRequest) -> IncidentDetail:
+        (incident, known), text = await self._find(request), request.body.text
+        if len(known.notes) >= MAX_NOTES:
+            message = f"This incident has {MAX_NOTES} notes. No more can be added."
+            raise ApiError(409, "too_many_notes", message)
+        await self._annotate(request, incident, "note", text, after={"text": text})
+        return await _load_detail(self._app, incident)
+
+    @put(
+        f"{INCIDENTS_PATH}/{{id}}/label",
+        "says whether it was a loop",
+        body=struct_body(LabelRequest, '{"label": "false_alarm"}'),
+        errors=(404,),
+    )
+    async def _label(self, request: ApiRequest) -> IncidentDetail:
+        (incident, known), label = await self._find(request), request.body.label
+        if label != known.label:
+            change = {"before": {"label": known.label}, "after": {"label": label}}
+            await self._annotate(request, incident, "label", label or "", **change)
+        return await _load_detail(self._app, incident)
+
+    async def _find(self, request: ApiRequest) -> tuple[Incident, Annotations]:
+        incident = await find_incident(self._app, request.name)
+        return incident, await _find_annotations(self._app, incident)
+
+    async def _annotate(
+        self,
+        request: ApiRequest,
+        incident: Incident,
+        kind: AnnotationKind,
+        text: str,
+        **change: Any,
+    ) -> None:
+        await annotate(self._app, incident.id, kind, text)
+        await record_change(self._app, request, f"incident.{kind}", incident.id, **change)
 
 
 def incident_changes(
@@ -157,80 +226,6 @@ def _page(history: IncidentHistory, query: dict[str, Any]) -> IncidentPage:
 def _summaries(history: IncidentHistory, found: Sequence[Incident]) -> list[IncidentSummary]:
     annotations = history.annotations(one.id for one in found)
     return [incident_summary(one, annotations.get(one.id, NO_ANNOTATIONS)) for one in found]
-
-
-class AcknowledgeRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """Somebody takes care of an incident."""
-
-
-class NoteRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """A note on an incident."""
-
-    text: Annotated[str, Meta(min_length=1, max_length=MAX_NOTE_CHARS, pattern=r"\S")]
-
-
-class LabelRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """Whether it was a loop; null removes the label."""
-
-    label: Label | None
-
-
-class AnnotationApi(Api):
-    """Annotates incidents; answers with the incident as it is then."""
-
-    @post(
-        f"{INCIDENTS_PATH}/{{id}}/acknowledge",
-        "says that somebody takes care of it",
-        body=struct_body(AcknowledgeRequest, "{}"),
-        errors=(404,),
-    )
-    async def _acknowledge(self, request: ApiRequest) -> IncidentDetail:
-        incident, known = await self._find(request)
-        if known.acknowledged is None:
-            await self._annotate(request, incident, "acknowledge", "")
-        return await _load_detail(self._app, incident)
-
-    @post(
-        f"{INCIDENTS_PATH}/{{id}}/notes",
-        "writes something down about it",
-        body=struct_body(NoteRequest, '{"text": "…"}'),
-        errors=(404, 409),
-    )
-    async def _note(self, request: ApiRequest) -> IncidentDetail:
-        (incident, known), text = await self._find(request), request.body.text
-        if len(known.notes) >= MAX_NOTES:
-            message = f"This incident has {MAX_NOTES} notes. No more can be added."
-            raise ApiError(409, "too_many_notes", message)
-        await self._annotate(request, incident, "note", text, after={"text": text})
-        return await _load_detail(self._app, incident)
-
-    @put(
-        f"{INCIDENTS_PATH}/{{id}}/label",
-        "says whether it was a loop",
-        body=struct_body(LabelRequest, '{"label": "false_alarm"}'),
-        errors=(404,),
-    )
-    async def _label(self, request: ApiRequest) -> IncidentDetail:
-        (incident, known), label = await self._find(request), request.body.label
-        if label != known.label:
-            change = {"before": {"label": known.label}, "after": {"label": label}}
-            await self._annotate(request, incident, "label", label or "", **change)
-        return await _load_detail(self._app, incident)
-
-    async def _find(self, request: ApiRequest) -> tuple[Incident, Annotations]:
-        incident = await find_incident(self._app, request.name)
-        return incident, await _find_annotations(self._app, incident)
-
-    async def _annotate(
-        self,
-        request: ApiRequest,
-        incident: Incident,
-        kind: AnnotationKind,
-        text: str,
-        **change: Any,
-    ) -> None:
-        await annotate(self._app, incident.id, kind, text)
-        await record_change(self._app, request, f"incident.{kind}", incident.id, **change)
 
 
 async def annotate(app: App, incident: str, kind: AnnotationKind, text: str = "") -> None:

@@ -13,16 +13,16 @@ from looptrap.admin.alert import AlertApi
 from looptrap.admin.api import JSON_TYPE, ApiRequest, ErrorBody
 from looptrap.admin.audit import AuditApi
 from looptrap.admin.budget import BudgetApi
-from looptrap.admin.config import ConfigApi, KeyApi, PolicyApi
-from looptrap.admin.enforcement import CooldownApi, KillSwitchApi, ReleaseApi
+from looptrap.admin.config import ConfigApi
+from looptrap.admin.enforcement import EnforcementApi
 from looptrap.admin.event_stream import EventStreamApi
-from looptrap.admin.incident import AnnotationApi, IncidentApi
+from looptrap.admin.incident import IncidentApi
 from looptrap.admin.operation import ERROR_DESCRIPTIONS, Api, Schema, get
 from looptrap.admin.provider import ProviderApi
-from looptrap.admin.rule_trial import TryApi, WhatIfApi
+from looptrap.admin.rule_trial import RuleTrialApi
 from looptrap.admin.runtime_override import ProjectApi, ToolApi
 from looptrap.admin.status import StatusApi
-from looptrap.admin.usage import SpendingApi, StatsApi
+from looptrap.admin.usage import UsageApi
 
 REF_TEMPLATE = "#/components/schemas/{name}"
 
@@ -43,9 +43,8 @@ class OpenApiDocumentApi(Api):
 
 
 APIS: tuple[type[Api], ...] = (
-    StatusApi, StatsApi, SpendingApi, ProviderApi, KeyApi, ConfigApi, PolicyApi, BudgetApi,
-    IncidentApi, AnnotationApi, CooldownApi, ReleaseApi, KillSwitchApi, ProjectApi, ToolApi,
-    AlertApi, AuditApi, EventStreamApi, WhatIfApi, TryApi, OpenApiDocumentApi,
+    StatusApi, UsageApi, ProviderApi, ConfigApi, BudgetApi, IncidentApi, EnforcementApi,
+    ProjectApi, ToolApi, AlertApi, AuditApi, EventStreamApi, RuleTrialApi, OpenApiDocumentApi,
 )  # fmt: skip
 """Everything under `/api/v1`."""
 

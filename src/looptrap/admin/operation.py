@@ -24,9 +24,11 @@ from looptrap.admin.api import (
     read_json,
     read_parameters,
 )
+from looptrap.config import Config
 from looptrap.dialect.content import UNREADABLE
 from looptrap.errors import ConfigError
 from looptrap.gateway.app import App
+from looptrap.incident.history import IncidentHistory
 from looptrap.policy import preset
 from looptrap.schema import Choice, Flag, Kind, Listing, Mapped, Moment, Number, Table, Text, read
 
@@ -287,6 +289,18 @@ class Api:
 
     def __init__(self, app: App) -> None:
         self._app = app
+
+    @property
+    def _history(self) -> IncidentHistory:
+        return self._app.desk.history
+
+    @property
+    def _config(self) -> Config:
+        """The configuration in effect: that of the file with run-time settings on top."""
+        return self._app.gateway.runtime.config
+
+    def _now(self) -> float:
+        return self._app.gateway.clock()
 
     def routes(self) -> list[web.RouteDef]:
         """Return the route of every operation."""

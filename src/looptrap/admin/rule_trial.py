@@ -117,45 +117,6 @@ TRY_FIELDS = fields(
 )
 
 
-class TryApi(Api):
-    """Answers at `/api/v1/try`; the text is not kept, counted or logged."""
-
-    def __init__(self, app: App) -> None:
-        super().__init__(app)
-        self._job = SubprocessJob("try", MAX_CONCURRENT_TRIES)
-
-    @post(
-        "/api/v1/try",
-        "what every rule says of a conversation that is sent",
-        body=table_body(TRY_FIELDS),
-        max_body_bytes=MAX_TRY_BODY_BYTES,
-        errors=(422, 429),
-        read_only=True,
-    )
-    async def _try(self, request: ApiRequest) -> TryItReport:
-        text, rules = request.body["text"], self._rules(request.body)
-        if len(text.encode()) > MAX_TEXT_BYTES:
-            message = f"The text is larger than {MAX_TEXT_BYTES >> 20} MB."
-            raise ApiError(413, "too_large", message)
-        question = TryItRequest(text=text, rules=rules.plain())
-        report: TryItReport = await self._job.run(request.http, question)
-        return report
-
-    def _rules(self, options: Mapping[str, Any]) -> Ruleset:
-        config = self._app.gateway.runtime.config
-        rules, name = Ruleset.of(config), options["project"]
-        if options["preset"] is not None:
-            rules = replace(rules, policies=preset.load(options["preset"]))
-        if name is not None:
-            project = next((one for one in config.projects if one.name == name), None)
-            if project is None:
-                raise ConfigError([Problem("project", "there is no project of this name")])
-            # A project in shadow mode is tried as if it enforced.
-            detection = "on" if project.detection == "shadow" else project.detection
-            rules = rules.for_all(replace(project, detection=detection))
-        return rules
-
-
 def _without_none(**settings: Any) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if value is not None}
 
@@ -211,12 +172,44 @@ class WhatIfResult(TypedDict):
     command: str | None
 
 
-class WhatIfApi(Api):
-    """Answers at `/api/v1/what-if`."""
+class RuleTrialApi(Api):
+    """Answers at `/api/v1/what-if` and `/api/v1/try`; a pasted text is not kept or logged."""
 
     def __init__(self, app: App) -> None:
         super().__init__(app)
-        self._job = SubprocessJob("what-if")
+        self._what_if_job = SubprocessJob("what-if")
+        self._try_job = SubprocessJob("try", MAX_CONCURRENT_TRIES)
+
+    @post(
+        "/api/v1/try",
+        "what every rule says of a conversation that is sent",
+        body=table_body(TRY_FIELDS),
+        max_body_bytes=MAX_TRY_BODY_BYTES,
+        errors=(422, 429),
+        read_only=True,
+    )
+    async def _try(self, request: ApiRequest) -> TryItReport:
+        text, rules = request.body["text"], self._rules(request.body)
+        if len(text.encode()) > MAX_TEXT_BYTES:
+            message = f"The text is larger than {MAX_TEXT_BYTES >> 20} MB."
+            raise ApiError(413, "too_large", message)
+        question = TryItRequest(text=text, rules=rules.plain())
+        report: TryItReport = await self._try_job.run(request.http, question)
+        return report
+
+    def _rules(self, options: Mapping[str, Any]) -> Ruleset:
+        config = self._config
+        rules, name = Ruleset.of(config), options["project"]
+        if options["preset"] is not None:
+            rules = replace(rules, policies=preset.load(options["preset"]))
+        if name is not None:
+            project = next((one for one in config.projects if one.name == name), None)
+            if project is None:
+                raise ConfigError([Problem("project", "there is no project of this name")])
+            # A project in shadow mode is tried as if it enforced.
+            detection = "on" if project.detection == "shadow" else project.detection
+            rules = rules.for_all(replace(project, detection=detection))
+        return rules
 
     @post(
         "/api/v1/what-if",
@@ -229,13 +222,13 @@ class WhatIfApi(Api):
         question = self._question(**request.body)
         # Most gateways capture nothing: no process is needed to say so.
         has_files = question.folder and capture_files(Path(question.folder))
-        compared = await self._job.run(request.http, question) if has_files else None
+        compared = await self._what_if_job.run(request.http, question) if has_files else None
         if compared is None:
             raise ApiError(409, "no_capture", NO_CAPTURE_MESSAGE)
         return _result(compared)
 
     def _question(self, settings: Mapping[str, Any], since: float, limit: int) -> WhatIfRequest:
-        now = Ruleset.of(self._app.gateway.runtime.config)
+        now = Ruleset.of(self._config)
         then = now
         if "preset" in settings:
             then = replace(then, policies=preset.load(settings["preset"]))

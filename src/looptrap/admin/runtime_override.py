@@ -119,7 +119,7 @@ class OverrideApi(Api):
             "version": override.version,
             "file": self.kind.settings(self._app.config).get(name),
             "run_time": override.settings if override.version else None,
-            "effective": self.kind.settings(self._app.gateway.runtime.config).get(name),
+            "effective": self.kind.settings(self._config).get(name),
         }
 
 

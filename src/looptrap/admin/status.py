@@ -14,7 +14,6 @@ from looptrap.config import Config
 from looptrap.config.description import of_kill_switch
 from looptrap.config.kind import MEMORY, Address, StorePlace
 from looptrap.gateway.app import App
-from looptrap.incident.history import HistoryWriter
 from looptrap.money.budget_meter import Account
 from looptrap.money.price import dollars_in_words
 from looptrap.schema.wording import escaped, listed
@@ -161,16 +160,12 @@ def _store(app: App) -> StoreView:
 
 def health_notices(app: App, balances: Sequence[tuple[Account, Balance]]) -> list[HealthNotice]:
     """Return all notices, the worst first."""
-    config = app.gateway.runtime.config
     found = [
         *_of_process(app),
-        *_of_history(app.desk.writer, config.history, app.desk.stats.lost),
-        *_of_deliveries(app),
+        *_of_records(app),
         *_of_providers(app),
         *_of_budgets(balances),
-        *_of_rules(config),
-        *_of_indicators(app),
-        *_of_money(app),
+        *_of_rules(app.gateway.runtime.config),
         *_of_traffic(app),
     ]
     notices = [HealthNotice(level=one[0], code=one[1], message=one[2]) for one in found]
@@ -201,23 +196,21 @@ def _of_process(app: App) -> Notices:
         yield "bad", "store_away", message
 
 
-def _of_history(writer: HistoryWriter, path: str, lost: int) -> Notices:
-    if writer.is_failing:
+def _of_records(app: App) -> Notices:
+    if app.desk.writer.is_failing:
+        path = app.gateway.runtime.config.history
         message = (
             f"The history {escaped(path)} cannot be written. Calls are guarded as before, but new"
             " incidents and spending wait in memory and alerts are late. Look for a full disk or"
             " missing permissions; the log has the reason."
         )
         yield "bad", "history_stuck", message
-    if lost:
+    if lost := app.desk.stats.lost:
         message = (
             f"{lost:,} incidents, alerts or sums of spending were lost since the start, so numbers"
             " here are too low. Calls were guarded all the same."
         )
         yield "warn", "history_lost", message
-
-
-def _of_deliveries(app: App) -> Notices:
     if dead := app.desk.stats.outbox.get("dead", 0):
         what = "1 alert was" if dead == 1 else f"{dead:,} alerts were"
         message = (
@@ -288,7 +281,7 @@ def _of_rules(config: Config) -> Notices:
         yield "warn", "kill_switch", message
 
 
-def _of_indicators(app: App) -> Notices:
+def _of_traffic(app: App) -> Notices:
     for name, (value, is_firing) in app.desk.stats.indicators.items():
         if is_firing:
             threshold = app.desk.indicators.thresholds[name]
@@ -298,9 +291,6 @@ def _of_indicators(app: App) -> Notices:
                 " it becomes an incident."
             )
             yield "warn", "indicator_firing", message
-
-
-def _of_money(app: App) -> Notices:
     unpriced = [model for (_, model), used in list(app.tally.used.items()) if used.unpriced]
     if unpriced:
         models = list(dict.fromkeys(map(escaped, unpriced)))
@@ -309,9 +299,6 @@ def _of_money(app: App) -> Notices:
             " budgets in dollars do not count them. Add a price under [prices]."
         )
         yield "warn", "unpriced_models", message
-
-
-def _of_traffic(app: App) -> Notices:
     if not app.tally.requests and app.listening:
         scheme = "https" if app.config.gateway.tls_cert else "http"
         message = (

@@ -96,53 +96,6 @@ class Stats(TypedDict):
     groups: NotRequired[list[StatsGroup]]
 
 
-class StatsApi(Api):
-    """Answers at `/api/v1/stats`."""
-
-    @get("/api/v1/stats", "what was done with calls over time", parameters=STATS_PARAMETERS)
-    async def _show(self, request: ApiRequest) -> Stats:
-        query, step = request.query, request.query["step"]
-        since, until = _time_range(query, self._app.gateway.clock())
-        if not 0 <= until - since <= MAX_STEPS * step:
-            message = f"makes more than {MAX_STEPS} steps from `since` to `until`, or none"
-            raise ConfigError([Problem("step", message)])
-        return await query_history(_stats_report, self._app.desk.history.usage, query, since, until)
-
-
-def _time_range(query: Mapping[str, Any], now: float) -> tuple[float, float]:
-    until = now if query["until"] is None else query["until"]
-    return until - DAY_S if query["since"] is None else query["since"], until
-
-
-def usage_figures(spent: UsageTotals) -> UsageFigures:
-    """Return totals as the API shows them."""
-    return view_of(UsageFigures, spent, allowed=spent.calls - spent.warned - spent.refused)
-
-
-def _stats_report(books: UsageQuery, query: dict[str, Any], since: float, until: float) -> Stats:
-    step, by = query["step"], query["by"]
-    # The first step is whole, so that it is no lower than it was.
-    since = since // step * step
-    found = {one.time: one.spent for one in books.series(since, until, step)}
-    begins = range(int(since), max(int(until), int(since) + 1), step)
-    report: Stats = {
-        "since": iso_time(since),
-        "until": iso_time(until),
-        "step": step,
-        "totals": usage_figures(books.totals(since, until)),
-        "series": [
-            {"time": iso_time(begin), **usage_figures(found.get(begin) or UsageTotals())}
-            for begin in begins
-        ],
-        "saved_usd": {"how": SAVED_EXPLANATION},
-    }
-    if by != "none":
-        shares = books.top(by, since, until, limit=query["limit"])
-        groups = [StatsGroup(name=one.name, totals=usage_figures(one.spent)) for one in shares]
-        report["by"], report["groups"] = by, groups
-    return report
-
-
 SpendingDimension = Literal["caller", "project", "session", "model", "provider"]
 
 
@@ -209,18 +162,60 @@ class SpendingReport(TypedDict):
     series: NotRequired[list[SpendingStep]]
 
 
-class SpendingApi(Api):
-    """Answers at `/api/v1/spending`."""
+class UsageApi(Api):
+    """Answers at `/api/v1/stats` and `/api/v1/spending`."""
+
+    @get("/api/v1/stats", "what was done with calls over time", parameters=STATS_PARAMETERS)
+    async def _stats(self, request: ApiRequest) -> Stats:
+        query, step = request.query, request.query["step"]
+        since, until = _time_range(query, self._now())
+        if not 0 <= until - since <= MAX_STEPS * step:
+            message = f"makes more than {MAX_STEPS} steps from `since` to `until`, or none"
+            raise ConfigError([Problem("step", message)])
+        return await query_history(_stats_report, self._history.usage, query, since, until)
 
     @get("/api/v1/spending", "what calls came to, and by whom", parameters=SPENDING_PARAMETERS)
-    async def _show(self, request: ApiRequest) -> SpendingReport:
-        query, now = request.query, self._app.gateway.clock()
+    async def _spending(self, request: ApiRequest) -> SpendingReport:
+        query, now = request.query, self._now()
         since, until = _time_range(query, now)
         if query["step"] is not None and until - since > MAX_STEPS * query["step"]:
             message = f"makes more than {MAX_STEPS} steps from `since` to `until`"
             raise ConfigError([Problem("step", message)])
-        history = self._app.desk.history
-        return await query_history(_spending_report, history, query, since, until, now)
+        return await query_history(_spending_report, self._history, query, since, until, now)
+
+
+def _time_range(query: Mapping[str, Any], now: float) -> tuple[float, float]:
+    until = now if query["until"] is None else query["until"]
+    return until - DAY_S if query["since"] is None else query["since"], until
+
+
+def usage_figures(spent: UsageTotals) -> UsageFigures:
+    """Return totals as the API shows them."""
+    return view_of(UsageFigures, spent, allowed=spent.calls - spent.warned - spent.refused)
+
+
+def _stats_report(books: UsageQuery, query: dict[str, Any], since: float, until: float) -> Stats:
+    step, by = query["step"], query["by"]
+    # The first step is whole, so that it is no lower than it was.
+    since = since // step * step
+    found = {one.time: one.spent for one in books.series(since, until, step)}
+    begins = range(int(since), max(int(until), int(since) + 1), step)
+    report: Stats = {
+        "since": iso_time(since),
+        "until": iso_time(until),
+        "step": step,
+        "totals": usage_figures(books.totals(since, until)),
+        "series": [
+            {"time": iso_time(begin), **usage_figures(found.get(begin) or UsageTotals())}
+            for begin in begins
+        ],
+        "saved_usd": {"how": SAVED_EXPLANATION},
+    }
+    if by != "none":
+        shares = books.top(by, since, until, limit=query["limit"])
+        groups = [StatsGroup(name=one.name, totals=usage_figures(one.spent)) for one in shares]
+        report["by"], report["groups"] = by, groups
+    return report
 
 
 def _spending_report(
