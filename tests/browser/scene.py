@@ -105,7 +105,7 @@ PAGES = [
         name="try",
         place="/try",
         shows=".strip-cells .cell",
-        presses=("One that goes in circles",),
+        presses=("An agent in a cycle",),
         height=880,
     ),
     Page(name="alerts", place="/alerts", shows="tbody tr", height=760),

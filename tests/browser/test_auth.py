@@ -10,7 +10,7 @@ TOKENS = {"token": "let-me-in-0001", "read_token": "let-me-look-0001"}
 def knock(tab, token):
     dialog = tab.page.get_by_role("dialog", name="Token needed")
     dialog.get_by_label("Token").fill(token)
-    dialog.get_by_role("button", name="Open").click()
+    dialog.get_by_role("button", name="Sign in").click()
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def test_a_token_is_asked_for_until_it_is_right(guarded, open_tab, pictures):
     tab = open_tab(guarded, "/incidents", failures=True)
     pictures.take(tab, "token")
     knock(tab, "wrong")
-    expect(tab.page.get_by_role("dialog")).to_contain_text("That token is not right.")
+    expect(tab.page.get_by_role("dialog")).to_contain_text("This token is wrong.")
     assert tab.page.locator("tbody tr").count() == 0
     knock(tab, TOKENS["token"])
     expect(tab.page.locator("tbody tr")).to_have_count(1)

@@ -32,7 +32,7 @@ def stuck(gateway, **options):
 
 def test_a_loop_appears_without_reload_and_its_strip_shows_the_cycle(gateway, open_tab):
     tab = open_tab(gateway)
-    expect(tab.page.get_by_text("The trap is set. Nothing has come by yet.")).to_be_visible()
+    expect(tab.page.get_by_text("Looptrap is ready. No call has come yet.")).to_be_visible()
     assert Agent(gateway).statuses([*honest(2), *CYCLE * 4])[-1] == 429
     loop = tab.section("Open incidents").get_by_role("link").first
     expect(loop).to_have_text(re.compile("search_code → read_file"))
@@ -63,7 +63,7 @@ def test_in_shadow_mode_nothing_on_the_page_says_that_a_call_was_refused(serve, 
     expect(timeline.first).to_contain_text("would have been warned by no-progress at 4")
     expect(timeline.nth(1)).to_contain_text("would have been refused by no-progress at 5")
     expect(tab.page.locator(".incident-head p.badges")).to_contain_text("would have been refused")
-    expect(tab.section("What the rules said")).to_contain_text(
+    expect(tab.section("What the rules counted")).to_contain_text(
         "would have acted on, 0 calls refused"
     )
     for name in ("Release …", "Extend cooldown …"):

@@ -53,7 +53,7 @@ def test_ten_thousand_incidents_are_paged_through(gateway, open_tab):
         pytest.param({"Search": "run--9099"}, 1, "run--9099", id="the oldest, by its session"),
         pytest.param({"Search": "CRAWLER"}, 100, "key:crawler", id="one of three callers"),
         pytest.param({"Caller": "key:ci-fixer", "Rule": "cycle"}, 100, "key:ci-fixer", id="exact"),
-        pytest.param({"Rule": "nothing"}, 0, "No incident is like that.", id="none"),
+        pytest.param({"Rule": "nothing"}, 0, "No incident matches these filters.", id="none"),
     ],
 )
 def test_incidents_are_found_by_what_is_known(gateway, open_tab, typed, rows, first):
@@ -69,5 +69,5 @@ def test_incidents_are_found_by_what_is_known(gateway, open_tab, typed, rows, fi
 def test_where_nothing_is_open_the_list_is_calm(gateway, open_tab):
     tab = open_tab(gateway, "/incidents")
     expect(tab.page.get_by_text("Nothing is looping.")).to_be_visible()
-    tab.page.get_by_role("link", name="See what did before").click()
+    tab.page.get_by_role("link", name="Show past incidents").click()
     expect(tab.page.locator("tbody tr")).to_have_count(100)

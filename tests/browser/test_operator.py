@@ -38,7 +38,7 @@ def test_who_loops_most_is_stopped_and_let_go(serve, open_tab):
     expect(switches.locator("tbody tr")).to_contain_text("session loud")
     switches.get_by_role("button", name="End").click()
     confirm(tab, "End it")
-    expect(switches).to_contain_text("Nobody is stopped.")
+    expect(switches).to_contain_text("No kill switch is set.")
     assert loud.ask().status != 403
 
 
@@ -72,7 +72,7 @@ def test_a_channel_is_tried_and_tells_what_happened(serve, open_tab):
     confirm(tab, "Send")
     expect(channels).to_contain_text("test failed")
     Agent(gateway).statuses([READ] * 5)
-    letters = tab.section("Letters")
+    letters = tab.section("Deliveries")
     expect(letters.locator("tbody tr")).to_contain_text("given up")
     is_deaf = False
     letters.locator("tbody").get_by_role("button", name="Resend").click()

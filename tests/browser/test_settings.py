@@ -131,5 +131,5 @@ def test_a_pasted_conversation_is_judged_step_by_step(gateway, open_tab):
     expect(tab.page.locator("main")).to_contain_text("cycle")
     expect(tab.heading("Would be refused at step 7 of 7, by cycle.")).to_be_visible()
     told = tab.page.locator(".step-verdict")
-    expect(told).to_contain_text("The client would be told: Blocked (recursive_loop_detected): ")
+    expect(told).to_contain_text("The client would get: Blocked (recursive_loop_detected): ")
     assert gateway.incidents() == []

@@ -42,7 +42,7 @@ export function didWords(tools, isError, noun = "round") {
 /** Say one round, and what it equals; of what is counted across requests a cell is a call. */
 export function roundWords({ number, tools, is_error: isError, kind, repeats }, total, noun = "round") {
   const did = `${capital(noun)} ${number} of ${total}: ${didWords(tools, isError, noun)}`;
-  if (!kind) return `${did}. It came once.`;
+  if (!kind) return `${did}. It occurs once.`;
   const others = kind.numbers.filter((other) => other !== number);
   const shown = others.length > 6 ? `${others.slice(0, 6).join(", ")} …` : others.join(", ");
   const same = `${noun === "round" ? "Same call, same result" : "Same"} as ${noun}${others.length > 1 ? "s" : ""} ${shown}`;

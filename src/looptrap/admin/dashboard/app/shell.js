@@ -80,7 +80,7 @@ function Away() {
   if (state !== "disconnected") return null;
   return html`
     <div class="away" role="alert">
-      <p><strong>The gateway has not answered since ${brief(since)}.</strong> What you see is from before. It is tried again by itself.</p>
+      <p><strong>The gateway has not answered since ${brief(since)}.</strong> This page shows older data. The dashboard keeps trying to reconnect.</p>
       <button type="button" class="button small" onClick=${reconnect}>Try now</button>
     </div>
   `;
@@ -91,7 +91,7 @@ function Shown({ found, query }) {
   const [broken, mend] = useErrorBoundary();
   const load = () => found.page.load().then(
     (module) => setView({ Page: module.default, error: null }),
-    () => setView({ Page: null, error: new Error("Is the gateway there?") }),
+    () => setView({ Page: null, error: new Error("Check whether the gateway runs.") }),
   );
   useEffect(() => {
     if (!found) return;

@@ -12,9 +12,9 @@ const COUNTED = {
 const BROUGHT = {
   repeat: "the same result",
   same_error: "the same error",
-  mutating_repeat: "its own words again",
-  near_repeat: "almost the same, in vain,",
-  stagnation: "nothing new",
+  mutating_repeat: "a result that only grows or shifts,",
+  near_repeat: "similar calls without success,",
+  stagnation: "no new result",
   unknown_tool: "a tool that is not offered",
 };
 
@@ -79,8 +79,8 @@ export function tone(incident) {
 /** Say what a step of an incident in this mode was. */
 export function stepped(step, mode) {
   const stage = /^stage (\d+)$/.exec(step.what);
-  if (stage) return `grew to ${stage[1]} times what it was when people heard of it`;
-  if (step.what === "closed") return "over: nothing came for a while";
+  if (stage) return `reached ${stage[1]} times its threshold`;
+  if (step.what === "closed") return "closed: no such call for a while";
   return done({ action: step.what, mode });
 }
 

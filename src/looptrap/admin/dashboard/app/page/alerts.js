@@ -21,8 +21,8 @@ export default function Alerts({ query }) {
     <${Loaded} of=${alerts} lines=${8} what="The channels">
       ${({ channels, letters }) => html`
         <dl class="figures three">
-          <${Figure} name="On their way" tone=${letters.pending > 10 ? "warned" : ""} value=${count(letters.pending)} href=${linkTo("alerts", { state: "pending" })} note="tried again by themselves" />
-          <${Figure} name="Given up" tone=${letters.dead ? "refused" : ""} value=${count(letters.dead)} href=${linkTo("alerts", { state: "dead" })} note=${letters.dead ? "nobody was told" : "everybody was told"} />
+          <${Figure} name="Pending" tone=${letters.pending > 10 ? "warned" : ""} value=${count(letters.pending)} href=${linkTo("alerts", { state: "pending" })} note="retried automatically" />
+          <${Figure} name="Given up" tone=${letters.dead ? "refused" : ""} value=${count(letters.dead)} href=${linkTo("alerts", { state: "dead" })} note=${letters.dead ? "not delivered" : "none"} />
           <${Figure} name="Delivered" value=${count(letters.delivered)} href=${linkTo("alerts", { state: "delivered" })} note=${`through ${counted(channels.length, "channel")}`} />
         </dl>
         <${Channels} channels=${channels} onChange=${alerts.reload} />

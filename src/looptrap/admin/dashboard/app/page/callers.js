@@ -28,7 +28,7 @@ const BY = [
   { name: "model", title: "Models" },
 ];
 const VIEWS = [...BY, { name: "budgets", title: "Budgets" }];
-const ORDERS = { cost: "what they cost", refused: "refused calls", calls: "calls", tokens: "tokens", burn: "tokens a minute now" };
+const ORDERS = { cost: "cost", refused: "refused calls", calls: "calls", tokens: "tokens", burn: "tokens a minute" };
 const PAGES = [25, 100, 500];
 const REFRESH_MS = 5_000;
 
@@ -39,10 +39,10 @@ export default function Callers({ query }) {
   return html`
     <div class="page-head">
       <h1 tabIndex="-1">Callers and sessions</h1>
-      ${!isOfBudgets && html`<${Segments} label="Range of time" choices=${RANGES} current=${range.name} to=${(name) => keep({ range: name, since: "" })} />`}
+      ${!isOfBudgets && html`<${Segments} label="Time range" choices=${RANGES} current=${range.name} to=${(name) => keep({ range: name, since: "" })} />`}
     </div>
     <div class="toolbar">
-      <${Segments} label="Whose" choices=${VIEWS} current=${isOfBudgets ? "budgets" : byOf(query)} to=${(name) => keep({ by: name })} />
+      <${Segments} label="Group by" choices=${VIEWS} current=${isOfBudgets ? "budgets" : byOf(query)} to=${(name) => keep({ by: name })} />
       ${!isOfBudgets && html`<${Order} query=${query} />`}
     </div>
     ${isOfBudgets ? html`<${Budgets} />` : html`<${Spending} query=${query} range=${range} />`}
@@ -51,7 +51,7 @@ export default function Callers({ query }) {
 
 function Order({ query }) {
   return html`
-    <label class="inline-field"><span>Most</span>
+    <label class="inline-field"><span>Sort by</span>
       <select value=${orderOf(query)} onChange=${(event) => refine({ order: event.currentTarget.value })}>
         ${Object.entries(ORDERS).map(([name, words]) => html`<option key=${name} value=${name}>${words}</option>`)}
       </select>
@@ -91,7 +91,7 @@ function orderOf({ order }) {
 
 function None({ range }) {
   const listen = useObserved(status)?.listen;
-  return html`<${Empty} isCalm title=${`Nobody called in the ${range.words}.`}>${listen ? html`Calls come in at <code>${listen}</code>.` : ""}<//>`;
+  return html`<${Empty} isCalm title=${`There were no calls in the ${range.words}.`}>${listen ? html`The gateway listens at <code>${listen}</code>.` : ""}<//>`;
 }
 
 /** The range that the address names: one of those offered, or what began at a time. */

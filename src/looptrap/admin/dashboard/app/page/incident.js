@@ -46,7 +46,7 @@ function Incident({ incident, onChange }) {
     <${Suggestion} incident=${incident} onChange=${onChange} />
     <section class="card" aria-labelledby="what-repeats">
       <h2 id="what-repeats">What repeats</h2>
-      ${incident.strip?.length ? html`<${Strip} cells=${incident.strip} noun=${incident.strip_unit} />` : html`<p class="quiet">No rounds or calls were kept of this incident.</p>`}
+      ${incident.strip?.length ? html`<${Strip} cells=${incident.strip} noun=${incident.strip_unit} />` : html`<p class="quiet">No rounds or calls are recorded for this incident.</p>`}
     </section>
     <div class="columns">
       <div>

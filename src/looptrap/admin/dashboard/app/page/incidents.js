@@ -32,9 +32,9 @@ export default function Incidents({ query }) {
 
 function None({ query }) {
   if (isFiltered(query)) {
-    return html`<${Empty} title="No incident is like that."><a href=${href("/incidents", { state: "all" })}>Show all incidents</a><//>`;
+    return html`<${Empty} title="No incident matches these filters."><a href=${href("/incidents", { state: "all" })}>Show all incidents</a><//>`;
   }
-  return html`<${Empty} isCalm title="Nothing is looping."><a href=${href("/incidents", { state: "all" })}>See what did before</a><//>`;
+  return html`<${Empty} isCalm title="Nothing is looping."><a href=${href("/incidents", { state: "all" })}>Show past incidents</a><//>`;
 }
 
 /** The incidents that are wanted, page by page, kept true by what is heard of them. */

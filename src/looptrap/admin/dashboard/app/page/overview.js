@@ -37,7 +37,7 @@ export default function Overview({ query }) {
   return html`
     <div class="page-head">
       <h1 tabIndex="-1">Overview</h1>
-      <${Segments} label="Range of time" choices=${RANGES} current=${range.name} to=${(name) => href("/", { range: name })} />
+      <${Segments} label="Time range" choices=${RANGES} current=${range.name} to=${(name) => href("/", { range: name })} />
     </div>
     <${Notices} notices=${told?.notices ?? []} />
     ${isFirstRun && html`<${FirstRun} listen=${told?.listen} />`}
@@ -46,7 +46,7 @@ export default function Overview({ query }) {
         <${Figures} stats=${value} since=${iso(since)} open=${told?.open_incidents} />
         <section class="card" aria-labelledby="over-time">
           <h2 id="over-time">Requests by verdict <span class="quiet">last ${range.words}</span></h2>
-          ${value.totals.calls === 0 && html`<p class="quiet">No request came in this time.</p>`}
+          ${value.totals.calls === 0 && html`<p class="quiet">There were no requests in this time.</p>`}
           <${VerdictChart} series=${value.series} step=${range.step} summary=${summary(value, range)} />
         </section>
       `}

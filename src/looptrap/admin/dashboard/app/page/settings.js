@@ -25,7 +25,7 @@ export default function Settings({ query }) {
       <h1 tabIndex="-1">Settings</h1>
       <${Segments} label="Parts of the settings" choices=${PARTS} current=${name} to=${(part) => linkTo("settings", { part })} />
     </div>
-    ${reason && html`<p class="quiet read-only">${reason} Settings are shown, and can be tried, but not changed.</p>`}
+    ${reason && html`<p class="quiet read-only">${reason} You can view and try settings, but not change them.</p>`}
     <${Part} query=${query} />
   `;
 }

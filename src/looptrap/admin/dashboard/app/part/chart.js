@@ -81,7 +81,7 @@ function AsTable({ series }) {
             `)}
           </tbody>
         </table>
-        ${isOpen && html`<p class="quiet">${counted(series.length - rows.length, "interval")} without a request left out.</p>`}
+        ${isOpen && html`<p class="quiet">Left out: ${counted(series.length - rows.length, "interval")} without a request.</p>`}
       </div>
     </details>
   `;

@@ -6,15 +6,15 @@ import { iso, now, span } from "../time.js";
 import { Confirm, Field } from "./dialog.js";
 
 const EXPIRIES = [900, 3_600, 21_600, 86_400, 604_800];
-const REASONED = "Stopped by an operator: it was going in circles.";
+const REASONED = "Stopped by an operator: it was in a loop.";
 
 /** @typedef {{title: string, whose: string, match: Record<string, string>}} Target whom it can stop */
 
 /** Whom a kill switch can stop of a caller: the session as well, where the client names one. */
 export function targetsOf({ caller, session }) {
   const isNamed = session && !session.startsWith("~");
-  const whole = { title: "the whole caller", whose: `${caller}, in all its sessions,`, match: { caller } };
-  return isNamed ? [{ title: "this session", whose: `session ${session} of ${caller}`, match: { caller, session } }, whole] : [whole];
+  const whole = { title: "all calls of this caller", whose: `${caller}, in all its sessions,`, match: { caller } };
+  return isNamed ? [{ title: "this session only", whose: `session ${session} of ${caller}`, match: { caller, session } }, whole] : [whole];
 }
 
 /** @param {{targets: Target[], done: (request: Promise, words: string) => Promise}} props the first target is offered first */
@@ -31,7 +31,7 @@ export function KillSwitch({ targets, done, onClose }) {
     >
       ${targets.length > 1 && html`
         <fieldset class="field">
-          <legend>Whom</legend>
+          <legend>Which calls</legend>
           ${targets.map((one) => html`<label key=${one.title}><input type="radio" name="whom" checked=${one === chosen} onChange=${() => setChosen(one)} /> ${one.title}</label>`)}
         </fieldset>
       `}
@@ -43,11 +43,11 @@ export function KillSwitch({ targets, done, onClose }) {
 /** Why, and until when: fields `reason` and `seconds`, 0 for a switch without an end. */
 export function Lasting() {
   return html`
-    <${Field} label="Reason" hint="The refused client is told so."><input name="reason" maxLength="200" defaultValue=${REASONED} required /><//>
+    <${Field} label="Reason" hint="The refused client gets this text."><input name="reason" maxLength="200" defaultValue=${REASONED} required /><//>
     <${Field} label="Ends">
       <select name="seconds">
         ${EXPIRIES.map((seconds) => html`<option key=${seconds} value=${seconds} selected=${seconds === 3_600}>in ${span(seconds)}</option>`)}
-        <option value="0">never, until it is taken back</option>
+        <option value="0">never</option>
       </select>
     <//>
   `;

@@ -19,7 +19,7 @@ export function Notices({ notices }) {
   if (!notices.length) return null;
   const worstFirst = [...notices].sort((one, other) => Number(other.level === "bad") - Number(one.level === "bad"));
   return html`
-    <ul class="notices" aria-label="What is not as it should be">
+    <ul class="notices" aria-label="Notices">
       ${worstFirst.map((notice) => html`
         <li key=${notice.code + notice.message} class=${notice.level}>
           <span class="notice-level">${notice.level === "bad" ? "Problem" : "Note"}</span>

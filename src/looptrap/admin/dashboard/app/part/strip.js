@@ -104,9 +104,9 @@ function marks(cell) {
 function summary({ cells, kinds }, noun) {
   const repeated = kinds.reduce((sum, kind) => sum + kind.numbers.length, 0);
   const all = `${counted(cells.length, noun)}, oldest first`;
-  if (!repeated) return `${all}. None is the same as another.`;
+  if (!repeated) return `${all}. No two of them are equal.`;
   const some = repeated === cells.length ? "all" : repeated;
-  return `${all}: ${some} of them are ${kinds.length === 1 ? "the same one" : `the same ${kinds.length}`}, over and over.`;
+  return `${all}: ${some} of them ${kinds.length === 1 ? "are equal" : `repeat ${kinds.length} different ones`}.`;
 }
 
 function layout(width, length) {

@@ -65,10 +65,10 @@ function Row({ row, columns }) {
 }
 
 /** The way to the next page of a list, and how far it has come. */
-export function More({ shown, noun, hasMore, isBusy, onMore }) {
+export function More({ shown, noun, plural, hasMore, isBusy, onMore }) {
   return html`
     <div class="more">
-      <span class="quiet">${counted(shown, noun)} shown${hasMore ? "" : ": all there are"}</span>
+      <span class="quiet">${counted(shown, noun, plural)} shown${hasMore ? "" : " (all)"}</span>
       ${hasMore && html`<button type="button" class="button" disabled=${isBusy} onClick=${onMore}>${isBusy ? "Loading …" : "Load more"}</button>`}
     </div>
   `;

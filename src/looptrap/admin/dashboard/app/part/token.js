@@ -12,11 +12,11 @@ export function TokenDialog() {
     <${Confirm}
       key=${asked.turn}
       title="Token needed"
-      verb="Open"
+      verb="Sign in"
       consequences=${
         asked.isWrong
-          ? "That token is not right. It is the value of the variable that admin_token_env or read_token_env names."
-          : "This gateway can be reached by others, so it asks who you are: give the value of the variable that admin_token_env or read_token_env names. It is kept in this tab only."
+          ? "This token is wrong. Enter the value of the variable that admin_token_env or read_token_env names."
+          : "This gateway needs a token. Enter the value of the variable that admin_token_env or read_token_env names. It is stored in this tab only."
       }
       onConfirm=${({ token }) => unlock(token.trim())}
       onClose=${() => unlock("")}

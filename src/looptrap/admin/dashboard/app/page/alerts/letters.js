@@ -1,4 +1,4 @@
-// Letters: each an event on its way through one channel.
+// Deliveries (the API calls them letters): each is one event through one channel.
 
 import { act } from "../../act.js";
 import { change } from "../../api.js";
@@ -20,17 +20,17 @@ import { status, whyReadOnly } from "../../status.js";
 
 const STATES = [
   { name: "all", title: "All" },
-  { name: "pending", title: "On their way" },
+  { name: "pending", title: "Pending" },
   { name: "dead", title: "Given up" },
   { name: "delivered", title: "Delivered" },
 ];
-const NONE = { all: "Nothing has been sent.", pending: "Nothing is on its way.", dead: "Nothing was given up.", delivered: "Nothing has been delivered." };
+const NONE = { all: "There are no deliveries yet.", pending: "No delivery is pending.", dead: "No delivery was given up.", delivered: "No delivery has succeeded yet." };
 const REFRESH_MS = 5_000;
 
 export function Letters({ query, onChange }) {
   const state = query.state in NONE ? query.state : "all";
   const list = usePaged("alerts/letters", { state }, "letters");
-  // Whoever has gone on to older letters is not brought back to the first ones.
+  // A viewer who has loaded older deliveries is not brought back to the first page.
   const freshen = useThrottled(() => list.value?.length <= 50 && list.reload(), REFRESH_MS);
   for (const event of ["stats", "polled"]) useHeard(event, freshen);
   const [asking, setAsking] = useState(null);
@@ -38,29 +38,29 @@ export function Letters({ query, onChange }) {
   const columns = useMemo(() => columnsOf(reason, setAsking), [reason]);
   const changed = () => Promise.all([list.reload(), onChange()]);
   const hasDead = list.value?.some((one) => one.state === "dead");
-  const resend = () => act(change("POST", "alerts/resend", asking.event ? { event: asking.event, channel: asking.channel } : { state: "dead" }), ({ resent }) => `${counted(resent, "letter")} tried anew.`, changed);
+  const resend = () => act(change("POST", "alerts/resend", asking.event ? { event: asking.event, channel: asking.channel } : { state: "dead" }), ({ resent }) => `${counted(resent, "delivery is", "deliveries are")} sent again.`, changed);
   return html`
     <section class="card flush" aria-labelledby="letters">
       <div class="card-head">
-        <h2 id="letters">Letters <span class="quiet">an event on its way through a channel</span></h2>
+        <h2 id="letters">Deliveries <span class="quiet">one event through one channel</span></h2>
         <span class="row">
-          <${Segments} label="Which letters" choices=${STATES} current=${state} to=${(name) => linkTo("alerts", { state: name })} />
-          <${Button} why=${reason || (hasDead ? "" : "Nothing was given up.")} onClick=${() => setAsking({})}>Resend all …<//>
+          <${Segments} label="Which deliveries" choices=${STATES} current=${state} to=${(name) => linkTo("alerts", { state: name })} />
+          <${Button} why=${reason || (hasDead ? "" : "No delivery was given up.")} onClick=${() => setAsking({})}>Resend all …<//>
         </span>
       </div>
-      <${Loaded} of=${list} lines=${8} what="The letters">
+      <${Loaded} of=${list} lines=${8} what="The deliveries">
         ${(letters) => (letters.length
           ? html`
-            <${Table} caption="Letters, the newest first" columns=${columns} rows=${letters} keyOf=${(one) => `${one.event} ${one.channel}`} />
-            <${More} shown=${letters.length} noun="letter" hasMore=${Boolean(list.next)} isBusy=${list.isGoingOn} onMore=${list.goOn} />
+            <${Table} caption="Deliveries, the newest first" columns=${columns} rows=${letters} keyOf=${(one) => `${one.event} ${one.channel}`} />
+            <${More} shown=${letters.length} noun="delivery" plural="deliveries" hasMore=${Boolean(list.next)} isBusy=${list.isGoingOn} onMore=${list.goOn} />
           `
           : html`<${Empty} isCalm title=${NONE[state]} />`)}
       <//>
     </section>
     ${asking && html`
       <${Confirm}
-        title=${asking.event ? `Send it again through ${asking.channel}` : "Send again all that was given up"} verb="Resend" onConfirm=${resend} onClose=${() => setAsking(null)}
-        consequences=${asking.event ? `“${asking.title}” is tried anew, with the time it happened.` : "Every letter that was given up is tried anew, on every channel, with the time it happened: people may get many messages about what is long over."}
+        title=${asking.event ? `Send it again through ${asking.channel}` : "Send all again that were given up"} verb="Resend" onConfirm=${resend} onClose=${() => setAsking(null)}
+        consequences=${asking.event ? `“${asking.title}” is sent again, with its original time.` : "Every delivery that was given up is sent again, on every channel, with its original time. People may get many messages about old incidents."}
       />
     `}
   `;
@@ -72,13 +72,13 @@ function columnsOf(reason, onResend) {
     { title: "Channel", render: (one) => one.channel },
     { title: "State", render: (one) => html`<${State} letter=${one} />` },
     { title: "Happened", isNumber: true, render: (one) => html`<${Moment} at=${one.time} />` },
-    { title: "Tries", isNumber: true, render: (one) => count(one.attempts) },
-    { title: "Again", isAction: true, render: (one) => one.state === "dead" && html`<${Button} kind="small" why=${reason} about=${one.title} onClick=${() => onResend(one)}>Resend …<//>` },
+    { title: "Attempts", isNumber: true, render: (one) => count(one.attempts) },
+    { title: "Resend", isAction: true, render: (one) => one.state === "dead" && html`<${Button} kind="small" why=${reason} about=${one.title} onClick=${() => onResend(one)}>Resend …<//>` },
   ];
 }
 
 function State({ letter }) {
-  const [tone, word] = { pending: ["warned", "on its way"], dead: ["refused", "given up"], delivered: ["good", "delivered"] }[letter.state] ?? ["plain", letter.state];
+  const [tone, word] = { pending: ["warned", "pending"], dead: ["refused", "given up"], delivered: ["good", "delivered"] }[letter.state] ?? ["plain", letter.state];
   return html`
     <span class="letter-state"><${Badge} tone=${tone}>${word}<//>
       ${letter.due && html` <span class="quiet">next try <${Moment} at=${letter.due} /></span>`}

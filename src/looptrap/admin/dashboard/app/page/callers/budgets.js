@@ -28,7 +28,7 @@ export function Budgets() {
   return html`
     <${Loaded} of=${budgets} lines=${8} what="The budgets">
       ${(value) => html`
-        ${value.budgets.length === 0 && html`<${Empty} title="No budget is set.">A limit on what a session, caller or project may cost is set under <code>[[budgets]]</code> in the configuration file.<//>`}
+        ${value.budgets.length === 0 && html`<${Empty} title="No budget is set.">To limit what a session, caller or project may cost, add <code>[[budgets]]</code> to the configuration file.<//>`}
         <div class="budgets">${value.budgets.map((one) => html`<${Budget} key=${one.name + one.unit} budget=${one} onChange=${budgets.reload} />`)}</div>
         <${Rates} rates=${value.rates ?? []} />
       `}
@@ -48,7 +48,7 @@ function Budget({ budget, onChange }) {
         ${budget.mode === "shadow" && html`<${Badge} tone="shadow">shadow: reported only<//>`}
       </div>
       <p class="quiet">${unnamed(budget.words, budget.name)}.</p>
-      ${accounts.length === 0 && html`<p class="quiet">Nothing is used of it.</p>`}
+      ${accounts.length === 0 && html`<p class="quiet">Nothing has been charged yet.</p>`}
       <ul class="accounts">${shown.map((one) => html`<${Account} key=${one.fingerprint} account=${one} budget=${budget} onChange=${onChange} />`)}</ul>
       ${accounts.length > SHOWN && html`<button type="button" class="button small" onClick=${() => setOpen(!isOpen)}>${isOpen ? "Show fewer" : `Show ${accounts.length - SHOWN} more`}</button>`}
     </section>
@@ -59,7 +59,7 @@ function Account({ account, budget, onChange }) {
   const [isAsking, setAsking] = useState(false);
   const reason = whyReadOnly(useObserved(status));
   const whose = Object.entries(account.by);
-  const reset = () => act(change("POST", "release", { fingerprint: account.fingerprint }), "Reset: what was used of it counts no more.", onChange);
+  const reset = () => act(change("POST", "release", { fingerprint: account.fingerprint }), "The account was reset.", onChange);
   return html`
     <li>
       <div class="row between">
@@ -69,12 +69,12 @@ function Account({ account, budget, onChange }) {
       <${Ladder} value=${account.percent} thresholds=${budget.thresholds} action=${account.is_exceeded ? "block" : reached(budget.thresholds, account.percent)} unit=" %" isNamed=${false} />
       <p class="facts quiet">
         <span>${amount(budget, account.used)} of ${amount(budget, account.limit)} used, ${account.percent} %</span>
-        <span>${account.resets ? html`begins anew <${Moment} at=${account.resets} />` : "never begins anew"}</span>
+        <span>${account.resets ? html`resets <${Moment} at=${account.resets} />` : "never resets"}</span>
       </p>
       ${isAsking && html`
         <${Confirm}
           title=${`Reset ${budget.name}`} verb="Reset" onConfirm=${reset} onClose=${() => setAsking(false)}
-          consequences=${`${whose.map(([name, value]) => `${name} ${value}`).join(", ")} may use the whole ${amount(budget, account.limit)} again, at once and on all instances. What was spent stays in the statistics.`}
+          consequences=${`${whose.map(([name, value]) => `${name} ${value}`).join(", ")} can use the whole ${amount(budget, account.limit)} again, at once and on all instances. The statistics keep what was spent.`}
         />
       `}
     </li>
@@ -89,7 +89,7 @@ function Rates({ rates }) {
   if (!rates.length) return null;
   return html`
     <section class="card" aria-labelledby="rates">
-      <h2 id="rates">Rates <span class="quiet">how fast calls may come</span></h2>
+      <h2 id="rates">Rate limits</h2>
       <ul>${rates.map((one) => html`<li key=${one.policy + one.name}><strong>${one.name}</strong> <span class="quiet">of ${one.policy}</span> ${unnamed(one.words, one.name)}</li>`)}</ul>
     </section>
   `;

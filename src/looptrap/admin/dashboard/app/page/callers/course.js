@@ -31,10 +31,10 @@ export function Course({ told, by, order, name, since, range }) {
   return html`
     <section class="card" aria-labelledby="course">
       <h2 id="course">${measure.title} over time: ${chosen ? called(by, chosen.name) : "all"} <span class="quiet">${range.words}</span></h2>
-      ${isUnpriced && html`<p class="quiet">Unpriced: what these calls cost is not known, so their tokens are shown.</p>`}
+      ${isUnpriced && html`<p class="quiet">These calls have no price, so the chart shows their tokens.</p>`}
       ${isUntold
-        ? html`<p class="quiet">${by === "session" ? "Sessions are not told over time." : "Only the ten that cost most are told apart over time."}</p>`
-        : html`<${Bars} points=${points} since=${since} until=${now()} step=${range.step} words=${measure.words} summary=${`${measure.title} of ${chosen ? called(by, chosen.name) : "all"} in the ${range.words}: ${measure.words(whole)} in all.`} />`}
+        ? html`<p class="quiet">${by === "session" ? "There is no chart over time for a session." : "There is a chart over time only for the ten that cost most."}</p>`
+        : html`<${Bars} points=${points} since=${since} until=${now()} step=${range.step} words=${measure.words} summary=${`${measure.title} of ${chosen ? called(by, chosen.name) : "all"} in the ${range.words}: ${measure.words(whole)} in total.`} />`}
       <${Facts} one=${chosen ?? told.totals} chosen=${chosen} by=${by} since=${since} />
     </section>
   `;

@@ -3,7 +3,7 @@
 import { linkTo } from "../../pages.js";
 import { targetsOf } from "../../part/kill_switch.js";
 
-const NAMELESS = { project: "no project", session: "no session", model: "no model", caller: "nobody" };
+const NAMELESS = { project: "no project", session: "no session", model: "no model", caller: "no caller" };
 
 /** The name as people read it. */
 export function called(by, name) {
@@ -26,5 +26,5 @@ export function incidentsOf(by, row, query) {
 export function stoppable(by, row) {
   if (by === "session") return targetsOf({ caller: row.caller, session: row.name });
   if (by === "caller") return targetsOf({ caller: row.name });
-  return [{ title: `the whole ${by}`, whose: `${by} ${row.name}, whoever makes it,`, match: { [by]: row.name } }];
+  return [{ title: `all calls of this ${by}`, whose: `${by} ${row.name}, by any caller,`, match: { [by]: row.name } }];
 }

@@ -18,7 +18,7 @@ export function Shares({ rows, by, query, since, hasMore, onMore, onChange }) {
   const columns = useMemo(() => columnsOf({ by, query, since, reason, onStop: setStopping }), [by, query, since, reason]);
   return html`
     <div class="card flush">
-      <${Table} caption=${`Shares by ${by}, the most first`} columns=${columns} rows=${rows} keyOf=${(row) => `${row.caller ?? ""} ${row.project ?? ""} ${row.name}`} />
+      <${Table} caption=${`Usage by ${by}, the highest first`} columns=${columns} rows=${rows} keyOf=${(row) => `${row.caller ?? ""} ${row.project ?? ""} ${row.name}`} />
       <${More} shown=${rows.length} noun=${by} hasMore=${hasMore} onMore=${onMore} />
     </div>
     ${stopping && html`<${KillSwitch} targets=${stoppable(by, stopping)} done=${(request, words) => act(request, words, onChange)} onClose=${() => setStopping(null)} />`}
@@ -53,7 +53,7 @@ function Name({ row, by, query }) {
 
 function Cost({ row }) {
   if (row.cost_usd === null || !row.unpriced) return dollars(row.cost_usd);
-  return html`<span title=${`${count(row.unpriced)} calls have no price and are not in it`}>${dollars(row.cost_usd)} <span class="quiet">+ unpriced</span></span>`;
+  return html`<span title=${`${count(row.unpriced)} calls have no price and are not included`}>${dollars(row.cost_usd)} <span class="quiet">+ unpriced</span></span>`;
 }
 
 function Burn({ perMinute }) {

@@ -23,18 +23,18 @@ export function Actions({ incident, onChange }) {
   const label = (value, words) => press(change("PUT", `${path}/label`, { label: value }), words);
   const shared = { incident, done, onClose: () => setOpen("") };
   const isRefused = incident.mode !== "shadow" && (incident.fingerprints?.length || incident.fingerprint);
-  const nothing = isRefused ? "" : "Nothing of it is being refused.";
+  const nothing = isRefused ? "" : "No call of this incident is being refused.";
   return html`
-    <div class="actions" role="group" aria-label="What to do about it">
+    <div class="actions" role="group" aria-label="Actions">
       <${Button} kind="primary" why=${reason || nothing} onClick=${() => setOpen("release")}>Release …<//>
       <${Button} why=${reason || nothing} onClick=${() => setOpen("extend")}>Extend cooldown …<//>
       <${Button} kind="grave" why=${reason} onClick=${() => setOpen("kill")}>Kill switch …<//>
       <span class="actions-gap"></span>
-      ${!incident.acknowledged && html`<${Button} why=${reason} onClick=${() => press(change("POST", `${path}/acknowledge`, {}), "Acknowledged: others see that somebody is on it.")}>Acknowledge<//>`}
+      ${!incident.acknowledged && html`<${Button} why=${reason} onClick=${() => press(change("POST", `${path}/acknowledge`, {}), "Acknowledged: others see that somebody takes care of it.")}>Acknowledge<//>`}
       ${incident.label === null || incident.label === undefined
-        ? html`<${Button} why=${reason} onClick=${() => label("false_alarm", "Marked as a false alarm. It is kept and counted.")}>Mark as false alarm<//>
+        ? html`<${Button} why=${reason} onClick=${() => label("false_alarm", "Marked as a false alarm.")}>Mark as false alarm<//>
             <${Button} why=${reason} onClick=${() => label("confirmed", "Confirmed as a loop.")}>Confirm<//>`
-        : html`<${Button} why=${reason} onClick=${() => label(null, "The label is gone.")}>Take back “${incident.label.replace("_", " ")}”<//>`}
+        : html`<${Button} why=${reason} onClick=${() => label(null, "The label was removed.")}>Remove label “${incident.label.replace("_", " ")}”<//>`}
       ${reason && html`<span class="quiet">${reason}</span>`}
     </div>
     ${open === "release" && html`<${Release} ...${shared} />`}
@@ -46,12 +46,12 @@ export function Actions({ incident, onChange }) {
 function Release({ incident, done, onClose }) {
   const release = () =>
     done(change("POST", "release", { incident: incident.id }), (answer) =>
-      answer.released ? `Released ${counted(answer.released, "fingerprint")}: the next such call passes.` : "Nothing of it was being refused any more.",
+      answer.released ? `Released ${counted(answer.released, "fingerprint")}: the next such call passes.` : "No call of this incident was being refused any more.",
     );
   return html`
     <${Confirm}
       title="Let these calls pass again" verb="Release" onConfirm=${release} onClose=${onClose}
-      consequences="The next call of this kind reaches the provider and is paid for. Counting begins anew on all instances; a loop that goes on is refused again at its threshold."
+      consequences="The next call of this kind reaches the provider and is paid for. Counting starts again on all instances; a loop that continues is refused again at its threshold."
     />
   `;
 }
@@ -63,7 +63,7 @@ function Extend({ incident, done, onClose }) {
   return html`
     <${Confirm}
       title="Extend the cooldown" verb="Extend" onConfirm=${extend} onClose=${onClose}
-      consequences="What was refused last keeps being refused for this long, at no cost. Other calls of the same caller pass as before."
+      consequences="The call that was refused last stays refused for this long, at no cost. Other calls of the same caller pass as before."
     >
       <${Field} label="Keep refusing for">
         <select name="seconds">${EXTENSIONS.map((seconds) => html`<option key=${seconds} value=${seconds}>${span(seconds)}</option>`)}</select>

@@ -13,7 +13,7 @@ export function Money({ incident }) {
       <dl class="money">
         <div><dt>Spent</dt><dd><b>${spent(incident)}</b> <span class="quiet">${counted(passed, "call")} passed ${incident.mode === "shadow" ? "that a rule would have acted on" : "after a rule had acted"}</span></dd></div>
         <div><dt>Saved</dt><dd><b class=${incident.saved_usd ? "saved" : ""}>${saved(incident)}</b> <span class="quiet">${savedWords(incident)}</span></dd></div>
-        <div><dt>Projection</dt><dd><b>${projected === null || projected === undefined ? NONE : `${dollars(projected)} an hour`}</b> <span class="quiet">${incident.mode === "shadow" ? "if it goes on at this pace" : "if all its calls had passed at this pace"}; in neither number above</span></dd></div>
+        <div><dt>Projection</dt><dd><b>${projected === null || projected === undefined ? NONE : `${dollars(projected)} an hour`}</b> <span class="quiet">${incident.mode === "shadow" ? "if it continues at this rate" : "if all its calls had passed at this rate"}; not included above</span></dd></div>
       </dl>
     </section>
   `;

@@ -14,7 +14,7 @@ export function Notes({ incident, onChange }) {
   return html`
     <section class="card" aria-labelledby="notes">
       <h2 id="notes">Notes</h2>
-      ${notes.length === 0 && html`<p class="quiet">Nobody has written anything.</p>`}
+      ${notes.length === 0 && html`<p class="quiet">There are no notes yet.</p>`}
       <ol class="notes">
         ${notes.map((note, index) => html`
           <li key=${index}><p class="note-text">${note.text}</p><p class="quiet">${note.by}, <${Moment} at=${note.time} /></p></li>

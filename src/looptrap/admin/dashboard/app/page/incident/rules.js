@@ -10,7 +10,7 @@ export function Rules({ incident }) {
   const rules = incident.counts?.length ? incident.counts : [alone(incident)];
   return html`
     <section class="card" aria-labelledby="rules">
-      <h2 id="rules">What the rules said</h2>
+      <h2 id="rules">What the rules counted</h2>
       <p class="quiet">
         ${counted(incident.hits, "hit")}, ${counted(incident.calls, "call")} that a rule ${incident.mode === "shadow" ? "would have acted on" : "acted on"}, ${counted(incident.refused, "call")} refused.
       </p>
@@ -32,7 +32,7 @@ function Rule({ rule, mode, evidence = [] }) {
           <a href=${linkTo("incidents", { state: "all", rule: rule.rule })}><strong>${rule.rule}</strong></a>
           <span class="quiet">watches ${rule.signal}</span>
         </span>
-        ${rule.action && rule.action !== "allow" ? html`<${ActionBadge} incident=${{ action: rule.action, mode }} />` : html`<span class="badge plain">said nothing</span>`}
+        ${rule.action && rule.action !== "allow" ? html`<${ActionBadge} incident=${{ action: rule.action, mode }} />` : html`<span class="badge plain">no action</span>`}
       </div>
       <div class="row rule-count"><span class="rule-number">${count(rule.count)}</span><${Ladder} value=${rule.count} thresholds=${rule.thresholds ?? {}} action=${rule.action} /></div>
       ${said && html`<p class="quiet">${said.what}${sure}</p>`}

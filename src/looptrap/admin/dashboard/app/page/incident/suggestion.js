@@ -20,14 +20,14 @@ export function Suggestion({ incident, onChange }) {
   return html`
     <section class="card suggestion" aria-labelledby="suggestion">
       <div>
-        <h2 id="suggestion">So that <code>${suggestion.tool}</code> does not trip it again</h2>
+        <h2 id="suggestion">Prevent this false alarm for <code>${suggestion.tool}</code></h2>
         <p>${suggestion.why} Suggested: <strong>${words(suggestion.setting)}</strong>.</p>
       </div>
       <button type="button" class="button primary" disabled=${Boolean(reason)} title=${reason} onClick=${() => setOpen(true)}>Apply to this tool …</button>
       ${isOpen && html`
         <${Confirm}
           title=${`Change the rules for ${suggestion.tool}`} verb="Apply"
-          consequences=${`For every caller, ${suggestion.tool} gets: ${words(suggestion.setting)}. It holds in all rules that read the history, on all instances within a second, and can be taken back under the settings.`}
+          consequences=${`For every caller, ${suggestion.tool} gets: ${words(suggestion.setting)}. It applies to all rules that read the history, on all instances within a second. You can undo it under Settings.`}
           onConfirm=${apply} onClose=${() => setOpen(false)}
         />
       `}
@@ -36,6 +36,6 @@ export function Suggestion({ incident, onChange }) {
 }
 
 function words(setting) {
-  if (setting.exempt) return "exempt, its rounds are left out";
+  if (setting.exempt) return "exempt, its rounds are ignored";
   return Object.entries(setting.thresholds).map(([action, at]) => `${action} at ${at}`).join(", ");
 }

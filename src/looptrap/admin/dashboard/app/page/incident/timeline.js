@@ -9,7 +9,7 @@ export function Timeline({ steps = [], mode }) {
   return html`
     <section class="card" aria-labelledby="timeline">
       <h2 id="timeline">Timeline</h2>
-      ${steps.length === 0 && html`<p class="quiet">No steps were kept.</p>`}
+      ${steps.length === 0 && html`<p class="quiet">No steps are recorded.</p>`}
       <ol class="timeline">
         ${steps.map((step, index) => html`
           <li key=${index}>

@@ -16,10 +16,10 @@ export function Figures({ stats, since, open }) {
         note=${tokens(totals.input_tokens + totals.output_tokens)} />
       <${Figure} name="Refused" tone=${bands.refused ? "refused" : ""} value=${compact(bands.refused)} title=${count(bands.refused)} href=${incidents} note=${totals.calls ? `${percent(bands.refused, totals.calls)} of requests` : "no requests"} />
       <${Figure} name="Warned" tone=${bands.warned ? "warned" : ""} value=${compact(bands.warned)} title=${count(bands.warned)} href=${incidents}
-        note=${bands.shadowed ? `${count(bands.shadowed)} more in shadow` : "passed, but told so"} />
+        note=${bands.shadowed ? `${count(bands.shadowed)} more in shadow` : "passed with a warning"} />
       <${Figure} name="Saved" tone=${totals.saved_usd ? "saved" : ""} value=${dollars(totals.saved_usd)} href=${incidents} note=${html`<${How} words=${stats.saved_usd?.how ?? stats.how} />`} />
       <${Figure} name="Spent" value=${dollars(totals.cost_usd)} href=${linkTo("callers", { order: "cost", since })} note=${priced(totals)} />
-      <${Figure} name="Open incidents" tone=${open ? "open" : ""} value=${count(open)} href=${linkTo("incidents")} note=${open ? "right now" : "nothing loops"} />
+      <${Figure} name="Open incidents" tone=${open ? "open" : ""} value=${count(open)} href=${linkTo("incidents")} note=${open ? "right now" : "no loop"} />
     </dl>
   `;
 }

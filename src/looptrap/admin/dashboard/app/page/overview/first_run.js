@@ -10,11 +10,11 @@ export function FirstRun({ listen }) {
     <section class="card first-run" aria-labelledby="first-run">
       <${Mark} size=${56} />
       <div>
-        <h2 id="first-run">The trap is set. Nothing has come by yet.</h2>
-        <p>Point a client at <code>${gateway}</code>; your own API keys pass through. Its calls are here within seconds.</p>
+        <h2 id="first-run">Looptrap is ready. No call has come yet.</h2>
+        <p>Point a client at <code>${gateway}</code>; your own API keys pass through. Its calls appear here within seconds.</p>
         <${Copyable} text=${`export OPENAI_BASE_URL=${gateway}/v1`} label="base URL for OpenAI clients" />
         <${Copyable} text=${`export ANTHROPIC_BASE_URL=${gateway}`} label="base URL for Anthropic clients" />
-        <p class="quiet">To see a loop being caught without any key: <code>looptrap demo</code>.</p>
+        <p class="quiet">To see how a loop is stopped, without any API key, run <code>looptrap demo</code>.</p>
       </div>
     </section>
   `;

@@ -1,4 +1,4 @@
-// What loops now, the dearest first, each with its strip.
+// What loops now, the most expensive first, each with its strip.
 
 import { html, useEffect, useState } from "../../html.js";
 import { get } from "../../api.js";
@@ -22,7 +22,7 @@ export function OpenIncidents({ total }) {
   for (const event of ["incident", "change"]) useHeard(event, freshen);
   return html`
     <section class="card" aria-labelledby="open-incidents">
-      <h2 id="open-incidents">Open incidents <span class="quiet">dearest first</span></h2>
+      <h2 id="open-incidents">Open incidents <span class="quiet">most expensive first</span></h2>
       <${Loaded} of=${open} lines=${5} what="The incidents">
         ${({ incidents }) => html`<${Listed} incidents=${incidents} total=${total ?? incidents.length} />`}
       <//>
@@ -32,7 +32,7 @@ export function OpenIncidents({ total }) {
 
 function Listed({ incidents, total }) {
   if (!incidents.length) {
-    return html`<${Empty} isCalm title="Nothing is looping."><a href=${linkTo("incidents", { state: "all" })}>See what did before</a><//>`;
+    return html`<${Empty} isCalm title="Nothing is looping."><a href=${linkTo("incidents", { state: "all" })}>Show past incidents</a><//>`;
   }
   const shown = [...incidents].sort((one, other) => weight(other) - weight(one)).slice(0, SHOWN);
   const rest = Math.max(total, incidents.length) - shown.length;

@@ -41,7 +41,7 @@ function Provider({ provider }) {
       </p>
       ${away.map((one) => html`
         <p class="breaker" key=${`${one.circuit} ${one.credential}`}>
-          ${one.state === "open" ? "Circuit open" : "Circuit half open: one call tries it"}${one.credential ? ` for ${one.credential}` : ""}${one.reason ? `: ${one.reason}` : ""}.
+          ${one.state === "open" ? "Circuit open" : "Circuit half open: one call tests the provider"}${one.credential ? ` for ${one.credential}` : ""}${one.reason ? `: ${one.reason}` : ""}.
           ${one.until && html` Next try <${Moment} at=${one.until} />.`}
         </p>
       `)}
@@ -50,8 +50,8 @@ function Provider({ provider }) {
 }
 
 function Health({ provider, away }) {
-  if (away.some((one) => one.state === "open" && !one.credential)) return html`<${Badge} tone="refused">not asked<//>`;
-  if (away.length) return html`<${Badge} tone="warned">${away.every((one) => one.credential) ? "limited for some" : "being tried"}<//>`;
+  if (away.some((one) => one.state === "open" && !one.credential)) return html`<${Badge} tone="refused">circuit open<//>`;
+  if (away.length) return html`<${Badge} tone="warned">${away.every((one) => one.credential) ? "limited for some credentials" : "being tested"}<//>`;
   if (!provider.calls) return html`<${Badge}>not used yet<//>`;
   if (provider.failures > provider.calls / 20) return html`<${Badge} tone="warned">failing<//>`;
   return html`<${Badge} tone="good">answering<//>`;

@@ -13,14 +13,14 @@ export function Audit() {
   useHeard("change", list.reload);
   return html`
     <section class="card flush" aria-labelledby="changes">
-      <div class="card-head"><h2 id="changes">Changes <span class="quiet">made through this address, the latest first</span></h2></div>
+      <div class="card-head"><h2 id="changes">Changes <span class="quiet">made at the admin address, the latest first</span></h2></div>
       <${Loaded} of=${list} lines=${8} what="The changes">
         ${(entries) => (entries.length
           ? html`
             <${Table} caption="Changes, the latest first" columns=${COLUMNS} rows=${entries} keyOf=${(one) => one.id ?? `${one.time} ${one.what} ${one.target}`} />
             <${More} shown=${entries.length} noun="change" hasMore=${Boolean(list.next)} isBusy=${list.isGoingOn} onMore=${list.goOn} />
           `
-          : html`<${Empty} isCalm title="Nothing has been changed from here." />`)}
+          : html`<${Empty} isCalm title="Nothing has been changed yet." />`)}
       <//>
     </section>
   `;
@@ -28,9 +28,9 @@ export function Audit() {
 
 const WHAT = {
   "project.put": "Project set",
-  "project.delete": "Project taken back to the file",
+  "project.delete": "Project reset to the file",
   "tool.put": "Tool set",
-  "tool.delete": "Tool taken back to the file",
+  "tool.delete": "Tool reset to the file",
   "kill_switch.set": "Kill switch set",
   "kill_switch.end": "Kill switch ended",
   "cooldown.extend": "Cooldown extended",
@@ -46,7 +46,7 @@ const COLUMNS = [
   { title: "When", render: (one) => html`<${Moment} at=${one.time} isExact />` },
   { title: "Who", render: (one) => html`${one.by}${one.source ? html` <span class="quiet">${one.source}</span>` : ""}` },
   { title: "What", render: (one) => WHAT[one.what] ?? one.what },
-  { title: "Of", isName: true, render: (one) => html`<${Target} entry=${one} />` },
+  { title: "Target", isName: true, render: (one) => html`<${Target} entry=${one} />` },
   { title: "Before → after", isWide: true, render: (one) => html`<${Difference} before=${one.before} after=${one.after} />` },
 ];
 

@@ -21,8 +21,8 @@ export function Compared({ compared }) {
     <p>${counted(captured.calls, "call")} in ${counted(captured.runs, "run")} were judged twice, made from <${Moment} at=${captured.from} isExact /> to <${Moment} at=${captured.until} isExact />${captured.skipped ? `; ${counted(captured.skipped, "line")} could not be read` : ""}.</p>
     <div class="table-frame">
       <table class="compared">
-        <caption class="unseen">What is done now, and what would be done then</caption>
-        <thead><tr><th scope="col"></th><th scope="col" class="number">Now</th><th scope="col" class="number">Then</th><th scope="col" class="number">Difference</th></tr></thead>
+        <caption class="unseen">The settings in effect and your draft, compared</caption>
+        <thead><tr><th scope="col"></th><th scope="col" class="number">Now</th><th scope="col" class="number">Draft</th><th scope="col" class="number">Change</th></tr></thead>
         <tbody>
           ${ROWS.map(({ name, title }) => html`
             <tr key=${name}><th scope="row">${title}</th><td class="number">${compact(now[name])}</td><td class="number"><b>${compact(then[name])}</b></td><td class="number">${difference(then[name] - now[name])}</td></tr>
@@ -31,13 +31,13 @@ export function Compared({ compared }) {
       </table>
     </div>
     <${ByRule} now=${now.rules} then=${then.rules} />
-    <h3>${all ? `${counted(all, "run")} would come out otherwise` : "No run would come out otherwise"} ${all > changed.length ? html`<span class="quiet">${changed.length} of them shown</span>` : ""}</h3>
-    ${changed.length > 0 && html`<${Table} caption="Runs that would come out otherwise" columns=${COLUMNS} rows=${changed} keyOf=${(one) => one.run} />`}
-    ${compared.limits.length > 0 && html`<h3>What these numbers do not tell</h3><ul class="limits quiet">${compared.limits.map((one) => html`<li key=${one}>${one}</li>`)}</ul>`}
+    <h3>${all ? `${counted(all, "run")} would have another outcome` : "No run would have another outcome"} ${all > changed.length ? html`<span class="quiet">${changed.length} of them shown</span>` : ""}</h3>
+    ${changed.length > 0 && html`<${Table} caption="Runs that would have another outcome" columns=${COLUMNS} rows=${changed} keyOf=${(one) => one.run} />`}
+    ${compared.limits.length > 0 && html`<h3>Limits of these numbers</h3><ul class="limits quiet">${compared.limits.map((one) => html`<li key=${one}>${one}</li>`)}</ul>`}
     <h3>The same from the command line</h3>
     ${compared.command
-      ? html`<p class="quiet">Save the rules as <code>what-if.toml</code>; this prints the numbers of “then”.</p><${Copyable} text=${compared.command} label="command that prints the same numbers" />`
-      : html`<p class="quiet">Not all captured calls were judged, so no command prints just these numbers.</p>`}
+      ? html`<p class="quiet">Save the rules as <code>what-if.toml</code>; this command prints the numbers of the draft.</p><${Copyable} text=${compared.command} label="command that prints the same numbers" />`
+      : html`<p class="quiet">Not all captured calls were judged, so no command prints exactly these numbers.</p>`}
     <details class="quiet-details">
       <summary>The rules that were tried, as a configuration file</summary>
       <div class="row end"><${CopyButton} text=${compared.config} label="the rules as TOML" /></div>
@@ -58,7 +58,7 @@ const COLUMNS = [
   { title: "Began", render: (one) => html`<${Moment} at=${one.began} isExact />` },
   { title: "Calls", isNumber: true, render: (one) => count(one.calls) },
   { title: "Now", render: (one) => html`<${Found} found=${one.now} />` },
-  { title: "Then", render: (one) => html`<${Found} found=${one.then} />` },
+  { title: "Draft", render: (one) => html`<${Found} found=${one.then} />` },
 ];
 
 function Found({ found }) {

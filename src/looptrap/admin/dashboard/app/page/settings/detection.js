@@ -33,7 +33,7 @@ function Shown({ projects, name, reload }) {
       <div>
         ${chosen
           ? html`<${ProjectForm} key=${chosen.name} project=${chosen} onChange=${reload} />`
-          : html`<section class="card"><${Empty} title="No project has settings of its own.">Name one to give its callers other thresholds, or to only watch them.<//></section>`}
+          : html`<section class="card"><${Empty} title="No project has settings of its own.">Add a project to give its callers other thresholds, or only to report their loops.<//></section>`}
       </div>
       <div>
         <${Picker} projects=${projects} chosen=${chosen} />
@@ -60,12 +60,12 @@ function Picker({ projects, chosen }) {
           </li>
         `)}
       </ul>
-      <div class="row end"><${Button} why=${reason} onClick=${() => setNaming(true)}>Another project …<//></div>
+      <div class="row end"><${Button} why=${reason} onClick=${() => setNaming(true)}>Add a project …<//></div>
       ${isNaming && html`
         <${Confirm}
-          title="Settings for another project" verb="Go on" onClose=${() => setNaming(false)}
+          title="Add a project" verb="Continue" onClose=${() => setNaming(false)}
           onConfirm=${({ name }) => go("/settings", { project: name.trim() })}
-          consequences="A project is named by its gateway keys (looptrap keys add --project NAME). Nothing is changed before you save."
+          consequences="Gateway keys name their project (looptrap keys add --project NAME). Nothing changes until you save."
         >
           <${Field} label="Project" hint="Letters, digits, “.”, “_” and “-”, at most 64."><input name="name" required pattern=${NAMED} autocomplete="off" spellcheck="false" /><//>
         <//>
@@ -78,7 +78,7 @@ function Others() {
   return html`
     <section class="card" aria-labelledby="others">
       <h2 id="others">All other callers</h2>
-      <p>Callers without a project follow the <a href=${linkTo("settings", { part: "policies" })}>policies</a> as the configuration file has them. Those change in the file: edit its <code>[[policies]]</code>, see <code>docs/reference/configuration.md</code>, and have it read again.</p>
+      <p>Callers without a project follow the <a href=${linkTo("settings", { part: "policies" })}>policies</a> as the configuration file has them. To change them, edit <code>[[policies]]</code> in the file (see <code>docs/reference/configuration.md</code>) and reload it.</p>
     </section>
   `;
 }

@@ -6,11 +6,11 @@ const ACTIONS = ["warn", "throttle", "nudge", "stop", "block"];
 
 /** What can be set of a project at run time, in the order of the form; texts as the form has them. */
 export const FIELDS = [
-  { name: "detection", label: "Detection", choices: ["on", "shadow", "off"], hint: "“shadow” only reports, every call passes; “off” does not even count." },
-  { name: "threshold", label: "Threshold", isNumber: true, hint: "Which equal call trips a rule that counts across requests: 2 to 10,000. It moves the severest action of every such rule." },
-  { name: "window", label: "Window", isNumber: true, unit: "seconds", hint: "Within which equal calls count together: up to 2,592,000 seconds, which is 30 days. Of every such rule." },
-  { name: "cooldown", label: "Cooldown", isNumber: true, unit: "seconds", hint: "How long a tripped call keeps being refused: 0 to 86,400 seconds. Of every rule." },
-  { name: "action", label: "Action", choices: ACTIONS, hint: "The severest that any rule may do." },
+  { name: "detection", label: "Detection", choices: ["on", "shadow", "off"], hint: "“shadow” reports loops and lets every call pass; “off” does not count at all." },
+  { name: "threshold", label: "Threshold", isNumber: true, hint: "The number of equal calls at which rules that count across requests take their severest action: 2 to 10,000." },
+  { name: "window", label: "Window", isNumber: true, unit: "seconds", hint: "The time in which these rules count equal calls together: up to 2,592,000 seconds, which is 30 days." },
+  { name: "cooldown", label: "Cooldown", isNumber: true, unit: "seconds", hint: "How long a call stays refused after a rule has refused it: 0 to 86,400 seconds. For every rule." },
+  { name: "action", label: "Action", choices: ACTIONS, hint: "The severest action that any rule may take." },
 ];
 
 /** The form of a project: what is set at run time, an empty text for what is not. */

@@ -12,7 +12,7 @@ import { changesOf, draftOf, FIELDS, isSame, mistakesOf, settingsOf } from "./dr
 import { Setting } from "./setting.js";
 import { WhatIf } from "./what_if.js";
 
-const WITHIN = "It holds on all instances within a second.";
+const WITHIN = "It takes effect on all instances within a second.";
 
 export function ProjectForm({ project, onChange }) {
   // What the draft began from: others may change the project meanwhile, and are not overwritten unseen.
@@ -46,7 +46,7 @@ export function ProjectForm({ project, onChange }) {
     }
   };
   const save = () => carry(change("PUT", path, { ...settingsOf(draft), version: base.version }), `${project.name}: saved, on all instances.`);
-  const takeBack = () => carry(change("DELETE", path, undefined, { "If-Match": `"${base.version}"` }), `${project.name} is as the file says.`);
+  const takeBack = () => carry(change("DELETE", path, undefined, { "If-Match": `"${base.version}"` }), `${project.name} has the settings of the file again.`);
   const changes = changesOf(draft, base);
   return html`
     <section class="card" aria-labelledby="project">
@@ -57,27 +57,27 @@ export function ProjectForm({ project, onChange }) {
         ${FIELDS.map((field) => html`<${Setting} key=${field.name} field=${field} project=${base} text=${draft[field.name]} mistake=${mistakes[field.name]} onText=${(text) => set(field.name, text)} />`)}
         <div class="row end">
           ${!isClean && html`<button type="button" class="button" onClick=${() => begin(project)}>Discard</button>`}
-          <${Button} why=${reason || (base.run_time ? "" : "Nothing is set here.")} onClick=${() => setAsking("back")}>Back to the file …<//>
-          <button type="submit" class="button primary" disabled=${Boolean(reason) || isClean} title=${reason || (isClean ? "Nothing is changed." : undefined)}>Save …</button>
+          <${Button} why=${reason || (base.run_time ? "" : "Nothing is set here.")} onClick=${() => setAsking("back")}>Reset …<//>
+          <button type="submit" class="button primary" disabled=${Boolean(reason) || isClean} title=${reason || (isClean ? "There is nothing to save." : undefined)}>Save …</button>
         </div>
       </form>
     </section>
     <${WhatIf} name=${project.name} settings=${settingsOf(draft)} isClean=${isClean} onMistakes=${setMistakes} />
     ${asking === "save" && html`
       <${Confirm} title=${`Save the settings of ${project.name}`} verb="Save" onConfirm=${save} onClose=${() => setAsking("")}
-        consequences=${`${WITHIN} ${settingsOf(draft).detection === "off" ? "Loops of this project are neither refused nor seen any more." : ""}`}>
+        consequences=${`${WITHIN} ${settingsOf(draft).detection === "off" ? "Loops of this project are no longer detected." : ""}`}>
         <${Changes} lines=${changes} />
       <//>`}
     ${asking === "back" && html`
-      <${Confirm} title=${`Take ${project.name} back to the file`} verb="Take back" onConfirm=${takeBack} onClose=${() => setAsking("")}
-        consequences=${`All that was set here is gone; what the file says is in effect again. ${WITHIN}`}>
+      <${Confirm} title=${`Reset ${project.name} to the file`} verb="Reset" onConfirm=${takeBack} onClose=${() => setAsking("")}
+        consequences=${`All settings made here are removed; those of the file are in effect again. ${WITHIN}`}>
         <${Changes} lines=${changesOf(draftOf({ run_time: null }), base)} />
       <//>`}
   `;
 }
 
 function Changes({ lines }) {
-  if (!lines.length) return html`<p class="quiet">What is in effect stays as it is.</p>`;
+  if (!lines.length) return html`<p class="quiet">The settings in effect stay the same.</p>`;
   return html`<ul class="changes">${lines.map((line) => html`<li key=${line}>${line}</li>`)}</ul>`;
 }
 
@@ -91,9 +91,9 @@ function Conflict({ project, onTake, onKeep }) {
   const set = Object.entries(project.run_time ?? {}).map(([name, value]) => `${name} ${value}`).join(", ");
   return html`
     <div class="failed" role="alert">
-      <p><strong>Somebody has changed this project since you began.</strong> Now set here: ${set || "nothing, it is as the file says"}.</p>
+      <p><strong>Somebody has changed this project since you began.</strong> Now set here: ${set || "nothing, the settings of the file are in effect"}.</p>
       <span class="row">
-        <button type="button" class="button small" onClick=${onTake}>Take theirs</button>
+        <button type="button" class="button small" onClick=${onTake}>Use their version</button>
         <button type="button" class="button small" onClick=${onKeep}>Keep my draft</button>
       </span>
     </div>

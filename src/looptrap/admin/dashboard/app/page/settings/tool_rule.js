@@ -2,10 +2,10 @@
 
 export const ACTIONS = ["warn", "throttle", "nudge", "stop", "block"];
 
-/** "warn at 20, block at 60", "exempt: its rounds are left out" */
+/** "warn at 20, block at 60", "exempt: its rounds are ignored" */
 export function ruleWords(rule) {
   if (!rule) return "–";
-  if (rule.exempt) return "exempt: its rounds are left out";
+  if (rule.exempt) return "exempt: its rounds are ignored";
   const steps = Object.entries(rule.thresholds ?? {}).sort((one, other) => one[1] - other[1]);
   return steps.map(([action, at]) => `${action} at ${at}`).join(", ") || "–";
 }

@@ -28,13 +28,13 @@ export function Tools() {
     <section class="card flush" aria-labelledby="tools">
       <div class="card-head">
         <h2 id="tools">Tools with thresholds of their own</h2>
-        <p class="quiet">In place of those of every rule that reads the history, where the latest round calls nothing but this tool: for tools that are right to wait, such as polling.</p>
+        <p class="quiet">They replace the thresholds of every rule that reads the history when the latest round calls only this tool. Use them for tools that repeat on purpose, such as polling.</p>
         <${Button} why=${reason} onClick=${() => setOpen({ tool: NEW, what: "set" })}>Add a tool …<//>
       </div>
       <${Loaded} of=${tools} lines=${5} what="The tools">
         ${(value) => (value.tools.length
           ? html`<${Table} caption="Tools with thresholds of their own" columns=${columns} rows=${value.tools} keyOf=${(one) => one.name} />`
-          : html`<${Empty} title="All tools follow the rules."><a href=${linkTo("incidents", { state: "all", label: "false_alarm" })}>See false alarms</a>, from which one can be set.<//>`)}
+          : html`<${Empty} title="No tool has thresholds of its own.">An incident that is marked as a false alarm suggests them: <a href=${linkTo("incidents", { state: "all", label: "false_alarm" })}>see false alarms</a>.<//>`)}
       <//>
     </section>
     ${open?.what === "set" && html`<${SetTool} tool=${open.tool} onClose=${close} onChange=${tools.reload} />`}
@@ -54,7 +54,7 @@ function columnsOf(reason, onOpen) {
       render: (one) => html`
         <span class="row">
           <${Button} kind="small" why=${reason} about=${one.name} onClick=${() => onOpen({ tool: one, what: "set" })}>Change …<//>
-          <${Button} kind="small" why=${reason || (one.run_time ? "" : "It is set in the file.")} about=${one.name} onClick=${() => onOpen({ tool: one, what: "drop" })}>Take back …<//>
+          <${Button} kind="small" why=${reason || (one.run_time ? "" : "It is set in the file.")} about=${one.name} onClick=${() => onOpen({ tool: one, what: "drop" })}>Reset …<//>
         </span>
       `,
     },
@@ -71,14 +71,14 @@ function SetTool({ tool, onClose, onChange }) {
   };
   return html`
     <${Confirm}
-      title=${tool.name ? `Change the rules for ${tool.name}` : "A tool with thresholds of its own"} verb="Save" onConfirm=${save} onClose=${onClose}
-      consequences="It holds for every caller, in all rules that read the history, on all instances within a second."
+      title=${tool.name ? `Change the rules for ${tool.name}` : "Add a tool"} verb="Save" onConfirm=${save} onClose=${onClose}
+      consequences="It applies to every caller and to all rules that read the history, on all instances within a second."
     >
       ${!tool.name && html`<${Field} label="Tool" hint="As the model calls it."><input name="name" required autocomplete="off" spellcheck="false" /><//>`}
       <fieldset class="field">
-        <legend>How</legend>
+        <legend>Treatment</legend>
         <label><input type="radio" name="how" checked=${kind === "thresholds"} onChange=${() => setKind("thresholds")} /> its own thresholds</label>
-        <label><input type="radio" name="how" checked=${kind === "exempt"} onChange=${() => setKind("exempt")} /> exempt: rounds that call nothing else are left out</label>
+        <label><input type="radio" name="how" checked=${kind === "exempt"} onChange=${() => setKind("exempt")} /> exempt: rounds that call only this tool are ignored</label>
       </fieldset>
       ${kind === "thresholds" && html`
         <div class="threshold-fields">
@@ -90,11 +90,11 @@ function SetTool({ tool, onClose, onChange }) {
 }
 
 function DropTool({ tool, onClose, onChange }) {
-  const drop = () => act(change("DELETE", `tools/${encodeURIComponent(tool.name)}`, undefined, { "If-Match": `"${tool.version}"` }), `${tool.name} is as ${tool.file ? "the file says" : "the rules say"}.`, onChange);
+  const drop = () => act(change("DELETE", `tools/${encodeURIComponent(tool.name)}`, undefined, { "If-Match": `"${tool.version}"` }), `${tool.name} ${tool.file ? "has the settings of the file" : "follows the rules"} again.`, onChange);
   return html`
     <${Confirm}
-      title=${`Take back what is set for ${tool.name}`} verb="Take back" onConfirm=${drop} onClose=${onClose}
-      consequences=${tool.file ? `What the file says is in effect again: ${ruleWords(tool.file)}. On all instances within a second.` : "The rules treat it as any other tool again, on all instances within a second."}
+      title=${`Reset ${tool.name}`} verb="Reset" onConfirm=${drop} onClose=${onClose}
+      consequences=${tool.file ? `The setting of the file is in effect again, on all instances within a second: ${ruleWords(tool.file)}.` : "The rules treat it like any other tool again, on all instances within a second."}
     />
   `;
 }

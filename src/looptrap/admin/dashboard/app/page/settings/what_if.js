@@ -37,27 +37,27 @@ export function WhatIf({ name, settings, isClean, onMistakes }) {
   };
   return html`
     <section class="card" aria-labelledby="what-if">
-      <h2 id="what-if">What if <span class="quiet">captured calls, judged by the settings above before you save them</span></h2>
+      <h2 id="what-if">What if <span class="quiet">try the settings above on captured calls before you save them</span></h2>
       <div class="toolbar">
         <label class="inline-field"><span>Calls</span>
           <select value=${chosen.span.name} onChange=${(event) => setChosen({ ...chosen, span: SPANS.find((one) => one.name === event.currentTarget.value) })}>
             ${SPANS.map((one) => html`<option key=${one.name} value=${one.name}>${one.title}</option>`)}
           </select>
         </label>
-        <label class="inline-field"><span>Judged as</span>
+        <label class="inline-field"><span>Apply to</span>
           <select value=${chosen.isForAll ? "all" : "own"} onChange=${(event) => setChosen({ ...chosen, isForAll: event.currentTarget.value === "all" })}>
             <option value="own">calls of ${name} only</option>
-            <option value="all">if all calls were of it</option>
+            <option value="all">all calls</option>
           </select>
         </label>
         ${state.isBusy
           ? html`<button type="button" class="button" onClick=${() => asking.current.abort()}>Stop</button><span class="quiet" role="status">Judging captured calls; this takes some seconds.</span>`
           : html`<button type="button" class="button primary" onClick=${ask}>Try on captured calls</button>`}
       </div>
-      ${isClean && !state.compared && !state.error && html`<p class="quiet">Nothing is changed above: now and then will be the same.</p>`}
+      ${isClean && !state.compared && !state.error && html`<p class="quiet">You have changed nothing above, so both columns will be the same.</p>`}
       ${state.error && html`<${Why} error=${state.error} />`}
       ${state.compared && html`
-        ${state.asked !== key && html`<p class="quiet">These numbers are of an earlier draft. Try again to see yours.</p>`}
+        ${state.asked !== key && html`<p class="quiet">These numbers belong to an earlier draft. Try again to see those of this one.</p>`}
         <${Compared} compared=${state.compared} />
       `}
     </section>
@@ -68,7 +68,7 @@ function Why({ error }) {
   if (error.code !== "no_capture") return html`<p class="failed" role="alert">${error.message}</p>`;
   return html`
     <${Empty} title="No call is captured yet.">
-      <p>Start the gateway so, let calls come, and try again. What is captured are digests, no text, unless <code>capture = "content"</code> is set.</p>
+      <p>Start the gateway with this command, wait for calls, and try again. It captures digests and no text, unless <code>capture = "content"</code> is set.</p>
       <${Copyable} text="looptrap serve --capture calls" label="command that captures calls" />
     <//>
   `;

@@ -27,7 +27,7 @@ export function Cooldowns() {
   const release = () => act(change("POST", "release", { incident: asking.incident }), ({ released }) => (released ? "Released: the next such call passes." : "It was not being refused any more."), cooldowns.reload);
   return html`
     <section class="card flush" aria-labelledby="cooldowns">
-      <div class="card-head"><h2 id="cooldowns">Cooldowns <span class="quiet">what is refused at this moment</span></h2></div>
+      <div class="card-head"><h2 id="cooldowns">Cooldowns <span class="quiet">what is refused now</span></h2></div>
       <${Loaded} of=${cooldowns} lines=${3} what="The cooldowns">
         ${(value) => (value.cooldowns.length
           ? html`<${Table} caption="Cooldowns" columns=${columns} rows=${byIncident(value.cooldowns)} keyOf=${(one) => one.incident} />`
@@ -36,7 +36,7 @@ export function Cooldowns() {
     </section>
     ${asking && html`
       <${Confirm} title="Let these calls pass again" verb="Release" onConfirm=${release} onClose=${() => setAsking(null)}
-        consequences="The next call of this kind reaches the provider and is paid for. Counting begins anew on all instances; a loop that goes on is refused again at its threshold." />
+        consequences="The next call of this kind reaches the provider and is paid for. Counting starts again on all instances; a loop that continues is refused again at its threshold." />
     `}
   `;
 }

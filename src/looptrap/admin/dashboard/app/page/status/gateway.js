@@ -6,20 +6,20 @@ import { linkTo } from "../../pages.js";
 import { Badge } from "../../part/badge.js";
 import { Moment } from "../../part/moment.js";
 
-const MODES = { enforce: "Loops are acted on.", shadow: "Shadow: loops are reported, and every call passes.", mixed: "Some policies act, some only report." };
-const CAPTURES = { off: "no call is kept", digests: "digests, no text", content: "every message as it was sent" };
+const MODES = { enforce: "Rules act on loops.", shadow: "Shadow: loops are reported, and every call passes.", mixed: "Some policies act, some only report." };
+const CAPTURES = { off: "no call is captured", digests: "digests, no text", content: "every message as it was sent" };
 
 export function Gateway({ told }) {
   const { store, history, workers } = told;
   return html`
     <dl class="facts-grid card">
       <${Fact} name="Looptrap" value=${told.version} badge=${told.draining ? ["warned", "stopping"] : ["good", "serving"]}><span>up since <${Moment} at=${told.started} isExact /></span><//>
-      <${Fact} name="Mode" value=${told.mode} badge=${told.mode === "enforce" ? null : ["shadow", "reports"]}><span>${MODES[told.mode]} <a href=${linkTo("settings", { part: "policies" })}>Policies</a></span><//>
+      <${Fact} name="Mode" value=${told.mode} badge=${told.mode === "enforce" ? null : ["shadow", "reports only"]}><span>${MODES[told.mode]} <a href=${linkTo("settings", { part: "policies" })}>Policies</a></span><//>
       <${Fact} name="Calls come in at" value=${told.listen}><span>${told.upstream ? `and go to ${told.upstream}` : "and go to the provider that their path names"}</span><//>
-      <${Fact} name="Store" value=${store.kind} badge=${store.is_degraded ? ["refused", "away"] : ["good", "there"]}><span>${storeWords(store)}</span><//>
+      <${Fact} name="Store" value=${store.kind} badge=${store.is_degraded ? ["refused", "unreachable"] : ["good", "reachable"]}><span>${storeWords(store)}</span><//>
       <${Fact} name="History" value=${history?.path || "none"} badge=${historyBadge(history)}><span>${historyWords(history)}</span><//>
       <${Fact} name="Workers" value=${workers ? `${workers.serving} of ${workers.size}` : "1"} badge=${workers && workers.serving < workers.size ? ["warned", "being replaced"] : null}><span>${workers ? "processes that share the address" : "one process"}</span><//>
-      <${Fact} name="Captured" value=${told.capture}><span>${CAPTURES[told.capture] ?? ""}; for <a href=${linkTo("settings")}>what if</a></span><//>
+      <${Fact} name="Capture" value=${told.capture}><span>${CAPTURES[told.capture] ?? ""}; used by <a href=${linkTo("settings")}>what if</a></span><//>
       <${Fact} name="Open incidents" value=${count(told.open_incidents)} badge=${told.open_incidents ? ["open", "looping"] : null}><span><a href=${linkTo("incidents")}>See them</a></span><//>
     </dl>
   `;
@@ -42,11 +42,11 @@ function storeWords({ kind, is_degraded: isDegraded, address }) {
 function historyBadge(history) {
   if (!history?.path) return null;
   if (!history.is_writing) return ["refused", "not written"];
-  return history.failed || history.lost ? ["warned", "has lost some"] : ["good", "written"];
+  return history.failed || history.lost ? ["warned", "lost records"] : ["good", "written"];
 }
 
 function historyWords(history) {
-  if (!history?.path) return "incidents are kept nowhere";
-  if (!history.failed && !history.lost) return "nothing was lost";
+  if (!history?.path) return "incidents are not stored";
+  if (!history.failed && !history.lost) return "no record was lost";
   return `${counted(history.failed, "write")} failed, ${counted(history.lost, "entry", "entries")} lost`;
 }

@@ -9,12 +9,12 @@ export function Indicators({ indicators }) {
   return html`
     <section class="card" aria-labelledby="indicators">
       <h2 id="indicators">Leading indicators <span class="quiet">of the worst session or caller</span></h2>
-      ${indicators.length === 0 && html`<p class="quiet">None is watched.</p>`}
+      ${indicators.length === 0 && html`<p class="quiet">There are no indicators.</p>`}
       <ul class="indicators">
         ${indicators.map((one) => html`
           <li key=${one.name} class="row between">
-            <span><a href=${linkTo("callers", { by: "session" })}>${one.name.replaceAll("_", " ")}</a> <b>${figure(one.value)}</b> <span class="quiet">fires from ${figure(one.threshold)}</span></span>
-            <${Badge} tone=${one.is_firing ? "warned" : "good"}>${one.is_firing ? "firing" : "calm"}<//>
+            <span><a href=${linkTo("callers", { by: "session" })}>${one.name.replaceAll("_", " ")}</a> <b>${figure(one.value)}</b> <span class="quiet">threshold ${figure(one.threshold)}</span></span>
+            <${Badge} tone=${one.is_firing ? "warned" : "good"}>${one.is_firing ? "firing" : "normal"}<//>
           </li>
         `)}
       </ul>

@@ -16,12 +16,12 @@ export function Keys() {
       <h2 id="keys">Gateway keys</h2>
       <${Loaded} of=${keys} lines=${3} what="The keys">
         ${(value) => html`
-          <p class="quiet">${value.requires_keys ? "Every call needs one." : "Calls need none."} They are made with <code>looptrap keys add</code>.</p>
+          <p class="quiet">${value.requires_keys ? "Every call needs a key." : "Calls need no key."} Create keys with <code>looptrap keys add</code>.</p>
           <ul class="choices">
             ${value.keys.map((one) => html`
               <li key=${one.name}>
                 <span><a href=${linkTo("callers", { by: "caller", name: `key:${one.name}` })}>${one.name}</a> <span class="quiet">${one.project}</span></span>
-                ${one.revoked ? html`<${Badge} tone="refused">revoked<//>` : html`<span class="quiet">made <${Moment} at=${one.created} /></span>`}
+                ${one.revoked ? html`<${Badge} tone="refused">revoked<//>` : html`<span class="quiet">created <${Moment} at=${one.created} /></span>`}
               </li>
             `)}
           </ul>

@@ -32,7 +32,7 @@ export function KillSwitches() {
       <${Loaded} of=${switches} lines=${3} what="The kill switches">
         ${(value) => (value.kill_switches.length
           ? html`<${Table} caption="Kill switches in force" columns=${columns} rows=${value.kill_switches} keyOf=${(one) => one.id ?? matchWords(one.match)} />`
-          : html`<${Empty} isCalm title="Nobody is stopped." />`)}
+          : html`<${Empty} isCalm title="No kill switch is set." />`)}
       <//>
     </section>
     ${asking === "new" && html`<${Set} onClose=${close} onChange=${switches.reload} />`}
@@ -42,15 +42,15 @@ export function KillSwitches() {
 
 function columnsOf(reason, onEnd) {
   return [
-    { title: "Whom", isWide: true, render: (one) => html`<strong>${matchWords(one.match)}</strong><span class="under quiet" title=${one.reason}>${one.reason || "no reason given"}</span>` },
+    { title: "Calls", isWide: true, render: (one) => html`<strong>${matchWords(one.match)}</strong><span class="under quiet" title=${one.reason}>${one.reason || "no reason given"}</span>` },
     { title: "Ends", render: (one) => (one.expires ? html`<${Moment} at=${one.expires} />` : "never") },
     { title: "From", render: (one) => html`<${Badge}>${one.origin === "file" ? "file" : "set here"}<//>` },
-    { title: "End", isAction: true, render: (one) => html`<${Button} kind="small" why=${reason || (one.id ? "" : "It is set in the file, and ends with it.")} about=${matchWords(one.match)} onClick=${() => onEnd(one)}>End …<//>` },
+    { title: "End", isAction: true, render: (one) => html`<${Button} kind="small" why=${reason || (one.id ? "" : "It is set in the file. Remove it there.")} about=${matchWords(one.match)} onClick=${() => onEnd(one)}>End …<//>` },
   ];
 }
 
 function End({ one, onClose, onChange }) {
-  const end = () => act(change("DELETE", `kill-switches/${encodeURIComponent(one.id)}`), "Ended: such calls pass again.", onChange);
+  const end = () => act(change("DELETE", `kill-switches/${encodeURIComponent(one.id)}`), "Ended: these calls pass again.", onChange);
   return html`
     <${Confirm} title="End this kill switch" verb="End it" onConfirm=${end} onClose=${onClose}
       consequences=${`Calls of ${matchWords(one.match)} are judged and forwarded again, on all instances.`} />
@@ -65,11 +65,11 @@ function Set({ onClose, onChange }) {
   return html`
     <${Confirm} title="Set a kill switch" verb="Stop all its calls" isGrave onConfirm=${set} onClose=${onClose}
       consequences="Every call that matches is refused with 403 until the switch ends, loop or not.">
-      <${Field} label="Which calls" hint="Also header:x-team, query:name or jwt:claim.">
+      <${Field} label="Match calls by" hint="Also header:x-team, query:name or jwt:claim.">
         <input name="descriptor" list="descriptors" defaultValue="caller" required autocomplete="off" spellcheck="false" />
         <datalist id="descriptors">${DESCRIPTORS.map((one) => html`<option key=${one} value=${one}></option>`)}</datalist>
       <//>
-      <${Field} label="Whose value is"><input name="value" required autocomplete="off" spellcheck="false" placeholder="key:ci" /><//>
+      <${Field} label="Value"><input name="value" required autocomplete="off" spellcheck="false" placeholder="key:ci" /><//>
       <${Lasting} />
     <//>
   `;

@@ -7,9 +7,9 @@ const SYSTEM = "You are a coding agent. Use the tools, then say what you found."
 /** @type {Example[]} */
 export const EXAMPLES = [
   { name: "stuck", title: "A stuck agent", text: () => pretty(chat("Why does the build fail?", stuck())) },
-  { name: "cycle", title: "One that goes in circles", text: () => pretty(chat("Log in and take a screenshot of the dashboard.", circling())) },
-  { name: "retry", title: "The same question, over and over", text: () => pretty(Array.from({ length: 7 }, () => asked("Give me the list as valid JSON."))) },
-  { name: "honest", title: "An honest one", text: () => pretty(chat("Make the tests pass.", honest())) },
+  { name: "cycle", title: "An agent in a cycle", text: () => pretty(chat("Log in and take a screenshot of the dashboard.", circling())) },
+  { name: "retry", title: "The same question again and again", text: () => pretty(Array.from({ length: 7 }, () => asked("Give me the list as valid JSON."))) },
+  { name: "honest", title: "An agent that makes progress", text: () => pretty(chat("Make the tests pass.", honest())) },
 ];
 
 function chat(question, rounds) {

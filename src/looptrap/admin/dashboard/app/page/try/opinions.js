@@ -19,11 +19,11 @@ export function Opinions({ tried, at, onMove }) {
           <button type="button" class="button small" disabled=${at === tried.steps.length - 1} onClick=${() => onMove(1)} aria-label="Next step">→</button>
         </span>
       </div>
-      <p class="step-verdict" aria-live="polite">${step.verdict.action === "allow" ? html`<${Badge} tone="good">passes<//>` : html`<${ActionBadge} incident=${{ action: step.verdict.action, mode: "trial" }} /> ${isRefused(step.verdict) ? "The client would be told: " : ""}${step.verdict.message}`}</p>
+      <p class="step-verdict" aria-live="polite">${step.verdict.action === "allow" ? html`<${Badge} tone="good">passes<//>` : html`<${ActionBadge} incident=${{ action: step.verdict.action, mode: "trial" }} /> ${isRefused(step.verdict) ? "The client would get: " : ""}${step.verdict.message}`}</p>
       <ul class="rules">
         ${seeing.map((rule) => html`<${Rule} key=${keyOf(rule)} rule=${rule} opinion=${said.get(keyOf(rule))} />`)}
       </ul>
-      ${blind.length > 0 && html`<p class="quiet blind">${seeing.length ? "These see nothing at any step" : "No rule sees anything at any step"}: ${named(blind)}.</p>`}
+      ${blind.length > 0 && html`<p class="quiet blind">${seeing.length ? "These rules count nothing at any step" : "No rule counts anything at any step"}: ${named(blind)}.</p>`}
     </section>
   `;
 }
@@ -35,7 +35,7 @@ function Rule({ rule, opinion }) {
     <li class=${opinion ? undefined : "silent"}>
       <div class="row between">
         <span class="rule-name"><strong>${rule.rule}</strong><span class="quiet">watches ${rule.signal}</span></span>
-        ${action === "allow" ? html`<${Badge}>${opinion ? "not enough" : "sees nothing"}<//>` : html`<${ActionBadge} incident=${{ action, mode: "trial" }} />`}
+        ${action === "allow" ? html`<${Badge}>${opinion ? "below its thresholds" : "counts nothing"}<//>` : html`<${ActionBadge} incident=${{ action, mode: "trial" }} />`}
       </div>
       <div class="row rule-count"><span class="rule-number">${count(value)}</span><${Ladder} value=${value} thresholds=${opinion?.thresholds ?? rule.thresholds} action=${action} /></div>
       <p class="quiet rule-words">${opinion?.words ?? ""}</p>

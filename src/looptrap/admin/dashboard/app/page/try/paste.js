@@ -22,7 +22,7 @@ export function Paste({ isBusy, error, isFolded, onAsk, onStop }) {
   };
   const take = async (one) => {
     if (!one) return;
-    if (one.size > LONGEST) setSaid(`${one.name} has more than 5 MB: take a part of it.`);
+    if (one.size > LONGEST) setSaid(`${one.name} is larger than 5 MB. Use a part of it.`);
     else put(await one.text());
   };
   const drop = (event) => {
@@ -32,7 +32,7 @@ export function Paste({ isBusy, error, isFolded, onAsk, onStop }) {
   };
   return html`
     <section class="card" aria-labelledby="paste">
-      <h2 id="paste">A conversation or a run <span class="quiet">judged here and forgotten: nothing of it is stored, counted or logged</span></h2>
+      <h2 id="paste">A conversation or a run <span class="quiet">nothing of it is stored, counted or logged</span></h2>
       <form onSubmit=${(event) => (event.preventDefault(), ask(text))}>
         <label class="unseen" for=${field}>JSON of a request, messages or a run</label>
         <textarea

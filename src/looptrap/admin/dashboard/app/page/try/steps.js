@@ -12,7 +12,7 @@ export function Steps({ steps, at, refused, onChoose }) {
   }, [at]);
   return html`
     <section class="card flush" aria-labelledby="steps">
-      <div class="card-head"><h2 id="steps">Steps <span class="quiet">← → to walk along</span></h2></div>
+      <div class="card-head"><h2 id="steps">Steps <span class="quiet">← and → move between steps</span></h2></div>
       <ol class="steps" ref=${list} tabIndex="0" aria-labelledby="steps">
         ${steps.map((step) => html`<${Step} key=${step.index} step=${step} isCurrent=${step.index === at} isFirstRefused=${step.index === refused} onChoose=${onChoose} />`)}
       </ol>
@@ -27,8 +27,8 @@ function Step({ step, isCurrent, isFirstRefused, onChoose }) {
       ${isFirstRefused && html`<p class="refused-from">would be refused from here</p>`}
       <button type="button" class="step" aria-current=${isCurrent ? "step" : undefined} onClick=${() => onChoose(step.index)}>
         <span class="step-number">${step.index + 1}</span>
-        <span class="step-words"><span class="quiet">${step.role}</span> ${step.summary || "nothing"}
-          ${step.result !== null && html`<span class="step-result ${step.is_error ? "failed-result" : "quiet"}">→ ${step.result || "nothing"}</span>`}</span>
+        <span class="step-words"><span class="quiet">${step.role}</span> ${step.summary || "(empty)"}
+          ${step.result !== null && html`<span class="step-result ${step.is_error ? "failed-result" : "quiet"}">→ ${step.result || "(empty)"}</span>`}</span>
         ${verdict.action !== "allow" && html`<${ActionBadge} incident=${{ action: verdict.action, mode: "trial" }} />`}
       </button>
     </li>

@@ -28,12 +28,12 @@ export function Tried({ tried }) {
       </div>
       <p class="facts quiet">
         <span>${tried.dialect.replace("_", " ")}</span><span>${tried.model}</span>
-        <span>${counted(steps.length, "step")}</span><span>${counted(tried.rules.length, "rule")} looked</span>
+        <span>${counted(steps.length, "step")}</span><span>${counted(tried.rules.length, "rule")} checked</span>
       </p>
       ${tried.limits.length > 0 && html`<ul class="limits quiet">${tried.limits.map((one) => html`<li key=${one}>${one}</li>`)}</ul>`}
       ${strip.length > 0
         ? html`<div class="tried-strip"><${Strip} cells=${strip} current=${cell || undefined} onChoose=${(number) => setAt(numbers[number - 1])} /></div>`
-        : html`<p class="quiet">No tool was called and no answer is there, so there are no rounds to draw.</p>`}
+        : html`<p class="quiet">There is no tool call and no answer, so there are no rounds to show.</p>`}
     </section>
     <div class="columns try-columns">
       <${Opinions} tried=${tried} at=${at} onMove=${move} />

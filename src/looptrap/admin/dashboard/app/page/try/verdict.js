@@ -9,7 +9,7 @@ export function isRefused({ action }) {
 
 /** "Would be refused at step 7 of 16, by no-progress." */
 export function verdictWords({ verdict, at, steps }) {
-  if (at === null) return `Nothing would be done in ${steps.length === 1 ? "this step" : `these ${steps.length} steps`}.`;
+  if (at === null) return `No rule would act in ${steps.length === 1 ? "this step" : `these ${steps.length} steps`}.`;
   return `${capital(done({ action: verdict.action, mode: "trial" }))} at step ${at + 1} of ${steps.length}, by ${verdict.rule}.`;
 }
 
