@@ -1,8 +1,8 @@
-// Something is done, said, and seen.
+// Wait for a change, report it, and load again.
 
 import { say } from "./part/toast.js";
 
-/** Wait until it is done, say so in words (or what they make of the answer), then show how it is now. */
+/** Await a request, show a message (text, or a function of the answer), then call `onChange`. */
 export async function act(request, words, onChange) {
   const answer = await request;
   say(typeof words === "function" ? words(answer) : words);

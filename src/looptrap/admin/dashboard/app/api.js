@@ -1,14 +1,14 @@
-// Questions to the admin API: JSON in and out, the token where one is demanded, mistakes in words.
+// Requests to the admin API: JSON, the token if one is needed, errors.
 
 import { observed } from "./observed.js";
 
 const ROOT = new URL("api/v1/", document.baseURI);
-const KEPT = "looptrap-token";
+const STORAGE_KEY = "looptrap-token";
 
-/** Whether a token is being asked for: null, or { isWrong, turn, resolve }. */
+/** The request for a token: null, or { isWrong, turn, resolve }. */
 export const asking = observed(null);
 
-/** Why something was not answered; `status` 0 where nothing came back. */
+/** An error of the API; `status` is 0 if there was no response. */
 export class ApiError extends Error {
   constructor(status, code, message, more = {}) {
     super(message);
@@ -18,12 +18,12 @@ export class ApiError extends Error {
   }
 }
 
-/** Ask; return what the API answers. Undefined and empty parameters are left out. */
+/** GET; return the answer. Undefined and empty parameters are left out. */
 export async function get(path, query = {}, options = {}) {
   return (await send("GET", path, { query, ...options })).json();
 }
 
-/** Have something changed; return what the API says of it. */
+/** Change something; return the answer. */
 export async function change(method, path, body = undefined, headers = {}) {
   const answer = await send(method, path, { body, headers });
   return answer.status === 204 ? null : answer.json();
@@ -31,7 +31,7 @@ export async function change(method, path, body = undefined, headers = {}) {
 
 /**
  * Send a request; return the response of one that succeeded, whose body may be a stream.
- * One that nobody waits for is quiet: it never makes the viewer be asked for a token.
+ * A quiet request never asks the viewer for a token.
  */
 export async function send(method, path, { query = {}, body, headers = {}, signal, isQuiet = false } = {}) {
   const url = new URL(path, ROOT);
@@ -39,7 +39,7 @@ export async function send(method, path, { query = {}, body, headers = {}, signa
     if (value !== undefined && value !== null && value !== "") url.searchParams.set(name, value);
   }
   for (;;) {
-    const token = sessionStorage.getItem(KEPT);
+    const token = sessionStorage.getItem(STORAGE_KEY);
     const answer = await fetched(url, {
       method,
       signal,
@@ -76,9 +76,9 @@ async function failure(answer) {
 let unlocking = null;
 let turn = 0;
 
-/** Wait until the viewer has given another token than `tried`; false where they would not. */
+/** Wait until the viewer has entered another token than `tried`; false if they cancel. */
 function unlocked(tried) {
-  if (sessionStorage.getItem(KEPT) !== tried) return true;
+  if (sessionStorage.getItem(STORAGE_KEY) !== tried) return true;
   unlocking ??= new Promise((resolve) => {
     turn += 1;
     asking.set({ isWrong: Boolean(tried), turn, resolve });
@@ -86,9 +86,9 @@ function unlocked(tried) {
   return unlocking;
 }
 
-/** Go on with this token, or with none. */
+/** Continue with this token, or with none. */
 export function unlock(token) {
-  if (token) sessionStorage.setItem(KEPT, token);
+  if (token) sessionStorage.setItem(STORAGE_KEY, token);
   asking.value?.resolve(Boolean(token));
   asking.set(null);
   unlocking = null;

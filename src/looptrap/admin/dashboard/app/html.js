@@ -1,4 +1,4 @@
-// Preact and htm under one roof: every module takes its markup and hooks from here.
+// Preact and htm: every module imports its markup and hooks from here.
 
 import { Fragment, h, render } from "../vendor/preact/preact.js";
 import htm from "../vendor/htm/htm.js";

@@ -1,16 +1,16 @@
-// What happens now: events as they come, whether they still come, and polling where they cannot.
+// Live events: the stream, the state of the connection, and polling while there is no stream.
 
 import { asking, get, send } from "./api.js";
 import { useEffect, useRef } from "./html.js";
 import { observed } from "./observed.js";
 import { messages } from "./stream.js";
 
-const SILENCE_MS = 40_000; // two pings and some: nobody is there any more
-const LONGEST_PAUSE_MS = 20_000;
+const SILENCE_MS = 40_000; // more than two pings: the gateway is gone
+const MAX_PAUSE_MS = 20_000;
 const POLL_MS = 3_000;
 const POLLS = 10; // then the stream is tried again
 
-/** How events come: `state` is connecting, live, polling, reconnecting or disconnected. */
+/** The connection: `state` is connecting, live, polling, reconnecting or disconnected. */
 export const connection = observed({ state: "connecting", since: Date.now() });
 
 const hearers = new Map();
@@ -49,7 +49,7 @@ export async function follow() {
       if (isThere && (await polled())) failures = 0;
     }
     show(failures < 2 ? "reconnecting" : "disconnected");
-    await pause(Math.min(LONGEST_PAUSE_MS, 500 * 2 ** failures) * (0.75 + Math.random() / 4));
+    await pause(Math.min(MAX_PAUSE_MS, 500 * 2 ** failures) * (0.75 + Math.random() / 4));
   }
 }
 
@@ -78,7 +78,7 @@ async function streamed(onOpen) {
   }
 }
 
-/** Ask for changes instead, for a while; false as soon as nobody answers. */
+/** Poll for changes for a while; false if there is no answer. */
 async function polled() {
   for (let polls = 0; polls < POLLS; polls += 1) {
     let found;
@@ -118,7 +118,7 @@ function pause(ms) {
   });
 }
 
-/** Try again now rather than when it is due. */
+/** Reconnect now. */
 export function reconnect() {
   wake();
 }

@@ -1,11 +1,11 @@
-// What a page shows, loaded from the API: kept while it is loaded anew, so that nothing jumps.
+// Values from the API: kept while they are loaded again, so that nothing jumps.
 
 import { get } from "./api.js";
 import { useCallback, useEffect, useRef, useState } from "./html.js";
 import { useHeard } from "./live.js";
 
 /**
- * Load `path` whenever it, or the query, is another, and again after a lost connection.
+ * Load `path` whenever it or the query changes, and again after a lost connection.
  * A path of null loads nothing.
  * @returns {{value: any, error: Error | null, isLoading: boolean, reload: () => Promise<void>}}
  */

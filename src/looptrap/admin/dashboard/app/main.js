@@ -1,4 +1,4 @@
-// The dashboard begins here.
+// The entry of the dashboard.
 
 import { html, render } from "./html.js";
 import { listen } from "./keys.js";

@@ -1,23 +1,21 @@
-// Lists that come page by page.
+// Lists that are loaded page by page.
 
 import { get } from "./api.js";
 import { useCallback, useEffect, useRef, useState } from "./html.js";
 import { useHeard } from "./live.js";
 
-const PAGE = 50;
-
 /**
- * The pages of `path` that were asked for, as one list; `field` is what the API calls it.
- * Loading anew keeps what is there until it comes, and begins with the first page again.
+ * The loaded pages of `path` as one list; `field` is its name in the API. `reload` starts with the
+ * first page again and keeps the rows until it has come; `update` changes them.
  */
-export function usePaged(path, query, field) {
+export function usePaged(path, query, field, { limit = 50, keyOf = null } = {}) {
   const key = JSON.stringify([path, query]);
   const [list, setList] = useState({ key, rows: null, next: null, error: null, isGoingOn: false });
   const turn = useRef(0);
 
   const reload = useCallback(async () => {
     const mine = ++turn.current;
-    const found = await get(path, { ...query, limit: PAGE }).catch((error) => ({ error }));
+    const found = await get(path, { ...query, limit }).catch((error) => ({ error }));
     if (mine !== turn.current) return;
     setList((before) => {
       const rows = found.error ? (before.key === key ? before.rows : null) : found[field];
@@ -28,16 +26,18 @@ export function usePaged(path, query, field) {
   const goOn = async () => {
     const mine = turn.current;
     setList((before) => ({ ...before, isGoingOn: true }));
-    const found = await get(path, { ...query, limit: PAGE, cursor: list.next }).catch((error) => ({ error }));
+    const found = await get(path, { ...query, limit, cursor: list.next }).catch((error) => ({ error }));
     if (mine !== turn.current) return;
     setList((before) => ({
       ...before,
       isGoingOn: false,
       error: found.error ?? null,
       next: found.error ? before.next : found.next,
-      rows: [...before.rows, ...(found[field] ?? [])],
+      rows: appended(before.rows, found[field] ?? [], keyOf),
     }));
   };
+
+  const update = (change) => setList((before) => (before.rows ? { ...before, rows: change(before.rows) } : before));
 
   useEffect(() => {
     reload();
@@ -47,5 +47,11 @@ export function usePaged(path, query, field) {
   }, [reload]);
   useHeard("resumed", reload);
   const isLoading = list.key !== key;
-  return { ...list, value: isLoading ? null : list.rows, error: isLoading ? null : list.error, isLoading, reload, goOn };
+  return { ...list, value: isLoading ? null : list.rows, error: isLoading ? null : list.error, isLoading, reload, goOn, update };
+}
+
+/** Rows that are listed already, as `update` may have added them, come once. */
+function appended(rows, more, keyOf) {
+  const known = new Set(keyOf ? rows.map(keyOf) : []);
+  return [...rows, ...more.filter((one) => !keyOf || !known.has(keyOf(one)))];
 }

@@ -39,7 +39,7 @@ export function didWords(tools, isError, noun = "round") {
   return `${tools.length ? tools.join(" + ") : without}${isError ? ", failed" : ""}`;
 }
 
-/** Say one round, and what it equals; of what is counted across requests a cell is a call. */
+/** Describe one round, and those it equals; for a rule that counts across requests a cell is a call. */
 export function roundWords({ number, tools, is_error: isError, kind, repeats }, total, noun = "round") {
   const did = `${capital(noun)} ${number} of ${total}: ${didWords(tools, isError, noun)}`;
   if (!kind) return `${did}. It occurs once.`;
@@ -49,13 +49,13 @@ export function roundWords({ number, tools, is_error: isError, kind, repeats }, 
   return `${did}. ${same}${repeats ? ": part of the evidence" : ""}.`;
 }
 
-/** Say the whole strip to those who cannot see it. */
+/** Describe the strip to screen readers. */
 export function stripWords({ cells, kinds }, noun = "round") {
   const told = kinds.map((kind) => `${kind.letter}, ${didWords(kind.tools, kind.isError, noun)}, ${kind.numbers.length} times`);
   return `${cells.length} ${noun}s, oldest first. ${told.length ? `What repeats: ${told.join("; ")}.` : "Nothing repeats."}`;
 }
 
-/** Pairs of neighbours among equal rounds, by index: what arcs are drawn between. */
+/** Pairs of neighbours among equal rounds, by index, for the arcs. */
 export function links(kinds) {
   return kinds.flatMap((kind) =>
     kind.numbers.slice(1).map((number, index) => ({ from: kind.numbers[index] - 1, to: number - 1, kind })),

@@ -1,4 +1,4 @@
-// What is around every page: the way through, how the connection is, light or dark, words that come and go.
+// The frame of every page: navigation, connection, theme, messages.
 
 import { html, useEffect, useErrorBoundary, useRef, useState } from "./html.js";
 import { connection, reconnect, useHeard } from "./live.js";
@@ -16,7 +16,7 @@ import { capital, headline } from "./wording.js";
 
 const ANNOUNCED_MS = 10_000;
 
-let isFirst = true; // the page that was asked for leaves the focus where the browser has it
+let isFirst = true; // the first page leaves the focus where the browser put it
 
 export function Shell() {
   const here = useObserved(place);
@@ -122,7 +122,7 @@ function Footer() {
   `;
 }
 
-/** Tell listeners of new incidents, not more often than they can hear. */
+/** Announce new incidents to screen readers, at most every ANNOUNCED_MS. */
 function useAnnounced() {
   const state = useRef({ known: new Set(), fresh: [], timer: null });
   useHeard("incident", (incident) => {

@@ -1,4 +1,4 @@
-// How the gateway is, for every page: version, notices, and whether this viewer may change things.
+// The status of the gateway, for every page: version, notices, and whether this viewer may change things.
 
 import { get } from "./api.js";
 import { hear } from "./live.js";
@@ -7,7 +7,7 @@ import { setClock } from "./time.js";
 
 const REFRESH_MS = 30_000;
 
-/** What `GET /status` told last; null before it has. */
+/** The latest answer of `GET /status`; null before the first. */
 export const status = observed(null);
 
 /** Keep the status fresh for as long as the page is open. */
@@ -22,13 +22,13 @@ export async function refresh() {
   try {
     take(await get("status", {}, { isQuiet: true }));
   } catch {
-    // The connection's state says that nobody answers; what was told last stays.
+    // The state of the connection says so; the latest status stays.
   }
 }
 
 function take(told) {
   setClock(told.now);
-  // Events come to all, from one process: they leave out what is another for each viewer, or of the whole.
+  // Events are the same for all viewers and come from one process: they lack these fields.
   const { can_write = true, workers = null } = status.value ?? {};
   status.set({ can_write, workers, ...told });
 }

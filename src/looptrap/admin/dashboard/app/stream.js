@@ -1,6 +1,6 @@
 // Server-sent events from a fetched stream: EventSource cannot send a token.
 
-/** Yield { event, data, id } of each message; comments yield nothing but show that somebody is there. */
+/** Yield { event, data, id } of each message; comments yield nothing but count as a sign of life. */
 export async function* messages(response, onBytes) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";

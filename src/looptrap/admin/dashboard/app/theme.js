@@ -1,8 +1,8 @@
-// Light or dark: as the system has it, unless the viewer chose. Loaded first, so that nothing flashes.
+// Light or dark: the setting of the system, unless the viewer chose. Loaded first, so that nothing flashes.
 
 import { observed } from "./observed.js";
 
-const KEPT = "looptrap-theme";
+const STORAGE_KEY = "looptrap-theme";
 const system = matchMedia("(prefers-color-scheme: dark)");
 
 export const CHOICES = ["auto", "light", "dark"];
@@ -14,13 +14,13 @@ export const choice = observed(kept());
 export const theme = observed(resolved());
 
 export function choose(wanted) {
-  localStorage.setItem(KEPT, wanted);
+  localStorage.setItem(STORAGE_KEY, wanted);
   choice.set(wanted);
   apply();
 }
 
 function kept() {
-  const found = localStorage.getItem(KEPT);
+  const found = localStorage.getItem(STORAGE_KEY);
   return CHOICES.includes(found) ? found : "auto";
 }
 

@@ -11,12 +11,12 @@ const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" })
 
 const TICK_MS = 5_000;
 
-/** Now, as the gateway's clock has it, every few seconds. */
+/** The time of the gateway, updated every few seconds. */
 export const clock = observed(Date.now());
 
 let offset = 0;
 
-/** Take the gateway's word for what time it is: a viewer's clock may be off. */
+/** Use the time of the gateway: the viewer's clock may be wrong. */
 export function setClock(iso) {
   const skew = Date.parse(iso) - Date.now();
   if (Number.isFinite(skew)) offset = Math.abs(skew) > 2_000 ? skew : 0;

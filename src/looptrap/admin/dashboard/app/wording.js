@@ -1,4 +1,4 @@
-// What happened, in words for a person. Everything here is plain text.
+// Incidents in words, as plain text.
 
 import { count, dollars, NONE } from "./number.js";
 
@@ -32,7 +32,7 @@ export function headline(incident) {
     return `${what}, ${count(incident.hits)} times`;
   }
   if (tool && signal in BROUGHT) return `${tool} → ${BROUGHT[signal]} ${times}`;
-  // What is equal is said by the strip; names of tools stay as they are written.
+  // The strip shows what is equal; tool names are not changed.
   const seen = incident.evidence?.[0]?.what.replace(", with equal arguments and results,", ",");
   return seen || incident.message || `${incident.rule || "A rule"} tripped`;
 }

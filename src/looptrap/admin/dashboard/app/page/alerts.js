@@ -1,4 +1,4 @@
-// Alerts: through which channels people hear, whether they work, and what got stuck.
+// Alerts: the channels, whether they work, and their deliveries.
 
 import { html } from "../html.js";
 import { useHeard } from "../live.js";

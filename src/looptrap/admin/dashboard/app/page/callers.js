@@ -1,4 +1,4 @@
-// Callers and sessions: who loops most, what it costs, how fast it burns, and what budgets are left.
+// Usage and cost by caller, project, session or model, and the budgets.
 
 import { html, useMemo, useState } from "../html.js";
 import { useHeard } from "../live.js";
@@ -94,7 +94,7 @@ function None({ range }) {
   return html`<${Empty} isCalm title=${`There were no calls in the ${range.words}.`}>${listen ? html`The gateway listens at <code>${listen}</code>.` : ""}<//>`;
 }
 
-/** The range that the address names: one of those offered, or what began at a time. */
+/** The range in the address: one of RANGES, or the time since an instant. */
 function useRange({ range, since }) {
   return useMemo(() => {
     const begun = since && (now() - Date.parse(since)) / 1000;

@@ -1,4 +1,4 @@
-// One incident: what repeats, how often against what, what was done about it, and what to do now.
+// One incident: what repeats, the counts and thresholds, the actions taken, and actions to take.
 
 import { html, useEffect } from "../html.js";
 import { useHeard } from "../live.js";
@@ -15,10 +15,10 @@ import { headline } from "../wording.js";
 import { Actions } from "./incident/actions.js";
 import { Money } from "./incident/money.js";
 import { Notes } from "./incident/notes.js";
+import { ClientResponse } from "./incident/response.js";
 import { Rules } from "./incident/rules.js";
 import { Suggestion } from "./incident/suggestion.js";
 import { Timeline } from "./incident/timeline.js";
-import { Told } from "./incident/told.js";
 
 const REFRESH_MS = 1_000;
 
@@ -51,7 +51,7 @@ function Incident({ incident, onChange }) {
     <div class="columns">
       <div>
         <${Rules} incident=${incident} />
-        <${Told} told=${incident.told} incident=${incident} />
+        <${ClientResponse} response=${incident.told} incident=${incident} />
       </div>
       <div>
         <${Money} incident=${incident} />

@@ -1,20 +1,23 @@
-// Incidents: all there are, found by what is known of them.
+// The list of incidents, with filters.
 
-import { get } from "../api.js";
-import { html, useCallback, useEffect, useRef, useState } from "../html.js";
+import { html } from "../html.js";
 import { useHeard } from "../live.js";
+import { usePaged } from "../paged.js";
 import { Empty, Failed, Loading } from "../part/state.js";
 import { More, Table } from "../part/table.js";
 import { href } from "../router.js";
 import { COLUMNS } from "./incidents/column.js";
 import { asked, Filters, isFiltered, matches } from "./incidents/filter.js";
 
-const PAGE = 100;
+const PAGE_SIZE = 100;
 
 export default function Incidents({ query }) {
   const wanted = asked(query);
-  const list = useList(wanted);
-  const { incidents, next, error, isLoading } = list;
+  const list = usePaged("incidents", wanted, "incidents", { limit: PAGE_SIZE, keyOf: (one) => one.id });
+  useHeard("incident", (incident) => list.update((rows) => withEvent(rows, incident, wanted)));
+  const { next, error } = list;
+  const incidents = list.rows ?? [];
+  const isLoading = list.isLoading || (!list.rows && !error);
   return html`
     <div class="page-head"><h1 tabIndex="-1">Incidents</h1></div>
     <${Filters} query=${query} />
@@ -37,54 +40,10 @@ function None({ query }) {
   return html`<${Empty} isCalm title="Nothing is looping."><a href=${href("/incidents", { state: "all" })}>Show past incidents</a><//>`;
 }
 
-/** The incidents that are wanted, page by page, kept true by what is heard of them. */
-function useList(wanted) {
-  const key = JSON.stringify(wanted);
-  const blank = { incidents: [], next: null, error: null, isLoading: true, isGoingOn: false };
-  const [list, setList] = useState(blank);
-  const turn = useRef(0);
-
-  const reload = useCallback(async () => {
-    const mine = ++turn.current;
-    setList((before) => ({ ...before, isLoading: true }));
-    const found = await get("incidents", { ...wanted, limit: PAGE }).catch((error) => ({ error }));
-    if (mine === turn.current) setList({ ...blank, ...found, isLoading: false });
-  }, [key]);
-
-  const goOn = async () => {
-    const mine = turn.current;
-    setList((before) => ({ ...before, isGoingOn: true }));
-    const found = await get("incidents", { ...wanted, limit: PAGE, cursor: list.next }).catch((error) => ({ error }));
-    if (mine !== turn.current) return;
-    setList((before) => ({
-      ...before,
-      isGoingOn: false,
-      error: found.error ?? null,
-      next: found.error ? before.next : found.next,
-      incidents: merged(before.incidents, found.incidents ?? []),
-    }));
-  };
-
-  useEffect(() => {
-    reload();
-    return () => {
-      turn.current += 1;
-    };
-  }, [reload]);
-  useHeard("resumed", reload);
-  useHeard("incident", (incident) => {
-    setList((before) => {
-      const others = before.incidents.filter((one) => one.id !== incident.id);
-      if (others.length < before.incidents.length) {
-        return { ...before, incidents: before.incidents.map((one) => (one.id === incident.id ? { ...one, ...incident } : one)) };
-      }
-      return matches(incident, wanted) ? { ...before, incidents: [incident, ...others] } : before;
-    });
-  });
-  return { ...list, reload, goOn };
-}
-
-function merged(known, more) {
-  const ids = new Set(known.map((one) => one.id));
-  return [...known, ...more.filter((one) => !ids.has(one.id))];
+/** The rows after an event: a known incident is updated, a new one added if the filters match. */
+function withEvent(rows, incident, wanted) {
+  if (rows.some((one) => one.id === incident.id)) {
+    return rows.map((one) => (one.id === incident.id ? { ...one, ...incident } : one));
+  }
+  return matches(incident, wanted) ? [incident, ...rows] : rows;
 }

@@ -1,4 +1,4 @@
-// Status: how the gateway is, what it depends on, and by which configuration it runs.
+// Status: the gateway, its providers and stores, and its configuration.
 
 import { html } from "../html.js";
 import { useObserved } from "../observed.js";

@@ -1,4 +1,4 @@
-// Small marked words: what was done, how something is. The word says it, the colour only repeats it.
+// Badges: a word with a colour. The word carries the meaning, the colour repeats it.
 
 import { html } from "../html.js";
 import { done, tone } from "../wording.js";
@@ -12,7 +12,7 @@ export function ActionBadge({ incident }) {
   return html`<${Badge} tone=${tone(incident)}>${done(incident)}<//>`;
 }
 
-/** Whether an incident goes on, and what people made of it. */
+/** Whether an incident is open, and its annotations. */
 export function StateBadges({ incident }) {
   return html`
     <span class="badges">

@@ -1,4 +1,4 @@
-// Something over time, small: a bar for each step that had any.
+// One number over time as a small chart: a bar for each step with a value.
 
 import { html } from "../html.js";
 import { brief } from "../time.js";

@@ -2,7 +2,7 @@
 
 import { html } from "../html.js";
 
-/** Why it cannot be pressed is its title; empty where it can. Among many alike, `about` tells which it is. */
+/** `why` it cannot be pressed is its title; empty if it can. `about` names it among equal buttons. */
 export function Button({ onClick, children, why = "", kind = "", about }) {
   return html`<button type="button" class="button ${kind}" disabled=${Boolean(why)} title=${why || undefined} aria-label=${about && `${children} ${about}`} onClick=${onClick}>${children}</button>`;
 }

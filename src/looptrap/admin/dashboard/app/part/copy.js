@@ -1,4 +1,4 @@
-// A line to be taken along: shown as code, copied with a button.
+// A line of code with a button that copies it.
 
 import { html, useState } from "../html.js";
 

@@ -1,4 +1,4 @@
-// One number with its name and unit, linked to what it is made of.
+// One number with its name and unit, linked to its details.
 
 import { html } from "../html.js";
 

@@ -1,4 +1,4 @@
-// The kill switch: stops all calls of somebody, until it ends.
+// The dialog that sets a kill switch: it refuses all matching calls until it ends.
 
 import { change } from "../api.js";
 import { html, useState } from "../html.js";
@@ -8,9 +8,9 @@ import { Confirm, Field } from "./dialog.js";
 const EXPIRIES = [900, 3_600, 21_600, 86_400, 604_800];
 const REASONED = "Stopped by an operator: it was in a loop.";
 
-/** @typedef {{title: string, whose: string, match: Record<string, string>}} Target whom it can stop */
+/** @typedef {{title: string, whose: string, match: Record<string, string>}} Target calls to refuse */
 
-/** Whom a kill switch can stop of a caller: the session as well, where the client names one. */
+/** The targets of a kill switch for a caller: the session too, if the client names one. */
 export function targetsOf({ caller, session }) {
   const isNamed = session && !session.startsWith("~");
   const whole = { title: "all calls of this caller", whose: `${caller}, in all its sessions,`, match: { caller } };

@@ -1,10 +1,10 @@
-// A time: how long ago, with the exact time for whoever asks.
+// A time: how long ago, with the exact time as its title.
 
 import { html } from "../html.js";
 import { useObserved } from "../observed.js";
 import { brief, clock, exact, relative } from "../time.js";
 
-/** Without `isExact` it is told from now and goes on by itself. */
+/** Without `isExact` it is relative to now and updates itself. */
 export function Moment({ at, isExact = false }) {
   const from = useObserved(clock);
   if (!at) return "–";

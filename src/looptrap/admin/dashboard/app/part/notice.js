@@ -1,4 +1,4 @@
-// What is not as it should be, in plain words, worst first.
+// Notices of the gateway, the worst first.
 
 import { html } from "../html.js";
 import { linkTo, pageAt } from "../pages.js";

@@ -1,4 +1,4 @@
-// What is shown in place of content: nothing there, not there yet, could not be had.
+// What is shown in place of content: empty, loading, failed.
 
 import { html } from "../html.js";
 import { Mark } from "./mark.js";
@@ -32,8 +32,8 @@ export function Failed({ error, onRetry, what = "This" }) {
 }
 
 /**
- * Show what `useLoaded` gave: bones while it loads, why it could not be had, else `children(value)`.
- * What was there before stays when loading it anew fails: the connection's state says why.
+ * Show what `useLoaded` gave: grey lines while it loads, the error if it failed, else `children(value)`.
+ * The value stays if loading it again fails: the state of the connection says why.
  */
 export function Loaded({ of, lines, what, children }) {
   if (of.value !== null) return children(of.value);

@@ -6,9 +6,9 @@ import { counted } from "../number.js";
 import { didWords, readRounds, roundWords, stripWords } from "../rounds.js";
 import { Arcs, arcRoom } from "./arc.js";
 
-const LEAST = 24; // px of a cell and its gap, as a finger needs: below it, rows are made
-const MOST = 40;
-const IN_ROWS = 28;
+const MIN_PITCH_PX = 24; // px of a cell and its gap, as a finger needs: below it, rows are made
+const MAX_PITCH_PX = 40;
+const ROWS_PITCH_PX = 28;
 
 /**
  * @param {{cells: import("../rounds.js").Cell[], noun?: "round" | "call", current?: number, onChoose?: (number: number) => void}} props
@@ -110,9 +110,9 @@ function summary({ cells, kinds }, noun) {
 }
 
 function layout(width, length) {
-  const pitch = Math.min(MOST, Math.floor(width / Math.max(length, 1)));
-  if (pitch >= LEAST) return { pitch, columns: Math.max(length, 1) };
-  return { pitch: IN_ROWS, columns: Math.max(1, Math.floor(width / IN_ROWS)) };
+  const pitch = Math.min(MAX_PITCH_PX, Math.floor(width / Math.max(length, 1)));
+  if (pitch >= MIN_PITCH_PX) return { pitch, columns: Math.max(length, 1) };
+  return { pitch: ROWS_PITCH_PX, columns: Math.max(1, Math.floor(width / ROWS_PITCH_PX)) };
 }
 
 function inRows(cells, columns) {

@@ -1,4 +1,4 @@
-// Tables: headed, sortable where all rows are there, walked with the arrow keys, cards on a phone.
+// Tables: sortable if all rows are loaded, usable with the arrow keys, cards on a phone.
 
 import { html, useMemo, useState } from "../html.js";
 import { counted } from "../number.js";
@@ -14,7 +14,7 @@ import { counted } from "../number.js";
  * @property {(row: any) => number | string} [value] by which its rows are sorted; only of complete lists
  */
 
-/** The first link of each row is what Enter opens and what the arrow keys walk along. */
+/** The arrow keys move between the first links of the rows. */
 export function Table({ caption, columns, rows, keyOf, sortedBy = null }) {
   const [order, setOrder] = useState({ title: sortedBy, isUp: false });
   const shown = useMemo(() => sorted(rows, columns, order), [rows, columns, order]);
@@ -64,7 +64,7 @@ function Row({ row, columns }) {
   `;
 }
 
-/** The way to the next page of a list, and how far it has come. */
+/** The number of rows, and the button that loads more. */
 export function More({ shown, noun, plural, hasMore, isBusy, onMore }) {
   return html`
     <div class="more">

@@ -1,4 +1,4 @@
-// Short words about what was done, seen and heard; they go by themselves.
+// Short messages about what was done; they disappear after some seconds.
 
 import { html } from "../html.js";
 import { observed, useObserved } from "../observed.js";
@@ -8,14 +8,14 @@ const said = observed([]);
 const heard = observed("");
 let number = 0;
 
-/** Show words for a few seconds; a tone of "bad" for what failed. */
+/** Show a message for a few seconds; a tone of "bad" for a failure. */
 export function say(text, tone = "good") {
   const one = { id: ++number, text, tone };
   said.set([...said.value.slice(-2), one]);
   setTimeout(() => said.set(said.value.filter((other) => other.id !== one.id)), SHOWN_MS);
 }
 
-/** Tell only those who listen to the page instead of looking at it. */
+/** Say something to screen readers only. */
 export function announce(text) {
   heard.set(text);
 }

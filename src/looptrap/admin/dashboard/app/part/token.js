@@ -1,4 +1,4 @@
-// The door: asks for the token that the API demands, and keeps it for this tab only.
+// The dialog for the token of the API, which is stored for this tab only.
 
 import { asking, unlock } from "../api.js";
 import { html } from "../html.js";

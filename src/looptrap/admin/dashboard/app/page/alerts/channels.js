@@ -1,4 +1,4 @@
-// Channels, how each is doing, and a test event through them.
+// The channels, their status, and a test event.
 
 import { change } from "../../api.js";
 import { html, useMemo, useState } from "../../html.js";

@@ -1,4 +1,4 @@
-// Budgets: what is used of them, the most used first, against the stages at which something is done.
+// Budgets: their accounts, the most used first, and the thresholds at which an action is taken.
 
 import { act } from "../../act.js";
 import { change } from "../../api.js";

@@ -1,4 +1,4 @@
-// How it went over time: of all, or of the one that was chosen.
+// Usage over time: of all rows, or of the chosen one.
 
 import { html } from "../../html.js";
 import { counted, dollars, tokens } from "../../number.js";
@@ -18,7 +18,7 @@ const MEASURES = {
   burn: TOKENS,
 };
 
-/** `told` is what `GET /spending` answered; its series tells the costliest apart, and sessions not at all. */
+/** `told` is the answer of `GET /spending`; its series has the rows with the highest cost, and no sessions. */
 export function Course({ told, by, order, name, since, range }) {
   const chosen = name === undefined ? null : told.rows.find((row) => row.name === name);
   const series = told.series ?? [];

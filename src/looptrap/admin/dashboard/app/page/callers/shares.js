@@ -1,4 +1,4 @@
-// Whose shares, the most first: each links to its course and to its incidents.
+// Usage by caller, project, session or model, the highest first; each row links to its chart and incidents.
 
 import { act } from "../../act.js";
 import { html, useMemo, useState } from "../../html.js";
@@ -34,7 +34,7 @@ function columnsOf({ by, query, since, reason, onStop }) {
     { title: "Open incidents", isNumber: true, render: (row) => linked(row.incidents, incidentsOf(by, row)) },
     { title: "Tokens", isNumber: true, render: (row) => html`<span title=${count(tokensOf(row))}>${compact(tokensOf(row))}</span>` },
     { title: "Cost", isNumber: true, render: (row) => html`<${Cost} row=${row} />` },
-    // Savings are told by the minute, and not of each session.
+    // Savings are recorded by the minute, not by session.
     ...(by === "session" ? [] : [saved]),
     { title: "Burn rate", isNumber: true, render: (row) => html`<${Burn} perMinute=${row.burn} />` },
     { title: "Last call", isNumber: true, render: (row) => html`<${Moment} at=${row.last} />` },

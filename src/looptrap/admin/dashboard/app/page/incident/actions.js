@@ -1,4 +1,4 @@
-// What can be done about an incident; each says what follows from it before it is done.
+// The actions on an incident; each names its consequences before it runs.
 
 import { act } from "../../act.js";
 import { change } from "../../api.js";

@@ -1,4 +1,4 @@
-// What it cost, what refusing saved, and, apart from both, what it would have gone on to cost.
+// What an incident cost, what refusals saved, and a projection of the cost.
 
 import { html } from "../../html.js";
 import { counted, dollars, NONE, tokens } from "../../number.js";

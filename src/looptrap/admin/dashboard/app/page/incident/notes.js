@@ -1,4 +1,4 @@
-// What people wrote about it.
+// The notes on an incident.
 
 import { change } from "../../api.js";
 import { html, useId, useState } from "../../html.js";
@@ -6,7 +6,7 @@ import { useObserved } from "../../observed.js";
 import { Moment } from "../../part/moment.js";
 import { status, whyReadOnly } from "../../status.js";
 
-const LONGEST = 2_000;
+const MAX_NOTE_CHARS = 2_000;
 
 export function Notes({ incident, onChange }) {
   const reason = whyReadOnly(useObserved(status));
@@ -42,7 +42,7 @@ function Writing({ id, onChange }) {
   return html`
     <form onSubmit=${submit}>
       <label class="field" for=${field}><span>Add a note</span></label>
-      <textarea id=${field} rows="2" maxLength=${LONGEST} value=${state.text} onInput=${(event) => setState({ ...state, text: event.currentTarget.value })}></textarea>
+      <textarea id=${field} rows="2" maxLength=${MAX_NOTE_CHARS} value=${state.text} onInput=${(event) => setState({ ...state, text: event.currentTarget.value })}></textarea>
       ${state.error && html`<p class="failed" role="alert">${state.error}</p>`}
       <div class="row end"><button type="submit" class="button" disabled=${state.isBusy || !state.text.trim()}>Add note</button></div>
     </form>

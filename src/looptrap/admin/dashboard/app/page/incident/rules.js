@@ -1,4 +1,4 @@
-// What each rule counted, against its thresholds, and what it said.
+// What each rule counted, against its thresholds, and its evidence.
 
 import { html } from "../../html.js";
 import { count, counted } from "../../number.js";
@@ -45,7 +45,7 @@ function unmatched(evidence = [], rules) {
   return evidence.filter((one) => !known.has(one.signal));
 }
 
-/** Where only the severest rule is known, it stands for all. */
+/** The severest rule as the only one, for an incident without the counts of all rules. */
 function alone({ rule, signal, count: value, threshold, action }) {
   return { rule, signal, count: value, thresholds: threshold ? { [action]: threshold } : {}, action };
 }

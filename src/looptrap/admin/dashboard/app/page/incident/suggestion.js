@@ -1,4 +1,4 @@
-// After a false alarm: the setting that would have spared this tool, one press away.
+// After a false alarm: the setting of the tool that would have prevented it.
 
 import { change } from "../../api.js";
 import { html, useState } from "../../html.js";

@@ -1,4 +1,4 @@
-// What happened, step by step.
+// The steps of an incident by time.
 
 import { html } from "../../html.js";
 import { count } from "../../number.js";

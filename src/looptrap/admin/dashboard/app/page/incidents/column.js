@@ -1,4 +1,4 @@
-// What is told of each incident in a list.
+// The columns of the list of incidents.
 
 import { html } from "../../html.js";
 import { count, NONE } from "../../number.js";

@@ -1,4 +1,4 @@
-// Which incidents are wanted: kept in the address, so that a view can be sent to somebody.
+// The filters of the list, kept in the address so that a view can be shared.
 
 import { html, useEffect, useRef } from "../../html.js";
 import { refine } from "../../router.js";
@@ -8,7 +8,7 @@ const TYPED_MS = 250;
 const NAMES = ["state", "caller", "project", "session", "rule", "label", "acknowledged", "q", "since"];
 const EXACT = ["caller", "project", "session", "rule"];
 
-/** Return what the API is asked, from the parameters of the address. */
+/** Return the query of the API from the parameters of the address. */
 export function asked(query) {
   const given = Object.fromEntries(NAMES.map((name) => [name, query[name]]).filter(([, value]) => value));
   return { state: "open", ...given };
@@ -18,7 +18,7 @@ export function isFiltered(query) {
   return NAMES.some((name) => query[name] && name !== "state") || query.state === "closed" || query.state === "all";
 }
 
-/** Whether an incident just heard of belongs to what is wanted. */
+/** Whether an incident from an event matches the filters. */
 export function matches(incident, wanted) {
   const text = [incident.id, incident.caller, incident.session, incident.rule, incident.model].join(" ").toLowerCase();
   return (
@@ -69,7 +69,7 @@ function Choice({ name, label, value, choices }) {
   `;
 }
 
-/** A text that is looked for once the viewer stops typing. */
+/** A text filter that is applied when the viewer stops typing. */
 function Typed({ name, type, value = "", placeholder, field }) {
   const own = useRef(null);
   const element = field ?? own;

@@ -1,4 +1,4 @@
-// The numbers at the top of the overview, each with what it is made of.
+// The numbers at the top of the overview, each linked to its details.
 
 import { html } from "../../html.js";
 import { compact, count, counted, dollars, percent, tokens } from "../../number.js";

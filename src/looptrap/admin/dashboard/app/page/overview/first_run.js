@@ -1,4 +1,4 @@
-// Before the first call: what to do to see one.
+// Instructions before the first call.
 
 import { html } from "../../html.js";
 import { Copyable } from "../../part/copy.js";
@@ -20,7 +20,7 @@ export function FirstRun({ listen }) {
   `;
 }
 
-/** An address that stands for all of them is reached under the name that brought the viewer here. */
+/** For a wildcard address, use the host name of this page. */
 function reachable(listen) {
   const port = listen.slice(listen.lastIndexOf(":") + 1) || "4100";
   const host = listen.slice(0, listen.lastIndexOf(":"));

@@ -1,4 +1,4 @@
-// What loops now, the most expensive first, each with its strip.
+// Open incidents, the most expensive first, each with its strip.
 
 import { html, useEffect, useState } from "../../html.js";
 import { get } from "../../api.js";
@@ -64,14 +64,14 @@ function Item({ incident }) {
   `;
 }
 
-/** The strip is told with one incident only, so it is asked for anew as the incident goes on. */
+/** Only the detail of an incident has the strip: load it again whenever the incident changes. */
 function useStrip({ id, last }) {
   const [strip, setStrip] = useState(null);
   useEffect(() => {
     let isWanted = true;
     get(`incidents/${encodeURIComponent(id)}`).then(
       (shown) => isWanted && setStrip(shown.strip ?? null),
-      () => {}, // without its strip the line still tells what it is
+      () => {}, // the line is useful without its strip
     );
     return () => {
       isWanted = false;

@@ -57,7 +57,7 @@ function Target({ entry }) {
   return found ? html`<a href=${found}>${target || "all"}</a>` : target || "–";
 }
 
-/** Only what differs, a line each; what is no table is told whole. */
+/** Only what differs, a line each; a value that is not a table is shown whole. */
 function Difference({ before, after }) {
   if (isNothing(before) && isNothing(after)) return "–";
   if (![before, after].every((one) => isNothing(one) || isTable(one))) return html`${words(before)} → ${words(after)}`;

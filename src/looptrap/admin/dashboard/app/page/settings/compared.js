@@ -1,4 +1,4 @@
-// Now and then: what both rulesets make of the same captured calls, and the command that says the same.
+// The settings in effect and the draft on the same captured calls, and the command that prints the numbers.
 
 import { html } from "../../html.js";
 import { compact, count, counted, NONE } from "../../number.js";

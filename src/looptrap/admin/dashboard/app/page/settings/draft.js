@@ -19,7 +19,7 @@ export function draftOf(project) {
   return Object.fromEntries(FIELDS.map(({ name }) => [name, set[name] === undefined ? "" : String(set[name])]));
 }
 
-/** What the API is sent: what is empty is left out, what is no number goes as it is, to be told so. */
+/** What the API is sent: what is empty is left out, what is not a number is sent as it is, so that the API reports it. */
 export function settingsOf(draft) {
   const given = FIELDS.filter(({ name }) => draft[name].trim() !== "");
   return Object.fromEntries(given.map(({ name, isNumber }) => [name, isNumber ? numberOf(draft[name]) : draft[name]]));
@@ -36,7 +36,7 @@ export function originOf(project, name) {
   return name === "detection" ? "by default" : "as each rule says";
 }
 
-/** A value in words; what nobody set is up to the rules. */
+/** A value in words; without one, each rule decides. */
 export function valueWords(field, value) {
   if (value === undefined || value === null) return field.name === "detection" ? "on" : "as each rule says";
   return field.unit ? span(value) : String(value);

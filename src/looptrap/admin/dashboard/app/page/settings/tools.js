@@ -1,4 +1,4 @@
-// Tools with thresholds of their own: what the operator knows of a tool goes before what rules say.
+// Tools with thresholds of their own, which replace those of the rules.
 
 import { act } from "../../act.js";
 import { change } from "../../api.js";

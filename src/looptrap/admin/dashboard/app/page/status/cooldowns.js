@@ -1,4 +1,4 @@
-// What is being refused at this moment, and until when.
+// What is refused now, and until when.
 
 import { act } from "../../act.js";
 import { change } from "../../api.js";
@@ -41,7 +41,7 @@ export function Cooldowns() {
   `;
 }
 
-/** What is refused of one incident goes together: it is released together, and ends with the last of it. */
+/** One row for the cooldowns of an incident: they are released together. */
 function byIncident(cooldowns) {
   const found = new Map();
   for (const one of cooldowns) {
@@ -66,7 +66,7 @@ function columnsOf(reason, onRelease) {
   ];
 }
 
-/** Of what the client was told, what it did; the rest is advice. */
+/** The part of the message to the client that says what it did; the rest is advice. */
 function what({ message, rule }) {
   return message.replace(/^(Blocked|Stopped)( \(\w+\))?: /, "").split(". Refused for ")[0] || rule;
 }

@@ -1,4 +1,4 @@
-// The gateway itself: how long, how many, where it counts and what it keeps.
+// The gateway: version, mode, addresses, store, history, workers and capture.
 
 import { html } from "../../html.js";
 import { count, counted } from "../../number.js";

@@ -1,4 +1,4 @@
-// Leading indicators: what tends to come before an incident.
+// Leading indicators: values that often rise before an incident.
 
 import { html } from "../../html.js";
 import { compact } from "../../number.js";

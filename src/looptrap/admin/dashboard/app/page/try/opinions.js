@@ -1,4 +1,4 @@
-// What every rule makes of one step: its count against its thresholds, also below them.
+// What every rule counts at one step, against its thresholds.
 
 import { html, useMemo } from "../../html.js";
 import { count, counted } from "../../number.js";
@@ -43,7 +43,7 @@ function Rule({ rule, opinion }) {
   `;
 }
 
-/** Rules that see something at some step, which keep their place at every step, and the rest. */
+/** Rules that count something at some step, in the same order at every step, and the others. */
 function sorted({ rules, steps }) {
   const seen = new Set(steps.flatMap((step) => step.opinions.map(keyOf)));
   return { seeing: rules.filter((rule) => seen.has(keyOf(rule))), blind: rules.filter((rule) => !seen.has(keyOf(rule))) };

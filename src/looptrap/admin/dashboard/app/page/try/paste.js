@@ -4,7 +4,7 @@ import { html, useId, useRef, useState } from "../../html.js";
 import { useLoaded } from "../../loaded.js";
 import { EXAMPLES } from "./example.js";
 
-const LONGEST = 5 << 20;
+const MAX_FILE_BYTES = 5 << 20;
 const PRESETS = ["default", "aisg", "fairvisor", "fairvisor-throttle", "fairvisor-warn", "tcc", "zelyx", "zelyx-block"];
 
 export function Paste({ isBusy, error, isFolded, onAsk, onStop }) {
@@ -22,7 +22,7 @@ export function Paste({ isBusy, error, isFolded, onAsk, onStop }) {
   };
   const take = async (one) => {
     if (!one) return;
-    if (one.size > LONGEST) setSaid(`${one.name} is larger than 5 MB. Use a part of it.`);
+    if (one.size > MAX_FILE_BYTES) setSaid(`${one.name} is larger than 5 MB. Use a part of it.`);
     else put(await one.text());
   };
   const drop = (event) => {

@@ -1,4 +1,4 @@
-// The steps, one a request: what came before it, and what is done about it.
+// The steps, one a request, each with its verdict.
 
 import { html, useEffect, useRef } from "../../html.js";
 import { ActionBadge } from "../../part/badge.js";

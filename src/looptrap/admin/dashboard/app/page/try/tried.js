@@ -12,7 +12,7 @@ const MOVES = { ArrowRight: 1, ArrowLeft: -1, Home: -1e6, End: 1e6 };
 
 export function Tried({ tried }) {
   const { steps } = tried;
-  // Here `repeats` says what letters say already: that a round came again, whatever rules make of it.
+  // Here `repeats` adds nothing to the letters: both mean that a round occurs again.
   const strip = useMemo(() => tried.strip.map((cell) => ({ ...cell, repeats: false })), [tried]);
   const [at, setAt] = useState(tried.at ?? steps.length - 1);
   const refused = firstRefused(steps);

@@ -1,4 +1,4 @@
-// What became of it, in words. Pure.
+// The verdict in words. Pure.
 
 import { capital, done } from "../../wording.js";
 
