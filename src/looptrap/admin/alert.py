@@ -60,7 +60,15 @@ RESEND_FIELDS = fields(
 log = logging.getLogger("looptrap")
 
 
-class ChannelView(TypedDict):
+class DeliveryCounts(TypedDict):
+    """All deliveries by state."""
+
+    pending: int
+    delivered: int
+    dead: int
+
+
+class ChannelView(DeliveryCounts):
     """A channel, and its latest deliveries by state."""
 
     name: str
@@ -68,18 +76,7 @@ class ChannelView(TypedDict):
     to: str
     events: list[str]
     projects: list[str]
-    pending: int
-    delivered: int
-    dead: int
     attempts: int
-
-
-class DeliveryCounts(TypedDict):
-    """All deliveries by state."""
-
-    pending: int
-    delivered: int
-    dead: int
 
 
 class ChannelList(TypedDict):
@@ -154,7 +151,7 @@ class AlertApi(Api):
     )
     async def _deliveries(self, request: ApiRequest) -> DeliveryPage:
         page = await query_page(self._history.outbox.deliveries, **request.query)
-        return {"letters": [_delivery_view(one) for one in page.items], "next": page.next_cursor}
+        return {"letters": list(map(_delivery_view, page.items)), "next": page.next_cursor}
 
     @post(
         f"{ALERTS_PATH}/test",

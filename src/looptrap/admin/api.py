@@ -159,9 +159,9 @@ def field(name: str, kind: Kind, doc: str, default: Any = None, *, required: boo
     return Field(name=name, kind=kind, doc=doc, default=default, required=required)
 
 
-def fields(*declared: Field, **options: Any) -> Table[dict[str, Any]]:
+def fields(*items: Field, **options: Any) -> Table[dict[str, Any]]:
     """Return a table of parameters, or of the fields of a body."""
-    return Table(fields=declared, **{"build": dict, **options})
+    return Table(fields=items, **{"build": dict, **options})
 
 
 LIMIT = field(
@@ -175,14 +175,14 @@ UNTIL = field("until", Instant(), "up to then; without it, now")
 def read_parameters(request: web.Request, table: Table[T]) -> T:
     """Return the parameters of a request; raise ConfigError with every mistake in them."""
     kinds = {one.name: one.kind for one in table.fields}
-    given = {
+    values = {
         name: from_text(kinds[name], text) if name in kinds else text
         for name, text in request.query.items()
     }
-    for name in given:
+    for name in values:
         if len(request.query.getall(name)) > 1:
             raise ConfigError([Problem(name, "is given more than once")])
-    return read(table, given)
+    return read(table, values)
 
 
 @contextmanager

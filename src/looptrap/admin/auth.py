@@ -183,10 +183,10 @@ class AdminAuth:
             return "all"
         scheme, _, text = request.headers.get("Authorization", "").partition(" ")
         # Bytes that are no text arrive as surrogates.
-        given = text.strip().encode(errors="surrogateescape")
+        sent_token = text.strip().encode(errors="surrogateescape")
         # Both are always compared, so that the time taken reveals nothing.
-        is_admin = compare_digest(given, self._token)
-        is_reader = compare_digest(given, self._read_token) and bool(self._read_token)
+        is_admin = compare_digest(sent_token, self._token)
+        is_reader = compare_digest(sent_token, self._read_token) and bool(self._read_token)
         if scheme.lower() != "bearer":
             return "none"
         return "all" if is_admin else "read" if is_reader else "none"

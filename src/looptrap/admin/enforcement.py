@@ -258,8 +258,8 @@ class EnforcementApi(Api):
 
     async def _record_release(self, request: ApiRequest, released: Sequence[str]) -> None:
         """Add a release to the audit and to the incidents; it stands even if that fails."""
-        given = msgspec.structs.asdict(request.body)
-        target = " ".join(f"{name}={value}" for name, value in given.items() if value)
+        targets = msgspec.structs.asdict(request.body)
+        target = " ".join(f"{name}={value}" for name, value in targets.items() if value)
         await record_change(self._app, request, "release", target, after={"released": released})
         with suppress(HistoryUnavailableError):
             found = [await query_history(self._history.refused_under, one) for one in released]

@@ -127,7 +127,7 @@ class IncidentApi(Api):
     async def _acknowledge(self, request: ApiRequest) -> IncidentDetail:
         incident, known = await self._find(request)
         if known.acknowledged is None:
-            await self._annotate(request, incident, "acknowledge", "")
+            await self._annotate(request, incident.id, "acknowledge")
         return await _load_detail(self._app, incident)
 
     @post(
@@ -141,7 +141,7 @@ class IncidentApi(Api):
         if len(known.notes) >= MAX_NOTES:
             message = f"This incident has {MAX_NOTES} notes. No more can be added."
             raise ApiError(409, "too_many_notes", message)
-        await self._annotate(request, incident, "note", text, after={"text": text})
+        await self._annotate(request, incident.id, "note", text, after={"text": text})
         return await _load_detail(self._app, incident)
 
     @put(
@@ -154,7 +154,7 @@ class IncidentApi(Api):
         (incident, known), label = await self._find(request), request.body.label
         if label != known.label:
             change = {"before": {"label": known.label}, "after": {"label": label}}
-            await self._annotate(request, incident, "label", label or "", **change)
+            await self._annotate(request, incident.id, "label", label or "", **change)
         return await _load_detail(self._app, incident)
 
     async def _find(self, request: ApiRequest) -> tuple[Incident, Annotations]:
@@ -162,15 +162,10 @@ class IncidentApi(Api):
         return incident, await _find_annotations(self._app, incident)
 
     async def _annotate(
-        self,
-        request: ApiRequest,
-        incident: Incident,
-        kind: AnnotationKind,
-        text: str,
-        **change: Any,
+        self, request: ApiRequest, id: str, kind: AnnotationKind, text: str = "", **change: Any
     ) -> None:
-        await annotate(self._app, incident.id, kind, text)
-        await record_change(self._app, request, f"incident.{kind}", incident.id, **change)
+        await annotate(self._app, id, kind, text)
+        await record_change(self._app, request, f"incident.{kind}", id, **change)
 
 
 def incident_changes(

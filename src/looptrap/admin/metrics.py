@@ -133,14 +133,11 @@ _gauge = partial(_metric, GaugeMetricFamily)
 def _histogram(name: str, by_labels: Mapping[Any, Histogram], *labels: str) -> Metric:
     family = HistogramMetricFamily(f"looptrap_{name}", HELP_TEXTS[name], labels=labels)
     for label_values, histogram in by_labels.items():
-        family.add_metric(label_values, cumulative_buckets(histogram), histogram.total)
+        bounds = [*map(str, histogram.bounds), "+Inf"]
+        # Prometheus counts the values up to each bound.
+        buckets = list(zip(bounds, accumulate(map(float, histogram.counts)), strict=True))
+        family.add_metric(label_values, buckets, histogram.total)
     return family
-
-
-def cumulative_buckets(histogram: Histogram) -> list[tuple[str, float]]:
-    """Return the number of values up to each bound, as Prometheus counts them."""
-    bounds = [*map(str, histogram.bounds), "+Inf"]
-    return list(zip(bounds, map(float, accumulate(histogram.counts)), strict=True))
 
 
 def _by_one_label(values: Mapping[Any, float]) -> Samples:
@@ -314,19 +311,19 @@ class MetricTotals:
         """Return the labels under which a count of an ended worker is kept."""
         if sample in self._ended or len(self._ended) < MAX_ENDED_SAMPLES:
             return sample
-        name, sampled, labels = sample
+        name, sample_name, labels = sample
         folded = ((one, OTHER_LABEL if one in CLIENT_NAMED_LABELS else is_) for one, is_ in labels)
-        return name, sampled, tuple(folded)
+        return name, sample_name, tuple(folded)
 
     def _sums(self) -> Iterable[Metric]:
         totals = self._ended.copy()
-        for counted in self._running.values():
-            for sample, value in counted.items():
+        for samples in self._running.values():
+            for sample, value in samples.items():
                 if sample[0].startswith(MAX_PREFIXES):
                     totals[sample] = max(totals[sample], value)
                 else:
                     totals[sample] += value
         metrics = {name: Metric(name, *known) for name, known in self._metrics.items()}
-        for (name, sampled, labels), value in totals.items():
-            metrics[name].add_sample(sampled, dict(labels), value)
+        for (name, sample_name, labels), value in totals.items():
+            metrics[name].add_sample(sample_name, dict(labels), value)
         return metrics.values()

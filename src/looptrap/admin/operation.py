@@ -231,7 +231,7 @@ class Operation:
         content = {self.content_type: {"schema": schema_of(self.answer)}}
         errors = {*COMMON_ERRORS, *self.errors, *(BODY_ERRORS if self.body is not None else ())}
         in_path = [part.strip("{}") for part in self.path.split("/") if part.startswith("{")]
-        described: Schema = {
+        document: Schema = {
             "operationId": self.name,
             "tags": [self.path.split("/")[3].removesuffix(".json")],
             "summary": self.summary,
@@ -251,8 +251,8 @@ class Operation:
             kind = self.body.kind
             schema = kind if isinstance(kind, dict) else schema_of(kind)
             content = {JSON_TYPE: {"schema": schema}}
-            described["requestBody"] = {"required": True, "content": content}
-        return described
+            document["requestBody"] = {"required": True, "content": content}
+        return document
 
 
 def _parameter(name: str, place: Literal["path", "header"], schema: Schema) -> Schema:
@@ -265,8 +265,8 @@ def operation(
     """Declare a method of an Api as an operation; its return type is what is documented."""
 
     def declare(handler: Handler) -> Operation:
-        declared = {"answer": get_type_hints(handler)["return"], **more}
-        return Operation(method=method, path=path, summary=summary, handler=handler, **declared)
+        options = {"answer": get_type_hints(handler)["return"], **more}
+        return Operation(method=method, path=path, summary=summary, handler=handler, **options)
 
     return declare
 

@@ -14,8 +14,6 @@ from looptrap.retry.breaker import BreakerState, CircuitKey
 
 PROVIDERS_PATH = "/api/v1/providers"
 
-LATENCY_QUANTILE = 0.95
-
 
 class BreakerView(TypedDict):
     """One circuit: all calls to a base URL, or those with one credential."""
@@ -65,7 +63,7 @@ def provider_list(app: App) -> ProviderList:
     }
 
 
-def quantile(counts: Sequence[int], share: float = LATENCY_QUANTILE) -> float | None:
+def quantile(counts: Sequence[int], share: float = 0.95) -> float | None:
     """Return the approximate latency quantile of first bytes; None where there are none."""
     rank, so_far, low = share * sum(counts), 0, 0.0
     for bound, number in zip(FIRST_BYTE_BOUNDS, counts, strict=False):

@@ -198,12 +198,11 @@ class RuleTrialApi(Api):
         return report
 
     def _rules(self, options: Mapping[str, Any]) -> Ruleset:
-        config = self._config
-        rules, name = Ruleset.of(config), options["project"]
+        rules, name = Ruleset.of(self._config), options["project"]
         if options["preset"] is not None:
             rules = replace(rules, policies=preset.load(options["preset"]))
         if name is not None:
-            project = next((one for one in config.projects if one.name == name), None)
+            project = next((one for one in self._config.projects if one.name == name), None)
             if project is None:
                 raise ConfigError([Problem("project", "there is no project of this name")])
             # A project in shadow mode is tried as if it enforced.
@@ -253,18 +252,18 @@ class RuleTrialApi(Api):
 
     def _project(self, settings: Mapping[str, Any]) -> Project:
         """Return a project with these settings on top of the file's."""
+        of_file = {one.name: one for one in self._app.config.projects}
         name = settings.get("name", ALL_CALLS_PROJECT)
-        of_file = [one for one in self._app.config.projects if one.name == settings.get("name")]
-        below = of_file[0] if of_file else Project(name=name)
+        below = of_file.get(settings.get("name", ""), Project(name=name))
         return replace(below, **settings)
 
 
 def _check(then: Ruleset, project: Project | None) -> None:
     """Raise ConfigError where projects do not fit the policies."""
-    asked = [project] if project is not None else []
+    others = [project] if project is not None else []
     problems = [
         Problem("settings", f"project {one.name}: {misfit}")
-        for one in dict.fromkeys((*then.projects, *asked))
+        for one in dict.fromkeys((*then.projects, *others))
         for misfit in one.misfits(then.policies)
     ]
     if problems:
@@ -272,13 +271,9 @@ def _check(then: Ruleset, project: Project | None) -> None:
 
 
 def _result(compared: dict[str, Any]) -> WhatIfResult:
-    captured = {
-        "calls": compared.pop("calls"),
-        "runs": compared.pop("runs"),
-        "skipped": compared.pop("skipped"),
-        "from": iso_time(compared.pop("began")),
-        "until": iso_time(compared.pop("ended")),
-    }
+    captured = {name: compared.pop(name) for name in ("calls", "runs", "skipped")}
+    captured["from"] = iso_time(compared.pop("began"))
+    captured["until"] = iso_time(compared.pop("ended"))
     for one in compared["changed"]:
         one["began"] = iso_time(one["began"])
     return cast(WhatIfResult, {"captured": captured, **compared})

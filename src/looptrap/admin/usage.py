@@ -99,8 +99,8 @@ class Stats(TypedDict):
 SpendingDimension = Literal["caller", "project", "session", "model", "provider"]
 
 
-def _step_problems(given: Mapping[str, Any]) -> Iterator[Problem]:
-    if (given.get("step") or 0) % MINUTE_S:
+def _step_problems(values: Mapping[str, Any]) -> Iterator[Problem]:
+    if (values.get("step") or 0) % MINUTE_S:
         yield Problem("step", "must be whole minutes, such as 60 or 3600")
 
 

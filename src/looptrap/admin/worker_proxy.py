@@ -69,12 +69,10 @@ class WorkerDirectory(Protocol):
     @property
     def size(self) -> int:
         """How many workers there should be."""
-        ...
 
     @property
     def restarts(self) -> int:
         """How many ended and were replaced."""
-        ...
 
     is_complete: bool
     """Whether all have been up."""
@@ -82,7 +80,6 @@ class WorkerDirectory(Protocol):
 
     def members(self) -> Sequence[WorkerEndpoint]:
         """Return the workers that serve."""
-        ...
 
 
 class WorkerProxy(AdminServer):
