@@ -68,9 +68,9 @@ async function fetched(url, options) {
 }
 
 async function failure(answer) {
-  const told = (await answer.json().catch(() => null))?.error;
-  const message = told?.message ?? `The gateway answered ${answer.status}.`;
-  return new ApiError(answer.status, told?.code ?? "unknown", message, told);
+  const body = (await answer.json().catch(() => null))?.error;
+  const message = body?.message ?? `The gateway answered ${answer.status}.`;
+  return new ApiError(answer.status, body?.code ?? "unknown", message, body);
 }
 
 let unlocking = null;

@@ -13,20 +13,20 @@ const POLLS = 10; // then the stream is tried again
 /** The connection: `state` is connecting, live, polling, reconnecting or disconnected. */
 export const connection = observed({ state: "connecting", since: Date.now() });
 
-const hearers = new Map();
+const listeners = new Map();
 
-/** Call `hearer` with the data of every event of this name: incident, stats, status, change, resumed. */
-export function hear(event, hearer) {
-  if (!hearers.has(event)) hearers.set(event, new Set());
-  hearers.get(event).add(hearer);
-  return () => hearers.get(event).delete(hearer);
+/** Call `listener` with the data of every event of this name: incident, stats, status, change, resumed. */
+export function subscribe(event, listener) {
+  if (!listeners.has(event)) listeners.set(event, new Set());
+  listeners.get(event).add(listener);
+  return () => listeners.get(event).delete(listener);
 }
 
-/** Hear events while a component is shown; the latest `hearer` is the one that is called. */
-export function useHeard(event, hearer) {
-  const latest = useRef(hearer);
-  latest.current = hearer;
-  useEffect(() => hear(event, (data) => latest.current(data)), [event]);
+/** Listen to events while a component is shown; the latest `listener` is the one that is called. */
+export function useEvent(event, listener) {
+  const latest = useRef(listener);
+  latest.current = listener;
+  useEffect(() => subscribe(event, (data) => latest.current(data)), [event]);
 }
 
 let lastId = null;
@@ -40,7 +40,7 @@ export async function follow() {
   for (let failures = 0; ; failures += 1) {
     try {
       await streamed(() => {
-        if (connection.value.state !== "connecting") tell("resumed", null);
+        if (connection.value.state !== "connecting") emit("resumed", null);
         show("live");
         failures = 0;
       });
@@ -71,7 +71,7 @@ async function streamed(onOpen) {
     onOpen();
     for await (const message of messages(response, feed)) {
       if (message.id) lastId = message.id;
-      tell(message.event, JSON.parse(message.data));
+      emit(message.event, JSON.parse(message.data));
     }
   } finally {
     clearTimeout(watchdog);
@@ -89,15 +89,15 @@ async function polled() {
     }
     show("polling");
     lastChange = found.last;
-    for (const incident of found.incidents) tell("incident", incident);
-    tell("polled", null);
+    for (const incident of found.incidents) emit("incident", incident);
+    emit("polled", null);
     await pause(POLL_MS);
   }
   return true;
 }
 
-function tell(event, data) {
-  for (const hearer of [...(hearers.get(event) ?? [])]) hearer(data);
+function emit(event, data) {
+  for (const listener of [...(listeners.get(event) ?? [])]) listener(data);
 }
 
 function show(state) {

@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { useCallback, useEffect, useRef, useState } from "./html.js";
-import { useHeard } from "./live.js";
+import { useEvent } from "./live.js";
 
 /**
  * Load `path` whenever it or the query changes, and again after a lost connection.
@@ -34,7 +34,7 @@ export function useLoaded(path, query = {}) {
       latest.current += 1;
     };
   }, [reload]);
-  useHeard("resumed", reload);
+  useEvent("resumed", reload);
 
   const isLoading = key !== null && state.key !== key;
   return { value: state.value, error: isLoading ? null : state.error, isLoading, reload };

@@ -4,9 +4,9 @@ import { html, render } from "./html.js";
 import { listen } from "./keys.js";
 import { follow } from "./live.js";
 import { Shell } from "./shell.js";
-import { attend } from "./status.js";
+import { watchStatus } from "./status.js";
 
 render(html`<${Shell} />`, document.getElementById("app"));
 listen();
-attend();
+watchStatus();
 follow();

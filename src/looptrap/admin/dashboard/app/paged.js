@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { useCallback, useEffect, useRef, useState } from "./html.js";
-import { useHeard } from "./live.js";
+import { useEvent } from "./live.js";
 
 /**
  * The loaded pages of `path` as one list; `field` is its name in the API. `reload` starts with the
@@ -45,7 +45,7 @@ export function usePaged(path, query, field, { limit = 50, keyOf = null } = {}) 
       turn.current += 1;
     };
   }, [reload]);
-  useHeard("resumed", reload);
+  useEvent("resumed", reload);
   const isLoading = list.key !== key;
   return { ...list, value: isLoading ? null : list.rows, error: isLoading ? null : list.error, isLoading, reload, goOn, update };
 }

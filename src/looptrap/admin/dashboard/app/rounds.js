@@ -51,8 +51,8 @@ export function roundWords({ number, tools, is_error: isError, kind, repeats }, 
 
 /** Describe the strip to screen readers. */
 export function stripWords({ cells, kinds }, noun = "round") {
-  const told = kinds.map((kind) => `${kind.letter}, ${didWords(kind.tools, kind.isError, noun)}, ${kind.numbers.length} times`);
-  return `${cells.length} ${noun}s, oldest first. ${told.length ? `What repeats: ${told.join("; ")}.` : "Nothing repeats."}`;
+  const repeated = kinds.map((kind) => `${kind.letter}, ${didWords(kind.tools, kind.isError, noun)}, ${kind.numbers.length} times`);
+  return `${cells.length} ${noun}s, oldest first. ${repeated.length ? `What repeats: ${repeated.join("; ")}.` : "Nothing repeats."}`;
 }
 
 /** Pairs of neighbours among equal rounds, by index, for the arcs. */

@@ -1,7 +1,7 @@
 // The frame of every page: navigation, connection, theme, messages.
 
 import { html, useEffect, useErrorBoundary, useRef, useState } from "./html.js";
-import { connection, reconnect, useHeard } from "./live.js";
+import { connection, reconnect, useEvent } from "./live.js";
 import { useObserved } from "./observed.js";
 import { PAGES, pageAt } from "./pages.js";
 import { Mark } from "./part/mark.js";
@@ -36,8 +36,8 @@ export function Shell() {
 }
 
 function Header({ current }) {
-  const told = useObserved(status);
-  const isShut = Boolean(told?.open_incidents);
+  const gateway = useObserved(status);
+  const isShut = Boolean(gateway?.open_incidents);
   const here = useRef(null);
   // On a phone the navigation is wider than the screen.
   useEffect(() => here.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }), [current]);
@@ -47,7 +47,7 @@ function Header({ current }) {
       <nav aria-label="Pages" ref=${here}>
         ${PAGES.filter((page) => page.key).map((page) => html`
           <a key=${page.name} href=${href(page.path)} aria-current=${isWithin(current, page) ? "page" : undefined}>
-            ${page.title}${page.name === "incidents" && isShut ? html` <span class="pill" title="open incidents">${told.open_incidents}</span>` : ""}
+            ${page.title}${page.name === "incidents" && isShut ? html` <span class="pill" title="open incidents">${gateway.open_incidents}</span>` : ""}
           </a>
         `)}
       </nav>
@@ -112,11 +112,11 @@ function Shown({ found, query }) {
 }
 
 function Footer() {
-  const told = useObserved(status);
+  const gateway = useObserved(status);
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   return html`
     <footer class="quiet">
-      ${told && html`<span>Looptrap ${told.version}</span><span>${told.mode} mode</span><span>store: ${told.store.kind}</span><span>up since ${brief(told.started)}</span>`}
+      ${gateway && html`<span>Looptrap ${gateway.version}</span><span>${gateway.mode} mode</span><span>store: ${gateway.store.kind}</span><span>up since ${brief(gateway.started)}</span>`}
       <span>times in ${zone}</span>
     </footer>
   `;
@@ -125,7 +125,7 @@ function Footer() {
 /** Announce new incidents to screen readers, at most every ANNOUNCED_MS. */
 function useAnnounced() {
   const state = useRef({ known: new Set(), fresh: [], timer: null });
-  useHeard("incident", (incident) => {
+  useEvent("incident", (incident) => {
     const { known, fresh } = state.current;
     if (incident.state !== "open" || known.has(incident.id)) return;
     known.add(incident.id);

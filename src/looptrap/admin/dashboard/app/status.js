@@ -1,7 +1,7 @@
 // The status of the gateway, for every page: version, notices, and whether this viewer may change things.
 
 import { get } from "./api.js";
-import { hear } from "./live.js";
+import { subscribe } from "./live.js";
 import { observed } from "./observed.js";
 import { setClock } from "./time.js";
 
@@ -11,9 +11,9 @@ const REFRESH_MS = 30_000;
 export const status = observed(null);
 
 /** Keep the status fresh for as long as the page is open. */
-export function attend() {
-  hear("status", take);
-  for (const event of ["resumed", "change"]) hear(event, refresh);
+export function watchStatus() {
+  subscribe("status", take);
+  for (const event of ["resumed", "change"]) subscribe(event, refresh);
   setInterval(refresh, REFRESH_MS);
   return refresh();
 }
@@ -26,14 +26,14 @@ export async function refresh() {
   }
 }
 
-function take(told) {
-  setClock(told.now);
+function take(current) {
+  setClock(current.now);
   // Events are the same for all viewers and come from one process: they lack these fields.
   const { can_write = true, workers = null } = status.value ?? {};
-  status.set({ can_write, workers, ...told });
+  status.set({ can_write, workers, ...current });
 }
 
 /** Why the viewer cannot change anything; empty where they can. */
-export function whyReadOnly(told) {
-  return told && told.can_write === false ? "Your token may only read." : "";
+export function whyReadOnly(current) {
+  return current && current.can_write === false ? "Your token may only read." : "";
 }

@@ -13,9 +13,9 @@ export const choice = observed(kept());
 /** What is shown: "light" or "dark". */
 export const theme = observed(resolved());
 
-export function choose(wanted) {
-  localStorage.setItem(STORAGE_KEY, wanted);
-  choice.set(wanted);
+export function choose(name) {
+  localStorage.setItem(STORAGE_KEY, name);
+  choice.set(name);
   apply();
 }
 

@@ -1,7 +1,7 @@
 // Alerts: the channels, whether they work, and their deliveries.
 
 import { html } from "../html.js";
-import { useHeard } from "../live.js";
+import { useEvent } from "../live.js";
 import { useLoaded, useThrottled } from "../loaded.js";
 import { count, counted } from "../number.js";
 import { linkTo } from "../pages.js";
@@ -15,7 +15,7 @@ const REFRESH_MS = 5_000;
 export default function Alerts({ query }) {
   const alerts = useLoaded("alerts");
   const freshen = useThrottled(alerts.reload, REFRESH_MS);
-  for (const event of ["stats", "polled", "change"]) useHeard(event, freshen);
+  for (const event of ["stats", "polled", "change"]) useEvent(event, freshen);
   return html`
     <div class="page-head"><h1 tabIndex="-1">Alerts</h1></div>
     <${Loaded} of=${alerts} lines=${8} what="The channels">

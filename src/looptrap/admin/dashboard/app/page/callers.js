@@ -1,7 +1,7 @@
 // Usage and cost by caller, project, session or model, and the budgets.
 
 import { html, useMemo, useState } from "../html.js";
-import { useHeard } from "../live.js";
+import { useEvent } from "../live.js";
 import { useLoaded, useThrottled } from "../loaded.js";
 import { useObserved } from "../observed.js";
 import { linkTo } from "../pages.js";
@@ -67,15 +67,15 @@ function Spending({ query, range }) {
   const [limit, setLimit] = useState(PAGES[0]);
   const spending = useLoaded("spending", { by, order, limit, since: iso(since), step: range.step });
   const freshen = useThrottled(spending.reload, REFRESH_MS);
-  for (const event of ["stats", "polled", "incident"]) useHeard(event, freshen);
+  for (const event of ["stats", "polled", "incident"]) useEvent(event, freshen);
   const goOn = () => setLimit(PAGES[PAGES.indexOf(limit) + 1]);
   return html`
     <${Loaded} of=${spending} lines=${10} what="The spending">
-      ${(told) => (told.rows.length === 0
+      ${(report) => (report.rows.length === 0
         ? html`<${None} range=${range} />`
         : html`
-          <${Course} told=${told} by=${by} order=${order} name=${query.name} since=${since} range=${range} />
-          <${Shares} rows=${told.rows} by=${by} query=${query} since=${iso(since)} hasMore=${told.rows.length === limit && limit < PAGES.at(-1)} onMore=${goOn} onChange=${spending.reload} />
+          <${Course} report=${report} by=${by} order=${order} name=${query.name} since=${since} range=${range} />
+          <${Shares} rows=${report.rows} by=${by} query=${query} since=${iso(since)} hasMore=${report.rows.length === limit && limit < PAGES.at(-1)} onMore=${goOn} onChange=${spending.reload} />
         `)}
     <//>
   `;

@@ -1,7 +1,7 @@
 // One incident: what repeats, the counts and thresholds, the actions taken, and actions to take.
 
 import { html, useEffect } from "../html.js";
-import { useHeard } from "../live.js";
+import { useEvent } from "../live.js";
 import { useLoaded, useThrottled } from "../loaded.js";
 import { NONE } from "../number.js";
 import { useObserved } from "../observed.js";
@@ -26,8 +26,8 @@ export default function IncidentPage({ id }) {
   const loaded = useLoaded(`incidents/${encodeURIComponent(id)}`);
   const { value: incident, error, reload } = loaded;
   const freshen = useThrottled(reload, REFRESH_MS);
-  useHeard("incident", (heard) => heard.id === incident?.id && freshen());
-  useHeard("change", freshen);
+  useEvent("incident", (heard) => heard.id === incident?.id && freshen());
+  useEvent("change", freshen);
   useEffect(() => {
     if (incident) document.title = `${headline(incident)} · Looptrap`;
   }, [incident]);

@@ -1,20 +1,20 @@
 // The list of incidents, with filters.
 
 import { html } from "../html.js";
-import { useHeard } from "../live.js";
+import { useEvent } from "../live.js";
 import { usePaged } from "../paged.js";
 import { Empty, Failed, Loading } from "../part/state.js";
 import { More, Table } from "../part/table.js";
 import { href } from "../router.js";
 import { COLUMNS } from "./incidents/column.js";
-import { asked, Filters, isFiltered, matches } from "./incidents/filter.js";
+import { apiQuery, Filters, isFiltered, matches } from "./incidents/filter.js";
 
 const PAGE_SIZE = 100;
 
 export default function Incidents({ query }) {
-  const wanted = asked(query);
-  const list = usePaged("incidents", wanted, "incidents", { limit: PAGE_SIZE, keyOf: (one) => one.id });
-  useHeard("incident", (incident) => list.update((rows) => withEvent(rows, incident, wanted)));
+  const filters = apiQuery(query);
+  const list = usePaged("incidents", filters, "incidents", { limit: PAGE_SIZE, keyOf: (one) => one.id });
+  useEvent("incident", (incident) => list.update((rows) => withEvent(rows, incident, filters)));
   const { next, error } = list;
   const incidents = list.rows ?? [];
   const isLoading = list.isLoading || (!list.rows && !error);
@@ -41,9 +41,9 @@ function None({ query }) {
 }
 
 /** The rows after an event: a known incident is updated, a new one added if the filters match. */
-function withEvent(rows, incident, wanted) {
+function withEvent(rows, incident, filters) {
   if (rows.some((one) => one.id === incident.id)) {
     return rows.map((one) => (one.id === incident.id ? { ...one, ...incident } : one));
   }
-  return matches(incident, wanted) ? [incident, ...rows] : rows;
+  return matches(incident, filters) ? [incident, ...rows] : rows;
 }

@@ -1,7 +1,7 @@
 // Overview: is something looping, what does it cost, and is the gateway itself all right?
 
 import { html, useMemo } from "../html.js";
-import { useHeard } from "../live.js";
+import { useEvent } from "../live.js";
 import { useLoaded, useThrottled } from "../loaded.js";
 import { counted } from "../number.js";
 import { useObserved } from "../observed.js";
@@ -28,22 +28,22 @@ const REFRESH_MS = 2_000;
 
 export default function Overview({ query }) {
   const range = RANGES.find((one) => one.name === query.range) ?? RANGES[1];
-  const told = useObserved(status);
+  const current = useObserved(status);
   const since = useSince(range);
   const stats = useLoaded("stats", { since: iso(since), step: range.step });
   const freshen = useThrottled(stats.reload, range.step > 60 ? 5 * REFRESH_MS : REFRESH_MS);
-  for (const event of ["stats", "incident", "polled"]) useHeard(event, freshen);
-  const isFirstRun = useIsFirstRun(stats.value, told);
+  for (const event of ["stats", "incident", "polled"]) useEvent(event, freshen);
+  const isFirstRun = useIsFirstRun(stats.value, current);
   return html`
     <div class="page-head">
       <h1 tabIndex="-1">Overview</h1>
       <${Segments} label="Time range" choices=${RANGES} current=${range.name} to=${(name) => href("/", { range: name })} />
     </div>
-    <${Notices} notices=${told?.notices ?? []} />
-    ${isFirstRun && html`<${FirstRun} listen=${told?.listen} />`}
+    <${Notices} notices=${current?.notices ?? []} />
+    ${isFirstRun && html`<${FirstRun} listen=${current?.listen} />`}
     <${Loaded} of=${stats} lines=${8} what="The statistics">
       ${(value) => html`
-        <${Figures} stats=${value} since=${iso(since)} open=${told?.open_incidents} />
+        <${Figures} stats=${value} since=${iso(since)} open=${current?.open_incidents} />
         <section class="card" aria-labelledby="over-time">
           <h2 id="over-time">Requests by verdict <span class="quiet">last ${range.words}</span></h2>
           ${value.totals.calls === 0 && html`<p class="quiet">There were no requests in this time.</p>`}
@@ -52,15 +52,15 @@ export default function Overview({ query }) {
       `}
     <//>
     <div class="columns">
-      <${OpenIncidents} total=${told?.open_incidents} />
+      <${OpenIncidents} total=${current?.open_incidents} />
       <${Providers} />
     </div>
   `;
 }
 
 /** Whether nothing has ever come through, as far as is known. */
-function useIsFirstRun(stats, told) {
-  const isQuiet = stats !== null && stats.totals.calls === 0 && told?.open_incidents === 0;
+function useIsFirstRun(stats, current) {
+  const isQuiet = stats !== null && stats.totals.calls === 0 && current?.open_incidents === 0;
   const since = useMemo(() => iso(now() - 604_800_000), [isQuiet]);
   const week = useLoaded(isQuiet ? "stats" : null, { since, step: 86_400 });
   return isQuiet && week.value?.totals.calls === 0;

@@ -14,14 +14,14 @@ import { KillSwitches } from "./status/kill_switches.js";
 import { Providers } from "./status/providers.js";
 
 export default function Status({ query }) {
-  const told = useObserved(status);
+  const current = useObserved(status);
   return html`
     <div class="page-head"><h1 tabIndex="-1">Status</h1></div>
-    ${told ? html`<${Notices} notices=${told.notices} /><${Gateway} told=${told} />` : html`<${Loading} lines=${6} />`}
+    ${current ? html`<${Notices} notices=${current.notices} /><${Gateway} current=${current} />` : html`<${Loading} lines=${6} />`}
     <${Providers} />
     <div class="columns">
       <div><${KillSwitches} /><${Cooldowns} /></div>
-      <div>${told && html`<${Indicators} indicators=${told.indicators} />`}<${Keys} /></div>
+      <div>${current && html`<${Indicators} indicators=${current.indicators} />`}<${Keys} /></div>
     </div>
     <${Configuration} query=${query} />
   `;

@@ -6,15 +6,15 @@ import { useObserved } from "../observed.js";
 import { Confirm, Field } from "./dialog.js";
 
 export function TokenDialog() {
-  const asked = useObserved(asking);
-  if (!asked) return null;
+  const request = useObserved(asking);
+  if (!request) return null;
   return html`
     <${Confirm}
-      key=${asked.turn}
+      key=${request.turn}
       title="Token needed"
       verb="Sign in"
       consequences=${
-        asked.isWrong
+        request.isWrong
           ? "This token is wrong. Enter the value of the variable that admin_token_env or read_token_env names."
           : "This gateway needs a token. Enter the value of the variable that admin_token_env or read_token_env names. It is stored in this tab only."
       }

@@ -3,7 +3,7 @@
 import { act } from "../../act.js";
 import { change } from "../../api.js";
 import { html, useMemo, useState } from "../../html.js";
-import { useHeard } from "../../live.js";
+import { useEvent } from "../../live.js";
 import { useThrottled } from "../../loaded.js";
 import { count, counted } from "../../number.js";
 import { useObserved } from "../../observed.js";
@@ -32,7 +32,7 @@ export function Letters({ query, onChange }) {
   const list = usePaged("alerts/letters", { state }, "letters");
   // A viewer who has loaded older deliveries is not brought back to the first page.
   const freshen = useThrottled(() => list.value?.length <= 50 && list.reload(), REFRESH_MS);
-  for (const event of ["stats", "polled"]) useHeard(event, freshen);
+  for (const event of ["stats", "polled"]) useEvent(event, freshen);
   const [asking, setAsking] = useState(null);
   const reason = whyReadOnly(useObserved(status));
   const columns = useMemo(() => columnsOf(reason, setAsking), [reason]);

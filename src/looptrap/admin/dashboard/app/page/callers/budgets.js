@@ -3,7 +3,7 @@
 import { act } from "../../act.js";
 import { change } from "../../api.js";
 import { html, useId, useState } from "../../html.js";
-import { useHeard } from "../../live.js";
+import { useEvent } from "../../live.js";
 import { useLoaded, useThrottled } from "../../loaded.js";
 import { dollars, tokens } from "../../number.js";
 import { useObserved } from "../../observed.js";
@@ -24,7 +24,7 @@ const LINKED = ["caller", "project", "session", "model"];
 export function Budgets() {
   const budgets = useLoaded("budgets");
   const freshen = useThrottled(budgets.reload, REFRESH_MS);
-  for (const event of ["stats", "polled", "change"]) useHeard(event, freshen);
+  for (const event of ["stats", "polled", "change"]) useEvent(event, freshen);
   return html`
     <${Loaded} of=${budgets} lines=${8} what="The budgets">
       ${(value) => html`

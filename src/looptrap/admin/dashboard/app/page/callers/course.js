@@ -18,10 +18,10 @@ const MEASURES = {
   burn: TOKENS,
 };
 
-/** `told` is the answer of `GET /spending`; its series has the rows with the highest cost, and no sessions. */
-export function Course({ told, by, order, name, since, range }) {
-  const chosen = name === undefined ? null : told.rows.find((row) => row.name === name);
-  const series = told.series ?? [];
+/** `report` is the answer of `GET /spending`; its series has the rows with the highest cost, and no sessions. */
+export function Course({ report, by, order, name, since, range }) {
+  const chosen = name === undefined ? null : report.rows.find((row) => row.name === name);
+  const series = report.series ?? [];
   const own = chosen ? series.filter((point) => point.name === chosen.name) : series;
   const isUnpriced = order === "cost" && own.length > 0 && own.every((point) => point.cost_usd === null);
   const measure = isUnpriced ? TOKENS : MEASURES[order];
@@ -35,7 +35,7 @@ export function Course({ told, by, order, name, since, range }) {
       ${isUntold
         ? html`<p class="quiet">${by === "session" ? "There is no chart over time for a session." : "There is a chart over time only for the ten that cost most."}</p>`
         : html`<${Bars} points=${points} since=${since} until=${now()} step=${range.step} words=${measure.words} summary=${`${measure.title} of ${chosen ? called(by, chosen.name) : "all"} in the ${range.words}: ${measure.words(whole)} in total.`} />`}
-      <${Facts} one=${chosen ?? told.totals} chosen=${chosen} by=${by} since=${since} />
+      <${Facts} one=${chosen ?? report.totals} chosen=${chosen} by=${by} since=${since} />
     </section>
   `;
 }

@@ -9,7 +9,7 @@ const NAMES = ["state", "caller", "project", "session", "rule", "label", "acknow
 const EXACT = ["caller", "project", "session", "rule"];
 
 /** Return the query of the API from the parameters of the address. */
-export function asked(query) {
+export function apiQuery(query) {
   const given = Object.fromEntries(NAMES.map((name) => [name, query[name]]).filter(([, value]) => value));
   return { state: "open", ...given };
 }
@@ -19,15 +19,15 @@ export function isFiltered(query) {
 }
 
 /** Whether an incident from an event matches the filters. */
-export function matches(incident, wanted) {
+export function matches(incident, filters) {
   const text = [incident.id, incident.caller, incident.session, incident.rule, incident.model].join(" ").toLowerCase();
   return (
-    (wanted.state === "all" || wanted.state === incident.state) &&
-    EXACT.every((name) => !wanted[name] || wanted[name] === incident[name]) &&
-    (!wanted.label || wanted.label === incident.label) &&
-    (!wanted.acknowledged || wanted.acknowledged === String(Boolean(incident.acknowledged))) &&
-    (!wanted.since || Date.parse(incident.last) >= Date.parse(wanted.since)) &&
-    (!wanted.q || text.includes(wanted.q.toLowerCase()))
+    (filters.state === "all" || filters.state === incident.state) &&
+    EXACT.every((name) => !filters[name] || filters[name] === incident[name]) &&
+    (!filters.label || filters.label === incident.label) &&
+    (!filters.acknowledged || filters.acknowledged === String(Boolean(incident.acknowledged))) &&
+    (!filters.since || Date.parse(incident.last) >= Date.parse(filters.since)) &&
+    (!filters.q || text.includes(filters.q.toLowerCase()))
   );
 }
 

@@ -2,7 +2,7 @@
 
 import { html, useEffect, useState } from "../../html.js";
 import { get } from "../../api.js";
-import { useHeard } from "../../live.js";
+import { useEvent } from "../../live.js";
 import { useLoaded, useThrottled } from "../../loaded.js";
 import { counted, dollars } from "../../number.js";
 import { linkTo } from "../../pages.js";
@@ -19,7 +19,7 @@ const REFRESH_MS = 1_000;
 export function OpenIncidents({ total }) {
   const open = useLoaded("incidents", { state: "open", limit: LOOKED_AT });
   const freshen = useThrottled(open.reload, REFRESH_MS);
-  for (const event of ["incident", "change"]) useHeard(event, freshen);
+  for (const event of ["incident", "change"]) useEvent(event, freshen);
   return html`
     <section class="card" aria-labelledby="open-incidents">
       <h2 id="open-incidents">Open incidents <span class="quiet">most expensive first</span></h2>

@@ -1,7 +1,7 @@
 // Providers: whether they answer, how soon, and which circuits are not closed.
 
 import { html } from "../../html.js";
-import { useHeard } from "../../live.js";
+import { useEvent } from "../../live.js";
 import { useLoaded, useThrottled } from "../../loaded.js";
 import { counted, latency, percent } from "../../number.js";
 import { Badge } from "../../part/badge.js";
@@ -13,7 +13,7 @@ const REFRESH_MS = 10_000;
 export function Providers() {
   const providers = useLoaded("providers");
   const freshen = useThrottled(providers.reload, REFRESH_MS);
-  for (const event of ["stats", "status"]) useHeard(event, freshen);
+  for (const event of ["stats", "status"]) useEvent(event, freshen);
   return html`
     <section class="card" aria-labelledby="providers">
       <h2 id="providers">Providers</h2>

@@ -1,7 +1,7 @@
 // Who changed what, the latest first: every write through the admin API.
 
 import { html } from "../../html.js";
-import { useHeard } from "../../live.js";
+import { useEvent } from "../../live.js";
 import { linkTo } from "../../pages.js";
 import { usePaged } from "../../paged.js";
 import { Moment } from "../../part/moment.js";
@@ -10,7 +10,7 @@ import { More, Table } from "../../part/table.js";
 
 export function Audit() {
   const list = usePaged("audit", {}, "entries");
-  useHeard("change", list.reload);
+  useEvent("change", list.reload);
   return html`
     <section class="card flush" aria-labelledby="changes">
       <div class="card-head"><h2 id="changes">Changes <span class="quiet">made at the admin address, the latest first</span></h2></div>

@@ -1,7 +1,7 @@
 // Loop detection, project by project.
 
 import { html, useState } from "../../html.js";
-import { useHeard } from "../../live.js";
+import { useEvent } from "../../live.js";
 import { useLoaded } from "../../loaded.js";
 import { useObserved } from "../../observed.js";
 import { linkTo } from "../../pages.js";
@@ -17,7 +17,7 @@ const NAMED = "[A-Za-z0-9][A-Za-z0-9._\\-]{0,63}";
 
 export function Detection({ query }) {
   const projects = useLoaded("projects");
-  useHeard("change", projects.reload);
+  useEvent("change", projects.reload);
   return html`
     <${Loaded} of=${projects} lines=${10} what="The projects">
       ${(value) => html`<${Shown} projects=${value.projects} name=${query.project} reload=${projects.reload} />`}

@@ -1,7 +1,7 @@
 // The policies in effect, in words.
 
 import { html } from "../../html.js";
-import { useHeard } from "../../live.js";
+import { useEvent } from "../../live.js";
 import { useLoaded } from "../../loaded.js";
 import { linkTo } from "../../pages.js";
 import { Badge } from "../../part/badge.js";
@@ -10,7 +10,7 @@ import { unnamed } from "../../wording.js";
 
 export function Policies() {
   const policies = useLoaded("policies");
-  useHeard("change", policies.reload);
+  useEvent("change", policies.reload);
   return html`
     <p class="quiet policies-note">Rules as the configuration file and its preset have them, for callers without a project. They change in the file, never from here; <a href=${linkTo("settings")}>projects</a> and <a href=${linkTo("settings", { part: "tools" })}>tools</a> can be set while the gateway runs.</p>
     <${Loaded} of=${policies} lines=${12} what="The policies">

@@ -3,7 +3,7 @@
 import { act } from "../../act.js";
 import { change } from "../../api.js";
 import { html, useMemo, useState } from "../../html.js";
-import { useHeard } from "../../live.js";
+import { useEvent } from "../../live.js";
 import { useLoaded } from "../../loaded.js";
 import { useObserved } from "../../observed.js";
 import { linkTo } from "../../pages.js";
@@ -19,7 +19,7 @@ const NEW = { name: "", file: null, run_time: null, effective: null, version: 0 
 
 export function Tools() {
   const tools = useLoaded("tools");
-  useHeard("change", tools.reload);
+  useEvent("change", tools.reload);
   const [open, setOpen] = useState(null);
   const reason = whyReadOnly(useObserved(status));
   const columns = useMemo(() => columnsOf(reason, setOpen), [reason]);

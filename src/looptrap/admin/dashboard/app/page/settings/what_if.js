@@ -17,7 +17,7 @@ const SPANS = [
 
 /** `settings` is what would be put for the project called `name`. */
 export function WhatIf({ name, settings, isClean, onMistakes }) {
-  const [state, setState] = useState({ isBusy: false, compared: null, asked: "", error: null });
+  const [state, setState] = useState({ isBusy: false, compared: null, triedKey: "", error: null });
   const [chosen, setChosen] = useState({ isForAll: false, span: SPANS[0] });
   const asking = useRef(null);
   useEffect(() => () => asking.current?.abort(), []);
@@ -28,11 +28,11 @@ export function WhatIf({ name, settings, isClean, onMistakes }) {
     const project = chosen.isForAll ? settings : { name, ...settings };
     try {
       const answer = await send("POST", "what-if", { body: { settings: { project }, ...chosen.span.more() }, signal: asking.current.signal });
-      setState({ isBusy: false, compared: await answer.json(), asked: key, error: null });
+      setState({ isBusy: false, compared: await answer.json(), triedKey: key, error: null });
     } catch (error) {
       if (error.more?.problems) onMistakes(mistakesOf(error));
       const why = error.name === "AbortError" || error.more?.problems ? null : error;
-      setState({ isBusy: false, compared: null, asked: "", error: why });
+      setState({ isBusy: false, compared: null, triedKey: "", error: why });
     }
   };
   return html`
@@ -57,7 +57,7 @@ export function WhatIf({ name, settings, isClean, onMistakes }) {
       ${isClean && !state.compared && !state.error && html`<p class="quiet">You have changed nothing above, so both columns will be the same.</p>`}
       ${state.error && html`<${Why} error=${state.error} />`}
       ${state.compared && html`
-        ${state.asked !== key && html`<p class="quiet">These numbers belong to an earlier draft. Try again to see those of this one.</p>`}
+        ${state.triedKey !== key && html`<p class="quiet">These numbers belong to an earlier draft. Try again to see those of this one.</p>`}
         <${Compared} compared=${state.compared} />
       `}
     </section>

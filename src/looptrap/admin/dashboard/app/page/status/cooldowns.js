@@ -3,7 +3,7 @@
 import { act } from "../../act.js";
 import { change } from "../../api.js";
 import { html, useMemo, useState } from "../../html.js";
-import { useHeard } from "../../live.js";
+import { useEvent } from "../../live.js";
 import { useLoaded, useThrottled } from "../../loaded.js";
 import { counted } from "../../number.js";
 import { useObserved } from "../../observed.js";
@@ -20,7 +20,7 @@ const REFRESH_MS = 5_000;
 export function Cooldowns() {
   const cooldowns = useLoaded("cooldowns");
   const freshen = useThrottled(cooldowns.reload, REFRESH_MS);
-  for (const event of ["incident", "change", "stats", "polled"]) useHeard(event, freshen);
+  for (const event of ["incident", "change", "stats", "polled"]) useEvent(event, freshen);
   const [asking, setAsking] = useState(null);
   const reason = whyReadOnly(useObserved(status));
   const columns = useMemo(() => columnsOf(reason, setAsking), [reason]);

@@ -9,18 +9,18 @@ import { Moment } from "../../part/moment.js";
 const MODES = { enforce: "Rules act on loops.", shadow: "Shadow: loops are reported, and every call passes.", mixed: "Some policies act, some only report." };
 const CAPTURES = { off: "no call is captured", digests: "digests, no text", content: "every message as it was sent" };
 
-export function Gateway({ told }) {
-  const { store, history, workers } = told;
+export function Gateway({ current }) {
+  const { store, history, workers } = current;
   return html`
     <dl class="facts-grid card">
-      <${Fact} name="Looptrap" value=${told.version} badge=${told.draining ? ["warned", "stopping"] : ["good", "serving"]}><span>up since <${Moment} at=${told.started} isExact /></span><//>
-      <${Fact} name="Mode" value=${told.mode} badge=${told.mode === "enforce" ? null : ["shadow", "reports only"]}><span>${MODES[told.mode]} <a href=${linkTo("settings", { part: "policies" })}>Policies</a></span><//>
-      <${Fact} name="Calls come in at" value=${told.listen}><span>${told.upstream ? `and go to ${told.upstream}` : "and go to the provider that their path names"}</span><//>
+      <${Fact} name="Looptrap" value=${current.version} badge=${current.draining ? ["warned", "stopping"] : ["good", "serving"]}><span>up since <${Moment} at=${current.started} isExact /></span><//>
+      <${Fact} name="Mode" value=${current.mode} badge=${current.mode === "enforce" ? null : ["shadow", "reports only"]}><span>${MODES[current.mode]} <a href=${linkTo("settings", { part: "policies" })}>Policies</a></span><//>
+      <${Fact} name="Calls come in at" value=${current.listen}><span>${current.upstream ? `and go to ${current.upstream}` : "and go to the provider that their path names"}</span><//>
       <${Fact} name="Store" value=${store.kind} badge=${store.is_degraded ? ["refused", "unreachable"] : ["good", "reachable"]}><span>${storeWords(store)}</span><//>
       <${Fact} name="History" value=${history?.path || "none"} badge=${historyBadge(history)}><span>${historyWords(history)}</span><//>
       <${Fact} name="Workers" value=${workers ? `${workers.serving} of ${workers.size}` : "1"} badge=${workers && workers.serving < workers.size ? ["warned", "being replaced"] : null}><span>${workers ? "processes that share the address" : "one process"}</span><//>
-      <${Fact} name="Capture" value=${told.capture}><span>${CAPTURES[told.capture] ?? ""}; used by <a href=${linkTo("settings")}>what if</a></span><//>
-      <${Fact} name="Open incidents" value=${count(told.open_incidents)} badge=${told.open_incidents ? ["open", "looping"] : null}><span><a href=${linkTo("incidents")}>See them</a></span><//>
+      <${Fact} name="Capture" value=${current.capture}><span>${CAPTURES[current.capture] ?? ""}; used by <a href=${linkTo("settings")}>what if</a></span><//>
+      <${Fact} name="Open incidents" value=${count(current.open_incidents)} badge=${current.open_incidents ? ["open", "looping"] : null}><span><a href=${linkTo("incidents")}>See them</a></span><//>
     </dl>
   `;
 }

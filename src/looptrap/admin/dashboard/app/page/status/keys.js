@@ -1,7 +1,7 @@
 // Gateway keys: their names, never the keys.
 
 import { html } from "../../html.js";
-import { useHeard } from "../../live.js";
+import { useEvent } from "../../live.js";
 import { useLoaded } from "../../loaded.js";
 import { linkTo } from "../../pages.js";
 import { Badge } from "../../part/badge.js";
@@ -10,7 +10,7 @@ import { Loaded } from "../../part/state.js";
 
 export function Keys() {
   const keys = useLoaded("keys");
-  useHeard("change", keys.reload);
+  useEvent("change", keys.reload);
   return html`
     <section class="card" aria-labelledby="keys">
       <h2 id="keys">Gateway keys</h2>

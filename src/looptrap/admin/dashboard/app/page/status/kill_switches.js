@@ -3,7 +3,7 @@
 import { act } from "../../act.js";
 import { change } from "../../api.js";
 import { html, useMemo, useState } from "../../html.js";
-import { useHeard } from "../../live.js";
+import { useEvent } from "../../live.js";
 import { useLoaded } from "../../loaded.js";
 import { useObserved } from "../../observed.js";
 import { Badge } from "../../part/badge.js";
@@ -20,7 +20,7 @@ const DESCRIPTORS = ["caller", "project", "session", "model", "user", "ip:addres
 
 export function KillSwitches() {
   const switches = useLoaded("kill-switches");
-  for (const event of ["change", "status"]) useHeard(event, switches.reload);
+  for (const event of ["change", "status"]) useEvent(event, switches.reload);
   const [asking, setAsking] = useState(null);
   const reason = whyReadOnly(useObserved(status));
   const columns = useMemo(() => columnsOf(reason, setAsking), [reason]);

@@ -1,7 +1,7 @@
 // Providers with their circuits.
 
 import { html } from "../../html.js";
-import { useHeard } from "../../live.js";
+import { useEvent } from "../../live.js";
 import { useLoaded, useThrottled } from "../../loaded.js";
 import { count, latency, percent } from "../../number.js";
 import { Badge } from "../../part/badge.js";
@@ -15,7 +15,7 @@ const STATES = { closed: ["good", "closed"], open: ["refused", "open"], half_ope
 export function Providers() {
   const providers = useLoaded("providers");
   const freshen = useThrottled(providers.reload, REFRESH_MS);
-  for (const event of ["stats", "status", "polled"]) useHeard(event, freshen);
+  for (const event of ["stats", "status", "polled"]) useEvent(event, freshen);
   return html`
     <section class="card flush" aria-labelledby="providers">
       <div class="card-head"><h2 id="providers">Providers</h2></div>

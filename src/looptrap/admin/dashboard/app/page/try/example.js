@@ -8,7 +8,7 @@ const SYSTEM = "You are a coding agent. Use the tools, then say what you found."
 export const EXAMPLES = [
   { name: "stuck", title: "A stuck agent", text: () => pretty(chat("Why does the build fail?", stuck())) },
   { name: "cycle", title: "An agent in a cycle", text: () => pretty(chat("Log in and take a screenshot of the dashboard.", circling())) },
-  { name: "retry", title: "The same question again and again", text: () => pretty(Array.from({ length: 7 }, () => asked("Give me the list as valid JSON."))) },
+  { name: "retry", title: "The same question again and again", text: () => pretty(Array.from({ length: 7 }, () => request("Give me the list as valid JSON."))) },
   { name: "honest", title: "An agent that makes progress", text: () => pretty(chat("Make the tests pass.", honest())) },
 ];
 
@@ -17,7 +17,7 @@ function chat(question, rounds) {
   return { model: "gpt-5.3", messages: [{ role: "system", content: SYSTEM }, { role: "user", content: question }, ...messages] };
 }
 
-function asked(question) {
+function request(question) {
   return { model: "gpt-5.3", messages: [{ role: "user", content: question }] };
 }
 
