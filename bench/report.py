@@ -1,10 +1,10 @@
-"""All benchmarks, one report: bench/RESULTS.md for people, bench/results.json for later runs.
+"""All benchmarks in one report: bench/RESULTS.md to read, bench/results.json for later runs.
 
 python -m bench.report [--runs RUNS.jsonl.gz] [--soak 1000000] [--only PART ...]
 python -m bench.report --check [--runs RUNS.jsonl.gz]
 
-The second form measures again what is quick to measure, holds the ratios against the committed
-report, and ends with 1 where something has become worse than noise explains.
+The second form repeats the quick measurements, compares their ratios with the committed report,
+and exits with 1 if one is worse than noise explains.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from bench.rig import MissingPartError, PartFailedError
 PAGE = Path(__file__).with_name("RESULTS.md")
 
 TITLES = {
-    "gateway": "The gateway, beside nginx and others",
-    "core": "Judging a call, beside `json.loads` of its body",
-    "quality": "Detection, on labelled runs, beside simple detectors",
-    "storm": "The retry policy, on a day of trouble",
-    "store": "The shared store, beside redis-py",
+    "gateway": "The gateway, compared with nginx and other gateways",
+    "core": "Judging a call, compared with `json.loads` of its body",
+    "quality": "Detection on judged runs, compared with simple detectors",
+    "storm": "The retry policy, on a simulated day with failures",
+    "store": "The shared store, compared with redis-py",
     "soak": "Memory over many requests",
 }
 EXPLAINED = {
-    "gateway": "CPU of the proxy a request, the least of the rounds, over nginx's as a plain"
-    " reverse proxy with the same load in the same run. Others are run as they come.",
-    "core": "The whole default policy, every body seen for the first time.",
+    "gateway": "CPU time of the proxy for a request, the least of all rounds, divided by that of nginx"
+    " as a plain reverse proxy with the same load in the same run. Other gateways run with their"
+    " defaults.",
+    "core": "The whole default policy; every body is new.",
     "quality": "Runs of real agents. Two language models judged them independently, and only runs"
-    " on which both agreed are scored. The runs do not ship with"
-    " Looptrap. The simple detectors are three equal calls in a row, and the last three messages"
-    " five times.",
-    "storm": "A simulated day of 180,000 turns with an outage of 40 minutes, always the same one.",
+    " on which both agreed are scored. The runs do not ship with Looptrap. The simple detectors"
+    " look for three equal calls in a row, and for the last three messages five times.",
+    "storm": "A simulated day of 180,000 turns with an outage of 40 minutes; the same day in every run.",
     "store": "A real Valkey on a Unix socket.",
-    "soak": "The gateway as users run it, but for a store that may hold 20,000 fingerprints only:"
-    " it is full from the start, and whatever still grows is a leak.",
+    "soak": "The gateway as users run it, except that its store holds only 20,000 fingerprints: it is"
+    " full from the start, and anything that still grows is a leak.",
 }
 GUARDED = ["small", "agent"]
 """Bodies with which a check loads the gateway."""
@@ -104,7 +104,7 @@ def render(report: Report) -> str:
         "# Results",
         "",
         "Written by `python -m bench.report`; [README.md](README.md) says how each part measures.",
-        "`make bench-check` measures again and holds the ratios against this page.",
+        "`make bench-check` measures again and compares the ratios with this page.",
         "",
         "| | |",
         "|---|---|",
@@ -113,8 +113,8 @@ def render(report: Report) -> str:
         f"| machine | {report.machine} |",
         f"| load before | {report.load:.1f} |",
         "",
-        "*Spread* is how far the median round lies above the best: where it is large, the machine",
-        "was busy, and the figure is worth less.",
+        "*Spread* is how far the median round is above the best one. Where it is large, the machine",
+        "was busy and the figure is less reliable.",
     ]
     for part, title in TITLES.items():
         if found := [one for one in report.figures if one.part == part]:
