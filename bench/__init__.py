@@ -1,1 +1,1 @@
-"""What Looptrap costs: ratios of things measured in one run, never bare times."""
+"""What Looptrap costs: ratios of measurements of one run, never absolute times."""

@@ -2,7 +2,7 @@
 
 python -m bench.attempts NAME PORT TIMES SECONDS
 
-In a process of its own, so that it takes no time from those who measure what others notice of it.
+It runs in a process of its own, so that it does not disturb the measurement of its effects.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from bench.client import CHAT, Client, chat, request
 
 Endings = Counter[str]
 Attempt = Callable[[int, int, float], Awaitable[Endings]]
-"""Given the port, how many times, and for how many seconds at the most."""
+"""Takes the port, the number of times, and the maximum of seconds."""
 
 CONNECTIONS = 32
 FEW = 4
-"""Connections for requests each of which takes long by itself."""
+"""Connections for requests that are slow by themselves."""
 
 
 async def _each(port: int, requests: Iterator[bytes], seconds: float, number: int) -> Endings:
@@ -46,7 +46,7 @@ async def _each(port: int, requests: Iterator[bytes], seconds: float, number: in
 
 
 def flood(make: Callable[[int], bytes], connections: int = CONNECTIONS) -> Attempt:
-    """Return the attempt to send ever other requests."""
+    """Return the attempt to send different requests."""
 
     async def attempt(port: int, times: int, seconds: float) -> Endings:
         return await _each(port, (make(number) for number in range(times)), seconds, connections)
@@ -83,7 +83,7 @@ def held(begin: bytes, more: bytes, every: float = 1.0) -> Attempt:
 
 
 def unread(data: bytes) -> Attempt:
-    """Return the attempt to ask for an answer, and not to read it."""
+    """Return the attempt to request an answer and not read it."""
 
     async def attempt(port: int, times: int, seconds: float) -> Endings:
         connections = []
@@ -101,7 +101,7 @@ def unread(data: bytes) -> Attempt:
 
 
 def listening(path: str) -> Attempt:
-    """Return the attempt to be told of everything, as often as possible."""
+    """Return the attempt to subscribe to all events, as often as possible."""
 
     async def attempt(port: int, times: int, seconds: float) -> Endings:
         endings: Endings = Counter()
@@ -128,7 +128,7 @@ def listening(path: str) -> Attempt:
 
 
 def stuck(number: int, tool: str = "read_log", rounds: int = 7, **more: Any) -> bytes:
-    """Return a history that goes in circles: each is an incident of its own."""
+    """Return a history with a loop; each is a new incident."""
     messages: list[dict[str, Any]] = [{"role": "user", "content": f"Check plant {number}."}]
     for at in range(rounds):
         call = {"id": f"c{at}", "type": "function", "function": {"name": tool, "arguments": "{}"}}
@@ -138,7 +138,7 @@ def stuck(number: int, tool: str = "read_log", rounds: int = 7, **more: Any) -> 
 
 
 def named(number: int) -> bytes:
-    """Return a call of which everything that can have a name has a new one."""
+    """Return a call with new names for everything that has one."""
     tool = {"type": "function", "function": {"name": f"tool_{number}", "parameters": {}}}
     body = chat(f"Question {number}", f"model-{number}", tools=[tool], user=f"user-{number}")
     headers = {"Authorization": f"Bearer sk-{number}", "X-Session-Id": f"run-{number}"}
@@ -146,7 +146,7 @@ def named(number: int) -> bytes:
 
 
 def long_named(number: int) -> bytes:
-    """Return a call of a loop all of whose names are long, and new."""
+    """Return a call of a loop with long and new names."""
     model, tool = "m" * 200_000 + str(number), "t" * 20_000 + str(number)
     headers = {"Authorization": f"Bearer sk-{number}", "X-Session-Id": "s" * 25_000 + str(number)}
     return request(stuck(number, tool, user="u" * 200_000, model=model), headers)
@@ -188,7 +188,7 @@ def huge_numbers(number: int) -> bytes:
 
 @cache
 def bomb(size: int = 200_000_000) -> bytes:
-    """Return a call that is so large when it is decoded."""
+    """Return a call that has this size when it is decoded."""
     return request(gzip.compress(chat("A" * size)), {"Content-Encoding": "gzip"})
 
 
@@ -206,13 +206,13 @@ def many_headers(number: int) -> bytes:
 
 
 class Plan(NamedTuple):
-    """One attempt: what is done, how often, for how long at the most, and what it may cost."""
+    """One attempt: what it does, how often, its maximum time, and what it may cost."""
 
     attempt: Attempt
     times: int
     seconds: float = 60.0
     room: int = 150
-    """Megabytes by which memory may grow meanwhile."""
+    """Megabytes by which memory may grow during the attempt."""
     on_admin: bool = False
 
 

@@ -11,7 +11,7 @@ WORDS = (
     " layer times out and a customer waits for the status of order code seven"
 ).split()
 UNIQUE = "@@ID@@"
-"""Stands in the last message of every body; replace it to make a call unlike any other."""
+"""A placeholder in the last message of every body; replace it to make a call unique."""
 
 
 TOOLS = ["bash", "read_file", "search"]
@@ -28,7 +28,7 @@ class Author:
         return " ".join(words)[:size]
 
     def about(self, size: int) -> int:
-        """Return a size between half and one and a half: no two results are equally long."""
+        """Return a size between half and one and a half of it, so that results differ in length."""
         return round(size * self._random.uniform(0.5, 1.5))
 
     def tool(self) -> str:
@@ -51,7 +51,7 @@ def small() -> dict[str, Any]:
 
 
 def alike() -> dict[str, Any]:
-    """As `small`, but all end alike, as a template over different data does."""
+    """Like `small`, but all have the same end, like a template over different data."""
     body = small()
     words = body["messages"][-1]["content"].removesuffix(UNIQUE).strip()
     body["messages"][-1]["content"] = f"{UNIQUE} {words}"
@@ -59,7 +59,7 @@ def alike() -> dict[str, Any]:
 
 
 def large(messages: int = 60, size: int = 58_000) -> dict[str, Any]:
-    """A long chat with tools, the user speaking every third message."""
+    """A long chat with tools; every third message is the user's."""
     author = Author()
     each = (size - 6_000) // (messages - 1) - 60
     history: list[dict[str, Any]] = [{"role": "system", "content": author.text(2_000)}]

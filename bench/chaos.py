@@ -2,8 +2,8 @@
 
 python -m bench.chaos [--minutes 10] [--seed 1] [--rate 60] [--workers 2] [--json FILE]
 
-Ends with a status above 0 where a request was not answered as documented, a loop was not stopped,
-something reached a provider that should not have, or something was left behind.
+Exits with a status above 0 if a request was not answered as documented, a loop was not refused, a
+refused call reached a provider, or a process kept resources.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from bench.stage import Stage, comes_true
 from bench.traffic import Traffic
 
 CODA = 5.0
-"""Seconds of traffic at the end without any fault: then everything is as it should be."""
+"""Seconds of traffic at the end without any fault."""
 SETTLE = 30.0
-"""Seconds for what is left of requests to go."""
+"""Seconds for the remains of requests to be freed."""
 
 
 async def run(
     stage: Stage, seconds: float, seed: int, rate: float, coda: float = CODA
 ) -> tuple[Reckoning, Remains]:
-    """Let agents work and things break for so long; return what came of it."""
+    """Run agents and faults for that long; return the results."""
     remains = Remains(stage)
     remains.begin()
     traffic = Traffic(stage.port, Random(seed), rate)
@@ -52,7 +52,7 @@ async def run(
 
 
 def main() -> int:
-    """Run, print the report, and say whether all was well."""
+    """Run, print the report, and return the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=1)
@@ -98,7 +98,7 @@ def render(found: dict[str, Any]) -> str:
 
 
 def _tracebacks(said: str) -> list[str]:
-    """Return what went wrong inside, as the log tells it."""
+    """Return the tracebacks in the log."""
     times = said.count("Traceback (most recent call last)")
     return [f"{times} tracebacks in the log"] if times else []
 

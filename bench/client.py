@@ -1,4 +1,4 @@
-"""A client that sends exactly the bytes it is given, and says how each request ended."""
+"""A client that sends exactly the given bytes, and reports how each request ended."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 CHAT = "/v1/chat/completions"
 
 DROPPED = 0
-"""Stands for a status where the connection ended before a whole answer had come."""
+"""The status if the connection ended before a whole answer."""
 LATE = -1
-"""Stands for a status where no whole answer had come in time."""
+"""The status if no whole answer came in time."""
 
 
 class Answer(NamedTuple):
@@ -26,7 +26,7 @@ class Answer(NamedTuple):
 
     @property
     def code(self) -> str:
-        """What the error of a refusal or failure is called; empty where there is none."""
+        """The code of a refusal or failure; empty without one."""
         try:
             error = json.loads(self.body)["error"]
             return str(error.get("code") or error["type"])
@@ -50,7 +50,7 @@ def request(
 
 
 class Client:
-    """One connection, which is made anew after it has ended."""
+    """One connection, which is opened again after it has ended."""
 
     def __init__(self, port: int, patience: float = 20.0) -> None:
         self._port = port
@@ -58,7 +58,7 @@ class Client:
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def ask(self, data: bytes, pieces: int = 1, pause: float = 0.0) -> Answer:
-        """Send a request, in so many pieces with a pause before each, and return its answer."""
+        """Send a request, in that many pieces with a pause before each, and return its answer."""
         began = time.perf_counter()
         try:
             async with asyncio.timeout(self._patience):
@@ -74,7 +74,7 @@ class Client:
         return Answer(status, headers, body, time.perf_counter() - began)
 
     def close(self) -> None:
-        """End the connection; the next request makes another."""
+        """Close the connection; the next request opens another."""
         if self._streams is not None:
             self._streams[1].close()
             self._streams = None

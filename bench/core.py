@@ -1,5 +1,5 @@
-"""What judging a call costs: read + plan + hit + judge, beside `json.loads` of the same body;
-and what pricing its usage does, beside `json.loads` of a small body.
+"""What judging a call costs (read + plan + hit + judge), compared with `json.loads` of its body; and
+what pricing its usage costs, compared with `json.loads` of a small body.
 
 python -m bench.core [--preset default] [--profile]
 """
@@ -37,7 +37,7 @@ HEADERS = [
 
 
 def judge_all(preset: str, bodies: list[bytes]) -> Callable[[], None]:
-    """Return a run over the bodies, each for the first time, as the gateway would make it."""
+    """Return a run over the bodies, each new, as the gateway would make it."""
 
     def run() -> None:
         guard = Guard.from_preset(preset, secret=b"bench")
@@ -53,7 +53,7 @@ def judge_all(preset: str, bodies: list[bytes]) -> Callable[[], None]:
 def rounds_us(
     runs: Sequence[Callable[[], None]], calls: int, rounds: int = 7
 ) -> list[tuple[float, ...]]:
-    """Return the CPU microseconds a call of each run, round by round: noise hits all alike."""
+    """Return the CPU microseconds of a call for each run, in turns, so that noise affects all."""
     found = []
     for _ in range(rounds):
         times = []
@@ -66,7 +66,7 @@ def rounds_us(
 
 
 def cpu_us(run: Callable[[], None], calls: int, rounds: int = 7) -> float:
-    """Return the least CPU microseconds a call over several rounds: the rest is noise."""
+    """Return the least CPU microseconds of a call over several rounds: the rest is noise."""
     return min(time for (time,) in rounds_us([run], calls, rounds))
 
 
@@ -82,7 +82,7 @@ USAGES = {"plain": Usage(1200, 340), "cached": Usage(48_000, 900, 40_000, 400, 2
 
 
 def price_all(usage: Usage, calls: int) -> Callable[[], None]:
-    """Return a run that finds the price of a call and what that makes of its usage."""
+    """Return a run that looks up the price of a call and computes its cost."""
     prices, now = Prices(), 1_800_000_000.0
 
     def run() -> None:
@@ -95,7 +95,7 @@ def price_all(usage: Usage, calls: int) -> Callable[[], None]:
 
 
 def bytes_a_fingerprint(keys: int = 500_000) -> float:
-    """Return what one tracked fingerprint adds to the memory of this process."""
+    """Return the bytes of memory that one fingerprint takes in this process."""
     made = [number.to_bytes(16, "big") for number in range(keys)]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     store, window = MemoryStore(), Window(60)
@@ -105,7 +105,7 @@ def bytes_a_fingerprint(keys: int = 500_000) -> float:
 
 
 class Judged(NamedTuple):
-    """What one body costs: to judge it, and to decode it."""
+    """The cost to judge and to decode one body."""
 
     body: str
     size: int
@@ -129,7 +129,7 @@ def judged(preset: str) -> Iterator[Judged]:
 
 
 def figures() -> Iterator[Figure]:
-    """Yield what a report shows of this."""
+    """Yield the figures of the report."""
     size = bytes_a_fingerprint()
     yield Figure(part="core", name="bytes a fingerprint", value=size, unit="B", aim=250)
     for one in judged("default"):

@@ -3,8 +3,8 @@
 python -m bench.exhaust [--only WORD ...] [--share 1.0] [--json FILE]
 python -m bench.exhaust --structures [--share 1.0]
 
-The second form drives what the gateway remembers directly: 10 million fingerprints, a million
-sessions. `--share 0.1` makes a tenth of every attempt.
+The second form fills the data structures of the gateway directly: 10 million fingerprints, a
+million sessions. `--share 0.1` makes a tenth of every attempt.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from bench.watch import MB, holding
 PAUSE = 0.02
 """Seconds between two honest questions."""
 ALONE = 100
-"""Honest questions that are asked before an attempt begins, to compare with."""
+"""Honest questions before an attempt begins, for comparison."""
 SLOWEST = 10.0
-"""Seconds that an honest question may take at the worst."""
+"""The maximum of seconds for an honest question."""
 
 CONFIGURATION = """
 max_fingerprints = 20_000
@@ -49,7 +49,7 @@ max_size = "16MB"
 
 @dataclass
 class Found:
-    """What came of one attempt."""
+    """The result of one attempt."""
 
     name: str
     endings: Mapping[str, int]
@@ -58,7 +58,7 @@ class Found:
     rss_after: int
     room: int
     honest: int
-    """Questions of honest agents meanwhile …"""
+    """Questions of honest agents during the attempt …"""
     unserved: int
     """… and those that were not answered with 200."""
     alone_ms: float
@@ -70,7 +70,7 @@ class Found:
     problems: list[str] = field(default_factory=list)
 
     def judge(self) -> None:
-        """Note what is not as it should be."""
+        """Record every violation."""
         grown = (self.rss_most - self.rss_before) / MB
         if grown > self.room:
             self.problems.append(f"memory grew by {grown:.0f} MB, at most {self.room}")
@@ -116,7 +116,7 @@ class Ground:
         return holding(self._gateway.process.pid).rss
 
     async def meet(self, name: str, plan: Plan, share: float = 1.0) -> Found:
-        """Make an attempt while an honest agent asks questions; return what came of it."""
+        """Make an attempt while an honest agent asks questions; return the result."""
         alone = [await self._ask(f"{name} before {number}") for number in range(ALONE)]
         before = self.rss()
         most, meanwhile = [before], [await self._ask(f"{name} first")]
@@ -169,7 +169,7 @@ LINE = "{:<31}{:>8}{:>8}{:>8}{:>9}{:>9}{:>9}{:>9}  {}"
 
 
 def main() -> int:
-    """Make the attempts, print what came of them, and say whether all was well."""
+    """Make the attempts, print their results, and return the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--only", nargs="+", metavar="WORD", help="attempts whose names have these")
     parser.add_argument("--share", type=float, default=1.0)

@@ -1,4 +1,4 @@
-"""Faults: what is killed or stopped on a stage, when, and for how long; by a seed."""
+"""Faults: what is killed or stopped, when, and for how long, chosen by a seed."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ FAULTS: tuple[tuple[What, How], ...] = (
 QUIET = (2.0, 6.0)
 """Seconds between two faults …"""
 AWAY = (0.5, 2.5)
-"""… and those for which something is away."""
+"""… and the duration of one."""
 TWICE = 0.2
-"""How often two come at once."""
+"""The probability of two at once."""
 
 
 class Fault(NamedTuple):
-    """What was done to what, from when to when; over is it when all is as before."""
+    """What was done to which part, from when to when; it ends when the part works again."""
 
     what: What
     how: How
@@ -42,22 +42,22 @@ class Fault(NamedTuple):
     ended: float
 
     def touches(self, began: float, ended: float, before: float = 0.0, after: float = 0.0) -> bool:
-        """Say whether it was on in that time, or so many seconds around it."""
+        """Return whether it was active in that time, or that many seconds around it."""
         return self.began <= ended + after and self.ended >= began - before
 
 
 class Faults:
-    """Disturbs a stage, and remembers how."""
+    """Causes faults, and records them."""
 
     def __init__(self, stage: Stage, rng: Random) -> None:
         self._stage = stage
         self._rng = rng
         self.done: list[Fault] = []
         self.kills: list[tuple[float, float]] = []
-        """When workers were killed, and when they had last been asked what they had counted."""
+        """When workers were killed, and when their counts had last been read."""
 
     async def run(self, seconds: float) -> None:
-        """Disturb until the time is over, then leave everything running."""
+        """Cause faults until the time is over, then leave everything running."""
         end = time.monotonic() + seconds
         every = list(FAULTS)
         self._rng.shuffle(every)
@@ -86,7 +86,7 @@ class Faults:
         pid = self._rng.choice(running)
         asked = time.monotonic()
         if how == "killed":
-            # What a worker has counted since it was last asked goes with it.
+            # Counts since the last scrape are lost with the worker.
             with suppress(OSError):
                 await asyncio.to_thread(self._stage.metrics)
         began = time.monotonic()

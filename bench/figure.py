@@ -1,4 +1,4 @@
-"""Figures: what a benchmark found, in a form that a later run can be held against."""
+"""Figures: results of a benchmark, in a form that a later run can be compared with."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ RESULTS = Path(__file__).with_name("results.json")
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One number of a report. Ratios are of things measured in one run."""
+    """One number of a report. Ratios are of measurements of one run."""
 
     part: str
     name: str
     value: float
     spread: float | None = None
-    """How far the median round lies from the best, as a share."""
+    """How far the median round is from the best, as a share."""
     unit: str = "×"
     aim: float | None = None
-    """What it should be at most, or at least where more is better."""
+    """The most it should be, or the least if more is better."""
     more_is_better: bool = False
     tolerance: float = 0.3
-    """By what share a later run may be worse before it is called a regression."""
+    """The share by which a later run may be worse before it is a regression."""
     is_compared: bool = True
-    """Whether a later run is held against it: what follows from the machine is not."""
+    """Whether a later run is compared with it; false for figures that depend on the machine."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -33,7 +33,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_reached(self) -> bool | None:
-        """Say whether its aim is met; None where there is none."""
+        """Return whether its aim is met; None without one."""
         if self.aim is None:
             return None
         return self.value >= self.aim if self.more_is_better else self.value <= self.aim
@@ -44,7 +44,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.value * share
 
     def regresses_to(self, later: float) -> bool:
-        """Say whether a later value is worse than noise explains."""
+        """Return whether a later value is worse than noise explains."""
         return later < self.worst() if self.more_is_better else later > self.worst()
 
 
@@ -68,7 +68,7 @@ def save(report: Report, path: Path = RESULTS) -> None:
 
 
 def regressions(before: Iterable[Figure], now: Iterable[Figure]) -> list[tuple[Figure, Figure]]:
-    """Return what has become worse, with what it was; figures of one run only say nothing."""
+    """Return the figures that became worse, with the earlier ones; ignore those of one run only."""
     known = {one.key: one for one in before if one.is_compared}
     return [
         (known[one.key], one)

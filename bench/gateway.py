@@ -1,9 +1,9 @@
-"""What the gateway costs: Looptrap beside a plain nginx, and beside no proxy at all.
+"""What the gateway costs, compared with a plain nginx, and with no proxy.
 
 python -m bench.gateway [--quick] [--only BODY ...] [--profile BODY] [--json FILE]
 python -m bench.gateway [--quick] --store | --instances N
 
-The second form measures what it costs to count together, in a Valkey that it starts itself.
+The second form measures the cost of a shared store, with a Valkey that it starts itself.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
 }
 CONNECTIONS = 32
 BUSY = 0.7
-"""Processes that run already, as the load average counts them, from which on we warn."""
+"""The load average above which there is a warning."""
 
 
 class Bench:
@@ -62,14 +62,14 @@ class Bench:
         )
 
     def round(self, proxy: Proxy, body: str, connections: int) -> Round:
-        """Load a proxy and see what that cost it."""
+        """Load a proxy and measure its CPU time."""
         before = proxy.cpu()
         load = self.load(proxy, body, connections=connections)
         after = proxy.cpu()
         return Round(load, after.user - before.user, after.system - before.system)
 
     def compare(self, proxies: Sequence[Proxy], bodies: Sequence[str], rounds: int) -> list[Row]:
-        """Measure all proxies with all bodies, taking turns, so that noise hits all alike."""
+        """Measure all proxies with all bodies in turns, so that noise affects all."""
         rows = [Row(body, CONNECTIONS, proxy.name) for body in bodies for proxy in proxies]
         if "small" in bodies:
             rows += [Row("small", 1, proxy.name) for proxy in proxies]
@@ -85,7 +85,7 @@ class Bench:
 
 
 def profile(bench: Bench, folder: Path, provider: Proxy, preset: str, body: str) -> None:
-    """Print where the gateway's time goes; the profiler makes calls look dearer than they are."""
+    """Print where the gateway's time goes; the profiler makes calls look slower than they are."""
     file = folder / "profile"
     with rig.looptrap(folder, provider.port, preset=preset, profile=file) as proxy:
         load = bench.load(proxy, body)
@@ -96,7 +96,7 @@ def profile(bench: Bench, folder: Path, provider: Proxy, preset: str, body: str)
 def count_together(
     bench: Bench, folder: Path, provider: Proxy, options: argparse.Namespace, rounds: int
 ) -> None:
-    """Print what a shared store costs a gateway, and what several gateways on one do."""
+    """Print what a shared store costs a gateway, and the rate of several gateways on one store."""
     if options.store:
         loads = [(body, number) for number in (CONNECTIONS, 1) for body in shared.BODIES]
         for line in shared.compare(folder / "store", provider, bench.round, loads, rounds):
@@ -123,7 +123,7 @@ def started(folder: Path, provider: Proxy, preset: str) -> Iterator[list[Proxy]]
 
 
 def figures(rounds: int, seconds: int, bodies: Sequence[str]) -> Iterator[Figure]:
-    """Yield what a report shows of this."""
+    """Yield the figures of the report."""
     with tempfile.TemporaryDirectory(prefix="looptrap-bench-") as name:
         folder = Path(name)
         bench = Bench(folder, seconds)
@@ -165,14 +165,14 @@ def measure(options: argparse.Namespace, folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="short rounds: under a minute")
-    parser.add_argument("--rounds", type=int, default=5, help="the least of so many counts")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds; the least counts")
     parser.add_argument("--seconds", type=int, default=3, help="how long a round takes")
     parser.add_argument("--only", nargs="+", choices=BODIES, default=list(BODIES), metavar="BODY")
     parser.add_argument("--preset", default="default", help="the policies to measure with")
     parser.add_argument("--profile", nargs="+", choices=BODIES, metavar="BODY", help="cProfile")
-    parser.add_argument("--store", action="store_true", help="beside a Valkey, and a cluster of it")
+    parser.add_argument("--store", action="store_true", help="compare with a Valkey, and a cluster")
     parser.add_argument("--instances", type=int, default=0, metavar="N", help="N on one Valkey")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found there too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all results there too")
     options = parser.parse_args()
     if len(rig.cores()) < 2:
         print("one core: load and proxy share it, latencies say little", file=sys.stderr)

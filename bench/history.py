@@ -1,4 +1,4 @@
-"""What keeping incidents costs: new ones at a steady rate, beside `json.dumps` of the same.
+"""What storing incidents costs: new ones at a steady rate, compared with `json.dumps` of the same.
 
 python -m bench.history [--rate 2000] [--seconds 5] [--letters 0] [--ids ordered|random] [--profile]
 """
@@ -24,14 +24,14 @@ from looptrap.incident.model import AlertEvent, Incident, IncidentStep
 from looptrap.incident.setting import IncidentSettings
 
 TICK = 0.005
-"""Seconds between two handfuls of incidents."""
+"""Seconds between two batches of incidents."""
 
 BODY = json.dumps({"messages": [{"role": "user", "content": "x" * 40}] * 40}).encode()
-"""What the calling thread is busy with meanwhile: one is read for each incident."""
+"""Work of the calling thread meanwhile: it reads one for each incident."""
 
 
 def incident(number: int, ids: str) -> Incident:
-    """Return a new incident, as a first refusal makes it."""
+    """Return a new incident, like that of a first refusal."""
     digest = blake2b(b"%d" % number, digest_size=16).hexdigest()
     now = 1_800_000_000.0 + number / 1000
     return Incident(
@@ -58,7 +58,7 @@ def letter(one: Incident, channels: tuple[str, ...]) -> OutgoingEvent:
 def drive(
     incidents: list[Incident], rate: int, take: Callable[[Incident], None]
 ) -> tuple[float, float]:
-    """Hand incidents over at that rate; return CPU seconds of this thread and of all."""
+    """Submit incidents at that rate; return CPU seconds of this thread and of all."""
     at_once = max(1, round(rate * TICK))
     began_thread, began_all = time.thread_time(), time.process_time()
     due = time.monotonic()
@@ -72,7 +72,7 @@ def drive(
 
 
 def keep(incidents: list[Incident], rate: int, letters: int, folder: str) -> tuple[float, float]:
-    """Return what `drive` takes with a history behind it, and its last writes."""
+    """Return the time of `drive` with a history, including its last writes."""
     history = IncidentHistory(str(Path(folder) / "history.db"), IncidentSettings())
     history.open()
     waiting: deque[Incident] = deque()
@@ -97,8 +97,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rate", type=int, default=2_000, help="incidents a second")
     parser.add_argument("--seconds", type=float, default=5.0)
-    parser.add_argument("--rounds", type=int, default=3, help="the least of so many counts")
-    parser.add_argument("--letters", type=int, default=0, help="channels that hear of each")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds; the least counts")
+    parser.add_argument("--letters", type=int, default=0, help="channels that each is sent to")
     parser.add_argument("--ids", choices=["ordered", "random"], default="ordered")
     parser.add_argument("--profile", action="store_true", help="show where the time goes")
     options = parser.parse_args()

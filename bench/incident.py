@@ -1,4 +1,4 @@
-"""What incidents cost the gateway: refused calls that are all of a few incidents, or one each.
+"""What incidents cost the gateway: refused calls of a few incidents, or of one incident each.
 
 Run it with `python -m bench.incident`; it needs what `bench.gateway` needs.
 """
@@ -15,14 +15,14 @@ from bench.bodies import UNIQUE, encoded, small
 from bench.rig import Proxy, load, looptrap, provider
 
 RATE = 2_000
-"""Incidents a second that must not be felt: aim, at most 5 per cent of what requests cost."""
+"""Incidents a second that may cost at most 5 per cent of what requests cost."""
 
 REPEATED = 6
-"""Rounds that say the same: enough to be refused at the first request."""
+"""Equal rounds: enough to be refused at the first request."""
 
 
 def stuck(*, is_new: bool) -> dict[str, Any]:
-    """A history that is refused at once: each of another agent, or always of the same."""
+    """A history that is refused at once, of a new agent each time or always of the same."""
     call = {"id": "c", "type": "function", "function": {"name": "run", "arguments": '{"n":1}'}}
     task = "Find the bug in the parser of the importer, and mend it without breaking the tests."
     history = [
@@ -32,7 +32,7 @@ def stuck(*, is_new: bool) -> dict[str, Any]:
     for _ in range(REPEATED):
         history.append({"role": "assistant", "content": None, "tool_calls": [call]})
         history.append({"role": "tool", "tool_call_id": "c", "content": "still wrong at line 3"})
-    # What no rule looks at differs all the same, so that both have the same size.
+    # A field that no rule reads differs too, so that both have the same size.
     return {"model": "gpt-5.3", "messages": history, "metadata": {"n": "" if is_new else UNIQUE}}
 
 
@@ -44,7 +44,7 @@ BODIES = {
 
 
 def cpu_us(proxy: Proxy, body: Path, run: int, seconds: int) -> tuple[float, int]:
-    """Return the CPU of one request, and how many there were."""
+    """Return the CPU time of one request, and the number of requests."""
     before = proxy.cpu()
     seen = load(proxy, body, UNIQUE, run, connections=32, seconds=seconds)
     after = proxy.cpu()

@@ -1,8 +1,8 @@
-"""What detection catches and what it spares, on labelled runs.
+"""Which loops detection catches, and which honest runs it refuses, on judged runs.
 
 python -m bench.quality RUNS.jsonl[.gz] [--preset default | --config FILE] [--json] [--misses]
 
-A run is blocked when it was refused, and warned of when anything was done, a refusal included.
+A run is blocked if it was refused, and warned of if any action was taken, a refusal included.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ OURS = "looptrap"
 EQUAL_CALLS = "3 equal calls in a row"
 EQUAL_TAILS = "last 3 messages 5 times"
 OTHERS = ("aisg", "fairvisor", "tcc")
-"""Presets with other systems' rules that count equal things; those that count calls need times."""
+"""Presets with rules of other systems that need no times: they count equal calls."""
 
 
 class Measured(msgspec.Struct, frozen=True):
-    """One run: what we found, and how each detector does on it."""
+    """One run: its result, and that of each detector."""
 
     id: str
     judged: RunLabel | None
@@ -45,7 +45,7 @@ class Measured(msgspec.Struct, frozen=True):
 
 
 def measure(policies: Sequence[Policy], line: tuple[int, bytes]) -> Measured | str:
-    """Play one run; return in words what is wrong with a line that is none."""
+    """Judge one run; return the error if a line is not a run."""
     number, text = line
     try:
         run = read_run(text, f"line {number}")
@@ -62,7 +62,7 @@ def measure(policies: Sequence[Policy], line: tuple[int, bytes]) -> Measured | s
 
 
 def equal_calls(run: RecordedRun, times: int = 3) -> int | None:
-    """Return the first request after so many turns in a row with the same tool calls."""
+    """Return the first request after that many turns in a row with the same tool calls."""
     latest: list[frozenset[tuple[str, str]]] = []
     for index, end in enumerate(run.ends):
         if len(latest) >= times and latest[-1] and len(set(latest[-times:])) == 1:
@@ -74,7 +74,7 @@ def equal_calls(run: RecordedRun, times: int = 3) -> int | None:
 
 
 def equal_tails(run: RecordedRun, tail: int = 3, times: int = 5) -> int | None:
-    """Return the first request whose last messages are seen for the so-manieth time."""
+    """Return the first request whose last messages are seen for the Nth time."""
     seen: dict[tuple[object, ...], int] = {}
     for index, end in enumerate(run.ends):
         key = tuple(map(_said, run.messages[max(0, end - tail) : end]))
@@ -206,7 +206,7 @@ def as_json(rows: Mapping[str, Score]) -> dict[str, Any]:
 
 
 def figures(path: Path) -> Iterator[Figure]:
-    """Yield what a report shows of this: what we catch and spare, and what simple detectors do."""
+    """Yield the figures of the report: the results of Looptrap and of simple detectors."""
     runs = list(measure_all(path, _policies("default")))
     for name in (OURS, EQUAL_CALLS, EQUAL_TAILS):
         yield from _figures(name, Score.of(one.cases[name] for one in runs))
@@ -248,7 +248,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--preset", help="the policies to measure  [default]")
     parser.add_argument("--config", help="a configuration file, in place of a preset")
     parser.add_argument("--json", action="store_true", help="print the figures as one JSON object")
-    parser.add_argument("--misses", action="store_true", help="list what was decided wrongly")
+    parser.add_argument("--misses", action="store_true", help="list wrong decisions")
     given = parser.parse_args()
     if not given.runs.is_file():
         parser.error(

@@ -1,4 +1,4 @@
-"""The reckoning after a chaos run: was every request answered as it should be, and counted?"""
+"""The check after a chaos run: was every request answered correctly, and counted?"""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from bench.fault import Fault, Faults
 from bench.traffic import STUCK_ROUNDS, THRESHOLD, Told, is_broken_off, is_whole
 
 TAIL = 1.0
-"""Seconds after a fault is over in which it may still show."""
+"""Seconds after a fault in which it may still have effects."""
 CIRCUIT = 65.0
-"""Those for which a provider that failed may be left alone, where calls go to the first of two."""
+"""Seconds for which a failed provider may be skipped, where calls go to the first of two."""
 AWAY = (502, 503, 504)
-"""What a client is told whose provider is away."""
+"""Codes that a client gets if its provider cannot be reached."""
 
 Metrics = Mapping[tuple[str, ...], float]
 
 
 @dataclass
 class Reckoning:
-    """What became of all requests, and what should not have."""
+    """The outcomes of all requests, and the violations."""
 
     faults: Counter[str] = field(default_factory=Counter)
     endings: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
@@ -42,7 +42,7 @@ class Reckoning:
 def reckon(
     told: Sequence[Told], faults: Faults, received: Sequence[str], metrics: Metrics
 ) -> Reckoning:
-    """Hold what clients were told against what was done to the gateway, and what it counted."""
+    """Compare the answers that clients got with the faults, and with the gateway's counters."""
     found = Reckoning(Counter(f"{one.what} {one.how}" for one in faults.done))
     by_agent: dict[str, list[Told]] = defaultdict(list)
     for one in told:
@@ -61,7 +61,7 @@ def reckon(
 
 
 class _Judge:
-    """Says how a request ended; what should not be begins with NOT."""
+    """Classifies the end of a request; violations begin with NOT."""
 
     def __init__(self, faults: Sequence[Fault], before: Sequence[Told]) -> None:
         self._faults = faults
@@ -132,7 +132,7 @@ class _Judge:
 
 
 def _reckon_received(found: Reckoning, told: Sequence[Told], received: set[str]) -> None:
-    """What was answered must have been asked, and what was refused must not."""
+    """An answered request must have reached a provider, a refused one must not."""
     answered = [one for one in told if one.status == 200]
     refused = [one for one in told if one.is_loop_refusal]
     unasked = [one.id for one in answered if one.id not in received]
@@ -151,9 +151,9 @@ def _reckon_tallies(
     received: Sequence[str],
     metrics: Metrics,
 ) -> None:
-    """What gateways say they forwarded must be what providers received, but for what is lost.
+    """The gateway's count of forwarded calls must match the providers', except for lost counts.
 
-    A worker that is killed takes with it what it counted since it was last asked.
+    Counts of a killed worker since the last scrape are lost.
     """
     plain = {one.id for one in told if one.place != "chain" and one.kind != "malformed"}
     seen = len(plain & set(received))

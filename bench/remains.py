@@ -1,4 +1,4 @@
-"""What is left of requests in the processes of a gateway: before there were any, and afterwards."""
+"""What requests leave in the processes of a gateway: resources before the traffic and after it."""
 
 from __future__ import annotations
 
@@ -12,55 +12,55 @@ from bench.stage import Stage
 from bench.watch import MB, Holding, children, holding, slope
 
 EVERY = 1.0
-"""Seconds between two looks at the memory."""
+"""Seconds between two measurements of the memory."""
 SPARE_FDS = 12
 """Descriptors that a process may open once and keep: a history that was read, a thread's pipe."""
 SPARE_TASKS = 4
 SPARE_MEMORY = 60 * MB
-"""What a worker may come to hold that its caches were not filled with at the start."""
+"""The growth that is allowed for caches that were empty at the start."""
 STEEPEST = 3.0
 """Megabytes a minute by which the memory of a worker may grow in the second half of its life."""
 LONG = 120.0
-"""Seconds of a life that is long enough to say so."""
+"""Seconds that a worker must have lived for this check."""
 
 
 class Remains:
-    """Looks at the workers, and at what they leave in the folder for what is temporary."""
+    """Measures the workers, and their files in the temporary folder."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
         self._memory: dict[int, list[tuple[float, float]]] = defaultdict(list)
         self.before: list[tuple[Holding, int]] = []
         self.after: list[tuple[Holding, int]] = []
-        """What each worker holds, and its tasks."""
+        """The resources of each worker, and its tasks."""
         self.processes = (0, 0)
         self.files = (0, 0)
 
     def begin(self) -> None:
-        """Look before there is any traffic."""
+        """Measure before any traffic."""
         self.before = self._look()
         self._processes, self._files = self._others()
 
     def end(self) -> None:
-        """Look when all of it is over."""
+        """Measure after the traffic."""
         self.after = self._look()
         processes, files = self._others()
         self.processes, self.files = (self._processes, processes), (self._files, files)
 
     async def watch(self) -> None:
-        """Look at the memory again and again, until cancelled."""
+        """Measure the memory repeatedly, until cancelled."""
         while True:
             for pid in self._stage.workers_now():
                 self._memory[pid].append((time.monotonic() / 60, holding(pid).rss / MB))
             await asyncio.sleep(EVERY)
 
     def is_settled(self) -> bool:
-        """Say whether every worker has as few sockets as before."""
+        """Return whether every worker has as few sockets as before."""
         most = max(one.sockets for one, _ in self.before)
         return all(holding(pid).sockets <= most for pid in self._stage.workers_now())
 
     def steepest(self) -> float:
-        """Return the steepest growth, in megabytes a minute, of a worker that lived for long."""
+        """Return the steepest growth, in megabytes a minute, of a long-lived worker."""
         halves = [
             points[len(points) // 2 :]
             for points in self._memory.values()
@@ -93,7 +93,7 @@ class Remains:
 
 
 def leaks(remains: Remains) -> list[str]:
-    """Return what was left behind."""
+    """Return the resources that were not freed."""
     problems = []
     most = {name: max(getattr(one, name) for one, _ in remains.before) for name in Holding._fields}
     bounds = {

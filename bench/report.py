@@ -34,24 +34,24 @@ TITLES = {
     "soak": "Memory over many requests",
 }
 EXPLAINED = {
-    "gateway": "CPU time of the proxy for a request, the least of all rounds, divided by that of nginx"
-    " as a plain reverse proxy with the same load in the same run. Other gateways run with their"
-    " defaults.",
+    "gateway": "CPU time of the proxy for a request, the least of all rounds, divided by that of"
+    " nginx as a plain reverse proxy with the same load in the same run. Other gateways run with"
+    " their defaults.",
     "core": "The whole default policy; every body is new.",
     "quality": "Runs of real agents. Two language models judged them independently, and only runs"
     " on which both agreed are scored. The runs do not ship with Looptrap. The simple detectors"
     " look for three equal calls in a row, and for the last three messages five times.",
-    "storm": "A simulated day of 180,000 turns with an outage of 40 minutes; the same day in every run.",
+    "storm": "A simulated day of 180,000 turns with an outage of 40 minutes, always the same.",
     "store": "A real Valkey on a Unix socket.",
-    "soak": "The gateway as users run it, except that its store holds only 20,000 fingerprints: it is"
-    " full from the start, and anything that still grows is a leak.",
+    "soak": "The gateway as users run it, except that its store holds only 20,000 fingerprints: it"
+    " is full from the start, and anything that still grows is a leak.",
 }
 GUARDED = ["small", "agent"]
 """Bodies with which a check loads the gateway."""
 
 
 def parts(options: argparse.Namespace) -> dict[str, Callable[[], Iterator[Figure]]]:
-    """Return what is measured, in the order of the report."""
+    """Return the parts to measure, in the order of the report."""
     rounds, bodies = (5, list(gateway.BODIES)) if not options.check else (5, GUARDED)
     found: dict[str, Callable[[], Iterator[Figure]]] = {
         "gateway": partial(gateway.figures, rounds, 3 if not options.check else 2, bodies),
@@ -68,7 +68,7 @@ def parts(options: argparse.Namespace) -> dict[str, Callable[[], Iterator[Figure
 
 
 def measure(chosen: dict[str, Callable[[], Iterator[Figure]]]) -> Iterator[Figure]:
-    """Measure part after part; one that lacks something says so, and is left out."""
+    """Measure part after part; skip one that lacks a program, with a message."""
     for part, figures in chosen.items():
         print(f"{part} …", file=sys.stderr, flush=True)
         try:
@@ -78,7 +78,7 @@ def measure(chosen: dict[str, Callable[[], Iterator[Figure]]]) -> Iterator[Figur
 
 
 def machine() -> str:
-    """Return in one line what this was measured on."""
+    """Describe this machine in one line."""
     model = platform.processor() or platform.machine()
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
@@ -113,7 +113,7 @@ def render(report: Report) -> str:
         f"| machine | {report.machine} |",
         f"| load before | {report.load:.1f} |",
         "",
-        "*Spread* is how far the median round is above the best one. Where it is large, the machine",
+        "*Spread* is how far the median round is above the best one. If it is large, the machine",
         "was busy and the figure is less reliable.",
     ]
     for part, title in TITLES.items():
@@ -143,7 +143,7 @@ def _unit(one: Figure) -> str:
 
 
 def check(before: Report, now: Sequence[Figure]) -> int:
-    """Print every figure beside the committed one; return how many have become worse."""
+    """Print every figure next to the committed one; return how many are worse."""
     known = {one.key: one for one in before.figures}
     worse = {now.key for _, now in figure.regressions(before.figures, now)}
     for one in now:

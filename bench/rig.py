@@ -22,14 +22,14 @@ from urllib.request import urlopen
 
 HERE = Path(__file__).parent
 LOAD_CORE, PROXY_CORE = 0, -1
-"""Which of the cores we may use: the first for load and provider, the last for the proxy."""
+"""The cores: the first for load and provider, the last for the proxy."""
 PATIENCE = 60.0
 """Seconds that a part has to start."""
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class MissingPartError(Exception):
-    """Something that has to be installed first."""
+    """A program that must be installed first."""
 
 
 class PartFailedError(Exception):
@@ -45,13 +45,13 @@ class Cpu(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """Something that can be loaded: a proxy, or the provider itself."""
+    """A target of the load: a proxy, or the provider itself."""
 
     name: str
     port: int
     process: subprocess.Popen[str]
     fields: tuple[str, ...] = ()
-    """Header fields that it asks for, as Name=Value."""
+    """Header fields that it requires, as Name=Value."""
     admin: int = 0
     """The port of Looptrap's admin listener."""
 
@@ -66,7 +66,7 @@ class Proxy:
         return sum(int(_stat(pid)[21]) for pid in _family(self.process.pid)) * page
 
     def acted_on(self) -> int:
-        """Return how many requests Looptrap did not simply allow."""
+        """Return how many requests Looptrap did not allow."""
         with urlopen(f"http://127.0.0.1:{self.admin}/metrics", timeout=10) as metrics:
             lines = metrics.read().decode().splitlines()
         counts = [line.split() for line in lines if line.startswith("looptrap_requests_total{")]
@@ -74,7 +74,7 @@ class Proxy:
 
 
 class Load(NamedTuple):
-    """What the load generator saw in one run; latencies in microseconds."""
+    """The results of the load generator in one run; latencies in microseconds."""
 
     requests: int
     seconds: float
@@ -172,7 +172,7 @@ def looptrap(
 
 @contextmanager
 def litellm(folder: Path, provider_port: int) -> Iterator[Proxy]:
-    """Run LiteLLM's proxy, one worker, when `litellm` is on the path, or where we install it."""
+    """Run LiteLLM's proxy with one worker, if it is on the path or where tests install it."""
     ours = HERE.parent / ".frameworks" / "b" / "bin"
     command, port = shutil.which("litellm") or shutil.which("litellm", path=ours), free_port()
     if command is None:
@@ -202,7 +202,7 @@ def portkey(folder: Path, provider_port: int) -> Iterator[Proxy]:
 
 
 def free_port() -> int:
-    """Return a port of the loopback address that nobody listens at."""
+    """Return a free port of the loopback address."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         return int(server.getsockname()[1])
 
@@ -256,7 +256,7 @@ def _kill(pid: int) -> None:
 
 
 def _await_port(process: subprocess.Popen[str], port: int) -> None:
-    """Return when somebody listens at the port."""
+    """Return when a process listens at the port."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         if process.poll() is not None:
@@ -280,5 +280,5 @@ def _family(pid: int) -> list[int]:
 
 
 def _stat(pid: int) -> list[str]:
-    """Return the fields of /proc/PID/stat from the third on: the second may hold spaces."""
+    """Return the fields of /proc/PID/stat from the third on: the second may contain spaces."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

@@ -1,4 +1,4 @@
-"""What each rule, rate, budget and kill switch costs: a guard with it beside one without any.
+"""What each rule, rate, budget and kill switch costs: a guard with it, and one without any.
 
 python -m bench.rules [--rounds 7]
 """
@@ -29,7 +29,7 @@ SHOWN = ("small", "agent")
 
 
 def variants() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield what can be set, each by itself."""
+    """Yield each rule, rate, budget and kill switch."""
     for policy in preset.load(preset.DEFAULT):
         for rule in policy.rules:
             yield rule.name, {"policies": [Policy(name="p", rules=(rule,))]}
@@ -55,7 +55,7 @@ def variants() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def judge_all(settings: dict[str, Any], bodies: list[bytes]) -> Callable[[], None]:
-    """Return a run over the bodies: judged, and settled with what they used."""
+    """Return a run that judges the bodies and settles their usage."""
     given = {"policies": (), "prices": PRICES, **settings}
 
     def run() -> None:

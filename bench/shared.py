@@ -1,4 +1,4 @@
-"""What counting together costs: gateways on a Valkey, beside one that counts by itself."""
+"""What a shared store costs: gateways on a Valkey, compared with one that counts in memory."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from bench.table import Round
 from bench.valkey import Valkey
 
 AIMED_RATIO = 1.5
-"""CPU a request with a shared store, as a multiple of what it is with the memory store, at most."""
+"""The most CPU time of a request with a shared store, as a multiple of that with memory."""
 TIMEOUT = "5"
-"""Seconds for the store: on a busy machine, too, gateways must not count alone meanwhile."""
+"""Time-out of the store in seconds: gateways must not count alone even on a busy machine."""
 MANY = 32
-"""Connections of all load together, where requests have company."""
+"""Connections of the parallel load."""
 EQUAL_CALLS = 2_000
 CLIENTS = 4
-"""Connections to each instance while it is told whether every hit was counted."""
+"""Connections to each instance for the test of exactness."""
 
 LoadRound = Callable[[Proxy, str, int], Round]
-"""Load a proxy with a body over so many connections, and see what that cost it."""
+"""Loads a proxy with a body over that many connections, and measures its CPU time."""
 
 
 BODIES: dict[str, Callable[[], dict[str, Any]]] = {"alike": alike, "small": small}
-"""Prompts that end alike, of which a store remembers the latest; and ones that do not."""
+"""Prompts with equal ends, of which a store keeps the latest, and with different ends."""
 
 
 class Cost(NamedTuple):
@@ -63,7 +63,7 @@ class Line:
         return median(cost.round.cpu_us for cost in self.costs) / self.cpu_us - 1
 
     def render(self, beside: Line) -> str:
-        """Return the line as text, its CPU beside that of another."""
+        """Return the line as text, its CPU time compared with another's."""
         loads = [cost.round.load for cost in self.costs]
         p50 = min(load.p50 for load in loads)
         if failed := sum(load.refused + load.broken for load in loads):
@@ -90,7 +90,7 @@ HEAD = (
 
 @contextmanager
 def gateway(folder: Path, provider: Proxy, name: str, store: str, **env: str) -> Iterator[Proxy]:
-    """Run a gateway with a store, told by its environment; fail if it ever counted alone."""
+    """Run a gateway with a store, set in its environment; fail if it ever counted alone."""
     told = {"LOOPTRAP_STORE": store, "LOOPTRAP_STORE_TIMEOUT": TIMEOUT, **env}
     own = folder / f"gateway-{name}"
     own.mkdir(parents=True)
@@ -124,7 +124,7 @@ def compare(
     loads: Sequence[tuple[str, int]],
     rounds: int,
 ) -> Iterator[str]:
-    """Measure a gateway with each store, taking turns; yield what was found, line by line."""
+    """Measure a gateway with each store in turns; yield the results, line by line."""
     with ExitStack() as stack:
         servers: dict[str, Valkey | None] = {"memory": None}
         servers["valkey"] = stack.enter_context(valkey.single(folder))
@@ -161,7 +161,7 @@ def _cost(proxy: Proxy, server: Valkey | None, load: LoadRound, line: Line) -> C
 
 
 def _footprint(proxy: Proxy, server: Valkey | None, load: LoadRound) -> Iterator[str]:
-    """Tell what calls leave behind in a server that has seen nothing else."""
+    """Return what calls leave in a new server."""
     assert server is not None
     memory, keys = server.memory(), server.keys()
     requests = load(proxy, "small", MANY).load.requests
@@ -175,7 +175,7 @@ def _footprint(proxy: Proxy, server: Valkey | None, load: LoadRound) -> Iterator
 def together(
     folder: Path, provider: Proxy, load: LoadRound, instances: int, rounds: int
 ) -> Iterator[str]:
-    """Measure instances on one Valkey beside one of them; yield what was found, line by line."""
+    """Measure several instances on one Valkey and a single one; yield the results, line by line."""
     with valkey.single(folder) as server, ExitStack() as stack:
         proxies = [
             stack.enter_context(gateway(folder, provider, f"instance-{number}", server.url))
@@ -202,7 +202,7 @@ def together(
 
 
 def _rate(proxies: Sequence[Proxy], load: LoadRound) -> tuple[float, float]:
-    """Load all at once over many connections; return requests a second, and CPU µs a request."""
+    """Load all at once over many connections; return requests a second, and CPU µs for each."""
     with ThreadPoolExecutor(len(proxies)) as pool:
         rounds = list(pool.map(lambda proxy: load(proxy, "small", MANY // len(proxies)), proxies))
     requests = sum(one.load.requests for one in rounds)
@@ -232,7 +232,7 @@ def _exactness(folder: Path, provider: Proxy, server: Valkey, instances: int) ->
 
 
 def _send(proxy: Proxy, times: int) -> list[tuple[int, str | None]]:
-    """Send the same call so many times; return the statuses and the counts told."""
+    """Send the same call that many times; return the statuses and the reported counts."""
     body, headers = encoded(small()), {"Authorization": "Bearer sk-x"}
     connection = http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=30)
     found = []

@@ -1,14 +1,14 @@
-"""Memory and descriptors over very many requests, all allowed and no two alike; or all refused.
+"""Memory and descriptors over many requests, all allowed and all different; or all refused.
 
 python -m bench.soak [--requests 1000000] [--fingerprints N] [--json FILE]
 python -m bench.soak --refusals [--json FILE]
 
-The gateway is run as users run it. Its memory grows while its store fills, which holds what was
-sent in the last minute; after that it has to be flat. With `--fingerprints` the store may hold so
-many only, and is full at once. Needs `wrk` and a C compiler.
+The gateway runs as users run it. Its memory grows while its store fills with the requests of the
+last minute; after that it must be flat. With `--fingerprints` the store holds only that many, and
+is full at once. Needs `wrk` and a C compiler.
 
-With `--refusals` all requests are one loop: 100,000 of 20 KB and 300 of 1 MB. What the gateway
-holds at the end is compared with what it held after a tenth of them. Needs nothing else.
+With `--refusals` all requests are one loop: 100,000 of 20 KB and 300 of 1 MB. The
+memory at the end is compared with that after a tenth of them. Needs no other program.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from bench.watch import MB, Holding, holding, slope
 LEG = 100_000
 """Requests between two rows of the report."""
 SECONDS = 5
-"""How long each run of the load generator is, and so how often memory is looked at."""
+"""Seconds of each run of the load generator; memory is measured after each."""
 MINUTES = 40
 CONNECTIONS = 32
 STEEPEST = 5.0
 """Megabytes for each 100,000 requests by which memory may grow in the second half."""
 SPARE_FDS = 8
 FEW = 20_000
-"""Fingerprints that fill a store in the first leg, whatever the rate."""
+"""Fingerprints that fill a store in the first run, whatever the rate."""
 
 REFUSALS = ((100_000, 20_000), (300, 1_000_000))
-"""How many requests are refused, and of how many bytes."""
+"""The numbers of refused requests, and their sizes in bytes."""
 MOST_GROWTH = 15.0
 """Megabytes by which memory may grow after the first tenth of them."""
 REFUSING = 8
@@ -61,14 +61,14 @@ name = "soak"
 
 
 class Sample(NamedTuple):
-    """What the gateway held after so many requests."""
+    """The resources of the gateway after that many requests."""
 
     sent: int
     held: Holding
 
 
 def samples(requests: int, max_fingerprints: int | None = None) -> list[Sample]:
-    """Send so many requests; return what the gateway held before, and all along."""
+    """Send that many requests; return the gateway's resources before and during the run."""
     with tempfile.TemporaryDirectory(prefix="looptrap-soak-") as name:
         folder = Path(name)
         body = folder / "small.json"
@@ -100,7 +100,7 @@ def _soak(gateway: Proxy, body: Path, requests: int) -> Iterator[Sample]:
 
 
 def refused(number: int, size: int) -> list[Sample]:
-    """Have so many requests of a size refused; return what the gateway held at each tenth."""
+    """Send that many requests of a size, to be refused; return the resources at each tenth."""
     with tempfile.TemporaryDirectory(prefix="looptrap-soak-") as name:
         nowhere = rig.free_port()  # nothing that is refused is forwarded
         with (
@@ -116,7 +116,7 @@ def refused(number: int, size: int) -> list[Sample]:
 
 
 class _Looping:
-    """Sends one request again and again, over some connections at once."""
+    """Sends one request repeatedly, over several connections at once."""
 
     def __init__(self, port: int, size: int) -> None:
         body = chat("Again? " + "x" * size)
@@ -124,7 +124,7 @@ class _Looping:
         self._sockets = [socket.create_connection(("127.0.0.1", port)) for _ in range(REFUSING)]
 
     def ask(self, number: int) -> list[bytes]:
-        """Send it so many times at once, as many as there are connections at the most."""
+        """Send it that many times at once, at most once for each connection."""
         asked = self._sockets[:number]
         for one in asked:
             one.sendall(self._request)
@@ -161,7 +161,7 @@ def growth(found: Sequence[Sample]) -> float:
 
 
 def outgrown(found: Sequence[Sample]) -> list[str]:
-    """Return what is not as it should be after refusals."""
+    """Return the violations after refusals."""
     if growth(found) <= MOST_GROWTH:
         return []
     return [f"memory grew by {growth(found):.1f} MB over {found[-1].sent:,} refusals"]
@@ -174,7 +174,7 @@ def steepness(found: Sequence[Sample]) -> float:
 
 
 def problems(found: Sequence[Sample]) -> list[str]:
-    """Return what is not as it should be."""
+    """Return the violations."""
     told = []
     if (steep := steepness(found)) > STEEPEST:
         told.append(f"memory grows by {steep:.1f} MB for each 100,000 requests")
@@ -185,7 +185,7 @@ def problems(found: Sequence[Sample]) -> list[str]:
 
 
 def figures(requests: int) -> Iterator[Figure]:
-    """Yield what a report shows of this, with a store that is full at once."""
+    """Yield the figures of the report, with a store that is full at once."""
     found = samples(requests, FEW)
     first = next(one for one in found if one.sent >= min(LEG, found[-1].sent))
     for name, one in (("idle", found[0]), ("after 100,000", first), ("at the end", found[-1])):
@@ -202,7 +202,7 @@ def figures(requests: int) -> Iterator[Figure]:
 
 
 def render(found: Sequence[Sample], leg: int = LEG) -> str:
-    """Return the samples as text, one for each leg."""
+    """Return the samples as text, one for each run."""
     lines = [f"{'requests':>12}{'RSS, MB':>10}{'fds':>6}{'sockets':>9}{'threads':>9}"]
     due = 0
     for one in found:
@@ -215,10 +215,10 @@ def render(found: Sequence[Sample], leg: int = LEG) -> str:
 
 
 def main() -> int:
-    """Soak, print what was found, and say whether all was well."""
+    """Run the soak, print its results, and return the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--requests", type=int, default=1_000_000, metavar="N")
-    parser.add_argument("--fingerprints", type=int, metavar="N", help="what the store may hold")
+    parser.add_argument("--fingerprints", type=int, metavar="N", help="the size of the store")
     parser.add_argument("--refusals", action="store_true", help="all refused, instead")
     parser.add_argument("--json", type=Path, metavar="FILE")
     given = parser.parse_args()

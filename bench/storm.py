@@ -1,11 +1,10 @@
-"""A day of agents and a provider in trouble: naive retries beside the policy, in simulated time.
+"""A day of agents and a failing provider: naive retries and the policy, in simulated time.
 
 python -m bench.storm [--seed 6] [--turns 180000] [--outage 40] [--limiter minute] [--json]
 
-Every client meets the same turns, and a provider of its own that fails alike. What is simulated is
-the provider and the time; `RetrySchedule`, `Breakers`, the limits of a `Turn` and the classifiers
-are those that people use. Fewer `--turns` make the day shorter, not thinner: the outage stays as it
-is.
+Every client has the same turns, and its own provider with the same failures. The provider and the
+time are simulated; `RetrySchedule`, `Breakers`, the limits of a `Turn` and the classifiers are the
+real ones. Fewer `--turns` make the day shorter, not less busy: the outage does not change.
 """
 
 from __future__ import annotations
@@ -47,11 +46,11 @@ class Clock:
 
 
 Acting = Generator[float, None, bool]
-"""An agent at its turn: yields the seconds until it goes on, returns whether it is done."""
+"""An agent's turn: yields the seconds until it continues, returns whether it is done."""
 
 
 class Naive:
-    """Tries whatever fails again after the same pause, in layers that do not know of each other."""
+    """Retries every failure after the same pause, in independent layers."""
 
     def __init__(self, clock: Clock, provider: Provider, layers: int) -> None:
         self._clock, self._provider = clock, provider
@@ -126,7 +125,7 @@ def clients(seed: int) -> dict[str, Begin]:
 
 
 def live(day: Day, begin: Begin) -> Figures:
-    """Let a client live through a day, event by event."""
+    """Simulate a client's day, event by event."""
     clock, figures = Clock(), Figures()
     client = begin(clock, Provider(day, figures))
     order, jobs = count(), day.jobs()
@@ -160,7 +159,7 @@ def own_seconds(turns: int = 200) -> float:
 
 
 class Aim(NamedTuple):
-    """What is wanted of the policy, and what was found."""
+    """An aim of the policy, and the result."""
 
     what: str
     wanted: str
@@ -169,7 +168,7 @@ class Aim(NamedTuple):
 
 
 def aims(days: dict[str, Figures], latency: float) -> list[Aim]:
-    """Hold the policy against what is wanted of it; of naive clients the mildest is the measure."""
+    """Compare the policy with its aims, and with the mildest of the naive clients."""
     ours, naive = days[OURS], days["naive"]
     retried, fewer = ours.permanent_retried, naive.outage_tokens / max(1, ours.outage_tokens)
     lost = ours.lost_outside / ours.turns
@@ -182,7 +181,7 @@ def aims(days: dict[str, Figures], latency: float) -> list[Aim]:
 
 
 def figures(seed: int = 6) -> Iterator[Figure]:
-    """Yield what a report shows of this."""
+    """Yield the figures of the report."""
     day = Day.of(TURNS, seed, OUTAGE)
     chosen = {name: begin for name, begin in clients(seed).items() if name in (OURS, "naive")}
     days = {name: live(day, begin) for name, begin in chosen.items()}
@@ -246,7 +245,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=6)
     parser.add_argument("--turns", type=int, default=TURNS, help="a shorter day, as busy")
     parser.add_argument("--outage", type=float, default=OUTAGE / 60, help="minutes")
-    parser.add_argument("--limiter", choices=LIMITERS, default="minute", help="who counts how")
+    parser.add_argument("--limiter", choices=LIMITERS, default="minute", help="how limits are counted")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
     day = Day.of(options.turns, options.seed, options.outage * 60)

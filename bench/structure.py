@@ -1,4 +1,4 @@
-"""What clients can make the gateway remember, driven directly with far more than has room.
+"""Data structures that clients can fill, driven directly with far more than their bounds.
 
 python -m bench.structure NAME SHARE
 """
@@ -30,16 +30,16 @@ from looptrap.store.model import Charge, Hit
 from looptrap.usage.recorder import UsageRecorder
 
 Drive = Callable[[int], object]
-"""Makes one more be remembered."""
+"""Adds one more entry."""
 
 FIRST = 0.3
-"""The share of all that must fill a structure; what comes after must not make it larger."""
+"""The share of all entries that must fill a structure; further ones must not make it larger."""
 FLAT = 1.1
 SPARE = 12 * MB
 
 
 class Held(NamedTuple):
-    """What a structure came to hold."""
+    """The size of a structure."""
 
     number: int
     filled: int
@@ -50,7 +50,7 @@ class Held(NamedTuple):
 
     @property
     def is_bounded(self) -> bool:
-        """Whether the rest took no more room than the first."""
+        """Whether the rest did not make it larger."""
         return self.last <= self.filled * FLAT + SPARE
 
 
@@ -154,7 +154,7 @@ STRUCTURES: Mapping[str, tuple[Callable[[], Drive], int]] = {
 
 
 def drive(name: str, share: float = 1.0) -> Held:
-    """Fill one structure in a process of its own, so that only that is measured."""
+    """Fill one structure in its own process, so that only that is measured."""
     words = [sys.executable, "-m", "bench.structure", name, str(share)]
     done = subprocess.run(words, cwd=HERE.parent, capture_output=True, text=True, check=True)
     return Held(*json.loads(done.stdout))
@@ -172,7 +172,7 @@ def _fill(step: Drive, number: int) -> Held:
 
 
 def main(name: str, share: float) -> None:
-    """Fill one structure, and print what it came to hold."""
+    """Fill one structure, and print its size."""
     make, most = STRUCTURES[name]
     print(json.dumps(_fill(make(), max(int(most * share), 10))))
 

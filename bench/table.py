@@ -1,4 +1,4 @@
-"""What the gateway's benchmark found: rows, their ratios to nginx, and the aims beside them."""
+"""Results of the gateway's benchmark: rows, their ratios to nginx, and the aims."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bench.rig import Load
 NGINX, OURS = "nginx", "looptrap"
 MB = 1_000_000
 AIMED_RATIO = {"small": 4.0, "large": 5.0, "agent": 5.0, "small_stream": 2.0}
-"""CPU a request, as a multiple of what nginx needs, at most."""
+"""CPU time of a request, as a multiple of nginx's, at most."""
 AIMED_LATENCY = 150.0
 """Microseconds added to nginx's p50 at one connection, at most."""
 AIMED_RSS = 80 * MB
@@ -47,14 +47,14 @@ class Row:
 
     @property
     def errors(self) -> int:
-        """Requests that failed, and rounds without any; either makes the row invalid."""
+        """Failed requests, and rounds without requests; either makes the row invalid."""
         return sum(
             one.load.refused + one.load.broken + (not one.load.requests) for one in self.rounds
         )
 
     @property
     def best(self) -> Round:
-        """The round with the least CPU a request: the rest is noise."""
+        """The round with the least CPU time for a request: the rest is noise."""
         return min(self.rounds, key=lambda one: one.cpu_us)
 
     @property
@@ -126,7 +126,7 @@ def as_json(
 
 
 def figures(rows: Sequence[Row], idle: Mapping[str, int]) -> Iterator[Figure]:
-    """Yield what a report shows: CPU beside nginx's, what one caller waits, memory."""
+    """Yield the figures of the report: CPU time compared with nginx, latency, memory."""
     for row in rows:
         nginx = _beside(rows, row)
         ratio = _ratio(row, nginx)

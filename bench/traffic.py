@@ -1,4 +1,4 @@
-"""The agents of a chaos run: honest, looping, streaming, slow, malformed, and gone too early."""
+"""The agents of a chaos run: honest, looping, streaming, slow, malformed, disconnecting early."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ THRESHOLD = 6
 REPEATS = 9
 """… of so many that a loop makes."""
 STUCK_ROUNDS = 6
-"""The equal round of a history that it refuses first, where each failed for a while only."""
+"""The equal round of a history that it refuses first, where failures are temporary."""
 ROUNDS = 8
 
 PLACES = ("a", "b", "chain")
@@ -64,7 +64,7 @@ class Told:
 
 @dataclass
 class Traffic:
-    """Agents that take turns, at a bounded rate; everything they were told is kept."""
+    """Agents that take turns, at a bounded rate; all their answers are kept."""
 
     port: int
     rng: Random
@@ -77,7 +77,7 @@ class Traffic:
     _next: float = 0.0
 
     async def run(self, seconds: float) -> None:
-        """Let agents work one after the other, several at a time; return when all are done."""
+        """Run agents one after the other, several at a time; return when all are done."""
         end = time.monotonic() + seconds
         await asyncio.gather(*(self._work(end) for _ in range(self.agents)))
 
@@ -186,12 +186,12 @@ def _headers(name: str, who: str) -> dict[str, str]:
 
 
 def is_whole(told: Told) -> bool:
-    """Say whether a stream came to its end."""
+    """Return whether a stream is complete."""
     return told.answer.body.endswith(b"data: [DONE]\n\n")
 
 
 def is_broken_off(told: Told) -> bool:
-    """Say whether a stream ended with an error event, or was cut inside one."""
+    """Return whether a stream ended with an error event, or was cut inside one."""
     return told.status == DROPPED or b'"upstream_' in told.answer.body[-600:]
 
 

@@ -1,4 +1,4 @@
-"""A provider in a process of its own, which can be killed at any moment without losing its count.
+"""A provider in its own process, which can be killed at any moment without losing its count.
 
 python -m bench.upstream PORT LOG
 
@@ -35,7 +35,7 @@ _ANSWER = {
 
 
 class Upstream:
-    """Answers chat requests, and writes down that they came."""
+    """Answers chat requests, and logs them."""
 
     def __init__(self, log: int) -> None:
         self._log = log
@@ -86,7 +86,7 @@ def _chunk(writer: asyncio.StreamWriter, data: bytes) -> None:
 
 async def main(port: int, log: str) -> None:
     """Serve until the process is ended."""
-    # One write each, at the end: what is written survives the process, whoever else writes.
+    # One write each, in append mode: lines survive the process, and writers do not interleave.
     upstream = Upstream(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
     server = await asyncio.start_server(upstream.serve, "127.0.0.1", port, backlog=1024)
     async with server:

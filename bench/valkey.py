@@ -19,7 +19,7 @@ SHARDS = 3
 
 
 class Valkey:
-    """The servers of one store, and what they know of themselves."""
+    """The servers of one store, and their statistics."""
 
     def __init__(self, url: str, servers: Sequence[Proxy]) -> None:
         self.url = url
@@ -77,7 +77,7 @@ def cluster(folder: Path) -> Iterator[Valkey]:
 
 
 def _introduce(servers: Sequence[Proxy]) -> None:
-    """Share the slots out, and wait until all servers agree."""
+    """Assign the slots, and wait until all servers agree."""
     clients = [redis.Redis(port=server.port) for server in servers]
     edges = [SLOTS * number // len(servers) for number in range(len(servers) + 1)]
     for number, client in enumerate(clients):

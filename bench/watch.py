@@ -1,4 +1,4 @@
-"""What processes hold, as the kernel counts it: memory, descriptors, sockets, threads."""
+"""Resources of processes, from the kernel: memory, descriptors, sockets, threads."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ MB = 1_000_000
 
 
 class Holding(NamedTuple):
-    """What one process holds, or several together."""
+    """The resources of one process, or the sum of several."""
 
     rss: int = 0
     """Resident bytes."""
     fds: int = 0
     sockets: int = 0
-    """Of the descriptors, those that are sockets."""
+    """The descriptors that are sockets."""
     threads: int = 0
 
 
 def holding(pid: int) -> Holding:
-    """Return what a process holds; nothing of one that is gone."""
+    """Return the resources of a process; none if it has ended."""
     try:
         rss = int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
         threads = len(list(Path(f"/proc/{pid}/task").iterdir()))
@@ -34,12 +34,12 @@ def holding(pid: int) -> Holding:
 
 
 def together(pids: Iterable[int]) -> Holding:
-    """Return what several processes hold."""
+    """Return the resources of several processes."""
     return Holding(*map(sum, zip(Holding(), *map(holding, pids), strict=True)))
 
 
 def children(pid: int) -> list[int]:
-    """Return the processes that another has started, without those that are waited for."""
+    """Return the child processes of a process, without zombies."""
     try:
         found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except OSError:
@@ -48,7 +48,7 @@ def children(pid: int) -> list[int]:
 
 
 def is_running(pid: int) -> bool:
-    """Say whether a process is there, and not only its exit status."""
+    """Return whether a process runs, and is not a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
@@ -56,7 +56,7 @@ def is_running(pid: int) -> bool:
 
 
 def command(pid: int) -> str:
-    """Return the words that a process was started with."""
+    """Return the command line of a process."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
     except OSError:

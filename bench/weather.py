@@ -1,6 +1,6 @@
 """A simulated day: the turns that agents have to do, and a provider that fails some of them.
 
-Pure, and the same for all clients: chance comes from a seed, time is an argument.
+Pure, and the same for all clients: randomness comes from a seed, time is an argument.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 DAY, TURNS, OUTAGE = 86_400.0, 180_000, 2_400.0
 SWING = 0.6
-"""How far the rate of turns goes above its mean at noon, and below it at midnight."""
+"""How far the rate of turns is above its mean at noon, and below it at midnight."""
 STEPS = (3, 7)
 PERMANENT_SHARE = 0.06
 """Turns with a step that the provider will never answer."""
 PASSING_SHARE = 0.005
-"""Attempts that fail on a good day, for no reason that lasts."""
+"""The share of attempts that fail temporarily."""
 TENANTS = 8
 HEADROOM = 1.9
 """The limit of a tenant, in multiples of what it needs at noon."""
@@ -62,7 +62,7 @@ DOWN: tuple[Exception, ...] = (
     ConnectionRefusedError("refused"),
     TimeoutError("no answer"),
 )
-"""What becomes of an attempt meanwhile: half of them are answered, with a 503."""
+"""How an attempt fails in an outage: half of them with a 503."""
 
 
 @dataclass(slots=True)
@@ -73,9 +73,9 @@ class Call:
     seconds: float
     tool_seconds: float
     fault: Exception | None = None
-    """What is wrong with it for good."""
+    """Its permanent error."""
     is_told: bool = False
-    """Whether its sender knows."""
+    """Whether the sender knows of it."""
 
 
 @dataclass(slots=True)
@@ -95,7 +95,7 @@ class Job:
 
 
 class Span(NamedTuple):
-    """From when until when."""
+    """A period of time."""
 
     start: float = inf
     end: float = inf
@@ -106,7 +106,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """What happens on a day, whoever the client is."""
+    """The events of a day, the same for all clients."""
 
     seed: int
     seconds: float
@@ -127,7 +127,7 @@ class Day:
         return cls(seed, seconds, Span(start, start + outage), bursts)
 
     def calm(self) -> Day:
-        """Return the same day with nothing in it that fails."""
+        """Return the same day without failures."""
         return Day(self.seed, self.seconds, Span(), (), 0.0, 0.0)
 
     def jobs(self) -> Iterator[Job]:
@@ -153,7 +153,7 @@ class Day:
 
 @dataclass(slots=True)
 class Figures:
-    """What a day has cost, and what became of its turns."""
+    """The cost of a day, and the outcomes of its turns."""
 
     turns: int = 0
     done: int = 0
@@ -173,7 +173,7 @@ class Figures:
     untroubled_ideal: float = 0.0
 
     def end(self, job: Job, now: float, *, is_done: bool, in_outage: bool) -> None:
-        """Take note of how a turn ended: a lost one counts by when it was lost, and by what."""
+        """Record the end of a turn: a lost one counts by the time and the reason of the loss."""
         if is_done:
             self.done += 1
             self.seconds += now - job.began
@@ -190,7 +190,7 @@ class Figures:
 
 
 class Minutes:
-    """Counts by the minutes of the clock, what is refused too: the next one begins with nothing."""
+    """Counts attempts in each minute of the clock, refused ones too."""
 
     def __init__(self) -> None:
         self._sent = [(-1.0, 0)] * TENANTS
@@ -205,7 +205,7 @@ class Minutes:
 
 
 class Buckets:
-    """Counts by tokens that come back steadily, and are kept for `BUCKET_SECONDS`."""
+    """Counts by tokens that refill steadily, up to those of `BUCKET_SECONDS`."""
 
     def __init__(self) -> None:
         self._left = [(0.0, inf)] * TENANTS
@@ -224,7 +224,7 @@ LIMITERS: dict[str, Callable[[], Minutes | Buckets]] = {"minute": Minutes, "buck
 
 
 class Provider:
-    """Answers attempts, each tenant's up to a limit a minute, and counts what it was sent."""
+    """Answers attempts, up to a limit a minute for each tenant, and counts the tokens sent."""
 
     def __init__(self, day: Day, figures: Figures) -> None:
         self._day = day
@@ -235,7 +235,7 @@ class Provider:
         self._bursts = deque(day.bursts)
 
     def take(self, job: Job, call: Call, now: float) -> tuple[float, Exception | None]:
-        """Take an attempt; return after how many seconds it ends, and what it fails with."""
+        """Take an attempt; return its duration in seconds, and its failure."""
         figures, outage = self._figures, self._day.outage
         figures.attempts += 1
         figures.permanent_retried += call.is_told

@@ -1,10 +1,10 @@
-"""A service that agents call, behind the middleware: `uvicorn asgi_service:app`, for instance."""
+"""A service that agents call, behind the middleware: `uvicorn asgi_service:app`."""
 
 from looptrap.asgi import LoopMiddleware
 
 
 async def orders(scope, receive, send):
-    """Take every order; a service of Starlette, FastAPI or MCP may stand here as well."""
+    """Accept every order; use your Starlette, FastAPI or MCP application instead."""
     if scope["type"] != "http":
         return
     while (await receive()).get("more_body"):

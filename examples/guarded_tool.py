@@ -1,4 +1,4 @@
-"""A tool that is not called again when that is going in circles, without a gateway or a model."""
+"""A tool function that is refused when it is called in a loop, without a gateway or a model."""
 
 import logging
 import sys
@@ -10,7 +10,7 @@ logging.basicConfig(stream=sys.stdout, format="%(message)s")  # where warnings g
 
 @looptrap.tool
 def find_part(number: int) -> str:
-    """Stand in for a search; this one never finds anything."""
+    """Search and find nothing, as a real tool might."""
     return f"part {number} is on no shelf"
 
 
@@ -19,5 +19,5 @@ with looptrap.session("run-42"):
         try:
             result = find_part(number)
         except looptrap.LoopDetectedError as refusal:
-            result = str(refusal)  # what the model is told in place of a result
+            result = str(refusal)  # what the model gets in place of a result
         print(f"call {call}: {result}")

@@ -10,7 +10,7 @@ import looptrap
 client = looptrap.guard(openai.OpenAI())
 question = [{"role": "user", "content": "Is the door closed? Answer yes or no."}]
 
-with looptrap.session("nightly-build"):  # this run is counted by itself
+with looptrap.session("nightly-build"):  # calls of this run count together
     for number in range(1, 11):
         try:
             answer = client.chat.completions.create(model="gpt-5.4-mini", messages=question)

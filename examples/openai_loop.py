@@ -1,4 +1,4 @@
-"""An agent that asks the same again and again, through the gateway: the refusal ends its run.
+"""An agent that repeats one question, through the gateway: the refusal ends its run.
 
 Start the gateway with `looptrap serve`, set OPENAI_API_KEY, then run this file.
 """
@@ -15,7 +15,7 @@ for number in range(1, 11):
         answer = client.chat.completions.create(model="gpt-5.4-mini", messages=question)
     except openai.APIStatusError as error:
         if error.code != "recursive_loop_detected":
-            raise  # the provider's own limits and failures are another matter
+            raise  # a limit or failure of the provider
         detail = error.response.json()["detail"]
         print(f"call {number}: refused by {detail['rule']} after {detail['hit_count']} equal calls")
         break

@@ -1,4 +1,4 @@
-"""One turn of an agent on one budget: what is worth it is tried again, the rest fails cheaply."""
+"""One turn of an agent on one budget: retries where a retry can help, and gives up on the rest."""
 
 from looptrap.retry import GiveUp, Turn, mutating, retrying, testing
 from looptrap.retry.idempotency import MemoryLedger
@@ -12,7 +12,7 @@ outages = [ConnectionResetError("reset by peer"), None, StatusError("wrong key")
 
 
 def ask_model(prompt: str) -> str:
-    """Stand in for an SDK; this one is reached, or not."""
+    """A fake SDK that sometimes cannot connect."""
     if outage := outages.pop(0):
         raise outage
     return f"I shall book {prompt}."
@@ -21,7 +21,7 @@ def ask_model(prompt: str) -> str:
 @retrying
 @mutating(ledger=MemoryLedger())
 def book(flight: str) -> str:
-    """Stand in for a tool that must not do its work twice."""
+    """A fake tool that must not do its work twice."""
     print(f"tool: booked {flight}")
     return "seat 12A"
 

@@ -1,4 +1,4 @@
-"""Get alerts by webhook: check who sent them, and hear of each event once.
+"""Receive alerts by webhook: verify the signature, and handle each event once.
 
 Set WEBHOOK_SECRET as for the gateway, run this file, and point a channel at it.
 """
@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from standardwebhooks import Webhook, WebhookVerificationError
 
 webhook = Webhook(os.environ["WEBHOOK_SECRET"].split()[0])
-heard: set[str] = set()  # yours should outlive a restart
+heard: set[str] = set()  # keep yours across restarts
 
 
 class Receiver(BaseHTTPRequestHandler):
@@ -20,7 +20,7 @@ class Receiver(BaseHTTPRequestHandler):
         except WebhookVerificationError:
             self.answer(401)
             return
-        if self.headers["webhook-id"] not in heard:  # what was not acknowledged comes again
+        if self.headers["webhook-id"] not in heard:  # unacknowledged events are sent again
             heard.add(self.headers["webhook-id"])
             print(alert["timestamp"], alert["event"], alert["data"].get("rule", ""), flush=True)
         self.answer(204)

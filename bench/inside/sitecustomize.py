@@ -1,4 +1,4 @@
-"""Put on PYTHONPATH, lets a process be asked from outside how many asyncio tasks it has.
+"""On PYTHONPATH, this module reports the number of asyncio tasks of a process.
 
 At SIGUSR2 it writes their number to a file named after its pid, in the folder LOOPTRAP_INSIDE.
 """
