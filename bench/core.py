@@ -1,5 +1,5 @@
-"""What judging a call costs (read + plan + hit + judge), compared with `json.loads` of its body; and
-what pricing its usage costs, compared with `json.loads` of a small body.
+"""What judging a call costs (read + plan + hit + judge), compared with `json.loads` of its body;
+and what pricing its usage costs, compared with `json.loads` of a small body.
 
 python -m bench.core [--preset default] [--profile]
 """

@@ -245,7 +245,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=6)
     parser.add_argument("--turns", type=int, default=TURNS, help="a shorter day, as busy")
     parser.add_argument("--outage", type=float, default=OUTAGE / 60, help="minutes")
-    parser.add_argument("--limiter", choices=LIMITERS, default="minute", help="how limits are counted")
+    parser.add_argument("--limiter", choices=LIMITERS, default="minute", help="kind of limits")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
     day = Day.of(options.turns, options.seed, options.outage * 60)
