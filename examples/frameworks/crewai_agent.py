@@ -16,7 +16,7 @@ keeper = Agent(
     goal="know what is in stock",
     backstory="You keep the store.",
     llm="openai/gpt-5.4-mini",  # OPENAI_BASE_URL is the gateway
-    max_retry_limit=0,  # or CrewAI begins the whole task anew, twice
+    max_retry_limit=0,  # otherwise CrewAI restarts the whole task, twice
     tools=[find_part],
 )
 task = Task(description="Are all parts in stock?", expected_output="yes or no", agent=keeper)
