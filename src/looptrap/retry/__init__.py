@@ -15,8 +15,7 @@ The pure core: no clock, randomness or I/O
     schedule             what a call does next: try, wait or fail
 
 In between
-    attempt   the attempt in progress: it owns all retries inside it
-    run       one call along its schedule, and the loops that wait and call
+    run   one call along its schedule: its attempts, and the loops that wait and call
 """
 
 from looptrap.errors import GiveUp

@@ -8,11 +8,17 @@ from functools import update_wrapper
 from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
-from looptrap.retry.attempt import Attempt
 from looptrap.retry.breaker import Breakers
 from looptrap.retry.hook import Hook
 from looptrap.retry.policy import Chain, Link, RetryPolicy
-from looptrap.retry.run import RetryOptions, RetryRun, next_attempt, next_attempt_async, run_like
+from looptrap.retry.run import (
+    Attempt,
+    RetryOptions,
+    RetryRun,
+    next_attempt,
+    next_attempt_async,
+    run_like,
+)
 from looptrap.retry.timing import Timing
 
 P = ParamSpec("P")

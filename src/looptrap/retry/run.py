@@ -1,17 +1,19 @@
-"""Runs one call along its schedule; the loops below only wait and call."""
+"""One call along its schedule: its attempts, and the loops that wait and call."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator
+from contextlib import aclosing, closing, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from inspect import isasyncgenfunction, isawaitable, iscoroutinefunction, isgeneratorfunction
 from math import inf
 from threading import Lock
-from typing import Any
+from types import TracebackType
+from typing import Any, Self, TypeVar
 
 from looptrap.errors import AllProvidersFailed
-from looptrap.retry.attempt import Attempt, current_attempt
 from looptrap.retry.breaker import Breakers, Source
 from looptrap.retry.failure import Failure
 from looptrap.retry.hook import Event, Hook, notify_hooks
@@ -26,9 +28,92 @@ from looptrap.retry.schedule import (
 )
 from looptrap.retry.timing import Timing, current_timing
 
+T = TypeVar("T")
+
 # Breakers are shared by threads and have no lock of their own. Each use takes microseconds, so one
 # lock for all of them is enough.
 _BREAKER_LOCK = Lock()
+
+_CURRENT_ATTEMPT: ContextVar[Attempt | None] = ContextVar("looptrap_retry_attempt", default=None)
+
+
+class Attempt:
+    """One attempt, as a context: an error in it is suppressed if another attempt follows."""
+
+    def __init__(self, retry_run: RetryRun | None, number: int, link: Link | None) -> None:
+        """Begin an attempt of a run; without one, another process retries it."""
+        self._retry_run = retry_run
+        self._outer = self._previous = current_attempt()
+        self._is_deferred = False
+        self.number = number
+        """The first is 1."""
+        self.link = link
+        """Its link; None without a chain."""
+        self.is_over = False
+        self.no_retry_reason = ""
+        """Why it must not be retried; empty where it may."""
+
+    def forbid_all_retries(self, why: str) -> None:
+        """Forbid this and all outer attempts to be retried: each would repeat the same call."""
+        self.no_retry_reason = self.no_retry_reason or why
+        if self._outer is not None:
+            self._outer.forbid_all_retries(why)
+
+    def defer(self) -> None:
+        """Leave the context without an end: the result is awaited later, in the same attempt."""
+        self._is_deferred = True
+
+    @contextmanager
+    def delivering(self) -> Iterator[None]:
+        """Leave the attempt while a consumer has an item: a stream that began is not retried."""
+        self.no_retry_reason = (
+            self.no_retry_reason or "since a part of the stream had been delivered"
+        )
+        _CURRENT_ATTEMPT.set(self._previous)
+        try:
+            yield
+        except BaseException:  # the consumer has stopped iterating
+            self._succeeded()
+            self.defer()
+            raise
+        finally:
+            self._previous = _CURRENT_ATTEMPT.get()
+            _CURRENT_ATTEMPT.set(self)
+
+    def __enter__(self) -> Self:
+        self._is_deferred = False
+        self._previous = _CURRENT_ATTEMPT.get()
+        _CURRENT_ATTEMPT.set(self)
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        error: BaseException | None,
+        _where: TracebackType | None,
+    ) -> bool:
+        # Not by a token: frameworks may resume after a `yield` in another context.
+        _CURRENT_ATTEMPT.set(self._previous)
+        if self._is_deferred:
+            return False
+        if error is None:
+            self._succeeded()
+            return False
+        self.is_over = True
+        return self._retry_run is not None and self._retry_run.failed(self, error)
+
+    def _succeeded(self) -> None:
+        self.is_over = True
+        if self._retry_run is not None:
+            self._retry_run.succeeded()
+
+
+def current_attempt() -> Attempt | None:
+    """Return the attempt that this code runs in; tasks may outlive the one that started them."""
+    attempt = _CURRENT_ATTEMPT.get()
+    while attempt is not None and attempt.is_over:
+        attempt = attempt._outer
+    return attempt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,21 +143,6 @@ class DeadlinePassed(TimeoutError):  # noqa: N818 - what happened, not a fault
 class RetryRun:
     """One call in progress: decides the next step, notifies hooks, and makes the final error."""
 
-    __slots__ = (
-        "_chain",
-        "_deadline",
-        "_error_factory",
-        "_hooks",
-        "_is_owner",
-        "_name",
-        "_options",
-        "_schedule",
-        "_step",
-        "_turn",
-        "is_done",
-        "timing",
-    )
-
     def __init__(
         self,
         options: RetryOptions,
@@ -88,16 +158,15 @@ class RetryRun:
         self._turn = turn
         self._error_factory = error_factory or final_error
         self.timing = options.timing or current_timing()
-        now = self.timing.clock()
         self._chain = options.chain or Chain((Link(name),))
-        # The process is the caller, and a turn its conversation.
-        source = Source("", lambda: turn) if turn else None
         self._schedule = RetrySchedule(
-            self._chain, options.policy, options.breakers, now=now, deadline=deadline, source=source
-        )
-        own = options.policy.deadline
-        self._deadline = min(
-            inf if own is None else now + own, inf if deadline is None else deadline
+            self._chain,
+            options.policy,
+            options.breakers,
+            now=self.timing.clock(),
+            deadline=deadline,
+            # The process is the caller, and a turn its conversation.
+            source=Source("", lambda: turn) if turn else None,
         )
         # Inside another attempt its owner retries; two owners would multiply the attempts.
         self._is_owner = current_attempt() is None
@@ -111,7 +180,8 @@ class RetryRun:
 
     def left(self) -> float | None:
         """Return the seconds until the deadline; None where there is none."""
-        return None if self._deadline == inf else max(0.0, self._deadline - self.timing.clock())
+        deadline = self._schedule.deadline
+        return None if deadline == inf else max(0.0, deadline - self.timing.clock())
 
     def advance(self) -> Attempt | float:
         """Return the attempt to make now, or the seconds to wait before the next call of this."""
@@ -205,8 +275,6 @@ def final_error(failed: FinalFailure, error: BaseException | None) -> BaseExcept
 AttemptCall = Callable[[Attempt], Any]
 """Calls the function for one attempt."""
 
-STREAM_STARTED_NOTE = "since a part of the stream had been delivered"
-
 
 def run_like(kind: Callable[..., Any], begin: Callable[[], RetryRun], make: AttemptCall) -> Any:
     """Return what a function of this kind returns: a value, a coroutine or an iterator."""
@@ -275,58 +343,58 @@ async def _in_time(retry_run: RetryRun, awaited: Awaitable[Any]) -> Any:
 
 
 def stream_sync(begin: Callable[[], RetryRun], make: AttemptCall) -> Generator[Any, None, Any]:
-    """Yield the items of the first attempt that has any: a stream that began is not retried."""
+    """Yield the items of the first attempt that has any."""
     retry_run = begin()
     while True:
-        attempt = next_attempt(retry_run)
-        items: Iterator[Any] | None = None
-        while True:
-            try:
-                with attempt.as_current():
-                    items = make(attempt) if items is None else items
+        with next_attempt(retry_run) as attempt, closing(make(attempt)) as items:
+            while True:
+                try:
                     item = next(items)
-            except StopIteration as end:
-                attempt.succeeded()
-                return end.value
-            except BaseException as error:
-                if attempt.failed(error):
-                    break
-                raise
-            attempt.forbid_retry(STREAM_STARTED_NOTE)
-            try:
-                yield item
-            except BaseException:  # the consumer has stopped iterating
-                attempt.succeeded()
-                if isinstance(items, Generator):
-                    items.close()
-                raise
+                except StopIteration as end:
+                    return end.value
+                with attempt.delivering():
+                    yield item
 
 
 async def stream_async(
     begin: Callable[[], RetryRun], make: AttemptCall
 ) -> AsyncGenerator[Any, None]:
-    """Yield the items of the first attempt that has any: a stream that began is not retried."""
+    """Yield the items of the first attempt that has any."""
     retry_run = begin()
     while True:
-        attempt = await next_attempt_async(retry_run)
-        items: AsyncIterator[Any] | None = None
+        with await next_attempt_async(retry_run) as attempt:
+            async with aclosing(make(attempt)) as items:
+                while True:
+                    try:
+                        item = await _in_time(retry_run, anext(items))
+                    except StopAsyncIteration:
+                        return
+                    with attempt.delivering():
+                        yield item
+
+
+def drive(steps: Generator[Any, Any, T]) -> T:
+    """Run a generator that gets back each value it yields."""
+    try:
+        value = next(steps)
+        while True:
+            value = steps.send(value)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+async def drive_async(steps: Generator[Any, Any, T]) -> T:
+    """Run a generator that gets back each value it yields, awaited where it is awaitable."""
+    try:
+        value = next(steps)
         while True:
             try:
-                with attempt.as_current():
-                    items = make(attempt) if items is None else items
-                    item = await _in_time(retry_run, anext(items))
-            except StopAsyncIteration:
-                attempt.succeeded()
-                return
-            except BaseException as error:
-                if attempt.failed(error):
-                    break
-                raise
-            attempt.forbid_retry(STREAM_STARTED_NOTE)
-            try:
-                yield item
-            except BaseException:  # the consumer has stopped iterating
-                attempt.succeeded()
-                if isinstance(items, AsyncGenerator):
-                    await items.aclose()
-                raise
+                value = await value if isawaitable(value) else value
+            except BaseException as error:  # noqa: BLE001 - the generator handles it
+                value = steps.throw(error)
+            else:
+                value = steps.send(value)
+    except StopIteration as end:
+        result: T = end.value
+        return result

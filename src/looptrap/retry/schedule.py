@@ -68,7 +68,6 @@ class RetrySchedule:
         "_breakers",
         "_chain",
         "_changes",
-        "_deadline",
         "_earliest_retry",
         "_failure",
         "_final",
@@ -82,6 +81,7 @@ class RetrySchedule:
         "_server_failures",
         "_source",
         "_timeout_failures",
+        "deadline",
     )
 
     def __init__(
@@ -103,7 +103,7 @@ class RetrySchedule:
         self._policy = policy
         self._breakers = breakers
         own = inf if policy.deadline is None else now + policy.deadline
-        self._deadline = own if deadline is None else min(own, deadline)
+        self.deadline = own if deadline is None else min(own, deadline)
         self._index = 0
         self._attempt = self._timeout_failures = self._server_failures = self._attempts_made = (
             self._limit_waits
@@ -125,7 +125,7 @@ class RetrySchedule:
     def next(self, now: float, chance: float) -> ScheduleStep:
         """Return what to do at `now`; `chance`, from 0 to 1, is the jitter of a wait."""
         while self._final is None:
-            if now >= self._deadline:
+            if now >= self.deadline:
                 return self._fail(
                     self._failure or DEADLINE_FAILURE, self._latest or DEADLINE_FAILURE
                 )
@@ -206,7 +206,7 @@ class RetrySchedule:
         ):
             return None
         seconds = policy.backoff.wait(self._attempt, failure, chance)
-        if seconds is None or now + seconds >= self._deadline:
+        if seconds is None or now + seconds >= self.deadline:
             return None
         if self._open_for(now) > seconds:
             return self._worth_waiting_for_limit(now, chance)
@@ -227,7 +227,7 @@ class RetrySchedule:
         # others.
         room = backoff.longest_retry_after - left + backoff.base
         seconds = left + chance * min(backoff.delay(self._limit_waits + 1, 1.0), room)
-        if now + seconds >= self._deadline:
+        if now + seconds >= self.deadline:
             return None
         self._limit_waits += 1
         return seconds

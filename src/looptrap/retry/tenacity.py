@@ -22,9 +22,9 @@ from tenacity.retry import retry_base
 from tenacity.stop import stop_base
 from tenacity.wait import wait_base
 
-from looptrap.retry.attempt import current_attempt
 from looptrap.retry.failure import Failure
 from looptrap.retry.policy import RetryPolicy
+from looptrap.retry.run import current_attempt
 from looptrap.retry.timing import current_timing
 
 

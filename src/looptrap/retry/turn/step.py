@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from inspect import isawaitable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 from looptrap.errors import GiveUp
-from looptrap.retry.attempt import current_attempt
-from looptrap.retry.classify.exception import Classifiers
 from looptrap.retry.decorator import function_name
 from looptrap.retry.policy import Chain
-from looptrap.retry.run import AttemptCall, RetryRun, final_error, run_like
+from looptrap.retry.run import (
+    AttemptCall,
+    RetryRun,
+    current_attempt,
+    drive,
+    drive_async,
+    final_error,
+    run_like,
+)
 from looptrap.retry.schedule import FinalFailure
 from looptrap.retry.turn.budget import TurnState
-
-M = TypeVar("M")
-A = TypeVar("A")
-R = TypeVar("R")
 
 MAX_ERROR_CHARS = 500
 """Characters of an error in a corrective prompt; more would only cost."""
@@ -38,50 +41,6 @@ def corrective_prompt(prompt: Any, answer: Any, error: Exception) -> Any:
     raise TypeError(
         f"a prompt of type {type(prompt).__name__} cannot be corrected by itself: give `correct`"
     )
-
-
-def is_bad_output(error: Exception, classifiers: Classifiers) -> bool:
-    """Return whether an error means that an answer could not be parsed."""
-    return isinstance(error, ValueError) or classifiers.classify(error).reason == "bad_output"
-
-
-def ask_with_correction(
-    prompt: M,
-    parse: Callable[[A], R],
-    correct: Callable[[M, A, Exception], M],
-    may_correct: Callable[[], bool],
-    is_bad: Callable[[Exception], bool],
-) -> Generator[M, A, R]:
-    """Yield prompts, get answers, return the parsed answer: two prompts at most.
-
-    Raises the parser's error when no correction is left; the same prompt is never sent again.
-    """
-    answer = yield prompt
-    try:
-        return parse(answer)
-    except Exception as error:
-        if not is_bad(error) or not may_correct():
-            raise
-        better = correct(prompt, answer, error)
-        if better == prompt:
-            error.add_note("looptrap: not corrected, since the corrective prompt was the same")
-            raise
-    return parse((yield better))
-
-
-Conversation = Generator[Any, Any, Any]
-
-
-class NextQuestion(NamedTuple):
-    """The next prompt."""
-
-    question: Any
-
-
-class ParsedAnswer(NamedTuple):
-    """The parsed answer."""
-
-    result: Any
 
 
 class TurnStep:
@@ -123,30 +82,42 @@ class TurnStep:
         parse: Callable[[Any], Any],
         correct: Callable[[Any, Any, Exception], Any],
     ) -> Any:
-        """Ask and read the answer, with one correction where the turn has one left."""
-        conversation = ask_with_correction(
-            prompt, parse, correct, self._run.account.may_correct, self._is_bad
-        )
-        answer = self._ask(ask, next(conversation))
-        if isawaitable(answer):
-            return self._ask_async(conversation, ask, answer)
-        while not isinstance(step := self._send_answer(conversation, answer), ParsedAnswer):
-            answer = self._ask(ask, step.question)
-        return step.result
+        """Ask and parse the answer, with one correction where the turn has one left."""
+        answer = self._ask(ask, prompt)
+        steps = self._conversation(ask, prompt, answer, parse, correct)
+        return drive_async(steps) if isawaitable(answer) else drive(steps)
 
-    async def _ask_async(
-        self, conversation: Conversation, ask: Callable[[Any], Any], answer: Any
-    ) -> Any:
-        while not isinstance(step := self._send_answer(conversation, await answer), ParsedAnswer):
-            answer = self._ask(ask, step.question)
-        return step.result
+    def _conversation(
+        self,
+        ask: Callable[[Any], Any],
+        prompt: Any,
+        answer: Any,
+        parse: Callable[[Any], Any],
+        correct: Callable[[Any, Any, Exception], Any],
+    ) -> Generator[Any, Any, Any]:
+        """Yield answers, to be awaited, and return the parsed one; the same prompt is sent once."""
+        answer = yield answer
+        with self._giving_up():
+            try:
+                return parse(answer)
+            except Exception as error:
+                if not self._is_bad(error) or not self._run.account.may_correct():
+                    raise
+                better = correct(prompt, answer, error)
+                if better == prompt:
+                    error.add_note(
+                        "looptrap: not corrected, since the corrective prompt was the same"
+                    )
+                    raise
+        answer = yield self._ask(ask, better)
+        with self._giving_up():
+            return parse(answer)
 
-    def _send_answer(self, conversation: Conversation, answer: Any) -> NextQuestion | ParsedAnswer:
-        """Send an answer to the conversation; raise GiveUp when it cannot be parsed."""
+    @contextmanager
+    def _giving_up(self) -> Iterator[None]:
+        """Give the turn up where an answer cannot be parsed."""
         try:
-            return NextQuestion(conversation.send(answer))
-        except StopIteration as end:
-            return ParsedAnswer(end.value)
+            yield
         except Exception as error:
             if not self._is_owner or not self._is_bad(error):
                 raise
@@ -156,7 +127,9 @@ class TurnStep:
         return self.call(ask, lambda _attempt: ask(question))
 
     def _is_bad(self, error: Exception) -> bool:
-        return is_bad_output(error, self._run.options.policy.classifiers)
+        """Return whether an error means that an answer could not be parsed."""
+        classifiers = self._run.options.policy.classifiers
+        return isinstance(error, ValueError) or classifiers.classify(error).reason == "bad_output"
 
     @property
     def _attempts(self) -> int:

@@ -20,12 +20,11 @@ from looptrap.detect.trajectory import Trajectory
 from looptrap.dialect.content import UNREADABLE, arguments, flatten
 from looptrap.dialect.model import Call, Message, Request, ToolCall, ToolResult
 from looptrap.errors import ConfigError
-from looptrap.retry.attempt import Attempt
 from looptrap.retry.breaker import Breakers
 from looptrap.retry.hook import Hook
-from looptrap.retry.idempotency.decorator import idempotent
+from looptrap.retry.idempotency import idempotent
 from looptrap.retry.policy import Chain, Link, RetryPolicy
-from looptrap.retry.run import RetryOptions
+from looptrap.retry.run import Attempt, RetryOptions
 from looptrap.retry.timing import Timing, current_timing
 from looptrap.retry.turn import header
 from looptrap.retry.turn.budget import TurnAccount, TurnLimits, TurnState, TurnUsage

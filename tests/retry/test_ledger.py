@@ -7,8 +7,13 @@ import pytest
 from tests.store.serving import server
 
 from looptrap.errors import IdempotencyError
-from looptrap.retry.idempotency import MemoryLedger, StoreLedger
-from looptrap.retry.idempotency.ledger import CallInProgress, CallLease, CallResult
+from looptrap.retry.idempotency import (
+    CallInProgress,
+    CallLease,
+    CallResult,
+    MemoryLedger,
+    StoreLedger,
+)
 from looptrap.store.redis import RedisStore
 
 ARGUMENTS = b'send ["ada@example.com","the secret is 42"]'
