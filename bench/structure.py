@@ -136,7 +136,7 @@ def _circuits() -> Drive:
     def drive(number: int) -> None:
         permit = breakers.allow("provider", f"sk-{number}", number / 5_000)
         if permit is not None:
-            breakers.abandon(permit, number / 5_000)
+            permit.abandon(number / 5_000)
 
     return drive
 

@@ -23,7 +23,7 @@ WRONG = Failure("permanent", "http_400")
 def fail(breakers, failure, credential="mine", times=5, now=0.0):
     changes = ()
     for _ in range(times):
-        changes = breakers.done(breakers.allow("openai", credential, now), failure, now)
+        changes = breakers.allow("openai", credential, now).done(failure, now)
     return changes
 
 
@@ -43,7 +43,7 @@ def failed_by(breakers, *sources, failure=DOWN, now=0.0):
     for source in sources:
         permit = breakers.allow("openai", "shared", now, source)
         if permit is not None:
-            breakers.done(permit, failure, now)
+            permit.done(failure, now)
 
 
 ONE, SECOND, THIRD, OTHER, ELSE = every = [
@@ -78,7 +78,7 @@ def test_an_opening_is_for_those_who_failed_unless_they_are_several(sources, fai
 def test_a_success_between_failures_of_others_widens_nothing():
     breakers = Breakers()
     failed_by(breakers, *[ONE] * 5, *[OTHER] * 4)
-    breakers.done(breakers.allow("openai", "shared", 0.0, ELSE), None, 0.0)
+    breakers.allow("openai", "shared", 0.0, ELSE).done(None, 0.0)
     failed_by(breakers, *[OTHER] * 4)
     assert _passes(breakers, OTHER)
     assert not _passes(breakers, ONE)
@@ -89,7 +89,7 @@ def test_a_failed_probe_speaks_for_its_caller_alone():
     failed_by(breakers, *[ONE] * 4, OTHER)
     probe = breakers.allow("openai", "shared", 60.0, ONE)
     assert probe.is_probe
-    breakers.done(probe, DOWN, 60.0)
+    probe.done(DOWN, 60.0)
     assert not _passes(breakers, SECOND, 61.0)
     assert _passes(breakers, OTHER, 61.0)
 
@@ -97,7 +97,7 @@ def test_a_failed_probe_speaks_for_its_caller_alone():
 def test_instances_tell_each_other_for_whom_a_circuit_opened():
     here, there = Breakers(), Breakers()
     failed_by(here, *[ONE] * 4)
-    (change,) = here.done(here.allow("openai", "shared", 0.0, SECOND), DOWN, 0.0)
+    (change,) = here.allow("openai", "shared", 0.0, SECOND).done(DOWN, 0.0)
     opening = opening_from_change(change)
     assert opening == CircuitOpening(CircuitKey("openai"), 60.0, "one")
     there.learn(opening, 0.0)
@@ -109,7 +109,7 @@ def test_instances_tell_each_other_for_whom_a_circuit_opened():
 def test_an_opening_of_one_conversation_is_no_affair_of_other_instances():
     breakers = Breakers()
     failed_by(breakers, *[ONE] * 4)
-    (change,) = breakers.done(breakers.allow("openai", "shared", 0.0, ONE), DOWN, 0.0)
+    (change,) = breakers.allow("openai", "shared", 0.0, ONE).done(DOWN, 0.0)
     assert (change.state, change.caller, opening_from_change(change)) == ("open", "one", None)
 
 
@@ -202,7 +202,7 @@ def test_a_success_closes_and_says_so():
     probe = breakers.allow("openai", "mine", 60.0)
     assert probe.is_probe
     assert probe.probed == (CircuitKey("openai"),)
-    assert breakers.done(probe, None, 61.0) == (CircuitChange(CircuitKey("openai"), "closed"),)
+    assert probe.done(None, 61.0) == (CircuitChange(CircuitKey("openai"), "closed"),)
     assert not breakers.allow("openai", "mine", 61.0).is_probe
 
 
@@ -217,7 +217,7 @@ def test_a_probe_is_handed_back_when_the_other_circuit_refuses():
 def test_a_limit_met_by_a_probe_leaves_the_provider_half_open():
     breakers = Breakers()
     fail(breakers, DOWN)
-    breakers.done(breakers.allow("openai", "mine", 60.0), LIMITED, 60.0)
+    breakers.allow("openai", "mine", 60.0).done(LIMITED, 60.0)
     assert breakers.state(CircuitKey("openai"), 60.0) == "half_open"
     assert breakers.allow("openai", "theirs", 60.0).is_probe
 
@@ -225,7 +225,7 @@ def test_a_limit_met_by_a_probe_leaves_the_provider_half_open():
 def test_an_abandoned_probe_makes_room():
     breakers = Breakers()
     fail(breakers, DOWN)
-    breakers.abandon(breakers.allow("openai", "mine", 60.0), 60.5)
+    breakers.allow("openai", "mine", 60.0).abandon(60.5)
     assert breakers.allow("openai", "mine", 60.5).is_probe
 
 
@@ -238,7 +238,7 @@ def test_instances_tell_each_other_of_openings():
     assert there.learn(opening, 5.0) is None, "known already: nobody tells it on"
     assert there.allow("openai", "mine", 64.9) is None
     probe = there.allow("openai", "mine", 65.0)
-    there.deny(probe, 65.0)
+    probe.deny(65.0)
     assert there.allow("openai", "mine", 65.0) is None
     assert opening_from_change(CircuitChange(CircuitKey("openai"), "closed")) is None
 
@@ -266,7 +266,7 @@ def test_a_forgotten_circuits_late_outcome_reaches_nobody():
     breakers = Breakers(threshold=1, most=2)
     late = breakers.allow("openai", "one", 0.0)
     breakers.allow("openai", "two", 0.0)
-    breakers.done(late, LIMITED, 0.0)
+    late.done(LIMITED, 0.0)
     assert breakers.allow("openai", "one", 0.0) is not None
 
 

@@ -56,7 +56,7 @@ def test_one_call_keeps_every_limit(data):
     for link in others if breakers else ():
         permit = breakers.allow(link.provider, link.credential, now)
         if permit is not None and data.draw(st.booleans()):
-            breakers.done(permit, data.draw(FAILURES), now)
+            permit.done(data.draw(FAILURES), now)
     while True:
         step = schedule.next(now, data.draw(st.floats(0, 1)))
         if isinstance(step, FinalFailure):
@@ -162,7 +162,7 @@ def test_many_calls_at_once_make_one_probe_and_no_circuit_sticks(acts, threshold
         for credential in "xy":
             permit = breakers.allow(provider, credential, now + 2 * OPEN_FOR)
             assert permit is not None
-            breakers.abandon(permit, now + 2 * OPEN_FOR)
+            permit.abandon(now + 2 * OPEN_FOR)
 
 
 @given(st.lists(OUTCOMES, max_size=20))
@@ -170,9 +170,9 @@ def test_late_outcomes_from_before_a_trip_change_nothing(outcomes):
     breakers = Breakers(threshold=1)
     late = [breakers.allow("a", "x", 0.0) for _ in outcomes]
     down = Failure("server", "http_503", trips="provider")
-    breakers.done(breakers.allow("a", "y", 0.0), down, 0.0)
+    breakers.allow("a", "y", 0.0).done(down, 0.0)
     for permit, outcome in zip(late, outcomes, strict=True):
-        changes = breakers.done(permit, outcome, 30.0)
+        changes = permit.done(outcome, 30.0)
         assert CircuitKey("a") not in [change.key for change in changes]
     assert breakers.state(CircuitKey("a"), 30.0) == "open"
     assert breakers.retry_after("a", "y", 30.0) == 30.0
@@ -185,7 +185,7 @@ def test_late_outcomes_from_before_a_trip_change_nothing(outcomes):
 def test_callers_that_wait_for_a_limit_come_back_at_moments_of_their_own(chances, asked):
     breakers, chain = Breakers(threshold=1), Chain((Link("a", None, "x"),))
     limited = Failure("rate_limit", "rate_limited", retry_after=asked, trips="credential")
-    breakers.done(breakers.allow("a", "x", 0.0), limited, 0.0)
+    breakers.allow("a", "x", 0.0).done(limited, 0.0)
     left = breakers.retry_after("a", "x", 0.0)
     courses = [RetrySchedule(chain, RetryPolicy(), breakers, now=0.0) for _ in chances]
     waits = [
@@ -201,7 +201,7 @@ def test_all_who_wait_for_a_limit_are_served_after_one_probe(callers, random, ta
     """Even without jitter the waits outlast a probe of seven seconds."""
     breakers, chain = Breakers(threshold=1), Chain((Link("a", None, "x"),))
     limited = Failure("rate_limit", "rate_limited", retry_after=5.0, trips="credential")
-    breakers.done(breakers.allow("a", "x", 0.0), limited, 0.0)
+    breakers.allow("a", "x", 0.0).done(limited, 0.0)
     heap = [
         (0.0, n, RetrySchedule(chain, RetryPolicy(), breakers, now=0.0), 0) for n in range(callers)
     ]

@@ -174,8 +174,8 @@ class TestBreakers:
         breakers = Breakers(threshold=2)
         again = schedule("a", "b", breakers=breakers)
         assert retry_run(again, [DOWN, DOWN, OK]) == ["a", 0.4, "a", "b"]
-        assert again.take_changes() == [CircuitChange(CircuitKey("a"), "open", 60.0)]
-        assert again.take_changes() == []
+        assert again.take_changes() == (CircuitChange(CircuitKey("a"), "open", 60.0),)
+        assert again.take_changes() == ()
 
     def test_all_circuits_open_is_told_with_the_least_time_left(self):
         breakers = Breakers(threshold=1)
@@ -270,7 +270,7 @@ class TestLimits:
         mine = schedule("a", breakers=breakers)
         mine.next(0.0, 0.0)
         for failure in [asked(30.0), asked(30.0)]:
-            breakers.done(breakers.allow("a", "", 0.0), failure, 0.0)
+            breakers.allow("a", "", 0.0).done(failure, 0.0)
         mine.failed(DOWN, 1.0)
         wait = mine.next(1.0, 1.0)
         assert (wait.seconds, wait.failure) == (pytest.approx(29.4), DOWN)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from functools import cached_property
 from math import inf
 from typing import Literal, NamedTuple
 
@@ -39,20 +40,15 @@ PROBE_RETRY_S = 1.0
 class Source:
     """The source of an attempt: a caller, and one of its conversations."""
 
-    __slots__ = ("_conversation", "_find", "caller")
-
     def __init__(self, caller: str, find: Callable[[], Hashable]) -> None:
         """`find` returns the conversation's identity; it is called at the first failure only."""
         self.caller = caller
-        self._find: Callable[[], Hashable] | None = find
-        self._conversation: Hashable = None
+        self._find = find
 
-    @property
+    @cached_property
     def conversation(self) -> Hashable:
         """The identity of the conversation among those of the caller."""
-        if self._find is not None:
-            self._conversation, self._find = self._find(), None
-        return self._conversation
+        return self._find()
 
 
 Blamed = dict[str, Hashable]
@@ -292,30 +288,70 @@ class CircuitOpening(msgspec.Struct, frozen=True, gc=False):
 
 
 class CircuitPermits(msgspec.Struct, frozen=True, gc=False):
-    """Permits of both circuits for one attempt."""
+    """Permits for one attempt, of a provider's circuit and a credential's, in this order."""
 
-    provider: str
-    credential: str
-    provider_breaker: Breaker
-    credential_breaker: Breaker
-    provider_permit: Permit
-    credential_permit: Permit
+    keys: tuple[CircuitKey, CircuitKey]
+    breakers: tuple[Breaker, Breaker]
+    permits: tuple[Permit, Permit]
     source: Source | None = None
 
     @property
     def is_probe(self) -> bool:
         """Whether the attempt probes a circuit."""
-        return self.provider_permit.is_probe or self.credential_permit.is_probe
+        return self.permits[0].is_probe or self.permits[1].is_probe
 
     @property
     def probed(self) -> tuple[CircuitKey, ...]:
         """The circuits that the attempt probes."""
-        keys = []
-        if self.provider_permit.is_probe:
-            keys.append(CircuitKey(self.provider))
-        if self.credential_permit.is_probe:
-            keys.append(CircuitKey(self.provider, self.credential))
-        return tuple(keys)
+        both = zip(self.keys, self.permits, strict=True)
+        return tuple(key for key, permit in both if permit.is_probe)
+
+    def done(self, failure: Failure | None, now: float) -> tuple[CircuitChange, ...]:
+        """Record the attempt's outcome, None for a success; return the circuits that changed.
+
+        A failure counts against one circuit and says nothing about the other.
+        """
+        if failure is None:
+            return self._settle(False, False, now)
+        return self._settle(
+            True if failure.trips == "provider" else None,
+            True if failure.trips == "credential" else None,
+            now,
+            failure.retry_after,
+            is_transient=failure.is_retryable,
+            source=None if failure.reason in UNREACHABLE else self.source,
+        )
+
+    def abandon(self, now: float) -> None:
+        """Return the permits of an attempt without an outcome, such as a cancelled one."""
+        self._settle(None, None, now)
+
+    def deny(self, now: float) -> None:
+        """Return an unused probe: another instance holds the claim."""
+        for breaker, permit in zip(self.breakers, self.permits, strict=True):
+            breaker.deny(permit, now)
+
+    def _settle(
+        self,
+        provider_failed: bool | None,
+        credential_failed: bool | None,
+        now: float,
+        retry_after: float | None = None,
+        *,
+        is_transient: bool = True,
+        source: Source | None = None,
+    ) -> tuple[CircuitChange, ...]:
+        (provider, credential), permits = self.breakers, self.permits
+        states = (
+            provider.done(permits[0], provider_failed, now, retry_after, source=source),
+            credential.done(
+                permits[1], credential_failed, now, retry_after, is_transient=is_transient
+            ),
+        )
+        if states[0] is None and states[1] is None:
+            return ()
+        changed = zip(self.keys, states, self.breakers, strict=True)
+        return tuple(_change(key, state, at, now) for key, state, at in changed if state)
 
 
 class Breakers:
@@ -342,7 +378,8 @@ class Breakers:
 
         With a `source`, its failures alone open the provider's circuit for no other.
         """
-        breakers = self._of(CircuitKey(provider)), self._of(CircuitKey(provider, credential))
+        keys = CircuitKey(provider), CircuitKey(provider, credential)
+        breakers = self._of(keys[0]), self._of(keys[1])
         provider_permit = breakers[0].allow(now, source)
         if provider_permit is None:
             return None
@@ -350,41 +387,28 @@ class Breakers:
         if credential_permit is None:
             breakers[0].done(provider_permit, None, now)
             return None
-        permits = provider_permit, credential_permit
-        return CircuitPermits(provider, credential, *breakers, *permits, source)
+        return CircuitPermits(keys, breakers, (provider_permit, credential_permit), source)
 
     def retry_after(
         self, provider: str, credential: str, now: float, source: Source | None = None
     ) -> float:
         """Return the seconds after which an attempt may be allowed; 0 when it is."""
-        found = (
-            self._breakers.get(CircuitKey(provider)),
-            self._breakers.get(CircuitKey(provider, credential)),
-        )
+        both = self._known(provider, credential)
         return max(
-            (
-                breaker.retry_after(now)
-                for breaker in found
-                if breaker and breaker.applies_to(source)
-            ),
-            default=0.0,
+            one.retry_after(now) if one is not None and one.applies_to(source) else 0.0
+            for one in both
         )
 
     def limited_for(
         self, provider: str, credential: str, now: float, source: Source | None = None
     ) -> float:
         """Return the seconds until a limit may be over; 0 unless only a limit refuses."""
-        credential_breaker, provider_breaker = (
-            self._breakers.get(CircuitKey(provider, credential)),
-            self._breakers.get(CircuitKey(provider)),
-        )
-        if credential_breaker is None or not credential_breaker.is_transient:
+        of_provider, of_credential = self._known(provider, credential)
+        if of_credential is None or not of_credential.is_transient:
             return 0.0
-        return (
-            0.0
-            if provider_breaker is not None and provider_breaker.applies_to(source)
-            else credential_breaker.retry_after(now)
-        )
+        if of_provider is not None and of_provider.applies_to(source):
+            return 0.0
+        return of_credential.retry_after(now)
 
     def state(self, key: CircuitKey, now: float) -> BreakerState:
         """Return the state of one circuit."""
@@ -395,28 +419,6 @@ class Breakers:
         """Return the seconds after which one circuit may let an attempt through."""
         breaker = self._breakers.get(key)
         return 0.0 if breaker is None else breaker.retry_after(now)
-
-    def done(
-        self, permit: CircuitPermits, failure: Failure | None, now: float
-    ) -> tuple[CircuitChange, ...]:
-        """Record an attempt's outcome, None for a success; return the circuits that changed.
-
-        A failure counts against one circuit and says nothing about the other.
-        """
-        if failure is None:
-            return self._settle(permit, False, False, now)
-        against_provider = True if failure.trips == "provider" else None
-        against_credential = True if failure.trips == "credential" else None
-        return self._settle(permit, against_provider, against_credential, now, failure)
-
-    def abandon(self, permit: CircuitPermits, now: float) -> None:
-        """Return the permits of an attempt without an outcome, such as a cancelled one."""
-        self._settle(permit, None, None, now)
-
-    def deny(self, permit: CircuitPermits, now: float) -> None:
-        """Return an unused probe: another instance holds the claim."""
-        permit.provider_breaker.deny(permit.provider_permit, now)
-        permit.credential_breaker.deny(permit.credential_permit, now)
 
     def learn(self, opening: CircuitOpening, now: float) -> CircuitChange | None:
         """Open a circuit as another instance has; return the change, if there is one."""
@@ -436,35 +438,9 @@ class Breakers:
             self._breakers.move_to_end(key)
         return breaker
 
-    def _settle(
-        self,
-        permit: CircuitPermits,
-        provider_failed: bool | None,
-        credential_failed: bool | None,
-        now: float,
-        failure: Failure | None = None,
-    ) -> tuple[CircuitChange, ...]:
-        provider_breaker, credential_breaker = permit.provider_breaker, permit.credential_breaker
-        retry_after = None if failure is None else failure.retry_after
-        is_transient = failure is None or failure.is_retryable
-        source = None if failure is not None and failure.reason in UNREACHABLE else permit.source
-        provider_state = provider_breaker.done(
-            permit.provider_permit, provider_failed, now, retry_after, source=source
-        )
-        credential_state = credential_breaker.done(
-            permit.credential_permit, credential_failed, now, retry_after, is_transient=is_transient
-        )
-        if provider_state is None and credential_state is None:
-            return ()
-        changes = []
-        if provider_state is not None:
-            changes.append(
-                _change(CircuitKey(permit.provider), provider_state, provider_breaker, now)
-            )
-        if credential_state is not None:
-            key = CircuitKey(permit.provider, permit.credential)
-            changes.append(_change(key, credential_state, credential_breaker, now))
-        return tuple(changes)
+    def _known(self, provider: str, credential: str) -> tuple[Breaker | None, Breaker | None]:
+        get = self._breakers.get
+        return get(CircuitKey(provider)), get(CircuitKey(provider, credential))
 
 
 def _change(key: CircuitKey, state: BreakerState, breaker: Breaker, now: float) -> CircuitChange:

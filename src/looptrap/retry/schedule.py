@@ -62,28 +62,6 @@ DEADLINE_FAILURE = Failure("server", "deadline", "the deadline had passed", is_t
 class RetrySchedule:
     """One call over a chain, under a policy and breakers."""
 
-    __slots__ = (
-        "_attempt",
-        "_attempts_made",
-        "_breakers",
-        "_chain",
-        "_changes",
-        "_earliest_retry",
-        "_failure",
-        "_final",
-        "_has_waited",
-        "_index",
-        "_latest",
-        "_limit_waits",
-        "_permit",
-        "_policy",
-        "_reasons",
-        "_server_failures",
-        "_source",
-        "_timeout_failures",
-        "deadline",
-    )
-
     def __init__(
         self,
         chain: Chain,
@@ -113,8 +91,8 @@ class RetrySchedule:
         self._earliest_retry = inf
         self._has_waited = True
         self._permit: CircuitPermits | None = None
-        self._reasons: list[tuple[str, Failure]] | None = None
-        self._changes: list[CircuitChange] | None = None
+        self._reasons: tuple[tuple[str, Failure], ...] = ()
+        self._changes: tuple[CircuitChange, ...] = ()
         self._final: FinalFailure | None = None
 
     @property
@@ -146,15 +124,13 @@ class RetrySchedule:
 
     def succeeded(self, now: float) -> None:
         """Record that the attempt succeeded."""
-        permit, self._permit = self._permit, None
-        if permit is not None and self._breakers is not None:
-            self._add_changes(self._breakers.done(permit, None, now))
+        if permit := self._take_permit():
+            self._changes += permit.done(None, now)
 
     def failed(self, failure: Failure, now: float) -> None:
         """Record how the attempt failed."""
-        permit, self._permit = self._permit, None
-        if permit is not None and self._breakers is not None:
-            self._add_changes(self._breakers.done(permit, failure, now))
+        if permit := self._take_permit():
+            self._changes += permit.done(failure, now)
         self._failure = self._latest = failure
         self._has_waited = False
         self._timeout_failures += failure.is_timeout
@@ -164,22 +140,24 @@ class RetrySchedule:
 
     def abandoned(self, now: float) -> None:
         """Record that the attempt has no outcome, such as a cancelled one."""
-        permit, self._permit = self._permit, None
-        if permit is not None and self._breakers is not None:
-            self._breakers.abandon(permit, now)
+        if permit := self._take_permit():
+            permit.abandon(now)
 
     def denied(self, now: float) -> None:
         """Record that another instance makes the probe: this attempt was not made."""
-        permit, self._permit = self._permit, None
-        if permit is not None and self._breakers is not None:
-            self._breakers.deny(permit, now)
+        if permit := self._take_permit():
+            permit.deny(now)
         self._attempt -= 1
         self._attempts_made -= 1
 
-    def take_changes(self) -> list[CircuitChange]:
+    def take_changes(self) -> tuple[CircuitChange, ...]:
         """Return the circuits that changed since the last call of this."""
-        changes, self._changes = self._changes, None
-        return changes or []
+        changes, self._changes = self._changes, ()
+        return changes
+
+    def _take_permit(self) -> CircuitPermits | None:
+        permit, self._permit = self._permit, None
+        return permit
 
     def _try(self, now: float) -> Try | None:
         """Begin an attempt at this link; None when its circuits are open."""
@@ -190,7 +168,7 @@ class RetrySchedule:
                 return None
             self._permit = permit
             if permit.is_probe:
-                self._add_changes(tuple(CircuitChange(key, "half_open") for key in permit.probed))
+                self._changes += tuple(CircuitChange(key, "half_open") for key in permit.probed)
         self._attempt += 1
         self._attempts_made += 1
         fresh = self._failure is not None and self._failure.is_timeout
@@ -270,23 +248,16 @@ class RetrySchedule:
 
     def _fail(self, here: Failure, decisive: Failure) -> FinalFailure:
         """End the call: `here` is the failure of this link, `decisive` that of the call."""
-        reasons = self._add_reason(here)
+        self._add_reason(here)
         soonest = None if self._earliest_retry == inf else self._earliest_retry
         if decisive.reason == "breaker_open":
             decisive = msgspec.structs.replace(decisive, retry_after=soonest)
         after = soonest if decisive.is_retryable else decisive.retry_after
-        self._final = FinalFailure(decisive, tuple(reasons), self._attempts_made, after)
+        self._final = FinalFailure(decisive, self._reasons, self._attempts_made, after)
         return self._final
 
-    def _add_reason(self, failure: Failure) -> list[tuple[str, Failure]]:
-        if self._reasons is None:
-            self._reasons = []
-        self._reasons.append((self._chain.links[self._index].name, failure))
-        return self._reasons
-
-    def _add_changes(self, changes: tuple[CircuitChange, ...]) -> None:
-        if changes:
-            self._changes = [*(self._changes or ()), *changes]
+    def _add_reason(self, failure: Failure) -> None:
+        self._reasons += ((self._chain.links[self._index].name, failure),)
 
 
 def _breaker_open_failure(seconds: float) -> Failure:

@@ -161,7 +161,7 @@ class UpstreamState:
     def broke_off(self, permit: CircuitPermits | None, failure: Failure) -> None:
         """Take that an answer broke off which had begun well: the provider may have died."""
         if permit is not None:
-            self.note(self.breakers.done(permit, failure, self.clock()))
+            self.note(permit.done(failure, self.clock()))
 
     def _learn(self, opening: CircuitOpening) -> None:
         self.breakers.learn(opening, self.clock())
