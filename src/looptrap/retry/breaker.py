@@ -67,21 +67,6 @@ class Permit(msgspec.Struct, frozen=True, gc=False):
 class Breaker:
     """Counts consecutive failures, and decides which attempts may pass."""
 
-    __slots__ = (
-        "_blamed",
-        "_failures",
-        "_generation",
-        "_is_open",
-        "_least",
-        "_open_for",
-        "_permit",
-        "_probed_until",
-        "_suspects",
-        "_threshold",
-        "_until",
-        "is_transient",
-    )
-
     def __init__(
         self, threshold: int = 5, open_for: float = 60.0, least: float | None = None
     ) -> None:
@@ -100,7 +85,8 @@ class Breaker:
         """Whether its cause ends by itself, as a limit does and a spent quota does not."""
         self._failures = 0
         self._suspects: Blamed | None = {}  # sources of these failures; None for everyone
-        self._blamed: Blamed | None = None  # sources it is open for; None for everyone
+        self.blamed: Blamed | None = None
+        """The sources it is open for; None for everyone."""
         self._is_open = False
         self._until = self._probed_until = -inf
         self._generation = 0
@@ -112,16 +98,11 @@ class Breaker:
             return "closed"
         return "open" if now < self._until else "half_open"
 
-    @property
-    def blamed(self) -> Blamed | None:
-        """The sources it was opened for; None for everyone."""
-        return self._blamed
-
     def applies_to(self, source: Source | None) -> bool:
         """Return whether it is open, or half-open, for that source."""
         if not self._is_open:
             return False
-        return self._blamed is None or (source is not None and _is_among(self._blamed, source))
+        return self.blamed is None or (source is not None and _is_among(self.blamed, source))
 
     def allow(self, now: float, source: Source | None = None) -> Permit | None:
         """Return a permit for one attempt, or None; half-open there is one at a time."""
@@ -169,17 +150,17 @@ class Breaker:
         if permit.is_probe:
             # A probe counts for its caller only: others make their own attempts.
             blamed: Blamed | None = None
-            if source is not None:
+            if source is not None and self.blamed is None:
                 blamed = {source.caller: EVERY_CONVERSATION}
-            if self._blamed is not None and source is not None:
-                blamed = _merge(self._blamed, {source.caller: source.conversation})
+            elif source is not None:
+                blamed = _merge(self.blamed, {source.caller: source.conversation})
         else:
             self._failures += 1
             suspect = None if source is None else {source.caller: source.conversation}
             self._suspects = _merge(self._suspects, suspect)
             if self._failures < self._threshold:
                 return None
-            blamed = _merge(self._blamed, self._suspects) if self._is_open else self._suspects
+            blamed = _merge(self.blamed, self._suspects) if self._is_open else self._suspects
         self.is_transient = is_transient
         seconds = self._open_for if retry_after is None else self._capped(retry_after)
         return self._open(now + max(self._least, seconds), blamed)
@@ -194,11 +175,11 @@ class Breaker:
         if not seconds > 0:
             return None
         was_open = self._is_open
-        if not was_open:
-            self.is_transient = True
         blamed: Blamed | None = None if caller is None else {caller: EVERY_CONVERSATION}
         if was_open:
-            blamed = _merge(self._blamed, blamed)
+            blamed = _merge(self.blamed, blamed)
+        else:
+            self.is_transient = True
         self._open(now + self._capped(seconds), blamed)
         return None if was_open else "open"
 
@@ -208,7 +189,7 @@ class Breaker:
 
     def _open(self, until: float, blamed: Blamed | None) -> BreakerState:
         self._is_open = True
-        self._blamed = blamed
+        self.blamed = blamed
         self._until = max(self._until, until)
         self._probed_until = -inf
         self._reset_failures()
@@ -356,8 +337,6 @@ class CircuitPermits(msgspec.Struct, frozen=True, gc=False):
 
 class Breakers:
     """A breaker for each provider and each credential; the least recently used are dropped."""
-
-    __slots__ = ("_breakers", "_most", "_open_for", "_threshold")
 
     def __init__(self, threshold: int = 5, open_for: float = 60.0, most: int = 4096) -> None:
         if most < 2:

@@ -28,25 +28,31 @@ from looptrap.retry.run import current_attempt
 from looptrap.retry.timing import current_timing
 
 
-class retry_if_worth(retry_base):  # noqa: N801 - tenacity's strategies are named like functions
-    """Retry what the policy classifies as retryable; nothing inside another attempt."""
-
+class _Strategy:
     def __init__(self, policy: RetryPolicy = RetryPolicy()) -> None:  # noqa: B008 - frozen
         self._policy = policy
 
+    def _failure(self, retry_state: tenacity.RetryCallState) -> Failure | None:
+        """Return how the latest attempt failed; None where it did not."""
+        error = retry_state.outcome.exception() if retry_state.outcome is not None else None
+        if error is None:
+            return None
+        return self._policy.classifiers.classify(error, current_timing().wall())
+
+
+class retry_if_worth(_Strategy, retry_base):  # noqa: N801 - tenacity names them like functions
+    """Retry what the policy classifies as retryable; nothing inside another attempt."""
+
     def __call__(self, retry_state: tenacity.RetryCallState) -> bool:
-        failure = _failure_of(retry_state, self._policy)
+        failure = self._failure(retry_state)
         return failure is not None and failure.is_retryable and current_attempt() is None
 
 
-class wait_policy(wait_base):  # noqa: N801
+class wait_policy(_Strategy, wait_base):  # noqa: N801
     """Wait as the policy's backoff says, Retry-After included."""
 
-    def __init__(self, policy: RetryPolicy = RetryPolicy()) -> None:  # noqa: B008
-        self._policy = policy
-
     def __call__(self, retry_state: tenacity.RetryCallState) -> float:
-        failure = _failure_of(retry_state, self._policy)
+        failure = self._failure(retry_state)
         if failure is None:
             return 0.0
         chance = current_timing().chance()
@@ -55,18 +61,18 @@ class wait_policy(wait_base):  # noqa: N801
         return failure.retry_after or 0.0 if seconds is None else seconds
 
 
-class stop_policy(stop_base):  # noqa: N801
+class stop_policy(_Strategy, stop_base):  # noqa: N801
     """Stop at the policy's attempts and deadline, and when a provider asks for too long a wait."""
 
     def __init__(self, policy: RetryPolicy = RetryPolicy()) -> None:  # noqa: B008
-        self._policy = policy
+        super().__init__(policy)
         # One strategy serves all calls: failures are kept per state, and dropped with it.
         self._failures: WeakKeyDictionary[tenacity.RetryCallState, list[Failure]] = (
             WeakKeyDictionary()
         )
 
     def __call__(self, retry_state: tenacity.RetryCallState) -> bool:
-        policy, failure = self._policy, _failure_of(retry_state, self._policy)
+        policy, failure = self._policy, self._failure(retry_state)
         if failure is not None:
             failures = self._failures.setdefault(retry_state, [])
             failures.append(failure)
@@ -80,10 +86,3 @@ class stop_policy(stop_base):  # noqa: N801
             return True
         spent = (retry_state.seconds_since_start or 0.0) + retry_state.upcoming_sleep
         return policy.deadline is not None and spent >= policy.deadline
-
-
-def _failure_of(retry_state: tenacity.RetryCallState, policy: RetryPolicy) -> Failure | None:
-    """Return how the latest attempt failed; None where it did not."""
-    outcome = retry_state.outcome
-    error = outcome.exception() if outcome is not None else None
-    return None if error is None else policy.classifiers.classify(error, current_timing().wall())

@@ -58,14 +58,20 @@ _HTTPX = {
     "DecodingError": PROTOCOL,
     "InvalidURL": BAD_REQUEST,
 }
-_PARSING = {
+
+FAILURE_BY_EXCEPTION: dict[str, Failure] = {
+    **{f"{package}.{name}": f for package in ("openai", "anthropic") for name, f in _SDK.items()},
+    **{f"{p}.{name}": f for p in ("httpx", "httpx2", "httpcore") for name, f in _HTTPX.items()},
+    "httpcore2.TimeoutException": TIMEOUT,
+    "httpcore2.NetworkError": CONNECTION,
+    "openai.LengthFinishReasonError": BAD_OUTPUT,
+    "openai.ContentFilterFinishReasonError": Failure("permanent", "content_policy"),
+    "google.UnknownApiResponseError": DROPPED,
     "json.JSONDecodeError": BAD_OUTPUT,
     "msgspec.DecodeError": BAD_OUTPUT,
     "msgspec.ValidationError": BAD_OUTPUT,
     "pydantic.ValidationError": BAD_OUTPUT,
     "pydantic_core.ValidationError": BAD_OUTPUT,
-}
-_PYTHON = {
     "builtins.TimeoutError": TIMEOUT,
     "builtins.ConnectionError": CONNECTION,
     "asyncio.CancelledError": CANCELLED,
@@ -81,8 +87,6 @@ _PYTHON = {
     "ssl.SSLCertVerificationError": TLS,
     "ssl.SSLError": CONNECTION,
     "urllib.URLError": CONNECTION,
-}
-_REQUESTS = {
     "requests.ConnectTimeout": TIMEOUT,
     "requests.Timeout": TIMEOUT,
     "requests.ConnectionError": CONNECTION,
@@ -97,8 +101,6 @@ _REQUESTS = {
     "urllib3.MaxRetryError": CONNECTION,
     "urllib3.ProtocolError": DROPPED,
     "urllib3.SSLError": CONNECTION,
-}
-_AIOHTTP = {
     "aiohttp.ServerTimeoutError": TIMEOUT,
     "aiohttp.ServerDisconnectedError": DROPPED,
     "aiohttp.ClientPayloadError": DROPPED,
@@ -107,8 +109,6 @@ _AIOHTTP = {
     "aiohttp.ClientConnectionError": CONNECTION,
     "aiohttp.ContentTypeError": BAD_OUTPUT,
     "aiohttp.ClientError": BAD_REQUEST,
-}
-_LOOPTRAP = {
     "looptrap.LoopDetectedError": Failure("permanent", "loop_detected"),
     "looptrap.BudgetExceededError": Failure("permanent", "budget_exceeded"),
     "looptrap.RateLimitedError": Failure("rate_limit", "rate_limited"),
@@ -117,21 +117,6 @@ _LOOPTRAP = {
     "looptrap.GiveUp": Failure("permanent", "give_up"),
     "looptrap.IdempotencyError": Failure("permanent", "idempotency"),
     "looptrap.LooptrapError": Failure("permanent", "bad_request"),
-}
-
-FAILURE_BY_EXCEPTION: dict[str, Failure] = {
-    **{f"{package}.{name}": f for package in ("openai", "anthropic") for name, f in _SDK.items()},
-    **{f"{p}.{name}": f for p in ("httpx", "httpx2", "httpcore") for name, f in _HTTPX.items()},
-    "httpcore2.TimeoutException": TIMEOUT,
-    "httpcore2.NetworkError": CONNECTION,
-    "openai.LengthFinishReasonError": BAD_OUTPUT,
-    "openai.ContentFilterFinishReasonError": Failure("permanent", "content_policy"),
-    "google.UnknownApiResponseError": DROPPED,
-    **_PARSING,
-    **_PYTHON,
-    **_REQUESTS,
-    **_AIOHTTP,
-    **_LOOPTRAP,
 }
 
 FAILURE_BY_UPSTREAM_KIND: dict[str, Failure] = {

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
@@ -14,7 +14,14 @@ from looptrap.retry.failure import Failure
 from looptrap.wire.header_fields import parse_retry_after as parse_retry_after_header
 from looptrap.wire.header_fields import parse_seconds
 
-Headers: TypeAlias = Mapping[Any, Any] | Sequence[tuple[Any, Any]]
+
+class HasItems(Protocol):
+    """Headers of servers and clients: mappings, and messages that are no mappings."""
+
+    def items(self) -> Iterable[tuple[Any, Any]]: ...
+
+
+Headers: TypeAlias = HasItems | Sequence[tuple[str, str]] | Sequence[tuple[bytes, bytes]]
 """Names and values, each bytes or text, in any case."""
 
 _FAILURE_HEADERS = frozenset(
@@ -32,10 +39,9 @@ _FAILURE_HEADERS = frozenset(
 def failure_headers(headers: Headers | None) -> dict[str, str]:
     """Return the headers that say something about a failure, by lower-case name."""
     found: dict[str, str] = {}
-    for name, value in _pairs(headers):
-        lowered = _text(name).lower()
-        if lowered in _FAILURE_HEADERS:
-            found.setdefault(lowered, _text(value).strip())
+    for name, value in text_pairs(headers or ()):
+        if name in _FAILURE_HEADERS:
+            found.setdefault(name, value.strip())
     return found
 
 
@@ -70,15 +76,17 @@ def refusal_reason(found: Mapping[str, str]) -> str:
     return found.get("x-looptrap-reason", "")
 
 
-def _pairs(headers: Headers | None) -> Iterable[tuple[Any, Any]]:
-    if headers is None:
-        return ()
-    items = getattr(headers, "items", None)
-    return items() if items is not None else headers
+def text_pairs(headers: Headers) -> Iterator[tuple[str, str]]:
+    """Yield names, in lower case, and values as text."""
+    pairs = headers if isinstance(headers, Sequence) else headers.items()
+    for name, value in pairs:
+        yield _text(name).lower(), _text(value)
 
 
 def _text(value: object) -> str:
-    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
+    if isinstance(value, bytes):
+        return value.decode("latin-1")
+    return "" if value is None else str(value)
 
 
 _QUOTA = Failure("permanent", "insufficient_quota", trips="credential")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import inf
 from threading import Lock
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import asdict, replace
 
 from looptrap.dialect.content import UNREADABLE
 from looptrap.errors import ConfigError, GiveUp
@@ -55,9 +56,6 @@ class Marker(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-N = TypeVar("N", int, float)
-
-
 class TurnLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What a turn may use; None is no limit."""
 
@@ -76,16 +74,14 @@ class TurnLimits(msgspec.Struct, frozen=True, kw_only=True):
             if value is not None and not 0 <= value < inf:
                 raise ConfigError(f"turn: {name} is {value:g}, must be 0 or more")
 
-    def min_with(self, other: TurnLimits) -> TurnLimits:
-        """Return the lower of each limit."""
-        return TurnLimits(
-            steps=min(self.steps, other.steps),
-            deadline=min(self.deadline, other.deadline),
-            tool_calls=min(self.tool_calls, other.tool_calls),
-            tokens=_lower(self.tokens, other.tokens),
-            usd=_lower(self.usd, other.usd),
-            corrections=min(self.corrections, other.corrections),
-        )
+    def lower_to(self, others: Mapping[str, float | None]) -> TurnLimits:
+        """Return the lower of each limit; others cannot raise one."""
+        lower: dict[str, Any] = {
+            name: other
+            for name, other in others.items()
+            if other is not None and ((own := getattr(self, name)) is None or other < own)
+        }
+        return replace(self, **lower)
 
 
 class BudgetClaim(NamedTuple):
@@ -106,99 +102,83 @@ class TurnAccount:
         self._outer = outer
         # Tools may run in threads, and two of them must not both claim what is left for one.
         self._lock: Lock = Lock() if outer is None else outer._lock
-        self._steps = 0
-        self._tool_calls = 0
-        self._tokens = 0
-        self._usd = 0.0
-        self._corrections = 0
+        self._used: dict[str, Any] = {
+            "steps": 0,
+            "tool_calls": 0,
+            "tokens": 0,
+            "usd": 0.0,
+            "corrections": 0,
+        }
 
     def take(self, now: float, *, steps: int = 0, tool_calls: int = 0) -> BudgetClaim:
         """Claim steps or tool calls, if no limit forbids it."""
         with self._lock:
             accounts = list(self._with_outer())
-            exceeded = next(
-                filter(
-                    None, (account._exceeded_limit(now, steps, tool_calls) for account in accounts)
-                ),
-                "",
-            )
+            checks = (account._exceeded_limit(now, steps, tool_calls) for account in accounts)
+            exceeded = next(filter(None, checks), "")
             if not exceeded:
-                for account in accounts:
-                    account._steps += steps
-                    account._tool_calls += tool_calls
-            outermost = accounts[-1]
-            return BudgetClaim(outermost._steps, outermost._tool_calls, exceeded)
+                self._add(steps=steps, tool_calls=tool_calls)
+            used = accounts[-1]._used
+            return BudgetClaim(used["steps"], used["tool_calls"], exceeded)
 
     def may_correct(self) -> bool:
         """Claim a corrective prompt; return whether one was left."""
         with self._lock:
-            if any(
-                account._corrections >= account._limits.corrections
+            is_left = all(
+                account._used["corrections"] < account._limits.corrections
                 for account in self._with_outer()
-            ):
-                return False
-            for account in self._with_outer():
-                account._corrections += 1
-        return True
+            )
+            if is_left:
+                self._add(corrections=1)
+            return is_left
 
     def spend(self, tokens: int, usd: float) -> None:
         """Record what was paid; the next `take` checks the limits."""
         with self._lock:
-            for account in self._with_outer():
-                account._tokens += tokens
-                account._usd += usd
+            self._add(tokens=tokens, usd=usd)
 
     def spent(self, now: float) -> TurnUsage:
         """Return the usage until now."""
-        return TurnUsage(
-            seconds=round(now - self._started, 6),
-            tokens=self._tokens,
-            usd=self._usd,
-            tool_calls=self._tool_calls,
-        )
+        used = {name: self._used[name] for name in ("tokens", "usd", "tool_calls")}
+        return TurnUsage(seconds=round(now - self._started, 6), **used)
 
     def left(self, now: float) -> TurnLimits:
         """Return what is left, also of the outer turns' limits."""
         left = self._left(now)
         for account in self._with_outer():
-            left = left.min_with(account._left(now))
+            left = left.lower_to(asdict(account._left(now)))
         return left
 
     def _left(self, now: float) -> TurnLimits:
-        limits = self._limits
-        return TurnLimits(
-            steps=max(0, limits.steps - self._steps),
-            deadline=max(0.0, self._started + limits.deadline - now),
-            tool_calls=max(0, limits.tool_calls - self._tool_calls),
-            tokens=None if limits.tokens is None else max(0, limits.tokens - self._tokens),
-            usd=None if limits.usd is None else max(0.0, limits.usd - self._usd),
-            corrections=max(0, limits.corrections - self._corrections),
-        )
+        limits: dict[str, Any] = asdict(self._limits)
+        for name, used in self._used.items():
+            if limits[name] is not None:
+                limits[name] = max(0, limits[name] - used)
+        limits["deadline"] = max(0.0, self._started + limits["deadline"] - now)
+        return TurnLimits(**limits)
+
+    def _add(self, **amounts: float) -> None:
+        for account in self._with_outer():
+            for name, amount in amounts.items():
+                account._used[name] += amount
 
     def _exceeded_limit(self, now: float, steps: int, tool_calls: int) -> str:
         """Return the first limit that forbids this; empty where none does."""
         left = self._left(now)
-        if left.deadline <= 0:
-            return "deadline"
-        if steps > left.steps:
-            return "step_budget"
-        if tool_calls > left.tool_calls:
-            return "tool_budget"
-        if left.tokens == 0:
-            return "token_budget"
-        if left.usd == 0:
-            return "dollar_budget"
-        return ""
+        is_exceeded = {
+            "deadline": left.deadline <= 0,
+            "step_budget": steps > left.steps,
+            "tool_budget": tool_calls > left.tool_calls,
+            "token_budget": left.tokens == 0,
+            "dollar_budget": left.usd == 0,
+        }
+        return next((name for name, exceeded in is_exceeded.items() if exceeded), "")
 
     def _with_outer(self) -> Iterator[TurnAccount]:
         account: TurnAccount | None = self
         while account is not None:
             yield account
             account = account._outer
-
-
-def _lower(left: N | None, right: N | None) -> N | None:
-    return right if left is None else left if right is None else min(left, right)
 
 
 class TurnState:

@@ -7,58 +7,38 @@ services in between that do not know Looptrap.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from math import inf
-from typing import Any, Protocol
+from typing import NamedTuple
 from urllib.parse import unquote
 
-import msgspec
-
+from looptrap.retry.classify.response import Headers, text_pairs
 from looptrap.retry.turn.budget import TurnLimits
 
 TURN_HEADER = "X-Looptrap-Turn"
 BAGGAGE_HEADER = "baggage"
 
 
-class HasItems(Protocol):
-    """Headers of servers and clients: mappings, and messages that are no mappings."""
-
-    def items(self) -> Iterable[tuple[Any, Any]]: ...
-
-
-Headers = HasItems | Sequence[tuple[str, str]] | Sequence[tuple[bytes, bytes]]
-"""Header names and values, as text or as bytes."""
-
 _PREFIX = "looptrap."
+_LIMITS = {
+    "steps": int,
+    "deadline": float,
+    "tool_calls": int,
+    "tokens": int,
+    "usd": float,
+    "corrections": int,
+}
+"""The limits in the headers, and the type of each."""
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MAX_BAGGAGE_CHARS = 8_192
 """The size that W3C requires everyone to pass on; the rest is ignored."""
 
 
-class PropagatedTurn(msgspec.Struct, frozen=True):
+class PropagatedTurn(NamedTuple):
     """A turn from headers: its id, and what its sender has left."""
 
     turn: str
     left: Mapping[str, float]
-
-    def apply_to(self, limits: TurnLimits) -> TurnLimits:
-        """Return limits lowered to what the sender has left: a sender cannot raise them."""
-        lowered = {name: getattr(limits, name) for name in _IS_WHOLE_NUMBER}
-        for name, value in self.left.items():
-            if lowered[name] is None or value < lowered[name]:
-                lowered[name] = int(value) if _IS_WHOLE_NUMBER[name] else value
-        return TurnLimits(**lowered)
-
-
-_IS_WHOLE_NUMBER: Mapping[str, bool] = {
-    "steps": True,
-    "deadline": False,
-    "tool_calls": True,
-    "tokens": True,
-    "usd": False,
-    "corrections": True,
-}
-"""The limits in the headers, and whether each is a whole number."""
 
 
 def is_turn_id(text: str) -> bool:
@@ -69,12 +49,10 @@ def is_turn_id(text: str) -> bool:
 def write_turn_headers(turn: str, left: TurnLimits, baggage: str = "") -> dict[str, str]:
     """Return the headers of a turn, with the `baggage` of others added."""
     members = [f"{_PREFIX}turn={turn}"]
-    for name, is_whole in _IS_WHOLE_NUMBER.items():
+    for name, kind in _LIMITS.items():
         value = getattr(left, name)
         if value is not None:
-            members.append(
-                f"{_PREFIX}{name}={value}" if is_whole else f"{_PREFIX}{name}={value:.6f}"
-            )
+            members.append(f"{_PREFIX}{name}={value if kind is int else format(value, '.6f')}")
     others = [member for member in _members(baggage) if not member.startswith(_PREFIX)]
     return {TURN_HEADER: turn, BAGGAGE_HEADER: ",".join(members + others)}
 
@@ -82,7 +60,7 @@ def write_turn_headers(turn: str, left: TurnLimits, baggage: str = "") -> dict[s
 def read_turn_headers(headers: Headers) -> PropagatedTurn | None:
     """Return the turn in headers; None where there is none, or an invalid one."""
     try:
-        found = list(_pairs(headers))
+        found = list(text_pairs(headers))
     except (TypeError, ValueError, AttributeError):
         return None
     entries = _entries(",".join(value for name, value in found if name == BAGGAGE_HEADER))
@@ -91,25 +69,11 @@ def read_turn_headers(headers: Headers) -> PropagatedTurn | None:
     if not is_turn_id(turn) or entries.get("turn", turn) != turn:
         return None
     left = {
-        name: number
-        for name in _IS_WHOLE_NUMBER
+        name: kind(number)
+        for name, kind in _LIMITS.items()
         if (number := _number(entries.get(name))) is not None
     }
     return PropagatedTurn(turn, left)
-
-
-def _pairs(headers: Headers) -> Iterable[tuple[str, str]]:
-    items: Iterable[tuple[Any, Any]]
-    items = headers if isinstance(headers, Sequence) else headers.items()
-    for name, value in items:
-        yield _text(name).lower(), _text(value)
-
-
-def _text(value: Any) -> str:
-    """Return a name or value as text; empty for what is neither text nor bytes."""
-    if isinstance(value, bytes):
-        return value.decode("latin-1")
-    return value if isinstance(value, str) else ""
 
 
 def _members(baggage: str) -> list[str]:

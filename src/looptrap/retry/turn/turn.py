@@ -5,10 +5,9 @@ from __future__ import annotations
 import secrets
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from inspect import isawaitable
-from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypedDict, TypeVar, Unpack, overload
 
 import msgspec
@@ -21,6 +20,7 @@ from looptrap.dialect.content import UNREADABLE, arguments, flatten
 from looptrap.dialect.model import Call, Message, Request, ToolCall, ToolResult
 from looptrap.errors import ConfigError
 from looptrap.retry.breaker import Breakers
+from looptrap.retry.classify.response import Headers
 from looptrap.retry.hook import Hook
 from looptrap.retry.idempotency import idempotent
 from looptrap.retry.policy import Chain, Link, RetryPolicy
@@ -155,7 +155,7 @@ class Turn:
         self._check = LoopCheck()
 
     @classmethod
-    def from_headers(cls, headers: header.Headers, **options: Unpack[TurnOptions]) -> Self:
+    def from_headers(cls, headers: Headers, **options: Unpack[TurnOptions]) -> Self:
         """Return the turn that a request belongs to; a new one where its headers have none.
 
         What its sender has left can only lower the limits given here. The sender retries: here
@@ -166,7 +166,7 @@ class Turn:
             return cls(**options)
         options["id"] = propagated.turn
         turn = cls(**options)
-        turn._limits = propagated.apply_to(turn._limits)
+        turn._limits = turn._limits.lower_to(propagated.left)
         # A guessed id must not give access to the idempotency keys of others.
         turn._scope = f"{turn._id}.{secrets.token_hex(8)}"
         turn._remote_attempt = Attempt(None, 0, None)
@@ -260,11 +260,9 @@ class Turn:
             result = fn(*args, **kwargs)
         return _awaited(key, result) if isawaitable(result) else result  # type: ignore[return-value]
 
-    @contextmanager
-    def decision(self, id: str) -> Iterator[None]:
+    def decision(self, id: str) -> AbstractContextManager[None]:
         """Set the model's decision, its tool call's id, for the tool that is called inside."""
-        with _as_decision(id):
-            yield
+        return _as_decision(id)
 
     def key(self, decision: str) -> str:
         """Return the idempotency key of a decision in this step: `turn:step:decision`."""
@@ -303,26 +301,16 @@ class Turn:
             self._remote_attempt.__enter__()
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        error: BaseException | None,
-        _where: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: Any) -> None:
         if self._remote_attempt is not None:
-            self._remote_attempt.__exit__(_kind, error, _where)
+            self._remote_attempt.__exit__(*raised)
         _CURRENT.set(self._outer)
 
     async def __aenter__(self) -> Self:
         return self.__enter__()
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
-        self.__exit__(kind, error, where)
+    async def __aexit__(self, *raised: Any) -> None:
+        self.__exit__(*raised)
 
     @property
     def _run(self) -> TurnState:
