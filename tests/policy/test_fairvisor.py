@@ -12,8 +12,7 @@ from looptrap.dialect.model import Request
 from looptrap.dialect.registry import read
 from looptrap.errors import ConfigError
 from looptrap.policy.action import Action, Ladder
-from looptrap.policy.fairvisor import Bundle, load
-from looptrap.policy.fairvisor.bundle import METHODS
+from looptrap.policy.fairvisor import METHODS, Bundle, load
 from looptrap.policy.kill_switch import KillSwitchMatcher
 from looptrap.policy.policy import KillSwitch, Policy, Selector
 from looptrap.policy.rate import Rate
