@@ -20,7 +20,8 @@ CODE = "recursive_loop_detected"
 
 def message(action, mode="enforce", cooldown_left=30.0):
     rule = Rule(name="same", watch="conversation", ladder=Ladder({action: 6}))
-    watch = Watch(Policy(name="p", mode=mode, rules=(rule,)), rule, Fingerprint(b"k", (), ()))
+    policy = Policy(name="p", mode=mode, rules=(rule,))
+    watch = Watch(policy, rule, Fingerprint(b"k", (), ()), rule.ladder)
     return verdict_of(watch, action, b"0" * 16, EVIDENCE, cooldown_left).message
 
 

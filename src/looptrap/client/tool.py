@@ -26,8 +26,7 @@ from looptrap.errors import RefusedError
 from looptrap.policy import preset
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.rule import ToolRule
-from looptrap.policy.verdict import ALLOWED, Verdict, is_nudge_due
-from looptrap.policy.wording import nudge
+from looptrap.policy.verdict import ALLOWED, Verdict, is_nudge_due, nudge_text
 from looptrap.store.memory import MemoryStore
 
 
@@ -235,7 +234,7 @@ class AdmittedToolCall:
         """Note a result and return it: a text with a word to the model, where one is due."""
         self._end(result_text(result), is_error=False)
         if isinstance(result, str) and is_nudge_due(self._verdict):
-            return f"{result}\n\n{nudge(self._verdict)}"
+            return f"{result}\n\n{nudge_text(self._verdict)}"
         return result
 
     def _end(self, text: str, *, is_error: bool) -> None:

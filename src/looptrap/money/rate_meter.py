@@ -15,8 +15,8 @@ from looptrap.policy.action import Action
 from looptrap.policy.budget import PERIODS
 from looptrap.policy.header import MAX_RETRY_AFTER_S
 from looptrap.policy.policy import Policy
-from looptrap.policy.rate import Rate, RateStatus, Values
-from looptrap.policy.select import Selects
+from looptrap.policy.rate import Rate, RateStatus
+from looptrap.policy.select import Selects, has_values
 from looptrap.policy.verdict import Verdict, opening
 from looptrap.store.model import UNLIMITED, Balance, Charge
 
@@ -128,14 +128,8 @@ def _counts(rate: Rate) -> Selects | None:
     """Return the test whether a rate counts a call; None when it counts every one."""
     if not rate.match and not rate.unless:
         return None
-    match, unless = _matcher(rate.match), [_matcher(values) for values in rate.unless]
+    match, unless = has_values(rate.match), [has_values(values) for values in rate.unless]
     return lambda call: match(call) and not any(has(call) for has in unless)
-
-
-def _matcher(values: Values) -> Selects:
-    """Return the test whether a call has all of these values."""
-    wanted = [(descriptor(name), value) for name, value in values]
-    return lambda call: all(read(call) == value for read, value in wanted)
 
 
 def _cost_reader(rate: Rate) -> Amount:

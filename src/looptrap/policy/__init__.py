@@ -6,9 +6,9 @@ rate        how fast calls or tokens may come
 budget      what calls may cost
 policy      policies, selectors, projects and kill switches
 watch       rules compiled at start; select and kill_switch: selectors and kill switches likewise
-decide      from counts and evidence to verdicts
 verdict     what was decided, and why; header: the response headers about it
+refusal     verdicts as answers; stream_guard: ends an answer that is on its way
 kind        kinds of values that their settings share
 preset      policies that ship with Looptrap
-fairvisor   policy bundles of another system
+fairvisor   policy bundles of another system; fairvisor_part: their tables
 """

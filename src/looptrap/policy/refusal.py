@@ -8,11 +8,10 @@ import msgspec
 
 from looptrap.dialect.answer import Answer, final_answer, nudged_body, refusal_answer
 from looptrap.dialect.model import Call, Refusal
-from looptrap.policy import wording
 from looptrap.policy.action import Action
 from looptrap.policy.header import headers_of
 from looptrap.policy.rate import RateStatus
-from looptrap.policy.verdict import CODES, Reason, Verdict
+from looptrap.policy.verdict import CODES, Reason, Verdict, final_text, nudge_text, refusal_text
 
 STATUSES: dict[Reason, int] = {
     "budget_exceeded": 402,
@@ -33,7 +32,7 @@ def refusal(
     pace: RateStatus | None = None,
 ) -> Answer:
     """Return the answer to a call that goes no further; a milder verdict becomes a block."""
-    code, message = CODES[verdict.reason], wording.refused(verdict)
+    code, message = CODES[verdict.reason], refusal_text(verdict)
     detail = {
         "error": code,
         "message": message,
@@ -58,9 +57,9 @@ def final_message(
 ) -> Answer | None:
     """Return the message that ends a run; None where no plain text can be the answer."""
     headers = headers_of(verdict, shadow)
-    return final_answer(call, wording.ended(verdict), headers, request_id=request_id, now=now)
+    return final_answer(call, final_text(verdict), headers, request_id=request_id, now=now)
 
 
 def nudged(call: Call, verdict: Verdict) -> bytes | None:
     """Return the body with a nudge at its end; None where it cannot or must not have one."""
-    return nudged_body(call, wording.nudge(verdict))
+    return nudged_body(call, nudge_text(verdict))

@@ -6,9 +6,11 @@ import re
 from collections.abc import Callable
 from fnmatch import translate
 
+from looptrap.dialect.descriptor import descriptor
 from looptrap.dialect.model import Call
 from looptrap.dialect.path import folded_path, folded_prefix
-from looptrap.policy.policy import Selector
+from looptrap.policy.policy import KillSwitch, Selector
+from looptrap.policy.rate import Values
 
 Selects = Callable[[Call], bool]
 
@@ -24,13 +26,7 @@ def selects(selector: Selector) -> Selects | None:
 
 
 def _tests(selector: Selector) -> list[Selects]:
-    tests: list[Selects] = []
-    if selector.path_exact is not None:
-        exact = folded_path(selector.path_exact)
-        tests.append(lambda call: folded_path(call.request.path) == exact)
-    if selector.path_prefix is not None:
-        prefix = folded_prefix(selector.path_prefix)
-        tests.append(lambda call: folded_path(call.request.path).startswith(prefix))
+    tests = path_tests(selector)
     if selector.methods:
         methods = frozenset(selector.methods)
         tests.append(lambda call: call.request.method in methods)
@@ -41,6 +37,18 @@ def _tests(selector: Selector) -> list[Selects]:
         named = re.compile("|".join(translate(model) for model in selector.models))
         tests.append(lambda call: named.match(call.model) is not None)
     tests.extend(_header_test(name, value) for name, value in selector.headers)
+    return tests
+
+
+def path_tests(selector: Selector | KillSwitch) -> list[Selects]:
+    """Return the tests of a selector's path, or of a kill switch's."""
+    tests: list[Selects] = []
+    if selector.path_exact is not None:
+        exact = folded_path(selector.path_exact)
+        tests.append(lambda call: folded_path(call.request.path) == exact)
+    if selector.path_prefix is not None:
+        prefix = folded_prefix(selector.path_prefix)
+        tests.append(lambda call: folded_path(call.request.path).startswith(prefix))
     return tests
 
 
@@ -55,3 +63,9 @@ def _header_test(name: str, value: str) -> Selects:
     if value == "*":
         return lambda call: call.request.header(key) is not None
     return lambda call: call.request.header(key) == wanted
+
+
+def has_values(values: Values) -> Selects:
+    """Return the test whether the descriptors of a call have all of these values."""
+    expected = [(descriptor(name), value) for name, value in values]
+    return lambda call: all(read(call) == value for read, value in expected)

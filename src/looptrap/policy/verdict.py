@@ -1,4 +1,4 @@
-"""Verdicts: what was decided about a call, and why."""
+"""Verdicts: what was decided about a call, and why; their texts name nothing of the prompt."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from looptrap.detect.fingerprint import fingerprint_text
+from looptrap.detect.round import NUDGE_MARK
 from looptrap.detect.signals.signal import Evidence
 from looptrap.policy.action import Action
 from looptrap.policy.policy import Compat
@@ -156,3 +157,38 @@ def _message(action: Action, evidence: Evidence, cooldown_left: float, *, is_sha
         return text
     pause = f" Refused for another {cooldown_left:.0f} seconds." if cooldown_left >= 1 else ""
     return f"{text}{pause} {ADVICE}"
+
+
+def _repetition(verdict: Verdict) -> str:
+    seen = "; ".join(evidence.what for evidence in verdict.evidence)
+    return seen or f"the same happened {verdict.count} times"
+
+
+def refusal_text(verdict: Verdict) -> str:
+    """Return why a call is refused; also where a milder verdict had to become a refusal."""
+    if verdict.action is Action.BLOCK or verdict.reason != "loop_detected":
+        return verdict.message
+    return f"{opening(Action.BLOCK, verdict.reason)}: {_repetition(verdict)}. {ADVICE}"
+
+
+def final_text(verdict: Verdict) -> str:
+    """Return the last words of a run that is ended here."""
+    if verdict.reason != "loop_detected":
+        return f"Looptrap ended this run. {verdict.message}"
+    return (
+        f"Looptrap ended this run ({CODES[verdict.reason]}) because it was going in circles:"
+        f" {_repetition(verdict)}."
+        " The model was not asked again. Before starting over, change the approach:"
+        " other arguments, another tool, or a smaller task."
+    )
+
+
+def nudge_text(verdict: Verdict) -> str:
+    """Return what a model that goes in circles reads."""
+    return (
+        f"{NUDGE_MARK}\n"
+        f"You are going in circles: {_repetition(verdict)}."
+        " Doing the same once more will bring the same result."
+        " Try a different strategy: other arguments, another tool, or answer with what you have,"
+        " saying what is missing."
+    )

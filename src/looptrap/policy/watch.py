@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from looptrap.detect import scope
 from looptrap.detect.call_kind import UNCHANGED_POLLS_PER_REPEAT
@@ -15,69 +16,43 @@ from looptrap.policy.rule import UNNAMED_FACTOR, Rule, ToolRule
 from looptrap.policy.select import Selects, selects
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Watch:
     """One compiled rule of a policy."""
 
-    __slots__ = ("fingerprint", "is_shadow", "ladder", "policy", "rule")
+    policy: Policy
+    rule: Rule
+    fingerprint: Fingerprint
+    ladder: Ladder
 
-    def __init__(
-        self, policy: Policy, rule: Rule, fingerprint: Fingerprint, ladder: Ladder | None = None
-    ) -> None:
-        self.policy = policy
-        self.rule = rule
-        self.fingerprint = fingerprint
-        self.ladder = ladder or rule.ladder
-        self.is_shadow = policy.mode == "shadow"
+    @property
+    def is_shadow(self) -> bool:
+        """Whether its verdicts are only reported."""
+        return self.policy.mode == "shadow"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class CountingWatch(Watch):
     """A rule that counts equal calls across requests."""
 
-    __slots__ = ("content", "is_near")
-
-    def __init__(
-        self,
-        policy: Policy,
-        rule: Rule,
-        fingerprint: Fingerprint,
-        content: Content,
-        ladder: Ladder | None = None,
-    ) -> None:
-        super().__init__(policy, rule, fingerprint, ladder)
-        self.content = content
-        self.is_near = rule.similarity == "near"
+    content: Content
+    is_near: bool = False
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class HistoryWatch(Watch):
     """A rule that reads the history inside one request."""
 
-    __slots__ = ("by_tool", "signal")
-
-    def __init__(
-        self,
-        policy: Policy,
-        rule: Rule,
-        fingerprint: Fingerprint,
-        signal: HistorySignal,
-        ladder: Ladder | None = None,
-        by_tool: Mapping[str, HistoryWatch] | None = None,
-    ) -> None:
-        super().__init__(policy, rule, fingerprint, ladder)
-        self.signal = signal
-        self.by_tool = by_tool or {}
-        """The same rule with the thresholds of a tool."""
+    signal: HistorySignal
+    by_tool: Mapping[str, HistoryWatch] = field(default_factory=dict)
+    """The same rule with the thresholds of a tool."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class AnswerWatch(Watch):
     """A rule that reads the answer."""
 
-    __slots__ = ("signal",)
-
-    def __init__(
-        self, policy: Policy, rule: Rule, fingerprint: Fingerprint, signal: AnswerSignal
-    ) -> None:
-        super().__init__(policy, rule, fingerprint)
-        self.signal = signal
+    signal: AnswerSignal
 
 
 class BoundPolicy:
@@ -111,20 +86,21 @@ def _watches(
         unnamed = fingerprint(f"{rule.name} unnamed", ("project",))
         higher = rule.ladder.times(UNNAMED_FACTOR)
         return [
-            CountingWatch(policy, rule, named, scope.session(True)),
-            CountingWatch(policy, rule, unnamed, scope.session(False), higher),
+            CountingWatch(policy, rule, named, rule.ladder, scope.session(True)),
+            CountingWatch(policy, rule, unnamed, higher, scope.session(False)),
         ]
-    own = fingerprint(rule.name, rule.by)
+    own, ladder = fingerprint(rule.name, rule.by), rule.ladder
     if rule.watch in SIGNALS:
         by_tool = {
-            name: HistoryWatch(policy, rule, own, _signal(rule, tool.ladder, own=True), tool.ladder)
+            name: HistoryWatch(policy, rule, own, tool.ladder, _signal(rule, tool.ladder, own=True))
             for name, tool in tools.items()
             if tool.ladder is not None
         }
-        return [HistoryWatch(policy, rule, own, _signal(rule, rule.ladder), by_tool=by_tool)]
+        return [HistoryWatch(policy, rule, own, ladder, _signal(rule, ladder), by_tool)]
     if rule.watch in ANSWERS:
-        return [AnswerWatch(policy, rule, own, ANSWERS[rule.watch]())]
-    return [CountingWatch(policy, rule, own, _content(policy, rule))]
+        return [AnswerWatch(policy, rule, own, ladder, ANSWERS[rule.watch]())]
+    is_near = rule.similarity == "near"
+    return [CountingWatch(policy, rule, own, ladder, _content(policy, rule), is_near)]
 
 
 def _signal(rule: Rule, ladder: Ladder, *, own: bool = False) -> HistorySignal:
