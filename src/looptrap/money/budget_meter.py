@@ -64,16 +64,6 @@ class RecentAccounts(OrderedDict[bytes, Account]):
 class BudgetMeter(Meter):
     """Charges the dollars, or the tokens, of one budget."""
 
-    __slots__ = (
-        "_budget",
-        "_is_of_session",
-        "_limit",
-        "_period",
-        "_recent_accounts",
-        "_refused_from",
-        "_unit",
-    )  # fmt: skip
-
     def __init__(
         self, budget: Budget, unit: Unit, limit: int, secret: bytes, recent_accounts: RecentAccounts
     ) -> None:
@@ -118,8 +108,18 @@ class BudgetMeter(Meter):
             action = stages.at(min(percent, refusal_limit))
         if action is Action.ALLOW:
             return MeterReading()
-        ends = end_of(now + balance.left, self._period) if self._period else 0
-        status = self._status(call, charge, used, limit, percent, action, ends)
+        status = BudgetStatus(
+            budget=self.name,
+            fingerprint=fingerprint_text(charge.key),
+            by=self._account_key.describe(self._account_key.values(call) or ()),
+            unit=self._unit,
+            used=used,
+            limit=limit,
+            stage=stages.reached(percent),
+            action=action,
+            ends=end_of(now + balance.left, self._period) if self._period else 0,
+            mode=self._budget.mode,
+        )
         return MeterReading(self._verdict(status, charge, percent), status)
 
     def actual(self, charge: Charge, outcome: Outcome) -> int:
@@ -129,14 +129,12 @@ class BudgetMeter(Meter):
 
     def _remember_account(self, charge: Charge, limit: int, values: Sequence[str]) -> None:
         """Remember the account, so that operators can see it."""
-        recent_accounts = self._recent_accounts
-        known = recent_accounts.get(charge.key)
-        if known is not None and known.limit == limit:
-            recent_accounts.move_to_end(charge.key)
-            return
-        by = self._account_key.describe(values)
-        question = Charge(charge.key, 0, charge.limit, charge.seconds)
-        recent_accounts.remember(Account(self.name, self._unit, by, limit, question))
+        known = self._recent_accounts.get(charge.key)
+        if known is None or known.limit != limit:
+            by = self._account_key.describe(values)
+            question = Charge(charge.key, 0, charge.limit, charge.seconds)
+            known = Account(self.name, self._unit, by, limit, question)
+        self._recent_accounts.remember(known)
 
     def _limit_of(self, call: Call) -> int:
         """Return the limit; a client may lower that of its session."""
@@ -148,29 +146,6 @@ class BudgetMeter(Meter):
         if self._refused_from is None:
             return UNLIMITED
         return min(limit * self._refused_from // 100, UNLIMITED)
-
-    def _status(
-        self,
-        call: Call,
-        charge: Charge,
-        used: int,
-        limit: int,
-        percent: int,
-        action: Action,
-        ends: int,
-    ) -> BudgetStatus:
-        return BudgetStatus(
-            budget=self.name,
-            fingerprint=fingerprint_text(charge.key),
-            by=self._account_key.describe(self._account_key.values(call) or ()),
-            unit=self._unit,
-            used=used,
-            limit=limit,
-            stage=self._budget.stages.reached(percent),
-            action=action,
-            ends=ends,
-            mode=self._budget.mode,
-        )
 
     def _verdict(self, status: BudgetStatus, charge: Charge, percent: int) -> Verdict:
         action = status.action

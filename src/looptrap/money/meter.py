@@ -68,8 +68,6 @@ def account_descriptors(by: Sequence[str]) -> tuple[str, ...]:
 class AccountKey:
     """Identifies the accounts of one budget or rate."""
 
-    __slots__ = ("_by", "_claims", "_digester", "_required", "_secret", "names")
-
     def __init__(self, secret: bytes, name: Sequence[str], by: Sequence[str]) -> None:
         self._secret = secret[:64]
         self.names = account_descriptors(by)
@@ -121,8 +119,6 @@ class MeterReading(NamedTuple):
 
 class Meter(ABC):
     """Charges calls to the accounts of one budget or rate."""
-
-    __slots__ = ("_account_key", "is_shadow", "name", "selects")
 
     def __init__(self, name: str, mode: Mode, select: Selector, account_key: AccountKey) -> None:
         self.name = name

@@ -31,8 +31,6 @@ Amount = Callable[[Call, UsageEstimate], int | None]
 class RateMeter(Meter):
     """Charges one bucket of a rate."""
 
-    __slots__ = ("_amount", "_counts", "_leaks", "_limit", "_policy", "_seconds", "_unit")
-
     def __init__(
         self,
         policy: Policy,
