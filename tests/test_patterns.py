@@ -79,7 +79,7 @@ def test_all_patterns_are_found():
     assert {
         "looptrap.wire.head._FIELD",
         "looptrap.detect.mask._VOLATILE",
-        "looptrap.retry.classify.error_body._duration",
+        "looptrap.retry.classify.response._duration",
         "looptrap.dialect.stream._BRACE",
     } <= places
     assert all(pattern.methods for pattern in EVERY)

@@ -144,7 +144,7 @@ def price_of(info: ModelInfo, when: datetime) -> Price | None:
     if listed.input_mtok is None:
         is_free = info.id.endswith(FREE)
         return Price(info.context_window, Rates(0, 0, 0, 0, 0, 0, 0)) if is_free else None
-    starts = {tier.start for provider in _listings(listed) for tier in _tiers(provider)}
+    starts = {tier.start for listing in vars(listed).values() for tier in _tiers(listing)}
     return Price(
         info.context_window,
         _rates(listed, 0),
@@ -177,10 +177,6 @@ def _price_at(listing: Listing, tokens: int, otherwise: float, unit: int = NANO_
         if tokens > tier.start:
             found = tier.price
     return float(found * unit)
-
-
-def _listings(listed: ModelPrice) -> Iterator[Listing]:
-    return iter(vars(listed).values())
 
 
 def _tiers(listing: Listing) -> list[Tier]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import translate
 from math import ceil
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import msgspec
 
@@ -66,8 +66,6 @@ ROUNDING_SLACK = 1e-3
 
 Name = tuple[str, str]
 """A model and its provider."""
-
-Entry = TypeVar("Entry")
 
 
 class Rates(NamedTuple):
@@ -155,6 +153,9 @@ class Price(msgspec.Struct, frozen=True):
         return rates
 
 
+PriceTable = dict[Name, tuple[int, Price | None]]
+"""Prices, each with the half-hour for which it was found."""
+
 UNREAD_MODEL_PRICE = Price.from_settings(PriceSettings(input=15.0, output=75.0))
 """The price of a call whose model could not be read, unless a higher one is set: that of the most
 expensive models of the large providers."""
@@ -180,12 +181,14 @@ class Prices:
         self.has_providers = any("/" in name for name in overridden)
         """Whether a price may be set for one provider only."""
         self._patterns = [
-            (_pattern(name), price) for name, price in overridden.items() if {*"*?"} & {*name}
+            (re.compile(translate(name.replace("[", "[[]"))), price)
+            for name, price in overridden.items()
+            if {*"*?"} & {*name}
         ]
         self._listed = Listed()
         self._fallback = Price.from_settings(fallback) if fallback is not None else None
-        self._known: dict[Name, tuple[int, Price]] = {}
-        self._unknown: dict[Name, tuple[int, Price | None]] = {}
+        self._known: PriceTable = {}
+        self._unknown: PriceTable = {}
         self.dearest = max(
             (*overridden.values(), self._fallback or UNREAD_MODEL_PRICE),
             key=lambda price: price.rates.input + price.rates.output,
@@ -218,7 +221,7 @@ class Prices:
 
     def _override(self, model: str, provider: str) -> Price | None:
         """Return the operator's price; an exact name has precedence over one with `*` or `?`."""
-        names = list(_names_of(model, provider))
+        names = [f"{provider}/{model}", model] if provider else [model]
         for name in names:
             if (price := self._exact.get(name)) is not None:
                 return price
@@ -228,22 +231,11 @@ class Prices:
         return None
 
 
-def _remember(table: dict[Name, Entry], name: Name, entry: Entry) -> None:
+def _remember(table: PriceTable, name: Name, entry: tuple[int, Price | None]) -> None:
     """Cache an entry; a full table is cleared, which is safe from several threads."""
     if len(table) >= MAX_CACHED_NAMES:
         table.clear()
     table[name] = entry
-
-
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(translate(name.replace("[", "[[]")))
-
-
-def _names_of(model: str, provider: str) -> Iterator[str]:
-    """Yield the names under which an operator may set a price."""
-    if provider:
-        yield f"{provider}/{model}"
-    yield model
 
 
 def nano(usd: float) -> int:

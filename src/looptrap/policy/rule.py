@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Literal
@@ -194,41 +194,28 @@ def _rule_mistakes(given: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem("parts", f'is "{parts}", must be {allowed} with watch = "{watch}"')
     if given.get("similarity") == "near" and watch != "conversation":
         yield Problem("similarity", f'is "near", which means nothing to watch = "{watch}"')
-    if watch in ANSWERS:
-        yield from _beyond_answers(given)
     if "thresholds" in given and ("threshold" in given or "action" in given):
         single = listed([name for name in ("threshold", "action") if name in given], "and")
         yield Problem("", f"has {single} and thresholds, needs one or the other")
     elif "threshold" not in given and "thresholds" not in given:
         yield Problem("", "has neither threshold nor thresholds, needs one of them")
-    if watch is not None and watch in signals.ROUNDS:
-        yield from _unreachable(given, given.get("rounds") or signals.ROUNDS[watch])
-
-
-def _beyond_answers(given: Mapping[str, Any]) -> Iterator[Problem]:
-    """Find actions that come too late for an answer that is on its way."""
-    steps = {"action": given.get("action")} | {
-        f"thresholds.{action.value}": action for action, _ in _steps(given)
-    }
-    for place, action in steps.items():
-        if action in (Action.THROTTLE, Action.NUDGE):
-            yield Problem(place, f'{action.value} means nothing to watch = "{given["watch"]}"')
-
-
-def _unreachable(given: Mapping[str, Any], rounds: int) -> Iterator[Problem]:
-    steps = {"threshold": given.get("threshold")} | {
-        f"thresholds.{action}": count for action, count in _steps(given)
-    }
-    for place, count in steps.items():
-        if count and count > rounds:
+    rounds = given.get("rounds") or signals.ROUNDS.get(str(watch))
+    for action_place, place, action, count in _steps(given):
+        if watch in ANSWERS and action in (Action.THROTTLE, Action.NUDGE):
+            # The answer is on its way: these come too late.
+            yield Problem(action_place, f'{action.value} means nothing to watch = "{watch}"')
+        if watch in signals.ROUNDS and rounds and count and count > rounds:
             yield Problem(
                 place, f"is {count}, must be {rounds} or less (no more rounds are looked at)"
             )
 
 
-def _steps(given: Mapping[str, Any]) -> Sequence[tuple[Action, int]]:
-    ladder = given.get("thresholds")
-    return ladder.steps if ladder else ()
+def _steps(given: Mapping[str, Any]) -> Iterator[tuple[str, str, Action | None, int | None]]:
+    """Yield each action and its threshold, after the places of both."""
+    yield "action", "threshold", given.get("action"), given.get("threshold")
+    ladder: Ladder | None = given.get("thresholds")
+    for action, count in ladder.steps if ladder else ():
+        yield f"thresholds.{action}", f"thresholds.{action}", action, count
 
 
 RULE = Table.of(Rule, check=_rule_mistakes, tag="watch")

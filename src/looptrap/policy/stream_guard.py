@@ -18,17 +18,6 @@ JudgeText = Callable[[str], Verdict | None]
 class StreamGuard:
     """Lets an answer pass, whatever it says; checks, now and then, whether to end it here."""
 
-    __slots__ = (
-        "_block_status",
-        "_call",
-        "_can_cut",
-        "_cutting",
-        "_judge",
-        "_reader",
-        "_request_id",
-        "is_over",
-    )
-
     def __init__(
         self,
         call: Call,

@@ -75,21 +75,14 @@ _SUBJECTS = {
     "tool": "identical tool call",
     "similar_prompt": "the same prompt with other words around it",
 }
-_DONE = {
-    Action.WARN: "Warning",
-    Action.THROTTLE: "Slowed down",
-    Action.NUDGE: "Nudged",
-    Action.STOP: "Stopped",
-    Action.BLOCK: "Blocked",
+_OPENINGS = {
+    Action.WARN: ("Warning", "Would have been warned about"),
+    Action.THROTTLE: ("Slowed down", "Would have been slowed down"),
+    Action.NUDGE: ("Nudged", "Would have been nudged"),
+    Action.STOP: ("Stopped", "Would have been stopped"),
+    Action.BLOCK: ("Blocked", "Would have been refused"),
 }
-_WOULD = {
-    Action.WARN: "Would have been warned about",
-    Action.THROTTLE: "Would have been slowed down",
-    Action.NUDGE: "Would have been nudged",
-    Action.STOP: "Would have been stopped",
-    Action.BLOCK: "Would have been refused",
-}
-
+"""What was done, and what would have been."""
 
 ADVICE = "Sending it again will not change the answer: change the approach, or stop."
 """Advice in a refusal."""
@@ -100,7 +93,7 @@ def opening(action: Action, reason: Reason, *, is_shadow: bool = False) -> str:
 
     SDKs show only the message of an error, so the code stands there.
     """
-    done = (_WOULD if is_shadow else _DONE)[action]
+    done = _OPENINGS[action][is_shadow]
     return f"{done} ({CODES[reason]})" if action.refuses else done
 
 

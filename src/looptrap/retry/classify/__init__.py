@@ -1,10 +1,9 @@
 """Classifies failures.
 
-`exception`   `classify`: an exception of an SDK, of an HTTP library or of Python;
-              `classify_tool`: a tool's exit code or status; `Classifiers`: own ones, asked first
-`response`    `classify_answer`: status, headers and body of an answer;
-              `classify_event`: an error inside a stream that began with 200
-`error_body`  the codes, message and delay in an error body
+`exception`  `classify`: an exception of an SDK, of an HTTP library or of Python;
+             `classify_tool`: a tool's exit code or status; `Classifiers`: own ones, tried first
+`response`   `classify_answer`: status, headers and body of an answer;
+             `classify_event`: an error inside a stream that began with 200
 
 No vendor's package is imported: exceptions are recognised by the names of their classes.
 """

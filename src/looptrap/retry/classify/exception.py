@@ -8,8 +8,12 @@ from typing import Any
 
 import msgspec
 
-from looptrap.retry.classify.error_body import MAX_MESSAGE_CHARS, parse_error_body
-from looptrap.retry.classify.response import classify_answer, classify_details
+from looptrap.retry.classify.response import (
+    MAX_MESSAGE_CHARS,
+    classify_answer,
+    classify_details,
+    parse_error_body,
+)
 from looptrap.retry.failure import Failure
 from looptrap.wire.upstream_exchange import UpstreamError
 

@@ -1,4 +1,7 @@
-"""Classifies failed answers by status, headers and as much of the body as there is."""
+"""Classifies failed answers by status, headers and as much of the body as there is.
+
+Error bodies are those of OpenAI, Anthropic, Google and Looptrap.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,140 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 
 from looptrap.dialect.content import UNREADABLE
-from looptrap.retry.classify.error_body import NO_DETAILS, ErrorDetails, parse_error_body
 from looptrap.retry.failure import Failure
-from looptrap.wire.header_fields import parse_retry_after as parse_retry_after_header
-from looptrap.wire.header_fields import parse_seconds
+from looptrap.wire.header_fields import parse_retry_after, parse_seconds
+
+MAX_MESSAGE_CHARS = 300
+
+_MAX_BODY_BYTES = 64 * 1024
+_codes_in = re.compile(
+    rb'"(?:error_code|code|type|status|error)"\s*:\s*"([A-Za-z_]{3,60})"'
+).findall
+_decode = msgspec.json.decode
+_duration = re.compile(
+    r"try again in (?:(\d{1,4})h)?(?:(\d{1,4})m(?!s))?(?:(\d{1,6}(?:\.\d+)?)(ms|s))?", re.IGNORECASE
+).search
+
+find_long_quota = re.compile(r"per_?day|daily|per_?month", re.IGNORECASE).search
+"""Finds, in the name of a Google quota, that it is renewed daily or less often."""
+
+
+class ErrorDetails(msgspec.Struct, frozen=True, gc=False):
+    """The content of an error body."""
+
+    codes: tuple[str, ...] = ()
+    """Codes, types and states, in lower case, the most specific first."""
+    message: str = ""
+    status: int | None = None
+    """The HTTP status in the body: in a stream there is no other."""
+    refusal: str = ""
+    """Looptrap's own reason."""
+    retry_after: float | None = None
+    quota_is_spent: bool | None = None
+    """Whether a quota is spent for long, and not for a minute; None where the body does not say."""
+
+
+NO_DETAILS = ErrorDetails()
+
+
+def parse_error_body(body: object) -> ErrorDetails:
+    """Return the details of a body, decoded or not; an unreadable one has none."""
+    if isinstance(body, str):
+        body = body.encode("utf-8", "replace")
+    if isinstance(body, (bytes, bytearray, memoryview)):
+        raw = bytes(body[:_MAX_BODY_BYTES])
+        try:
+            body = _decode(raw)
+        except UNREADABLE:
+            # Truncated, or a proxy's page: codes can still be found.
+            codes = [code.decode().lower() for code in _codes_in(raw)]
+            return ErrorDetails(tuple(codes), raw[:MAX_MESSAGE_CHARS].decode("utf-8", "replace"))
+    if isinstance(body, list) and body:
+        body = body[0]
+    if not isinstance(body, dict):
+        return NO_DETAILS
+    return _details_of(body, error_object(body))
+
+
+def error_object(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the part of a document that describes the error; all of it where it has no part."""
+    response = document.get("response")
+    outer = response if isinstance(response, dict) else document
+    error = outer.get("error")
+    if isinstance(error, dict):
+        return error
+    if isinstance(error, str):
+        return {"code": error, "message": str(outer.get("error_description") or error)}
+    return outer
+
+
+def _details_of(document: dict[str, Any], error: dict[str, Any]) -> ErrorDetails:
+    detail = document.get("detail")
+    refusal = detail.get("error") if isinstance(detail, dict) else None
+    message = error.get("message")
+    message = message if isinstance(message, str) else ""
+    details = list(_details(error))
+    return ErrorDetails(
+        tuple(code.lower() for code in _codes(error, details)),
+        message[:MAX_MESSAGE_CHARS],
+        _status(error.get("code")),
+        refusal if isinstance(refusal, str) else "",
+        _retry_delay(details, message),
+        _quota_is_spent(details),
+    )
+
+
+def _details(error: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    details = error.get("details")
+    for detail in details if isinstance(details, list) else [details]:
+        if isinstance(detail, dict):
+            yield detail
+
+
+def _codes(error: dict[str, Any], details: list[dict[str, Any]]) -> Iterator[str]:
+    named = [detail.get("error_code") or detail.get("reason") for detail in details]
+    for code in (*named, error.get("code"), error.get("type"), error.get("status")):
+        if isinstance(code, str):
+            yield code
+
+
+def _status(code: object) -> int | None:
+    if isinstance(code, str) and code.isascii() and code.isdigit() and len(code) == 3:
+        code = int(code)
+    return code if isinstance(code, int) and 400 <= code < 600 else None
+
+
+def _retry_delay(details: list[dict[str, Any]], message: str) -> float | None:
+    """Return the delay in Google's RetryInfo, or in OpenAI's message."""
+    for detail in details:
+        delay = detail.get("retryDelay")
+        if isinstance(delay, str) and re.fullmatch(r"\d{1,9}(\.\d+)?s", delay, re.ASCII):
+            return float(delay[:-1])
+    found = _duration(message)
+    if found is None or not any(found.groups()):
+        return None
+    hours, minutes, last, unit = found.groups()
+    rest = float(last or 0) / (1000 if unit and unit.lower() == "ms" else 1)
+    return int(hours or 0) * 3600 + int(minutes or 0) * 60 + rest
+
+
+def _quota_is_spent(details: list[dict[str, Any]]) -> bool | None:
+    violations = [
+        violation
+        for detail in details
+        if isinstance(listed := detail.get("violations"), list)
+        for violation in listed
+        if isinstance(violation, dict)
+    ]
+    if not violations:
+        return None
+    # A daily quota comes with RetryInfo as well, which does not help. A quota of 0 is a model that
+    # the account does not have.
+    return any(
+        violation.get("quotaValue") == "0"
+        or find_long_quota(f"{violation.get('quotaId')} {violation.get('quotaMetric')}") is not None
+        for violation in violations
+    )
 
 
 class HasItems(Protocol):
@@ -24,56 +157,28 @@ class HasItems(Protocol):
 Headers: TypeAlias = HasItems | Sequence[tuple[str, str]] | Sequence[tuple[bytes, bytes]]
 """Names and values, each bytes or text, in any case."""
 
-_FAILURE_HEADERS = frozenset(
-    (
-        "date",
-        "retry-after",
-        "retry-after-ms",
-        "x-looptrap-reason",
-        "x-looptrap-verdict",
-        "x-should-retry",
-    )
-)
-
-
-def failure_headers(headers: Headers | None) -> dict[str, str]:
-    """Return the headers that say something about a failure, by lower-case name."""
-    found: dict[str, str] = {}
-    for name, value in text_pairs(headers or ()):
-        if name in _FAILURE_HEADERS:
-            found.setdefault(name, value.strip())
-    return found
-
 
 def retry_after_of(headers: Headers | None, now: float | None = None) -> float | None:
     """Return the seconds in Retry-After headers; None without a valid one.
 
     `now` is in seconds since 1970, for a date in an answer without a Date header.
     """
-    return parse_retry_after(failure_headers(headers), now)
+    return _retry_after(_by_name(headers), now)
 
 
-def parse_retry_after(found: Mapping[str, str], now: float | None) -> float | None:
-    """Return the same from the result of `failure_headers`; `retry-after-ms` has precedence."""
-    milliseconds = parse_seconds(found.get("retry-after-ms", ""))
+def _retry_after(headers: Mapping[str, str], now: float | None) -> float | None:
+    milliseconds = parse_seconds(headers.get("retry-after-ms", ""))
     if milliseconds is not None:
         return milliseconds / 1000
-    return parse_retry_after_header(found.get("retry-after", ""), now, found.get("date", ""))
+    return parse_retry_after(headers.get("retry-after", ""), now, headers.get("date", ""))
 
 
-def parse_should_retry(found: Mapping[str, str]) -> bool | None:
-    """Return whether the server asks for a retry; None where it does not say."""
-    return {"true": True, "false": False}.get(found.get("x-should-retry", "").lower())
-
-
-def refusal_reason(found: Mapping[str, str]) -> str:
-    """Return why Looptrap refused the call; "" where it did not.
-
-    A call that passed with a warning has a reason as well.
-    """
-    if found.get("x-looptrap-verdict", "block") not in ("block", "stop"):
-        return ""
-    return found.get("x-looptrap-reason", "")
+def _by_name(headers: Headers | None) -> dict[str, str]:
+    """Return the first value of each header, by lower-case name."""
+    found: dict[str, str] = {}
+    for name, value in text_pairs(headers or ()):
+        found.setdefault(name, value.strip())
+    return found
 
 
 def text_pairs(headers: Headers) -> Iterator[tuple[str, str]]:
@@ -164,6 +269,13 @@ STATUS_BY_CODE: dict[str, int] = {
 }
 """Codes that say no more than a status: used inside a stream, where there is none."""
 
+FAILURE_BY_STATUS: dict[int, Failure] = {
+    402: _QUOTA,
+    408: Failure("server", "timeout", is_timeout=True, trips="provider"),
+    425: Failure("server", "http_425"),
+    529: OVERLOADED,
+}
+
 FAILURE_BY_REFUSAL: dict[str, Failure] = {
     "loop_detected": Failure("permanent", "loop_detected"),
     "recursive_loop_detected": Failure("permanent", "loop_detected"),
@@ -206,10 +318,6 @@ def classify_429(message: str, quota_is_spent: bool | None, retry_after: float |
 _PERMANENT_STATUSES = frozenset((501, 505, 506, 507, 510, 511))
 """Statuses from 500 on for which a retry does not help."""
 
-_PERMANENT_REFUSALS = frozenset(
-    code for code, failure in FAILURE_BY_REFUSAL.items() if not failure.is_retryable
-)
-
 
 def classify_details(
     status: int | None,
@@ -241,10 +349,8 @@ def classify_details(
 
 def _refusal_by_code(details: ErrorDetails) -> Failure | None:
     """Return a refusal by its code; only permanent ones, as other gateways use codes like ours."""
-    for code in details.codes:
-        if code in _PERMANENT_REFUSALS:
-            return FAILURE_BY_REFUSAL[code]
-    return None
+    known = (FAILURE_BY_REFUSAL.get(code) for code in details.codes)
+    return next((found for found in known if found and not found.is_retryable), None)
 
 
 def _provider_failure(
@@ -263,26 +369,15 @@ def _provider_failure(
         )
     if status == 429:
         return classify_429(details.message, details.quota_is_spent, retry_after)
-    if status == 529:
-        return OVERLOADED
-    return failure_by_status(status, details.message, retry_after)
-
-
-def failure_by_status(status: int, message: str = "", retry_after: float | None = None) -> Failure:
-    """Return the failure of a status other than 429 and 529."""
+    if status in FAILURE_BY_STATUS:
+        return FAILURE_BY_STATUS[status]
     reason = f"http_{status}"
-    if status == 408:
-        return Failure("server", "timeout", is_timeout=True, trips="provider")
-    if status == 425:
-        return Failure("server", reason)
     if status == 409:
         # SDKs retry every 409 as a lock that will be released. Mostly it is a lasting conflict: it
         # is worth a retry only where the server says when.
         return Failure("permanent" if retry_after is None else "server", reason)
-    if status == 402:
-        return Failure("permanent", "insufficient_quota", trips="credential")
     if status < 500:
-        return failure_by_message(message) or Failure("permanent", reason)
+        return failure_by_message(details.message) or Failure("permanent", reason)
     if status in _PERMANENT_STATUSES:
         return Failure("permanent", reason)
     return Failure("server", reason, trips="provider")
@@ -297,13 +392,15 @@ def classify_answer(
     """
     if status < 400:
         return None
-    found = failure_headers(headers)
+    found = _by_name(headers)
+    # A call that passed with a warning has a reason as well.
+    is_refused = found.get("x-looptrap-verdict", "block") in ("block", "stop")
     return classify_details(
         status,
         parse_error_body(body) if body else NO_DETAILS,
-        refusal=refusal_reason(found),
-        should_retry=parse_should_retry(found),
-        retry_after=parse_retry_after(found, now),
+        refusal=found.get("x-looptrap-reason", "") if is_refused else "",
+        should_retry={"true": True, "false": False}.get(found.get("x-should-retry", "").lower()),
+        retry_after=_retry_after(found, now),
     )
 
 
@@ -311,7 +408,6 @@ _FAILED = ("error", "response.failed")
 _begins_as_error = re.compile(
     rb'\s*\{\s*"(?:error"\s*:\s*[{"]|type"\s*:\s*"(?:error|response\.failed)")'
 ).match
-_decode = msgspec.json.decode
 
 
 def classify_event(data: bytes) -> Failure | None:
