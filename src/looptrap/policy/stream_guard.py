@@ -1,4 +1,4 @@
-"""StreamGuard: judges an answer while it passes, and ends it where a rule wants that."""
+"""StreamGuard: judges an answer while it passes, and ends it where a rule says so."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from looptrap.policy.refusal import refusal
 from looptrap.policy.verdict import Verdict
 
 JudgeText = Callable[[str], Verdict | None]
-"""Judges what was said so far; returns what is severer than every verdict before it."""
+"""Judges the text so far; returns a verdict that is severer than all before it."""
 
 
 class StreamGuard:
-    """Lets an answer pass, whatever it says; checks, now and then, whether to end it here."""
+    """Passes an answer on, and checks from time to time whether to end it."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class StreamGuard:
         self._call = call
         self._reader: AnswerReader | None = reader
         self._judge = judge
-        self._can_cut = can_cut  # not where it was said how long it will be
+        self._can_cut = can_cut  # not where its length was announced
         self._request_id = request_id
         self._block_status = block_status
         self._cutting: Verdict | None = None  # until the event that has begun is over

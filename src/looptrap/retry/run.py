@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iter
 from contextlib import aclosing, closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from inspect import isasyncgenfunction, isawaitable, iscoroutinefunction, isgeneratorfunction
 from math import inf
 from threading import Lock
@@ -201,15 +202,12 @@ class RetryRun:
     def succeeded(self) -> None:
         """Record a success."""
         self.is_done = True
-        with _BREAKER_LOCK:
-            self._schedule.succeeded(self.timing.clock())
-        self._notify_changes()
+        self._update(self._schedule.succeeded)
 
     def failed(self, attempt: Attempt, error: BaseException) -> bool:
         """Record a failure; return whether another attempt follows, or raise the final error."""
         if not isinstance(error, Exception):  # cancelled or interrupted: no outcome
-            with _BREAKER_LOCK:
-                self._schedule.abandoned(self.timing.clock())
+            self._update(self._schedule.abandoned)
             return False
         failure = self._failure(error)
         if attempt.no_retry_reason and self._is_owner and failure.is_retryable:
@@ -231,32 +229,29 @@ class RetryRun:
 
     def _failure(self, error: Exception) -> Failure:
         """Classify an error, and record the failure."""
-        now = self.timing.clock()
         if isinstance(error, DeadlinePassed) and error.retry_run is self:
-            with _BREAKER_LOCK:
-                self._schedule.abandoned(now)  # our deadline says nothing about the provider
+            self._update(self._schedule.abandoned)  # our deadline says nothing about the provider
             return DEADLINE_FAILURE
         failure = self._options.policy.classifiers.classify(error, self.timing.wall())
-        with _BREAKER_LOCK:
-            self._schedule.failed(failure, now)
-        self._notify_changes()
+        self._update(partial(self._schedule.failed, failure))
         return failure
 
     def _next(self) -> ScheduleStep:
+        return self._update(partial(self._schedule.next, chance=self.timing.chance()))
+
+    def _update(self, update: Callable[[float], T]) -> T:
+        """Update the schedule, and notify hooks of the circuits that changed."""
         with _BREAKER_LOCK:
-            step = self._schedule.next(self.timing.clock(), self.timing.chance())
-        self._notify_changes()
-        return step
-
-    def _end(self, failed: FinalFailure, error: BaseException | None) -> BaseException:
-        self._notify("give_up", failure=failed.failure)
-        return self._error_factory(failed, error)
-
-    def _notify_changes(self) -> None:
+            result = update(self.timing.clock())
         for change in self._schedule.take_changes():
             key = change.key
             circuit = key.provider if key.credential is None else f"{key.provider} {key.credential}"
             self._notify("breaker", circuit=circuit.strip(), state=change.state)
+        return result
+
+    def _end(self, failed: FinalFailure, error: BaseException | None) -> BaseException:
+        self._notify("give_up", failure=failed.failure)
+        return self._error_factory(failed, error)
 
     def _notify(self, kind: str, **fields: object) -> None:
         if self._options.hooks:
@@ -331,7 +326,6 @@ async def _finish(
 
 
 async def _in_time(retry_run: RetryRun, awaited: Awaitable[Any]) -> Any:
-    """Await something until the deadline."""
     limit = asyncio.timeout(retry_run.left())
     try:
         async with limit:

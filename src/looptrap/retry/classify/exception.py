@@ -63,56 +63,32 @@ _HTTPX = {
     "InvalidURL": BAD_REQUEST,
 }
 
+_EXCEPTIONS_BY_FAILURE = {
+    TIMEOUT: "aiohttp.ServerTimeoutError builtins.TimeoutError concurrent.TimeoutError"
+    " httpcore2.TimeoutException requests.ConnectTimeout requests.Timeout"
+    " urllib3.ConnectTimeoutError urllib3.ReadTimeoutError",
+    CONNECTION: "aiohttp.ClientConnectionError builtins.ConnectionError httpcore2.NetworkError"
+    " requests.ConnectionError requests.RetryError socket.gaierror ssl.SSLError urllib.URLError"
+    " urllib3.MaxRetryError urllib3.NewConnectionError urllib3.SSLError",
+    DROPPED: "aiohttp.ClientPayloadError aiohttp.ServerDisconnectedError"
+    " asyncio.IncompleteReadError google.UnknownApiResponseError http.IncompleteRead"
+    " http.RemoteDisconnected requests.ChunkedEncodingError urllib3.ProtocolError",
+    PROTOCOL: "http.HTTPException requests.ContentDecodingError",
+    TLS: "aiohttp.ClientConnectorCertificateError aiohttp.ServerFingerprintMismatch"
+    " ssl.SSLCertVerificationError",
+    BAD_OUTPUT: "aiohttp.ContentTypeError json.JSONDecodeError msgspec.DecodeError"
+    " msgspec.ValidationError openai.LengthFinishReasonError pydantic.ValidationError"
+    " pydantic_core.ValidationError requests.InvalidJSONError",
+    BAD_REQUEST: "aiohttp.ClientError requests.RequestException",
+    CANCELLED: "asyncio.CancelledError builtins.GeneratorExit builtins.KeyboardInterrupt"
+    " concurrent.CancelledError",
+}
+
 FAILURE_BY_EXCEPTION: dict[str, Failure] = {
     **{f"{package}.{name}": f for package in ("openai", "anthropic") for name, f in _SDK.items()},
     **{f"{p}.{name}": f for p in ("httpx", "httpx2", "httpcore") for name, f in _HTTPX.items()},
-    "httpcore2.TimeoutException": TIMEOUT,
-    "httpcore2.NetworkError": CONNECTION,
-    "openai.LengthFinishReasonError": BAD_OUTPUT,
+    **{name: f for f, names in _EXCEPTIONS_BY_FAILURE.items() for name in names.split()},
     "openai.ContentFilterFinishReasonError": Failure("permanent", "content_policy"),
-    "google.UnknownApiResponseError": DROPPED,
-    "json.JSONDecodeError": BAD_OUTPUT,
-    "msgspec.DecodeError": BAD_OUTPUT,
-    "msgspec.ValidationError": BAD_OUTPUT,
-    "pydantic.ValidationError": BAD_OUTPUT,
-    "pydantic_core.ValidationError": BAD_OUTPUT,
-    "builtins.TimeoutError": TIMEOUT,
-    "builtins.ConnectionError": CONNECTION,
-    "asyncio.CancelledError": CANCELLED,
-    "asyncio.IncompleteReadError": DROPPED,
-    "builtins.KeyboardInterrupt": CANCELLED,
-    "builtins.GeneratorExit": CANCELLED,
-    "concurrent.CancelledError": CANCELLED,
-    "concurrent.TimeoutError": TIMEOUT,
-    "http.IncompleteRead": DROPPED,
-    "http.RemoteDisconnected": DROPPED,
-    "http.HTTPException": PROTOCOL,
-    "socket.gaierror": CONNECTION,
-    "ssl.SSLCertVerificationError": TLS,
-    "ssl.SSLError": CONNECTION,
-    "urllib.URLError": CONNECTION,
-    "requests.ConnectTimeout": TIMEOUT,
-    "requests.Timeout": TIMEOUT,
-    "requests.ConnectionError": CONNECTION,
-    "requests.RetryError": CONNECTION,
-    "requests.ChunkedEncodingError": DROPPED,
-    "requests.ContentDecodingError": PROTOCOL,
-    "requests.InvalidJSONError": BAD_OUTPUT,
-    "requests.RequestException": BAD_REQUEST,
-    "urllib3.ConnectTimeoutError": TIMEOUT,
-    "urllib3.ReadTimeoutError": TIMEOUT,
-    "urllib3.NewConnectionError": CONNECTION,
-    "urllib3.MaxRetryError": CONNECTION,
-    "urllib3.ProtocolError": DROPPED,
-    "urllib3.SSLError": CONNECTION,
-    "aiohttp.ServerTimeoutError": TIMEOUT,
-    "aiohttp.ServerDisconnectedError": DROPPED,
-    "aiohttp.ClientPayloadError": DROPPED,
-    "aiohttp.ServerFingerprintMismatch": TLS,
-    "aiohttp.ClientConnectorCertificateError": TLS,
-    "aiohttp.ClientConnectionError": CONNECTION,
-    "aiohttp.ContentTypeError": BAD_OUTPUT,
-    "aiohttp.ClientError": BAD_REQUEST,
     "looptrap.LoopDetectedError": Failure("permanent", "loop_detected"),
     "looptrap.BudgetExceededError": Failure("permanent", "budget_exceeded"),
     "looptrap.RateLimitedError": Failure("rate_limit", "rate_limited"),

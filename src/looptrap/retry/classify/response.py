@@ -204,68 +204,38 @@ _LOCKED = Failure("server", "locked")
 # against each credential, a thousand tenants would retry five times each.
 OVERLOADED = Failure("rate_limit", "overloaded", trips="provider")
 
+_CODES_BY_FAILURE = {
+    _QUOTA: "insufficient_quota billing_error billing_hard_limit_reached billing_not_active"
+    " enforced_spend_limit_reached quota_exceeded",
+    _CONTEXT: "context_length_exceeded string_above_max_length",
+    Failure("permanent", "request_too_large"): "request_too_large",
+    _POLICY: "bio_policy content_filter content_policy_violation image_content_policy_violation"
+    " misalignment_policy_violation responsibleaipolicyviolation",
+    OVERLOADED: "overloaded_error server_is_overloaded engine_overloaded slow_down",
+    _LOCKED: "conversation_locked thread_continue_in_flight",
+}
 FAILURE_BY_CODE: dict[str, Failure] = {
-    "insufficient_quota": _QUOTA,
-    "billing_error": _QUOTA,
-    "billing_hard_limit_reached": _QUOTA,
-    "billing_not_active": _QUOTA,
-    "enforced_spend_limit_reached": _QUOTA,
-    "quota_exceeded": _QUOTA,
-    "context_length_exceeded": _CONTEXT,
-    "string_above_max_length": _CONTEXT,
-    "request_too_large": Failure("permanent", "request_too_large"),
-    "bio_policy": _POLICY,
-    "content_filter": _POLICY,
-    "content_policy_violation": _POLICY,
-    "image_content_policy_violation": _POLICY,
-    "misalignment_policy_violation": _POLICY,
-    "responsibleaipolicyviolation": _POLICY,
-    "overloaded_error": OVERLOADED,
-    "server_is_overloaded": OVERLOADED,
-    "engine_overloaded": OVERLOADED,
-    "slow_down": OVERLOADED,
-    "conversation_locked": _LOCKED,
-    "thread_continue_in_flight": _LOCKED,
+    code: failure for failure, codes in _CODES_BY_FAILURE.items() for code in codes.split()
 }
 """Codes that decide whatever the status is: a 429 has two meanings."""
 
-STATUS_BY_CODE: dict[str, int] = {
-    # OpenAI
-    "rate_limit_exceeded": 429,
-    "server_error": 500,
-    "internal_error": 500,
-    "internal_server_error": 500,
-    "vector_store_timeout": 504,
-    "invalid_prompt": 400,
-    "invalid_api_key": 401,
-    "model_not_found": 404,
-    # Anthropic
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "conflict_error": 409,
-    "rate_limit_error": 429,
-    "api_error": 500,
-    "timeout_error": 504,
-    # Google
-    "invalid_argument": 400,
-    "failed_precondition": 400,
-    "out_of_range": 400,
-    "unauthenticated": 401,
-    "permission_denied": 403,
-    "not_found": 404,
-    "already_exists": 400,
-    "resource_exhausted": 429,
-    "cancelled": 499,
-    "unknown": 500,
-    "internal": 500,
-    "data_loss": 500,
-    "unimplemented": 501,
-    "unavailable": 503,
+_CODES_BY_STATUS = {
+    400: "invalid_prompt invalid_request_error invalid_argument failed_precondition out_of_range"
+    " already_exists",
+    401: "invalid_api_key authentication_error unauthenticated",
+    403: "permission_error permission_denied",
+    404: "model_not_found not_found_error not_found",
+    409: "conflict_error",
+    429: "rate_limit_exceeded rate_limit_error resource_exhausted",
+    499: "cancelled",
+    500: "server_error internal_error internal_server_error api_error unknown internal data_loss",
+    501: "unimplemented",
     # Google asks clients to retry what a concurrent request aborted.
-    "aborted": 503,
-    "deadline_exceeded": 504,
+    503: "unavailable aborted",
+    504: "vector_store_timeout timeout_error deadline_exceeded",
+}
+STATUS_BY_CODE: dict[str, int] = {
+    code: status for status, codes in _CODES_BY_STATUS.items() for code in codes.split()
 }
 """Codes that say no more than a status: used inside a stream, where there is none."""
 

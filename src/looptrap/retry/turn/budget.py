@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from math import inf
 from threading import Lock
@@ -102,13 +103,7 @@ class TurnAccount:
         self._outer = outer
         # Tools may run in threads, and two of them must not both claim what is left for one.
         self._lock: Lock = Lock() if outer is None else outer._lock
-        self._used: dict[str, Any] = {
-            "steps": 0,
-            "tool_calls": 0,
-            "tokens": 0,
-            "usd": 0.0,
-            "corrections": 0,
-        }
+        self._used: defaultdict[str, Any] = defaultdict(int)  # by the name of its limit
 
     def take(self, now: float, *, steps: int = 0, tool_calls: int = 0) -> BudgetClaim:
         """Claim steps or tool calls, if no limit forbids it."""
@@ -139,8 +134,13 @@ class TurnAccount:
 
     def spent(self, now: float) -> TurnUsage:
         """Return the usage until now."""
-        used = {name: self._used[name] for name in ("tokens", "usd", "tool_calls")}
-        return TurnUsage(seconds=round(now - self._started, 6), **used)
+        used = self._used
+        return TurnUsage(
+            seconds=round(now - self._started, 6),
+            tokens=used["tokens"],
+            usd=float(used["usd"]),
+            tool_calls=used["tool_calls"],
+        )
 
     def left(self, now: float) -> TurnLimits:
         """Return what is left, also of the outer turns' limits."""
@@ -151,11 +151,12 @@ class TurnAccount:
 
     def _left(self, now: float) -> TurnLimits:
         limits: dict[str, Any] = asdict(self._limits)
-        for name, used in self._used.items():
-            if limits[name] is not None:
-                limits[name] = max(0, limits[name] - used)
-        limits["deadline"] = max(0.0, self._started + limits["deadline"] - now)
-        return TurnLimits(**limits)
+        left: dict[str, Any] = {
+            name: None if limit is None else max(0, limit - self._used[name])
+            for name, limit in limits.items()
+        }
+        left["deadline"] = max(0.0, self._started + limits["deadline"] - now)
+        return TurnLimits(**left)
 
     def _add(self, **amounts: float) -> None:
         for account in self._with_outer():
