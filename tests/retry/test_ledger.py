@@ -216,7 +216,7 @@ class TestStore:
                 ledger = StoreLedger(store)
                 begun = await ledger.begin("t:1:a", ARGUMENTS)
                 one.kill()
-                with pytest.raises(IdempotencyError, match="cannot be asked"):
+                with pytest.raises(IdempotencyError, match="cannot look up"):
                     await ledger.begin("t:1:b", ARGUMENTS)
                 with caplog.at_level(logging.ERROR):
                     await ledger.finish(begun, "made")

@@ -95,18 +95,17 @@ class Price(msgspec.Struct, frozen=True):
     def from_settings(cls, settings: PriceSettings) -> Price:
         """Return the price that an operator has set."""
 
-        def rate(given: float | None, otherwise: float) -> float:
-            return (otherwise if given is None else given) * NANO_PER_TOKEN
+        def rate(usd: float | None, otherwise: float) -> float:
+            return (otherwise if usd is None else usd) * NANO_PER_TOKEN
 
-        input_usd, output_usd = settings.input, settings.output
         rates = Rates(
-            input=rate(input_usd, input_usd),
-            cached_input=rate(settings.cached_input, input_usd),
-            cache_write=rate(settings.cache_write, input_usd),
-            audio_input=rate(settings.audio_input, input_usd),
-            output=rate(output_usd, output_usd),
-            audio_output=rate(settings.audio_output, output_usd),
-            reasoning=rate(output_usd, output_usd),
+            input=settings.input * NANO_PER_TOKEN,
+            cached_input=rate(settings.cached_input, settings.input),
+            cache_write=rate(settings.cache_write, settings.input),
+            audio_input=rate(settings.audio_input, settings.input),
+            output=settings.output * NANO_PER_TOKEN,
+            audio_output=rate(settings.audio_output, settings.output),
+            reasoning=settings.output * NANO_PER_TOKEN,
         )
         return cls(settings.context_window, rates)
 

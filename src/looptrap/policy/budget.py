@@ -95,10 +95,10 @@ class Budget:
             object.__setattr__(self, "name", name)
 
 
-def _mistakes(given: Mapping[str, Any]) -> Iterator[Problem]:
-    if "limit_usd" not in given and "limit_tokens" not in given:
+def _mistakes(values: Mapping[str, Any]) -> Iterator[Problem]:
+    if "limit_usd" not in values and "limit_tokens" not in values:
         yield Problem("", "has neither limit_usd nor limit_tokens, needs one of them, or both")
-    ladder = given.get("thresholds", STAGES)
+    ladder = values.get("thresholds", STAGES)
     if ladder is None:
         return
     stages = dict(ladder.steps)
@@ -106,7 +106,7 @@ def _mistakes(given: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem(
             "thresholds", "has stop and block, needs one: nothing is used beyond the first"
         )
-    if "delay" in given and Action.THROTTLE not in stages:
+    if "delay" in values and Action.THROTTLE not in stages:
         yield Problem("delay", "means nothing without throttle in thresholds")
 
 

@@ -31,8 +31,8 @@ Detection = Literal["on", "shadow", "off"]
 Compat = Literal["fairvisor"]
 
 
-def _path_mistakes(given: Mapping[str, Any]) -> Iterator[Problem]:
-    if "path_exact" in given and "path_prefix" in given:
+def _path_mistakes(values: Mapping[str, Any]) -> Iterator[Problem]:
+    if "path_exact" in values and "path_prefix" in values:
         yield Problem("", "has path_exact and path_prefix, needs one or the other")
 
 
@@ -94,8 +94,8 @@ class Policy:
     )
 
 
-def _policy_mistakes(given: Mapping[str, Any]) -> Iterator[Problem]:
-    if "rules" not in given and "rates" not in given:
+def _policy_mistakes(values: Mapping[str, Any]) -> Iterator[Problem]:
+    if "rules" not in values and "rates" not in values:
         yield Problem("", "has neither rules nor rates, needs one of them, or both")
 
 

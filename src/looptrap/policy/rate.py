@@ -117,26 +117,26 @@ _NEEDED: dict[RateKind, tuple[str, ...]] = {
 }
 
 
-def _mistakes(given: Mapping[str, Any]) -> Iterator[Problem]:
-    kind: RateKind | None = given.get("kind", "token_bucket")
+def _mistakes(values: Mapping[str, Any]) -> Iterator[Problem]:
+    kind: RateKind | None = values.get("kind", "token_bucket")
     if kind is None:
         return
     needed = _NEEDED[kind]
-    if not any(name in given for name in needed):
+    if not any(name in values for name in needed):
         yield Problem("", f"has neither {listed(needed, 'nor')}, needs one of them")
     if kind == "token_bucket":
-        yield from _bucket_mistakes(given)
-    elif "burst_tokens" in given and "tokens_per_minute" not in given:
+        yield from _bucket_mistakes(values)
+    elif "burst_tokens" in values and "tokens_per_minute" not in values:
         yield Problem("burst_tokens", "means nothing without tokens_per_minute")
 
 
-def _bucket_mistakes(given: Mapping[str, Any]) -> Iterator[Problem]:
-    if "rps" in given and "tokens_per_second" in given:
+def _bucket_mistakes(values: Mapping[str, Any]) -> Iterator[Problem]:
+    if "rps" in values and "tokens_per_second" in values:
         yield Problem("", "has rps and tokens_per_second, which mean the same: needs one of them")
         return
-    rps = given.get("rps") or given.get("tokens_per_second")
-    cost = given.get("default_cost") or 1
-    burst = given.get("burst") or (ceil(rps) if rps else None)
+    rps = values.get("rps") or values.get("tokens_per_second")
+    cost = values.get("default_cost") or 1
+    burst = values.get("burst") or (ceil(rps) if rps else None)
     if burst is not None and cost > burst:
         yield Problem(
             "default_cost",

@@ -186,21 +186,21 @@ class Rule:
 PARTS = {"conversation": ("all", "content"), "repeat": ("all", "calls")}
 
 
-def _rule_mistakes(given: Mapping[str, Any]) -> Iterator[Problem]:
-    watch = given.get("watch")
-    parts = given.get("parts")
+def _rule_mistakes(values: Mapping[str, Any]) -> Iterator[Problem]:
+    watch = values.get("watch")
+    parts = values.get("parts")
     if parts and watch in PARTS and parts not in PARTS[watch]:
         allowed = listed([f'"{part}"' for part in PARTS[watch]], "or")
         yield Problem("parts", f'is "{parts}", must be {allowed} with watch = "{watch}"')
-    if given.get("similarity") == "near" and watch != "conversation":
+    if values.get("similarity") == "near" and watch != "conversation":
         yield Problem("similarity", f'is "near", which means nothing to watch = "{watch}"')
-    if "thresholds" in given and ("threshold" in given or "action" in given):
-        single = listed([name for name in ("threshold", "action") if name in given], "and")
+    if "thresholds" in values and ("threshold" in values or "action" in values):
+        single = listed([name for name in ("threshold", "action") if name in values], "and")
         yield Problem("", f"has {single} and thresholds, needs one or the other")
-    elif "threshold" not in given and "thresholds" not in given:
+    elif "threshold" not in values and "thresholds" not in values:
         yield Problem("", "has neither threshold nor thresholds, needs one of them")
-    rounds = given.get("rounds") or signals.ROUNDS.get(str(watch))
-    for action_place, place, action, count in _steps(given):
+    rounds = values.get("rounds") or signals.ROUNDS.get(str(watch))
+    for action_place, place, action, count in _steps(values):
         if watch in ANSWERS and action in (Action.THROTTLE, Action.NUDGE):
             # The answer is on its way: these come too late.
             yield Problem(action_place, f'{action.value} means nothing to watch = "{watch}"')
@@ -210,10 +210,10 @@ def _rule_mistakes(given: Mapping[str, Any]) -> Iterator[Problem]:
             )
 
 
-def _steps(given: Mapping[str, Any]) -> Iterator[tuple[str, str, Action | None, int | None]]:
+def _steps(values: Mapping[str, Any]) -> Iterator[tuple[str, str, Action | None, int | None]]:
     """Yield each action and its threshold, after the places of both."""
-    yield "action", "threshold", given.get("action"), given.get("threshold")
-    ladder: Ladder | None = given.get("thresholds")
+    yield "action", "threshold", values.get("action"), values.get("threshold")
+    ladder: Ladder | None = values.get("thresholds")
     for action, count in ladder.steps if ladder else ():
         yield f"thresholds.{action}", f"thresholds.{action}", action, count
 
@@ -237,8 +237,8 @@ class ToolRule:
     )
 
 
-def _tool_mistakes(given: Mapping[str, Any]) -> Iterator[Problem]:
-    if given.get("exempt") and "thresholds" in given:
+def _tool_mistakes(values: Mapping[str, Any]) -> Iterator[Problem]:
+    if values.get("exempt") and "thresholds" in values:
         yield Problem("", "is exempt and has thresholds, needs one or the other")
 
 

@@ -59,10 +59,10 @@ def _host(call: Call) -> str:
 
 
 def _header_test(name: str, value: str) -> Selects:
-    key, wanted = name.lower().encode("latin-1"), value.encode()
+    key, expected = name.lower().encode("latin-1"), value.encode()
     if value == "*":
         return lambda call: call.request.header(key) is not None
-    return lambda call: call.request.header(key) == wanted
+    return lambda call: call.request.header(key) == expected
 
 
 def has_values(values: Values) -> Selects:

@@ -11,14 +11,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 from looptrap.retry.breaker import Breakers
 from looptrap.retry.hook import Hook
 from looptrap.retry.policy import Chain, Link, RetryPolicy
-from looptrap.retry.run import (
-    Attempt,
-    RetryOptions,
-    RetryRun,
-    next_attempt,
-    next_attempt_async,
-    run_like,
-)
+from looptrap.retry.run import Attempt, RetryOptions, RetryRun, run_like
 from looptrap.retry.timing import Timing
 
 P = ParamSpec("P")
@@ -34,14 +27,14 @@ class Attempts:
     def __iter__(self) -> Iterator[Attempt]:
         retry_run = self._begin()
         while not retry_run.is_done:
-            attempt = next_attempt(retry_run)
+            attempt = retry_run.next_attempt()
             yield attempt
             _check_used(attempt)
 
     async def __aiter__(self) -> AsyncIterator[Attempt]:
         retry_run = self._begin()
         while not retry_run.is_done:
-            attempt = await next_attempt_async(retry_run)
+            attempt = await retry_run.next_attempt_async()
             yield attempt
             _check_used(attempt)
 

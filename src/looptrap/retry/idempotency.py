@@ -255,7 +255,6 @@ class MemoryLedger:
         self._lease_count = 0
 
     def begin(self, key: str, content: bytes) -> CallState:
-        """Return the state of a call; raises IdempotencyError for other content under the key."""
         digest, now = call_digest(content), self._clock()
         with self._lock:
             entry = self._entries.get(key)
@@ -266,7 +265,6 @@ class MemoryLedger:
             return CallResult(entry.result) if entry.is_done else CallInProgress(entry.until - now)
 
     def finish(self, lease: CallLease, result: Any) -> None:
-        """Store the result of a call."""
         now = self._clock()
         with self._lock:
             entry = self._entries.get(lease.key)
@@ -275,7 +273,6 @@ class MemoryLedger:
                 entry.is_done, entry.result, entry.until = True, result, now + self._keep
 
     def abandon(self, lease: CallLease) -> None:
-        """Forget a failed call, so that it may be made again."""
         with self._lock:
             entry = self._entries.get(lease.key)
             if entry is not None and entry.token == lease.token and not entry.is_done:
@@ -316,15 +313,12 @@ class StoreLedger:
         self._secret = b""
 
     async def begin(self, key: str, content: bytes) -> CallState:
-        """Return the state of a call; raises IdempotencyError for other content under the key."""
         try:
             self._secret = self._secret or await self._store.configuration.secret()
             lease = CallLease(key, call_digest(content, self._secret), secrets.token_bytes(8))
             reply, *more = await self._do(b"begin", lease, self._lease)
         except OSError as error:
-            raise IdempotencyError(
-                f"the ledger cannot be asked about the key {key!r}: {error}"
-            ) from error
+            raise IdempotencyError(f"the ledger cannot look up the key {key!r}: {error}") from error
         if reply == b"begun":
             return lease
         if reply == b"other":
@@ -334,7 +328,6 @@ class StoreLedger:
         return CallInProgress(max(0, more[0]) / 1000)
 
     async def finish(self, lease: CallLease, result: Any) -> None:
-        """Store the result of a call."""
         try:
             await self._do(b"finish", lease, self._keep, _encode_result(result))
         except OSError as error:
@@ -342,7 +335,6 @@ class StoreLedger:
             log.error("the result of the call %r could not be stored: %s", lease.key, error)
 
     async def abandon(self, lease: CallLease) -> None:
-        """Forget a failed call, so that it may be made again."""
         try:
             await self._do(b"abandon", lease)
         except OSError as error:

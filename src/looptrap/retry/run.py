@@ -199,6 +199,18 @@ class RetryRun:
             case FinalFailure():
                 raise self._end(step, None)
 
+    def next_attempt(self) -> Attempt:
+        """Wait as the schedule says, and return the attempt to make."""
+        while not isinstance(step := self.advance(), Attempt):
+            self.timing.sleep(step)
+        return step
+
+    async def next_attempt_async(self) -> Attempt:
+        """Wait as the schedule says, and return the attempt to make."""
+        while not isinstance(step := self.advance(), Attempt):
+            await self.timing.sleep_async(step)
+        return step
+
     def succeeded(self) -> None:
         """Record a success."""
         self.is_done = True
@@ -282,24 +294,10 @@ def run_like(kind: Callable[..., Any], begin: Callable[[], RetryRun], make: Atte
     return run_sync(begin(), make)
 
 
-def next_attempt(retry_run: RetryRun) -> Attempt:
-    """Wait as the schedule says, and return the attempt to make."""
-    while not isinstance(step := retry_run.advance(), Attempt):
-        retry_run.timing.sleep(step)
-    return step
-
-
-async def next_attempt_async(retry_run: RetryRun) -> Attempt:
-    """Wait as the schedule says, and return the attempt to make."""
-    while not isinstance(step := retry_run.advance(), Attempt):
-        await retry_run.timing.sleep_async(step)
-    return step
-
-
 def run_sync(retry_run: RetryRun, make: AttemptCall) -> Any:
     """Make attempts until one succeeds; the caller awaits an awaitable result."""
     while True:
-        with next_attempt(retry_run) as attempt:
+        with retry_run.next_attempt() as attempt:
             result = make(attempt)
             if not isawaitable(result):
                 return result
@@ -311,7 +309,7 @@ def run_sync(retry_run: RetryRun, make: AttemptCall) -> Any:
 async def run_async(begin: Callable[[], RetryRun], make: AttemptCall) -> Any:
     """Make attempts until one succeeds or the deadline passes."""
     retry_run = begin()
-    attempt = await next_attempt_async(retry_run)
+    attempt = await retry_run.next_attempt_async()
     return await _finish(retry_run, make, attempt, None)
 
 
@@ -322,7 +320,7 @@ async def _finish(
         with attempt:
             return await _in_time(retry_run, make(attempt) if begun is None else begun)
         begun = None
-        attempt = await next_attempt_async(retry_run)
+        attempt = await retry_run.next_attempt_async()
 
 
 async def _in_time(retry_run: RetryRun, awaited: Awaitable[Any]) -> Any:
@@ -340,7 +338,7 @@ def stream_sync(begin: Callable[[], RetryRun], make: AttemptCall) -> Generator[A
     """Yield the items of the first attempt that has any."""
     retry_run = begin()
     while True:
-        with next_attempt(retry_run) as attempt, closing(make(attempt)) as items:
+        with retry_run.next_attempt() as attempt, closing(make(attempt)) as items:
             while True:
                 try:
                     item = next(items)
@@ -356,7 +354,7 @@ async def stream_async(
     """Yield the items of the first attempt that has any."""
     retry_run = begin()
     while True:
-        with await next_attempt_async(retry_run) as attempt:
+        with await retry_run.next_attempt_async() as attempt:
             async with aclosing(make(attempt)) as items:
                 while True:
                     try:

@@ -46,28 +46,26 @@ def corrective_prompt(prompt: Any, answer: Any, error: Exception) -> Any:
 class TurnStep:
     """Claims one step of a turn when it is first run, however many attempts it takes."""
 
-    __slots__ = ("_is_owner", "_number", "_retry_runs", "_run")
-
-    def __init__(self, run: TurnState) -> None:
-        self._run = run
+    def __init__(self, turn: TurnState) -> None:
+        self._turn = turn
         self._number = 0
         self._is_owner = False
         self._retry_runs: list[RetryRun] = []
 
     def call(self, fn: Callable[..., Any], make: AttemptCall, chain: Chain | None = None) -> Any:
         """Call a function of any kind with the turn's policy."""
-        options = self._run.options if chain is None else replace(self._run.options, chain=chain)
+        options = self._turn.options if chain is None else replace(self._turn.options, chain=chain)
 
         def begin() -> RetryRun:
             if not self._number:
-                self._number = self._run.begin_step()
+                self._number = self._turn.begin_step()
                 self._is_owner = current_attempt() is None
-            now = self._run.timing.clock()
+            now = self._turn.timing.clock()
             retry_run = RetryRun(
-                replace(options, timing=self._run.timing),
+                replace(options, timing=self._turn.timing),
                 function_name(fn),
-                deadline=now + self._run.account.left(now).deadline,
-                turn=self._run.id,
+                deadline=now + self._turn.account.left(now).deadline,
+                turn=self._turn.id,
                 error_factory=self._final_error,
             )
             self._retry_runs.append(retry_run)
@@ -101,7 +99,7 @@ class TurnStep:
             try:
                 return parse(answer)
             except Exception as error:
-                if not self._is_bad(error) or not self._run.account.may_correct():
+                if not self._is_bad(error) or not self._turn.account.may_correct():
                     raise
                 better = correct(prompt, answer, error)
                 if better == prompt:
@@ -121,14 +119,14 @@ class TurnStep:
         except Exception as error:
             if not self._is_owner or not self._is_bad(error):
                 raise
-            raise self._run.give_up(self._number, "bad_output", self._attempts) from error
+            raise self._turn.give_up(self._number, "bad_output", self._attempts) from error
 
     def _ask(self, ask: Callable[[Any], Any], question: Any) -> Any:
         return self.call(ask, lambda _attempt: ask(question))
 
     def _is_bad(self, error: Exception) -> bool:
         """Return whether an error means that an answer could not be parsed."""
-        classifiers = self._run.options.policy.classifiers
+        classifiers = self._turn.options.policy.classifiers
         return isinstance(error, ValueError) or classifiers.classify(error).reason == "bad_output"
 
     @property
@@ -142,10 +140,10 @@ class TurnStep:
         cause = final_error(failed, error)
         if not self._is_owner or failed.failure.bucket == "tool":
             return cause
-        now = self._run.timing.clock()
-        is_late = self._run.account.left(now).deadline <= 0
+        now = self._turn.timing.clock()
+        is_late = self._turn.account.left(now).deadline <= 0
         reason = "deadline" if is_late else failed.failure.reason
-        given_up = self._run.give_up(self._number, reason, self._attempts)
+        given_up = self._turn.give_up(self._number, reason, self._attempts)
         given_up.__cause__ = cause
         if cause is not error:
             cause.__cause__ = error

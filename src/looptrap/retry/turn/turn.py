@@ -52,9 +52,9 @@ class LoopCheck:
         self._with_results = Repeat(options)
         self._without = Repeat(options._replace(with_results=False))
 
-    def message(self, name: str, given: object, result: object) -> str | None:
+    def message(self, name: str, call_arguments: object, result: object) -> str | None:
         """Record a call; return a message for the model when it repeats itself."""
-        call = ToolCall("1", name, _readable(arguments, given))
+        call = ToolCall("1", name, _readable(arguments, call_arguments))
         self._add(Message("assistant", calls=(call,)))
         repeat = self._without
         if result is not None:
