@@ -7,7 +7,7 @@ from math import inf
 from looptrap.dialect.model import Call
 from looptrap.policy.action import Action
 from looptrap.policy.policy import KillSwitch
-from looptrap.policy.select import has_values, path_tests
+from looptrap.policy.select import all_of, has_values, path_tests
 from looptrap.policy.verdict import Verdict, opening
 
 
@@ -15,7 +15,7 @@ class KillSwitchMatcher:
     """A compiled kill switch: which calls it refuses, until when, and with which verdict."""
 
     def __init__(self, switch: KillSwitch) -> None:
-        self._tests = (*path_tests(switch), has_values(switch.match))
+        self._matches = all_of([*path_tests(switch), has_values(switch.match)])
         self._expires = switch.expires.timestamp() if switch.expires else inf
         callers = " and ".join(f"{name} {value!r}" for name, value in switch.match)
         why = f": {switch.reason}" if switch.reason else ""
@@ -26,4 +26,4 @@ class KillSwitchMatcher:
 
     def kills(self, call: Call, now: float) -> bool:
         """Return whether it refuses the call."""
-        return now < self._expires and all(test(call) for test in self._tests)
+        return now < self._expires and self._matches(call)

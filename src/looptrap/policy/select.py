@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fnmatch import translate
 
 from looptrap.dialect.descriptor import descriptor
@@ -18,11 +18,12 @@ Selects = Callable[[Call], bool]
 def selects(selector: Selector) -> Selects | None:
     """Return the test of a selector; None when it matches every call."""
     tests = _tests(selector)
-    if not tests:
-        return None
-    if len(tests) == 1:
-        return tests[0]
-    return lambda call: all(test(call) for test in tests)
+    return all_of(tests) if tests else None
+
+
+def all_of(tests: Sequence[Selects]) -> Selects:
+    """Return the test whether all of these succeed."""
+    return tests[0] if len(tests) == 1 else lambda call: all(test(call) for test in tests)
 
 
 def _tests(selector: Selector) -> list[Selects]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
@@ -47,10 +47,7 @@ class Retrying:
 
     def __call__(self, fn: Callable[P, T], /) -> Callable[P, T]:
         """Return the function with retries, of the same kind (sync, async, generator)."""
-        wrapped: Callable[P, T] = _same_kind(
-            fn, lambda *args, **kwargs: self.call(fn, *args, **kwargs)
-        )
-        return wrapped
+        return _same_kind(fn, partial(self.call, fn))
 
     def call(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a function with retries; what an asynchronous one returns is to be awaited."""
@@ -70,10 +67,7 @@ class Failover(Retrying):
 
     def __call__(self, fn: Callable[Concatenate[Link, P], T], /) -> Callable[P, T]:  # type: ignore[override]
         """Return the function without its first argument, which is the attempt's link."""
-        wrapped: Callable[P, T] = _same_kind(
-            fn, lambda *args, **kwargs: self.call(fn, *args, **kwargs)
-        )
-        return wrapped
+        return _same_kind(fn, partial(self.call, fn))
 
     def call(  # type: ignore[override]
         self, fn: Callable[Concatenate[Link, P], T], /, *args: P.args, **kwargs: P.kwargs
@@ -158,7 +152,7 @@ def function_name(fn: Callable[..., Any]) -> str:
     return getattr(fn, "__qualname__", None) or type(fn).__qualname__
 
 
-def _same_kind(fn: Callable[..., Any], call: Callable[..., Any]) -> Any:
+def _same_kind(fn: Callable[..., Any], call: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function of the same kind that makes this call: frameworks check the kind."""
 
     async def coroutine(*args: Any, **kwargs: Any) -> Any:
