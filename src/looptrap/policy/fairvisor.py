@@ -366,8 +366,10 @@ def _read_call_bucket(config: Part) -> dict[str, Any]:
             f"cost_source is {found(source)}, must be fixed, header:<name> or query:<name>"
         )
     fixed, default = (_read_cost(config, key) for key in ("fixed_cost", "default_cost"))
-    costs = (None, fixed) if source == "fixed" else (source, default)
-    return {"rps": rps, "burst": burst, "cost": costs[0], "default_cost": costs[1]}
+    settings = {"rps": rps, "burst": burst}
+    if source == "fixed":
+        return {**settings, "default_cost": fixed}
+    return {**settings, "cost": source, "default_cost": default}
 
 
 def _read_cost(config: Part, key: str) -> int:

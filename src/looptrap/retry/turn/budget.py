@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from math import inf
 from threading import Lock
 from typing import Any, NamedTuple
@@ -182,30 +183,27 @@ class TurnAccount:
             account = account._outer
 
 
+@dataclass(slots=True)
 class TurnState:
     """What the steps of a turn share."""
 
-    def __init__(
-        self, id: str, scope: str, account: TurnAccount, options: RetryOptions, timing: Timing
-    ) -> None:
-        self.id = id
-        self.scope = scope
-        """Prefix of idempotency keys: for a turn from headers, more than its id."""
-        self.account = account
-        self.options = options
-        self.timing = timing
-        self.step = 0
-        self._given_up: Marker | None = None
+    id: str
+    scope: str
+    """Prefix of idempotency keys: for a turn from headers, more than its id."""
+    account: TurnAccount
+    options: RetryOptions
+    timing: Timing
+    step: int = 0
+    _given_up: Marker | None = None
 
     def begin_step(self) -> int:
         """Claim a step and return its number; raises GiveUp where that is not allowed."""
-        claim = self._check(self.account.take(self.timing.clock(), steps=1))
-        self.step = claim.step
-        return claim.step
+        self.step = self._claim(steps=1).step
+        return self.step
 
     def begin_tool_call(self) -> int:
         """Claim a tool call and return its number; raises GiveUp where that is not allowed."""
-        return self._check(self.account.take(self.timing.clock(), tool_calls=1)).tool_call
+        return self._claim(tool_calls=1).tool_call
 
     def give_up(self, step: int, reason: str, attempts: int) -> GiveUp:
         """End the turn, and return the error to raise."""
@@ -215,7 +213,8 @@ class TurnState:
         )
         return GiveUp(self._given_up)
 
-    def _check(self, claim: BudgetClaim) -> BudgetClaim:
+    def _claim(self, **amounts: int) -> BudgetClaim:
+        claim = self.account.take(self.timing.clock(), **amounts)
         if self._given_up is not None:  # a turn that was given up stays so
             raise GiveUp(self._given_up)
         if claim.exceeded_limit:
