@@ -81,35 +81,28 @@ class TurnStep:
         correct: Callable[[Any, Any, Exception], Any],
     ) -> Any:
         """Ask and parse the answer, with one correction where the turn has one left."""
-        answer = self._ask(ask, prompt)
-        steps = self._conversation(ask, prompt, answer, parse, correct)
-        return drive_async(steps) if isawaitable(answer) else drive(steps)
+        first = self._ask(ask, prompt)
 
-    def _conversation(
-        self,
-        ask: Callable[[Any], Any],
-        prompt: Any,
-        answer: Any,
-        parse: Callable[[Any], Any],
-        correct: Callable[[Any, Any, Exception], Any],
-    ) -> Generator[Any, Any, Any]:
-        """Yield answers, to be awaited, and return the parsed one; the same prompt is sent once."""
-        answer = yield answer
-        with self._giving_up():
-            try:
+        def steps() -> Generator[Any, Any, Any]:
+            """Yield answers, to be awaited; return the parsed one."""
+            answer = yield first
+            with self._giving_up():
+                try:
+                    return parse(answer)
+                except Exception as error:
+                    if not self._is_bad(error) or not self._turn.account.may_correct():
+                        raise
+                    better = correct(prompt, answer, error)
+                    if better == prompt:  # the same prompt is never sent again
+                        error.add_note(
+                            "looptrap: not corrected, since the corrective prompt was the same"
+                        )
+                        raise
+            answer = yield self._ask(ask, better)
+            with self._giving_up():
                 return parse(answer)
-            except Exception as error:
-                if not self._is_bad(error) or not self._turn.account.may_correct():
-                    raise
-                better = correct(prompt, answer, error)
-                if better == prompt:
-                    error.add_note(
-                        "looptrap: not corrected, since the corrective prompt was the same"
-                    )
-                    raise
-        answer = yield self._ask(ask, better)
-        with self._giving_up():
-            return parse(answer)
+
+        return drive_async(steps()) if isawaitable(first) else drive(steps())
 
     @contextmanager
     def _giving_up(self) -> Iterator[None]:
