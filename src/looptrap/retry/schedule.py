@@ -82,10 +82,10 @@ class RetrySchedule:
         self._breakers = breakers
         own = inf if policy.deadline is None else now + policy.deadline
         self.deadline = own if deadline is None else min(own, deadline)
-        self._index = 0
-        self._attempt = self._timeout_failures = self._server_failures = self._attempts_made = (
-            self._limit_waits
-        ) = 0
+        self.attempts = 0
+        """Attempts begun, at all links."""
+        self._index = self._limit_waits = 0
+        self._attempt = self._timeout_failures = self._server_failures = 0  # at this link
         self._failure: Failure | None = None  # the latest at this link
         self._latest: Failure | None = None  # the latest at any
         self._earliest_retry = inf
@@ -94,11 +94,6 @@ class RetrySchedule:
         self._reasons: tuple[tuple[str, Failure], ...] = ()
         self._changes: tuple[CircuitChange, ...] = ()
         self._final: FinalFailure | None = None
-
-    @property
-    def attempts(self) -> int:
-        """Attempts begun, at all links."""
-        return self._attempts_made
 
     def next(self, now: float, chance: float) -> ScheduleStep:
         """Return what to do at `now`; `chance`, from 0 to 1, is the jitter of a wait."""
@@ -148,7 +143,7 @@ class RetrySchedule:
         if permit := self._take_permit():
             permit.deny(now)
         self._attempt -= 1
-        self._attempts_made -= 1
+        self.attempts -= 1
 
     def take_changes(self) -> tuple[CircuitChange, ...]:
         """Return the circuits that changed since the last call of this."""
@@ -170,7 +165,7 @@ class RetrySchedule:
             if permit.is_probe:
                 self._changes += tuple(CircuitChange(key, "half_open") for key in permit.probed)
         self._attempt += 1
-        self._attempts_made += 1
+        self.attempts += 1
         fresh = self._failure is not None and self._failure.is_timeout
         return Try(link, self._attempt, self._permit, fresh)
 
@@ -253,7 +248,7 @@ class RetrySchedule:
         if decisive.reason == "breaker_open":
             decisive = msgspec.structs.replace(decisive, retry_after=soonest)
         after = soonest if decisive.is_retryable else decisive.retry_after
-        self._final = FinalFailure(decisive, self._reasons, self._attempts_made, after)
+        self._final = FinalFailure(decisive, self._reasons, self.attempts, after)
         return self._final
 
     def _add_reason(self, failure: Failure) -> None:
