@@ -155,17 +155,18 @@ def _wrap(
     if ledger is not None and iscoroutinefunction(ledger.begin) and not is_async:
         raise TypeError(f"{name} is not async, and {type(ledger).__name__} is")
 
-    def needs_ledger() -> bool:
-        attempt = current_attempt()
-        if not current_key() and attempt is not None:
+    def ledger_key() -> str:
+        """Return the key to look up, if any; without a key, outer attempts are not retried."""
+        key, attempt = current_key(), current_attempt()
+        if not key and attempt is not None:
             attempt.forbid_all_retries(
                 f"since {name} changes something and was called without a key"
             )
-        return ledger is not None and current_key() != ""
+        return key if ledger is not None else ""
 
-    def steps(args: Any, kwargs: Any) -> Generator[Any, Any, Any]:
+    def steps(key: str, args: Any, kwargs: Any) -> Generator[Any, Any, Any]:
         """Make the call once; yield what the function and the ledger return, to be awaited."""
-        key, timing = current_key(), current_timing()
+        timing = current_timing()
         compared = (args, kwargs) if compare is None else ([compare(*args, **kwargs)], {})
         content = canonical_call(name, *compared)
         sleep: Callable[[float], Any] = timing.sleep_async if is_async else timing.sleep
@@ -183,10 +184,12 @@ def _wrap(
         return result
 
     def plain(*args: Any, **kwargs: Any) -> Any:
-        return drive(steps(args, kwargs)) if needs_ledger() else fn(*args, **kwargs)
+        key = ledger_key()
+        return drive(steps(key, args, kwargs)) if key else fn(*args, **kwargs)
 
     async def coroutine(*args: Any, **kwargs: Any) -> Any:
-        return await (drive_async(steps(args, kwargs)) if needs_ledger() else fn(*args, **kwargs))
+        key = ledger_key()
+        return await (drive_async(steps(key, args, kwargs)) if key else fn(*args, **kwargs))
 
     return update_wrapper(coroutine if is_async else plain, fn)
 
