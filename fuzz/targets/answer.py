@@ -8,10 +8,10 @@ import msgspec
 
 from fuzz.target import Target, cuts, pick, seed
 from fuzz.targets.call import LOOP, decoded
-from looptrap.dialect.answer import answer_reader
+from looptrap.dialect.answer import answer_reader, failure
 from looptrap.dialect.content import encode
-from looptrap.dialect.fake_answer import FakeToolCall, ModelAnswer, Tokens
-from looptrap.dialect.model import Call, DialectName, Request
+from looptrap.dialect.dialect import ModelAnswer
+from looptrap.dialect.model import Call, DialectName, Request, ToolCall, Usage
 from looptrap.dialect.registry import DIALECTS, read
 from looptrap.dialect.stream import AnswerReader, framing_of
 from looptrap.dialect.usage_meter import UsageReader, usage_of
@@ -132,19 +132,17 @@ def check_error(data: bytes) -> None:
 
 def seeds() -> Iterator[bytes]:
     """Yield answers of every dialect, as the fake provider writes them, streamed and whole."""
-    call = FakeToolCall("search", {"q": "weather"})
-    for said in (
-        ModelAnswer(1, "m", "word " * 9, (), Tokens(12, 34)),
-        ModelAnswer(1, "m", "", (call,), Tokens(1, 2)),
-    ):
+    tool_call = ToolCall("", "search", '{"q":"weather"}')
+    for pieces, calls in ((["word "] * 9, ()), ([], (tool_call,))):
         for place, (dialect, stream) in enumerate(KINDS):
-            fake = DIALECTS[dialect].fake
+            writer = DIALECTS[dialect].writer
             for query in ("", "alt=sse") if stream and dialect == "gemini" else ("",):
-                asked = Call(Request(query=query, body=b"{}"), dialect)
-                if fake is not None and stream:
-                    yield seed(place, b"".join(fake.stream(said, asked)))
-                elif fake is not None:
-                    yield seed(place, encode(fake.body(said, asked)))
+                call = Call(Request(query=query, body=b"{}"), dialect, model="m")
+                answer = ModelAnswer(call, {}, "1", 1_750_000_000, pieces, calls, Usage(12, 34))
+                if writer is not None and stream:
+                    yield seed(place, b"".join(writer.stream(answer)))
+                elif writer is not None:
+                    yield seed(place, encode(writer.body(answer)))
 
 
 def framed() -> Iterator[bytes]:
@@ -155,8 +153,8 @@ def framed() -> Iterator[bytes]:
 def failed() -> Iterator[bytes]:
     """Yield errors as providers write them."""
     for place, status in enumerate((400, 401, 429, 500, 529)):
-        for dialect in DIALECTS.values():
-            error = encode(dialect.fake_error(status))
+        for dialect in DIALECTS:
+            error = failure(dialect, status=status, code="c", message="m", request_id="r").body
             yield seed(place, error)
             yield seed(place, b"event: error\ndata: " + error + b"\n\n")
     yield seed(9, b'{"error":{"code":"rate_limit","message":"Please try again in 1h2m3.5s"}}')

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from looptrap.dialect.answer import answer_reader, close_stream
 from looptrap.dialect.content import encode
-from looptrap.dialect.dialect import Dialect
-from looptrap.dialect.fake_answer import ModelAnswer, Tokens
+from looptrap.dialect.dialect import Dialect, ModelAnswer
 from looptrap.dialect.model import (
     Call,
     DialectName,
@@ -378,21 +377,22 @@ def test_a_damaged_conversation_keeps_its_other_messages(
 
 # The verbs: what every dialect in which a model answers can do
 
-GENERATING = [pytest.param(one, id=one.name) for one in DIALECTS.values() if one.fake is not None]
+GENERATING = [pytest.param(one, id=one.name) for one in DIALECTS.values() if one.writer is not None]
 each_generating = pytest.mark.parametrize("dialect", GENERATING)
 
 TEXT = "Twelve words are said here so that there is a text to parse."
-ANSWER = ModelAnswer(1, "m", TEXT, (), Tokens(input=12, output=34))
-INCLUDE_USAGE = b'{"stream_options":{"include_usage":true}}'
+INCLUDE_USAGE = {"stream_options": {"include_usage": True}}
 
 
-def asked(dialect: Dialect) -> Call:
-    return Call(Request(query="alt=sse", body=INCLUDE_USAGE), dialect.name, generates=True)
+def answer(dialect: Dialect) -> ModelAnswer:
+    call = Call(Request(query="alt=sse"), dialect.name, model="m", generates=True)
+    pieces = [f"{word} " for word in TEXT.split()]
+    return ModelAnswer(call, INCLUDE_USAGE, "1", 1_750_000_000, pieces, usage=Usage(12, 34))
 
 
 def streamed(dialect: Dialect) -> list[bytes]:
-    assert dialect.fake is not None
-    return list(dialect.fake.stream(ANSWER, asked(dialect)))
+    assert dialect.writer is not None
+    return list(dialect.writer.stream(answer(dialect)))
 
 
 def test_every_dialect_is_registered_under_its_name() -> None:
@@ -403,18 +403,18 @@ def test_every_dialect_is_registered_under_its_name() -> None:
 @each_generating
 def test_a_model_s_dialect_has_every_verb(dialect: Dialect) -> None:
     assert dialect.history is not None
-    assert dialect.final_message is not None
-    assert dialect.streaming is not None
-    assert dialect.counted_answer is not None
-    assert dialect.find_usage is not None
+    assert dialect.writer is not None
+    assert dialect.stream_parser is not None
+    assert dialect.usage is not None
+    assert dialect.usage.whole_answer is not None
     # A legacy completion is one text: there is no message to put after it.
     assert (dialect.splice_nudge is None) == (dialect.name == "openai_completions")
 
 
 @each_generating
 def test_usage_is_read_as_it_is_written_whole_and_streamed(dialect: Dialect) -> None:
-    assert dialect.fake is not None
-    body = encode(dialect.fake.body(ANSWER, asked(dialect)))
+    assert dialect.writer is not None
+    body = encode(dialect.writer.body(answer(dialect)))
     assert usage_of(dialect.name, body) == Usage(12, 34)
     reader = UsageReader(dialect.name, stream=True)
     for chunk in streamed(dialect):
@@ -434,7 +434,7 @@ def test_a_stream_that_has_begun_is_parsed_and_can_be_ended(
     for chunk in chunks[:half]:
         reader.feed(chunk)
     reader.read()
-    end = close_stream(dialect.name, reader, error, "why")
+    end = close_stream(reader, error, "why")
     assert end is not None
     assert end.endswith(b"\n\n")
     assert [text.look() for text in reader.parser.texts.values()] == ["Twelve words are said "]

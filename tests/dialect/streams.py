@@ -1,13 +1,16 @@
 """Streams as providers send them, in every dialect, for tests that parse and end them."""
 
+import json
+import re
+
 from looptrap.dialect.answer import answer_reader
 from looptrap.dialect.content import encode
-from looptrap.dialect.fake_answer import FakeToolCall, ModelAnswer, Tokens
-from looptrap.dialect.model import Call, Request
+from looptrap.dialect.dialect import ModelAnswer
+from looptrap.dialect.model import Call, Request, ToolCall, Usage
 from looptrap.dialect.registry import DIALECTS
 from looptrap.dialect.stream import sse_event as event
 
-CALL = FakeToolCall("search", {"q": "weather " * 40})
+CALL = ToolCall("", "search", json.dumps({"q": "weather " * 40}))
 FORMS = {
     "chat": ("openai_chat", ""),
     "completions": ("openai_completions", ""),
@@ -19,25 +22,26 @@ FORMS = {
 """Dialect and query of each form."""
 
 
-def said(text, calls=()):
-    return ModelAnswer(1, "m", text, tuple(calls), Tokens(12, 34))
-
-
-def asked(form):
+def said(form, text, calls=()):
+    """Return what writes answers in a form, and an answer."""
     dialect, query = FORMS[form]
-    return DIALECTS[dialect].fake, Call(Request(query=query, body=b"{}"), dialect)
+    call = Call(Request(query=query, body=b"{}"), dialect, model="m")
+    words = re.findall(r"\S+\s*|\s+", text)
+    return DIALECTS[dialect].writer, ModelAnswer(
+        call, {}, "fake-1", 1_750_000_000, words, calls, Usage(12, 34)
+    )
 
 
 def events(form, text, calls=()):
     """Return the events of a stream."""
-    fake, call = asked(form)
-    return list(fake.stream(said(text, calls), call))
+    writer, answer = said(form, text, calls)
+    return list(writer.stream(answer))
 
 
 def whole(form, text):
     """Return an answer in one piece."""
-    fake, call = asked(form)
-    return encode(fake.body(said(text), call))
+    writer, answer = said(form, text)
+    return encode(writer.body(answer))
 
 
 def hear(form, chunks, *, stream=True):

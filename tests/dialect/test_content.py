@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 
 from looptrap.dialect.content import (
     MAX_MENDED_BYTES,
-    arguments,
     canonical,
+    canonical_arguments,
     flatten,
-    malformed,
+    malformed_message,
     mend,
-    model_in_path,
     patch,
     tool_names,
 )
 from looptrap.dialect.model import Message
+from looptrap.dialect.path import model_in_path
 
 KEYS = st.text(max_size=4)
 JSON = st.recursive(
@@ -39,14 +39,14 @@ JSON = st.recursive(
 def test_spacing_and_key_order_are_gone(value: Any, indent: int | None) -> None:
     plain = json.dumps(value)
     sorted_and_spaced = json.dumps(value, indent=indent, sort_keys=True, ensure_ascii=False)
-    assert arguments(plain) == arguments(sorted_and_spaced)
+    assert canonical_arguments(plain) == canonical_arguments(sorted_and_spaced)
 
 
 @given(value=JSON)
 def test_canonical_arguments_are_the_same_value_and_stay_as_they_are(value: Any) -> None:
-    text = arguments(json.dumps(value))
+    text = canonical_arguments(json.dumps(value))
     assert json.loads(text) == value
-    assert arguments(text) == text
+    assert canonical_arguments(text) == text
 
 
 @given(one=JSON, other=JSON)
@@ -57,7 +57,7 @@ def test_different_values_have_different_text(one: Any, other: Any) -> None:
 
 @given(text=st.text())
 def test_any_text_can_be_arguments(text: str) -> None:
-    assert isinstance(arguments(text), str)
+    assert isinstance(canonical_arguments(text), str)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_broken_tools_have_no_names() -> None:
     ],
 )
 def test_a_malformed_message_is_shown_as_its_json(raw: bytes, expected: Message) -> None:
-    assert malformed(msgspec.Raw(raw)) == expected
+    assert malformed_message(msgspec.Raw(raw)) == expected
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ import pytest
 from tests.gateway.serving import JSON, chat, request, until
 from tests.store.serving import free_port
 
-from looptrap.dialect.fake_answer import Tokens
-from looptrap.testing import Gate, Reply
+from looptrap.testing import Gate, Reply, Tokens
 
 PRICES = """
 [prices."gpt-5.3"]

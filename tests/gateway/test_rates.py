@@ -8,10 +8,9 @@ from tests.gateway.serving import JSON, Serving, chat, is_degraded, until
 from tests.gateway.signing import bearer, jwk, jwks, private, token
 
 from looptrap.config import load
-from looptrap.dialect.fake_answer import Tokens
 from looptrap.gateway.app import App
 from looptrap.gateway.state_file import StateFile
-from looptrap.testing import FakeProvider, Reply
+from looptrap.testing import FakeProvider, Reply, Tokens
 
 EXAMPLE = {
     "bundle_version": 1,

@@ -31,7 +31,7 @@ from looptrap.detect.signals.signal import SignalOptions
 from looptrap.detect.signals.unknown_tool import UnknownTool
 from looptrap.detect.similarity import gist_of_result
 from looptrap.detect.trajectory import Trajectory, begins_turn
-from looptrap.dialect.content import UNREADABLE, malformed
+from looptrap.dialect.content import UNREADABLE, malformed_message
 from looptrap.dialect.model import Call, Message, Request, ToolCall, ToolResult
 
 ROLES = frozenset(("system", "user", "assistant", "tool", ""))
@@ -82,7 +82,7 @@ def read_redacted(raw: msgspec.Raw) -> Message:
     try:
         sent = _decode(raw)
     except UNREADABLE:
-        return malformed(raw)
+        return malformed_message(raw)
     results = tuple(
         # As long as the original: signals recognise a growing result by its length.
         ToolResult(

@@ -1,4 +1,4 @@
-"""Answers that the gateway gives itself, in the dialect of a call and ready for the wire."""
+"""Answers that the gateway writes itself, in the dialect of a call and ready for the wire."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections import Counter
 
 import msgspec
 
-from looptrap.dialect.content import UNREADABLE, decode, encode, mend
+from looptrap.dialect.content import UNREADABLE, decode_mended, encode
+from looptrap.dialect.dialect import ModelAnswer
 from looptrap.dialect.model import Call, DialectName, Json, Refusal, Request
 from looptrap.dialect.registry import DIALECTS
 from looptrap.dialect.stream import EVENT_STREAM, JSON, AnswerReader, is_between_events
@@ -14,7 +15,7 @@ from looptrap.dialect.stream import EVENT_STREAM, JSON, AnswerReader, is_between
 Headers = list[tuple[bytes, bytes]]
 
 MAX_NUDGED_BYTES = 2 * 1024 * 1024
-"""A splice reads the body once more; above this that would hold up every other call."""
+"""A splice reads the body again; above this size that would delay every other call."""
 
 SIGNATURES = frozenset(
     {
@@ -27,28 +28,15 @@ SIGNATURES = frozenset(
         b"x-amz-content-sha256",
     }
 )
-"""Headers that vouch for the bytes of a body: changed, it would be refused."""
+"""Headers that sign the bytes of a body: a changed body would be refused."""
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """One complete answer; framing headers are the wire's to add."""
+    """One complete answer; the wire adds the headers of its framing."""
 
     status: int
     headers: Headers
     body: bytes
-
-
-def _described(
-    headers: Headers, dialect: DialectName, request_id: str, content_type: bytes = JSON
-) -> Headers:
-    """Return the headers with those that name the content and the request added."""
-    known_as = request_id.encode("latin-1", "replace")
-    added = [(b"Content-Type", content_type), (b"X-Request-Id", known_as)]
-    if content_type is EVENT_STREAM:
-        added.append((b"Cache-Control", b"no-cache"))
-    if (own := DIALECTS[dialect].request_id_header) is not None:
-        added.append((own, known_as))
-    return [*headers, *added]
 
 
 def failure(
@@ -61,21 +49,28 @@ def failure(
     retry_after: int | None = None,
 ) -> Answer:
     """Return the answer to a call that the gateway itself could not serve."""
+    body = encode(failure_body(dialect, status, code, message, request_id))
+    headers = [] if retry_after is None else [(b"Retry-After", b"%d" % retry_after)]
+    return Answer(status, _complete_headers(headers, dialect, request_id), body)
+
+
+def failure_body(
+    dialect: DialectName, status: int, code: str, message: str, request_id: str
+) -> Json:
+    """Return an error that is not a refusal, in the dialect's shape."""
     kind = "invalid_request_error" if status < 500 else "server_error"
     if status == 429:
         kind = "rate_limit_exceeded"
-    fault = Refusal(status, code, kind, message, {"error": code, "message": message})
-    body = DIALECTS[dialect].error_body(fault, request_id, None)
-    waiting = [] if retry_after is None else [(b"Retry-After", b"%d" % retry_after)]
-    return Answer(status, _described(waiting, dialect, request_id), encode(body))
+    error = Refusal(status, code, kind, message, {"error": code, "message": message})
+    return DIALECTS[dialect].error_body(error, request_id, None)
 
 
 def refusal_answer(call: Call, refusal: Refusal, headers: Headers, request_id: str) -> Answer:
-    """Return the answer to a call that goes no further."""
+    """Return the answer to a refused call."""
     dialect = DIALECTS[call.dialect]
     return Answer(
         dialect.refusal_status or refusal.status,
-        _described(headers, call.dialect, request_id),
+        _complete_headers(headers, call.dialect, request_id),
         encode(dialect.error_body(refusal, request_id, call)),
     )
 
@@ -83,43 +78,48 @@ def refusal_answer(call: Call, refusal: Refusal, headers: Headers, request_id: s
 def final_answer(
     call: Call, text: str, headers: Headers, *, request_id: str, now: float
 ) -> Answer | None:
-    """Return a last message of the dialect, as if the model had written it, to end a run with.
+    """Return a last message that looks written by the model, to end a run.
 
-    A framework that handles no error still ends its run on it. None where no plain text can be
-    the answer.
+    A framework that handles no error still ends its run on it. None where plain text is not a
+    valid answer.
     """
     dialect = DIALECTS[call.dialect]
-    final = dialect.final_message
-    if final is None or not call.generates or call.opaque:
+    writer = dialect.writer
+    if writer is None or not call.generates or call.opaque:
         return None
-    sent = _sent(call)
-    if sent is None or not final.takes_text(sent):
+    try:
+        sent: object = decode_mended(call.request.body)
+    except UNREADABLE:
+        return None  # an unused part of the body is not JSON
+    if not isinstance(sent, dict) or not writer.takes_text(sent):
         return None
-    write = final.stream if call.stream else final.body
-    body = write(call, sent, text, request_id, now)
-    kind = EVENT_STREAM if call.stream and dialect.is_event_stream(call) else JSON
-    return Answer(200, _described(headers, call.dialect, request_id, kind), body)
+    answer = ModelAnswer(call, sent, request_id, int(now), (text,))
+    body = b"".join(writer.stream(answer)) if call.stream else encode(writer.body(answer))
+    content_type = EVENT_STREAM if call.stream and dialect.is_event_stream(call) else JSON
+    headers = _complete_headers(headers, call.dialect, request_id, content_type)
+    return Answer(200, headers, body)
 
 
-def _sent(call: Call) -> Json | None:
-    """Return the body that the call was read from; None where an unused part of it is no JSON."""
-    body = call.request.body
-    for restored in (bytes, mend):
-        try:
-            sent = decode(restored(body))
-        except UNREADABLE:
-            continue
-        return sent if isinstance(sent, dict) else None
-    return None
+def _complete_headers(
+    headers: Headers, dialect: DialectName, request_id: str, content_type: bytes = JSON
+) -> Headers:
+    """Return the headers with those for the content and the request's id."""
+    id_bytes = request_id.encode("latin-1", "replace")
+    headers = [*headers, (b"Content-Type", content_type), (b"X-Request-Id", id_bytes)]
+    if content_type is EVENT_STREAM:
+        headers.append((b"Cache-Control", b"no-cache"))
+    if (id_header := DIALECTS[dialect].request_id_header) is not None:
+        headers.append((id_header, id_bytes))
+    return headers
 
 
 # Nudges
 
 
 def nudged_body(call: Call, text: str) -> bytes | None:
-    """Return the body with a text as its last message; None where it cannot or must not have one.
+    """Return the body with a text as its last message; None where that is not possible or valid.
 
-    Whatever stands before it keeps its bytes, so that prompt caches stay valid.
+    The bytes before it do not change, so prompt caches stay valid.
     """
     splice = DIALECTS[call.dialect].splice_nudge
     body = call.request.body
@@ -131,23 +131,21 @@ def nudged_body(call: Call, text: str) -> bytes | None:
 
 
 def _is_sealed(request: Request) -> bool:
-    """Say whether the body is encoded or signed."""
-    for name, value in request.headers:
-        if name in SIGNATURES:
-            return True
-        if name == b"authorization" and value.startswith(b"AWS4-"):
-            return True
-        if name == b"content-encoding" and value.strip().lower() not in (b"", b"identity"):
-            return True
-    return False
+    """Return whether the body is encoded or signed."""
+    return any(
+        name in SIGNATURES
+        or (name == b"authorization" and value.startswith(b"AWS4-"))
+        or (name == b"content-encoding" and value.strip().lower() not in (b"", b"identity"))
+        for name, value in request.headers
+    )
 
 
 def _is_models_turn(call: Call) -> bool:
-    """Say whether the model is asked to begin a turn, with no tool call still unanswered."""
+    """Return whether the model begins a turn, with a result for every tool call."""
     results: Counter[str] = Counter()
-    for place, message in enumerate(call.backwards()):
-        if not place and message.role not in ("user", "tool", "system"):
-            return False  # a prefill to be continued, or something unknown
+    for position, message in enumerate(call.backwards()):
+        if not position and message.role not in ("user", "tool", "system"):
+            return False  # a prefill that the model continues, or an unknown role
         results.update(result.call_id or result.name for result in message.results)
         if message.role == "assistant":
             return not Counter(made.id or made.name for made in message.calls) - results
@@ -158,40 +156,35 @@ def _is_models_turn(call: Call) -> bool:
 
 
 def answer_reader(dialect: DialectName, stream: bool) -> AnswerReader | None:
-    """Return what reads a passing answer of a dialect; None where it has no text."""
-    streaming = DIALECTS[dialect].streaming
-    return AnswerReader(streaming.parser(), stream) if streaming is not None else None
+    """Return a reader for a passing answer of a dialect; None where answers have no text."""
+    parser = DIALECTS[dialect].stream_parser
+    return AnswerReader(parser(), stream) if parser is not None else None
 
 
-def close_stream(
-    dialect: DialectName, reader: AnswerReader, error: bytes | None, comment: str
-) -> bytes | None:
-    """Return what ends a stream of which only complete events have been sent.
+def close_stream(reader: AnswerReader, error: bytes | None, comment: str) -> bytes | None:
+    """Return the end of a stream of which only complete events have been sent.
 
     Without the body of an `error` it ends as if the model had finished. The comment is for people
-    who look at the bytes. None where that cannot be done well: it ends already, or a tool call is
-    under way.
+    who read the bytes. None where the stream has ended already, or has a tool call in progress.
     """
-    streaming, parser = DIALECTS[dialect].streaming, reader.parser
-    if streaming is None:
-        return None
+    parser = reader.parser
     try:
         if not parser.can_end:
             return None
-        end = streaming.finish(parser) if error is None else streaming.fail(parser, error)
+        end = parser.finish() if error is None else parser.fail(error)
     except UNREADABLE:
-        return None  # what was sent is no JSON in a part that was not needed until now
+        return None  # a part that was not decoded until now is not JSON
     if (opening := reader.array_opening) is not None:
         return opening + end.removeprefix(b"data: ").rstrip() + b"\n]"
-    return f": {comment}\n\n".encode() + end if streaming.skips_comments else end
+    return f": {comment}\n\n".encode() + end if parser.allows_comments else end
 
 
 def fail_stream(dialect: DialectName, latest: bytes, error: bytes) -> bytes | None:
-    """Return what reports an error after the latest chunk of a stream that its provider left.
+    """Return the events that report an error after the latest chunk of an abandoned stream.
 
-    None where an event is under way, which nothing could take back, or there are none.
+    None where an event is incomplete, which cannot be undone, or where answers have no events.
     """
-    streaming = DIALECTS[dialect].streaming
-    if streaming is None or not is_between_events(latest):
+    parser = DIALECTS[dialect].stream_parser
+    if parser is None or not is_between_events(latest):
         return None
-    return streaming.fail(streaming.parser(), error)
+    return parser().fail(error)

@@ -1,4 +1,4 @@
-"""Anthropic Messages, at Anthropic's own path or hosted on Vertex."""
+"""Anthropic Messages, at Anthropic's own path or on Vertex."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ from looptrap.dialect.content import (
     ABSENT,
     ROLES,
     UNREADABLE,
-    arguments,
     decode,
     encode,
     flatten,
-    identity,
-    malformed,
-    model_in_path,
+    id_text,
+    join_parts,
+    malformed_message,
     part_text,
     raw_message,
+    read_tool_call,
     tool_names,
 )
-from looptrap.dialect.dialect import Dialect, FakeAnswer, FinalMessage, History, Streaming
-from looptrap.dialect.fake_answer import ModelAnswer, Tokens, call_tokens, halves
+from looptrap.dialect.dialect import AnswerWriter, Dialect, History, ModelAnswer, halves
 from looptrap.dialect.model import (
     Call,
     Json,
@@ -35,17 +34,16 @@ from looptrap.dialect.model import (
     ToolResult,
     Usage,
 )
+from looptrap.dialect.path import model_in_path
 from looptrap.dialect.splice import append_element, find_field, last_element, wrap_value
 from looptrap.dialect.stream import StreamParser, named_events, sse_event
 from looptrap.dialect.usage import (
     IN_MESSAGE,
     NO_DETAILS,
-    AnswerEnds,
     Count,
-    CountedAnswer,
     TokenDetails,
-    last_value,
-    read_counts,
+    UsageFormat,
+    estimate_input,
 )
 
 
@@ -79,7 +77,7 @@ def read(request: Request, body: bytes) -> Call:
         "anthropic",
         model=sent.model or model_in_path(request.path),
         stream=sent.stream is True,
-        user=identity(metadata.get("user_id")) if type(metadata) is dict else "",
+        user=id_text(metadata.get("user_id")) if type(metadata) is dict else "",
         raws=raws,
         read=read_message,
         read_tools=None if sent.tools is ABSENT else partial(tool_names, sent.tools),
@@ -91,7 +89,7 @@ def read_message(raw: msgspec.Raw) -> Message:
     try:
         return _message(_decode_message(raw))
     except UNREADABLE:
-        return malformed(raw)
+        return malformed_message(raw)
 
 
 def _message(sent: _Message) -> Message:
@@ -104,27 +102,19 @@ def _message(sent: _Message) -> Message:
     for block in sent.content:
         kind = str(block.get("type")) if isinstance(block, dict) else ""
         if kind.endswith("tool_use"):
-            calls.append(_tool_call(block))
+            calls.append(read_tool_call(block, "id", "input"))
         elif kind.endswith("tool_result"):
             results.append(_tool_result(block))
         elif text := part_text(block):
             texts.append(text)
-    if results and role == "user" and not texts:
-        role = "tool"
-    return Message(role, "\n".join(texts), tuple(calls), tuple(results))
-
-
-def _tool_call(block: Json) -> ToolCall:
-    return ToolCall(
-        identity(block.get("id")), identity(block.get("name")), arguments(block.get("input"))
-    )
+    return join_parts(role, texts, calls, results)
 
 
 def _tool_result(block: Json) -> ToolResult:
-    call_id, content = identity(block.get("tool_use_id")), block.get("content")
-    # The server's own tools report a failure by a code in place of their content.
+    call_id, content = id_text(block.get("tool_use_id")), block.get("content")
+    # Anthropic's own tools report a failure by a code in place of their content.
     if isinstance(content, dict) and "error_code" in content:
-        return ToolResult(call_id, identity(content["error_code"]), is_error=True)
+        return ToolResult(call_id, id_text(content["error_code"]), is_error=True)
     return ToolResult(call_id, flatten(content), is_error=block.get("is_error") is True)
 
 
@@ -134,7 +124,7 @@ _TEXT_BLOCKS = frozenset(("text", "thinking"))
 
 
 class _EventPart(msgspec.Struct, gc=False):
-    """A block, or what is added to one."""
+    """A block, or a delta of one."""
 
     type: str = ""
     text: str | None = None
@@ -170,51 +160,40 @@ class MessageStreamParser(StreamParser):
 
     def parse(self, events: list[_Event]) -> None:
         for event in events:
-            if event.type == "content_block_delta":
-                self._add(event.index, event.delta)
-            else:
-                self._parse_other(event)
-
-    def _parse_other(self, event: _Event) -> None:
-        match event.type:
-            case "content_block_start":
-                self._add(event.index, event.content_block)
-                self.open[event.index] = event.content_block.type if event.content_block else ""
-            case "content_block_stop":
-                self.open.pop(event.index, None)
-            case "message_delta" | "message_stop" | "error":
-                self.is_ending = True
-            case "message":
-                for index, part in enumerate(event.content):
-                    self._add(index, part)
+            match event.type:
+                case "content_block_delta":
+                    self._add(event.index, event.delta)
+                case "content_block_start":
+                    self._add(event.index, event.content_block)
+                    self.open[event.index] = event.content_block.type if event.content_block else ""
+                case "content_block_stop":
+                    self.open.pop(event.index, None)
+                case "message_delta" | "message_stop" | "error":
+                    self.is_ending = True
+                case "message":
+                    for index, part in enumerate(event.content):
+                        self._add(index, part)
 
     def _add(self, index: int, part: _EventPart | None) -> None:
-        said = (part.text or part.thinking) if part is not None else None
-        if said:
-            self.text(index).pieces.append(said)
+        text = (part.text or part.thinking) if part is not None else None
+        if text:
+            self.text(index).pieces.append(text)
+
+    def finish(self) -> bytes:
+        """Return the end of every open block, and of the message."""
+        blocks = [{"type": "content_block_stop", "index": index} for index in self.open]
+        return named_events([*blocks, *_message_end("end_turn", {"output_tokens": self.tokens})])
+
+    def fail(self, error: bytes) -> bytes:
+        return b"event: error\ndata: %b\n\n" % error
 
 
-def _finish_stream(parser: MessageStreamParser) -> bytes:
-    """Return the end of every block that is open, and of the message."""
-    blocks = [{"type": "content_block_stop", "index": index} for index in parser.open]
-    ending = {"stop_reason": "end_turn", "stop_sequence": None}
-    usage = {"output_tokens": parser.tokens}
-    last = {"type": "message_delta", "delta": ending, "usage": usage}
-    return named_events([*blocks, last, {"type": "message_stop"}])
+def _message_end(reason: str, usage: Json) -> tuple[Json, Json]:
+    delta = {"stop_reason": reason, "stop_sequence": None}
+    return {"type": "message_delta", "delta": delta, "usage": usage}, {"type": "message_stop"}
 
 
-def _fail_stream(_parser: MessageStreamParser, body: bytes) -> bytes:
-    return b"event: error\ndata: %b\n\n" % body
-
-
-# Final messages
-
-_NO_TOKENS = {
-    "input_tokens": 0,
-    "cache_creation_input_tokens": 0,
-    "cache_read_input_tokens": 0,
-    "output_tokens": 0,
-}
+# Answers
 
 
 def _takes_text(sent: Json) -> bool:
@@ -223,45 +202,79 @@ def _takes_text(sent: Json) -> bool:
         return False
     if sent.get("output_format") or (isinstance(output, dict) and output.get("format")):
         return False
-    # A prefill wants its own sentence (often its own JSON) continued.
+    # The answer to a prefill continues its sentence, which is often JSON.
     messages = sent.get("messages")
     last = messages[-1] if isinstance(messages, list) and messages else None
     return not (isinstance(last, dict) and last.get("role") == "assistant")
 
 
-def _final_body(call: Call, _sent: Json, text: str, request_id: str, _now: float) -> bytes:
-    message = _final_message(call, request_id)
-    message["content"] = [{"type": "text", "text": text}]
-    message["stop_reason"] = "end_turn"
-    return encode(message)
-
-
-def _final_stream(call: Call, _sent: Json, text: str, request_id: str, _now: float) -> bytes:
-    block = {"type": "text", "text": ""}
-    delta = {"type": "text_delta", "text": text}
-    ending = {"stop_reason": "end_turn", "stop_sequence": None}
-    return named_events(
-        [
-            {"type": "message_start", "message": _final_message(call, request_id)},
-            {"type": "content_block_start", "index": 0, "content_block": block},
-            {"type": "content_block_delta", "index": 0, "delta": delta},
-            {"type": "content_block_stop", "index": 0},
-            {"type": "message_delta", "delta": ending, "usage": _NO_TOKENS},
-            {"type": "message_stop"},
-        ]
-    )
-
-
-def _final_message(call: Call, request_id: str) -> Json:
+def _write_body(answer: ModelAnswer) -> Json:
     return {
-        "id": f"msg_{request_id}",
+        "id": f"msg_{answer.id}",
         "type": "message",
         "role": "assistant",
-        "model": call.model,
-        "content": [],
-        "stop_reason": None,
+        "model": answer.call.model,
+        "content": _blocks(answer),
+        "stop_reason": _stop_reason(answer),
         "stop_sequence": None,
-        "usage": _NO_TOKENS,
+        "usage": _usage_counts(answer.usage),
+    }
+
+
+def _write_stream(answer: ModelAnswer) -> Iterator[bytes]:
+    return (sse_event(event, event["type"]) for event in _events(answer))
+
+
+def _events(answer: ModelAnswer) -> Iterator[Json]:
+    usage = _usage_counts(answer.usage)
+    message = {**_write_body(answer), "content": [], "stop_reason": None}
+    # The output is not counted yet: Anthropic starts with a token or so.
+    message["usage"] = {**usage, "output_tokens": min(1, answer.usage.output_tokens)}
+    yield {"type": "message_start", "message": message}
+    yield {"type": "ping"}
+    for index, block in enumerate(_blocks(answer)):
+        yield from _block_events(answer, index, block)
+    yield from _message_end(_stop_reason(answer), usage)
+
+
+def _block_events(answer: ModelAnswer, index: int, block: Json) -> Iterator[Json]:
+    if block["type"] == "text":
+        block = {**block, "text": ""}
+        deltas = [{"type": "text_delta", "text": piece} for piece in answer.pieces]
+    else:
+        parts = ("", *halves(encode(block["input"]).decode()))
+        deltas = [{"type": "input_json_delta", "partial_json": part} for part in parts]
+        block = {**block, "input": {}}
+    yield {"type": "content_block_start", "index": index, "content_block": block}
+    for delta in deltas:
+        yield {"type": "content_block_delta", "index": index, "delta": delta}
+    yield {"type": "content_block_stop", "index": index}
+
+
+def _blocks(answer: ModelAnswer) -> list[Json]:
+    texts: list[Json] = [{"type": "text", "text": answer.text}] if answer.text else []
+    return texts + [
+        {
+            "type": "tool_use",
+            "id": f"toolu_{answer.id}_{index}",
+            "name": call.name,
+            "input": decode(call.arguments),
+        }
+        for index, call in enumerate(answer.calls)
+    ]
+
+
+def _stop_reason(answer: ModelAnswer) -> str:
+    return "tool_use" if answer.calls else "end_turn"
+
+
+def _usage_counts(usage: Usage) -> Json:
+    # Anthropic does not count cached input among the input.
+    return {
+        "input_tokens": usage.input_tokens - usage.cached_tokens,
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": usage.cached_tokens,
+        "output_tokens": usage.output_tokens,
     }
 
 
@@ -277,15 +290,16 @@ _ERROR_TYPES = {
     429: "rate_limit_error",
     503: "overloaded_error",
     504: "timeout_error",
+    529: "overloaded_error",
 }
 
 
 def _error_body(refusal: Refusal, request_id: str, _call: Call | None) -> Json:
-    other = "invalid_request_error" if refusal.status < 500 else "api_error"
+    default = "invalid_request_error" if refusal.status < 500 else "api_error"
     error = {
-        "type": _ERROR_TYPES.get(refusal.status, other),
+        "type": _ERROR_TYPES.get(refusal.status, default),
         "message": refusal.message,
-        # What `code` is to OpenAI's SDK.
+        # Anthropic's SDK has no `code` as OpenAI's has.
         "details": {"error_code": refusal.code},
     }
     return {"type": "error", "error": error, "detail": refusal.detail, "request_id": request_id}
@@ -309,7 +323,7 @@ def _splice_nudge(body: bytes, text: str) -> bytes | None:
 
 
 class AnthropicCounts(msgspec.Struct, gc=False):
-    """Anthropic counts what concerns the cache apart from the rest of the input."""
+    """Anthropic's counts, which have cached input apart from the rest of the input."""
 
     input_tokens: Count
     output_tokens: Count
@@ -325,127 +339,15 @@ class AnthropicCounts(msgspec.Struct, gc=False):
         return Usage(self.input_tokens + read + written, self.output_tokens, read, thought, written)
 
 
-def _find_usage(ends: AnswerEnds) -> Usage | None:
-    """Find what an answer used in its end, and of a stream that was cut, in its beginning."""
-    # Also a stream that is cut has said at its start what went in: that is paid for.
-    beginning = ends.beginning
-    whole = beginning[: beginning.rfind(b"\n") + 1] if ends.is_events else b""
-    started = last_value(b'"usage"', whole, True, IN_MESSAGE)
-    ended = ends.last(b'"usage"')
-    return read_counts(started if ended is None else ended, AnthropicCounts, started)
-
-
-# Fake answers
-
-
-def _fake_body(answer: ModelAnswer, _call: Call) -> Json:
-    return {
-        "model": answer.model,
-        "id": f"msg_{answer.number}",
-        "type": "message",
-        "role": "assistant",
-        "content": _fake_blocks(answer),
-        "stop_reason": _fake_reason(answer),
-        "stop_sequence": None,
-        "usage": {**_fake_input(answer.tokens), "output_tokens": answer.tokens.output},
-    }
-
-
-def _fake_stream(answer: ModelAnswer, call: Call) -> Iterator[bytes]:
-    opening = {**_fake_body(answer, call), "content": [], "stop_reason": None}
-    # The count of the output is not known yet: Anthropic starts with a token or so.
-    opening["usage"] = {**_fake_input(answer.tokens), "output_tokens": 1}
-    yield _fake_event("message_start", message=opening)
-    yield _fake_event("ping")
-    for index, block in enumerate(_fake_blocks(answer)):
-        yield from _fake_block_events(answer, index, block)
-    yield _fake_event(
-        "message_delta",
-        delta={"stop_reason": _fake_reason(answer), "stop_sequence": None},
-        usage={**_fake_input(answer.tokens), "output_tokens": answer.tokens.output},
-    )
-    yield _fake_event("message_stop")
-
-
-def _fake_token_count(call: Call) -> Json:
-    return {"input_tokens": call_tokens(call).input}
-
-
-def _fake_error(status: int) -> Json:
-    kinds = {
-        401: "authentication_error",
-        403: "permission_error",
-        404: "not_found_error",
-        413: "request_too_large",
-        429: "rate_limit_error",
-        529: "overloaded_error",
-    }
-    kind = kinds.get(status, "api_error" if status >= 500 else "invalid_request_error")
-    message = f"The fake provider was told to answer {status}."
-    return {
-        "type": "error",
-        "error": {"type": kind, "message": message},
-        "request_id": "req_fake",
-    }
-
-
-def _fake_event(name: str, **fields: object) -> bytes:
-    return sse_event({"type": name, **fields}, name)
-
-
-def _fake_input(tokens: Tokens) -> dict[str, int]:
-    # Anthropic counts what it read from the cache apart from the rest of the input.
-    return {
-        "input_tokens": tokens.input - tokens.cached,
-        "cache_creation_input_tokens": 0,
-        "cache_read_input_tokens": tokens.cached,
-    }
-
-
-def _fake_blocks(answer: ModelAnswer) -> list[Json]:
-    text = [{"type": "text", "text": answer.text}] if answer.text else []
-    calls = [
-        {
-            "type": "tool_use",
-            "id": f"toolu_{answer.number}_{index}",
-            "name": call.name,
-            "input": dict(call.arguments),
-        }
-        for index, call in enumerate(answer.calls)
-    ]
-    return text + calls
-
-
-def _fake_block_events(answer: ModelAnswer, index: int, block: Json) -> Iterator[bytes]:
-    if block["type"] == "text":
-        opening = {**block, "text": ""}
-        deltas = [{"type": "text_delta", "text": word} for word in answer.words()]
-    else:
-        opening = {**block, "input": {}}
-        parts = ("", *halves(encode(block["input"]).decode()))
-        deltas = [{"type": "input_json_delta", "partial_json": part} for part in parts]
-    yield _fake_event("content_block_start", index=index, content_block=opening)
-    for delta in deltas:
-        yield _fake_event("content_block_delta", index=index, delta=delta)
-    yield _fake_event("content_block_stop", index=index)
-
-
-def _fake_reason(answer: ModelAnswer) -> str:
-    return "tool_use" if answer.calls else "end_turn"
-
-
 DIALECT = Dialect(
     name="anthropic",
     read=read,
     error_body=_error_body,
     request_id_header=b"request-id",
     history=History(read_message),
-    final_message=FinalMessage(_takes_text, _final_body, _final_stream),
-    streaming=Streaming(MessageStreamParser, _finish_stream, _fail_stream),
+    writer=AnswerWriter(_takes_text, _write_body, _write_stream),
+    stream_parser=MessageStreamParser,
     splice_nudge=_splice_nudge,
-    counted_answer=CountedAnswer[AnthropicCounts],
-    find_usage=_find_usage,
-    fake=FakeAnswer(_fake_body, _fake_stream),
-    fake_fixed=_fake_token_count,
-    fake_error=_fake_error,
+    usage=UsageFormat((AnthropicCounts,), place_in_first_event=IN_MESSAGE),
+    fake_without_model=lambda call: {"input_tokens": estimate_input(call)},
 )

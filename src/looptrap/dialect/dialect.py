@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
-from looptrap.dialect.fake_answer import ModelAnswer
-from looptrap.dialect.model import Call, DialectName, Json, Message, Refusal, Request, Usage
+from looptrap.dialect.model import (
+    NO_USAGE,
+    Call,
+    DialectName,
+    Json,
+    Message,
+    Refusal,
+    Request,
+    ToolCall,
+    Usage,
+)
 from looptrap.dialect.stream import StreamParser
-from looptrap.dialect.usage import AnswerEnds, CountedAnswer, JsonPlace
+from looptrap.dialect.usage import UsageFormat
 
 
 class History(NamedTuple):
@@ -22,39 +31,41 @@ class History(NamedTuple):
     scattered: bool = False
 
 
-class FinalMessage(NamedTuple):
-    """Writes the last message of a run, as if the model had written it.
+@dataclass(frozen=True, slots=True)
+class ModelAnswer:
+    """A model's answer before a dialect writes it: the last message of a run, or a fake answer."""
 
-    `body` and `stream` take the call, its decoded body, the text, the request's id and the time.
-    """
+    call: Call
+    sent: Json
+    """The decoded body of the call."""
+    id: str
+    """A part of every id in the answer."""
+    created_at: int
+    """In seconds since 1970."""
+    pieces: Sequence[str] = ()
+    """The text, in the pieces in which it is streamed."""
+    calls: Sequence[ToolCall] = ()
+    usage: Usage = NO_USAGE
+
+    @property
+    def text(self) -> str:
+        """The whole text."""
+        return "".join(self.pieces)
+
+
+def halves(text: str) -> tuple[str, str]:
+    """Return the two pieces in which the arguments of a tool call are streamed."""
+    middle = len(text) // 2
+    return text[:middle], text[middle:]
+
+
+class AnswerWriter(NamedTuple):
+    """Writes a model's answer, in one piece or as the chunks of a stream."""
 
     takes_text: Callable[[Json], bool]
-    """Says whether plain text answers the request, given its decoded body."""
-    body: Callable[[Call, Json, str, str, float], bytes]
-    stream: Callable[[Call, Json, str, str, float], bytes]
-
-
-class Streaming(NamedTuple):
-    """Reads an answer while it passes, and ends one that has begun."""
-
-    parser: type[StreamParser]
-    finish: Callable[[Any], bytes]
-    """Returns the events with which a model finishes, given the parser."""
-    fail: Callable[[Any, bytes], bytes]
-    """Returns the events that report a failure, given the parser and the body of an error."""
-    skips_comments: bool = True
-    """Whether clients skip comments among the events; Google's SDK does not."""
-
-
-class FakeAnswer(NamedTuple):
-    """Writes a fake model's answer to a call, in one piece or chunk by chunk."""
-
-    body: Callable[[ModelAnswer, Call], Json]
-    stream: Callable[[ModelAnswer, Call], Iterable[bytes]]
-
-
-def _always(_call: Call) -> bool:
-    return True
+    """Whether plain text answers a request with this decoded body."""
+    body: Callable[[ModelAnswer], Json]
+    stream: Callable[[ModelAnswer], Iterable[bytes]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,22 +80,14 @@ class Dialect:
     refusal_status: int | None = None
     """The HTTP status of every refusal; None where a refusal has its own."""
     request_id_header: bytes | None = None
-    """Where the API's SDK looks for the request's id."""
+    """The header in which the API's SDK expects the request's id."""
     history: History | None = None
-    final_message: FinalMessage | None = None
-    is_event_stream: Callable[[Call], bool] = _always
-    """Says whether a call that streams is answered in server-sent events."""
-    streaming: Streaming | None = None
+    writer: AnswerWriter | None = None
+    is_event_stream: Callable[[Call], bool] = lambda _call: True
+    """Whether a streaming call is answered in server-sent events."""
+    stream_parser: type[StreamParser] | None = None
     splice_nudge: Callable[[bytes, str], bytes | None] | None = None
-    """Returns a body with a text as its last message; None where that cannot be done."""
-    counted_answer: type[CountedAnswer[Any]] | None = None
-    """What is decoded of a whole answer to learn what it used."""
-    find_usage: Callable[[AnswerEnds], Usage | None] | None = None
-    """Finds what an answer used in its two ends."""
-    answer_in_event: JsonPlace | None = None
-    """Where in a stream's last event the answer stands; None: it is the event itself."""
-    fake: FakeAnswer | None = None
-    fake_fixed: Callable[[Call], Json] | None = None
-    """Returns a fake answer that no model makes: a token count, or embeddings."""
-    fake_error: Callable[[int], Json]
-    """Returns the error that a fake provider answers with that status."""
+    """Returns a body with a text as its last message; None where that is not possible."""
+    usage: UsageFormat | None = None
+    fake_without_model: Callable[[Call], Json] | None = None
+    """Returns the fake answer of an endpoint without a model: a token count, or embeddings."""

@@ -1,6 +1,6 @@
 """Gemini's generateContent and streamGenerateContent, at Google's own path or on Vertex.
 
-Google takes field names in camelCase and in snake_case; so do we.
+Google accepts field names in camelCase and in snake_case; so does this module.
 """
 
 from __future__ import annotations
@@ -16,20 +16,18 @@ from looptrap.dialect.content import (
     ABSENT,
     ROLES,
     UNREADABLE,
-    arguments,
     canonical,
     decode,
     digest,
     encode,
-    identity,
-    malformed,
-    model_in_path,
+    id_text,
+    malformed_message,
     part_text,
     raw_message,
+    read_tool_call,
     tool_names,
 )
-from looptrap.dialect.dialect import Dialect, FakeAnswer, FinalMessage, History, Streaming
-from looptrap.dialect.fake_answer import ModelAnswer, Tokens, call_tokens
+from looptrap.dialect.dialect import AnswerWriter, Dialect, History, ModelAnswer
 from looptrap.dialect.model import (
     Call,
     Json,
@@ -40,9 +38,10 @@ from looptrap.dialect.model import (
     ToolResult,
     Usage,
 )
+from looptrap.dialect.path import model_in_path
 from looptrap.dialect.splice import append_element, find_field
-from looptrap.dialect.stream import StreamParser, events, sse_event
-from looptrap.dialect.usage import Count, CountedAnswer, usage_finder
+from looptrap.dialect.stream import StreamParser, sse_event
+from looptrap.dialect.usage import Count, UsageFormat, estimate_input
 
 
 class _Body(msgspec.Struct, gc=False):
@@ -81,17 +80,16 @@ def read_content(raw: msgspec.Raw) -> Message:
         sent = decode(raw)
         role, parts = _role_and_parts(sent)
         if not isinstance(role, str) or not isinstance(parts, list):
-            return malformed(raw)
+            return malformed_message(raw)
         return _message(ROLES.get(role, role), parts)
     except UNREADABLE:
-        return malformed(raw)
+        return malformed_message(raw)
 
 
 def _role_and_parts(sent: object) -> tuple[object, object]:
-    """Return the role (a user's where none is named) and the parts.
+    """Return the role (`user` by default) and the parts.
 
-    Google's own client takes a bare string or part for a whole content, and so may a system
-    instruction be one.
+    Google's own client accepts a bare string or part as a whole content, or system instruction.
     """
     if not isinstance(sent, dict):
         return "user", [sent] if isinstance(sent, str) else None
@@ -110,9 +108,9 @@ def _message(role: str, parts: list[Any]) -> Message:
     for part in parts:
         if not isinstance(part, dict):
             texts.append(part_text(part))
-        elif call := _field(part, "functionCall", "function_call"):
-            calls.append(_tool_call(call))
-        elif response := _field(part, "functionResponse", "function_response"):
+        elif call := _table(part, "functionCall", "function_call"):
+            calls.append(read_tool_call(call, "id", "args"))
+        elif response := _table(part, "functionResponse", "function_response"):
             results.append(_tool_result(response))
         elif not part.get("thought") and (text := _text(part)):
             texts.append(text)
@@ -121,8 +119,9 @@ def _message(role: str, parts: list[Any]) -> Message:
     return Message(role, "\n".join(texts), tuple(calls), tuple(results))
 
 
-def _field(part: Json, *names: str) -> Json | None:
-    return next((part[name] for name in names if isinstance(part.get(name), dict)), None)
+def _table(sent: Json, *names: str) -> Json:
+    """Return the first of these fields that is an object; an empty one where none is."""
+    return next((sent[name] for name in names if isinstance(sent.get(name), dict)), {})
 
 
 def _text(part: Json) -> str:
@@ -132,27 +131,21 @@ def _text(part: Json) -> str:
     return digest(min((key for key in part if isinstance(part[key], dict)), default="part"), part)
 
 
-def _tool_call(sent: Json) -> ToolCall:
-    return ToolCall(
-        identity(sent.get("id")), identity(sent.get("name")), arguments(sent.get("args"))
-    )
-
-
 def _tool_result(sent: Json) -> ToolResult:
     response, media = sent.get("response"), sent.get("parts")
     return ToolResult(
-        identity(sent.get("id")),
+        id_text(sent.get("id")),
         f"{_output(response)}\n{digest('parts', {'parts': media})}" if media else _output(response),
         is_error=isinstance(response, dict) and bool(response.get("error")),
-        name=identity(sent.get("name")),
+        name=id_text(sent.get("name")),
     )
 
 
 def _output(response: object) -> str:
-    """Return a response's text: what it wraps, where it is a wrapper and nothing else."""
+    """Return a response's text: the content of one that is only a wrapper, else its JSON."""
     if isinstance(response, dict) and len(response) == 1:
         ((key, value),) = response.items()
-        # `output` and `error` by the API's own convention, `result` by that of Google's client.
+        # The API's convention is `output` and `error`, that of Google's client `result`.
         if key in ("output", "error", "result") and isinstance(value, str):
             return value
     return "" if response is None else canonical(response)
@@ -186,6 +179,7 @@ class GeminiStreamParser(StreamParser):
     __slots__ = ("open",)
 
     event = _Response
+    allows_comments = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -209,79 +203,97 @@ class GeminiStreamParser(StreamParser):
                 else:
                     self.open.discard(index)
 
+    def finish(self) -> bytes:
+        """Return a last response that ends every open candidate."""
+        content = {"role": "model", "parts": [{"text": ""}]}
+        ends = [
+            {"content": content, "finishReason": "STOP", "index": index}
+            for index in sorted(self.open)
+        ]
+        return sse_event({**decode(self.latest), "candidates": ends})
 
-def _finish_stream(parser: GeminiStreamParser) -> bytes:
-    """Return a last response that ends every candidate that is open."""
-    nothing = {"role": "model", "parts": [{"text": ""}]}
-    ends = [
-        {"content": nothing, "finishReason": "STOP", "index": index}
-        for index in sorted(parser.open)
-    ]
-    return events([{**msgspec.json.decode(parser.latest), "candidates": ends}])
-
-
-def _fail_stream(_parser: GeminiStreamParser, body: bytes) -> bytes:
-    return b"data: %b\n\n" % body
+    def fail(self, error: bytes) -> bytes:
+        return b"data: %b\n\n" % error
 
 
-# Final messages
+# Answers
 
 _SCHEMAS = ("responseSchema", "response_schema", "responseJsonSchema", "response_json_schema")
 
-_NO_TOKENS = {"promptTokenCount": 0, "candidatesTokenCount": 0, "totalTokenCount": 0}
-
 
 def _takes_text(sent: Json) -> bool:
-    config = _sent_table(sent, "generationConfig", "generation_config")
-    if _sent_field(config, "responseMimeType", "response_mime_type") not in (
-        None,
-        "",
-        "text/plain",
-    ):
+    config = _table(sent, "generationConfig", "generation_config")
+    mime_type = _field(config, "responseMimeType", "response_mime_type")
+    if mime_type not in (None, "", "text/plain") or _field(config, *_SCHEMAS):
         return False
-    if _sent_field(config, *_SCHEMAS):
-        return False
-    modalities = _sent_field(config, "responseModalities", "response_modalities")
+    modalities = _field(config, "responseModalities", "response_modalities")
     if isinstance(modalities, list) and modalities and "TEXT" not in modalities:
         return False
-    tools = _sent_table(sent, "toolConfig", "tool_config")
-    calling = _sent_table(tools, "functionCallingConfig", "function_calling_config")
+    tools = _table(sent, "toolConfig", "tool_config")
+    calling = _table(tools, "functionCallingConfig", "function_calling_config")
     return calling.get("mode") != "ANY"
 
 
+def _field(sent: Json, *names: str) -> Any:
+    return next((sent[name] for name in names if sent.get(name) is not None), None)
+
+
 def _is_event_stream(call: Call) -> bool:
-    """Say whether a streaming client reads events; without `alt=sse` it reads a JSON array."""
+    """Return whether a streaming client reads events; without `alt=sse` it reads a JSON array."""
     query = parse_qs(call.request.query)
     return "sse" in query.get("alt", []) + query.get("$alt", [])
 
 
-def _final_body(call: Call, _sent: Json, text: str, request_id: str, _now: float) -> bytes:
-    return encode(_final_response(call, text, request_id))
+def _write_body(answer: ModelAnswer) -> Json:
+    texts: list[Json] = [{"text": answer.text}] if answer.text else []
+    return _response(answer, texts + _function_calls(answer), "STOP")
 
 
-def _final_stream(call: Call, _sent: Json, text: str, request_id: str, _now: float) -> bytes:
-    """Return the content as a stream of one event, or as an array of one."""
-    response = [_final_response(call, text, request_id)]
-    return events(response) if _is_event_stream(call) else encode(response)
+def _write_stream(answer: ModelAnswer) -> Iterator[bytes]:
+    """Yield the responses as events or, without `alt=sse`, as the elements of an array."""
+    if _is_event_stream(answer.call):
+        yield from map(sse_event, _responses(answer))
+        return
+    for index, response in enumerate(_responses(answer)):
+        yield (b",\r\n" if index else b"[") + encode(response)
+    yield b"\n]\n"
 
 
-def _final_response(call: Call, text: str, request_id: str) -> Json:
-    content = {"role": "model", "parts": [{"text": text}]}
+def _responses(answer: ModelAnswer) -> Iterator[Json]:
+    if len(answer.pieces) < 2:
+        yield _write_body(answer)
+        return
+    for piece in answer.pieces:
+        yield _response(answer, [{"text": piece}], None)
+    yield _response(answer, _function_calls(answer) or [{"text": ""}], "STOP")
+
+
+def _function_calls(answer: ModelAnswer) -> list[Json]:
+    return [
+        {"functionCall": {"name": call.name, "args": decode(call.arguments)}}
+        for call in answer.calls
+    ]
+
+
+def _response(answer: ModelAnswer, parts: list[Json], reason: str | None) -> Json:
+    """Return one response; only the last, which has a reason, counts the output."""
+    candidate: Json = {"content": {"role": "model", "parts": parts}, "index": 0}
+    usage = answer.usage
+    counts = {"promptTokenCount": usage.input_tokens}
+    if reason:
+        candidate["finishReason"] = reason
+        counts |= {
+            "candidatesTokenCount": usage.output_tokens - usage.reasoning_tokens,
+            "thoughtsTokenCount": usage.reasoning_tokens,
+            "cachedContentTokenCount": usage.cached_tokens,
+            "totalTokenCount": usage.tokens,
+        }
     return {
-        "candidates": [{"content": content, "finishReason": "STOP", "index": 0}],
-        "usageMetadata": _NO_TOKENS,
-        "modelVersion": call.model,
-        "responseId": request_id,
+        "candidates": [candidate],
+        "usageMetadata": counts,
+        "modelVersion": answer.call.model,
+        "responseId": answer.id,
     }
-
-
-def _sent_field(table: Json, *names: str) -> Any:
-    return next((table[name] for name in names if table.get(name) is not None), None)
-
-
-def _sent_table(table: Json, *names: str) -> Json:
-    found = _sent_field(table, *names)
-    return found if isinstance(found, dict) else {}
 
 
 # Errors, nudges and usage
@@ -299,8 +311,8 @@ _ERROR_STATUSES = {
 
 
 def _error_body(refusal: Refusal, _request_id: str, _call: Call | None) -> Json:
-    other = "INVALID_ARGUMENT" if refusal.status < 500 else "INTERNAL"
-    # No RetryInfo beside it: clients take that as an invitation to send the same again.
+    default = "INVALID_ARGUMENT" if refusal.status < 500 else "INTERNAL"
+    # Without RetryInfo: clients would send the same request again.
     info = {
         "@type": "type.googleapis.com/google.rpc.ErrorInfo",
         "reason": refusal.code.upper(),
@@ -309,14 +321,14 @@ def _error_body(refusal: Refusal, _request_id: str, _call: Call | None) -> Json:
     error = {
         "code": refusal.status,
         "message": refusal.message,
-        "status": _ERROR_STATUSES.get(refusal.status, other),
+        "status": _ERROR_STATUSES.get(refusal.status, default),
         "details": [info],
     }
     return {"error": error, "detail": refusal.detail}
 
 
 def _splice_nudge(body: bytes, text: str) -> bytes | None:
-    # A content of its own: one with function responses must hold exactly as many as were called.
+    # In a content of its own: one with function responses must have exactly one for each call.
     contents = find_field(body, "contents")
     nudge = encode({"role": "user", "parts": [{"text": text}]})
     return contents and append_element(body, contents, nudge)
@@ -328,7 +340,7 @@ class _CountedPart(msgspec.Struct, gc=False, rename="camel"):
 
 
 class GeminiCounts(msgspec.Struct, rename="camel"):
-    """Google counts thoughts apart from what the candidates say."""
+    """Google's counts, which have thoughts apart from the text of the candidates."""
 
     prompt_token_count: Count
     tool_use_prompt_token_count: Count | None = None
@@ -341,99 +353,18 @@ class GeminiCounts(msgspec.Struct, rename="camel"):
     def usage(self) -> Usage:
         """Return the counts in neutral form."""
         thought = self.thoughts_token_count or 0
-        asked, said = self.prompt_tokens_details, self.candidates_tokens_details
         return Usage(
             self.prompt_token_count + (self.tool_use_prompt_token_count or 0),
             (self.candidates_token_count or 0) + thought,
             self.cached_content_token_count or 0,
             thought,
-            audio_input_tokens=_audio(asked) if asked else 0,
-            audio_output_tokens=_audio(said) if said else 0,
+            audio_input_tokens=_count_audio(self.prompt_tokens_details),
+            audio_output_tokens=_count_audio(self.candidates_tokens_details),
         )
 
 
-def _audio(parts: list[_CountedPart]) -> int:
-    return sum(part.token_count for part in parts if part.modality == "AUDIO")
-
-
-class _CountedAnswer(CountedAnswer[GeminiCounts], gc=False):
-    usage: GeminiCounts = msgspec.field(name="usageMetadata")
-
-
-# Fake answers
-
-
-def _fake_body(answer: ModelAnswer, _call: Call) -> Json:
-    return _fake_response(answer, _fake_parts(answer), "STOP")
-
-
-def _fake_stream(answer: ModelAnswer, call: Call) -> Iterator[bytes]:
-    """Return the answer as events, each with counts so far; without `alt=sse`, as one array."""
-    if _is_event_stream(call):
-        yield from map(sse_event, _fake_pieces(answer))
-        return
-    for index, piece in enumerate(_fake_pieces(answer)):
-        yield (b",\r\n" if index else b"[") + encode(piece)
-    yield b"\n]\n"
-
-
-def _fake_token_count(call: Call) -> Json:
-    return {"totalTokens": call_tokens(call).input}
-
-
-def _fake_error(status: int) -> Json:
-    names = {
-        400: "INVALID_ARGUMENT",
-        401: "UNAUTHENTICATED",
-        403: "PERMISSION_DENIED",
-        404: "NOT_FOUND",
-        429: "RESOURCE_EXHAUSTED",
-        503: "UNAVAILABLE",
-        504: "DEADLINE_EXCEEDED",
-    }
-    name = names.get(status, "INTERNAL" if status >= 500 else "FAILED_PRECONDITION")
-    message = f"The fake provider was told to answer {status}."
-    return {"error": {"code": status, "message": message, "status": name}}
-
-
-def _fake_pieces(answer: ModelAnswer) -> Iterator[Json]:
-    # Each word is a response of its own; the counts of the output come with the last one.
-    for word in answer.words():
-        yield _fake_response(answer, [{"text": word}], None)
-    calls = [part for part in _fake_parts(answer) if "functionCall" in part]
-    yield _fake_response(answer, calls or [{"text": ""}], "STOP")
-
-
-def _fake_response(answer: ModelAnswer, parts: list[Json], reason: str | None) -> Json:
-    candidate: Json = {"content": {"parts": parts, "role": "model"}, "index": 0}
-    usage: Json = {"promptTokenCount": answer.tokens.input}
-    if reason:
-        candidate["finishReason"] = reason
-        usage |= _fake_counts(answer.tokens)
-    return {
-        "candidates": [candidate],
-        "usageMetadata": usage,
-        "modelVersion": answer.model,
-        "responseId": f"fake-{answer.number}",
-    }
-
-
-def _fake_counts(tokens: Tokens) -> Json:
-    # Google counts thoughts apart from what the candidates say.
-    return {
-        "candidatesTokenCount": tokens.output - tokens.reasoning,
-        "thoughtsTokenCount": tokens.reasoning,
-        "cachedContentTokenCount": tokens.cached,
-        "totalTokenCount": tokens.input + tokens.output,
-    }
-
-
-def _fake_parts(answer: ModelAnswer) -> list[Json]:
-    text = [{"text": answer.text}] if answer.text else []
-    calls = [
-        {"functionCall": {"name": call.name, "args": dict(call.arguments)}} for call in answer.calls
-    ]
-    return text + calls
+def _count_audio(parts: list[_CountedPart] | None) -> int:
+    return sum(part.token_count for part in parts or () if part.modality == "AUDIO")
 
 
 DIALECT = Dialect(
@@ -441,13 +372,10 @@ DIALECT = Dialect(
     read=read,
     error_body=_error_body,
     history=History(read_content),
-    final_message=FinalMessage(_takes_text, _final_body, _final_stream),
+    writer=AnswerWriter(_takes_text, _write_body, _write_stream),
     is_event_stream=_is_event_stream,
-    streaming=Streaming(GeminiStreamParser, _finish_stream, _fail_stream, skips_comments=False),
+    stream_parser=GeminiStreamParser,
     splice_nudge=_splice_nudge,
-    counted_answer=_CountedAnswer,
-    find_usage=usage_finder(GeminiCounts, b'"usageMetadata"'),
-    fake=FakeAnswer(_fake_body, _fake_stream),
-    fake_fixed=_fake_token_count,
-    fake_error=_fake_error,
+    usage=UsageFormat((GeminiCounts,), "usageMetadata"),
+    fake_without_model=lambda call: {"totalTokens": estimate_input(call)},
 )

@@ -7,10 +7,20 @@ from typing import Any, Literal
 
 import msgspec
 
-from looptrap.dialect.content import UNREADABLE, arguments, malformed
+from looptrap.dialect.content import UNREADABLE, canonical_arguments, malformed_message
 from looptrap.dialect.dialect import Dialect
 from looptrap.dialect.model import Call, Json, Message, Refusal, Request, ToolCall
-from looptrap.dialect.openai_chat import fake_error
+
+_NO_ID = msgspec.Raw(b"null")
+
+_REFUSED = -32029
+"""The JSON-RPC code of a refusal, from the range for implementations."""
+_FAILURES = {
+    "invalid_request_error": -32600,
+    "rate_limit_exceeded": -32600,
+    "server_error": -32603,
+}
+"""The JSON-RPC codes of the gateway's own failures, by kind."""
 
 
 class _Params(msgspec.Struct, gc=False):
@@ -24,52 +34,37 @@ class _Body(msgspec.Struct, gc=False):
     params: _Params
 
 
+class _Identified(msgspec.Struct, gc=False):
+    id: msgspec.Raw = _NO_ID
+
+
 _decode_body = msgspec.json.Decoder(_Body).decode
+_decode_identified = msgspec.json.Decoder(_Identified).decode
 
 
 def read(request: Request, body: bytes) -> Call:
-    """Read a `tools/call`; raises what decoding raises. Its JSON-RPC id is not looked at."""
+    """Read a `tools/call` without its id; raises what decoding raises."""
     _decode_body(body)
     return Call(request, "mcp", raws=[msgspec.Raw(body)], read=read_call)
 
 
 def read_call(raw: msgspec.Raw) -> Message:
-    """Read the one tool call as a message of the assistant that made it."""
+    """Read the tool call as a message of the assistant."""
     try:
         params = _decode_body(raw).params
-        return Message("assistant", calls=(ToolCall("", params.name, arguments(params.arguments)),))
+        call = ToolCall("", params.name, canonical_arguments(params.arguments))
+        return Message("assistant", calls=(call,))
     except UNREADABLE:
-        return malformed(raw)
-
-
-_REFUSED = -32029
-"""A refusal's JSON-RPC code, from the range left to implementations."""
-_INVALID_REQUEST = -32600
-_INTERNAL_ERROR = -32603
-_CODES = {
-    "invalid_request_error": _INVALID_REQUEST,
-    "rate_limit_exceeded": _INVALID_REQUEST,
-    "server_error": _INTERNAL_ERROR,
-}
-"""The codes of the gateway's own failures, by their kind."""
-
-_NO_ID = msgspec.Raw(b"null")
-
-
-class _Identified(msgspec.Struct, gc=False):
-    id: msgspec.Raw = _NO_ID
-
-
-_decode_identified = msgspec.json.Decoder(_Identified).decode
+        return malformed_message(raw)
 
 
 def _error_body(refusal: Refusal, _request_id: str, call: Call | None) -> Json:
-    """Return a JSON-RPC error; its id is null where the client sent none, or was not read."""
+    """Return a JSON-RPC error; its id is null where the call has none, or was not read."""
     rpc_id = _NO_ID
     if call is not None:
         with suppress(*UNREADABLE):
             rpc_id = _decode_identified(call.raws[0]).id
-    code = _CODES.get(refusal.kind, _REFUSED)
+    code = _FAILURES.get(refusal.kind, _REFUSED)
     error = {"code": code, "message": refusal.message, "data": refusal.detail}
     return {"jsonrpc": "2.0", "id": rpc_id, "error": error}
 
@@ -78,7 +73,6 @@ DIALECT = Dialect(
     name="mcp",
     read=read,
     error_body=_error_body,
-    # JSON-RPC errors travel under 200: many MCP clients never read the body of another status.
+    # A JSON-RPC error has status 200: many MCP clients never read the body of another status.
     refusal_status=200,
-    fake_error=fake_error,
 )

@@ -1,10 +1,10 @@
-"""OpenAI Chat Completions, as OpenAI, Azure, OpenRouter and most others speak it."""
+"""OpenAI Chat Completions, the dialect of OpenAI, Azure, OpenRouter and most others."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -12,18 +12,17 @@ from looptrap.dialect.content import (
     ABSENT,
     ROLES,
     UNREADABLE,
-    arguments,
+    canonical_arguments,
     decode,
     encode,
     flatten,
-    identity,
-    malformed,
-    model_in_path,
+    id_text,
+    malformed_message,
     tool_names,
 )
-from looptrap.dialect.dialect import Dialect, FakeAnswer, FinalMessage, History, Streaming
-from looptrap.dialect.fake_answer import CREATED_AT, ModelAnswer, Tokens, halves
+from looptrap.dialect.dialect import AnswerWriter, Dialect, History, ModelAnswer, halves
 from looptrap.dialect.model import (
+    NO_USAGE,
     Call,
     Json,
     Message,
@@ -33,9 +32,10 @@ from looptrap.dialect.model import (
     ToolResult,
     Usage,
 )
+from looptrap.dialect.path import model_in_path
 from looptrap.dialect.splice import append_element, find_field
-from looptrap.dialect.stream import DONE, StreamParser, events, sse_event
-from looptrap.dialect.usage import Count, CountedAnswer, TokenDetails, openai_usage, usage_finder
+from looptrap.dialect.stream import DONE, StreamParser, sse_event
+from looptrap.dialect.usage import NO_DETAILS, Count, TokenDetails, UsageFormat
 
 
 class _Body(msgspec.Struct, gc=False):
@@ -85,22 +85,22 @@ _decode_message = msgspec.json.Decoder(_Message).decode
 def read(request: Request, body: bytes) -> Call:
     """Read a Chat Completions body; raises what decoding raises."""
     sent = _decode_body(body)
-    offered = sent.tools if sent.tools is not ABSENT else sent.functions
+    tools = sent.tools if sent.tools is not ABSENT else sent.functions
     return Call(
         request,
         "openai_chat",
         model=sent.model or model_in_path(request.path),
         stream=sent.stream is True,
-        user=identity(sent.user),
+        user=id_text(sent.user),
         raws=sent.messages,
         read=read_message,
         peek=read_role,
-        read_tools=None if offered is ABSENT else partial(tool_names, offered),
+        read_tools=None if tools is ABSENT else partial(tool_names, tools),
     )
 
 
 def read_role(raw: msgspec.Raw) -> str:
-    """Read only who speaks."""
+    """Read only the role of a message."""
     try:
         role = _decode_role(raw).role
     except UNREADABLE:
@@ -124,12 +124,14 @@ def read_message(raw: msgspec.Raw) -> Message:
             return Message(role, text, (_tool_call(_ToolCall(function=sent.function_call)),))
         return Message(role, text or sent.refusal or "")
     except UNREADABLE:
-        return malformed(raw)
+        return malformed_message(raw)
 
 
 def _tool_call(sent: _ToolCall) -> ToolCall:
     if sent.function is not None:
-        return ToolCall(sent.id or "", sent.function.name, arguments(sent.function.arguments))
+        return ToolCall(
+            sent.id or "", sent.function.name, canonical_arguments(sent.function.arguments)
+        )
     if sent.custom is not None:
         return ToolCall(sent.id or "", sent.custom.name, sent.custom.input)
     return ToolCall(sent.id or "", "", "{}")
@@ -138,7 +140,7 @@ def _tool_call(sent: _ToolCall) -> ToolCall:
 # Passing answers
 
 
-class _Said(msgspec.Struct, gc=False):
+class _Delta(msgspec.Struct, gc=False):
     content: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
@@ -147,8 +149,8 @@ class _Said(msgspec.Struct, gc=False):
 
 class _Choice(msgspec.Struct, gc=False):
     index: int = 0
-    delta: _Said | None = None
-    message: _Said | None = None
+    delta: _Delta | None = None
+    message: _Delta | None = None
     text: str | None = None
     finish_reason: str | None = None
 
@@ -160,20 +162,22 @@ class _Chunk(msgspec.Struct, gc=False):
 class ChatStreamParser(StreamParser):
     """Parses the choices of a completion."""
 
-    __slots__ = ("calling", "open")
+    __slots__ = ("has_tool_call", "open")
 
     event = _Chunk
+    last_delta: ClassVar[Json] = {"delta": {}}
+    """The text of a choice in its last chunk."""
 
     def __init__(self) -> None:
         super().__init__()
         self.open: set[int] = set()
         """The choices that have begun and not ended."""
-        self.calling = False
-        """Whether a choice wants a tool: a call must not be cut in half."""
+        self.has_tool_call = False
+        """Whether a choice calls a tool: a tool call must not be cut in half."""
 
     @property
     def can_end(self) -> bool:
-        return bool(self.open) and not self.calling
+        return bool(self.open) and not self.has_tool_call
 
     def parse(self, events: list[_Chunk]) -> None:
         for event in events:
@@ -183,41 +187,32 @@ class ChatStreamParser(StreamParser):
                     self.open.add(index)
                 else:
                     self.open.discard(index)
-                said = choice.delta or choice.message
-                if said is None:
+                delta = choice.delta or choice.message
+                if delta is None:
                     self.text(index).pieces.append(choice.text or "")
                     continue
-                if said.content:
-                    self.text(index).pieces.append(said.content)
-                elif thought := said.reasoning_content or said.reasoning:
+                if delta.content:
+                    self.text(index).pieces.append(delta.content)
+                elif thought := delta.reasoning_content or delta.reasoning:
                     self.text((index, "thought")).pieces.append(thought)
-                if said.tool_calls:
-                    self.calling = True
+                if delta.tool_calls:
+                    self.has_tool_call = True
+
+    def finish(self) -> bytes:
+        """Return a chunk for each open choice, with the ids of the chunks before."""
+        chunk = decode(self.latest)
+        chunk.pop("obfuscation", None)
+        ends = (
+            {"index": index, **self.last_delta, "logprobs": None, "finish_reason": "stop"}
+            for index in sorted(self.open)
+        )
+        return b"".join(sse_event({**chunk, "choices": [end]}) for end in ends) + DONE
+
+    def fail(self, error: bytes) -> bytes:
+        return b"data: %b\n\n" % error + DONE
 
 
-def _finish_stream(parser: ChatStreamParser) -> bytes:
-    return close_choices(parser, {"delta": {}})
-
-
-def fail_stream(_parser: ChatStreamParser, body: bytes) -> bytes:
-    """Return an error among the chunks."""
-    return b"data: %b\n\n" % body + DONE
-
-
-def close_choices(parser: ChatStreamParser, said: Json) -> bytes:
-    """Return chunks that name the answer as the ones before, and say that a choice has ended."""
-    chunk = msgspec.json.decode(parser.latest)
-    chunk.pop("obfuscation", None)
-    ends = [
-        {"index": index, **said, "logprobs": None, "finish_reason": "stop"}
-        for index in sorted(parser.open)
-    ]
-    return events({**chunk, "choices": [end]} for end in ends) + DONE
-
-
-# Final messages
-
-NO_TOKENS = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+# Answers
 
 
 def _takes_text(sent: Json) -> bool:
@@ -228,12 +223,12 @@ def _takes_text(sent: Json) -> bool:
     if isinstance(modalities, list) and modalities != ["text"]:
         return False
     return not (
-        demands_tool(sent.get("tool_choice")) or isinstance(sent.get("function_call"), dict)
+        requires_tool(sent.get("tool_choice")) or isinstance(sent.get("function_call"), dict)
     )
 
 
-def demands_tool(choice: object) -> bool:
-    """Say whether a `tool_choice` of OpenAI's leaves the model no other way than a tool call."""
+def requires_tool(choice: object) -> bool:
+    """Return whether a `tool_choice` of OpenAI's requires a tool call."""
     if isinstance(choice, dict):
         if choice.get("type") != "allowed_tools":
             return True
@@ -242,68 +237,102 @@ def demands_tool(choice: object) -> bool:
     return choice == "required"
 
 
-def number_of_choices(sent: Json) -> int:
-    """Return how many answers the request asks for."""
+def count_choices(sent: Json) -> int:
+    """Return the number of answers that a request wants."""
     n = sent.get("n")
     return n if type(n) is int and 1 < n <= 128 else 1
 
 
-def wants_usage(sent: Json) -> bool:
-    """Say whether a stream is to end with its usage."""
-    options = sent.get("stream_options")
-    return isinstance(options, dict) and options.get("include_usage") is True
-
-
-def _final_body(call: Call, sent: Json, text: str, request_id: str, now: float) -> bytes:
-    message = {"role": "assistant", "content": text, "refusal": None}
-    choices = [
-        {"index": index, "message": message, "logprobs": None, "finish_reason": "stop"}
-        for index in range(number_of_choices(sent))
-    ]
-    head = _final_head(call, "chat.completion", request_id, now)
-    return encode({**head, "choices": choices, "usage": NO_TOKENS})
-
-
-def _final_stream(call: Call, sent: Json, text: str, request_id: str, now: float) -> bytes:
-    head = _final_head(call, "chat.completion.chunk", request_id, now)
-    choices = [
-        {"index": index, "delta": delta, "logprobs": None, "finish_reason": reason}
-        for index in range(number_of_choices(sent))
-        for delta, reason in (
-            ({"role": "assistant", "content": "", "refusal": None}, None),
-            ({"content": text}, None),
-            ({}, "stop"),
-        )
-    ]
-    return final_chunks(head, choices, sent)
-
-
-def final_chunks(head: Json, choices: Iterable[Json], sent: Json) -> bytes:
-    """Return a stream of one choice a chunk, with usage where the request asked for it."""
-    with_usage = wants_usage(sent)
-    if with_usage:
-        head["usage"] = None
-    chunks = [{**head, "choices": [choice]} for choice in choices]
-    if with_usage:
-        chunks.append({**head, "choices": [], "usage": NO_TOKENS})
-    return events(chunks) + DONE
-
-
-def _final_head(call: Call, kind: str, request_id: str, now: float) -> Json:
+def _write_body(answer: ModelAnswer) -> Json:
+    message: Json = {"role": "assistant", "content": answer.text or None, "refusal": None}
+    if answer.calls:
+        message["tool_calls"] = _tool_calls(answer)
+    choice = {"message": message, "logprobs": None, "finish_reason": _finish_reason(answer)}
     return {
-        "id": f"chatcmpl-{request_id}",
+        **_head(answer, "chat.completion"),
+        "choices": [{"index": index, **choice} for index in range(count_choices(answer.sent))],
+        "usage": usage_counts(answer.usage),
+    }
+
+
+def _write_stream(answer: ModelAnswer) -> Iterator[bytes]:
+    choices = (
+        {"index": index, "delta": delta, "logprobs": None, "finish_reason": reason}
+        for index in range(count_choices(answer.sent))
+        for delta, reason in _deltas(answer)
+    )
+    return write_chunks(answer, _head(answer, "chat.completion.chunk"), choices)
+
+
+def write_chunks(answer: ModelAnswer, head: Json, choices: Iterable[Json]) -> Iterator[bytes]:
+    """Yield a stream with one choice in each chunk; with usage where the request wants it."""
+    options = answer.sent.get("stream_options")
+    has_usage = isinstance(options, dict) and options.get("include_usage") is True
+    if has_usage:
+        head["usage"] = None
+    for choice in choices:
+        yield sse_event({**head, "choices": [choice]})
+    if has_usage:
+        yield sse_event({**head, "choices": [], "usage": usage_counts(answer.usage)})
+    yield DONE
+
+
+def _deltas(answer: ModelAnswer) -> Iterator[tuple[Json, str | None]]:
+    yield {"role": "assistant", "content": "", "refusal": None}, None
+    for piece in answer.pieces:
+        yield {"content": piece}, None
+    for index, call in enumerate(_tool_calls(answer)):
+        function = call["function"]
+        opening = {"index": index, **call, "function": {**function, "arguments": ""}}
+        yield {"tool_calls": [opening]}, None
+        for part in halves(function["arguments"]):
+            yield {"tool_calls": [{"index": index, "function": {"arguments": part}}]}, None
+    yield {}, _finish_reason(answer)
+
+
+def _head(answer: ModelAnswer, kind: str) -> Json:
+    return {
+        "id": f"chatcmpl-{answer.id}",
         "object": kind,
-        "created": int(now),
-        "model": call.model,
+        "created": answer.created_at,
+        "model": answer.call.model,
         "system_fingerprint": None,
     }
+
+
+def _tool_calls(answer: ModelAnswer) -> list[Json]:
+    return [
+        {
+            "id": f"call_{answer.id}_{index}",
+            "type": "function",
+            "function": {"name": call.name, "arguments": call.arguments},
+        }
+        for index, call in enumerate(answer.calls)
+    ]
+
+
+def _finish_reason(answer: ModelAnswer) -> str:
+    return "tool_calls" if answer.calls else "stop"
+
+
+def usage_counts(usage: Usage) -> Json:
+    """Return the counts in the older of OpenAI's two shapes; without usage, without details."""
+    counts: Json = {
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": usage.tokens,
+    }
+    if usage != NO_USAGE:
+        counts["prompt_tokens_details"] = {"cached_tokens": usage.cached_tokens}
+        counts["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning_tokens}
+    return counts
 
 
 # Errors, nudges and usage
 
 
 def error_body(refusal: Refusal, _request_id: str, _call: Call | None) -> Json:
-    """Return an error as all of OpenAI's APIs shape it."""
+    """Return an error in the shape of all of OpenAI's APIs."""
     error = {"message": refusal.message, "type": refusal.kind, "param": None, "code": refusal.code}
     return {"error": error, "detail": refusal.detail}
 
@@ -313,147 +342,51 @@ def _splice_nudge(body: bytes, text: str) -> bytes | None:
     return messages and append_element(body, messages, encode({"role": "user", "content": text}))
 
 
-class ChatCounts(msgspec.Struct, gc=False):
-    """Counts in the older of OpenAI's two shapes."""
+class ResponsesCounts(msgspec.Struct, gc=False):
+    """Counts in the newer of OpenAI's two shapes."""
 
-    prompt_tokens: Count
-    completion_tokens: Count | None = None
-    prompt_tokens_details: TokenDetails | None = None
-    completion_tokens_details: TokenDetails | None = None
+    input_tokens: Count
+    output_tokens: Count
+    input_tokens_details: TokenDetails | None = None
+    output_tokens_details: TokenDetails | None = None
 
     def usage(self) -> Usage:
         """Return the counts in neutral form."""
-        return openai_usage(
-            self.prompt_tokens,
-            self.completion_tokens or 0,
-            self.prompt_tokens_details,
-            self.completion_tokens_details,
+        inputs = self.input_tokens_details or NO_DETAILS
+        outputs = self.output_tokens_details or NO_DETAILS
+        return Usage(
+            self.input_tokens,
+            self.output_tokens,
+            inputs.cached_tokens or 0,
+            outputs.reasoning_tokens or 0,
+            inputs.cache_write_tokens or 0,
+            inputs.audio_tokens or 0,
+            outputs.audio_tokens or 0,
         )
 
 
-counted_answer = CountedAnswer[ChatCounts]
-find_usage = usage_finder(ChatCounts)
+class ChatCounts(ResponsesCounts, gc=False):
+    """Counts in the older of OpenAI's two shapes."""
+
+    input_tokens: Count = msgspec.field(name="prompt_tokens")
+    output_tokens: Count = msgspec.field(default=0, name="completion_tokens")
+    input_tokens_details: TokenDetails | None = msgspec.field(
+        default=None, name="prompt_tokens_details"
+    )
+    output_tokens_details: TokenDetails | None = msgspec.field(
+        default=None, name="completion_tokens_details"
+    )
 
 
-# Fake answers
-
-
-def _fake_body(answer: ModelAnswer, _call: Call) -> Json:
-    message: Json = {
-        "role": "assistant",
-        "content": answer.text or None,
-        "refusal": None,
-        "annotations": [],
-    }
-    if answer.calls:
-        message["tool_calls"] = _fake_calls(answer)
-    return {
-        "id": f"chatcmpl-{answer.number}",
-        "object": "chat.completion",
-        "created": CREATED_AT,
-        "model": answer.model,
-        "choices": [
-            {
-                "index": 0,
-                "message": message,
-                "logprobs": None,
-                "finish_reason": _fake_reason(answer),
-            }
-        ],
-        "usage": fake_usage(answer.tokens),
-        "service_tier": "default",
-    }
-
-
-def _fake_stream(answer: ModelAnswer, call: Call) -> Iterator[bytes]:
-    """Return the answer event by event; usage only where the request asked for it."""
-    counted = wants_usage(decode(call.request.body))
-    opening = {"role": "assistant", "content": "", "refusal": None}
-    yield _fake_chunk(answer, counted, opening)
-    for word in answer.words():
-        yield _fake_chunk(answer, counted, {"content": word})
-    for index, used in enumerate(_fake_calls(answer)):
-        function = used["function"]
-        head = {**used, "function": {**function, "arguments": ""}}
-        yield _fake_chunk(answer, counted, {"tool_calls": [{"index": index, **head}]})
-        for part in halves(function["arguments"]):
-            delta = {"index": index, "function": {"arguments": part}}
-            yield _fake_chunk(answer, counted, {"tool_calls": [delta]})
-    yield _fake_chunk(answer, counted, {}, _fake_reason(answer))
-    if counted:
-        usage = fake_usage(answer.tokens)
-        yield sse_event({**_fake_envelope(answer), "choices": [], "usage": usage})
-    yield DONE
-
-
-def fake_usage(tokens: Tokens) -> Json:
-    """Return the counts in the older of OpenAI's two shapes."""
-    return {
-        "prompt_tokens": tokens.input,
-        "completion_tokens": tokens.output,
-        "total_tokens": tokens.input + tokens.output,
-        "prompt_tokens_details": {"cached_tokens": tokens.cached, "audio_tokens": 0},
-        "completion_tokens_details": {
-            "reasoning_tokens": tokens.reasoning,
-            "audio_tokens": 0,
-            "accepted_prediction_tokens": 0,
-            "rejected_prediction_tokens": 0,
-        },
-    }
-
-
-def fake_error(status: int) -> Json:
-    """Return OpenAI's error body."""
-    kinds = {401: "invalid_request_error", 429: "rate_limit_exceeded"}
-    kind = kinds.get(status, "server_error" if status >= 500 else "invalid_request_error")
-    message = f"The fake provider was told to answer {status}."
-    return {"error": {"message": message, "type": kind, "param": None, "code": None}}
-
-
-def _fake_envelope(answer: ModelAnswer) -> Json:
-    return {
-        "id": f"chatcmpl-{answer.number}",
-        "object": "chat.completion.chunk",
-        "created": CREATED_AT,
-        "model": answer.model,
-        "service_tier": "default",
-    }
-
-
-def _fake_chunk(
-    answer: ModelAnswer, counted: bool, delta: Json, reason: str | None = None
-) -> bytes:
-    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
-    # OpenAI sends a null in every chunk but the last to those who asked for usage.
-    usage_field = {"usage": None} if counted else {}
-    return sse_event({**_fake_envelope(answer), "choices": [choice], **usage_field})
-
-
-def _fake_calls(answer: ModelAnswer) -> list[Json]:
-    return [
-        {
-            "id": f"call_{answer.number}_{index}",
-            "type": "function",
-            "function": {"name": call.name, "arguments": encode(call.arguments).decode()},
-        }
-        for index, call in enumerate(answer.calls)
-    ]
-
-
-def _fake_reason(answer: ModelAnswer) -> str:
-    return "tool_calls" if answer.calls else "stop"
-
+CHAT_USAGE = UsageFormat((ChatCounts,))
 
 DIALECT = Dialect(
     name="openai_chat",
     read=read,
     error_body=error_body,
     history=History(read_message, read_role),
-    final_message=FinalMessage(_takes_text, _final_body, _final_stream),
-    streaming=Streaming(ChatStreamParser, _finish_stream, fail_stream),
+    writer=AnswerWriter(_takes_text, _write_body, _write_stream),
+    stream_parser=ChatStreamParser,
     splice_nudge=_splice_nudge,
-    counted_answer=counted_answer,
-    find_usage=find_usage,
-    fake=FakeAnswer(_fake_body, _fake_stream),
-    fake_error=fake_error,
+    usage=CHAT_USAGE,
 )

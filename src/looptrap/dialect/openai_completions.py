@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import struct
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -13,43 +13,33 @@ from looptrap.dialect.content import (
     UNREADABLE,
     decode,
     digest,
-    encode,
-    identity,
-    malformed,
-    model_in_path,
+    id_text,
+    malformed_message,
     part_text,
 )
-from looptrap.dialect.dialect import Dialect, FakeAnswer, FinalMessage, History, Streaming
-from looptrap.dialect.fake_answer import BYTES_PER_TOKEN, CREATED_AT, ModelAnswer
-from looptrap.dialect.model import Call, Json, Message, Request
+from looptrap.dialect.dialect import AnswerWriter, Dialect, History, ModelAnswer
+from looptrap.dialect.model import Call, DialectName, Json, Message, Request
 from looptrap.dialect.openai_chat import (
-    NO_TOKENS,
+    CHAT_USAGE,
     ChatStreamParser,
-    close_choices,
-    counted_answer,
+    count_choices,
     error_body,
-    fail_stream,
-    fake_error,
-    fake_usage,
-    final_chunks,
-    find_usage,
-    number_of_choices,
-    wants_usage,
+    usage_counts,
+    write_chunks,
 )
-from looptrap.dialect.stream import DONE, sse_event
-
-
-class _Completion(msgspec.Struct, gc=False):
-    prompt: msgspec.Raw
-    model: str | None = None
-    stream: Any = None
-    user: Any = None
+from looptrap.dialect.path import model_in_path
+from looptrap.dialect.usage import BYTES_PER_TOKEN
 
 
 class _Embedding(msgspec.Struct, gc=False):
-    input: msgspec.Raw
+    texts: msgspec.Raw = msgspec.field(name="input")
     model: str | None = None
     user: Any = None
+
+
+class _Completion(_Embedding, gc=False):
+    texts: msgspec.Raw = msgspec.field(name="prompt")
+    stream: Any = None
 
 
 _decode_completion = msgspec.json.Decoder(_Completion).decode
@@ -59,155 +49,111 @@ _decode_embedding = msgspec.json.Decoder(_Embedding).decode
 def read(request: Request, body: bytes) -> Call:
     """Read a Completions body; raises what decoding raises."""
     sent = _decode_completion(body)
-    return Call(
-        request,
-        "openai_completions",
-        model=sent.model or model_in_path(request.path),
-        stream=sent.stream is True,
-        user=identity(sent.user),
-        raws=[_texts(sent.prompt)],
-        read=read_texts,
-    )
+    call = _call(request, "openai_completions", sent)
+    call.stream = sent.stream is True
+    return call
 
 
 def _read_embedding(request: Request, body: bytes) -> Call:
-    sent = _decode_embedding(body)
+    return _call(request, "openai_embeddings", _decode_embedding(body))
+
+
+def _call(request: Request, dialect: DialectName, sent: _Embedding) -> Call:
+    if bytes(memoryview(sent.texts)[:1]) not in (b'"', b"["):
+        raise msgspec.ValidationError("neither a string nor a list")
     return Call(
         request,
-        "openai_embeddings",
+        dialect,
         model=sent.model or model_in_path(request.path),
-        user=identity(sent.user),
-        raws=[_texts(sent.input)],
+        user=id_text(sent.user),
+        raws=[sent.texts],
         read=read_texts,
     )
-
-
-def _texts(raw: msgspec.Raw) -> msgspec.Raw:
-    """Return the raw value if it can be texts or tokens."""
-    if bytes(memoryview(raw)[:1]) not in (b'"', b"["):
-        raise msgspec.ValidationError("neither a string nor a list")
-    return raw
 
 
 def read_texts(raw: msgspec.Raw) -> Message:
     """Read a text, a list of texts, a list of tokens or a list of such lists as one message."""
     try:
         value = decode(raw)
-        if not isinstance(value, list):
-            return Message("user", part_text(value))
-        if value and isinstance(value[0], int):
-            return Message("user", _tokens(value))
-        return Message("user", "\n".join(map(_text, value)))
+        is_tokens = isinstance(value, list) and value and isinstance(value[0], int)
+        texts = value if isinstance(value, list) and not is_tokens else [value]
+        return Message("user", "\n".join(map(_text, texts)))
     except UNREADABLE:
-        return malformed(raw)
+        return malformed_message(raw)
 
 
 def _text(value: object) -> str:
-    return _tokens(value) if isinstance(value, list) else part_text(value)
+    if isinstance(value, list):
+        return digest("tokens", {"tokens": value})
+    return part_text(value)
 
 
-def _tokens(tokens: list[Any]) -> str:
-    return digest("tokens", {"tokens": tokens})
+# Answers
 
 
-# Passing answers and final messages
+class CompletionStreamParser(ChatStreamParser):
+    """Parses the choices of a legacy completion."""
+
+    __slots__ = ()
+
+    last_delta: ClassVar[Json] = {"text": ""}
 
 
-def _finish_stream(parser: ChatStreamParser) -> bytes:
-    return close_choices(parser, {"text": ""})
+def _write_body(answer: ModelAnswer) -> Json:
+    choices = [_choice(index, answer.text, "stop") for index in range(_count_texts(answer.sent))]
+    return {**_head(answer), "choices": choices, "usage": usage_counts(answer.usage)}
 
 
-def _takes_text(_sent: Json) -> bool:
-    """Say whether plain text answers the request: here nothing else ever does."""
-    return True
+def _write_stream(answer: ModelAnswer) -> Iterator[bytes]:
+    *pieces, last = answer.pieces or ("",)
+    choices = (
+        _choice(index, piece, reason)
+        for index in range(_count_texts(answer.sent))
+        for piece, reason in (*((piece, None) for piece in pieces), (last, "stop"))
+    )
+    return write_chunks(answer, _head(answer), choices)
 
 
-def _final_body(call: Call, sent: Json, text: str, request_id: str, now: float) -> bytes:
-    choices = [_final_choice(i, text) for i in range(_number_of_texts(sent))]
-    return encode({**_final_head(call, request_id, now), "choices": choices, "usage": NO_TOKENS})
-
-
-def _final_stream(call: Call, sent: Json, text: str, request_id: str, now: float) -> bytes:
-    choices = [_final_choice(i, text) for i in range(_number_of_texts(sent))]
-    return final_chunks(_final_head(call, request_id, now), choices, sent)
-
-
-def _number_of_texts(sent: Json) -> int:
-    """Return how many texts are asked for: `n` for each prompt of a list of prompts."""
+def _count_texts(sent: Json) -> int:
+    """Return the number of texts that a request wants: `n` for each prompt of a list of prompts."""
     prompt = sent.get("prompt")
-    prompts = 1
     if isinstance(prompt, list) and prompt and not isinstance(prompt[0], int):
-        prompts = len(prompt)
-    return prompts * number_of_choices(sent)
+        return len(prompt) * count_choices(sent)
+    return count_choices(sent)
 
 
-def _final_head(call: Call, request_id: str, now: float) -> Json:
+def _head(answer: ModelAnswer) -> Json:
     return {
-        "id": f"cmpl-{request_id}",
+        "id": f"cmpl-{answer.id}",
         "object": "text_completion",
-        "created": int(now),
-        "model": call.model,
+        "created": answer.created_at,
+        "model": answer.call.model,
     }
 
 
-def _final_choice(index: int, text: str) -> Json:
-    return {"index": index, "text": text, "logprobs": None, "finish_reason": "stop"}
+def _choice(index: int, text: str, reason: str | None) -> Json:
+    return {"index": index, "text": text, "logprobs": None, "finish_reason": reason}
 
 
-# Fake answers
+# Fake embeddings
 
 _FAKE_VECTOR = (0.25, -0.5, 0.125, 1.0)
-
-
-def _fake_body(answer: ModelAnswer, _call: Call) -> Json:
-    return {**_fake_envelope(answer, answer.text, "stop"), "usage": fake_usage(answer.tokens)}
-
-
-def _fake_stream(answer: ModelAnswer, call: Call) -> Iterator[bytes]:
-    """Return a completion event by event; usage only where the request asked for it."""
-    for word in answer.words():
-        yield sse_event(_fake_envelope(answer, word, None))
-    yield sse_event(_fake_envelope(answer, "", "stop"))
-    if wants_usage(decode(call.request.body)):
-        yield sse_event(
-            {**_fake_envelope(answer, "", None), "choices": [], "usage": fake_usage(answer.tokens)}
-        )
-    yield DONE
 
 
 def _fake_embeddings(call: Call) -> Json:
     """Return a vector for each input."""
     body = decode(call.request.body)
-    given = body.get("input")
-    inputs = given if isinstance(given, list) and given else [given]
-    size = sum(len(str(text)) for text in inputs)
-    tokens = max(1, size // BYTES_PER_TOKEN)
-    vector = _packed_vector() if body.get("encoding_format") == "base64" else list(_FAKE_VECTOR)
-    return {
-        "object": "list",
-        "data": [
-            {"object": "embedding", "index": index, "embedding": vector}
-            for index in range(len(inputs))
-        ],
-        "model": call.model,
-        "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
-    }
-
-
-def _packed_vector() -> str:
-    """Return the vector as the SDK asks for it: little-endian floats in base64."""
-    return base64.b64encode(struct.pack(f"<{len(_FAKE_VECTOR)}f", *_FAKE_VECTOR)).decode()
-
-
-def _fake_envelope(answer: ModelAnswer, text: str, reason: str | None) -> Json:
-    choice = {"text": text, "index": 0, "logprobs": None, "finish_reason": reason}
-    return {
-        "id": f"cmpl-{answer.number}",
-        "object": "text_completion",
-        "created": CREATED_AT,
-        "model": answer.model,
-        "choices": [choice],
-    }
+    sent = body.get("input")
+    inputs = sent if isinstance(sent, list) and sent else [sent]
+    tokens = max(1, sum(len(str(text)) for text in inputs) // BYTES_PER_TOKEN)
+    vector: str | list[float] = list(_FAKE_VECTOR)
+    if body.get("encoding_format") == "base64":  # little-endian floats, as the SDK wants them
+        vector = base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
+    data = [
+        {"object": "embedding", "index": index, "embedding": vector} for index in range(len(inputs))
+    ]
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    return {"object": "list", "data": data, "model": call.model, "usage": usage}
 
 
 DIALECT = Dialect(
@@ -215,20 +161,15 @@ DIALECT = Dialect(
     read=read,
     error_body=error_body,
     history=History(read_texts),
-    final_message=FinalMessage(_takes_text, _final_body, _final_stream),
-    streaming=Streaming(ChatStreamParser, _finish_stream, fail_stream),
-    counted_answer=counted_answer,
-    find_usage=find_usage,
-    fake=FakeAnswer(_fake_body, _fake_stream),
-    fake_error=fake_error,
+    writer=AnswerWriter(lambda _sent: True, _write_body, _write_stream),
+    stream_parser=CompletionStreamParser,
+    usage=CHAT_USAGE,
 )
 
 EMBEDDINGS = Dialect(
     name="openai_embeddings",
     read=_read_embedding,
     error_body=error_body,
-    counted_answer=counted_answer,
-    find_usage=find_usage,
-    fake_fixed=_fake_embeddings,
-    fake_error=fake_error,
+    usage=CHAT_USAGE,
+    fake_without_model=_fake_embeddings,
 )

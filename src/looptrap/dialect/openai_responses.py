@@ -1,4 +1,4 @@
-"""OpenAI Responses: a string, or a flat list of items in which calls and results stand alone."""
+"""OpenAI Responses: a string, or a flat list of items with calls and results of their own."""
 
 from __future__ import annotations
 
@@ -13,32 +13,23 @@ from looptrap.dialect.content import (
     ROLES,
     THOUGHT_KINDS,
     UNREADABLE,
-    arguments,
+    canonical_arguments,
     decode,
     digest,
     encode,
     flatten,
-    identity,
-    malformed,
-    model_in_path,
+    id_text,
+    malformed_message,
     raw_message,
     tool_names,
 )
-from looptrap.dialect.dialect import Dialect, FakeAnswer, FinalMessage, History, Streaming
-from looptrap.dialect.fake_answer import CREATED_AT, ModelAnswer, Tokens, call_tokens, halves
-from looptrap.dialect.growing_text import GrowingText
+from looptrap.dialect.dialect import AnswerWriter, Dialect, History, ModelAnswer, halves
 from looptrap.dialect.model import Call, Json, Message, Request, ToolCall, ToolResult, Usage
-from looptrap.dialect.openai_chat import demands_tool, error_body, fake_error
+from looptrap.dialect.openai_chat import ResponsesCounts, error_body, requires_tool
+from looptrap.dialect.path import model_in_path
 from looptrap.dialect.splice import append_element, find_field, wrap_value
-from looptrap.dialect.stream import StreamParser, named_events, sse_event
-from looptrap.dialect.usage import (
-    IN_RESPONSE,
-    Count,
-    CountedAnswer,
-    TokenDetails,
-    openai_usage,
-    usage_finder,
-)
+from looptrap.dialect.stream import GrowingText, StreamParser, named_events, sse_event
+from looptrap.dialect.usage import IN_RESPONSE, UsageFormat, estimate_input
 
 
 class _Body(msgspec.Struct, gc=False):
@@ -78,8 +69,8 @@ def read(request: Request, body: bytes) -> Call:
         "openai_responses",
         model=sent.model or model_in_path(request.path),
         stream=sent.stream is True,
-        user=identity(sent.user),
-        chain=sent.previous_response_id or identity(conversation),
+        user=id_text(sent.user),
+        chain=sent.previous_response_id or id_text(conversation),
         raws=raws,
         read=read_item,
         scattered=True,
@@ -88,14 +79,14 @@ def read(request: Request, body: bytes) -> Call:
 
 
 def read_item(raw: msgspec.Raw) -> Message:
-    """Read one item: a message, a call, a result, or something else the API keeps in between."""
+    """Read one item: a message, a call, a result, or another item between them."""
     try:
         item = decode(raw)
         if not isinstance(item, dict):
-            return malformed(raw)
+            return malformed_message(raw)
         kind = item.pop("type", None) or ("message" if "role" in item else "item_reference")
         if not isinstance(kind, str):
-            return malformed(raw)
+            return malformed_message(raw)
         if kind == "message":
             return _message(item, raw)
         if kind.endswith("_output"):
@@ -105,24 +96,24 @@ def read_item(raw: msgspec.Raw) -> Message:
         if kind in THOUGHT_KINDS:
             return Message("assistant")
         if kind != "item_reference":
-            item.pop("id", None)  # new in each answer, whatever else the item says
+            item.pop("id", None)  # different in each answer, even if the rest is equal
         # An approval is a person's yes or no to a call of a remote tool.
         return Message("user" if kind == "mcp_approval_response" else "", digest(kind, item))
     except UNREADABLE:
-        return malformed(raw)
+        return malformed_message(raw)
 
 
 def _message(item: Json, raw: msgspec.Raw) -> Message:
     role, content = item.get("role"), item.get("content")
     if not isinstance(role, str) or isinstance(content, int | float):
-        return malformed(raw)
+        return malformed_message(raw)
     return Message(ROLES.get(role, role), flatten(content))
 
 
 def _call(kind: str, item: Json) -> Message:
-    """Read a call; the API's own tools keep what came of it in the same item."""
-    call_id = identity(item.get("call_id") or item.get("id"))
-    name = identity(item.get("name")) or kind.removesuffix("_call")
+    """Read a call; the item of a built-in tool also has the result."""
+    call_id = id_text(item.get("call_id") or item.get("id"))
+    name = id_text(item.get("name")) or kind.removesuffix("_call")
     call = ToolCall(call_id, name, _arguments(item))
     error = item.get("error")
     output = error or item.get("output") or item.get("outputs") or item.get("results")
@@ -135,25 +126,20 @@ def _call(kind: str, item: Json) -> Message:
 def _arguments(item: Json) -> str:
     for field in ("input", "code"):
         if isinstance(item.get(field), str):
-            return str(item[field])  # free text, which may look like JSON and is none
+            return str(item[field])  # free text, even where it looks like JSON
     for field in ("arguments", "action", "actions", "operation", "queries"):
         if item.get(field) is not None:
-            return arguments(item[field])
+            return canonical_arguments(item[field])
     return "{}"
 
 
 def _output(item: Json) -> ToolResult:
-    for field in ("output", "result", "tools"):
-        if item.get(field) is not None:
-            content = item[field]
-            break
-    else:
-        content = None
+    fields = (item.get(name) for name in ("output", "result", "tools"))
     return ToolResult(
-        identity(item.get("call_id") or item.get("id")),
-        flatten(content),
+        id_text(item.get("call_id") or item.get("id")),
+        flatten(next((value for value in fields if value is not None), None)),
         is_error=item.get("status") == "failed",
-        name=identity(item.get("name")),
+        name=id_text(item.get("name")),
     )
 
 
@@ -163,12 +149,13 @@ _NOTHING = msgspec.Raw(b"null")
 _EMPTY = b"{}"
 
 MAX_KEPT_CHARS = 4 * 1024 * 1024
-"""Characters and bytes of an answer that are kept to end it with; one that says more is not cut."""
+"""Characters and bytes of an answer that are kept to end it; a larger answer is not cut."""
 
 _OUTPUT, _REASONING = "response.output_text", "response.reasoning_text"
 _SUMMARY = "response.reasoning_summary_text"
 _DELTAS = {f"{kind}.delta": kind for kind in (_OUTPUT, _REASONING, _SUMMARY)}
-_ENDS = frozenset(f"response.{end}" for end in ("completed", "failed", "incomplete")) | {"error"}
+_PART_TYPES = {_OUTPUT: "output_text", _REASONING: "reasoning_text", _SUMMARY: "summary_text"}
+_LAST_EVENTS = frozenset({"response.completed", "response.failed", "response.incomplete", "error"})
 
 
 class _WholePart(msgspec.Struct, gc=False):
@@ -196,53 +183,95 @@ class _Event(msgspec.Struct, gc=False):
 
 
 class _Position(NamedTuple):
-    """Where in an item a part stands."""
+    """The position of a part in its item."""
 
     field: str
     """`content` or `summary`."""
     number: int
 
+    @staticmethod
+    def of(event: _Event) -> _Position:
+        if event.summary_index is not None:
+            return _Position("summary", event.summary_index)
+        return _Position("content", event.content_index or 0)
+
 
 class _OpenPart:
-    """A text that has begun and not ended: what it was announced as, and all it has said."""
+    """A text that has begun and not ended."""
 
     __slots__ = ("kind", "shape", "text")
 
     def __init__(self, text: GrowingText) -> None:
         self.kind = ""
-        """What its deltas are of: `response.output_text`."""
+        """The name of its events without `.delta`: `response.output_text`."""
         self.shape = _EMPTY
+        """The part as the event before its first delta showed it."""
         self.text = text
 
     @property
     def is_text(self) -> bool:
-        """Whether it is nothing but text: no refusal, no sound."""
+        """Whether it is only text: no refusal, no audio."""
         return "text" in _type_of(self.shape, "text")
+
+    def close(self) -> Json:
+        """Return the part with all of its text."""
+        shape: Json = {
+            "type": _PART_TYPES[self.kind],
+            **decode(self.shape),
+            "text": self.text.whole(),
+        }
+        if self.kind == _OUTPUT:
+            shape.setdefault("annotations", [])
+        return shape
+
+    def closing_events(self, part: Json, place: Json, field: str) -> Iterator[Json]:
+        """Yield the events that end the text, and the part in `field`."""
+        text = {"type": f"{self.kind}.done", **place, "text": part["text"]}
+        yield {**text, "logprobs": []} if self.kind == _OUTPUT else text
+        if self.shape != _EMPTY:  # it began with an event, so it ends with one
+            name = "content_part" if field == "content" else "reasoning_summary_part"
+            yield {"type": f"response.{name}.done", **place, "part": part}
 
 
 class _OpenItem:
     """An item that has begun and not ended."""
 
-    __slots__ = ("done", "parts", "shape")
+    __slots__ = ("closed", "parts", "shape")
 
     def __init__(self, shape: bytes) -> None:
         self.shape = shape
         self.parts: dict[_Position, _OpenPart] = {}
-        self.done: dict[_Position, bytes] = {}
-        """Parts that have ended, as they were when they did."""
+        self.closed: dict[_Position, bytes] = {}
+        """The final form of the parts that have ended."""
 
     @property
     def is_text(self) -> bool:
-        """Whether it is nothing but text: a tool call must not be cut in half."""
+        """Whether it is only text: a tool call must not be cut in half."""
         return _type_of(self.shape, "") in ("message", "reasoning") and all(
             part.is_text for part in self.parts.values()
         )
 
+    def close(self, index: int) -> tuple[Json, list[Json]]:
+        """Return the item with all of its parts, and the events that end it."""
+        item = decode(self.shape)
+        parts: dict[_Position, Any] = {at: msgspec.Raw(part) for at, part in self.closed.items()}
+        events: list[Json] = []
+        for at, part in self.parts.items():
+            parts[at] = part.close()
+            place = {"item_id": item.get("id", ""), "output_index": index}
+            place[f"{at.field}_index"] = at.number
+            events += part.closing_events(parts[at], place, at.field)
+        item["status"] = "completed"
+        for field in {at.field for at in parts}:
+            item[field] = [parts[at] for at in sorted(parts) if at.field == field]
+        events.append({"type": "response.output_item.done", "output_index": index, "item": item})
+        return item, events
+
 
 class ResponsesStreamParser(StreamParser):
-    """Parses the items of a response; the end of a stream repeats all that was said in it."""
+    """Parses the items of a response; the end of a stream repeats all of its text."""
 
-    __slots__ = ("_kept", "done", "is_ending", "number", "open", "response")
+    __slots__ = ("_kept_chars", "closed", "is_ending", "number", "open", "response")
 
     event = _Event
 
@@ -252,15 +281,15 @@ class ResponsesStreamParser(StreamParser):
         self.number = 0
         """The sequence number of the latest event."""
         self.response = _EMPTY
-        """The response as it was announced."""
+        """The response as the first events showed it."""
         self.open: dict[int, _OpenItem] = {}
-        self.done: dict[int, bytes] = {}
-        """Items that have ended, as they were when they did."""
-        self._kept = 0
+        self.closed: dict[int, bytes] = {}
+        """The final form of the items that have ended."""
+        self._kept_chars = 0
 
     @property
     def is_full(self) -> bool:
-        return super().is_full or self._kept > MAX_KEPT_CHARS
+        return super().is_full or self._kept_chars > MAX_KEPT_CHARS
 
     @property
     def can_end(self) -> bool:
@@ -275,7 +304,7 @@ class ResponsesStreamParser(StreamParser):
             kind = event.type
             if kind in _DELTAS:
                 if event.delta:
-                    self._kept += len(event.delta)
+                    self._kept_chars += len(event.delta)
                     self._part(event, _DELTAS[kind]).text.pieces.append(event.delta)
             else:
                 self._parse_other(event)
@@ -290,42 +319,70 @@ class ResponsesStreamParser(StreamParser):
                 self.open[event.output_index] = _OpenItem(_object(event.item))
             case "response.output_item.done":
                 self.open.pop(event.output_index, None)
-                self.done[event.output_index] = bytes(event.item)
-                self._kept += len(event.item)
+                self.closed[event.output_index] = bytes(event.item)
+                self._kept_chars += len(event.item)
             case "response.content_part.added":
                 self._part(event, _OUTPUT).shape = _object(event.part)
             case "response.reasoning_summary_part.added":
                 self._part(event, _SUMMARY).shape = _object(event.part)
             case "response.content_part.done" | "response.reasoning_summary_part.done":
-                self._close(event)
+                if (item := self.open.get(event.output_index)) is not None:
+                    item.parts.pop(_Position.of(event), None)
+                    item.closed[_Position.of(event)] = bytes(event.part)
+                    self._kept_chars += len(event.part)
             case "":
-                for key, said in _texts_of(event.output):
-                    self.text(key).pieces.append(said)
-            case kind if kind in _ENDS:
+                for key, text in _texts_of(event.output):
+                    self.text(key).pieces.append(text)
+            case kind if kind in _LAST_EVENTS:
                 self.is_ending = True
 
     def _part(self, event: _Event, kind: str) -> _OpenPart:
         item = self.open.get(event.output_index)
         if item is None:
             item = self.open[event.output_index] = _OpenItem(_EMPTY)
-        place = _position(event)
-        part = item.parts.get(place)
+        position = _Position.of(event)
+        part = item.parts.get(position)
         if part is None:
-            text = self.texts[event.output_index, place] = GrowingText(keep=True)
-            part = item.parts[place] = _OpenPart(text)
+            text = self.texts[event.output_index, position] = GrowingText(keep_all=True)
+            part = item.parts[position] = _OpenPart(text)
         part.kind = kind
         return part
 
-    def _close(self, event: _Event) -> None:
-        item = self.open.get(event.output_index)
-        if item is not None:
-            item.parts.pop(_position(event), None)
-            item.done[_position(event)] = bytes(event.part)
-            self._kept += len(event.part)
+    def finish(self) -> bytes:
+        """Return the end of every open part and item, and of the response."""
+        output = dict(self.closed)
+        events: list[Json] = []
+        for index, item in self.open.items():
+            closed, closing = item.close(index)
+            output[index] = encode(closed)
+            events += closing
+        response = {
+            **decode(self.response),
+            "status": "completed",
+            "output": [msgspec.Raw(output[index]) for index in sorted(output)],
+        }
+        return self._number_events([*events, {"type": "response.completed", "response": response}])
+
+    def fail(self, error: bytes) -> bytes:
+        """Return the error, for clients that read either shape of it, and the failed response."""
+        body = decode(error)
+        events = [{**body["error"], "type": "error", **body}]
+        if self.response != _EMPTY:
+            # The SDKs accept only OpenAI's own codes here.
+            reason = {"code": "server_error", "message": body["error"]["message"]}
+            response = {**decode(self.response), "status": "failed", "error": reason}
+            events.append({"type": "response.failed", "response": response})
+        return self._number_events(events)
+
+    def _number_events(self, events: Iterable[Json]) -> bytes:
+        return named_events(
+            {**event, "sequence_number": number}
+            for number, event in enumerate(events, self.number + 1)
+        )
 
 
-def _type_of(shape: bytes, other: str) -> str:
-    return str(msgspec.json.decode(shape).get("type", other))
+def _type_of(shape: bytes, default: str) -> str:
+    return str(decode(shape).get("type", default))
 
 
 def _object(raw: msgspec.Raw) -> bytes:
@@ -333,105 +390,14 @@ def _object(raw: msgspec.Raw) -> bytes:
     return shape if shape.startswith(b"{") else _EMPTY
 
 
-def _position(event: _Event) -> _Position:
-    if event.summary_index is not None:
-        return _Position("summary", event.summary_index)
-    return _Position("content", event.content_index or 0)
-
-
 def _texts_of(items: list[_WholeItem]) -> Iterator[tuple[tuple[int, _Position], str]]:
     for index, item in enumerate(items):
         for field, parts in (("content", item.content), ("summary", item.summary)):
-            for place, part in enumerate(parts or ()):
-                yield (index, _Position(field, place)), part.text or ""
+            for number, part in enumerate(parts or ()):
+                yield (index, _Position(field, number)), part.text or ""
 
 
-_PART_TYPES = {_OUTPUT: "output_text", _REASONING: "reasoning_text", _SUMMARY: "summary_text"}
-
-
-def _finish_stream(parser: ResponsesStreamParser) -> bytes:
-    """Return the end of every part and item that is open, and of the response."""
-    output = dict(parser.done)
-    steps: list[Json] = []
-    for index, item in parser.open.items():
-        ended, closing = _closed_item(index, item)
-        output[index] = msgspec.json.encode(ended)
-        steps += closing
-    response = {
-        **decode(parser.response),
-        "status": "completed",
-        "output": [msgspec.Raw(output[index]) for index in sorted(output)],
-    }
-    return _numbered(parser, [*steps, {"type": "response.completed", "response": response}])
-
-
-def _fail_stream(parser: ResponsesStreamParser, body: bytes) -> bytes:
-    """Return the error, for clients that read either shape of it, and the failed response."""
-    refusal = decode(body)
-    error = refusal["error"]
-    steps = [{**error, "type": "error", **refusal}]
-    if parser.response != _EMPTY:
-        # A code of our own would not be among those that the SDKs accept here.
-        why = {"code": "server_error", "message": error["message"]}
-        response = {**decode(parser.response), "status": "failed", "error": why}
-        steps.append({"type": "response.failed", "response": response})
-    return _numbered(parser, steps)
-
-
-def _numbered(parser: ResponsesStreamParser, steps: Iterable[Json]) -> bytes:
-    return named_events(
-        {**step, "sequence_number": number} for number, step in enumerate(steps, parser.number + 1)
-    )
-
-
-def _closed_item(index: int, item: _OpenItem) -> tuple[Json, list[Json]]:
-    """Return an item as it is at its end, and the events that end it."""
-    shape = decode(item.shape)
-    parts: dict[_Position, Any] = {place: msgspec.Raw(part) for place, part in item.done.items()}
-    steps: list[Json] = []
-    within = {"item_id": shape.get("id", ""), "output_index": index}
-    for place, part in item.parts.items():
-        parts[place] = _closed_part(part)
-        steps += _part_events(part, parts[place], place, within)
-    shape["status"] = "completed"
-    for field in {place.field for place in parts}:
-        shape[field] = [parts[place] for place in sorted(parts) if place.field == field]
-    steps.append({"type": "response.output_item.done", "output_index": index, "item": shape})
-    return shape, steps
-
-
-def _closed_part(part: _OpenPart) -> Json:
-    """Return a part as it is at its end."""
-    shape: Json = {
-        "type": _PART_TYPES[part.kind],
-        **decode(part.shape),
-        "text": part.text.whole(),
-    }
-    if part.kind == _OUTPUT:
-        shape.setdefault("annotations", [])
-    return shape
-
-
-def _part_events(part: _OpenPart, ended: Json, place: _Position, within: Json) -> Iterator[Json]:
-    inside = {**within, f"{place.field}_index": place.number}
-    text = {"type": f"{part.kind}.done", **inside, "text": ended["text"]}
-    if part.kind == _OUTPUT:
-        text["logprobs"] = []
-    yield text
-    if part.shape != _EMPTY:  # announced by an event of its own, so it ends with one
-        name = "content_part" if place.field == "content" else "reasoning_summary_part"
-        yield {"type": f"response.{name}.done", **inside, "part": ended}
-
-
-# Final messages
-
-_NO_TOKENS = {
-    "input_tokens": 0,
-    "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
-    "output_tokens": 0,
-    "output_tokens_details": {"reasoning_tokens": 0},
-    "total_tokens": 0,
-}
+# Answers
 
 
 def _takes_text(sent: Json) -> bool:
@@ -439,55 +405,41 @@ def _takes_text(sent: Json) -> bool:
     wanted = text.get("format") if isinstance(text, dict) else None
     if isinstance(wanted, dict) and wanted.get("type", "text") != "text":
         return False
-    return not demands_tool(sent.get("tool_choice"))
+    return not requires_tool(sent.get("tool_choice"))
 
 
-def _final_body(call: Call, sent: Json, text: str, request_id: str, now: float) -> bytes:
-    return encode(_final_completed(call, sent, text, request_id, now))
-
-
-def _final_stream(call: Call, sent: Json, text: str, request_id: str, now: float) -> bytes:
-    begun = _final_response(call, sent, request_id, now)
-    empty, full = _text_part(""), _text_part(text)
-    item = {"item_id": _item_id(request_id), "output_index": 0, "content_index": 0}
-    steps: list[tuple[str, Json]] = [
-        ("created", {"response": begun}),
-        ("in_progress", {"response": begun}),
-        (
-            "output_item.added",
-            {"output_index": 0, "item": _final_item(request_id, "in_progress", [])},
-        ),
-        ("content_part.added", {**item, "part": empty}),
-        ("output_text.delta", {**item, "delta": text, "logprobs": []}),
-        ("output_text.done", {**item, "text": text, "logprobs": []}),
-        ("content_part.done", {**item, "part": full}),
-        (
-            "output_item.done",
-            {"output_index": 0, "item": _final_item(request_id, "completed", [full])},
-        ),
-        ("completed", {"response": _final_completed(call, sent, text, request_id, now)}),
-    ]
-    return named_events(
-        {"type": f"response.{name}", "sequence_number": number, **data}
-        for number, (name, data) in enumerate(steps)
-    )
-
-
-def _final_completed(call: Call, sent: Json, text: str, request_id: str, now: float) -> Json:
+def _write_body(answer: ModelAnswer) -> Json:
     return {
-        **_final_response(call, sent, request_id, now),
+        **_new_response(answer),
         "status": "completed",
-        "completed_at": int(now),
-        "output": [_final_item(request_id, "completed", [_text_part(text)])],
-        "usage": _NO_TOKENS,
+        "completed_at": answer.created_at,
+        "output": _items(answer),
+        "usage": _usage_counts(answer.usage),
     }
 
 
-def _final_response(call: Call, sent: Json, request_id: str, now: float) -> Json:
+def _write_stream(answer: ModelAnswer) -> Iterator[bytes]:
+    response = _new_response(answer)
+    events: list[Event] = [
+        ("created", {"response": response}),
+        ("in_progress", {"response": response}),
+        *(
+            event
+            for index, item in enumerate(_items(answer))
+            for event in _item_events(answer, index, item)
+        ),
+        ("completed", {"response": _write_body(answer)}),
+    ]
+    for number, (name, fields) in enumerate(events):
+        kind = f"response.{name}"
+        yield sse_event({"type": kind, "sequence_number": number, **fields}, kind)
+
+
+def _new_response(answer: ModelAnswer) -> Json:
     return {
-        "id": f"resp_{request_id}",
+        "id": f"resp_{answer.id}",
         "object": "response",
-        "created_at": int(now),
+        "created_at": answer.created_at,
         "status": "in_progress",
         "background": False,
         "error": None,
@@ -495,10 +447,10 @@ def _final_response(call: Call, sent: Json, request_id: str, now: float) -> Json
         "instructions": None,
         "max_output_tokens": None,
         "metadata": {},
-        "model": call.model,
+        "model": answer.call.model,
         "output": [],
         "parallel_tool_calls": True,
-        "previous_response_id": sent.get("previous_response_id"),
+        "previous_response_id": answer.sent.get("previous_response_id"),
         "reasoning": {"effort": None, "summary": None},
         "store": False,
         "temperature": None,
@@ -512,25 +464,75 @@ def _final_response(call: Call, sent: Json, request_id: str, now: float) -> Json
     }
 
 
-def _final_item(request_id: str, status: str, content: list[Json]) -> Json:
-    return {
-        "id": _item_id(request_id),
+def _items(answer: ModelAnswer) -> list[Json]:
+    calls: list[Json] = [
+        {
+            "id": f"fc_{answer.id}_{index}",
+            "type": "function_call",
+            "status": "completed",
+            "arguments": call.arguments,
+            "call_id": f"call_{answer.id}_{index}",
+            "name": call.name,
+        }
+        for index, call in enumerate(answer.calls)
+    ]
+    if calls and not answer.text:
+        return calls
+    message = {
+        "id": f"msg_{answer.id}",
         "type": "message",
-        "status": status,
+        "status": "completed",
         "role": "assistant",
-        "content": content,
+        "content": [_text_part(answer.text)],
     }
-
-
-def _item_id(request_id: str) -> str:
-    return f"msg_{request_id}"
+    return [message, *calls]
 
 
 def _text_part(text: str) -> Json:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
-# Nudges and usage
+Event = tuple[str, Json]
+"""The name of an event without `response.`, and its fields."""
+
+
+def _item_events(answer: ModelAnswer, index: int, item: Json) -> Iterator[Event]:
+    is_text = item["type"] == "message"
+    empty: Json = {"content": []} if is_text else {"arguments": ""}
+    opening = {**item, "status": "in_progress", **empty}
+    yield "output_item.added", {"output_index": index, "item": opening}
+    place = {"item_id": item["id"], "output_index": index}
+    yield from _text_events(answer, place) if is_text else _argument_events(item, place)
+    yield "output_item.done", {"output_index": index, "item": item}
+
+
+def _text_events(answer: ModelAnswer, item_place: Json) -> Iterator[Event]:
+    place = {**item_place, "content_index": 0}
+    yield "content_part.added", {**place, "part": _text_part("")}
+    for piece in answer.pieces:
+        yield "output_text.delta", {**place, "delta": piece, "logprobs": []}
+    yield "output_text.done", {**place, "text": answer.text, "logprobs": []}
+    yield "content_part.done", {**place, "part": _text_part(answer.text)}
+
+
+def _argument_events(item: Json, place: Json) -> Iterator[Event]:
+    for part in halves(item["arguments"]):
+        yield "function_call_arguments.delta", {**place, "delta": part}
+    call = {"name": item["name"], "arguments": item["arguments"]}
+    yield "function_call_arguments.done", {**place, **call}
+
+
+def _usage_counts(usage: Usage) -> Json:
+    return {
+        "input_tokens": usage.input_tokens,
+        "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},
+        "output_tokens": usage.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
+        "total_tokens": usage.tokens,
+    }
+
+
+# Nudges
 
 
 def _splice_nudge(body: bytes, text: str) -> bytes | None:
@@ -539,143 +541,13 @@ def _splice_nudge(body: bytes, text: str) -> bytes | None:
         return None
     nudge = encode({"role": "user", "content": text})
     if body[items].startswith(b'"'):
-        # A string is short for one user message; written out, another can follow it.
+        # A string is short for one user message; in its long form another can follow it.
         return wrap_value(body, items, b'[{"role":"user","content":', b"}," + nudge + b"]")
     return append_element(body, items, nudge)
 
 
-class ResponsesCounts(msgspec.Struct, gc=False):
-    """Counts in the newer of OpenAI's two shapes."""
-
-    input_tokens: Count
-    output_tokens: Count
-    input_tokens_details: TokenDetails | None = None
-    output_tokens_details: TokenDetails | None = None
-
-    def usage(self) -> Usage:
-        """Return the counts in neutral form."""
-        return openai_usage(
-            self.input_tokens,
-            self.output_tokens,
-            self.input_tokens_details,
-            self.output_tokens_details,
-        )
-
-
-# Fake answers
-
-
-def _fake_body(answer: ModelAnswer, call: Call) -> Json:
-    usage = _fake_usage(answer.tokens)
-    return _fake_response(answer, call, "completed", _fake_items(answer), usage)
-
-
-def _fake_stream(answer: ModelAnswer, call: Call) -> Iterator[bytes]:
-    """Return the answer event by event, numbered as OpenAI numbers them."""
-    started = _fake_response(answer, call, "in_progress", [], None)
-    steps = [
-        ("response.created", {"response": started}),
-        ("response.in_progress", {"response": started}),
-        *_fake_item_events(answer),
-        ("response.completed", {"response": _fake_body(answer, call)}),
-    ]
-    for number, (name, fields) in enumerate(steps):
-        yield sse_event({"type": name, **fields, "sequence_number": number}, name)
-
-
 def _fake_token_count(call: Call) -> Json:
-    return {"object": "response.input_tokens", "input_tokens": call_tokens(call).input}
-
-
-def _fake_response(
-    answer: ModelAnswer, call: Call, status: str, output: list[Json], usage: Json | None
-) -> Json:
-    body = decode(call.request.body)
-    return {
-        "id": f"resp_{answer.number}",
-        "object": "response",
-        "created_at": CREATED_AT,
-        "status": status,
-        "error": None,
-        "incomplete_details": None,
-        "instructions": body.get("instructions"),
-        "max_output_tokens": None,
-        "model": answer.model,
-        "output": output,
-        "parallel_tool_calls": True,
-        "previous_response_id": body.get("previous_response_id"),
-        "store": True,
-        "temperature": 1.0,
-        "tool_choice": body.get("tool_choice", "auto"),
-        "tools": body.get("tools", []),
-        "top_p": 1.0,
-        "truncation": "disabled",
-        "usage": usage,
-        "user": None,
-        "metadata": {},
-    }
-
-
-def _fake_usage(tokens: Tokens) -> Json:
-    return {
-        "input_tokens": tokens.input,
-        "input_tokens_details": {"cached_tokens": tokens.cached, "cache_write_tokens": 0},
-        "output_tokens": tokens.output,
-        "output_tokens_details": {"reasoning_tokens": tokens.reasoning},
-        "total_tokens": tokens.input + tokens.output,
-    }
-
-
-def _fake_items(answer: ModelAnswer) -> list[Json]:
-    message = {
-        "id": f"msg_{answer.number}",
-        "type": "message",
-        "status": "completed",
-        "role": "assistant",
-        "content": [_text_part(answer.text)],
-    }
-    calls = [
-        {
-            "id": f"fc_{answer.number}_{index}",
-            "type": "function_call",
-            "status": "completed",
-            "arguments": encode(call.arguments).decode(),
-            "call_id": f"call_{answer.number}_{index}",
-            "name": call.name,
-        }
-        for index, call in enumerate(answer.calls)
-    ]
-    return ([message] if answer.text or not calls else []) + calls
-
-
-def _fake_item_events(answer: ModelAnswer) -> Iterator[tuple[str, Json]]:
-    for index, item in enumerate(_fake_items(answer)):
-        place = {"output_index": index}
-        field, empty = ("content", []) if item["type"] == "message" else ("arguments", "")
-        opened = {**item, "status": "in_progress", field: empty}
-        yield "response.output_item.added", {**place, "item": opened}
-        inside = {**place, "item_id": item["id"]}
-        if item["type"] == "message":
-            yield from _fake_text_events(answer, {**inside, "content_index": 0})
-        else:
-            yield from _fake_argument_events(item, inside)
-        yield "response.output_item.done", {**place, "item": item}
-
-
-def _fake_text_events(answer: ModelAnswer, place: Json) -> Iterator[tuple[str, Json]]:
-    yield "response.content_part.added", {**place, "part": _text_part("")}
-    for word in answer.words():
-        yield "response.output_text.delta", {**place, "delta": word, "logprobs": []}
-    yield "response.output_text.done", {**place, "text": answer.text, "logprobs": []}
-    yield "response.content_part.done", {**place, "part": _text_part(answer.text)}
-
-
-def _fake_argument_events(item: Json, place: Json) -> Iterator[tuple[str, Json]]:
-    arguments = item["arguments"]
-    for part in halves(arguments):
-        yield "response.function_call_arguments.delta", {**place, "delta": part}
-    done = {**place, "name": item["name"], "arguments": arguments}
-    yield "response.function_call_arguments.done", done
+    return {"object": "response.input_tokens", "input_tokens": estimate_input(call)}
 
 
 DIALECT = Dialect(
@@ -683,13 +555,9 @@ DIALECT = Dialect(
     read=read,
     error_body=error_body,
     history=History(read_item, scattered=True),
-    final_message=FinalMessage(_takes_text, _final_body, _final_stream),
-    streaming=Streaming(ResponsesStreamParser, _finish_stream, _fail_stream),
+    writer=AnswerWriter(_takes_text, _write_body, _write_stream),
+    stream_parser=ResponsesStreamParser,
     splice_nudge=_splice_nudge,
-    counted_answer=CountedAnswer[ResponsesCounts],
-    find_usage=usage_finder(ResponsesCounts),
-    answer_in_event=IN_RESPONSE,
-    fake=FakeAnswer(_fake_body, _fake_stream),
-    fake_fixed=_fake_token_count,
-    fake_error=fake_error,
+    usage=UsageFormat((ResponsesCounts,), place_in_event=IN_RESPONSE),
+    fake_without_model=_fake_token_count,
 )

@@ -1,4 +1,4 @@
-"""The most that a call lets its model write."""
+"""The largest output that a call allows its model."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from looptrap.dialect.content import ABSENT, UNREADABLE, mend
+from looptrap.dialect.content import ABSENT, UNREADABLE, decode_mended, decode_or_none
 from looptrap.dialect.model import MAX_TOKENS, Call
 
 MAX_NUMBER_CHARS = 32
-"""Characters beyond which a number is taken to be endless, and not converted."""
+"""A longer number counts as infinite, and is not converted."""
 
 
 class _Limits(msgspec.Struct, gc=False):
@@ -39,84 +39,74 @@ _decode_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 def max_output(call: Call, assumed: int, window: int | None = None) -> int:
-    """Return how many tokens the answer may have at most, all choices together.
+    """Return the largest number of tokens in the answer, all choices together.
 
-    `assumed` is for a call that sends no limit, `window` the most that fits into one choice. Of
-    several limits the largest counts: which of them a provider honours is not known here.
+    `assumed` is for a call without a limit, `window` the most that fits into one choice. The
+    largest of several limits counts: which of them the provider applies is unknown here.
     """
     if not call.generates:
         return 0
-    most = choices = 0
+    limit = choices = 0
     prompts = 1
-    for sent in _limit_tables(call.request.body):
+    for sent in _read_limits(call.request.body):
         for raw in (
             sent.max_tokens,
             sent.max_completion_tokens,
             sent.max_output_tokens,
             sent.maxOutputTokens,
         ):
-            if raw is not ABSENT and (limit := _number(raw)) is not None:
-                most = max(most, _effective_limit(limit, assumed, window))
+            if raw is not ABSENT and (number := _read_number(raw)) is not None:
+                limit = max(limit, _effective_limit(number, assumed, window))
         for raw in (sent.n, sent.best_of, sent.candidateCount, sent.candidate_count):
             if raw is not ABSENT:
-                choices = max(choices, _number(raw) or 1)
+                choices = max(choices, _read_number(raw) or 1)
         if sent.prompt is not ABSENT:
-            prompts = _prompt_count(sent.prompt)
-    most = most or assumed
-    if window is not None and window < most:
-        most = window
-    return min(most * (choices or 1) * prompts, MAX_TOKENS)
+            prompts = _count_prompts(sent.prompt)
+    limit = limit or assumed
+    if window is not None and window < limit:
+        limit = window
+    return min(limit * (choices or 1) * prompts, MAX_TOKENS)
 
 
 def runs_on(call: Call) -> bool:
-    """Say whether a provider goes on writing when its client has left.
+    """Return whether a provider continues an answer after its client has left.
 
-    A stream ends with its connection, unless it was asked to work in the background.
+    A stream ends with its connection, unless it runs in the background.
     """
     return call.generates and (not call.stream or is_in_background(call))
 
 
 def is_in_background(call: Call) -> bool:
-    """Say whether the Responses API was asked to answer at once, and to work on."""
+    """Return whether the Responses API answers at once, and runs the call in the background."""
     if call.dialect != "openai_responses" or b'"background"' not in call.request.body:
         return False
-    try:
-        return _decode_background(call.request.body).background is True
-    except UNREADABLE:
-        return False
+    sent = decode_or_none(call.request.body, _decode_background)
+    return sent is not None and sent.background is True
 
 
-def _limit_tables(body: bytes) -> Sequence[_Limits]:
-    """Return what a body says, at its top and in Google's configuration."""
+def _read_limits(body: bytes) -> Sequence[_Limits]:
+    """Return the limits at the top of a body, and in Google's configuration."""
     try:
-        top = _decode(body)
+        top = decode_mended(body, _decode)
     except UNREADABLE:
-        try:
-            top = _decode(mend(body))
-        except UNREADABLE:
-            return ()
+        return ()
     if top.generationConfig is ABSENT and top.generation_config is ABSENT:
         return (top,)
-    found = [top]
-    for inner in (top.generationConfig, top.generation_config):
-        try:
-            found.append(_decode(inner))
-        except UNREADABLE:
-            continue
-    return found
+    inner = (decode_or_none(raw, _decode) for raw in (top.generationConfig, top.generation_config))
+    return [top, *(limits for limits in inner if limits is not None)]
 
 
 def _effective_limit(limit: int, assumed: int, window: int | None) -> int:
-    """Return a limit; one that is none is the model's own where that is known, else `assumed`."""
+    """Return a limit; instead of an infinite one the model's own, or `assumed` if unknown."""
     if limit >= MAX_TOKENS:
         return assumed if window is None else window
     return limit or assumed
 
 
-def _number(sent: msgspec.Raw) -> int | None:
-    """Return a number, also one that is written as text or with a point, as some providers take it.
+def _read_number(sent: msgspec.Raw) -> int | None:
+    """Return a number, also one sent as text or with a point, as some providers accept it.
 
-    What is no number is 0, what is endless `MAX_TOKENS`; None where nothing was sent.
+    Anything else is 0, an infinite number `MAX_TOKENS`; None for null.
     """
     text = bytes(sent).strip(b'" \t\r\n')
     if text.isdigit() and len(text) <= 12:
@@ -134,11 +124,9 @@ def _number(sent: msgspec.Raw) -> int | None:
     return max(0, min(ceil(number), MAX_TOKENS))
 
 
-def _prompt_count(sent: msgspec.Raw) -> int:
-    """Return how many prompts are answered: a list of texts, or of lists of tokens, is several."""
-    try:
-        prompts = _decode_list(sent)
-    except UNREADABLE:
-        return 1
-    is_several = bool(prompts) and bytes(memoryview(prompts[0])[:1]) in (b'"', b"[")
-    return len(prompts) if is_several else 1
+def _count_prompts(sent: msgspec.Raw) -> int:
+    """Return the number of prompts: more than one in a list of texts, or of lists of tokens."""
+    prompts = decode_or_none(sent, _decode_list)
+    if prompts and bytes(memoryview(prompts[0])[:1]) in (b'"', b"["):
+        return len(prompts)
+    return 1

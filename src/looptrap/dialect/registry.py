@@ -1,25 +1,29 @@
-"""The dialects, the ends of paths, and reading: whatever arrives, a Call comes out."""
+"""The dialects, the ends of paths, and reading: any request becomes a Call."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from functools import lru_cache
 
 import msgspec
 
 from looptrap.dialect import (
     anthropic,
-    bedrock,
     gemini,
     http,
     mcp,
-    opaque,
     openai_chat,
     openai_completions,
     openai_responses,
 )
-from looptrap.dialect.content import MAX_PATCHED_BYTES, UNREADABLE, as_utf8, mend, patch
+from looptrap.dialect.content import (
+    MAX_PATCHED_BYTES,
+    UNREADABLE,
+    as_utf8,
+    decode_or_none,
+    mend,
+    patch,
+)
 from looptrap.dialect.dialect import Dialect
 from looptrap.dialect.model import Call, DialectName, Request
 from looptrap.dialect.path import normal_path
@@ -40,16 +44,17 @@ DIALECTS: dict[DialectName, Dialect] = {
 
 
 class Ending(msgspec.Struct, frozen=True, gc=False):
-    """What the end of a path says: its dialect, who may read the body, in order, and what for."""
+    """What the end of a path says about a request."""
 
     dialect: DialectName
     readers: tuple[Callable[[Request, bytes], Call], ...]
+    """Tried in this order; an opaque body has none."""
     generates: bool = True
     costs: bool = False
-    """Whether it is paid for though nothing is generated."""
+    """Whether it costs money although no model generates an answer."""
     streams: bool = False
-    varied: bool = False
-    """Whether bodies of other shapes than its readers know are usual there."""
+    has_other_shapes: bool = False
+    """Whether bodies that no reader can read are usual."""
 
 
 def _ending(*dialects: Dialect, **options: bool) -> Ending:
@@ -70,41 +75,41 @@ ENDINGS = {
     ":generateContent": _ending(gemini.DIALECT),
     ":streamGenerateContent": _ending(gemini.DIALECT, streams=True),
     ":countTokens": _ending(gemini.DIALECT, generates=False),
-    "converse": Ending("http", (bedrock.read,)),
-    "converse-stream": Ending("http", (bedrock.read,), streams=True),
-    "invoke": Ending("http", (bedrock.read_invoke,), varied=True),
+    "converse": Ending("http", (http.read_converse,)),
+    "converse-stream": Ending("http", (http.read_converse,), streams=True),
+    "invoke": Ending("http", (http.read_invoke,), has_other_shapes=True),
     "invoke-with-response-stream": Ending(
-        "http", (bedrock.read_invoke,), streams=True, varied=True
+        "http", (http.read_invoke,), streams=True, has_other_shapes=True
     ),
 }
-"""The last segment of a path, its last two, or its end from a colon on. What stands before says
-nothing, so that Azure's deployments, Vertex's projects and other people's prefixes are read
-alike."""
+"""By the last segment of a path, its last two, or its end from a colon on. The rest of the path is
+ignored, so Azure's deployments, Vertex's projects and any other prefix are read alike."""
 
-GENERATED = Ending("http", ())
-EMBEDDED = Ending("http", (), generates=False, costs=True)
+_GENERATION = Ending("http", ())
+_EMBEDDING = Ending("http", (), generates=False, costs=True)
 
-OPAQUE = {
-    "batches": GENERATED,
-    "complete": GENERATED,
-    "images/generations": GENERATED,
-    "images/edits": GENERATED,
-    "images/variations": GENERATED,
-    "audio/speech": GENERATED,
-    "audio/transcriptions": GENERATED,
-    "audio/translations": GENERATED,
-    "videos": GENERATED,
-    "remix": GENERATED,
-    "runs": GENERATED,
-    "interactions": GENERATED,
-    ":predict": GENERATED,
-    ":predictLongRunning": GENERATED,
-    ":batchGenerateContent": GENERATED,
-    ":embedContent": EMBEDDED,
-    ":batchEmbedContents": EMBEDDED,
-    ":asyncBatchEmbedContent": EMBEDDED,
-    "rerank": EMBEDDED,
-}
+OPAQUE = dict.fromkeys(
+    (
+        "batches",
+        "complete",
+        "images/generations",
+        "images/edits",
+        "images/variations",
+        "audio/speech",
+        "audio/transcriptions",
+        "audio/translations",
+        "videos",
+        "remix",
+        "runs",
+        "interactions",
+        ":predict",
+        ":predictLongRunning",
+        ":batchGenerateContent",
+    ),
+    _GENERATION,
+) | dict.fromkeys(
+    (":embedContent", ":batchEmbedContents", ":asyncBatchEmbedContent", "rerank"), _EMBEDDING
+)
 """Endpoints that cost money and whose bodies are not read: judged by their bytes alone."""
 
 REQUIRED_PARENTS = {
@@ -115,18 +120,18 @@ REQUIRED_PARENTS = {
     "remix": "videos",
     "runs": "threads",
 }
-"""Last segments that others use as well, and the segment that must stand somewhere before."""
+"""Last segments that other APIs use too, each with a segment that must come before."""
 
 _BY_END = {end.lower(): ending for end, ending in (ENDINGS | OPAQUE).items()}
 
-ELSEWHERE = _ending(mcp.DIALECT, generates=False)
-"""Any other path, and a body that none of its ending's readers fits."""
+_ANY_PATH = _ending(mcp.DIALECT, generates=False)
+"""For any other path, and for a body that the readers of its ending cannot read."""
 
 METHOD_OVERRIDE = b"x-http-method-override"
 
 
 class _Rpc(msgspec.Struct, gc=False):
-    """JSON-RPC, and no call of a model beside it."""
+    """JSON-RPC without the fields of a model's call."""
 
     jsonrpc: str
     messages: msgspec.UnsetType = msgspec.UNSET
@@ -139,19 +144,19 @@ _decode_rpc = msgspec.json.Decoder(_Rpc | list[_Rpc]).decode
 
 
 def read(request: Request) -> Call:
-    """Return the call in neutral form; the plain HTTP view of what fits no dialect."""
+    """Return the call in neutral form; a plain HTTP call where no dialect can read it."""
     return read_at_once(request) or read_odd(request)
 
 
 def read_at_once(request: Request) -> Call | None:
-    """Return the call; None where the body is odd, so that `read_odd` may take long to read it."""
+    """Return the call; None where only `read_odd` can read the body, which may take long."""
     if request.method != "POST" and not _is_post(request):
         return http.read(request)
     ending = find_ending(request.path)
     if ending is None or request.lacks_body:
         if b"jsonrpc" not in request.body:
             return http.read(request)
-        call = _read_with(ELSEWHERE, request, request.body)
+        call = _read_with(_ANY_PATH, request, request.body)
         if call is None and b"tools/call" not in request.body:
             call = http.read(request)
         return call
@@ -161,11 +166,11 @@ def read_at_once(request: Request) -> Call | None:
 
 
 def read_odd(request: Request) -> Call:
-    """Read what is no strict JSON of the right shape as a lenient provider might, or not at all."""
+    """Read a body that is not strict JSON of the right shape, as a lenient provider might."""
     ending = find_ending(request.path)
-    call = _read_mended(ending or ELSEWHERE, request)
+    call = _read_mended(ending or _ANY_PATH, request)
     if call is None and ending is not None and b"jsonrpc" in request.body:
-        call = _read_with(ELSEWHERE, request, request.body) or _read_mended(ELSEWHERE, request)
+        call = _read_with(_ANY_PATH, request, request.body) or _read_mended(_ANY_PATH, request)
     if call is not None:
         return call
     if ending is None or not (ending.generates or ending.costs) or _is_rpc(request.body):
@@ -174,21 +179,21 @@ def read_odd(request: Request) -> Call:
 
 
 def is_unreadable(call: Call) -> bool:
-    """Say whether the body could not be read at an endpoint whose bodies are."""
+    """Return whether the body could not be read, at an endpoint whose bodies are read."""
     if not call.opaque:
         return False
     ending = find_ending(call.request.path)
-    return ending is not None and bool(ending.readers) and not ending.varied
+    return ending is not None and bool(ending.readers) and not ending.has_other_shapes
 
 
-# The bound keeps a client that makes up paths from filling the memory.
+# The size limit of the cache: clients may invent any number of paths.
 @lru_cache(maxsize=256)
 def find_ending(path: str) -> Ending | None:
-    """Return what the end of a path says; None where it says nothing."""
+    """Return the ending of a path; None where it has no known one."""
     segments = normal_path(path).lower().split("/")
     last = segments[-1]
     if last == "messages" and "threads" in segments:
-        return None  # of the Assistants API: a message is only kept there
+        return None  # the Assistants API only stores a message
     if last in REQUIRED_PARENTS and REQUIRED_PARENTS[last] not in segments:
         return None
     return (
@@ -199,19 +204,19 @@ def find_ending(path: str) -> Ending | None:
 
 
 def dialect_of(path: str) -> DialectName:
-    """Return the dialect that a path alone suggests: for answers to what was never read."""
+    """Return the dialect that a path suggests, for answers to requests that were not read."""
     ending = find_ending(path)
     return ending.dialect if ending is not None else "http"
 
 
 def _is_post(request: Request) -> bool:
-    """Say whether a lenient server takes the request for a POST, however it is written."""
+    """Return whether a lenient server treats the request as a POST."""
     method = request.header(METHOD_OVERRIDE) or request.method.encode("latin-1", "replace")
     return method.strip().upper() == b"POST"
 
 
 def _read_with(ending: Ending, request: Request, body: bytes) -> Call | None:
-    """Return the call if the body has a shape that one of the ending's readers reads."""
+    """Return the call if one of the ending's readers can read the body."""
     for reader in ending.readers:
         try:
             call = reader(request, body)
@@ -227,31 +232,26 @@ def _read_with(ending: Ending, request: Request, body: bytes) -> Call | None:
 
 
 def _read_mended(ending: Ending, request: Request) -> Call | None:
-    """Return the call if the body, mended, has a shape that one of the ending's readers reads."""
+    """Return the call if one of the ending's readers can read the mended body."""
     if len(request.body) > MAX_PATCHED_BYTES:
         return None
     body = as_utf8(request.body)
     call = _read_with(ending, request, patch(body))
-    if call is None:
-        with suppress(*UNREADABLE):
-            call = _read_with(ending, request, mend(body))
+    if call is None and (mended := decode_or_none(body, mend)) is not None:
+        call = _read_with(ending, request, mended)
     if call is not None:
-        request.body = body  # which is looked at again for its size and its limits
+        request.body = body  # later code reads its size and its limits
     return call
 
 
 def _read_opaque(ending: Ending, request: Request) -> Call:
-    call = opaque.read(request, ending.dialect)
+    call = http.read_opaque(request, ending.dialect)
     call.generates = ending.generates
     return call
 
 
 def _is_rpc(body: bytes) -> bool:
-    """Say whether a body is JSON-RPC of another kind: some MCP servers listen at `/messages`."""
+    """Return whether a body is other JSON-RPC: some MCP servers listen at `/messages`."""
     if len(body) > MAX_PATCHED_BYTES or b"jsonrpc" not in body:
         return False
-    try:
-        _decode_rpc(body)
-    except UNREADABLE:
-        return False
-    return True
+    return decode_or_none(body, _decode_rpc) is not None

@@ -1,7 +1,7 @@
-"""Splices: insertions into JSON that leave every other byte as it was sent.
+"""Splices: insertions into JSON that do not change any other byte.
 
-Nothing is decoded but the outline. Each step is checked against the bytes, so whatever was not
-understood (a key that stands there twice, most of all) makes no splice instead of a wrong one.
+Only the outline is decoded. Each step is checked against the bytes, so a body that was not
+understood (one with a repeated key, above all) gets no splice instead of a wrong one.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import re
 
 import msgspec
 
-from looptrap.dialect.content import UNREADABLE
+from looptrap.dialect.content import decode_or_none
 
 _OPENING = re.compile(rb"[ \t\n\r]*\{")
 _KEY = re.compile(rb'[ \t\n\r]*"(?:[^"\\]|\\.)*"[ \t\n\r]*:[ \t\n\r]*', re.DOTALL)
-_NEXT = re.compile(rb"[ \t\n\r]*,")
+_COMMA = re.compile(rb"[ \t\n\r]*,")
 _CLOSING = re.compile(rb"[ \t\n\r]*\}[ \t\n\r]*")
 
 _decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -22,34 +22,27 @@ _decode_array = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 def find_field(body: bytes, name: str) -> slice | None:
-    """Return where the value of a field of a JSON object stands."""
-    fields = _decoded(body)
-    found = None if fields is None else _places(body, fields)
-    return None if found is None else found.get(name)
+    """Return the position of a field's value in a JSON object."""
+    fields = decode_or_none(body, _decode_object)
+    positions = None if fields is None else _find_values(body, fields)
+    return None if positions is None else positions.get(name)
 
 
 def has_repeated_key(body: bytes) -> bool:
-    """Return whether a key stands twice at the top of a JSON object: readers differ."""
-    fields = _decoded(body)
-    return fields is not None and _places(body, fields) is None
+    """Return whether a JSON object repeats a key, which readers treat differently."""
+    fields = decode_or_none(body, _decode_object)
+    return fields is not None and _find_values(body, fields) is None
 
 
-def _decoded(body: bytes) -> dict[str, msgspec.Raw] | None:
-    try:
-        return _decode_object(body)
-    except UNREADABLE:
-        return None
-
-
-def _places(body: bytes, fields: dict[str, msgspec.Raw]) -> dict[str, slice] | None:
-    """Return where each value stands; None where a key stands twice: the decoder kept the last."""
+def _find_values(body: bytes, fields: dict[str, msgspec.Raw]) -> dict[str, slice] | None:
+    """Return the positions of the values; None where a key is repeated: the decoder has one."""
     start = _OPENING.match(body)
     if start is None:
         return None
-    at, found = start.end(), {}
+    at, positions = start.end(), {}
     for number, (key, raw) in enumerate(fields.items()):
         if number:
-            comma = _NEXT.match(body, at)
+            comma = _COMMA.match(body, at)
             if comma is None:
                 return None
             at = comma.end()
@@ -57,20 +50,17 @@ def _places(body: bytes, fields: dict[str, msgspec.Raw]) -> dict[str, slice] | N
         if before is None or not body.startswith(value, before.end()):
             return None
         at = before.end() + len(value)
-        found[key] = slice(before.end(), at)
-    return found if _CLOSING.fullmatch(body, at) else None
+        positions[key] = slice(before.end(), at)
+    return positions if _CLOSING.fullmatch(body, at) else None
 
 
 def last_element(body: bytes, array: slice) -> slice | None:
-    """Return where the last element of an array stands; None when it has none."""
-    try:
-        elements = _decode_array(memoryview(body)[array])
-    except UNREADABLE:
-        return None
+    """Return the position of an array's last element; None where it has none."""
+    elements = decode_or_none(memoryview(body)[array], _decode_array)
     if not elements:
         return None
     element = bytes(elements[-1])
-    # Nothing but space stands between its last byte and the bracket.
+    # Only spaces are between its last byte and the bracket.
     end = body.rfind(element[-1:], array.start, array.stop - 1) + 1
     start = end - len(element)
     return slice(start, end) if body[start:end] == element else None
@@ -78,14 +68,11 @@ def last_element(body: bytes, array: slice) -> slice | None:
 
 def append_element(body: bytes, array: slice, element: bytes) -> bytes | None:
     """Return the body with one more element at the end of an array that has some."""
-    before = last_element(body, array)
-    if before is None:
-        return None
-    sent = memoryview(body)
-    return b"".join((sent[: before.stop], b",", element, sent[before.stop :]))
+    last = last_element(body, array)
+    return None if last is None else wrap_value(body, last, b"", b"," + element)
 
 
 def wrap_value(body: bytes, value: slice, before: bytes, after: bytes) -> bytes:
-    """Return the body with something before and after a value."""
+    """Return the body with bytes inserted before and after a value."""
     sent = memoryview(body)
     return b"".join((sent[: value.start], before, sent[value], after, sent[value.stop :]))

@@ -1,22 +1,33 @@
-"""Usage in an answer: how counts are found in its bytes, and read alike for all dialects."""
+"""Reported usage: where each API puts its counts, and how they are found in an answer's bytes."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from typing import Annotated, Any, Generic, NamedTuple, Protocol, TypeVar
+from collections.abc import Iterator
+from math import ceil
+from typing import Annotated, Any, NamedTuple, Protocol
 
 import msgspec
 
-from looptrap.dialect.content import UNREADABLE
-from looptrap.dialect.model import MAX_TOKENS, Usage
+from looptrap.dialect.content import decode_or_none
+from looptrap.dialect.model import MAX_TOKENS, Call, Usage
+
+BYTES_PER_TOKEN = 4
+"""An estimate for requests, and for answers in one piece."""
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_TOKENS)]
-"""What is negative, or more than any call has, was not reported."""
+"""A negative or impossibly large number counts as not reported."""
+
+
+class Counts(Protocol):
+    """The counts of one API: a Struct with their sum in neutral form."""
+
+    def usage(self) -> Usage:
+        """Return the counts in neutral form."""
 
 
 class TokenDetails(msgspec.Struct, gc=False):
-    """Parts of a count, as OpenAI and Anthropic name them."""
+    """Parts of a count, by the names of OpenAI and Anthropic."""
 
     cached_tokens: Count | None = None
     cache_write_tokens: Count | None = None
@@ -28,59 +39,25 @@ class TokenDetails(msgspec.Struct, gc=False):
 NO_DETAILS = TokenDetails()
 
 
-def openai_usage(
-    asked: int, said: int, asked_details: TokenDetails | None, said_details: TokenDetails | None
-) -> Usage:
-    """Return OpenAI's counts, of either shape, in neutral form."""
-    asked_details, said_details = asked_details or NO_DETAILS, said_details or NO_DETAILS
-    return Usage(
-        asked,
-        said,
-        asked_details.cached_tokens or 0,
-        said_details.reasoning_tokens or 0,
-        asked_details.cache_write_tokens or 0,
-        asked_details.audio_tokens or 0,
-        said_details.audio_tokens or 0,
-    )
-
-
-class Counts(Protocol):
-    """What a dialect counts; a Struct that says it in neutral form."""
-
-    def usage(self) -> Usage:
-        """Return the counts in neutral form."""
+def estimate_input(call: Call) -> int:
+    """Return the tokens of a call, estimated from its size."""
+    return ceil(len(call.request.body) / BYTES_PER_TOKEN)
 
 
 def read_counts(counts: Any, shape: type[Counts], earlier: Any = None) -> Usage | None:
-    """Read counts over `earlier` ones; no number is better than one from a shape not known."""
+    """Read counts, with missing ones from `earlier`; None for an unknown shape."""
     if not isinstance(counts, dict):
         return None
     known = earlier if isinstance(earlier, dict) else {}
-    given = {name: count for name, count in counts.items() if count is not None}
+    reported = {name: count for name, count in counts.items() if count is not None}
     try:
-        return msgspec.convert(known | given, shape).usage()
+        return msgspec.convert(known | reported, shape).usage()
     except msgspec.ValidationError:
         return None
 
 
-CountsT = TypeVar("CountsT", bound=Counts)
-
-
-class CountedAnswer(msgspec.Struct, Generic[CountsT], gc=False):
-    """What is decoded of a whole answer: its counts."""
-
-    usage: CountsT
-
-
-def usage_finder(
-    shape: type[Counts], key: bytes = b'"usage"'
-) -> Callable[[AnswerEnds], Usage | None]:
-    """Return what finds the counts under `key` in the end of an answer."""
-    return lambda ends: read_counts(ends.last(key), shape)
-
-
 class JsonPlace(NamedTuple):
-    """Where in a JSON text a field belongs: what opens before it, and the path to it."""
+    """The place of an object in a JSON text: the text before it, and the path to it."""
 
     opening: bytes
     path: tuple[str | int, ...]
@@ -91,8 +68,6 @@ IN_RESPONSE = JsonPlace(b'{"response":{', ("response",))
 IN_MESSAGE = JsonPlace(b'{"message":{', ("message",))
 IN_ARRAY = JsonPlace(b"[{", (0,))
 
-_VALUE = re.compile(rb"\s*:\s*+(?!null)")
-
 
 class AnswerEnds(NamedTuple):
     """The beginning and the end of an answer."""
@@ -101,45 +76,70 @@ class AnswerEnds(NamedTuple):
     tail: bytes
     is_events: bool
     place: JsonPlace
-    """Where in the answer, or in its last event, its fields stand."""
-
-    def last(self, key: bytes) -> Any:
-        """Return the last value under `key` (in quotes) in the tail; None where there is none."""
-        return last_value(key, self.tail, self.is_events, self.place)
+    """The place of the answer in its text, or in its last event."""
 
 
-def last_value(key: bytes, text: bytes, is_events: bool, place: JsonPlace) -> Any:
+class UsageFormat(NamedTuple):
+    """How an API reports the usage of an answer."""
+
+    shapes: tuple[type[Counts], ...]
+    """Shapes of the counts, tried in this order."""
+    key: str = "usage"
+    place_in_event: JsonPlace | None = None
+    """The place of the answer in the last event of a stream; None: the event is the answer."""
+    place_in_first_event: JsonPlace | None = None
+    """The place of earlier counts, where a stream begins with some."""
+
+    @property
+    def whole_answer(self) -> type[Any] | None:
+        """A Struct of a whole answer's counts; None where they have more than one shape."""
+        if len(self.shapes) > 1:
+            return None
+        counts = ("usage", self.shapes[0], msgspec.field(name=self.key))
+        return msgspec.defstruct("CountedAnswer", [counts], gc=False)
+
+    def find(self, ends: AnswerEnds) -> Usage | None:
+        """Return the usage that the two ends of an answer report."""
+        first = None
+        if self.place_in_first_event is not None and ends.is_events:
+            # A stream that is cut has reported its input at its start, and that is charged.
+            events = ends.beginning[: ends.beginning.rfind(b"\n") + 1]
+            first = last_value(self.key, events, True, self.place_in_first_event)
+        last = last_value(self.key, ends.tail, ends.is_events, ends.place)
+        for shape in self.shapes:
+            usage = read_counts(first if last is None else last, shape, first)
+            if usage is not None:
+                return usage
+        return None
+
+
+_VALUE = re.compile(rb"\s*:\s*+(?!null)")
+
+
+def last_value(key: str, text: bytes, is_events: bool, place: JsonPlace) -> Any:
     """Return the last value under `key` at `place` that is not null.
 
-    The text may have lost its beginning. What comes after a key closes all that is open there: so
-    the rest, by being whole with the place's opening before it, shows that the key belongs there.
+    The text may lack its beginning. The rest after a key closes everything that is open there, so
+    it is whole after the place's opening only if the key belongs to that place.
     """
-    for start in _keys(key, text):
+    for start in _key_positions(b'"%b"' % key.encode(), text):
         stop = text.find(b"\n", start) if is_events else len(text)
-        found = decode_or_none(place.opening + text[start : stop if stop >= 0 else None])
+        found: Any = decode_or_none(place.opening + text[start : stop if stop >= 0 else None])
         if found is not None:
             for step in place.path:
                 found = found[step]
-            return found[key[1:-1].decode()]
+            return found[key]
         if stop < 0:
-            return None  # cut off in its last event: what came before is no longer true
+            return None  # cut off in its last event: earlier values are no longer true
     return None
 
 
-def _keys(key: bytes, text: bytes) -> Iterator[int]:
-    """Yield where `key` (in quotes) is one with a value, the last first: providers count upwards.
+def _key_positions(key: bytes, text: bytes) -> Iterator[int]:
+    """Yield the positions of a quoted key with a value, last first: providers count upwards.
 
-    A quote inside a JSON string is escaped, so that nothing a model says looks like a key.
+    A quote inside a JSON string is escaped, so the text of a model never looks like a key.
     """
     end = len(text)
     while (end := text.rfind(key, 0, end)) > 0:
         if text[end - 1] in b"{, \t\r\n" and _VALUE.match(text, end + len(key)):
             yield end
-
-
-def decode_or_none(text: bytes) -> Any:
-    """Return the value of a JSON text; None for what is none."""
-    try:
-        return msgspec.json.decode(text)
-    except UNREADABLE:
-        return None

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from looptrap.config import Config
 from looptrap.dialect.model import Call, Usage
+from looptrap.dialect.usage import BYTES_PER_TOKEN
 from looptrap.dialect.usage_meter import BYTES_PER_TOKEN
 from looptrap.engine import Counters, PolicyEngine
 from looptrap.errors import ConfigError, Problem

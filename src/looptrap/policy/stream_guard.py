@@ -105,4 +105,4 @@ def end_stream(
         ).body
     signals = " ".join(evidence.signal for evidence in verdict.evidence)
     comment = f"looptrap {verdict.action.value} {signals}"
-    return close_stream(call.dialect, reader, error, comment)
+    return close_stream(reader, error, comment)

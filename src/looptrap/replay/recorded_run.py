@@ -13,7 +13,7 @@ from typing import IO, Any, NamedTuple
 import msgspec
 
 from looptrap.dialect.body import read_body
-from looptrap.dialect.content import UNREADABLE, identity, mend
+from looptrap.dialect.content import UNREADABLE, id_text, mend
 from looptrap.dialect.model import Call, Message
 from looptrap.errors import CallError
 
@@ -131,7 +131,7 @@ def read_run(line: bytes, name: str) -> RecordedRun:
     whole = read_body(line, "/v1/chat/completions" if is_openai else None)
     if whole.dialect not in REPLAYABLE_DIALECTS or whole.opaque:
         raise CallError("is not written in OpenAI's or Anthropic's style")
-    name = identity(sent.id) or name
+    name = id_text(sent.id) or name
     whole.model = whole.model or UNKNOWN_MODEL
     whole.request.caller = whole.request.session = name
     # No two requests of a run are equal, since each carries more messages. So rules that compare

@@ -1,13 +1,12 @@
 """A local stand-in for OpenAI, Anthropic and Gemini, for tests and the demo.
 
-provider    FakeProvider: listens, keeps what it received (Received), answers by a script
-reply       Reply: what to answer (text, a tool call, a status …); Gate: holds an answer back
+provider    FakeProvider: listens, records requests (Received), answers by a script
+reply       Reply: an answer (text, a tool call, a status …); Gate: delays an answer
 
-What it says in each dialect stands in `looptrap.dialect`.
+Each dialect of `looptrap.dialect` writes its own answers.
 """
 
-from looptrap.dialect.fake_answer import Tokens
 from looptrap.testing.provider import FakeProvider, Received
-from looptrap.testing.reply import Gate, Reply, Signal
+from looptrap.testing.reply import Gate, Reply, Signal, Tokens
 
 __all__ = ["FakeProvider", "Gate", "Received", "Reply", "Signal", "Tokens"]

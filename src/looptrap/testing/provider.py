@@ -1,10 +1,11 @@
-"""The fake provider: listens, keeps what it received, answers by a script."""
+"""The fake provider: listens, records requests, and answers by a script."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -15,11 +16,13 @@ from typing import Any, Self
 import msgspec
 import uvloop
 
-from looptrap.dialect.content import encode
-from looptrap.dialect.fake_answer import CREATED_AT, ModelAnswer, estimate_tokens
-from looptrap.dialect.model import Call, Json, Request
+from looptrap.dialect.answer import failure_body
+from looptrap.dialect.content import decode_mended, encode
+from looptrap.dialect.dialect import ModelAnswer
+from looptrap.dialect.model import Call, Json, Request, Usage
 from looptrap.dialect.registry import DIALECTS, read
 from looptrap.dialect.stream import EVENT_STREAM, JSON
+from looptrap.dialect.usage import BYTES_PER_TOKEN
 from looptrap.testing.reply import EventsReply, ModelTurn, RawReply, Reply, Signal, StatusReply
 from looptrap.wire.exchange import Exchange
 from looptrap.wire.header_fields import Field
@@ -45,24 +48,26 @@ class Received:
     def of(
         cls, method: bytes, target: bytes, fields: Sequence[tuple[bytes, bytes]], body: bytes
     ) -> Received:
-        """Take in a request as the wire delivers it."""
+        """Read a request from the wire."""
         headers: dict[str, str] = {}
         for name, value in fields:
             key, text = name.decode("latin-1"), value.decode("latin-1")
             headers[key] = f"{headers[key]}, {text}" if key in headers else text
-        path, _, query = target.decode("latin-1").partition("?")
-        request = Request(
-            method=method.decode("latin-1"), path=path, query=query, headers=fields, body=body
-        )
-        return cls(request.method, target.decode("latin-1"), headers, body, read(request))
+        verb, place = method.decode("latin-1"), target.decode("latin-1")
+        path, _, query = place.partition("?")
+        request = Request(method=verb, path=path, query=query, headers=fields, body=body)
+        return cls(verb, place, headers, body, read(request))
 
 
 MODELS = ("gpt-5.3-codex", "claude-opus-4-7", "gemini-3.1-pro")
 
+CREATED_AT = 1_750_000_000
+"""The time of every answer, so that equal requests get equal answers."""
+
 
 @dataclass(frozen=True, slots=True)
 class RenderedReply:
-    """An answer ready for the wire; one that streams has no length."""
+    """An answer ready for the wire; a stream has no length."""
 
     status: int
     headers: list[Field]
@@ -78,76 +83,85 @@ def render(
         case EventsReply(chunks):
             return _stream(chunks, EVENT_STREAM)
         case StatusReply(code, body, headers):
-            return _status(received, code, body, list(headers.items()))
+            return _status(received, code, body, headers)
         case ModelTurn():
-            return _turn(received, content, number)
+            return render_without_model(received) or _render_turn(received, content, number)
 
 
-def is_fixed_endpoint(received: Received) -> bool:
-    """Is it an endpoint with an answer of its own: embeddings, token counts, lists of models?"""
-    return _fixed_reply(received) is not None
-
-
-def _fixed_reply(received: Received) -> RenderedReply | None:
+def render_without_model(received: Received) -> RenderedReply | None:
+    """Return the answer of an endpoint without a model: embeddings, token counts, models."""
     call = received.call
     if received.method == "GET":
-        before, _, name = call.request.path.rstrip("/").rpartition("/")
+        parent, _, name = call.request.path.rstrip("/").rpartition("/")
         if name == "models":
-            return _whole({"object": "list", "data": [_model(one) for one in MODELS]})
-        if before.endswith("/models"):
+            return _whole({"object": "list", "data": [_model(model) for model in MODELS]})
+        if parent.endswith("/models"):
             return _whole(_model(name))
-    fixed = DIALECTS[call.dialect].fake_fixed
-    if fixed is None or call.generates or call.opaque:
+    fake = DIALECTS[call.dialect].fake_without_model
+    if fake is None or call.generates or call.opaque:
         return None
-    return _whole(fixed(call))
+    return _whole(fake(call))
 
 
 def _model(name: str) -> Json:
     return {"id": name, "object": "model", "created": CREATED_AT, "owned_by": "looptrap"}
 
 
-def _turn(received: Received, turn: ModelTurn, number: int) -> RenderedReply:
-    """Let the model speak; where no dialect is spoken, there is nothing to be found."""
-    plain = _fixed_reply(received)
-    if plain is not None:
-        return plain
+def _render_turn(received: Received, turn: ModelTurn, number: int) -> RenderedReply:
     call = received.call
     dialect = DIALECTS[call.dialect]
-    if dialect.fake is None:
-        return _status(received, 404, None, [])
-    tokens = turn.tokens or estimate_tokens(received.body, turn.text, turn.calls)
-    answer = ModelAnswer(number, call.model, turn.text, turn.calls, tokens)
+    if dialect.writer is None:
+        return _status(received, 404, None, {})
+    answer = ModelAnswer(
+        call,
+        decode_mended(call.request.body),
+        f"fake-{number}",
+        CREATED_AT,
+        re.findall(r"\S+\s*|\s+", turn.text),
+        turn.calls,
+        _usage(received, turn),
+    )
     if not call.stream:
-        return _whole(dialect.fake.body(answer, call))
-    kind = EVENT_STREAM if dialect.is_event_stream(call) else JSON
-    return _stream(dialect.fake.stream(answer, call), kind)
+        return _whole(dialect.writer.body(answer))
+    content_type = EVENT_STREAM if dialect.is_event_stream(call) else JSON
+    return _stream(dialect.writer.stream(answer), content_type)
+
+
+def _usage(received: Received, turn: ModelTurn) -> Usage:
+    """Return the usage of the script, or an estimate from the sizes."""
+    if (tokens := turn.tokens) is not None:
+        return Usage(tokens.input, tokens.output, tokens.cached, tokens.reasoning)
+    size = len(turn.text.encode()) + sum(len(encode(call)) for call in turn.calls)
+    return Usage(max(1, len(received.body) // BYTES_PER_TOKEN), max(1, size // BYTES_PER_TOKEN))
 
 
 def _whole(body: object) -> RenderedReply:
     return RenderedReply(200, [(b"Content-Type", JSON)], [encode(body)])
 
 
-def _stream(chunks: Iterable[bytes], kind: bytes) -> RenderedReply:
-    headers = [(b"Content-Type", kind), (b"Cache-Control", b"no-cache")]
+def _stream(chunks: Iterable[bytes], content_type: bytes) -> RenderedReply:
+    headers = [(b"Content-Type", content_type), (b"Cache-Control", b"no-cache")]
     return RenderedReply(200, headers, list(chunks), streams=True)
 
 
 def _status(
-    received: Received, code: int, body: object, extra: list[tuple[str, str]]
+    received: Received, code: int, body: object, headers: Mapping[str, str]
 ) -> RenderedReply:
     if body is None:
-        body = DIALECTS[received.call.dialect].fake_error(code)
-    given = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in extra]
-    if not any(name.lower() == b"content-type" for name, _ in given):
-        given.insert(0, (b"Content-Type", JSON))
-    return RenderedReply(code, given, [body if isinstance(body, bytes) else encode(body)])
+        message = f"The fake provider answers {code}."
+        body = failure_body(received.call.dialect, code, "fake_error", message, "req_fake")
+        body.pop("detail", None)  # which only Looptrap's own errors have
+    fields = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+    if not any(name.lower() == b"content-type" for name, _ in fields):
+        fields.insert(0, (b"Content-Type", JSON))
+    return RenderedReply(code, fields, [body if isinstance(body, bytes) else encode(body)])
 
 
 FakeExchange = Exchange[asyncio.Future[None]]
 
 Script = Callable[[Received], Reply | None] | Sequence[Reply]
-"""A function of the request (None: the usual answer), or replies used in turn, then the last one
-again. A list answers models only: embeddings, token counts and lists of models do not use it up."""
+"""A function of the request (None: the default answer), or replies in order, the last one repeated.
+Endpoints without a model (embeddings, token counts, lists of models) use none of the replies."""
 
 
 class FakeProvider:
@@ -157,11 +171,11 @@ class FakeProvider:
         self.url = ""
         self.requests: list[Received] = []
         self.calls = 0
-        """How many of the requests asked a model for an answer."""
+        """The number of requests to a model."""
         self.disconnects = 0
-        """How many clients left before their answer was complete."""
+        """The number of clients that left before their answer was complete."""
         self._script = script
-        self._used = 0
+        self._replies_used = 0
         self._server: Server | None = None
         self._errors: list[BaseException] = []
         self._deliveries: set[asyncio.Future[None]] = set()
@@ -169,16 +183,16 @@ class FakeProvider:
     @classmethod
     @contextmanager
     def running(cls, script: Script = ()) -> Iterator[Self]:
-        """Serve on a thread and loop of its own, for code that has none."""
+        """Serve on a thread and a loop of its own, for code without a loop."""
         provider = cls(script)
-        ready, over = Signal(), Signal()
+        ready, done = Signal(), Signal()
         failures: list[BaseException] = []
 
         async def serve() -> None:
             try:
                 async with provider:
                     ready.set()
-                    await over.wait(timeout=None)
+                    await done.wait(timeout=None)
             except Exception as error:  # noqa: BLE001 - raised again by the thread that waits
                 failures.append(error)
             finally:
@@ -195,7 +209,7 @@ class FakeProvider:
             if not failures:
                 yield provider
         finally:
-            over.set()
+            done.set()
             thread.join()
         if failures:
             raise failures[0]
@@ -215,7 +229,7 @@ class FakeProvider:
         assert self._server is not None
         await self._server.close(grace=0)
         await asyncio.gather(*self._deliveries, return_exceptions=True)
-        # A script that failed fails the test that runs it, unless that has failed already.
+        # The error of a script fails its test, unless the test has failed already.
         if self._errors and error is None:
             raise self._errors[0]
 
@@ -225,7 +239,7 @@ class FakeProvider:
         """Wait for the body."""
 
     def on_request(self, exchange: FakeExchange) -> None:
-        """Answer by the script."""
+        """Answer with the script's reply."""
         received = Received.of(exchange.method, exchange.target, exchange.headers, exchange.body)
         self.requests.append(received)
         self.calls += received.call.generates
@@ -239,15 +253,15 @@ class FakeProvider:
             return
         exchange.state = task = asyncio.ensure_future(_deliver(exchange, rendered, reply))
         self._deliveries.add(task)
-        task.add_done_callback(partial(self._delivered, exchange))
+        task.add_done_callback(partial(self._on_delivered, exchange))
 
     def on_disconnect(self, exchange: FakeExchange) -> None:
-        """Stop answering a client that went away, or whose script failed."""
+        """Stop the answer to a client that left, or whose script failed."""
         self.disconnects += not exchange.is_open
         if exchange.state is not None:
             exchange.state.cancel()
 
-    def _delivered(self, exchange: FakeExchange, task: asyncio.Future[None]) -> None:
+    def _on_delivered(self, exchange: FakeExchange, task: asyncio.Future[None]) -> None:
         self._deliveries.discard(task)
         error = None if task.cancelled() else task.exception()
         if error is not None:
@@ -257,17 +271,17 @@ class FakeProvider:
     def _choose(self, received: Received) -> Reply:
         if callable(self._script):
             return self._script(received) or Reply.text()
-        if not self._script or is_fixed_endpoint(received):
+        if not self._script or render_without_model(received) is not None:
             return Reply.text()
-        reply = self._script[min(self._used, len(self._script) - 1)]
-        self._used += 1
+        reply = self._script[min(self._replies_used, len(self._script) - 1)]
+        self._replies_used += 1
         return reply
 
 
 async def _deliver(exchange: FakeExchange, rendered: RenderedReply, reply: Reply) -> None:
-    """Send an answer chunk by chunk, with the interruptions that the reply asks for."""
+    """Send an answer chunk by chunk, with the interruptions of the reply."""
     await _wait(reply, None)
-    if reply.cut is not None and reply.cut.comes_first:
+    if reply.cut is not None and reply.cut.is_before_head:
         _close(exchange)
         return
     length = None if rendered.streams else sum(map(len, rendered.chunks))
@@ -275,7 +289,7 @@ async def _deliver(exchange: FakeExchange, rendered: RenderedReply, reply: Reply
     exchange.begin(rendered.status, reason, rendered.headers, length)
     exchange.flush()
     await _wait(reply, 0)
-    chunks = rendered.chunks if reply.cut is None else reply.cut.leave(rendered.chunks)
+    chunks = rendered.chunks if reply.cut is None else reply.cut.truncate(rendered.chunks)
     for sent, chunk in enumerate(chunks, start=1):
         exchange.write(chunk)
         exchange.flush()
@@ -293,9 +307,9 @@ async def _wait(reply: Reply, sent: int | None) -> None:
 
 
 def _close(exchange: FakeExchange, data: bytes = b"") -> None:
-    """Close the connection politely, after `data`: the client gets all that was sent, no more.
+    """Close the connection after `data`, so that the client receives all that was sent.
 
-    An exchange would reset it instead, and what the client has not read yet would be lost.
+    An exchange would reset it instead, and unread data would be lost.
     """
     connection = exchange._connection
     if connection.exchange is exchange:

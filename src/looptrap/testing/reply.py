@@ -1,4 +1,4 @@
-"""What the fake provider answers, and how the answer is interrupted."""
+"""Replies of the fake provider, and their interruptions."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from looptrap.dialect.fake_answer import FakeToolCall, Tokens
+from looptrap.dialect.content import encode
+from looptrap.dialect.model import ToolCall
 from looptrap.dialect.stream import sse_event
 
 WAIT_TIMEOUT_S = 5.0
-"""Seconds after which a test that waits has failed."""
+"""A test that waits longer has failed."""
 
 
 class Signal:
-    """Happens once; can be set and waited for from any thread and any loop."""
+    """An event that is set once; threads and loops can set it and wait for it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -25,11 +26,11 @@ class Signal:
 
     @property
     def is_set(self) -> bool:
-        """Has it happened?"""
+        """Whether it is set."""
         return self._event.is_set()
 
     def set(self) -> None:
-        """Let it happen; wake all who wait."""
+        """Set it, and wake all waiting threads and tasks."""
         with self._lock:
             self._event.set()
             wakers, self._wakers = self._wakers, []
@@ -37,7 +38,7 @@ class Signal:
             wake()
 
     async def wait(self, timeout: float | None = WAIT_TIMEOUT_S) -> None:
-        """Return once it has happened; raise TimeoutError after `timeout` seconds."""
+        """Return once it is set; raise TimeoutError after `timeout` seconds."""
         woken = asyncio.Event()
         wake = partial(asyncio.get_running_loop().call_soon_threadsafe, woken.set)
         with self._lock:
@@ -52,26 +53,26 @@ class Signal:
                     self._wakers.remove(wake)
 
     def wait_blocking(self, timeout: float = WAIT_TIMEOUT_S) -> None:
-        """Do what `wait` does, where there is no loop."""
+        """Wait in a thread without a loop."""
         if not self._event.wait(timeout):
-            raise TimeoutError(f"nothing happened within {timeout} seconds")
+            raise TimeoutError(f"the signal was not set within {timeout} seconds")
 
 
 class Gate:
-    """Holds an answer back from the moment it is `reached` until it is opened."""
+    """Delays an answer from the moment it has `reached` the gate until the gate is opened."""
 
     def __init__(self) -> None:
         self.reached = Signal()
         self.opened = Signal()
         self.abandoned = Signal()
-        """The client went away while its answer waited here."""
+        """Set if the client left while its answer waited here."""
 
     def open(self) -> None:
-        """Let the answer go on."""
+        """Let the answer continue."""
         self.opened.set()
 
     async def passed(self) -> None:
-        """Return when the gate is open; called where the answer is sent."""
+        """Return when the gate is open; called by the provider."""
         self.reached.set()
         try:
             await self.opened.wait(timeout=None)
@@ -81,17 +82,27 @@ class Gate:
 
 
 @dataclass(frozen=True, slots=True)
+class Tokens:
+    """The usage of a call: `cached` is a part of `input`, `reasoning` of `output`."""
+
+    input: int
+    output: int
+    cached: int = 0
+    reasoning: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class ModelTurn:
-    """The model speaks, in whatever dialect it was asked."""
+    """A model's answer, in the dialect of the request."""
 
     text: str
-    calls: tuple[FakeToolCall, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
     tokens: Tokens | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class StatusReply:
-    """A status with a body: JSON, bytes as they are, or (None) the dialect's own error."""
+    """A status with a body: JSON, bytes, or (None) the dialect's own error."""
 
     code: int
     body: object
@@ -100,21 +111,21 @@ class StatusReply:
 
 @dataclass(frozen=True, slots=True)
 class RawReply:
-    """Bytes for the socket, HTTP or not; then the connection is closed."""
+    """Bytes for the socket, HTTP or not, before the connection closes."""
 
     data: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class EventsReply:
-    """A stream of server-sent events, written as they are."""
+    """A stream of server-sent events."""
 
     chunks: tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Wait at `gate` after that many chunks; with None, before the first byte of the head."""
+    """A wait at `gate` after that many chunks; with None, before the head."""
 
     gate: Gate
     after_chunks: int | None
@@ -122,32 +133,31 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Disconnect:
-    """Close the connection after so much of the body; with neither, before any byte."""
+    """The end of a connection after a part of the body; with neither, before any byte."""
 
     after_chunks: int | None
     after_bytes: int | None
 
     @property
-    def comes_first(self) -> bool:
-        """Does it leave nothing at all to send?"""
+    def is_before_head(self) -> bool:
+        """Whether nothing is sent."""
         return self.after_chunks is None and self.after_bytes is None
 
-    def leave(self, chunks: list[bytes]) -> list[bytes]:
-        """Return what is still sent of `chunks`."""
-        if self.after_chunks is not None:
-            chunks = chunks[: self.after_chunks]
+    def truncate(self, chunks: list[bytes]) -> list[bytes]:
+        """Return the chunks that are sent before the connection closes."""
+        chunks = chunks[: self.after_chunks]
         if self.after_bytes is None:
             return chunks
-        kept, room = [], self.after_bytes
+        sent, rest = [], self.after_bytes
         for chunk in chunks:
-            kept.append(chunk[:room])
-            room -= len(kept[-1])
-        return list(filter(None, kept))
+            sent.append(chunk[:rest])
+            rest -= len(sent[-1])
+        return list(filter(None, sent))
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One answer of the script; made by the functions below."""
+    """One answer of the script, made by one of the functions below."""
 
     content: ModelTurn | StatusReply | RawReply | EventsReply
     pauses: tuple[Pause, ...] = ()
@@ -155,23 +165,20 @@ class Reply:
 
     @staticmethod
     def text(text: str = "All done.", *, tokens: Tokens | None = None) -> Reply:
-        """Say something; tokens are counted by size unless given."""
+        """Answer with a text; without `tokens`, usage is estimated from the size."""
         return Reply(ModelTurn(text, (), tokens))
 
     @staticmethod
     def tool_call(
-        name: str,
-        arguments: Mapping[str, object],
-        *,
-        text: str = "",
-        tokens: Tokens | None = None,
+        name: str, arguments: Mapping[str, object], *, text: str = "", tokens: Tokens | None = None
     ) -> Reply:
-        """Ask for a tool; `text` is what the model says before."""
-        return Reply(ModelTurn(text, (FakeToolCall(name, arguments),), tokens))
+        """Call a tool, after a text if there is one."""
+        call = ToolCall("", name, encode(arguments).decode())
+        return Reply(ModelTurn(text, (call,), tokens))
 
     @staticmethod
     def status(code: int, body: object = None, headers: Mapping[str, str] | None = None) -> Reply:
-        """Answer with a status; without a body, with the dialect's own error."""
+        """Answer with a status and a body; without a body, with the dialect's own error."""
         return Reply(StatusReply(code, body, headers or {}))
 
     @staticmethod
@@ -181,7 +188,7 @@ class Reply:
 
     @staticmethod
     def sse(*steps: bytes | Mapping[str, object] | Gate) -> Reply:
-        """Stream these events (JSON data, or bytes as they are); wait at each gate among them."""
+        """Stream these events (JSON data, or bytes); wait at each gate among them."""
         chunks: list[bytes] = []
         pauses: list[Pause] = []
         for step in steps:
@@ -193,13 +200,13 @@ class Reply:
 
     @staticmethod
     def pause(gate: Gate, reply: Reply | None = None, *, after_chunks: int | None = None) -> Reply:
-        """Send `reply`, waiting at `gate`: before the head, or after that many chunks."""
+        """Send `reply`, but wait at `gate` before the head, or after that many chunks."""
         reply = reply or Reply.text()
         return replace(reply, pauses=(*reply.pauses, Pause(gate, after_chunks)))
 
     @staticmethod
     def hang(reply: Reply | None = None, *, after_chunks: int | None = None) -> Reply:
-        """Stop sending for good, before the head or after that many chunks; keep the connection."""
+        """Stop before the head, or after that many chunks; keep the connection open."""
         return Reply.pause(Gate(), reply, after_chunks=after_chunks)
 
     @staticmethod
@@ -209,5 +216,5 @@ class Reply:
         after_chunks: int | None = None,
         after_bytes: int | None = None,
     ) -> Reply:
-        """Close the connection before a byte, or after so much of the body (0: the head)."""
+        """Close the connection before any byte, or after a part of the body (0: the head)."""
         return replace(reply or Reply.text(), cut=Disconnect(after_chunks, after_bytes))

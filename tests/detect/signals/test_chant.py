@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from looptrap.detect.signals.chant import MAX_UNIT_CHARS, MAX_VALUE_CHARS, MIN_REPEATED_CHARS, Chant
-from looptrap.dialect.growing_text import MAX_TAIL_CHARS, tail_of
+from looptrap.dialect.stream import MAX_TAIL_CHARS, tail_of
 
 case = pytest.param
 chant = Chant()

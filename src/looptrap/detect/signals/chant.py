@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from unicodedata import category
 
 from looptrap.detect.signals.signal import Evidence
-from looptrap.dialect.growing_text import FENCE, open_fence, tail_of
+from looptrap.dialect.stream import FENCE, open_fence, tail_of
 
 MIN_REPEATED_CHARS = 1_600
 """Least characters of repetition, without white space: some 400 tokens. Refrains, and lines that a

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from looptrap.detect.signals import ROUNDS, SignalOptions
 from looptrap.detect.signals.repeat import Repeat
 from looptrap.detect.trajectory import Trajectory
-from looptrap.dialect.content import UNREADABLE, arguments, flatten
+from looptrap.dialect.content import UNREADABLE, canonical_arguments, flatten
 from looptrap.dialect.model import Call, Message, Request, ToolCall, ToolResult
 from looptrap.errors import ConfigError
 from looptrap.retry.breaker import Breakers
@@ -54,7 +54,7 @@ class LoopCheck:
 
     def message(self, name: str, call_arguments: object, result: object) -> str | None:
         """Record a call; return a message for the model when it repeats itself."""
-        call = ToolCall("1", name, _readable(arguments, call_arguments))
+        call = ToolCall("1", name, _readable(canonical_arguments, call_arguments))
         self._add(Message("assistant", calls=(call,)))
         repeat = self._without
         if result is not None:
