@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.dialect.tool_uses import tool_uses
 
 from looptrap.dialect.answer import answer_reader, close_stream
 from looptrap.dialect.content import encode
@@ -242,7 +243,7 @@ def look_at(call: Call) -> tuple[Any, ...]:
     assert tails == [call.messages[-count:] if count else [] for count in range(4)]
     assert tails == [call.tail(count) for count in range(4)]
     seen = (call.dialect, call.model, call.stream, call.user, call.chain, call.generates)
-    return (*seen, call.messages, call.tools, call.tool_uses())
+    return (*seen, call.messages, call.tools, tool_uses(call))
 
 
 @each_dialect
@@ -263,7 +264,7 @@ def test_one_conversation_reads_the_same(name: str, dialect: Conversation) -> No
 
 @each_dialect
 def test_results_find_the_calls_of_one_turn(name: str, dialect: Conversation) -> None:
-    uses = sent(dialect.path, dialect.parallel).tool_uses()
+    uses = tool_uses(sent(dialect.path, dialect.parallel))
     assert [
         (use.call.name, use.call.arguments, use.result and use.result.text) for use in uses
     ] == [

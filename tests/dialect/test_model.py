@@ -6,8 +6,9 @@ from itertools import islice
 
 import msgspec
 import pytest
+from tests.dialect.tool_uses import ToolUse, tool_uses
 
-from looptrap.dialect.model import Call, Message, Request, ToolCall, ToolResult, ToolUse
+from looptrap.dialect.model import Call, Message, Request, ToolCall, ToolResult
 
 RAWS = [msgspec.Raw(b"%d" % number) for number in range(10)]
 
@@ -126,14 +127,14 @@ def results(*found: tuple[str, str], name: str = "") -> Message:
 def test_results_find_their_calls(
     messages: list[Message], expected: list[tuple[str, str | None]]
 ) -> None:
-    found = history(*messages).tool_uses()
+    found = tool_uses(history(*messages))
     assert [(use.call.id, use.result.text if use.result else None) for use in found] == expected
 
 
 def test_a_use_holds_call_and_result() -> None:
     call, result = ToolCall("a", "f", "{}"), ToolResult("a", "1", is_error=True)
     messages = Message("assistant", calls=(call,)), Message("tool", results=(result,))
-    assert history(*messages).tool_uses() == [ToolUse(call, result)]
+    assert tool_uses(history(*messages)) == [ToolUse(call, result)]
 
 
 def test_the_first_header_of_a_name_counts() -> None:

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from tests.dialect.tool_uses import tool_uses
 
 from looptrap.dialect.model import Call, Message, Request, ToolCall, ToolResult
 from looptrap.dialect.output_limit import max_output
@@ -173,7 +174,7 @@ def test_what_cannot_be_read_is_judged_by_its_bytes(path: str, body: bytes) -> N
     other = read(Request(path=path, body=body + b"!"))
     assert (call.opaque, call.generates, is_unreadable(call)) == (True, True, True)
     assert call.messages == again.messages != other.messages
-    assert (call.tools, call.tool_uses()) == ((), [])
+    assert (call.tools, tool_uses(call)) == ((), [])
 
 
 @pytest.mark.parametrize(

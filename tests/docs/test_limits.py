@@ -9,7 +9,7 @@ from bench.attempts import PLANS
 from looptrap.admin import event_stream, metrics
 from looptrap.detect import scope
 from looptrap.dialect import openai_responses, stream
-from looptrap.dialect.model import LONGEST_NAME, MAX_TOKENS
+from looptrap.dialect.model import MAX_NAME_CHARS, MAX_TOKENS
 from looptrap.engine import counters
 from looptrap.gateway import access_log, app, capture, handler, repeats, trace_export
 from looptrap.incident import recorder, sharing, strip, tracker
@@ -66,7 +66,7 @@ IN, OUT = ServerLimits(), UpstreamLimits()
         ("samples of workers that have ended", [metrics.MAX_ENDED_SAMPLES]),
         (
             "characters of a name that are kept: model, session, tool, user",
-            [LONGEST_NAME],
+            [MAX_NAME_CHARS],
         ),
         ("sightings that wait to be gathered", [recorder.MAX_PENDING_SIGHTINGS]),
         ("open incidents", [tracker.MAX_OPEN_INCIDENTS]),

@@ -10,7 +10,7 @@ from tests.incident.test_sighting import BLOCK, WITNESS
 from looptrap.detect.call_kind import changes_something, words_of
 from looptrap.detect.signals import signal
 from looptrap.detect.trajectory import Trajectory
-from looptrap.dialect.model import LONGEST_NAME, Outcome, Request
+from looptrap.dialect.model import MAX_NAME_CHARS, Outcome, Request
 from looptrap.dialect.registry import read
 from looptrap.engine import Ticket
 from looptrap.money.meter import AccountKey
@@ -26,19 +26,19 @@ def call(**more):
 def test_a_sighting_keeps_the_beginning_of_each_name():
     ticket = Ticket(call(session="s" * LONG), BLOCK)
     (seen,) = WITNESS.sightings(ticket, None, 7.0, "r" * LONG, "openai")
-    assert {seen.model, seen.session, seen.request_id} == {c * LONGEST_NAME for c in "msr"}
+    assert {seen.model, seen.session, seen.request_id} == {c * MAX_NAME_CHARS for c in "msr"}
 
 
 def test_an_observation_keeps_the_beginning_of_each_name():
     ticket = Ticket(call(session="s" * LONG))
     session = WITNESS.running_session(ticket)
     seen = WITNESS.observation(ticket, Outcome(200), 7.0, "openai", None, session)
-    assert {seen.model, seen.session} == {"m" * LONGEST_NAME, "s" * LONGEST_NAME}
+    assert {seen.model, seen.session} == {"m" * MAX_NAME_CHARS, "s" * MAX_NAME_CHARS}
 
 
 def test_evidence_names_the_beginning_of_a_tool():
     (latest,) = Trajectory(call()).latest(1)
-    assert signal.tool_list(latest) == "t" * signal.LONGEST_NAME
+    assert signal.tool_list(latest) == "t" * signal.MAX_NAME_CHARS
 
 
 def test_whose_an_account_is_is_told_by_the_beginning_of_each_name():

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.dialect.tool_uses import tool_uses
 from tests.replay.captured import DIALECTS, MODEL, TOOL
 from tests.replay.capturing import Capturing
 from tests.replay.recorded import anthropic_round, line, openai_round, stuck
@@ -59,7 +60,7 @@ def test_every_dialect_is_told_and_grows_round_by_round(dialect, form):
     assert {one.call.dialect for one in requests} == {dialect}
     assert len(requests) == 1 + ROUNDS
     for rounds, one in enumerate(requests):
-        called = [use for use in one.call.tool_uses() if use.call.name == TOOL]
+        called = [use for use in tool_uses(one.call) if use.call.name == TOOL]
         assert [use.result is not None for use in called] == [True] * rounds
     if form == "a request":
         assert requests[0].call.model == (MODEL if dialect != "gemini" else "unknown")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looptrap.dialect.model import LONGEST_NAME, Outcome, Usage
+from looptrap.dialect.model import MAX_NAME_CHARS, Outcome, Usage
 from looptrap.usage.model import OTHER_NAME, OTHER_USAGE_KEY, SessionKey, UsageBatch, UsageKey
 from looptrap.usage.recorder import MAX_KEYS_PER_MINUTE, MAX_TRACKED_SESSIONS, UsageAccumulator
 
@@ -115,7 +115,7 @@ def test_names_of_any_length_are_cut():
     add(spending, model="m" * 10_000, session="s" * 10_000)
     batch = spending.take()
     ((_, spender),), (session,) = batch.spending, batch.sessions
-    assert (len(spender.model), len(session.session)) == (LONGEST_NAME, LONGEST_NAME)
+    assert (len(spender.model), len(session.session)) == (MAX_NAME_CHARS, MAX_NAME_CHARS)
 
 
 class TestSessions:

@@ -6,7 +6,7 @@ from collections import Counter
 
 import msgspec
 
-from looptrap.dialect.content import UNREADABLE, decode_mended, encode
+from looptrap.dialect.content import UNREADABLE, decode_mended, decode_or_none, encode
 from looptrap.dialect.dialect import ModelAnswer
 from looptrap.dialect.model import Call, DialectName, Json, Refusal, Request
 from looptrap.dialect.registry import DIALECTS
@@ -87,17 +87,20 @@ def final_answer(
     writer = dialect.writer
     if writer is None or not call.generates or call.opaque:
         return None
-    try:
-        sent: object = decode_mended(call.request.body)
-    except UNREADABLE:
-        return None  # an unused part of the body is not JSON
-    if not isinstance(sent, dict) or not writer.takes_text(sent):
+    sent = decode_body(call)
+    if sent is None or not writer.takes_text(sent):
         return None
     answer = ModelAnswer(call, sent, request_id, int(now), (text,))
     body = b"".join(writer.stream(answer)) if call.stream else encode(writer.body(answer))
     content_type = EVENT_STREAM if call.stream and dialect.is_event_stream(call) else JSON
     headers = _complete_headers(headers, call.dialect, request_id, content_type)
     return Answer(200, headers, body)
+
+
+def decode_body(call: Call) -> Json | None:
+    """Return the decoded body; None where it, or an unused part of it, is not JSON."""
+    sent: object = decode_or_none(call.request.body, decode_mended)
+    return sent if isinstance(sent, dict) else None
 
 
 def _complete_headers(

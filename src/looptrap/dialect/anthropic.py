@@ -12,11 +12,11 @@ from looptrap.dialect.content import (
     ABSENT,
     ROLES,
     UNREADABLE,
+    MessageParts,
     decode,
     encode,
     flatten,
     id_text,
-    join_parts,
     malformed_message,
     part_text,
     raw_message,
@@ -24,16 +24,7 @@ from looptrap.dialect.content import (
     tool_names,
 )
 from looptrap.dialect.dialect import AnswerWriter, Dialect, History, ModelAnswer, halves
-from looptrap.dialect.model import (
-    Call,
-    Json,
-    Message,
-    Refusal,
-    Request,
-    ToolCall,
-    ToolResult,
-    Usage,
-)
+from looptrap.dialect.model import Call, Json, Message, Refusal, Request, ToolResult, Usage
 from looptrap.dialect.path import model_in_path
 from looptrap.dialect.splice import append_element, find_field, last_element, wrap_value
 from looptrap.dialect.stream import StreamParser, named_events, sse_event
@@ -96,18 +87,16 @@ def _message(sent: _Message) -> Message:
     role = ROLES.get(sent.role, sent.role)
     if isinstance(sent.content, str):
         return Message(role, sent.content)
-    texts: list[str] = []
-    calls: list[ToolCall] = []
-    results: list[ToolResult] = []
+    parts = MessageParts()
     for block in sent.content:
         kind = str(block.get("type")) if isinstance(block, dict) else ""
         if kind.endswith("tool_use"):
-            calls.append(read_tool_call(block, "id", "input"))
+            parts.calls.append(read_tool_call(block, "id", "input"))
         elif kind.endswith("tool_result"):
-            results.append(_tool_result(block))
+            parts.results.append(_tool_result(block))
         elif text := part_text(block):
-            texts.append(text)
-    return join_parts(role, texts, calls, results)
+            parts.texts.append(text)
+    return parts.message(role)
 
 
 def _tool_result(block: Json) -> ToolResult:

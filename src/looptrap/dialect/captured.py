@@ -1,6 +1,6 @@
-"""Captured calls: lines of JSON, one a call, with the messages that its run's last line had not.
+"""Captured calls: one line of JSON for each call, with the messages that its run's last line lacks.
 
-Writer and reader forget runs by the same rule, so that no line depends on one that a reader has
+Writer and reader forget runs by the same rule, so no line depends on a line that a reader has
 forgotten.
 """
 
@@ -19,18 +19,18 @@ from looptrap.dialect.registry import DIALECTS
 VERSION: Literal[1] = 1
 
 IDLE_RUN_S = 3_600.0
-"""A run that is silent for longer is over; what comes then is another one."""
+"""A run without a call for longer is over; its next call begins another run."""
 
 MAX_RUNS = 10_000
 MAX_MESSAGE_BYTES = 128 << 20
-"""Bytes of messages, as they are written, that are remembered of all runs together."""
+"""Bytes of written messages that are remembered of all runs together."""
 
 Form = Literal["content", "digests"]
 T = TypeVar("T")
 
 
 class CapturedVerdict(msgspec.Struct, frozen=True, gc=False):
-    """What was decided about a call when it was captured."""
+    """The decision about a call when it was captured."""
 
     action: str
     rule: str
@@ -41,12 +41,12 @@ class Line(msgspec.Struct, kw_only=True, gc=False, omit_defaults=True):
     """One captured call."""
 
     looptrap: Literal[1]
-    """The version of the form; comes first, and distinguishes such lines from others."""
+    """The version of the format; the first field, which distinguishes these lines from others."""
     t: float
-    """When it was judged, in seconds since 1970."""
+    """The time of the decision, in seconds since 1970."""
     run: str
     kept: int = 0
-    """How many messages of the run's last line come before these."""
+    """The number of messages of the run's last line that come before these."""
     form: Form
     dialect: DialectName
     path: str
@@ -68,13 +68,13 @@ class Line(msgspec.Struct, kw_only=True, gc=False, omit_defaults=True):
 HISTORIES: dict[DialectName, History] = {
     dialect.name: dialect.history for dialect in DIALECTS.values() if dialect.history is not None
 }
-"""The dialects in which a model is asked for an answer: those that are captured."""
+"""The dialects that are captured: those in which a model generates an answer."""
 
 
 def call_of(
     line: Line, raws: Sequence[msgspec.Raw], tools: tuple[str, ...], history: History
 ) -> Call:
-    """Return the call that was captured, with all its messages; its body and headers are gone."""
+    """Return the captured call with all its messages, but without its body and headers."""
     return Call(
         Request(
             path=line.path,
@@ -100,25 +100,25 @@ def call_of(
 
 
 class RecentRuns(Generic[T]):
-    """What is known of the latest runs, the longest silent first; bounded in number and bytes."""
+    """The state of recent runs, the least recent first; limited in number and bytes."""
 
-    def __init__(self, forgotten: Callable[[T], None] | None = None) -> None:
-        self._forgotten = forgotten
+    def __init__(self, on_forget: Callable[[T], None] | None = None) -> None:
+        self._on_forget = on_forget
         self._runs: OrderedDict[str, tuple[float, int, T]] = OrderedDict()
         self._bytes = 0
 
     def find(self, run: str, now: float) -> T | None:
-        """Return what is known of a run; those that were silent for too long go first."""
+        """Return the state of a run, after forgetting the runs that are over."""
         while self._runs and now - next(iter(self._runs.values()))[0] > IDLE_RUN_S:
             self._forget_first()
         found = self._runs.get(run)
         return found[2] if found is not None else None
 
-    def keep(self, run: str, now: float, size: int, known: T) -> None:
-        """Remember a run whose messages take `size` bytes; the longest silent make room."""
+    def keep(self, run: str, now: float, size: int, state: T) -> None:
+        """Remember a run with messages of `size` bytes; forget the least recent to make room."""
         if (before := self._runs.pop(run, None)) is not None:
             self._bytes -= before[1]
-        self._runs[run] = (now, size, known)
+        self._runs[run] = (now, size, state)
         self._bytes += size
         while len(self._runs) > MAX_RUNS or self._bytes > MAX_MESSAGE_BYTES:
             self._forget_first()
@@ -129,7 +129,7 @@ class RecentRuns(Generic[T]):
             self._forget_first()
 
     def _forget_first(self) -> None:
-        _, (_, size, known) = self._runs.popitem(last=False)
+        _, (_, size, state) = self._runs.popitem(last=False)
         self._bytes -= size
-        if self._forgotten is not None:
-            self._forgotten(known)
+        if self._on_forget is not None:
+            self._on_forget(state)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from hashlib import blake2b
 from math import isfinite
@@ -135,13 +135,18 @@ def read_tool_call(sent: Json, id_field: str, arguments_field: str) -> ToolCall:
     return ToolCall(id_text(sent.get(id_field)), id_text(sent.get("name")), arguments)
 
 
-def join_parts(
-    role: str, texts: Sequence[str], calls: Sequence[ToolCall], results: Sequence[ToolResult]
-) -> Message:
-    """Return the message with these parts; a user's message of results alone is a tool's."""
-    if results and role == "user" and not texts:
-        role = "tool"
-    return Message(role, "\n".join(texts), tuple(calls), tuple(results))
+class MessageParts(msgspec.Struct, gc=False):
+    """The parts of a message while they are read."""
+
+    texts: list[str] = []
+    calls: list[ToolCall] = []
+    results: list[ToolResult] = []
+
+    def message(self, role: str) -> Message:
+        """Return the message; one of a user with only results is a tool's."""
+        if self.results and role == "user" and not self.texts:
+            role = "tool"
+        return Message(role, "\n".join(self.texts), tuple(self.calls), tuple(self.results))
 
 
 def malformed_message(raw: msgspec.Raw) -> Message:

@@ -16,6 +16,7 @@ from looptrap.dialect.content import (
     ABSENT,
     ROLES,
     UNREADABLE,
+    MessageParts,
     canonical,
     decode,
     digest,
@@ -28,16 +29,7 @@ from looptrap.dialect.content import (
     tool_names,
 )
 from looptrap.dialect.dialect import AnswerWriter, Dialect, History, ModelAnswer
-from looptrap.dialect.model import (
-    Call,
-    Json,
-    Message,
-    Refusal,
-    Request,
-    ToolCall,
-    ToolResult,
-    Usage,
-)
+from looptrap.dialect.model import Call, Json, Message, Refusal, Request, ToolResult, Usage
 from looptrap.dialect.path import model_in_path
 from looptrap.dialect.splice import append_element, find_field
 from looptrap.dialect.stream import StreamParser, sse_event
@@ -102,21 +94,19 @@ def _role_and_parts(sent: object) -> tuple[object, object]:
 
 
 def _message(role: str, parts: list[Any]) -> Message:
-    texts: list[str] = []
-    calls: list[ToolCall] = []
-    results: list[ToolResult] = []
+    found = MessageParts()
     for part in parts:
         if not isinstance(part, dict):
-            texts.append(part_text(part))
+            found.texts.append(part_text(part))
         elif call := _table(part, "functionCall", "function_call"):
-            calls.append(read_tool_call(call, "id", "args"))
+            found.calls.append(read_tool_call(call, "id", "args"))
         elif response := _table(part, "functionResponse", "function_response"):
-            results.append(_tool_result(response))
+            found.results.append(_tool_result(response))
         elif not part.get("thought") and (text := _text(part)):
-            texts.append(text)
-    if results and not texts and not calls:
+            found.texts.append(text)
+    if found.results and not found.texts and not found.calls:
         role = "tool"
-    return Message(role, "\n".join(texts), tuple(calls), tuple(results))
+    return found.message(role)
 
 
 def _table(sent: Json, *names: str) -> Json:

@@ -21,18 +21,18 @@ from looptrap.dialect.content import (
     MAX_PATCHED_BYTES,
     ROLES,
     UNREADABLE,
+    MessageParts,
     canonical,
     decode,
     decode_or_none,
     digest,
     id_text,
-    join_parts,
     malformed_message,
     raw_message,
     read_tool_call,
 )
 from looptrap.dialect.dialect import Dialect
-from looptrap.dialect.model import Call, DialectName, Json, Message, Request, ToolCall, ToolResult
+from looptrap.dialect.model import Call, DialectName, Json, Message, Request, ToolResult
 from looptrap.dialect.openai_chat import ResponsesCounts, error_body
 from looptrap.dialect.openai_chat import read_message as read_chat_message
 from looptrap.dialect.path import model_in_path
@@ -124,19 +124,17 @@ def read_message(raw: msgspec.Raw) -> Message:
 
 
 def _message(role: str, blocks: list[Any]) -> Message:
-    texts: list[str] = []
-    calls: list[ToolCall] = []
-    results: list[ToolResult] = []
+    parts = MessageParts()
     for block in blocks:
         if not isinstance(block, dict):
-            texts.append(canonical(block))
+            parts.texts.append(canonical(block))
         elif isinstance(call := block.get("toolUse"), dict):
-            calls.append(read_tool_call(call, "toolUseId", "input"))
+            parts.calls.append(read_tool_call(call, "toolUseId", "input"))
         elif isinstance(result := block.get("toolResult"), dict):
-            results.append(_tool_result(result))
+            parts.results.append(_tool_result(result))
         elif "reasoningContent" not in block:
-            texts.append(_text(block))
-    return join_parts(role, texts, calls, results)
+            parts.texts.append(_text(block))
+    return parts.message(role)
 
 
 def _tool_result(sent: Json) -> ToolResult:

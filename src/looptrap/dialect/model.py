@@ -1,12 +1,11 @@
-"""The neutral form of a request: what every dialect is read into.
+"""The neutral form of a request, which every dialect reads into.
 
-A `Request` is what arrived and from whom. A `Call` is the same in neutral form. It is cheap to
-make: messages stay undecoded until they are asked for, and `tail(3)` decodes three of them.
+A `Request` is what arrived, and its sender. A `Call` is the same in neutral form. It is cheap to
+make: messages are decoded on their first use, and `tail(3)` decodes three of them.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from types import MappingProxyType
@@ -15,21 +14,24 @@ from typing import Any, Literal
 import msgspec
 
 MAX_TOKENS = 1_000_000_000_000
-"""More tokens than any call has. A limit that is higher is none, and a count that is higher was not
-reported: so every sum and product stays a number that is quick to compute."""
+"""More tokens than any call has. A higher limit counts as none, and a higher count as not reported:
+so every sum and product is fast to compute."""
+
+MAX_NAME_CHARS = 128
+"""Characters of a model, session, tool or user that are shown or stored: clients may send more."""
 
 
 class Usage(msgspec.Struct, frozen=True, gc=False):
     """Tokens used, counted alike for all dialects."""
 
     input_tokens: int = 0
-    """All of the input, whether cached or not, whether text or not."""
+    """All of the input, cached or not, text or not."""
     output_tokens: int = 0
-    """All of the output, thoughts included."""
+    """All of the output, with thoughts."""
     cached_tokens: int = 0
     """The part of the input that was read from the provider's cache."""
     reasoning_tokens: int = 0
-    """The part of the output that was thought and not said."""
+    """The part of the output that was thoughts."""
     cache_write_tokens: int = 0
     """The part of the input that was written to the provider's cache."""
     audio_input_tokens: int = 0
@@ -37,10 +39,10 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
     audio_output_tokens: int = 0
     """The part of the output that was audio."""
     is_estimated: bool = False
-    """Whether all this was estimated from sizes, as the provider reported nothing."""
+    """Whether the counts are estimated from sizes, because the provider reported none."""
 
     def plus(self, other: Usage) -> Usage:
-        """Return both together; what is estimated in part is estimated."""
+        """Return the sum, which is estimated if one of the two is."""
         return Usage(
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
@@ -76,12 +78,9 @@ Json = dict[str, Any]
 
 NO_CLAIMS: Mapping[str, str] = MappingProxyType({})
 
-LONGEST_NAME = 128
-"""Characters of a model, session, tool or user that are shown or kept: clients may send any."""
-
 
 class Request(msgspec.Struct, gc=False):
-    """What arrived, and from whom. Header names are lower-case bytes."""
+    """A request and its sender. Header names are lower-case bytes."""
 
     method: str = "POST"
     path: str = "/"
@@ -89,23 +88,23 @@ class Request(msgspec.Struct, gc=False):
     headers: Sequence[tuple[bytes, bytes]] = ()
     body: bytes = b""
     caller: str = ""
-    """Who pays. Everything else below is scoped by it."""
+    """Who pays; the scope of all fields below."""
     project: str = ""
     session: str = ""
-    """The session id the client sent; empty where it sent none."""
+    """The session id of the client; empty if it sent none."""
     address: str = ""
     claims: Mapping[str, str] = NO_CLAIMS
-    """JWT claims; empty unless they were verified, or the operator trusts them unverified."""
+    """JWT claims that are verified, or that the operator trusts unverified."""
     is_retry: bool = False
-    """A transport retry of the client's SDK, not a new decision of the agent."""
+    """Whether it is a transport retry of the client's SDK, not a new decision of the agent."""
     progress: str = ""
-    """The application's word that it got on: while it is another, what came before is over."""
+    """A value by which the application reports progress: a new one ends what came before."""
     lacks_body: bool = False
-    """There may be a body, but the service that asks about the request did not send it along."""
+    """Whether the service that asks for a decision did not send the body, if there is one."""
     session_limit: int | None = None
-    """The most that the session may cost, in nano-dollars, by the client's own word."""
+    """The cost limit that the client set for the session, in nano-dollars."""
     room: object = None
-    """What accounts for the memory of the body, and has to live as long as the request does."""
+    """The reservation of memory for the body, which must live as long as the request."""
 
     def header(self, name: bytes) -> bytes | None:
         """Return the first header of that (lower-case) name."""
@@ -116,7 +115,7 @@ class Request(msgspec.Struct, gc=False):
 
 
 class ToolCall(msgspec.Struct, frozen=True, gc=False):
-    """One use of a tool, as the model asked for it."""
+    """A model's call of a tool."""
 
     id: str
     name: str
@@ -125,21 +124,21 @@ class ToolCall(msgspec.Struct, frozen=True, gc=False):
 
 
 class ToolResult(msgspec.Struct, frozen=True, gc=False):
-    """What a tool answered."""
+    """The result of a tool call."""
 
     call_id: str
     text: str
     is_error: bool = False
-    """Whether the dialect itself marks the result as an error."""
+    """Whether the dialect marks the result as an error."""
     name: str = ""
     """The tool's name, where the dialect repeats it."""
 
 
 class Message(msgspec.Struct, frozen=True, gc=False):
-    """One message: its text flattened, its tool calls and results apart.
+    """One message: its flattened text, its tool calls and its results.
 
-    Roles are `system`, `user`, `assistant` and `tool` (nothing but results) in every dialect; one
-    that no dialect knows stays as it was sent.
+    Roles are `system`, `user`, `assistant` and `tool` (only results) in every dialect; an unknown
+    role is unchanged.
     """
 
     role: str
@@ -148,27 +147,20 @@ class Message(msgspec.Struct, frozen=True, gc=False):
     results: tuple[ToolResult, ...] = ()
 
 
-class ToolUse(msgspec.Struct, frozen=True, gc=False):
-    """A tool call with its result, if one has come back."""
-
-    call: ToolCall
-    result: ToolResult | None
-
-
 class Outcome(msgspec.Struct, frozen=True, gc=False):
-    """What became of a call upstream."""
+    """The result of a call upstream."""
 
     status: int = 0
-    """The upstream's HTTP status; 0 when it never answered or was never asked."""
+    """The upstream's HTTP status; 0 if it did not answer, or was not called."""
     usage: Usage = NO_USAGE
     cut_off: bool = False
-    """The answer ended before it was complete."""
+    """Whether the answer ended before it was complete."""
     cost: int | None = None
-    """What that cost, in nano-dollars; None where no price is known."""
+    """The cost in nano-dollars; None without a known price."""
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """Why a call is not served, before it takes the shape of a dialect."""
+    """The reason why a call is not served, before a dialect writes it."""
 
     status: int
     code: str
@@ -182,7 +174,7 @@ class Refusal(msgspec.Struct, frozen=True):
 class Call(msgspec.Struct, gc=False, eq=False):
     """One request in neutral form."""
 
-    # Call and Request are Structs because one of each is made for every request: made in C, they
+    # Call and Request are Structs because each request makes one of each: created in C, they
     # cost a fifth of a class with an __init__ of its own.
 
     request: Request
@@ -190,13 +182,13 @@ class Call(msgspec.Struct, gc=False, eq=False):
     model: str = ""
     stream: bool = False
     user: str = ""
-    """The end user the client named (`user`, `metadata.user_id`)."""
+    """The end user that the client named (`user`, `metadata.user_id`)."""
     chain: str = ""
-    """Server-side history this call continues (`previous_response_id`, `conversation`)."""
+    """The server-side history that this call continues (`previous_response_id`, `conversation`)."""
     generates: bool = False
-    """Whether a model makes an answer: not embeddings, token counts, lists or other HTTP."""
+    """Whether a model generates an answer: not embeddings, token counts, lists or other HTTP."""
     opaque: bool = False
-    """Whether its body was not read: it is judged by its bytes and charged by its size."""
+    """Whether the body was not read: it is judged by its bytes and charged by its size."""
     raws: Sequence[msgspec.Raw] = ()
     """The messages, undecoded."""
     read: Callable[[msgspec.Raw], Message] | None = None
@@ -204,7 +196,7 @@ class Call(msgspec.Struct, gc=False, eq=False):
     peek: Callable[[msgspec.Raw], str] | None = None
     """Reads only the role of one of `raws`, where that is cheaper; never raises."""
     scattered: bool = False
-    """Whether one turn of the assistant may lie scattered over several of `raws`."""
+    """Whether several of `raws` may be one turn of the assistant."""
     read_tools: Callable[[], tuple[str, ...]] | None = None
     """Reads the names of the tools offered; never raises."""
     _messages: list[Message] | None = None
@@ -227,7 +219,7 @@ class Call(msgspec.Struct, gc=False, eq=False):
         return self._tail
 
     def backwards(self) -> Iterator[Message]:
-        """Yield the messages from the last to the first, decoding each as it comes."""
+        """Yield the messages from the last to the first, decoding each on its turn."""
         if self._messages is not None:
             return reversed(self._messages)
         if self.read is None:
@@ -235,64 +227,41 @@ class Call(msgspec.Struct, gc=False, eq=False):
         known = self.known
         unread = map(self.read, islice(reversed(self.raws), len(known), None))
         messages = chain(reversed(known), unread) if known else unread
-        return _gathered(messages) if self.scattered else messages
+        return _join_turns(messages) if self.scattered else messages
 
     @property
     def known(self) -> Sequence[Message]:
-        """The latest messages, as far as they have been read: one for each of the last `raws`."""
+        """The last messages that are already decoded, one for each of the last `raws`."""
         return () if self.scattered else self._messages or self._tail or ()
 
     @property
     def messages(self) -> list[Message]:
-        """Return all messages; decoded on the first use."""
+        """All messages; decoded on the first use."""
         if self._messages is None:
             self._messages = list(self.backwards())[::-1]
         return self._messages
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """Return the names of the tools the request offers; decoded on the first use."""
+        """The names of the tools that the request offers; decoded on the first use."""
         if self._tools is None:
             self._tools = self.read_tools() if self.read_tools is not None else ()
         return self._tools
 
-    def tool_uses(self) -> list[ToolUse]:
-        """Return every tool call of the history with the result that followed it.
 
-        Results are matched by id; where either side has none (Gemini), by name, in order.
-        """
-        calls: list[ToolCall] = []
-        found: list[ToolResult | None] = []
-        by_id: defaultdict[str, deque[int]] = defaultdict(deque)
-        by_name: defaultdict[str, deque[int]] = defaultdict(deque)
-        for message in self.messages:
-            for call in message.calls:
-                by_id[call.id].append(len(calls))
-                by_name[call.name].append(len(calls))
-                calls.append(call)
-                found.append(None)
-            for result in message.results:
-                place = _first_open(by_id[result.call_id], found) if result.call_id else None
-                if place is None and result.name:
-                    place = _first_open(by_name[result.name], found)
-                if place is not None:
-                    found[place] = result
-        return list(map(ToolUse, calls, found))
-
-
-def _gathered(backwards: Iterator[Message]) -> Iterator[Message]:
-    """Join what an assistant said and called in one turn; a result in between ends the turn."""
+def _join_turns(backwards: Iterator[Message]) -> Iterator[Message]:
+    """Join the texts and calls of one turn of the assistant; a result between ends the turn."""
     turn: list[Message] = []
     for message in backwards:
         if turn and (message.role != "assistant" or turn[0].role != "assistant" or message.results):
-            yield _joined(turn[::-1])
+            yield _join(turn[::-1])
             turn = []
         turn.append(message)
     if turn:
-        yield _joined(turn[::-1])
+        yield _join(turn[::-1])
 
 
-def _joined(turn: Sequence[Message]) -> Message:
+def _join(turn: Sequence[Message]) -> Message:
     if len(turn) == 1:
         return turn[0]
     return Message(
@@ -301,12 +270,3 @@ def _joined(turn: Sequence[Message]) -> Message:
         tuple(call for message in turn for call in message.calls),
         turn[-1].results,
     )
-
-
-def _first_open(places: deque[int], found: Sequence[ToolResult | None]) -> int | None:
-    """Return the first place without a result, dropping those that have one."""
-    while places:
-        if found[places[0]] is None:
-            return places[0]
-        places.popleft()
-    return None

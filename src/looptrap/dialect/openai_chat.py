@@ -52,7 +52,7 @@ class _Function(msgspec.Struct, gc=False):
     arguments: Any = None
 
 
-class _Custom(msgspec.Struct, gc=False):
+class _CustomTool(msgspec.Struct, gc=False):
     name: str = ""
     input: str = ""
 
@@ -60,7 +60,7 @@ class _Custom(msgspec.Struct, gc=False):
 class _ToolCall(msgspec.Struct, gc=False):
     id: str | None = None
     function: _Function | None = None
-    custom: _Custom | None = None
+    custom: _CustomTool | None = None
 
 
 class _Message(msgspec.Struct, gc=False):

@@ -69,16 +69,6 @@ IN_MESSAGE = JsonPlace(b'{"message":{', ("message",))
 IN_ARRAY = JsonPlace(b"[{", (0,))
 
 
-class AnswerEnds(NamedTuple):
-    """The beginning and the end of an answer."""
-
-    beginning: bytes
-    tail: bytes
-    is_events: bool
-    place: JsonPlace
-    """The place of the answer in its text, or in its last event."""
-
-
 class UsageFormat(NamedTuple):
     """How an API reports the usage of an answer."""
 
@@ -98,14 +88,14 @@ class UsageFormat(NamedTuple):
         counts = ("usage", self.shapes[0], msgspec.field(name=self.key))
         return msgspec.defstruct("CountedAnswer", [counts], gc=False)
 
-    def find(self, ends: AnswerEnds) -> Usage | None:
-        """Return the usage that the two ends of an answer report."""
+    def find(self, beginning: bytes, end: bytes, is_events: bool, place: JsonPlace) -> Usage | None:
+        """Return the usage in the two ends of an answer, which is at `place` in its last event."""
         first = None
-        if self.place_in_first_event is not None and ends.is_events:
+        if self.place_in_first_event is not None and is_events:
             # A stream that is cut has reported its input at its start, and that is charged.
-            events = ends.beginning[: ends.beginning.rfind(b"\n") + 1]
+            events = beginning[: beginning.rfind(b"\n") + 1]
             first = last_value(self.key, events, True, self.place_in_first_event)
-        last = last_value(self.key, ends.tail, ends.is_events, ends.place)
+        last = last_value(self.key, end, is_events, place)
         for shape in self.shapes:
             usage = read_counts(first if last is None else last, shape, first)
             if usage is not None:

@@ -20,7 +20,6 @@ from looptrap.dialect.usage import (
     BYTES_PER_TOKEN,
     IN_ARRAY,
     TOP,
-    AnswerEnds,
     JsonPlace,
     estimate_input,
     last_value,
@@ -73,7 +72,7 @@ class UsageReader:
         usage = DIALECTS[self._dialect].usage
         place = (usage.place_in_event if usage is not None and is_events else None) or top
         self.error = _find_error(tail, is_events, (top, place)) if b"error" in tail else ""
-        return usage and usage.find(AnswerEnds(beginning, tail, is_events, place))
+        return usage and usage.find(beginning, tail, is_events, place)
 
     def _start_list(self) -> None:
         """Start a new list of chunks; of the full lists, keep the first and the last."""

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
-from looptrap.dialect.model import LONGEST_NAME, Call, Outcome
+from looptrap.dialect.model import MAX_NAME_CHARS, Call, Outcome
 from looptrap.money.budget_meter import RecentAccounts
 from looptrap.policy.action import Action
 from looptrap.policy.verdict import Verdict
@@ -151,7 +151,7 @@ class Counters:
 
     def count_usage(self, call: Call, outcome: Outcome, provider: str) -> None:
         """Count the usage of a call, and its cost."""
-        totals = self.used[provider, call.model[:LONGEST_NAME]]
+        totals = self.used[provider, call.model[:MAX_NAME_CHARS]]
         usage, cost = outcome.usage, outcome.cost
         totals.input_tokens += usage.input_tokens
         totals.output_tokens += usage.output_tokens

@@ -12,7 +12,7 @@ from functools import partial
 from threading import Event, Thread
 from typing import Generic, Literal, TextIO, TypeVar
 
-from looptrap.dialect.model import LONGEST_NAME, Outcome
+from looptrap.dialect.model import MAX_NAME_CHARS, Outcome
 from looptrap.engine import Transaction
 from looptrap.usage.savings import usd
 
@@ -109,7 +109,7 @@ class AccessLog(LogWriter[LogFields]):
             "status": transaction.status,
             "verdict": verdict.action.value,
             "caller": request.caller,
-            "model": call.model[:LONGEST_NAME],
+            "model": call.model[:MAX_NAME_CHARS],
             "provider": transaction.provider,
             "input_tokens": outcome.usage.input_tokens,
             "output_tokens": outcome.usage.output_tokens,

@@ -8,7 +8,7 @@ from typing import Protocol
 from looptrap.bounded import BoundedCache
 from looptrap.detect.fingerprint import conversation_opening, derived_session
 from looptrap.detect.trajectory import Trajectory
-from looptrap.dialect.model import LONGEST_NAME, Call, Outcome
+from looptrap.dialect.model import MAX_NAME_CHARS, Call, Outcome
 from looptrap.engine import Ticket
 from looptrap.incident.indicator import Observation
 from looptrap.incident.model import Mode, Sighting
@@ -54,11 +54,11 @@ def make_sightings(
     return [
         Sighting(
             time=time,
-            request_id=request_id[:LONGEST_NAME],
+            request_id=request_id[:MAX_NAME_CHARS],
             caller=request.caller,
             project=request.project,
-            session=session[:LONGEST_NAME],
-            model=call.model[:LONGEST_NAME],
+            session=session[:MAX_NAME_CHARS],
+            model=call.model[:MAX_NAME_CHARS],
             dialect=call.dialect,
             provider=provider,
             mode=mode,
@@ -107,7 +107,7 @@ def _signal(verdict: Verdict) -> str:
 def _tool(call: Call) -> str:
     """Return the tool of the latest message if it calls only one, else nothing."""
     names = {one.name for message in call.tail(1) for one in message.calls}
-    return names.pop()[:LONGEST_NAME] if len(names) == 1 else ""
+    return names.pop()[:MAX_NAME_CHARS] if len(names) == 1 else ""
 
 
 MAX_QUESTION_MESSAGES = 3
@@ -159,7 +159,7 @@ class SightingFactory:
             request.caller,
             request.project,
             session,
-            call.model[:LONGEST_NAME],
+            call.model[:MAX_NAME_CHARS],
             provider,
             outcome.status,
             first_byte,
@@ -174,14 +174,14 @@ class SightingFactory:
         """Return the session, empty for a single question: deriving one is not cheap."""
         call = ticket.call
         if call.request.session:
-            return call.request.session[:LONGEST_NAME]
+            return call.request.session[:MAX_NAME_CHARS]
         is_conversation = ticket.trajectory is not None or len(call.raws) > MAX_QUESTION_MESSAGES
         return self.session(call) if is_conversation else ""
 
     def session(self, call: Call) -> str:
         """Return the session that the client named, else one derived from the opening."""
         if call.request.session:
-            return call.request.session[:LONGEST_NAME]
+            return call.request.session[:MAX_NAME_CHARS]
         opening = conversation_opening(call)
         return self._derived[opening] if opening else ""
 

@@ -12,7 +12,7 @@ import msgspec
 from looptrap.detect.canonical import join
 from looptrap.detect.fingerprint import VERSION, derived_session_of, payer
 from looptrap.dialect.descriptor import Descriptor, descriptor
-from looptrap.dialect.model import LONGEST_NAME, Call, Outcome
+from looptrap.dialect.model import MAX_NAME_CHARS, Call, Outcome
 from looptrap.money.estimate import UsageEstimate
 from looptrap.policy.action import Action
 from looptrap.policy.policy import Mode, Selector
@@ -92,7 +92,7 @@ class AccountKey:
 
     def describe(self, values: Sequence[str]) -> tuple[tuple[str, str], ...]:
         """Return values with their descriptors; an extra value is the caller."""
-        shortened = [value[:LONGEST_NAME] for value in values]
+        shortened = [value[:MAX_NAME_CHARS] for value in values]
         return tuple(zip((*self.names, "caller"), shortened, strict=False))
 
     def key(self, values: Sequence[str]) -> bytes:

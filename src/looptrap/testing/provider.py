@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -16,16 +16,15 @@ from typing import Any, Self
 import msgspec
 import uvloop
 
-from looptrap.dialect.answer import failure_body
-from looptrap.dialect.content import decode_mended, encode
+from looptrap.dialect.answer import decode_body, failure_body
+from looptrap.dialect.content import encode
 from looptrap.dialect.dialect import ModelAnswer
 from looptrap.dialect.model import Call, Json, Request, Usage
 from looptrap.dialect.registry import DIALECTS, read
 from looptrap.dialect.stream import EVENT_STREAM, JSON
 from looptrap.dialect.usage import BYTES_PER_TOKEN
-from looptrap.testing.reply import EventsReply, ModelTurn, RawReply, Reply, Signal, StatusReply
+from looptrap.testing.reply import ModelTurn, RenderedReply, Reply, Signal, StatusReply
 from looptrap.wire.exchange import Exchange
-from looptrap.wire.header_fields import Field
 from looptrap.wire.server import Server
 
 
@@ -65,23 +64,13 @@ CREATED_AT = 1_750_000_000
 """The time of every answer, so that equal requests get equal answers."""
 
 
-@dataclass(frozen=True, slots=True)
-class RenderedReply:
-    """An answer ready for the wire; a stream has no length."""
-
-    status: int
-    headers: list[Field]
-    chunks: list[bytes]
-    streams: bool = False
-
-
 def render(
-    received: Received, content: ModelTurn | StatusReply | EventsReply, number: int
+    received: Received, content: ModelTurn | StatusReply | RenderedReply, number: int
 ) -> RenderedReply:
     """Return the answer to `received`, the provider's `number`-th."""
     match content:
-        case EventsReply(chunks):
-            return _stream(chunks, EVENT_STREAM)
+        case RenderedReply():
+            return content
         case StatusReply(code, body, headers):
             return _status(received, code, body, headers)
         case ModelTurn():
@@ -114,7 +103,7 @@ def _render_turn(received: Received, turn: ModelTurn, number: int) -> RenderedRe
         return _status(received, 404, None, {})
     answer = ModelAnswer(
         call,
-        decode_mended(call.request.body),
+        decode_body(call) or {},
         f"fake-{number}",
         CREATED_AT,
         re.findall(r"\S+\s*|\s+", turn.text),
@@ -124,7 +113,7 @@ def _render_turn(received: Received, turn: ModelTurn, number: int) -> RenderedRe
     if not call.stream:
         return _whole(dialect.writer.body(answer))
     content_type = EVENT_STREAM if dialect.is_event_stream(call) else JSON
-    return _stream(dialect.writer.stream(answer), content_type)
+    return RenderedReply.stream(dialect.writer.stream(answer), content_type)
 
 
 def _usage(received: Received, turn: ModelTurn) -> Usage:
@@ -137,11 +126,6 @@ def _usage(received: Received, turn: ModelTurn) -> Usage:
 
 def _whole(body: object) -> RenderedReply:
     return RenderedReply(200, [(b"Content-Type", JSON)], [encode(body)])
-
-
-def _stream(chunks: Iterable[bytes], content_type: bytes) -> RenderedReply:
-    headers = [(b"Content-Type", content_type), (b"Cache-Control", b"no-cache")]
-    return RenderedReply(200, headers, list(chunks), streams=True)
 
 
 def _status(
@@ -244,8 +228,8 @@ class FakeProvider:
         self.requests.append(received)
         self.calls += received.call.generates
         reply = self._choose(received)
-        if isinstance(reply.content, RawReply):
-            _close(exchange, reply.content.data)
+        if isinstance(reply.content, bytes):
+            _close(exchange, reply.content)
             return
         rendered = render(received, reply.content, len(self.requests))
         if not rendered.streams and not reply.pauses and reply.cut is None:

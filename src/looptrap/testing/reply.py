@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
 from looptrap.dialect.content import encode
 from looptrap.dialect.model import ToolCall
-from looptrap.dialect.stream import sse_event
+from looptrap.dialect.stream import EVENT_STREAM, sse_event
 
 WAIT_TIMEOUT_S = 5.0
 """A test that waits longer has failed."""
@@ -110,17 +110,19 @@ class StatusReply:
 
 
 @dataclass(frozen=True, slots=True)
-class RawReply:
-    """Bytes for the socket, HTTP or not, before the connection closes."""
+class RenderedReply:
+    """An answer ready for the wire; a stream has no length."""
 
-    data: bytes
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    chunks: list[bytes]
+    streams: bool = False
 
-
-@dataclass(frozen=True, slots=True)
-class EventsReply:
-    """A stream of server-sent events."""
-
-    chunks: tuple[bytes, ...]
+    @classmethod
+    def stream(cls, chunks: Iterable[bytes], content_type: bytes = EVENT_STREAM) -> RenderedReply:
+        """Return a stream of these chunks."""
+        headers = [(b"Content-Type", content_type), (b"Cache-Control", b"no-cache")]
+        return cls(200, headers, list(chunks), streams=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +161,8 @@ class Disconnect:
 class Reply:
     """One answer of the script, made by one of the functions below."""
 
-    content: ModelTurn | StatusReply | RawReply | EventsReply
+    content: ModelTurn | StatusReply | RenderedReply | bytes
+    """Bytes are for the socket, HTTP or not; then the connection closes."""
     pauses: tuple[Pause, ...] = ()
     cut: Disconnect | None = None
 
@@ -184,7 +187,7 @@ class Reply:
     @staticmethod
     def raw(data: bytes) -> Reply:
         """Write these bytes to the socket and close it."""
-        return Reply(RawReply(data))
+        return Reply(data)
 
     @staticmethod
     def sse(*steps: bytes | Mapping[str, object] | Gate) -> Reply:
@@ -196,7 +199,7 @@ class Reply:
                 pauses.append(Pause(step, len(chunks)))
             else:
                 chunks.append(step if isinstance(step, bytes) else sse_event(step))
-        return Reply(EventsReply(tuple(chunks)), tuple(pauses))
+        return Reply(RenderedReply.stream(chunks), tuple(pauses))
 
     @staticmethod
     def pause(gate: Gate, reply: Reply | None = None, *, after_chunks: int | None = None) -> Reply:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Protocol, cast
 
-from looptrap.dialect.model import LONGEST_NAME, NO_USAGE, Outcome
+from looptrap.dialect.model import MAX_NAME_CHARS, NO_USAGE, Outcome
 from looptrap.engine import Ticket
 from looptrap.policy.verdict import ALLOWED
 from looptrap.usage.model import (
@@ -54,9 +54,9 @@ class UsageAccumulator:
         """Add a call with its usage and cost; return its row, to count refusals in."""
         if not self._minute_start <= now < self._minute_end:
             self._start_minute(now)
-        spent = self._open.get((caller, project, provider, model[:LONGEST_NAME]))
+        spent = self._open.get((caller, project, provider, model[:MAX_NAME_CHARS]))
         if spent is None:
-            spent = self._add_key((caller, project, provider, model[:LONGEST_NAME]))
+            spent = self._add_key((caller, project, provider, model[:MAX_NAME_CHARS]))
         spent.calls += 1
         if outcome is not None and (usage := outcome.usage) is not NO_USAGE:
             spent.input_tokens += usage.input_tokens
@@ -79,12 +79,12 @@ class UsageAccumulator:
         outcome: Outcome | None,
     ) -> SessionUsage:
         """Add a call to its session, after `add`; return the session's usage."""
-        session_usage = self._sessions.get((caller, project, session[:LONGEST_NAME]))
+        session_usage = self._sessions.get((caller, project, session[:MAX_NAME_CHARS]))
         if session_usage is None:
-            session_usage = self._add_session((caller, project, session[:LONGEST_NAME]), now)
+            session_usage = self._add_session((caller, project, session[:MAX_NAME_CHARS]), now)
         session_usage.calls += 1
         session_usage.last = now
-        session_usage.model = model[:LONGEST_NAME]
+        session_usage.model = model[:MAX_NAME_CHARS]
         if session_usage.minute != self._minute_start:
             session_usage.minute, session_usage.used = self._minute_start, 0
         if outcome is not None and (usage := outcome.usage) is not NO_USAGE:
@@ -183,7 +183,7 @@ class UsageRecorder:
 
     def add_saving(self, call: RefusedCall, nano: int) -> None:
         """Add the nano-dollars that a refused call would have cost."""
-        spender = UsageKey(call.caller, call.project, call.provider, call.model[:LONGEST_NAME])
+        spender = UsageKey(call.caller, call.project, call.provider, call.model[:MAX_NAME_CHARS])
         self._batch.totals_of(int(call.time) // MINUTE_S * MINUTE_S, spender).saved += nano
 
     def take(self) -> UsageBatch:

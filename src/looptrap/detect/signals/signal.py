@@ -9,7 +9,7 @@ import msgspec
 from looptrap.detect.call_kind import UNCHANGED_POLLS_PER_REPEAT
 from looptrap.detect.round import Round
 from looptrap.detect.trajectory import Trajectory
-from looptrap.dialect.model import LONGEST_NAME
+from looptrap.dialect.model import MAX_NAME_CHARS
 
 
 class Evidence(msgspec.Struct, frozen=True, gc=False):
@@ -57,6 +57,6 @@ MAX_TOOLS_NAMED = 8
 
 def tool_list(round_: Round) -> str:
     """Return the names of a round's tools, shortened to a readable list."""
-    names = [name[:LONGEST_NAME] for name in sorted(round_.names)]
+    names = [name[:MAX_NAME_CHARS] for name in sorted(round_.names)]
     more = [f"{len(names) - MAX_TOOLS_NAMED} more"] if len(names) > MAX_TOOLS_NAMED else []
     return " + ".join(names[:MAX_TOOLS_NAMED] + more)

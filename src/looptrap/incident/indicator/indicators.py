@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from looptrap.dialect.model import LONGEST_NAME
+from looptrap.dialect.model import MAX_NAME_CHARS
 from looptrap.incident.indicator.alarm import IndicatorAlarm
 from looptrap.incident.indicator.latency import LatencyIndicator
 from looptrap.incident.indicator.model import PANES_PER_WINDOW, IndicatorName, Observation
@@ -56,10 +56,10 @@ class Indicators:
                 errors.observe(caller, project, tools, failed)
             # Client errors are answered at once, and may name any model.
             if first_byte is not None and latencies is not None and not 400 <= status < 500:
-                latencies.observe(provider, model[:LONGEST_NAME], first_byte)
+                latencies.observe(provider, model[:MAX_NAME_CHARS], first_byte)
             if session and sessions is not None:
                 tokens = input_tokens + output_tokens
-                sessions.observe(caller, project, session[:LONGEST_NAME], tokens, turn_calls)
+                sessions.observe(caller, project, session[:MAX_NAME_CHARS], tokens, turn_calls)
 
     def tick(self, now: float) -> list[AlertEvent]:
         """Return the events to send now."""
