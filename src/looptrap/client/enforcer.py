@@ -8,9 +8,8 @@ from collections.abc import Callable, Sequence
 
 from looptrap.client.history import LocalHistory
 from looptrap.dialect.header import PROGRESS, TURN, is_retry, session_of
-from looptrap.dialect.model import Call, Outcome, Request, Usage
+from looptrap.dialect.model import BYTES_PER_TOKEN, Call, Outcome, Request, Usage
 from looptrap.dialect.registry import read
-from looptrap.dialect.usage import BYTES_PER_TOKEN
 from looptrap.engine import Guard, RequestIds, Transaction
 
 HeaderField = tuple[bytes, bytes]

@@ -27,15 +27,8 @@ from looptrap.dialect.dialect import AnswerWriter, Dialect, History, ModelAnswer
 from looptrap.dialect.model import Call, Json, Message, Refusal, Request, ToolResult, Usage
 from looptrap.dialect.path import model_in_path
 from looptrap.dialect.splice import append_element, find_field, last_element, wrap_value
-from looptrap.dialect.stream import StreamParser, named_events, sse_event
-from looptrap.dialect.usage import (
-    IN_MESSAGE,
-    NO_DETAILS,
-    Count,
-    TokenDetails,
-    UsageFormat,
-    estimate_input,
-)
+from looptrap.dialect.stream import StreamParser, named_events
+from looptrap.dialect.usage import IN_MESSAGE, NO_DETAILS, Count, TokenDetails, UsageFormat
 
 
 class _Body(msgspec.Struct, gc=False):
@@ -132,15 +125,9 @@ class _Event(msgspec.Struct, gc=False):
 class MessageStreamParser(StreamParser):
     """Parses the blocks of a message."""
 
-    __slots__ = ("is_ending", "open")
+    __slots__ = ()
 
     event = _Event
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.is_ending = False
-        self.open: dict[int, str] = {}
-        """The kinds of the blocks that have begun and not ended."""
 
     @property
     def can_end(self) -> bool:
@@ -171,7 +158,8 @@ class MessageStreamParser(StreamParser):
     def finish(self) -> bytes:
         """Return the end of every open block, and of the message."""
         blocks = [{"type": "content_block_stop", "index": index} for index in self.open]
-        return named_events([*blocks, *_message_end("end_turn", {"output_tokens": self.tokens})])
+        end = _message_end("end_turn", {"output_tokens": self.tokens})
+        return b"".join(named_events([*blocks, *end]))
 
     def fail(self, error: bytes) -> bytes:
         return b"event: error\ndata: %b\n\n" % error
@@ -211,7 +199,7 @@ def _write_body(answer: ModelAnswer) -> Json:
 
 
 def _write_stream(answer: ModelAnswer) -> Iterator[bytes]:
-    return (sse_event(event, event["type"]) for event in _events(answer))
+    return named_events(_events(answer))
 
 
 def _events(answer: ModelAnswer) -> Iterator[Json]:
@@ -338,5 +326,5 @@ DIALECT = Dialect(
     stream_parser=MessageStreamParser,
     splice_nudge=_splice_nudge,
     usage=UsageFormat((AnthropicCounts,), place_in_first_event=IN_MESSAGE),
-    fake_without_model=lambda call: {"input_tokens": estimate_input(call)},
+    fake_without_model=lambda call: {"input_tokens": call.estimated_input},
 )

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import msgspec
 
 from looptrap.dialect.model import (
-    NO_USAGE,
     Call,
     DialectName,
     Json,
@@ -31,8 +30,7 @@ class History(NamedTuple):
     scattered: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ModelAnswer:
+class ModelAnswer(msgspec.Struct, frozen=True):
     """A model's answer before a dialect writes it: the last message of a run, or a fake answer."""
 
     call: Call
@@ -45,7 +43,7 @@ class ModelAnswer:
     pieces: Sequence[str] = ()
     """The text, in the pieces in which it is streamed."""
     calls: Sequence[ToolCall] = ()
-    usage: Usage = NO_USAGE
+    usage: Usage = Usage()
 
     @property
     def text(self) -> str:

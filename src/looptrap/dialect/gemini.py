@@ -33,7 +33,7 @@ from looptrap.dialect.model import Call, Json, Message, Refusal, Request, ToolRe
 from looptrap.dialect.path import model_in_path
 from looptrap.dialect.splice import append_element, find_field
 from looptrap.dialect.stream import StreamParser, sse_event
-from looptrap.dialect.usage import Count, UsageFormat, estimate_input
+from looptrap.dialect.usage import Count, UsageFormat
 
 
 class _Body(msgspec.Struct, gc=False):
@@ -166,15 +166,10 @@ class _Response(msgspec.Struct, gc=False):
 class GeminiStreamParser(StreamParser):
     """Parses the candidates of a response."""
 
-    __slots__ = ("open",)
+    __slots__ = ()
 
     event = _Response
     allows_comments = False
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: set[int] = set()
-        """The candidates that have begun and not ended."""
 
     @property
     def can_end(self) -> bool:
@@ -189,9 +184,9 @@ class GeminiStreamParser(StreamParser):
                         key = (index, "thought") if part.thought else index
                         self.text(key).pieces.append(part.text)
                 if candidate.finish_reason is None:
-                    self.open.add(index)
+                    self.open[index] = True
                 else:
-                    self.open.discard(index)
+                    self.open.pop(index, None)
 
     def finish(self) -> bytes:
         """Return a last response that ends every open candidate."""
@@ -367,5 +362,5 @@ DIALECT = Dialect(
     stream_parser=GeminiStreamParser,
     splice_nudge=_splice_nudge,
     usage=UsageFormat((GeminiCounts,), "usageMetadata"),
-    fake_without_model=lambda call: {"totalTokens": estimate_input(call)},
+    fake_without_model=lambda call: {"totalTokens": call.estimated_input},
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, islice
+from math import ceil
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -16,6 +17,9 @@ import msgspec
 MAX_TOKENS = 1_000_000_000_000
 """More tokens than any call has. A higher limit counts as none, and a higher count as not reported:
 so every sum and product is fast to compute."""
+
+BYTES_PER_TOKEN = 4
+"""An estimate for requests, and for answers in one piece."""
 
 MAX_NAME_CHARS = 128
 """Characters of a model, session, tool or user that are shown or stored: clients may send more."""
@@ -202,6 +206,11 @@ class Call(msgspec.Struct, gc=False, eq=False):
     _messages: list[Message] | None = None
     _tail: list[Message] | None = None
     _tools: tuple[str, ...] | None = None
+
+    @property
+    def estimated_input(self) -> int:
+        """The tokens of the body, estimated from its size."""
+        return ceil(len(self.request.body) / BYTES_PER_TOKEN)
 
     def tail(self, count: int) -> list[Message]:
         """Return the last `count` messages, decoding no others."""

@@ -22,7 +22,6 @@ from looptrap.dialect.content import (
 )
 from looptrap.dialect.dialect import AnswerWriter, Dialect, History, ModelAnswer, halves
 from looptrap.dialect.model import (
-    NO_USAGE,
     Call,
     Json,
     Message,
@@ -162,7 +161,7 @@ class _Chunk(msgspec.Struct, gc=False):
 class ChatStreamParser(StreamParser):
     """Parses the choices of a completion."""
 
-    __slots__ = ("has_tool_call", "open")
+    __slots__ = ("has_tool_call",)
 
     event = _Chunk
     last_delta: ClassVar[Json] = {"delta": {}}
@@ -170,8 +169,6 @@ class ChatStreamParser(StreamParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.open: set[int] = set()
-        """The choices that have begun and not ended."""
         self.has_tool_call = False
         """Whether a choice calls a tool: a tool call must not be cut in half."""
 
@@ -184,9 +181,9 @@ class ChatStreamParser(StreamParser):
             for choice in event.choices:
                 index = choice.index
                 if choice.finish_reason is None:
-                    self.open.add(index)
+                    self.open[index] = True
                 else:
-                    self.open.discard(index)
+                    self.open.pop(index, None)
                 delta = choice.delta or choice.message
                 if delta is None:
                     self.text(index).pieces.append(choice.text or "")
@@ -322,7 +319,7 @@ def usage_counts(usage: Usage) -> Json:
         "completion_tokens": usage.output_tokens,
         "total_tokens": usage.tokens,
     }
-    if usage != NO_USAGE:
+    if usage.tokens:
         counts["prompt_tokens_details"] = {"cached_tokens": usage.cached_tokens}
         counts["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning_tokens}
     return counts

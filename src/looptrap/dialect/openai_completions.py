@@ -18,7 +18,7 @@ from looptrap.dialect.content import (
     part_text,
 )
 from looptrap.dialect.dialect import AnswerWriter, Dialect, History, ModelAnswer
-from looptrap.dialect.model import Call, DialectName, Json, Message, Request
+from looptrap.dialect.model import BYTES_PER_TOKEN, Call, DialectName, Json, Message, Request
 from looptrap.dialect.openai_chat import (
     CHAT_USAGE,
     ChatStreamParser,
@@ -28,7 +28,6 @@ from looptrap.dialect.openai_chat import (
     write_chunks,
 )
 from looptrap.dialect.path import model_in_path
-from looptrap.dialect.usage import BYTES_PER_TOKEN
 
 
 class _Embedding(msgspec.Struct, gc=False):

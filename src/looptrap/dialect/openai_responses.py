@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -28,8 +29,8 @@ from looptrap.dialect.model import Call, Json, Message, Request, ToolCall, ToolR
 from looptrap.dialect.openai_chat import ResponsesCounts, error_body, requires_tool
 from looptrap.dialect.path import model_in_path
 from looptrap.dialect.splice import append_element, find_field, wrap_value
-from looptrap.dialect.stream import GrowingText, StreamParser, named_events, sse_event
-from looptrap.dialect.usage import IN_RESPONSE, UsageFormat, estimate_input
+from looptrap.dialect.stream import GrowingText, StreamParser, named_events
+from looptrap.dialect.usage import IN_RESPONSE, UsageFormat
 
 
 class _Body(msgspec.Struct, gc=False):
@@ -124,12 +125,12 @@ def _call(kind: str, item: Json) -> Message:
 
 
 def _arguments(item: Json) -> str:
-    for field in ("input", "code"):
-        if isinstance(item.get(field), str):
-            return str(item[field])  # free text, even where it looks like JSON
-    for field in ("arguments", "action", "actions", "operation", "queries"):
-        if item.get(field) is not None:
-            return canonical_arguments(item[field])
+    for name in ("input", "code"):
+        if isinstance(item.get(name), str):
+            return str(item[name])  # free text, even where it looks like JSON
+    for name in ("arguments", "action", "actions", "operation", "queries"):
+        if item.get(name) is not None:
+            return canonical_arguments(item[name])
     return "{}"
 
 
@@ -182,31 +183,25 @@ class _Event(msgspec.Struct, gc=False):
     output: list[_WholeItem] = []
 
 
-class _Position(NamedTuple):
-    """The position of a part in its item."""
-
-    field: str
-    """`content` or `summary`."""
-    number: int
-
-    @staticmethod
-    def of(event: _Event) -> _Position:
-        if event.summary_index is not None:
-            return _Position("summary", event.summary_index)
-        return _Position("content", event.content_index or 0)
+_Position = tuple[str, int]
+"""The position of a part in its item: `content` or `summary`, and an index."""
 
 
+def _position(event: _Event) -> _Position:
+    if event.summary_index is not None:
+        return "summary", event.summary_index
+    return "content", event.content_index or 0
+
+
+@dataclass(slots=True)
 class _OpenPart:
     """A text that has begun and not ended."""
 
-    __slots__ = ("kind", "shape", "text")
-
-    def __init__(self, text: GrowingText) -> None:
-        self.kind = ""
-        """The name of its events without `.delta`: `response.output_text`."""
-        self.shape = _EMPTY
-        """The part as the event before its first delta showed it."""
-        self.text = text
+    text: GrowingText
+    kind: str
+    """The name of its events without `.delta`: `response.output_text`."""
+    shape: bytes = _EMPTY
+    """The part as the event before its first delta showed it."""
 
     @property
     def is_text(self) -> bool:
@@ -215,34 +210,28 @@ class _OpenPart:
 
     def close(self) -> Json:
         """Return the part with all of its text."""
-        shape: Json = {
-            "type": _PART_TYPES[self.kind],
-            **decode(self.shape),
-            "text": self.text.whole(),
-        }
+        default: Json = {"type": _PART_TYPES[self.kind]}
         if self.kind == _OUTPUT:
-            shape.setdefault("annotations", [])
-        return shape
+            default["annotations"] = []
+        return {**default, **decode(self.shape), "text": self.text.whole()}
 
-    def closing_events(self, part: Json, place: Json, field: str) -> Iterator[Json]:
-        """Yield the events that end the text, and the part in `field`."""
+    def closing_events(self, part: Json, place: Json, field_name: str) -> Iterator[Json]:
+        """Yield the events that end the text, and the part in that field."""
         text = {"type": f"{self.kind}.done", **place, "text": part["text"]}
         yield {**text, "logprobs": []} if self.kind == _OUTPUT else text
         if self.shape != _EMPTY:  # it began with an event, so it ends with one
-            name = "content_part" if field == "content" else "reasoning_summary_part"
+            name = "content_part" if field_name == "content" else "reasoning_summary_part"
             yield {"type": f"response.{name}.done", **place, "part": part}
 
 
+@dataclass(slots=True)
 class _OpenItem:
     """An item that has begun and not ended."""
 
-    __slots__ = ("closed", "parts", "shape")
-
-    def __init__(self, shape: bytes) -> None:
-        self.shape = shape
-        self.parts: dict[_Position, _OpenPart] = {}
-        self.closed: dict[_Position, bytes] = {}
-        """The final form of the parts that have ended."""
+    shape: bytes = _EMPTY
+    parts: dict[_Position, _OpenPart] = field(default_factory=dict)
+    closed: dict[_Position, msgspec.Raw] = field(default_factory=dict)
+    """The final form of the parts that have ended."""
 
     @property
     def is_text(self) -> bool:
@@ -254,16 +243,15 @@ class _OpenItem:
     def close(self, index: int) -> tuple[Json, list[Json]]:
         """Return the item with all of its parts, and the events that end it."""
         item = decode(self.shape)
-        parts: dict[_Position, Any] = {at: msgspec.Raw(part) for at, part in self.closed.items()}
+        parts: dict[_Position, Any] = dict(self.closed)
         events: list[Json] = []
-        for at, part in self.parts.items():
-            parts[at] = part.close()
-            place = {"item_id": item.get("id", ""), "output_index": index}
-            place[f"{at.field}_index"] = at.number
-            events += part.closing_events(parts[at], place, at.field)
+        for (name, number), part in self.parts.items():
+            parts[name, number] = closed = part.close()
+            place = {"item_id": item.get("id", ""), "output_index": index, f"{name}_index": number}
+            events += part.closing_events(closed, place, name)
         item["status"] = "completed"
-        for field in {at.field for at in parts}:
-            item[field] = [parts[at] for at in sorted(parts) if at.field == field]
+        for name in {name for name, _ in parts}:
+            item[name] = [parts[at] for at in sorted(parts) if at[0] == name]
         events.append({"type": "response.output_item.done", "output_index": index, "item": item})
         return item, events
 
@@ -271,19 +259,17 @@ class _OpenItem:
 class ResponsesStreamParser(StreamParser):
     """Parses the items of a response; the end of a stream repeats all of its text."""
 
-    __slots__ = ("_kept_chars", "closed", "is_ending", "number", "open", "response")
+    __slots__ = ("_kept_chars", "closed", "number", "response")
 
     event = _Event
 
     def __init__(self) -> None:
         super().__init__()
-        self.is_ending = False
         self.number = 0
         """The sequence number of the latest event."""
         self.response = _EMPTY
         """The response as the first events showed it."""
-        self.open: dict[int, _OpenItem] = {}
-        self.closed: dict[int, bytes] = {}
+        self.closed: dict[int, msgspec.Raw] = {}
         """The final form of the items that have ended."""
         self._kept_chars = 0
 
@@ -319,7 +305,7 @@ class ResponsesStreamParser(StreamParser):
                 self.open[event.output_index] = _OpenItem(_object(event.item))
             case "response.output_item.done":
                 self.open.pop(event.output_index, None)
-                self.closed[event.output_index] = bytes(event.item)
+                self.closed[event.output_index] = msgspec.Raw(bytes(event.item))
                 self._kept_chars += len(event.item)
             case "response.content_part.added":
                 self._part(event, _OUTPUT).shape = _object(event.part)
@@ -327,8 +313,8 @@ class ResponsesStreamParser(StreamParser):
                 self._part(event, _SUMMARY).shape = _object(event.part)
             case "response.content_part.done" | "response.reasoning_summary_part.done":
                 if (item := self.open.get(event.output_index)) is not None:
-                    item.parts.pop(_Position.of(event), None)
-                    item.closed[_Position.of(event)] = bytes(event.part)
+                    item.parts.pop(_position(event), None)
+                    item.closed[_position(event)] = msgspec.Raw(bytes(event.part))
                     self._kept_chars += len(event.part)
             case "":
                 for key, text in _texts_of(event.output):
@@ -337,30 +323,26 @@ class ResponsesStreamParser(StreamParser):
                 self.is_ending = True
 
     def _part(self, event: _Event, kind: str) -> _OpenPart:
-        item = self.open.get(event.output_index)
+        item: _OpenItem | None = self.open.get(event.output_index)
         if item is None:
-            item = self.open[event.output_index] = _OpenItem(_EMPTY)
-        position = _Position.of(event)
+            item = self.open[event.output_index] = _OpenItem()
+        position = _position(event)
         part = item.parts.get(position)
         if part is None:
             text = self.texts[event.output_index, position] = GrowingText(keep_all=True)
-            part = item.parts[position] = _OpenPart(text)
+            part = item.parts[position] = _OpenPart(text, kind)
         part.kind = kind
         return part
 
     def finish(self) -> bytes:
         """Return the end of every open part and item, and of the response."""
-        output = dict(self.closed)
+        output: dict[int, Any] = dict(self.closed)
         events: list[Json] = []
         for index, item in self.open.items():
-            closed, closing = item.close(index)
-            output[index] = encode(closed)
+            output[index], closing = item.close(index)
             events += closing
-        response = {
-            **decode(self.response),
-            "status": "completed",
-            "output": [msgspec.Raw(output[index]) for index in sorted(output)],
-        }
+        items = [output[index] for index in sorted(output)]
+        response = {**decode(self.response), "status": "completed", "output": items}
         return self._number_events([*events, {"type": "response.completed", "response": response}])
 
     def fail(self, error: bytes) -> bytes:
@@ -375,10 +357,11 @@ class ResponsesStreamParser(StreamParser):
         return self._number_events(events)
 
     def _number_events(self, events: Iterable[Json]) -> bytes:
-        return named_events(
+        numbered = (
             {**event, "sequence_number": number}
             for number, event in enumerate(events, self.number + 1)
         )
+        return b"".join(named_events(numbered))
 
 
 def _type_of(shape: bytes, default: str) -> str:
@@ -392,9 +375,9 @@ def _object(raw: msgspec.Raw) -> bytes:
 
 def _texts_of(items: list[_WholeItem]) -> Iterator[tuple[tuple[int, _Position], str]]:
     for index, item in enumerate(items):
-        for field, parts in (("content", item.content), ("summary", item.summary)):
+        for name, parts in (("content", item.content), ("summary", item.summary)):
             for number, part in enumerate(parts or ()):
-                yield (index, _Position(field, number)), part.text or ""
+                yield (index, (name, number)), part.text or ""
 
 
 # Answers
@@ -430,9 +413,10 @@ def _write_stream(answer: ModelAnswer) -> Iterator[bytes]:
         ),
         ("completed", {"response": _write_body(answer)}),
     ]
-    for number, (name, fields) in enumerate(events):
-        kind = f"response.{name}"
-        yield sse_event({"type": kind, "sequence_number": number, **fields}, kind)
+    return named_events(
+        {"type": f"response.{name}", "sequence_number": number, **fields}
+        for number, (name, fields) in enumerate(events)
+    )
 
 
 def _new_response(answer: ModelAnswer) -> Json:
@@ -546,10 +530,6 @@ def _splice_nudge(body: bytes, text: str) -> bytes | None:
     return append_element(body, items, nudge)
 
 
-def _fake_token_count(call: Call) -> Json:
-    return {"object": "response.input_tokens", "input_tokens": estimate_input(call)}
-
-
 DIALECT = Dialect(
     name="openai_responses",
     read=read,
@@ -559,5 +539,8 @@ DIALECT = Dialect(
     stream_parser=ResponsesStreamParser,
     splice_nudge=_splice_nudge,
     usage=UsageFormat((ResponsesCounts,), place_in_event=IN_RESPONSE),
-    fake_without_model=_fake_token_count,
+    fake_without_model=lambda call: {
+        "object": "response.input_tokens",
+        "input_tokens": call.estimated_input,
+    },
 )

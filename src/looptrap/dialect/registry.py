@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from looptrap.dialect import (
     anthropic,
@@ -55,11 +57,16 @@ class Ending(msgspec.Struct, frozen=True, gc=False):
     streams: bool = False
     has_other_shapes: bool = False
     """Whether bodies that no reader can read are usual."""
+    parent: str = ""
+    """A segment that must come before, because other APIs have the same last segment."""
 
 
-def _ending(*dialects: Dialect, **options: bool) -> Ending:
+def _ending(*dialects: Dialect, **options: Any) -> Ending:
     return Ending(dialects[0].name, tuple(dialect.read for dialect in dialects), **options)
 
+
+_CONVERSE = Ending("http", (http.read_converse,), parent="model")
+_INVOKE = Ending("http", (http.read_invoke,), parent="model", has_other_shapes=True)
 
 ENDINGS = {
     "completions": _ending(openai_chat.DIALECT, openai_completions.DIALECT),
@@ -75,12 +82,10 @@ ENDINGS = {
     ":generateContent": _ending(gemini.DIALECT),
     ":streamGenerateContent": _ending(gemini.DIALECT, streams=True),
     ":countTokens": _ending(gemini.DIALECT, generates=False),
-    "converse": Ending("http", (http.read_converse,)),
-    "converse-stream": Ending("http", (http.read_converse,), streams=True),
-    "invoke": Ending("http", (http.read_invoke,), has_other_shapes=True),
-    "invoke-with-response-stream": Ending(
-        "http", (http.read_invoke,), streams=True, has_other_shapes=True
-    ),
+    "converse": _CONVERSE,
+    "converse-stream": replace(_CONVERSE, streams=True),
+    "invoke": _INVOKE,
+    "invoke-with-response-stream": replace(_INVOKE, streams=True),
 }
 """By the last segment of a path, its last two, or its end from a colon on. The rest of the path is
 ignored, so Azure's deployments, Vertex's projects and any other prefix are read alike."""
@@ -88,39 +93,28 @@ ignored, so Azure's deployments, Vertex's projects and any other prefix are read
 _GENERATION = Ending("http", ())
 _EMBEDDING = Ending("http", (), generates=False, costs=True)
 
-OPAQUE = dict.fromkeys(
-    (
-        "batches",
-        "complete",
-        "images/generations",
-        "images/edits",
-        "images/variations",
-        "audio/speech",
-        "audio/transcriptions",
-        "audio/translations",
-        "videos",
-        "remix",
-        "runs",
-        "interactions",
-        ":predict",
-        ":predictLongRunning",
-        ":batchGenerateContent",
-    ),
-    _GENERATION,
-) | dict.fromkeys(
-    (":embedContent", ":batchEmbedContents", ":asyncBatchEmbedContent", "rerank"), _EMBEDDING
-)
-"""Endpoints that cost money and whose bodies are not read: judged by their bytes alone."""
-
-REQUIRED_PARENTS = {
-    "converse": "model",
-    "converse-stream": "model",
-    "invoke": "model",
-    "invoke-with-response-stream": "model",
-    "remix": "videos",
-    "runs": "threads",
+OPAQUE = {
+    "batches": _GENERATION,
+    "complete": _GENERATION,
+    "images/generations": _GENERATION,
+    "images/edits": _GENERATION,
+    "images/variations": _GENERATION,
+    "audio/speech": _GENERATION,
+    "audio/transcriptions": _GENERATION,
+    "audio/translations": _GENERATION,
+    "videos": _GENERATION,
+    "remix": Ending("http", (), parent="videos"),
+    "runs": Ending("http", (), parent="threads"),
+    "interactions": _GENERATION,
+    ":predict": _GENERATION,
+    ":predictLongRunning": _GENERATION,
+    ":batchGenerateContent": _GENERATION,
+    ":embedContent": _EMBEDDING,
+    ":batchEmbedContents": _EMBEDDING,
+    ":asyncBatchEmbedContent": _EMBEDDING,
+    "rerank": _EMBEDDING,
 }
-"""Last segments that other APIs use too, each with a segment that must come before."""
+"""Endpoints that cost money and whose bodies are not read: judged by their bytes alone."""
 
 _BY_END = {end.lower(): ending for end, ending in (ENDINGS | OPAQUE).items()}
 
@@ -194,13 +188,12 @@ def find_ending(path: str) -> Ending | None:
     last = segments[-1]
     if last == "messages" and "threads" in segments:
         return None  # the Assistants API only stores a message
-    if last in REQUIRED_PARENTS and REQUIRED_PARENTS[last] not in segments:
-        return None
-    return (
+    ending = (
         _BY_END.get("/".join(segments[-2:]))
         or _BY_END.get(last)
         or _BY_END.get(last[last.rfind(":") :] if ":" in last else "")
     )
+    return None if ending is not None and ending.parent not in ("", *segments) else ending
 
 
 def dialect_of(path: str) -> DialectName:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Any, ClassVar
 
 import msgspec
@@ -34,9 +34,9 @@ def sse_event(data: object, name: str = "") -> bytes:
     return b"event: %b\n%b" % (name.encode(), line) if name else line
 
 
-def named_events(events: Iterable[Json]) -> bytes:
-    """Return events that are named by the `type` of their data."""
-    return b"".join(sse_event(data, data["type"]) for data in events)
+def named_events(events: Iterable[Json]) -> Iterator[bytes]:
+    """Yield events that are named by the `type` of their data."""
+    return (sse_event(data, data["type"]) for data in events)
 
 
 def is_between_events(latest: bytes) -> bool:
@@ -260,7 +260,7 @@ MAX_EVENT_BYTES = 4 * 1024 * 1024
 class StreamParser(ABC):
     """Collects the texts of one answer from its events, and can end the answer."""
 
-    __slots__ = ("latest", "texts")
+    __slots__ = ("is_ending", "latest", "open", "texts")
 
     event: ClassVar[type[msgspec.Struct]]
     """The fields that are decoded of each event, and of a whole answer: only those in use."""
@@ -276,6 +276,10 @@ class StreamParser(ABC):
     def __init__(self) -> None:
         self.texts: dict[Hashable, GrowingText] = {}
         """By choice or block; thoughts apart from the answer."""
+        self.open: dict[int, Any] = {}
+        """The choices, blocks or items that have begun and not ended, by their index."""
+        self.is_ending = False
+        """Whether the last events have begun."""
         self.latest = b""
         """The latest event that could be read."""
 

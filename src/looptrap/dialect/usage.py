@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from math import ceil
 from typing import Annotated, Any, NamedTuple, Protocol
 
 import msgspec
 
 from looptrap.dialect.content import decode_or_none
-from looptrap.dialect.model import MAX_TOKENS, Call, Usage
-
-BYTES_PER_TOKEN = 4
-"""An estimate for requests, and for answers in one piece."""
+from looptrap.dialect.model import MAX_TOKENS, Usage
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_TOKENS)]
 """A negative or impossibly large number counts as not reported."""
@@ -37,11 +33,6 @@ class TokenDetails(msgspec.Struct, gc=False):
 
 
 NO_DETAILS = TokenDetails()
-
-
-def estimate_input(call: Call) -> int:
-    """Return the tokens of a call, estimated from its size."""
-    return ceil(len(call.request.body) / BYTES_PER_TOKEN)
 
 
 def read_counts(counts: Any, shape: type[Counts], earlier: Any = None) -> Usage | None:

@@ -13,17 +13,10 @@ from math import ceil
 import msgspec
 
 from looptrap.dialect.content import decode_or_none
-from looptrap.dialect.model import Call, DialectName, Usage
+from looptrap.dialect.model import BYTES_PER_TOKEN, Call, DialectName, Usage
 from looptrap.dialect.output_limit import is_in_background, max_output, runs_on
 from looptrap.dialect.registry import DIALECTS
-from looptrap.dialect.usage import (
-    BYTES_PER_TOKEN,
-    IN_ARRAY,
-    TOP,
-    JsonPlace,
-    estimate_input,
-    last_value,
-)
+from looptrap.dialect.usage import IN_ARRAY, TOP, JsonPlace, last_value
 
 HEAD_BYTES = 4 * 1024
 TAIL_BYTES = 8 * 1024
@@ -124,7 +117,7 @@ def unanswered_usage(call: Call, window: int | None = None) -> Usage:
     The provider has read the call. Its output is unknown: as much as the call allows.
     """
     output = max_output(call, ASSUMED_OUTPUT, window) if runs_on(call) else 0
-    return Usage(estimate_input(call), output, is_estimated=True)
+    return Usage(call.estimated_input, output, is_estimated=True)
 
 
 _DECODERS = {
@@ -192,4 +185,4 @@ class UsageMeter:
         output = seen or ceil(self._size / token_bytes) if call.generates else 0
         if call.dialect == "http":
             output = min(output, MAX_GUESSED_OUTPUT)
-        return Usage(estimate_input(call), output, is_estimated=True)
+        return Usage(call.estimated_input, output, is_estimated=True)

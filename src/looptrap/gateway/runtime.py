@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from looptrap.config import Config
-from looptrap.dialect.model import Call, Usage
+from looptrap.dialect.model import BYTES_PER_TOKEN, Call, Usage
 from looptrap.dialect.usage import BYTES_PER_TOKEN
 from looptrap.dialect.usage_meter import BYTES_PER_TOKEN
 from looptrap.engine import Counters, PolicyEngine

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from http.client import responses
-from types import TracebackType
 from typing import Any, Self
 
 import msgspec
@@ -19,10 +18,9 @@ import uvloop
 from looptrap.dialect.answer import decode_body, failure_body
 from looptrap.dialect.content import encode
 from looptrap.dialect.dialect import ModelAnswer
-from looptrap.dialect.model import Call, Json, Request, Usage
+from looptrap.dialect.model import BYTES_PER_TOKEN, Call, Json, Request, Usage
 from looptrap.dialect.registry import DIALECTS, read
 from looptrap.dialect.stream import EVENT_STREAM, JSON
-from looptrap.dialect.usage import BYTES_PER_TOKEN
 from looptrap.testing.reply import ModelTurn, RenderedReply, Reply, Signal, StatusReply
 from looptrap.wire.exchange import Exchange
 from looptrap.wire.server import Server
@@ -204,12 +202,7 @@ class FakeProvider:
         self.url = f"http://{host}:{port}"
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: object, error: object, traceback: object) -> None:
         assert self._server is not None
         await self._server.close(grace=0)
         await asyncio.gather(*self._deliveries, return_exceptions=True)
