@@ -4,7 +4,7 @@ model                Request, Call, Message, ToolCall, ToolResult, Usage, Outcom
 dialect              Dialect: what an API can do, a field for each verb; ModelAnswer
 registry             DIALECTS, ENDINGS (the ends of paths), read(request)
 answer               answers in a call's dialect: errors, final messages, nudges, ends of streams
-usage_meter          UsageMeter: the usage of a passing answer
+usage_meter          UsageMeter: the usage of a passing answer; the largest output of a call
 
 openai_chat          Chat Completions
 openai_responses     Responses
@@ -20,7 +20,6 @@ header               headers of clients: the session, a retry
 body                 read_body(body): calls inside a process, recognised by shape
 captured             calls as lines of a capture, and calls from such lines
 descriptor           descriptor(name): a property of calls (caller, model, header:…)
-output_limit         the largest output that a call allows
 stream               framing, StreamParser, AnswerReader: a passing answer, event by event
 splice               insertion into JSON that does not change any other byte
 usage                UsageFormat: how an API reports usage

@@ -54,15 +54,13 @@ def failure(
     return Answer(status, _complete_headers(headers, dialect, request_id), body)
 
 
-def failure_body(
-    dialect: DialectName, status: int, code: str, message: str, request_id: str
-) -> Json:
+def failure_body(name: DialectName, status: int, code: str, message: str, request_id: str) -> Json:
     """Return an error that is not a refusal, in the dialect's shape."""
     kind = "invalid_request_error" if status < 500 else "server_error"
     if status == 429:
         kind = "rate_limit_exceeded"
     error = Refusal(status, code, kind, message, {"error": code, "message": message})
-    return DIALECTS[dialect].error_body(error, request_id, None)
+    return DIALECTS[name].error_body(error, request_id, None)
 
 
 def refusal_answer(call: Call, refusal: Refusal, headers: Headers, request_id: str) -> Answer:

@@ -64,9 +64,7 @@ encode = msgspec.json.encode
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
-def decode_or_none(
-    data: bytes | memoryview | msgspec.Raw, decode: Callable[[Any], T] = decode
-) -> T | None:
+def decode_or_none(data: Any, decode: Callable[[Any], T] = decode) -> T | None:
     """Return the decoded value; None where the data cannot be read."""
     try:
         return decode(data)
@@ -114,6 +112,14 @@ def part_text(part: object) -> str:
     if not isinstance(kind, str):
         return canonical(part)
     return "" if kind in THOUGHT_KINDS else digest(kind, part)
+
+
+def untyped_text(part: Json) -> str:
+    """Return the text of a part without a type; of another one its digest."""
+    text = part.get("text")
+    if isinstance(text, str):
+        return text
+    return digest(min((key for key in part if isinstance(part[key], dict)), default="part"), part)
 
 
 def digest(kind: str, part: Json) -> str:
@@ -192,9 +198,8 @@ def decode_mended(body: bytes, decode: Callable[[bytes], T] = decode) -> T:
 
 def patch(body: bytes) -> bytes:
     """Return the bytes with every half of a character replaced; fast enough for any size."""
-    return _SURROGATES.sub(
-        lambda found: found[1] or b"\\ufffd", body.decode("utf-8", "replace").encode()
-    )
+    text = body.decode("utf-8", "replace").encode()
+    return _SURROGATES.sub(lambda found: found[1] or b"\\ufffd", text)
 
 
 def as_utf8(body: bytes) -> bytes:

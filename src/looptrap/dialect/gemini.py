@@ -27,6 +27,7 @@ from looptrap.dialect.content import (
     raw_message,
     read_tool_call,
     tool_names,
+    untyped_text,
 )
 from looptrap.dialect.dialect import AnswerWriter, Dialect, History, ModelAnswer
 from looptrap.dialect.model import Call, Json, Message, Refusal, Request, ToolResult, Usage
@@ -102,7 +103,7 @@ def _message(role: str, parts: list[Any]) -> Message:
             found.calls.append(read_tool_call(call, "id", "args"))
         elif response := _table(part, "functionResponse", "function_response"):
             found.results.append(_tool_result(response))
-        elif not part.get("thought") and (text := _text(part)):
+        elif not part.get("thought") and (text := untyped_text(part)):
             found.texts.append(text)
     if found.results and not found.texts and not found.calls:
         role = "tool"
@@ -112,13 +113,6 @@ def _message(role: str, parts: list[Any]) -> Message:
 def _table(sent: Json, *names: str) -> Json:
     """Return the first of these fields that is an object; an empty one where none is."""
     return next((sent[name] for name in names if isinstance(sent.get(name), dict)), {})
-
-
-def _text(part: Json) -> str:
-    text = part.get("text")
-    if isinstance(text, str):
-        return text
-    return digest(min((key for key in part if isinstance(part[key], dict)), default="part"), part)
 
 
 def _tool_result(sent: Json) -> ToolResult:

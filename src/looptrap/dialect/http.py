@@ -25,18 +25,18 @@ from looptrap.dialect.content import (
     canonical,
     decode,
     decode_or_none,
-    digest,
     id_text,
     malformed_message,
     raw_message,
     read_tool_call,
+    untyped_text,
 )
 from looptrap.dialect.dialect import Dialect
 from looptrap.dialect.model import Call, DialectName, Json, Message, Request, ToolResult
 from looptrap.dialect.openai_chat import ResponsesCounts, error_body
 from looptrap.dialect.openai_chat import read_message as read_chat_message
 from looptrap.dialect.path import model_in_path
-from looptrap.dialect.usage import Count, UsageFormat
+from looptrap.dialect.usage import Count, UsageFormat, optional_field
 
 
 def read(request: Request, _body: bytes = b"") -> Call:
@@ -148,12 +148,7 @@ def _tool_result(sent: Json) -> ToolResult:
 
 
 def _text(block: Json) -> str:
-    text = block.get("text")
-    if isinstance(text, str):
-        return text
-    if "json" in block:
-        return canonical(block["json"])
-    return digest(min(block, default="part"), block)
+    return canonical(block["json"]) if "json" in block else untyped_text(block)
 
 
 def _tool_names(config: msgspec.Raw) -> tuple[str, ...]:
@@ -169,10 +164,8 @@ class BedrockCounts(AnthropicCounts, gc=False):
 
     input_tokens: Count = msgspec.field(name="inputTokens")
     output_tokens: Count = msgspec.field(name="outputTokens")
-    cache_read_input_tokens: Count | None = msgspec.field(default=None, name="cacheReadInputTokens")
-    cache_creation_input_tokens: Count | None = msgspec.field(
-        default=None, name="cacheWriteInputTokens"
-    )
+    cache_read_input_tokens: Count | None = optional_field("cacheReadInputTokens")
+    cache_creation_input_tokens: Count | None = optional_field("cacheWriteInputTokens")
 
 
 DIALECT = Dialect(

@@ -34,7 +34,7 @@ from looptrap.dialect.model import (
 from looptrap.dialect.path import model_in_path
 from looptrap.dialect.splice import append_element, find_field
 from looptrap.dialect.stream import DONE, StreamParser, sse_event
-from looptrap.dialect.usage import NO_DETAILS, Count, TokenDetails, UsageFormat
+from looptrap.dialect.usage import NO_DETAILS, Count, TokenDetails, UsageFormat, optional_field
 
 
 class _Body(msgspec.Struct, gc=False):
@@ -127,13 +127,10 @@ def read_message(raw: msgspec.Raw) -> Message:
 
 
 def _tool_call(sent: _ToolCall) -> ToolCall:
-    if sent.function is not None:
-        return ToolCall(
-            sent.id or "", sent.function.name, canonical_arguments(sent.function.arguments)
-        )
-    if sent.custom is not None:
-        return ToolCall(sent.id or "", sent.custom.name, sent.custom.input)
-    return ToolCall(sent.id or "", "", "{}")
+    call_id, function, custom = sent.id or "", sent.function, sent.custom
+    if function is not None:
+        return ToolCall(call_id, function.name, canonical_arguments(function.arguments))
+    return ToolCall(call_id, custom.name, custom.input) if custom else ToolCall(call_id, "", "{}")
 
 
 # Passing answers
@@ -219,9 +216,9 @@ def _takes_text(sent: Json) -> bool:
     modalities = sent.get("modalities")
     if isinstance(modalities, list) and modalities != ["text"]:
         return False
-    return not (
-        requires_tool(sent.get("tool_choice")) or isinstance(sent.get("function_call"), dict)
-    )
+    if isinstance(sent.get("function_call"), dict):
+        return False
+    return not requires_tool(sent.get("tool_choice"))
 
 
 def requires_tool(choice: object) -> bool:
@@ -367,12 +364,8 @@ class ChatCounts(ResponsesCounts, gc=False):
 
     input_tokens: Count = msgspec.field(name="prompt_tokens")
     output_tokens: Count = msgspec.field(default=0, name="completion_tokens")
-    input_tokens_details: TokenDetails | None = msgspec.field(
-        default=None, name="prompt_tokens_details"
-    )
-    output_tokens_details: TokenDetails | None = msgspec.field(
-        default=None, name="completion_tokens_details"
-    )
+    input_tokens_details: TokenDetails | None = optional_field("prompt_tokens_details")
+    output_tokens_details: TokenDetails | None = optional_field("completion_tokens_details")
 
 
 CHAT_USAGE = UsageFormat((ChatCounts,))

@@ -148,9 +148,8 @@ def _fake_embeddings(call: Call) -> Json:
     vector: str | list[float] = list(_FAKE_VECTOR)
     if body.get("encoding_format") == "base64":  # little-endian floats, as the SDK wants them
         vector = base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
-    data = [
-        {"object": "embedding", "index": index, "embedding": vector} for index in range(len(inputs))
-    ]
+    embedding = {"object": "embedding", "embedding": vector}
+    data = [{**embedding, "index": index} for index in range(len(inputs))]
     usage = {"prompt_tokens": tokens, "total_tokens": tokens}
     return {"object": "list", "data": data, "model": call.model, "usage": usage}
 

@@ -236,9 +236,8 @@ class _OpenItem:
     @property
     def is_text(self) -> bool:
         """Whether it is only text: a tool call must not be cut in half."""
-        return _type_of(self.shape, "") in ("message", "reasoning") and all(
-            part.is_text for part in self.parts.values()
-        )
+        is_text = _type_of(self.shape, "") in ("message", "reasoning")
+        return is_text and all(part.is_text for part in self.parts.values())
 
     def close(self, index: int) -> tuple[Json, list[Json]]:
         """Return the item with all of its parts, and the events that end it."""

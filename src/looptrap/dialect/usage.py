@@ -15,6 +15,11 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_TOKENS)]
 """A negative or impossibly large number counts as not reported."""
 
 
+def optional_field(name: str) -> Any:
+    """Return a field of a Struct with that name in JSON, None by default."""
+    return msgspec.field(default=None, name=name)
+
+
 class Counts(Protocol):
     """The counts of one API: a Struct with their sum in neutral form."""
 
