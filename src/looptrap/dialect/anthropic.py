@@ -28,7 +28,7 @@ from looptrap.dialect.model import Call, Json, Message, Refusal, Request, ToolRe
 from looptrap.dialect.path import model_in_path
 from looptrap.dialect.splice import append_element, find_field, last_element, wrap_value
 from looptrap.dialect.stream import StreamParser, named_events
-from looptrap.dialect.usage import IN_MESSAGE, NO_DETAILS, Count, TokenDetails, UsageFormat
+from looptrap.dialect.usage import NO_DETAILS, Count, TokenDetails, UsageFormat
 
 
 class _Body(msgspec.Struct, gc=False):
@@ -325,6 +325,6 @@ DIALECT = Dialect(
     writer=AnswerWriter(_takes_text, _write_body, _write_stream),
     stream_parser=MessageStreamParser,
     splice_nudge=_splice_nudge,
-    usage=UsageFormat((AnthropicCounts,), place_in_first_event=IN_MESSAGE),
+    usage=UsageFormat((AnthropicCounts,), path_in_first_event=("message",)),
     fake_without_model=lambda call: {"input_tokens": call.estimated_input},
 )

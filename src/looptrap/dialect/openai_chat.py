@@ -210,8 +210,8 @@ class ChatStreamParser(StreamParser):
 
 
 def _takes_text(sent: Json) -> bool:
-    wanted = sent.get("response_format")
-    if isinstance(wanted, dict) and wanted.get("type", "text") != "text":
+    output_format = sent.get("response_format")
+    if isinstance(output_format, dict) and output_format.get("type", "text") != "text":
         return False
     modalities = sent.get("modalities")
     if isinstance(modalities, list) and modalities != ["text"]:

@@ -30,7 +30,7 @@ from looptrap.dialect.openai_chat import ResponsesCounts, error_body, requires_t
 from looptrap.dialect.path import model_in_path
 from looptrap.dialect.splice import append_element, find_field, wrap_value
 from looptrap.dialect.stream import GrowingText, StreamParser, named_events
-from looptrap.dialect.usage import IN_RESPONSE, UsageFormat
+from looptrap.dialect.usage import UsageFormat
 
 
 class _Body(msgspec.Struct, gc=False):
@@ -384,8 +384,8 @@ def _texts_of(items: list[_WholeItem]) -> Iterator[tuple[tuple[int, _Position], 
 
 def _takes_text(sent: Json) -> bool:
     text = sent.get("text")
-    wanted = text.get("format") if isinstance(text, dict) else None
-    if isinstance(wanted, dict) and wanted.get("type", "text") != "text":
+    output_format = text.get("format") if isinstance(text, dict) else None
+    if isinstance(output_format, dict) and output_format.get("type", "text") != "text":
         return False
     return not requires_tool(sent.get("tool_choice"))
 
@@ -401,20 +401,9 @@ def _write_body(answer: ModelAnswer) -> Json:
 
 
 def _write_stream(answer: ModelAnswer) -> Iterator[bytes]:
-    response = _new_response(answer)
-    events: list[Event] = [
-        ("created", {"response": response}),
-        ("in_progress", {"response": response}),
-        *(
-            event
-            for index, item in enumerate(_items(answer))
-            for event in _item_events(answer, index, item)
-        ),
-        ("completed", {"response": _write_body(answer)}),
-    ]
     return named_events(
         {"type": f"response.{name}", "sequence_number": number, **fields}
-        for number, (name, fields) in enumerate(events)
+        for number, (name, fields) in enumerate(_events(answer))
     )
 
 
@@ -479,6 +468,15 @@ Event = tuple[str, Json]
 """The name of an event without `response.`, and its fields."""
 
 
+def _events(answer: ModelAnswer) -> Iterator[Event]:
+    response = _new_response(answer)
+    yield "created", {"response": response}
+    yield "in_progress", {"response": response}
+    for index, item in enumerate(_items(answer)):
+        yield from _item_events(answer, index, item)
+    yield "completed", {"response": _write_body(answer)}
+
+
 def _item_events(answer: ModelAnswer, index: int, item: Json) -> Iterator[Event]:
     is_text = item["type"] == "message"
     empty: Json = {"content": []} if is_text else {"arguments": ""}
@@ -537,7 +535,7 @@ DIALECT = Dialect(
     writer=AnswerWriter(_takes_text, _write_body, _write_stream),
     stream_parser=ResponsesStreamParser,
     splice_nudge=_splice_nudge,
-    usage=UsageFormat((ResponsesCounts,), place_in_event=IN_RESPONSE),
+    usage=UsageFormat((ResponsesCounts,), path_in_event=("response",)),
     fake_without_model=lambda call: {
         "object": "response.input_tokens",
         "input_tokens": call.estimated_input,

@@ -52,17 +52,8 @@ def read_counts(counts: Any, shape: type[Counts], earlier: Any = None) -> Usage 
         return None
 
 
-class JsonPlace(NamedTuple):
-    """The place of an object in a JSON text: the text before it, and the path to it."""
-
-    opening: bytes
-    path: tuple[str | int, ...]
-
-
-TOP = JsonPlace(b"{", ())
-IN_RESPONSE = JsonPlace(b'{"response":{', ("response",))
-IN_MESSAGE = JsonPlace(b'{"message":{', ("message",))
-IN_ARRAY = JsonPlace(b"[{", (0,))
+JsonPath = tuple[str | int, ...]
+"""The keys and indices on the way to an object in a JSON text."""
 
 
 class UsageFormat(NamedTuple):
@@ -71,10 +62,10 @@ class UsageFormat(NamedTuple):
     shapes: tuple[type[Counts], ...]
     """Shapes of the counts, tried in this order."""
     key: str = "usage"
-    place_in_event: JsonPlace | None = None
-    """The place of the answer in the last event of a stream; None: the event is the answer."""
-    place_in_first_event: JsonPlace | None = None
-    """The place of earlier counts, where a stream begins with some."""
+    path_in_event: JsonPath = ()
+    """The path to the answer in the last event of a stream."""
+    path_in_first_event: JsonPath | None = None
+    """The path to earlier counts, where a stream begins with some."""
 
     @property
     def whole_answer(self) -> type[Any] | None:
@@ -84,14 +75,14 @@ class UsageFormat(NamedTuple):
         counts = ("usage", self.shapes[0], msgspec.field(name=self.key))
         return msgspec.defstruct("CountedAnswer", [counts], gc=False)
 
-    def find(self, beginning: bytes, end: bytes, is_events: bool, place: JsonPlace) -> Usage | None:
-        """Return the usage in the two ends of an answer, which is at `place` in its last event."""
+    def find(self, beginning: bytes, end: bytes, is_events: bool, path: JsonPath) -> Usage | None:
+        """Return the usage in the two ends of an answer, which is at `path` in its last event."""
         first = None
-        if self.place_in_first_event is not None and is_events:
+        if self.path_in_first_event is not None and is_events:
             # A stream that is cut has reported its input at its start, and that is charged.
             events = beginning[: beginning.rfind(b"\n") + 1]
-            first = last_value(self.key, events, True, self.place_in_first_event)
-        last = last_value(self.key, end, is_events, place)
+            first = last_value(self.key, events, True, self.path_in_first_event)
+        last = last_value(self.key, end, is_events, path)
         for shape in self.shapes:
             usage = read_counts(first if last is None else last, shape, first)
             if usage is not None:
@@ -102,17 +93,20 @@ class UsageFormat(NamedTuple):
 _VALUE = re.compile(rb"\s*:\s*+(?!null)")
 
 
-def last_value(key: str, text: bytes, is_events: bool, place: JsonPlace) -> Any:
-    """Return the last value under `key` at `place` that is not null.
+def last_value(key: str, text: bytes, is_events: bool, path: JsonPath) -> Any:
+    """Return the last value under `key` that is not null, in the object at `path`.
 
     The text may lack its beginning. The rest after a key closes everything that is open there, so
-    it is whole after the place's opening only if the key belongs to that place.
+    it is valid JSON after the opening of a path only if the key belongs to that path.
     """
+    opening = b"".join(
+        b'{"%b":' % step.encode() if isinstance(step, str) else b"[" for step in path
+    )
     for start in _key_positions(b'"%b"' % key.encode(), text):
         stop = text.find(b"\n", start) if is_events else len(text)
-        found: Any = decode_or_none(place.opening + text[start : stop if stop >= 0 else None])
+        found: Any = decode_or_none(opening + b"{" + text[start : stop if stop >= 0 else None])
         if found is not None:
-            for step in place.path:
+            for step in path:
                 found = found[step]
             return found[key]
         if stop < 0:

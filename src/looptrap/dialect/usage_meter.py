@@ -16,7 +16,7 @@ import msgspec
 from looptrap.dialect.content import ABSENT, UNREADABLE, decode_mended, decode_or_none
 from looptrap.dialect.model import BYTES_PER_TOKEN, MAX_TOKENS, Call, DialectName, Usage
 from looptrap.dialect.registry import DIALECTS
-from looptrap.dialect.usage import IN_ARRAY, TOP, JsonPlace, last_value
+from looptrap.dialect.usage import JsonPath, last_value
 
 HEAD_BYTES = 4 * 1024
 TAIL_BYTES = 8 * 1024
@@ -198,11 +198,11 @@ class UsageReader:
         beginning = head or tail
         first = beginning[:16].lstrip()[:1]
         is_events = self._stream and first not in (b"{", b"[")
-        top = IN_ARRAY if first == b"[" else TOP
+        top: JsonPath = (0,) if first == b"[" else ()
         usage = DIALECTS[self._dialect].usage
-        place = (usage.place_in_event if usage is not None and is_events else None) or top
-        self.error = _find_error(tail, is_events, (top, place)) if b"error" in tail else ""
-        return usage and usage.find(beginning, tail, is_events, place)
+        path = usage.path_in_event if usage is not None and is_events else top
+        self.error = _find_error(tail, is_events, (top, path)) if b"error" in tail else ""
+        return usage and usage.find(beginning, tail, is_events, path)
 
     def _start_list(self) -> None:
         """Start a new list of chunks; of the full lists, keep the first and the last."""
@@ -232,10 +232,10 @@ class UsageReader:
 _ERROR_EVENT = re.compile(rb"event: ?error\r?\ndata:(.*)")
 
 
-def _find_error(text: bytes, is_events: bool, places: Iterable[JsonPlace]) -> str:
+def _find_error(text: bytes, is_events: bool, paths: Iterable[JsonPath]) -> str:
     """Return the type of the last reported error; "" without one."""
-    for place in places:
-        error = last_value("error", text, is_events, place)
+    for path in paths:
+        error = last_value("error", text, is_events, path)
         if isinstance(error, dict):
             return str(error.get("type") or error.get("status") or error.get("code") or "error")
         if error:
