@@ -181,7 +181,7 @@ def check_encoding(data: bytes) -> None:
     except UnicodeDecodeError:
         return
     plain = read(Request("POST", path, body=body))
-    if plain.opaque or plain.dialect in ("http", "mcp") or json.detect_encoding(body) != "utf-8":
+    if plain.is_opaque or plain.dialect in ("http", "mcp") or json.detect_encoding(body) != "utf-8":
         return
     for encoding in ENCODINGS:
         other = read(Request("POST", path, body=text.encode(encoding)))

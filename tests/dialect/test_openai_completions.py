@@ -53,7 +53,7 @@ def test_tokens_are_told_apart_by_digest() -> None:
 
 @pytest.mark.parametrize("prompt", [None, 5, {"id": "x"}, True])
 def test_a_prompt_of_a_wrong_type_is_not_read(prompt: Any) -> None:
-    assert read(Request(path="/v1/completions", body=body(prompt=prompt))).opaque
+    assert read(Request(path="/v1/completions", body=body(prompt=prompt))).is_opaque
 
 
 @pytest.mark.parametrize("ending", ["completions", "embeddings"])

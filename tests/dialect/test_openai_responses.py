@@ -276,7 +276,7 @@ def test_reads_the_fields_around_the_items() -> None:
 )
 def test_a_body_without_input_is_not_read(body: dict[str, Any]) -> None:
     call = responses(model="gpt-5", **body)
-    assert (call.dialect, call.model, call.opaque) == ("openai_responses", "gpt-5", True)
+    assert (call.dialect, call.model, call.is_opaque) == ("openai_responses", "gpt-5", True)
 
 
 def test_counting_tokens_generates_nothing() -> None:

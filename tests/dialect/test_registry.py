@@ -95,7 +95,7 @@ SPELLINGS = [
 @pytest.mark.parametrize("path", SPELLINGS)
 def test_a_path_is_read_however_it_is_spelled(path: str) -> None:
     call = read(Request(path=path, body=MESSAGES))
-    assert (call.dialect, call.model, call.opaque) == ("openai_chat", "m", False)
+    assert (call.dialect, call.model, call.is_opaque) == ("openai_chat", "m", False)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ NESTED = b'{"a":' * DEEP + b"1" + b"}" * DEEP
 )  # fmt: skip
 def test_what_a_lenient_decoder_reads_is_read(body: bytes) -> None:
     call = read(Request(path="/v1/chat/completions", body=body))
-    assert (call.dialect, call.model, call.opaque) == ("openai_chat", "m", False)
+    assert (call.dialect, call.model, call.is_opaque) == ("openai_chat", "m", False)
     assert [(one.role, one.text) for one in call.messages] == [("user", "hi")]
 
 
@@ -172,7 +172,7 @@ def test_the_limits_of_a_call_that_is_nearly_json_are_read_too() -> None:
 def test_what_cannot_be_read_is_judged_by_its_bytes(path: str, body: bytes) -> None:
     call, again = (read(Request(path=path, body=body)) for _ in range(2))
     other = read(Request(path=path, body=body + b"!"))
-    assert (call.opaque, call.generates, is_unreadable(call)) == (True, True, True)
+    assert (call.is_opaque, call.generates, is_unreadable(call)) == (True, True, True)
     assert call.messages == again.messages != other.messages
     assert (call.tools, tool_uses(call)) == ((), [])
 
@@ -194,7 +194,7 @@ def test_what_cannot_be_read_is_judged_by_its_bytes(path: str, body: bytes) -> N
 )
 def test_an_endpoint_that_costs_money_and_has_no_reader_is_judged_by_bytes(path: str) -> None:
     call = read(Request(path=path, body=MESSAGES))
-    assert (call.dialect, call.opaque, call.generates) == ("http", True, True)
+    assert (call.dialect, call.is_opaque, call.generates) == ("http", True, True)
     assert not is_unreadable(call)
 
 
@@ -210,21 +210,21 @@ def test_an_endpoint_that_costs_money_and_has_no_reader_is_judged_by_bytes(path:
 )
 def test_what_costs_nothing_stays_plain_http(path: str, body: bytes) -> None:
     call = read(Request(path=path, body=body))
-    assert (call.dialect, call.opaque, call.generates) == ("http", False, False)
+    assert (call.dialect, call.is_opaque, call.generates) == ("http", False, False)
 
 
 def test_other_shapes_are_usual_where_any_model_can_be_invoked() -> None:
     call = read(Request(path="/model/amazon.titan/invoke", body=b'{"inputText":"hi"}'))
-    assert (call.opaque, call.generates, is_unreadable(call)) == (True, True, False)
+    assert (call.is_opaque, call.generates, is_unreadable(call)) == (True, True, False)
 
 
 def test_json_rpc_does_not_hide_a_call_of_a_model() -> None:
     body = b'{"jsonrpc":"2.0","method":"ping","messages":{"role":"user"}}'
-    assert read(Request(path="/v1/messages", body=body)).opaque
+    assert read(Request(path="/v1/messages", body=body)).is_opaque
 
 
 def test_a_body_that_was_not_sent_along_is_not_taken_for_an_unreadable_one() -> None:
-    assert not read(Request(path="/v1/chat/completions", lacks_body=True)).opaque
+    assert not read(Request(path="/v1/chat/completions", lacks_body=True)).is_opaque
 
 
 def test_forms_that_differ_in_their_boundary_only_are_the_same() -> None:

@@ -171,7 +171,7 @@ def _without(exempt: frozenset[str], rounds: Iterator[Round]) -> Iterator[Round]
 def _peeking(call: Call, peek: Callable[[Raw], str], read: Reader) -> Iterator[Round]:
     answers: list[Raw | Message] = []
     # The last messages were decoded to count the prompt, and are not decoded again.
-    already_read = call.known
+    already_read = call.decoded_tail
     index = len(already_read)
     for raw in reversed(call.raws):
         index -= 1

@@ -83,7 +83,7 @@ def final_answer(
     """
     dialect = DIALECTS[call.dialect]
     writer = dialect.writer
-    if writer is None or not call.generates or call.opaque:
+    if writer is None or not call.generates or call.is_opaque:
         return None
     sent = decode_body(call)
     if sent is None or not writer.takes_text(sent):

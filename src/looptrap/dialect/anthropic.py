@@ -153,7 +153,7 @@ class MessageStreamParser(StreamParser):
     def _add(self, index: int, part: _EventPart | None) -> None:
         text = (part.text or part.thinking) if part is not None else None
         if text:
-            self.text(index).pieces.append(text)
+            self.texts[index].pieces.append(text)
 
     def finish(self) -> bytes:
         """Return the end of every open block, and of the message."""

@@ -94,7 +94,7 @@ def call_of(
         raws=raws,
         read=history.read,
         peek=history.peek,
-        scattered=history.scattered,
+        has_split_turns=history.has_split_turns,
         _tools=tools,
     )
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from functools import lru_cache
 from hashlib import blake2b
 from math import isfinite
 from typing import Any, TypeVar
 
 import msgspec
 
+from looptrap.bounded import BoundedCache
 from looptrap.dialect.model import Json, Message, ToolCall, ToolResult
 
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
@@ -43,8 +43,6 @@ MAX_MENDED_BYTES = 512 << 10
 
 MAX_DEPTH = 128
 """Levels of nesting that `mend` keeps where a body has more than the decoders accept."""
-
-MAX_CACHED_TOOLS_BYTES = 16_384
 
 ABSENT = msgspec.Raw(b"null")
 """A field that was not sent, or sent as null."""
@@ -255,14 +253,7 @@ def tool_names(tools: msgspec.Raw) -> tuple[str, ...]:
 
     An agent offers the same tools in every call, so the names are cached.
     """
-    text = bytes(tools)
-    read = _read_names if len(text) <= MAX_CACHED_TOOLS_BYTES else _read_names.__wrapped__
-    return read(text)
-
-
-@lru_cache(maxsize=128)
-def _read_names(tools: bytes) -> tuple[str, ...]:
-    return tuple(_names_in(decode_or_none(tools)))
+    return _known_names[bytes(tools)]
 
 
 def _names_in(tools: object) -> list[str]:
@@ -281,3 +272,8 @@ def _names_of(tool: Json) -> list[str]:
     if type(name) is str:
         return [name]
     return [] if tool.get("name") else [key for key in tool if key not in VOLATILE_FIELDS]
+
+
+_known_names = BoundedCache(
+    lambda tools: tuple(_names_in(decode_or_none(tools))), max_entries=128, max_key_bytes=16_384
+)

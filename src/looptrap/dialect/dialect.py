@@ -27,7 +27,7 @@ class History(NamedTuple):
 
     read: Callable[[msgspec.Raw], Message]
     peek: Callable[[msgspec.Raw], str] | None = None
-    scattered: bool = False
+    has_split_turns: bool = False
 
 
 class ModelAnswer(msgspec.Struct, frozen=True):

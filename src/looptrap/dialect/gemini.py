@@ -176,7 +176,7 @@ class GeminiStreamParser(StreamParser):
                 for part in candidate.content.parts if candidate.content else ():
                     if part.text:
                         key = (index, "thought") if part.thought else index
-                        self.text(key).pieces.append(part.text)
+                        self.texts[key].pieces.append(part.text)
                 if candidate.finish_reason is None:
                     self.open[index] = True
                 else:

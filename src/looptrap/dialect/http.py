@@ -70,7 +70,7 @@ def read_opaque(request: Request, dialect: DialectName) -> Call:
         request,
         dialect,
         model=model,
-        opaque=True,
+        is_opaque=True,
         raws=[raw_message(b"user", text.encode())],
         read=read_chat_message,
     )

@@ -191,7 +191,7 @@ class Call(msgspec.Struct, gc=False, eq=False):
     """The server-side history that this call continues (`previous_response_id`, `conversation`)."""
     generates: bool = False
     """Whether a model generates an answer: not embeddings, token counts, lists or other HTTP."""
-    opaque: bool = False
+    is_opaque: bool = False
     """Whether the body was not read: it is judged by its bytes and charged by its size."""
     raws: Sequence[msgspec.Raw] = ()
     """The messages, undecoded."""
@@ -199,7 +199,7 @@ class Call(msgspec.Struct, gc=False, eq=False):
     """Reads one of `raws`; never raises."""
     peek: Callable[[msgspec.Raw], str] | None = None
     """Reads only the role of one of `raws`, where that is cheaper; never raises."""
-    scattered: bool = False
+    has_split_turns: bool = False
     """Whether several of `raws` may be one turn of the assistant."""
     read_tools: Callable[[], tuple[str, ...]] | None = None
     """Reads the names of the tools offered; never raises."""
@@ -221,7 +221,7 @@ class Call(msgspec.Struct, gc=False, eq=False):
         known = self._tail
         if known is not None and len(known) >= count:
             return known[-count:]
-        if self.scattered:
+        if self.has_split_turns:
             self._tail = list(islice(self.backwards(), count))[::-1]
         else:
             self._tail = list(map(self.read, self.raws[-count:]))
@@ -233,15 +233,15 @@ class Call(msgspec.Struct, gc=False, eq=False):
             return reversed(self._messages)
         if self.read is None:
             return iter(())
-        known = self.known
+        known = self.decoded_tail
         unread = map(self.read, islice(reversed(self.raws), len(known), None))
         messages = chain(reversed(known), unread) if known else unread
-        return _join_turns(messages) if self.scattered else messages
+        return _join_turns(messages) if self.has_split_turns else messages
 
     @property
-    def known(self) -> Sequence[Message]:
+    def decoded_tail(self) -> Sequence[Message]:
         """The last messages that are already decoded, one for each of the last `raws`."""
-        return () if self.scattered else self._messages or self._tail or ()
+        return () if self.has_split_turns else self._messages or self._tail or ()
 
     @property
     def messages(self) -> list[Message]:

@@ -183,12 +183,12 @@ class ChatStreamParser(StreamParser):
                     self.open.pop(index, None)
                 delta = choice.delta or choice.message
                 if delta is None:
-                    self.text(index).pieces.append(choice.text or "")
+                    self.texts[index].pieces.append(choice.text or "")
                     continue
                 if delta.content:
-                    self.text(index).pieces.append(delta.content)
+                    self.texts[index].pieces.append(delta.content)
                 elif thought := delta.reasoning_content or delta.reasoning:
-                    self.text((index, "thought")).pieces.append(thought)
+                    self.texts[index, "thought"].pieces.append(thought)
                 if delta.tool_calls:
                     self.has_tool_call = True
 

@@ -74,7 +74,7 @@ def read(request: Request, body: bytes) -> Call:
         chain=sent.previous_response_id or id_text(conversation),
         raws=raws,
         read=read_item,
-        scattered=True,
+        has_split_turns=True,
         read_tools=None if sent.tools is ABSENT else partial(tool_names, sent.tools),
     )
 
@@ -317,7 +317,7 @@ class ResponsesStreamParser(StreamParser):
                     self._kept_chars += len(event.part)
             case "":
                 for key, text in _texts_of(event.output):
-                    self.text(key).pieces.append(text)
+                    self.texts[key].pieces.append(text)
             case kind if kind in _LAST_EVENTS:
                 self.is_ending = True
 
@@ -531,7 +531,7 @@ DIALECT = Dialect(
     name="openai_responses",
     read=read,
     error_body=error_body,
-    history=History(read_item, scattered=True),
+    history=History(read_item, has_split_turns=True),
     writer=AnswerWriter(_takes_text, _write_body, _write_stream),
     stream_parser=ResponsesStreamParser,
     splice_nudge=_splice_nudge,

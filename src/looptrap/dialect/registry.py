@@ -174,7 +174,7 @@ def read_odd(request: Request) -> Call:
 
 def is_unreadable(call: Call) -> bool:
     """Return whether the body could not be read, at an endpoint whose bodies are read."""
-    if not call.opaque:
+    if not call.is_opaque:
         return False
     ending = find_ending(call.request.path)
     return ending is not None and bool(ending.readers) and not ending.has_other_shapes

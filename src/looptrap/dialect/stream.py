@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any, ClassVar
 
@@ -274,7 +275,7 @@ class StreamParser(ABC):
         cls._list_decoder = msgspec.json.Decoder(list[cls.event])  # type: ignore[name-defined]
 
     def __init__(self) -> None:
-        self.texts: dict[Hashable, GrowingText] = {}
+        self.texts: defaultdict[Hashable, GrowingText] = defaultdict(GrowingText)
         """By choice or block; thoughts apart from the answer."""
         self.open: dict[int, Any] = {}
         """The choices, blocks or items that have begun and not ended, by their index."""
@@ -324,13 +325,6 @@ class StreamParser(ABC):
         else:
             self.latest = data[-1] if data else self.latest
         self.parse(events)
-
-    def text(self, key: Hashable) -> GrowingText:
-        """Return the text of that key; a new one at first."""
-        text = self.texts.get(key)
-        if text is None:
-            text = self.texts[key] = GrowingText()
-        return text
 
 
 class AnswerReader:

@@ -44,7 +44,7 @@ class UsageEstimate:
     def _input_tokens(self) -> int:
         if self._input_count < 0:
             price = self._prices.of(self._call.model, "", self._now)
-            if price is None and self._call.opaque:
+            if price is None and self._call.is_opaque:
                 price = self._prices.dearest
             self._price = price
             self._input_count = ceil(len(self._call.request.body) / BYTES_A_TOKEN)
@@ -63,5 +63,5 @@ class UsageEstimate:
 
 def is_charged(call: Call) -> bool:
     """Return whether a call uses tokens that are paid for, and shows how many."""
-    costs = call.generates or call.opaque or call.dialect == "openai_embeddings"
+    costs = call.generates or call.is_opaque or call.dialect == "openai_embeddings"
     return costs and not call.request.lacks_body

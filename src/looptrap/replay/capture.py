@@ -73,7 +73,7 @@ class CapturedRun:
         """Return the call of the line that was just added; valid until the next is."""
         history = HISTORIES[line.dialect]
         if line.form == "digests":
-            history = History(read_redacted, scattered=history.scattered)
+            history = History(read_redacted, has_split_turns=history.has_split_turns)
         return call_of(line, self.raws, self.tools, history)
 
     @property

@@ -129,7 +129,7 @@ def read_run(line: bytes, name: str) -> RecordedRun:
         raise CallError("has no messages")
     is_openai = any(map(_is_openai, sent.messages))
     whole = read_body(line, "/v1/chat/completions" if is_openai else None)
-    if whole.dialect not in REPLAYABLE_DIALECTS or whole.opaque:
+    if whole.dialect not in REPLAYABLE_DIALECTS or whole.is_opaque:
         raise CallError("is not written in OpenAI's or Anthropic's style")
     name = id_text(sent.id) or name
     whole.model = whole.model or UNKNOWN_MODEL

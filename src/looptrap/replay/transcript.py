@@ -185,7 +185,7 @@ def _ends(whole: Call) -> Iterator[int]:
     before = None
     for place, message in enumerate(map(whole.read, whole.raws)):
         is_apart = before is None or before.role != "assistant" or bool(before.results)
-        if message.role == "assistant" and (is_apart or not whole.scattered):
+        if message.role == "assistant" and (is_apart or not whole.has_split_turns):
             yield place
         before = message
     if before is not None and (before.role != "assistant" or before.results):
@@ -194,7 +194,7 @@ def _ends(whole: Call) -> Iterator[int]:
 
 def _request(document: dict[str, Any], place: int) -> TranscriptRequest:
     call = read_body(msgspec.json.encode(document), caller=CALLER_NAME, session=CALLER_NAME)
-    if call.dialect == "http" or call.opaque:
+    if call.dialect == "http" or call.is_opaque:
         raise CallError(f"number {place + 1} is a request in no known dialect")
     call.model = call.model or UNKNOWN_MODEL
     return TranscriptRequest(call, REQUEST_INTERVAL_S * place)

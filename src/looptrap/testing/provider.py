@@ -85,7 +85,7 @@ def render_without_model(received: Received) -> RenderedReply | None:
         if parent.endswith("/models"):
             return _whole(_model(name))
     fake = DIALECTS[call.dialect].fake_without_model
-    if fake is None or call.generates or call.opaque:
+    if fake is None or call.generates or call.is_opaque:
         return None
     return _whole(fake(call))
 
