@@ -276,7 +276,7 @@ def _error_body(refusal: Refusal, request_id: str, _call: Call | None) -> Json:
     error = {
         "type": _ERROR_TYPES.get(refusal.status, default),
         "message": refusal.message,
-        # Anthropic's SDK has no `code` as OpenAI's has.
+        # The counterpart of OpenAI's `code`.
         "details": {"error_code": refusal.code},
     }
     return {"type": "error", "error": error, "detail": refusal.detail, "request_id": request_id}

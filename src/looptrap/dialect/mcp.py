@@ -32,18 +32,14 @@ class _Body(msgspec.Struct, gc=False):
     jsonrpc: str
     method: Literal["tools/call"]
     params: _Params
-
-
-class _Identified(msgspec.Struct, gc=False):
     id: msgspec.Raw = _NO_ID
 
 
 _decode_body = msgspec.json.Decoder(_Body).decode
-_decode_identified = msgspec.json.Decoder(_Identified).decode
 
 
 def read(request: Request, body: bytes) -> Call:
-    """Read a `tools/call` without its id; raises what decoding raises."""
+    """Read a `tools/call`; raises what decoding raises."""
     _decode_body(body)
     return Call(request, "mcp", raws=[msgspec.Raw(body)], read=read_call)
 
@@ -63,7 +59,7 @@ def _error_body(refusal: Refusal, _request_id: str, call: Call | None) -> Json:
     rpc_id = _NO_ID
     if call is not None:
         with suppress(*UNREADABLE):
-            rpc_id = _decode_identified(call.raws[0]).id
+            rpc_id = _decode_body(call.raws[0]).id
     code = _FAILURES.get(refusal.kind, _REFUSED)
     error = {"code": code, "message": refusal.message, "data": refusal.detail}
     return {"jsonrpc": "2.0", "id": rpc_id, "error": error}

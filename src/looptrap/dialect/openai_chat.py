@@ -243,7 +243,7 @@ def _write_body(answer: ModelAnswer) -> Json:
         message["tool_calls"] = _tool_calls(answer)
     choice = {"message": message, "logprobs": None, "finish_reason": _finish_reason(answer)}
     return {
-        **_head(answer, "chat.completion"),
+        **head_of(answer, "chatcmpl", "chat.completion"),
         "choices": [{"index": index, **choice} for index in range(count_choices(answer.sent))],
         "usage": usage_counts(answer.usage),
     }
@@ -255,7 +255,8 @@ def _write_stream(answer: ModelAnswer) -> Iterator[bytes]:
         for index in range(count_choices(answer.sent))
         for delta, reason in _deltas(answer)
     )
-    return write_chunks(answer, _head(answer, "chat.completion.chunk"), choices)
+    head = head_of(answer, "chatcmpl", "chat.completion.chunk")
+    return write_chunks(answer, head, choices)
 
 
 def write_chunks(answer: ModelAnswer, head: Json, choices: Iterable[Json]) -> Iterator[bytes]:
@@ -284,9 +285,10 @@ def _deltas(answer: ModelAnswer) -> Iterator[tuple[Json, str | None]]:
     yield {}, _finish_reason(answer)
 
 
-def _head(answer: ModelAnswer, kind: str) -> Json:
+def head_of(answer: ModelAnswer, id_prefix: str, kind: str) -> Json:
+    """Return the fields of a completion that are the same in all of its chunks."""
     return {
-        "id": f"chatcmpl-{answer.id}",
+        "id": f"{id_prefix}-{answer.id}",
         "object": kind,
         "created": answer.created_at,
         "model": answer.call.model,

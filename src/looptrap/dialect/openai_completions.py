@@ -24,6 +24,7 @@ from looptrap.dialect.openai_chat import (
     ChatStreamParser,
     count_choices,
     error_body,
+    head_of,
     usage_counts,
     write_chunks,
 )
@@ -100,7 +101,8 @@ class CompletionStreamParser(ChatStreamParser):
 
 def _write_body(answer: ModelAnswer) -> Json:
     choices = [_choice(index, answer.text, "stop") for index in range(_count_texts(answer.sent))]
-    return {**_head(answer), "choices": choices, "usage": usage_counts(answer.usage)}
+    head = head_of(answer, "cmpl", "text_completion")
+    return {**head, "choices": choices, "usage": usage_counts(answer.usage)}
 
 
 def _write_stream(answer: ModelAnswer) -> Iterator[bytes]:
@@ -110,7 +112,7 @@ def _write_stream(answer: ModelAnswer) -> Iterator[bytes]:
         for index in range(_count_texts(answer.sent))
         for piece, reason in (*((piece, None) for piece in pieces), (last, "stop"))
     )
-    return write_chunks(answer, _head(answer), choices)
+    return write_chunks(answer, head_of(answer, "cmpl", "text_completion"), choices)
 
 
 def _count_texts(sent: Json) -> int:
@@ -119,15 +121,6 @@ def _count_texts(sent: Json) -> int:
     if isinstance(prompt, list) and prompt and not isinstance(prompt[0], int):
         return len(prompt) * count_choices(sent)
     return count_choices(sent)
-
-
-def _head(answer: ModelAnswer) -> Json:
-    return {
-        "id": f"cmpl-{answer.id}",
-        "object": "text_completion",
-        "created": answer.created_at,
-        "model": answer.call.model,
-    }
 
 
 def _choice(index: int, text: str, reason: str | None) -> Json:
