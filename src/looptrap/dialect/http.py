@@ -14,8 +14,7 @@ from typing import Any
 
 import msgspec
 
-from looptrap.dialect import anthropic
-from looptrap.dialect.anthropic import AnthropicCounts
+from looptrap.dialect import anthropic, openai_chat
 from looptrap.dialect.content import (
     ABSENT,
     MAX_PATCHED_BYTES,
@@ -33,8 +32,6 @@ from looptrap.dialect.content import (
 )
 from looptrap.dialect.dialect import Dialect
 from looptrap.dialect.model import Call, DialectName, Json, Message, Request, ToolResult
-from looptrap.dialect.openai_chat import ResponsesCounts, error_body
-from looptrap.dialect.openai_chat import read_message as read_chat_message
 from looptrap.dialect.path import model_in_path
 from looptrap.dialect.usage import Count, UsageFormat, optional_field
 
@@ -72,7 +69,7 @@ def read_opaque(request: Request, dialect: DialectName) -> Call:
         model=model,
         is_opaque=True,
         raws=[raw_message(b"user", text.encode())],
-        read=read_chat_message,
+        read=openai_chat.read_message,
     )
 
 
@@ -159,7 +156,7 @@ def _tool_names(config: msgspec.Raw) -> tuple[str, ...]:
         return ()
 
 
-class BedrockCounts(AnthropicCounts, gc=False):
+class BedrockCounts(anthropic.AnthropicCounts, gc=False):
     """Converse's counts: Anthropic's by other names."""
 
     input_tokens: Count = msgspec.field(name="inputTokens")
@@ -171,7 +168,7 @@ class BedrockCounts(AnthropicCounts, gc=False):
 DIALECT = Dialect(
     name="http",
     read=read,
-    error_body=error_body,
+    error_body=openai_chat.error_body,
     # Images and transcripts report usage in the shape of responses.
-    usage=UsageFormat((ResponsesCounts, BedrockCounts)),
+    usage=UsageFormat((openai_chat.ResponsesCounts, BedrockCounts)),
 )
