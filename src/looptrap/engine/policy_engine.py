@@ -225,4 +225,4 @@ class PolicyEngine:
         if prices is None:
             return None
         price = prices.of(model, provider, now)
-        return prices.dearest if price is None and call.opaque else price
+        return prices.dearest if price is None and call.is_opaque else price

@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 
 from looptrap.config import Config
 from looptrap.dialect.model import BYTES_PER_TOKEN, Call, Usage
-from looptrap.dialect.usage import BYTES_PER_TOKEN
-from looptrap.dialect.usage_meter import BYTES_PER_TOKEN
 from looptrap.engine import Counters, PolicyEngine
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.auth import Authenticator, check_token, projects_by_key
