@@ -120,7 +120,7 @@ def test_the_banner_says_both(tmp_path):
         '[[policies]]\nname = "p"\n[[policies.rates]]\nname = "r"\nrps = 2\n'
         '[[budgets]]\nby = ["turn"]\nlimit_usd = 1\nthresholds = { block = 100 }\n'
     )
-    said = banner(load(file), [("127.0.0.1", 4100)], ("127.0.0.1", 4101), False).splitlines()
+    said = banner(load(file), ("127.0.0.1", 4100), ("127.0.0.1", 4101), False).splitlines()
     assert said[-4:] == [
         "Policies:",
         "  r: 2 calls a second, for each caller",

@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from looptrap.cli import main
-from looptrap.cli.cost_output import SPAN_SECONDS
 from looptrap.config.load import VARIABLES
+from looptrap.replay.projection import SPAN_SECONDS
 
 LOOP = ("--model", "gpt-4o", "--tokens", "20000", "--rps", "0.2")
 OWN = ("--model", "mine", "--tokens", "1000000", "--output", "0", "--rps", "1")

@@ -366,19 +366,19 @@ def test_in_a_narrow_terminal_an_id_stays_whole(capsys, monkeypatch):
 def test_one_is_taken_care_of_noted_and_marked(running):
     found = refused(running)
     begin = found["id"][:14]
-    assert "is taken care of since 20" in running.run("incidents", "ack", begin).stdout
+    assert "is acknowledged since 20" in running.run("incidents", "ack", begin).stdout
     assert running.run("incidents", "note", begin, "a cron job").stdout == (
         f"{found['id']} has 1 note.\n"
     )
-    assert "is marked as confirmed." in running.run("incidents", "label", begin, "confirmed").stdout
+    assert "is labelled confirmed." in running.run("incidents", "label", begin, "confirmed").stdout
     shown = running.run("incidents", "show", begin).stdout
-    assert re.search(rf"^  taken care +since {TIME}$", shown, re.MULTILINE)
-    assert re.search(r"^  marked as +confirmed$", shown, re.MULTILINE)
+    assert re.search(rf"^  acknowledged +since {TIME}$", shown, re.MULTILINE)
+    assert re.search(r"^  label +confirmed$", shown, re.MULTILINE)
     assert re.search(rf"^Notes\n  {TIME}  a cron job$", shown, re.MULTILINE)
     listed = running.run("incidents", "--label", "confirmed", "--search", "gpt-5", "--json")
     assert [one["id"] for one in json.loads(listed.stdout)] == [found["id"]]
     gone = running.run("incidents", "label", begin, "none").stdout
-    assert gone == f"{found['id']} is not marked any more.\n"
+    assert gone == f"{found['id']} has no label.\n"
     assert json.loads(running.run("incidents", "--label", "confirmed", "--json").stdout) == []
 
 

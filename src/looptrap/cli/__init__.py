@@ -1,29 +1,41 @@
-"""The command line: one module a command.
+"""The command line.
 
 Commands import what they need when they run, so that `--help` and `--version` answer at once.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from looptrap import __version__
 from looptrap.cli.alerts import alerts
 from looptrap.cli.backup import backup
-from looptrap.cli.check import check
+from looptrap.cli.config import check, presets
 from looptrap.cli.cost import cost
 from looptrap.cli.demo import demo
 from looptrap.cli.incidents import incidents
 from looptrap.cli.keys import keys
-from looptrap.cli.kill import kill, unkill
-from looptrap.cli.presets import presets
-from looptrap.cli.release import release
+from looptrap.cli.kill import kill, release, unkill
 from looptrap.cli.replay import replay
 from looptrap.cli.serve import serve
 from looptrap.cli.spending import spending
+from looptrap.errors import ConfigError
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class CommandLine(click.Group):
+    """All commands; each ends with status 2 for a ConfigError, after its mistakes are printed."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except ConfigError as error:
+            click.echo(str(error), err=True)
+            raise click.exceptions.Exit(2) from None
+
+
+@click.group(cls=CommandLine, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="looptrap")
 def main() -> None:
     """Stop runaway LLM agents before the bill does."""

@@ -9,19 +9,27 @@ from typing import Any
 
 import click
 
-from looptrap.cli.gateway_client import ask_gateway, gateway_options
-from looptrap.cli.output import ListingGroup, fail, print_table
+from looptrap.cli.gateway_client import GatewayClient, gateway_options
+from looptrap.cli.output import (
+    DASH,
+    ListingGroup,
+    default_place,
+    format_age,
+    json_option,
+    print_table,
+)
 from looptrap.errors import ConfigError, Problem
 
-PATH = "/api/v1/alerts"
+ALERTS_PATH = "/api/v1/alerts"
 
 NO_CHANNELS = "No channels are set: see `[[channels]]` in the configuration."
 
-CHANNELS = ("NAME", "KIND", "TO", "EVENTS", "#WAITING", "#DELIVERED", "#DEAD", "#ATTEMPTS")
-LETTERS = ("EVENT", "NAME", "CHANNEL", "CREATED", "#ATTEMPTS", "ERROR")
+CHANNEL_HEADINGS = (
+    "NAME", "KIND", "TO", "EVENTS", "#WAITING", "#DELIVERED", "#DEAD", "#ATTEMPTS",
+)  # fmt: skip
+LETTER_HEADINGS = ("EVENT", "NAME", "CHANNEL", "CREATED", "#ATTEMPTS", "ERROR")
 
-_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-_channel = click.option("--channel", metavar="NAME", help="Only this channel.")
+channel_option = click.option("--channel", metavar="NAME", help="Only this channel.")
 
 
 @click.group(cls=ListingGroup, short_help="List and test channels; see and resend dead letters.")
@@ -33,9 +41,9 @@ def alerts() -> None:
 
 
 @alerts.command("list")
-@_as_json
+@json_option
 @gateway_options
-def list_(as_json: bool, admin: str, token_env: str | None) -> None:
+def list_(gateway: GatewayClient, as_json: bool) -> None:
     """List the channels and their deliveries.
 
     Each row counts, of its latest 1,000 alerts in each state, those that wait, were delivered and
@@ -44,23 +52,20 @@ def list_(as_json: bool, admin: str, token_env: str | None) -> None:
     \b
     Example: looptrap alerts list
     """
-    try:
-        answer = ask_gateway(admin, token_env, "GET", PATH)
-    except ConfigError as error:
-        fail(error)
+    answer = gateway.get(ALERTS_PATH)
     if as_json:
         click.echo(json.dumps(answer, indent=2))
         return
     if not answer["channels"]:
         click.echo(NO_CHANNELS, err=True)
     else:
-        print_table(CHANNELS, [_channel_row(channel) for channel in answer["channels"]])
+        print_table(CHANNEL_HEADINGS, [_channel_row(channel) for channel in answer["channels"]])
     if dead := answer["letters"]["dead"]:
         click.echo(f"{dead:,} given up: see `looptrap alerts dead`.", err=True)
 
 
 @alerts.command()
-@_channel
+@channel_option
 @click.option(
     "--config",
     "file",
@@ -68,11 +73,9 @@ def list_(as_json: bool, admin: str, token_env: str | None) -> None:
     type=click.Path(),
     help="Test the channels of this file, from here, without a gateway.",
 )
-@_as_json
+@json_option
 @gateway_options
-def test(
-    channel: str | None, file: str | None, as_json: bool, admin: str, token_env: str | None
-) -> None:
+def test(gateway: GatewayClient, channel: str | None, file: str | None, as_json: bool) -> None:
     """Send a test event through every channel.
 
     The running gateway sends it and reports the result. If a channel fails the exit status is 1.
@@ -82,14 +85,12 @@ def test(
               looptrap alerts test --channel slack
               looptrap alerts test --config looptrap.toml
     """
-    try:
-        if file is None:
-            sent = {"channel": channel}
-            results = ask_gateway(admin, token_env, "POST", f"{PATH}/test", sent)["channels"]
-        else:
-            results = _try_locally(file, channel)
-    except ConfigError as error:
-        fail(error, place=file or "")
+    if file is None:
+        answer = gateway.ask("POST", f"{ALERTS_PATH}/test", {"channel": channel})
+        results = answer["channels"]
+    else:
+        with default_place(file):
+            results = _test_locally(file, channel)
     if as_json:
         click.echo(json.dumps(results, indent=2))
     elif not results:
@@ -103,18 +104,15 @@ def test(
 
 @alerts.command()
 @click.option("--limit", metavar="N", type=int, default=50, help="Up to 500.  [50]")
-@_as_json
+@json_option
 @gateway_options
-def dead(limit: int, as_json: bool, admin: str, token_env: str | None) -> None:
+def dead(gateway: GatewayClient, limit: int, as_json: bool) -> None:
     """List alerts that were given up, the latest first, and why.
 
     \b
     Example: looptrap alerts dead --json
     """
-    try:
-        answer = ask_gateway(admin, token_env, "GET", f"{PATH}/letters?state=dead&limit={limit}")
-    except ConfigError as error:
-        fail(error)
+    answer = gateway.get(f"{ALERTS_PATH}/letters", state="dead", limit=limit)
     letters = answer["letters"]
     if as_json:
         click.echo(json.dumps(letters, indent=2))
@@ -122,7 +120,7 @@ def dead(limit: int, as_json: bool, admin: str, token_env: str | None) -> None:
         click.echo("No alert was given up.", err=True)
     else:
         now = datetime.now(UTC)
-        print_table(LETTERS, [_delivery_row(delivery, now) for delivery in letters])
+        print_table(LETTER_HEADINGS, [_letter_row(letter, now) for letter in letters])
         click.echo("To send them again: looptrap alerts resend --dead, or EVENT.", err=True)
     if answer["next"] is not None:
         click.echo(f"There are more than these {limit}: see --limit.", err=True)
@@ -131,16 +129,11 @@ def dead(limit: int, as_json: bool, admin: str, token_env: str | None) -> None:
 @alerts.command()
 @click.argument("event", required=False)
 @click.option("--dead", "is_all", is_flag=True, help="All that were given up.")
-@_channel
-@_as_json
+@channel_option
+@json_option
 @gateway_options
 def resend(
-    event: str | None,
-    is_all: bool,
-    channel: str | None,
-    as_json: bool,
-    admin: str,
-    token_env: str | None,
+    gateway: GatewayClient, event: str | None, is_all: bool, channel: str | None, as_json: bool
 ) -> None:
     """Send again the alerts of EVENT that were given up, or with --dead all of them.
 
@@ -151,13 +144,10 @@ def resend(
     Examples: looptrap alerts resend evt_5f0c2a9be4d17786…
               looptrap alerts resend --dead --channel slack
     """
-    try:
-        if (event is None) is not is_all:
-            raise ConfigError("give an EVENT, or --dead for all")
-        sent = {"channel": channel, **({"state": "dead"} if is_all else {"event": event})}
-        answer = ask_gateway(admin, token_env, "POST", f"{PATH}/resend", sent)
-    except ConfigError as error:
-        fail(error)
+    if (event is None) is not is_all:
+        raise ConfigError("give an EVENT, or --dead for all")
+    which = {"state": "dead"} if is_all else {"event": event}
+    answer = gateway.ask("POST", f"{ALERTS_PATH}/resend", {"channel": channel, **which})
     number = answer["resent"]
     if as_json:
         click.echo(json.dumps(answer))
@@ -169,7 +159,7 @@ def resend(
         raise click.exceptions.Exit(1)
 
 
-def _try_locally(file: str, name: str | None) -> list[dict[str, Any]]:
+def _test_locally(file: str, name: str | None) -> list[dict[str, Any]]:
     """Test the channels of a configuration from this process."""
     import asyncio
 
@@ -177,10 +167,10 @@ def _try_locally(file: str, name: str | None) -> list[dict[str, Any]]:
     from looptrap.config import load
     from looptrap.incident.alert.channel import make_channels
 
-    config = load(file, env=os.environ, flags={})
+    config = load(file, env=os.environ)
     channels = make_channels(config.channels, os.environ)
     if name is not None:
-        channels = [made for made in channels if made.name == name]
+        channels = [channel for channel in channels if channel.name == name]
         if not channels:
             raise ConfigError([Problem("--channel", f"no channel of {file} is called {name}")])
     return asyncio.run(try_channels(channels))
@@ -191,16 +181,7 @@ def _channel_row(channel: dict[str, Any]) -> tuple[str, ...]:
     return channel["name"], channel["kind"], channel["to"], ", ".join(channel["events"]), *counts
 
 
-def _delivery_row(delivery: dict[str, Any], now: datetime) -> tuple[str, ...]:
-    from looptrap.cli.output import format_age
-
-    created = format_age(delivery["created"], now)
-    attempts = f"{delivery['attempts']:,}"
-    return (
-        delivery["event"],
-        delivery["name"],
-        delivery["channel"],
-        created,
-        attempts,
-        delivery["error"] or "–",
-    )
+def _letter_row(letter: dict[str, Any], now: datetime) -> tuple[str, ...]:
+    names = (letter["event"], letter["name"], letter["channel"])
+    created, attempts = format_age(letter["created"], now), f"{letter['attempts']:,}"
+    return *names, created, attempts, letter["error"] or DASH

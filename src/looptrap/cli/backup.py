@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from looptrap.cli.output import fail
 from looptrap.errors import ConfigError
 
 
@@ -35,14 +34,11 @@ def backup(file: Path, config: str | None, history: str | None, force: bool) -> 
     from looptrap.incident.history.backup import back_up
     from looptrap.schema.wording import escaped
 
-    try:
-        found = load(config, env=os.environ, flags={"history": history})
-        if not found.history:
-            raise ConfigError('history: is "", so there is no file to copy')
-        done = back_up(Path(found.history), file, replace=force)
-    except ConfigError as error:
-        fail(error)
+    found = load(config, env=os.environ, flags={"history": history})
+    if not found.history:
+        raise ConfigError('history: is "", so there is no file to copy')
+    copy = back_up(Path(found.history), file, replace=force)
     click.echo(
-        f"{escaped(str(file))}: {done.incidents:,} incidents and {done.alerts:,} alerts,"
-        f" {done.size:,} bytes, checked"
+        f"{escaped(str(file))}: {copy.incidents:,} incidents and {copy.alerts:,} alerts,"
+        f" {copy.size:,} bytes, checked"
     )

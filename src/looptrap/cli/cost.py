@@ -4,68 +4,56 @@ from __future__ import annotations
 
 import time
 from math import isnan
-from typing import TYPE_CHECKING, Any, NoReturn
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from looptrap.cli.check import load_config
-from looptrap.cli.output import fail
+from looptrap.cli.config import config_option, load_config, policy_source, preset_option
+from looptrap.cli.output import print_table
 from looptrap.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
     from looptrap.config import Config
     from looptrap.money.price import Price
+    from looptrap.replay.projection import LoopCost
 
-MAX_RPS = 50.0
-"""Calls a second, at most: the simulated calls must span several cooldowns."""
+MIN_RPS, MAX_RPS = 0.0001, 50.0
+"""Calls a second: in simulated calls of a faster loop there would not be several cooldowns."""
 
-MIN_RPS = 0.0001
+HEADINGS = ("A LOOP OF A", "#CALLS", "#COSTS", "#PASSED", "#WITH LOOPTRAP", "#SAVED")
+
+TEXT_WIDTH = 80
 
 
-class _Amount(click.FloatRange):
+class FiniteRange(click.FloatRange):
     """A range of numbers without NaN."""
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        amount: float = super().convert(value, param, ctx)
-        if isnan(amount):
+        number: float = super().convert(value, param, ctx)
+        if isnan(number):
             self.fail(f"{value!r} is not a number.", param, ctx)
-        return amount
+        return number
 
 
-_PRICE = _Amount(0, 1_000_000)
+PRICE = FiniteRange(0, 1_000_000)
+TOKENS = click.IntRange(0, 100_000_000)
 
 
 @click.command(short_help="Estimate what a loop costs.")
 @click.option("--model", metavar="NAME", required=True, help="The model that is called.")
 @click.option("--provider", metavar="NAME", default="", help="Whose price counts: openai, ….")
-@click.option(
-    "--tokens",
-    metavar="N",
-    type=click.IntRange(0, 100_000_000),
-    required=True,
-    help="Tokens of input a call.",
-)
-@click.option(
-    "--output",
-    metavar="N",
-    type=click.IntRange(0, 100_000_000),
-    default=500,
-    show_default=True,
-    help="Tokens of output a call.",
-)
-@click.option(
-    "--rps",
-    metavar="R",
-    type=_Amount(MIN_RPS, MAX_RPS),
-    required=True,
-    help="Calls a second; 0.2 is one every 5 seconds.",
-)
-@click.option("--input-price", metavar="USD", type=_PRICE, help="Dollars a million input tokens.")
-@click.option("--output-price", metavar="USD", type=_PRICE, help="Dollars a million output tokens.")
-@click.option("--config", metavar="FILE", type=click.Path(), help="TOML, or a bundle.")
-@click.option("--preset", metavar="NAME", help="Start from this preset.")
+@click.option("--tokens", metavar="N", type=TOKENS, required=True, help="Input tokens a call.")
+@click.option("--output", metavar="N", type=TOKENS, default=500, show_default=True,
+              help="Output tokens a call.")  # fmt: skip
+@click.option("--rps", metavar="R", type=FiniteRange(MIN_RPS, MAX_RPS), required=True,
+              help="Calls a second; 0.2 is one every 5 seconds.")  # fmt: skip
+@click.option("--input-price", metavar="USD", type=PRICE, help="Dollars a million input tokens.")
+@click.option("--output-price", metavar="USD", type=PRICE, help="Dollars a million output tokens.")
+@config_option
+@preset_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, nothing else.")
 def cost(
     model: str,
@@ -75,7 +63,7 @@ def cost(
     rps: float,
     input_price: float | None,
     output_price: float | None,
-    config: str | None,
+    file: str | None,
     preset: str | None,
     as_json: bool,
 ) -> None:
@@ -87,57 +75,99 @@ def cost(
     \b
     Example: looptrap cost --model gpt-4o --tokens 20000 --rps 0.2
     """
-    from looptrap.cli import cost_output
+    import msgspec
+
     from looptrap.dialect.model import Usage
-    from looptrap.replay.projection import project_loop
+    from looptrap.money.price import Price, PriceSettings
+    from looptrap.replay.projection import MAX_SPAN_S, LoopCost, project_loop
 
-    found = load_config(config, preset)
+    config = load_config(file, preset)
     if (input_price is None) != (output_price is None):
-        _refuse("--input-price", "needs --output-price beside it, and the other way round")
-    price = _price(found, model, provider, input_price, output_price)
-    loop = project_loop(
-        found.policies,
-        model=model,
-        rps=rps,
-        seconds=cost_output.MAX_SPAN_S,
-        tools=found.tools,
-    )
-    bill = cost_output.LoopCost(
-        model=model,
-        usage=Usage(tokens, output),
-        price=price,
-        rps=rps,
-        loop=loop,
-        source=f"preset {found.preset}" if found.preset else str(config),
-    )
-    if as_json:
-        click.echo(bill.as_json())
+        message = "needs --output-price beside it, and the other way round"
+        raise ConfigError([Problem("--input-price", message)])
+    if input_price is not None and output_price is not None:
+        price = Price.from_settings(PriceSettings(input=input_price, output=output_price))
     else:
-        bill.show()
+        price = _find_price(config, model, provider)
+    loop = project_loop(
+        config.policies, model=model, rps=rps, seconds=MAX_SPAN_S, tools=config.tools
+    )
+    bill, source = LoopCost(loop, rps, Usage(tokens, output), price), policy_source(config, file)
+    if not as_json:
+        click.echo(f"{fill(_describe_call(model, bill), TEXT_WIDTH)}\n")
+        print_table(HEADINGS, _rows(bill))
+        click.echo(f"\n{fill(_describe_refusal(bill, source), TEXT_WIDTH)}")
+        return
+    fields = {
+        "model": model,
+        "input_tokens": tokens,
+        "output_tokens": output,
+        "rps": rps,
+        "call_usd": bill.usd(1),
+        "policies": source,
+        "rule": loop.rule or None,
+        "first_refused": loop.first,
+        "until_refused_usd": bill.until_refused_usd,
+        "followed_seconds": loop.seconds,
+        "spans": list(bill.spans()),
+    }
+    click.echo(msgspec.json.encode(fields))
 
 
-def _price(
-    config: Config, model: str, provider: str, input_usd: float | None, output_usd: float | None
-) -> Price:
-    """Return the price from the command line, or the known one."""
-    from looptrap.money.price import Price, Prices, PriceSettings
+def _find_price(config: Config, model: str, provider: str) -> Price:
+    from looptrap.money.price import Prices
+    from looptrap.schema.wording import listed, quoted
 
-    if input_usd is not None and output_usd is not None:
-        return Price.from_settings(PriceSettings(input=input_usd, output=output_usd))
     prices, now = Prices(config.prices, config.price_fallback), time.time()
     price = prices.of(model, provider, now)
-    if price is None:
-        from looptrap.schema.wording import listed, quoted
+    if price is not None:
+        return price
+    close = listed(prices.close_to(model, now), "or")
+    message = (
+        f"no price is known for {quoted(model)}"
+        + (f", did you mean {close}?" if close else ";")
+        + " --input-price and --output-price give one, in dollars a million tokens"
+    )
+    raise ConfigError([Problem("--model", message)])
 
-        close = listed(prices.close_to(model, now), "or")
-        _refuse(
-            "--model",
-            f"no price is known for {quoted(model)}"
-            + (f", did you mean {close}?" if close else ";")
-            + " --input-price and --output-price give one, in dollars a million tokens",
+
+def _describe_call(model: str, bill: LoopCost) -> str:
+    from looptrap.money.price import NANO_PER_TOKEN
+
+    usage, rates = bill.usage, bill.price.rates_for(bill.usage.input_tokens)
+    return (
+        f"{model}, {bill.rps:g} calls a second of {usage.input_tokens:,} tokens in and"
+        f" {usage.output_tokens:,} out: ${bill.usd(1):,.4f} a call, at"
+        f" {_dollars(rates.input / NANO_PER_TOKEN)} a million tokens of input and"
+        f" {_dollars(rates.output / NANO_PER_TOKEN)} of output."
+    )
+
+
+def _rows(bill: LoopCost) -> list[tuple[str, ...]]:
+    return [
+        (
+            span.span,
+            f"{span.calls:,}",
+            _dollars(span.cost_usd),
+            f"{span.passed:,}",
+            _dollars(span.with_looptrap_usd),
+            _dollars(span.saved_usd),
         )
-    return price
+        for span in bill.spans()
+    ]
 
 
-def _refuse(place: str, message: str) -> NoReturn:
-    fail(ConfigError([Problem(place, message)]))
+def _describe_refusal(bill: LoopCost, source: str) -> str:
+    loop, spent = bill.loop, bill.until_refused_usd
+    if spent is None:
+        what = "only slow it down" if bill.is_slowed else "let all of it pass"
+        return f"The policies of {source} {what}: none refuses equal calls at this rate."
+    return (
+        f"{loop.rule} of {source} refuses call {loop.first}: an agent that ends there has"
+        f" spent {_dollars(spent)}. The table is for one that goes on regardless, and tries"
+        " again after every cooldown."
+    )
+
+
+def _dollars(amount: float) -> str:
+    return f"${amount:,.2f}"

@@ -6,7 +6,9 @@ import http.client
 import json
 import os
 from collections.abc import Callable
+from functools import wraps
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 import click
 
@@ -21,48 +23,63 @@ DEFAULT_ADDRESS = "127.0.0.1:4101"
 
 
 def gateway_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the flags for the gateway's address and token."""
-    command = click.option(
-        "--token-env",
-        metavar="NAME",
-        envvar="LOOPTRAP_ADMIN_TOKEN_ENV",
-        help="The variable with the admin token, as admin_token_env names it.",
-    )(command)
-    return click.option(
+    """Add the flags for the gateway's address and token; the command gets a `gateway`."""
+
+    @click.option(
         "--admin",
         metavar="ADDRESS",
         envvar="LOOPTRAP_ADMIN",
         default=DEFAULT_ADDRESS,
         help=f"The admin address of the gateway.  [default: {DEFAULT_ADDRESS}]",
-    )(command)
+    )
+    @click.option(
+        "--token-env",
+        metavar="NAME",
+        envvar="LOOPTRAP_ADMIN_TOKEN_ENV",
+        help="The variable with the admin token, as admin_token_env names it.",
+    )
+    @wraps(command)
+    def with_gateway(*, admin: str, token_env: str | None, **options: Any) -> None:
+        command(gateway=GatewayClient(admin, token_env), **options)
+
+    return with_gateway
 
 
-def ask_gateway(
-    admin: str, token_env: str | None, method: str, path: str, sent: object = None
-) -> Any:
-    """Send a request to the gateway and return its answer; a ConfigError says why there is none."""
-    address = _address(admin)
-    headers = {"Content-Type": "application/json"} | _authorisation(token_env)
-    # First without the token: a wrong address, such as a provider's, must not get it.
-    if _exchange(address, "GET", "/livez", {}, None) != (200, {"status": "alive"}):
-        message = "is not the admin address of a gateway"
-        raise ConfigError([Problem(str(address), message)])
-    status, answer = _exchange(address, method, path, headers, sent)
-    if status < 400:
-        return answer
-    if status == 401:
-        message = "needs its token: name the variable that has it with --token-env"
-        raise ConfigError([Problem(str(address), message)])
-    error = answer["error"]
-    problems = error.get("problems") or [{"place": "", "message": error["message"]}]
-    raise ConfigError([Problem(problem["place"], problem["message"]) for problem in problems])
+class GatewayClient:
+    """Sends requests to the admin address; every failure is a ConfigError."""
+
+    def __init__(self, admin: str, token_env: str | None) -> None:
+        self._admin = admin
+        self._token_env = token_env
+
+    def get(self, path: str, **query: object) -> Any:
+        """Return what is at a path."""
+        return self.ask("GET", f"{path}?{urlencode(query)}" if query else path)
+
+    def ask(self, method: str, path: str, content: object = None) -> Any:
+        """Send a request with that content as JSON, and return the answer."""
+        address = _parse_address(self._admin)
+        headers = {"Content-Type": "application/json"} | _authorisation(self._token_env)
+        # First without the token: a wrong address, such as a provider's, must not get it.
+        if _exchange(address, "GET", "/livez", {}, None) != (200, {"status": "alive"}):
+            message = "is not the admin address of a gateway"
+            raise ConfigError([Problem(str(address), message)])
+        status, answer = _exchange(address, method, path, headers, content)
+        if status < 400:
+            return answer
+        if status == 401:
+            message = "needs its token: name the variable that has it with --token-env"
+            raise ConfigError([Problem(str(address), message)])
+        error = answer["error"]
+        problems = error.get("problems") or [{"place": "", "message": error["message"]}]
+        raise ConfigError([Problem(problem["place"], problem["message"]) for problem in problems])
 
 
 def _exchange(
-    address: Address, method: str, path: str, headers: dict[str, str], sent: object
+    address: Address, method: str, path: str, headers: dict[str, str], content: object
 ) -> tuple[int, Any]:
     """Return status and JSON of an answer, None for what is not JSON."""
-    body = json.dumps(sent) if sent is not None else None
+    body = json.dumps(content) if content is not None else None
     connection = http.client.HTTPConnection(address.host, address.port, timeout=ADMIN_TIMEOUT_S)
     try:
         connection.request(method, path, body, headers)
@@ -78,7 +95,7 @@ def _exchange(
         connection.close()
 
 
-def _address(text: str) -> Address:
+def _parse_address(text: str) -> Address:
     from looptrap.config.kind import Listen
 
     problems: list[Problem] = []
@@ -93,7 +110,6 @@ def _authorisation(token_env: str | None) -> dict[str, str]:
         return {}
     token = os.environ.get(token_env, "")
     if not token:
-        raise ConfigError(
-            [Problem("--token-env", f"the variable {token_env} is not set, or empty")]
-        )
+        message = f"the variable {token_env} is not set, or empty"
+        raise ConfigError([Problem("--token-env", message)])
     return {"Authorization": f"Bearer {token}"}

@@ -5,15 +5,29 @@ from __future__ import annotations
 import json
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import quote
 
 import click
 
-from looptrap.cli.gateway_client import ask_gateway, gateway_options
-from looptrap.cli.output import ListingGroup, fail
+from looptrap.cli.gateway_client import GatewayClient, gateway_options
+from looptrap.cli.output import (
+    DASH,
+    ListingGroup,
+    format_age,
+    format_time,
+    json_option,
+    parse_since,
+    print_table,
+)
 from looptrap.errors import ConfigError
+from looptrap.policy.action import Action
+from looptrap.schema.wording import escaped
+from looptrap.usage.savings import describe_savings, format_usd
+
+IncidentView = dict[str, Any]
 
 INCIDENTS_PATH = "/api/v1/incidents"
 
@@ -23,12 +37,16 @@ PAGE_SIZE = 500
 POLL_INTERVAL_S = 1.0
 """Seconds between two polls for changes."""
 
-LABEL = click.Choice(["false_alarm", "confirmed"])
+LABELS = ("false_alarm", "confirmed")
 
-_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+HEADINGS = (
+    "ID", "LAST CALL", "CALLER", "MODEL", "RULE", "ACTION", "#HITS", "#REFUSED", "#SAVED", "STATE",
+)  # fmt: skip
+
+ACTIONS = frozenset(action.value for action in Action)
 
 
-@click.group(cls=ListingGroup, short_help="List, show, mark and follow incidents.")
+@click.group(cls=ListingGroup, short_help="List, show, label and follow incidents.")
 def incidents() -> None:
     """List incidents, show one, label it, or follow them as they happen.
 
@@ -45,56 +63,48 @@ def incidents() -> None:
 @click.option("--session", metavar="NAME", help="Of this session.")
 @click.option("--rule", metavar="NAME", help="That this rule tripped.")
 @click.option("--since", metavar="SPAN", help="With a call since then: 30m, 24h, 7d, or a time.")
-@click.option("--label", type=LABEL, metavar="LABEL", help="Marked as false_alarm or confirmed.")
-@click.option(
-    "--search", "q", metavar="TEXT", help="With this in id, caller, session, rule or model."
-)
+@click.option("--label", type=click.Choice(LABELS), metavar="LABEL",
+              help="With this label: false_alarm or confirmed.")  # fmt: skip
+@click.option("--search", "q", metavar="TEXT",
+              help="With this in id, caller, session, rule or model.")  # fmt: skip
 @click.option("--limit", metavar="N", type=int, default=50, help="At most N.  [50]")
-@_as_json
+@json_option
 @gateway_options
 def list_(
+    gateway: GatewayClient,
     state: str | None,
     since: str | None,
     limit: int,
     as_json: bool,
-    admin: str,
-    token_env: str | None,
-    **fitting: str | None,
+    **filters: str | None,
 ) -> None:
     """List the incidents that are open, the latest first.
 
     \b
     Example: looptrap incidents list --all --caller key:ci --since 24h
     """
-    from looptrap.cli import output
-
-    wanted = {name: value for name, value in fitting.items() if value is not None}
-    wanted["state"] = state or "open"
     now = datetime.now(UTC)
-    try:
-        if since is not None:
-            wanted["since"] = output.parse_since(since, "--since", now)
-        found, is_more = _pages(admin, token_env, wanted, limit)
-    except ConfigError as error:
-        fail(error)
+    query = {name: value for name, value in filters.items() if value is not None}
+    query["state"] = state or "open"
+    if since is not None:
+        query["since"] = parse_since(since, "--since", now)
+    found, is_more = _find_incidents(gateway, query, limit)
     if as_json:
         click.echo(json.dumps(found, indent=2))
     elif found:
-        from looptrap.cli import incident_output
-
-        incident_output.print_list(found, now)
+        print_table(HEADINGS, [_row(incident, now) for incident in found])
     else:
-        open_ = "open " if wanted["state"] == "open" else ""
-        click.echo(f"There are no {open_}incidents{' of that kind' if len(wanted) > 1 else ''}.")
+        open_ = "open " if query["state"] == "open" else ""
+        click.echo(f"There are no {open_}incidents{' of that kind' if len(query) > 1 else ''}.")
     if is_more:
         click.echo(f"There are more than these {limit}: see --limit.", err=True)
 
 
 @incidents.command()
 @click.argument("incident_id", metavar="ID")
-@_as_json
+@json_option
 @gateway_options
-def show(incident_id: str, as_json: bool, admin: str, token_env: str | None) -> None:
+def show(gateway: GatewayClient, incident_id: str, as_json: bool) -> None:
     """Show one incident with all its steps.
 
     ID may be the beginning of its id, if no other begins so.
@@ -102,67 +112,65 @@ def show(incident_id: str, as_json: bool, admin: str, token_env: str | None) -> 
     \b
     Example: looptrap incidents show inc_4be01c7d
     """
-    try:
-        found = ask_gateway(admin, token_env, "GET", _path(incident_id))
-    except ConfigError as error:
-        fail(error)
+    incident = gateway.get(_path(incident_id))
     if as_json:
-        click.echo(json.dumps(found, indent=2))
-        return
-    from looptrap.cli import incident_output
-
-    click.echo("\n".join(incident_output.detail_lines(found, datetime.now(UTC))))
+        click.echo(json.dumps(incident, indent=2))
+    else:
+        click.echo("\n".join(_detail_lines(incident, datetime.now(UTC))))
 
 
 @incidents.command()
 @click.argument("incident_id", metavar="ID")
 @gateway_options
-def ack(incident_id: str, admin: str, token_env: str | None) -> None:
+def ack(gateway: GatewayClient, incident_id: str) -> None:
     """Acknowledge an incident.
 
     \b
     Example: looptrap incidents ack inc_4be01c7d
     """
-    found = _annotate(admin, token_env, "POST", f"{_path(incident_id)}/acknowledge", {})
-    click.echo(f"{found['id']} is taken care of since {found['acknowledged']['time']}.")
+    incident = gateway.ask("POST", f"{_path(incident_id)}/acknowledge", {})
+    click.echo(f"{incident['id']} is acknowledged since {incident['acknowledged']['time']}.")
 
 
 @incidents.command()
 @click.argument("incident_id", metavar="ID")
 @click.argument("text")
 @gateway_options
-def note(incident_id: str, text: str, admin: str, token_env: str | None) -> None:
+def note(gateway: GatewayClient, incident_id: str, text: str) -> None:
     """Add a note to an incident.
 
     \b
     Example: looptrap incidents note inc_4be01c7d 'A cron job, stopped.'
     """
-    found = _annotate(admin, token_env, "POST", f"{_path(incident_id)}/notes", {"text": text})
-    number = len(found["notes"])
-    click.echo(f"{found['id']} has {number} note{'s' if number > 1 else ''}.")
+    incident = gateway.ask("POST", f"{_path(incident_id)}/notes", {"text": text})
+    number = len(incident["notes"])
+    click.echo(f"{incident['id']} has {number} note{'s' if number > 1 else ''}.")
 
 
 @incidents.command()
 @click.argument("incident_id", metavar="ID")
-@click.argument("label", type=click.Choice([*LABEL.choices, "none"]))
+@click.argument("label", type=click.Choice([*LABELS, "none"]))
 @gateway_options
-def label(incident_id: str, label: str, admin: str, token_env: str | None) -> None:
+def label(gateway: GatewayClient, incident_id: str, label: str) -> None:
     """Label an incident: false_alarm, confirmed, or none to remove the label.
 
     \b
     Example: looptrap incidents label inc_4be01c7d false_alarm
     """
-    from looptrap.cli import incident_output
-
-    given = {"label": None if label == "none" else label}
-    found = _annotate(admin, token_env, "PUT", f"{_path(incident_id)}/label", given)
-    click.echo("\n".join(incident_output.label_lines(found)))
+    content = {"label": None if label == "none" else label}
+    incident = gateway.ask("PUT", f"{_path(incident_id)}/label", content)
+    state = f"is labelled {incident['label']}" if incident["label"] else "has no label"
+    click.echo(escaped(f"{incident['id']} {state}."))
+    if suggestion := incident["suggestion"]:
+        tool, setting = suggestion["tool"], json.dumps(suggestion["setting"])
+        click.echo(escaped(f"{suggestion['why']} To have {tool} raise no such alarm:"))
+        click.echo(escaped(f"  PUT /api/v1/tools/{tool} {setting}"))
 
 
 @incidents.command()
 @click.option("--json", "as_json", is_flag=True, help="Print a line of JSON a change.")
 @gateway_options
-def follow(as_json: bool, admin: str, token_env: str | None) -> None:
+def follow(gateway: GatewayClient, as_json: bool) -> None:
     """Print open incidents, then a line a change, until Ctrl-C or SIGTERM.
 
     An incident that continues is printed at most once a second.
@@ -170,21 +178,18 @@ def follow(as_json: bool, admin: str, token_env: str | None) -> None:
     \b
     Example: looptrap incidents follow --json | jq .id
     """
-    from looptrap.cli import incident_output
 
-    def show(found: list[dict[str, Any]]) -> None:
+    def print_changes(found: list[IncidentView]) -> None:
         for incident in found:
-            click.echo(json.dumps(incident) if as_json else incident_output.change_line(incident))
+            click.echo(json.dumps(incident) if as_json else _change_line(incident))
 
     # A background process of a script never gets Ctrl-C.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         # First the position of the latest change: changes meanwhile are printed twice, not missed.
-        last = ask_gateway(admin, token_env, "GET", f"{INCIDENTS_PATH}/changes")["last"]
-        show(_pages(admin, token_env, {"state": "open"}, PAGE_SIZE)[0][::-1])
-        _follow(admin, token_env, last, show)
-    except ConfigError as error:
-        fail(error)
+        last = gateway.get(f"{INCIDENTS_PATH}/changes")["last"]
+        print_changes(_find_incidents(gateway, {"state": "open"}, PAGE_SIZE)[0][::-1])
+        _poll_changes(gateway, last, print_changes)
     except KeyboardInterrupt:
         return
     finally:
@@ -192,29 +197,33 @@ def follow(as_json: bool, admin: str, token_env: str | None) -> None:
 
 
 def _path(incident_id: str) -> str:
-    from urllib.parse import quote
-
     return f"{INCIDENTS_PATH}/{quote(incident_id, safe='')}"
 
 
-def _annotate(admin: str, token_env: str | None, method: str, path: str, given: object) -> Any:
-    """Change an incident's annotation; return the incident."""
-    try:
-        return ask_gateway(admin, token_env, method, path, given)
-    except ConfigError as error:
-        fail(error)
+def _find_incidents(
+    gateway: GatewayClient, query: dict[str, str], limit: int
+) -> tuple[list[IncidentView], bool]:
+    """Return up to `limit` incidents, and whether there are more."""
+    found: list[IncidentView] = []
+    cursor: dict[str, str] = {}
+    while True:
+        number = min(limit - len(found), PAGE_SIZE)
+        answer = gateway.get(INCIDENTS_PATH, limit=number, **query, **cursor)
+        found += answer["incidents"]
+        if answer["next"] is None or len(found) >= limit:
+            return found, answer["next"] is not None
+        cursor = {"cursor": answer["next"]}
 
 
-def _follow(
-    admin: str, token_env: str | None, last: int, show: Callable[[list[dict[str, Any]]], None]
+def _poll_changes(
+    gateway: GatewayClient, last: int, print_changes: Callable[[list[IncidentView]], None]
 ) -> None:
     """Print changes for ever; a gateway that does not answer may return."""
     is_away = False
     while True:
         time.sleep(POLL_INTERVAL_S)
         try:
-            path = f"{INCIDENTS_PATH}/changes?after={last}&limit={PAGE_SIZE}"
-            answer = ask_gateway(admin, token_env, "GET", path)
+            answer = gateway.get(f"{INCIDENTS_PATH}/changes", after=last, limit=PAGE_SIZE)
         except ConfigError as error:
             if not is_away:
                 click.echo(f"{error} Retrying every second.", err=True)
@@ -223,23 +232,98 @@ def _follow(
         if is_away:
             click.echo("It answers again.", err=True)
         is_away, last = False, answer["last"]
-        show(answer["incidents"])
+        print_changes(answer["incidents"])
 
 
-def _pages(
-    admin: str, token_env: str | None, wanted: dict[str, str], limit: int
-) -> tuple[list[dict[str, Any]], bool]:
-    """Return up to `limit` incidents, and whether there are more."""
-    from urllib.parse import urlencode
+def _row(incident: IncidentView, now: datetime) -> tuple[str, ...]:
+    return (
+        incident["id"],
+        format_age(incident["last"], now),
+        incident["caller"] or DASH,
+        incident["model"] or DASH,
+        incident["rule"],
+        _action(incident),
+        f"{incident['hits']:,}",
+        f"{incident['refused']:,}",
+        format_usd(incident["saved_usd"]) if incident["refused"] else DASH,
+        incident["state"],
+    )
 
-    found: list[dict[str, Any]] = []
-    cursor: dict[str, str] = {}
-    while True:
-        number = {"limit": min(limit - len(found), PAGE_SIZE)}
-        answer = ask_gateway(
-            admin, token_env, "GET", f"{INCIDENTS_PATH}?{urlencode(wanted | number | cursor)}"
-        )
-        found += answer["incidents"]
-        if answer["next"] is None or len(found) >= limit:
-            return found, answer["next"] is not None
-        cursor = {"cursor": answer["next"]}
+
+def _change_line(incident: IncidentView) -> str:
+    """Return the state of an incident in one line."""
+    when = format_time(incident["closed"] or incident["last"])
+    state = "is over" if incident["state"] == "closed" else _action(incident)
+    who = f"{incident['caller'] or DASH} {incident['model'] or DASH} {incident['rule']}"
+    counts = f"{incident['hits']:,} hits, {incident['refused']:,} refused"
+    if incident["saved_usd"] is not None:
+        counts += f", {format_usd(incident['saved_usd'])} saved"
+    return escaped(f"{when}  {incident['id']}  {state}: {who}, {counts}")
+
+
+def _detail_lines(incident: IncidentView, now: datetime) -> Iterator[str]:
+    """Yield the lines with everything about an incident."""
+    state = f"is {incident['state']}: {_action(incident)} by {incident['rule']}"
+    yield escaped(f"Incident {incident['id']} {state}")
+    facts = [(name, value) for name, value in _facts(incident, now) if value]
+    width = max(len(name) for name, _ in facts)
+    for name, value in facts:
+        yield escaped(f"  {name.ljust(width)}  {value}")
+    yield "Steps"
+    for step in incident["steps"]:
+        by = f" by {step['rule']}" if step["rule"] else ""
+        count = f" at {step['count']:,}" if step["count"] else ""
+        would = "would " if _is_shadow(incident) and step["what"] in ACTIONS else ""
+        yield escaped(f"  {format_time(step['time'])}  {would}{step['what']}{by}{count}")
+    if incident["notes"]:
+        yield "Notes"
+        for note in incident["notes"]:
+            yield escaped(f"  {format_time(note['time'])}  {note['text']}")
+    if incident["fingerprints"]:
+        yield "Refused lately"
+        for fingerprint in incident["fingerprints"]:
+            yield f"  {escaped(fingerprint)}"
+        yield f"To let these calls pass: looptrap release --incident {escaped(incident['id'])}"
+
+
+def _facts(incident: IncidentView, now: datetime) -> Iterator[tuple[str, str]]:
+    """Yield the facts by name; some are empty."""
+    for name in ("caller", "project", "session", "model", "provider"):
+        yield name, incident[name]
+    for name, then in (("opened", "opened"), ("last call", "last"), ("closed", "closed")):
+        if moment := incident[then]:
+            yield name, f"{format_time(moment)}, {format_age(moment, now)}"
+    stage, refused = incident["stage"], incident["refused"]
+    above = f", more than {stage} times its threshold" if stage else ""
+    yield "hits", f"{incident['hits']:,}{above}"
+    acted = "would have acted on" if _is_shadow(incident) else "acted on"
+    yield "calls", f"{incident['calls']:,} that a rule {acted}, {refused:,} of them refused"
+    input_tokens, output_tokens = incident["input_tokens"], incident["output_tokens"]
+    if input_tokens or output_tokens:
+        cost = format_usd(incident["spent_usd"])
+        yield "used", f"{input_tokens:,} tokens in, {output_tokens:,} out, {cost}"
+    if refused:
+        projected = incident["projected_usd_an_hour"]
+        yield "saved", describe_savings(refused, incident["saved_usd"], projected)
+        yield "", f"about {incident['saved_tokens']:,} tokens"
+    if incident["policy"]:
+        yield "rule", f"{incident['rule']} of policy {incident['policy']}"
+    for name in ("signal", "message", "tool"):
+        yield name, incident[name]
+    if incident["cooldown_until"]:
+        yield "refused", f"until {format_time(incident['cooldown_until'])}"
+    if incident["acknowledged"]:
+        yield "acknowledged", f"since {format_time(incident['acknowledged']['time'])}"
+    yield "label", incident["label"]
+    if len(incident["instances"]) > 1:
+        yield "seen by", f"{len(incident['instances'])} instances"
+
+
+def _action(incident: IncidentView) -> str:
+    """Return the action, or in shadow mode what it would have been."""
+    action: str = incident["action"]
+    return f"would {action} (shadow)" if _is_shadow(incident) else action
+
+
+def _is_shadow(incident: IncidentView) -> bool:
+    return bool(incident["mode"] == "shadow")

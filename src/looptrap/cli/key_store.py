@@ -1,11 +1,14 @@
-"""Where keys are stored: in a state file, or in the store that gateways share."""
+"""Where keys are stored: in a state file, or in the store that gateways share.
+
+Every failure is a ConfigError; the text of a key store says where it is.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from datetime import datetime
-from typing import Protocol, TypeVar
+from datetime import UTC, datetime
+from typing import TypeVar
 
 from looptrap.config.gateway import GatewaySettings
 from looptrap.config.kind import StorePlace
@@ -23,64 +26,58 @@ STORE_TIMEOUT_S = 1.0
 T = TypeVar("T")
 
 
-class KeyStore(Protocol):
-    """A store of keys; its text says where it is. Every failure is a ConfigError."""
+class FileKeyStore:
+    """Keys in a state file; without a path, in the gateway's own."""
 
-    def add(self, name: str, project: str, now: datetime) -> tuple[GatewayKey, str]:
-        """Make a key, and return it with its text."""
-        ...
-
-    def revoke(self, name: str, now: datetime) -> GatewayKey:
-        """Refuse a key from now on."""
-        ...
-
-    def list_keys(self) -> tuple[GatewayKey, ...]:
-        """Return all keys."""
-        ...
-
-    def warning(self) -> str | None:
-        """Return what is wrong with the place, if anything."""
-        ...
-
-
-class _FileKeyStore:
-    def __init__(self, file: StateFile) -> None:
-        self._file = file
+    def __init__(self, path: str | None) -> None:
+        self._file = StateFile(path or GatewaySettings().state)
 
     def __str__(self) -> str:
         return str(self._file.path)
 
-    def add(self, name: str, project: str, now: datetime) -> tuple[GatewayKey, str]:
-        return keys.add(self._file, name, project=project, now=now)
+    def add(self, name: str, project: str) -> tuple[GatewayKey, str]:
+        """Make a key, and return it with its text."""
+        return keys.add(self._file, name, project=project, now=datetime.now(UTC))
 
-    def revoke(self, name: str, now: datetime) -> GatewayKey:
-        return keys.revoke(self._file, name, now=now)
+    def revoke(self, name: str) -> GatewayKey:
+        """Refuse a key from now on."""
+        return keys.revoke(self._file, name, now=datetime.now(UTC))
 
     def list_keys(self) -> tuple[GatewayKey, ...]:
+        """Return all keys."""
         state = self._file.read()
         return state.keys if state is not None else ()
 
     def warning(self) -> str | None:
+        """Return what is wrong with the file, if anything."""
         return self._file.exposure()
 
 
-class _SharedKeyStore:
+class SharedKeyStore:
+    """The same in a shared store."""
+
     def __init__(self, url: str) -> None:
+        problems: list[Problem] = []
+        StorePlace().read(url, "--store", problems)
+        if problems:
+            raise ConfigError(problems)
         self._url = url
 
     def __str__(self) -> str:
         return f"the store {StorePlace().plain(self._url)}"
 
-    def add(self, name: str, project: str, now: datetime) -> tuple[GatewayKey, str]:
-        return self._run(lambda ledger: shared_keys.add(ledger, name, project=project, now=now))
+    def add(self, name: str, project: str) -> tuple[GatewayKey, str]:
+        now = datetime.now(UTC)
+        return self._run(lambda entries: shared_keys.add(entries, name, project=project, now=now))
 
-    def revoke(self, name: str, now: datetime) -> GatewayKey:
-        return self._run(lambda ledger: shared_keys.revoke(ledger, name, now=now))
+    def revoke(self, name: str) -> GatewayKey:
+        now = datetime.now(UTC)
+        return self._run(lambda entries: shared_keys.revoke(entries, name, now=now))
 
     def list_keys(self) -> tuple[GatewayKey, ...]:
         return self._run(shared_keys.list_keys)
 
-    def warning(self) -> str | None:
+    def warning(self) -> None:
         return None
 
     def _run(self, action: Callable[[EntryStore], Awaitable[T]]) -> T:
@@ -112,17 +109,3 @@ async def _check_reachable(url: str) -> None:
         else:
             return
     raise failure
-
-
-def file_key_store(path: str | None) -> KeyStore:
-    """Return the keys in a state file; without a path, the gateway's own."""
-    return _FileKeyStore(StateFile(path or GatewaySettings().state))
-
-
-def shared_key_store(url: str) -> KeyStore:
-    """Return the keys in a shared store."""
-    problems: list[Problem] = []
-    StorePlace().read(url, "--store", problems)
-    if problems:
-        raise ConfigError(problems)
-    return _SharedKeyStore(url)

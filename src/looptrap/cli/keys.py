@@ -4,39 +4,41 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from looptrap.cli.output import fail, print_table
+from looptrap.cli.output import DASH, json_option, print_table, print_warnings
 from looptrap.errors import ConfigError
 
 if TYPE_CHECKING:
-    from looptrap.cli.key_store import KeyStore
+    from looptrap.cli.key_store import FileKeyStore, SharedKeyStore
     from looptrap.gateway.state_file import GatewayKey
 
-_FLAG = click.core.ParameterSource.COMMANDLINE
-
-KEY_HEADINGS = ("NAME", "ID", "PROJECT", "CREATED (UTC)", "STATUS")
-
-_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+HEADINGS = ("NAME", "ID", "PROJECT", "CREATED (UTC)", "STATUS")
 
 
-def _location_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the flags that say where the keys are."""
-    command = click.option(
-        "--store",
-        metavar="URL",
-        envvar="LOOPTRAP_STORE",
-        help="The store that gateways share; keys are there, and not in a file.",
-    )(command)
-    return click.option(
+def key_store_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the flags that say where the keys are; the command gets a `key_store`."""
+
+    @click.option(
         "--state",
         metavar="FILE",
         type=click.Path(),
         help="The state file of the gateway.  [default: looptrap.state]",
-    )(command)
+    )
+    @click.option(
+        "--store",
+        metavar="URL",
+        envvar="LOOPTRAP_STORE",
+        help="The store that gateways share; keys are there, and not in a file.",
+    )
+    @wraps(command)
+    def with_key_store(*, state: str | None, store: str | None, **options: Any) -> None:
+        command(key_store=_find_key_store(state, store), **options)
+
+    return with_key_store
 
 
 @click.group()
@@ -51,72 +53,61 @@ def keys() -> None:
 @keys.command()
 @click.argument("name")
 @click.option("--project", metavar="NAME", default="", help="The project its callers belong to.")
-@_location_options
-@_as_json
-def add(name: str, project: str, state: str | None, store: str | None, as_json: bool) -> None:
+@key_store_options
+@json_option
+def add(key_store: FileKeyStore | SharedKeyStore, name: str, project: str, as_json: bool) -> None:
     """Make a key called NAME and print it once: only its digest is stored."""
-    try:
-        place = _key_store(state, store)
-        key, text = place.add(name, project, datetime.now(UTC))
-    except ConfigError as error:
-        fail(error)
+    key, text = key_store.add(name, project)
     if as_json:
-        click.echo(json.dumps({"key": text, **_plain(key)}))
+        click.echo(json.dumps({"key": text, **_fields(key)}))
         return
     # The key alone on standard output, for scripts; the words beside it.
-    click.echo(f"The digest of key {name} is in {place}. Copy the key now:", err=True)
+    click.echo(f"The digest of key {name} is in {key_store}. Copy the key now:", err=True)
     click.echo(text)
 
 
 @keys.command("list")
-@_location_options
-@_as_json
-def list_(state: str | None, store: str | None, as_json: bool) -> None:
+@key_store_options
+@json_option
+def list_(key_store: FileKeyStore | SharedKeyStore, as_json: bool) -> None:
     """List the keys, the revoked ones too."""
-    try:
-        place = _key_store(state, store)
-        found = place.list_keys()
-    except ConfigError as error:
-        fail(error)
-    if (warning := place.warning()) is not None:
-        click.echo(f"warning: {warning}", err=True)
+    found, warning = key_store.list_keys(), key_store.warning()
+    print_warnings([warning] if warning else [])
     if as_json:
-        click.echo(json.dumps([_plain(key) for key in found], indent=2))
+        click.echo(json.dumps([_fields(key) for key in found], indent=2))
     elif found:
-        print_table(KEY_HEADINGS, list(map(_row, found)))
+        print_table(HEADINGS, [_row(key) for key in found])
     else:
-        click.echo(f"No keys in {place}: make one with `looptrap keys add NAME`.", err=True)
+        click.echo(f"No keys in {key_store}: make one with `looptrap keys add NAME`.", err=True)
 
 
 @keys.command()
 @click.argument("name")
-@_location_options
-@_as_json
-def revoke(name: str, state: str | None, store: str | None, as_json: bool) -> None:
+@key_store_options
+@json_option
+def revoke(key_store: FileKeyStore | SharedKeyStore, name: str, as_json: bool) -> None:
     """Refuse the key called NAME from now on."""
-    try:
-        key = _key_store(state, store).revoke(name, datetime.now(UTC))
-    except ConfigError as error:
-        fail(error)
+    key = key_store.revoke(name)
     if as_json:
-        click.echo(json.dumps(_plain(key)))
+        click.echo(json.dumps(_fields(key)))
     else:
         click.echo(f"Key {name} ({key.id}) is revoked.")
 
 
-def _key_store(state: str | None, store: str | None) -> KeyStore:
+def _find_key_store(state: str | None, store: str | None) -> FileKeyStore | SharedKeyStore:
     """Return where the keys are: --state has precedence over the variable of the store."""
-    from looptrap.cli.key_store import file_key_store, shared_key_store
+    from looptrap.cli.key_store import FileKeyStore, SharedKeyStore
     from looptrap.config.kind import MEMORY
 
-    if state is not None or store in (None, MEMORY):
-        if click.get_current_context().get_parameter_source("store") is _FLAG and state is not None:
-            raise ConfigError("--state and --store: give one or the other")
-        return file_key_store(state)
-    return shared_key_store(store or "")
+    if state is None and store is not None and store != MEMORY:
+        return SharedKeyStore(store)
+    source = click.get_current_context().get_parameter_source("store")
+    if state is not None and source is click.core.ParameterSource.COMMANDLINE:
+        raise ConfigError("--state and --store: give one or the other")
+    return FileKeyStore(state)
 
 
-def _plain(key: GatewayKey) -> dict[str, Any]:
+def _fields(key: GatewayKey) -> dict[str, Any]:
     """Return a key without its digest."""
     return {
         "name": key.name,
@@ -129,4 +120,4 @@ def _plain(key: GatewayKey) -> dict[str, Any]:
 
 def _row(key: GatewayKey) -> tuple[str, ...]:
     status = f"revoked {key.revoked:%Y-%m-%d %H:%M}" if key.revoked is not None else "active"
-    return key.name, key.id, key.project or "–", f"{key.created:%Y-%m-%d %H:%M}", status
+    return key.name, key.id, key.project or DASH, f"{key.created:%Y-%m-%d %H:%M}", status

@@ -1,25 +1,25 @@
-"""`looptrap kill` and `unkill`: refuse calls at once, on all instances, and let them pass again."""
+"""`looptrap kill`, `unkill` and `release`: refuse calls at once, and let calls pass again."""
 
 from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import quote
 
 import click
 
-from looptrap.cli.gateway_client import ask_gateway, gateway_options
-from looptrap.cli.output import fail
+from looptrap.cli.gateway_client import GatewayClient, gateway_options
+from looptrap.cli.output import json_option, print_warnings
 from looptrap.errors import ConfigError, Problem
+from looptrap.schema.wording import escaped
 
-PATH = "/api/v1/kill-switches"
+KILL_SWITCHES_PATH = "/api/v1/kill-switches"
 
 SERVER_FIELDS = ("origin", "id", "created")
 """Fields of a kill switch that are not settings."""
 
 PENDING_MESSAGE = "The shared store is unavailable: other instances follow when it is back."
-
-_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.command(short_help="Refuse calls at once, on all instances.")
@@ -30,14 +30,13 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--expires", metavar="TIME", help="End by itself then: 2026-12-01T00:00:00Z.")
 @click.option("--path", "path_exact", metavar="PATH", help="Only on this path.")
 @click.option("--path-prefix", metavar="PATH", help="Only on paths that begin so.")
-@_as_json
+@json_option
 @gateway_options
 def kill(
+    gateway: GatewayClient,
     match: tuple[str, ...],
     seconds: float | None,
     as_json: bool,
-    admin: str,
-    token_env: str | None,
     **settings: str | None,
 ) -> None:
     """Refuse every call that has all these values: caller=key:ci, session=…, model=…,
@@ -45,19 +44,17 @@ def kill(
 
     It ends with `looptrap unkill ID`, or by itself with --for or --expires.
     """
-    try:
-        if not match:
-            _list(ask_gateway(admin, token_env, "GET", PATH)["kill_switches"], as_json)
-            return
-        sent: dict[str, Any] = {name: text for name, text in settings.items() if text is not None}
-        sent["match"] = _parse_match(match)
-        if seconds is not None:
-            sent["expires"] = _end(seconds, sent)
-        made = ask_gateway(admin, token_env, "POST", PATH, sent)
-    except ConfigError as error:
-        fail(error)
-    for warning in made.get("warnings", ()):
-        click.echo(f"warning: {warning}", err=True)
+    if not match:
+        _print_switches(gateway.get(KILL_SWITCHES_PATH)["kill_switches"], as_json)
+        return
+    switch: dict[str, Any] = {name: text for name, text in settings.items() if text is not None}
+    switch["match"] = _parse_match(match)
+    if seconds is not None:
+        if "expires" in switch:
+            raise ConfigError("--for and --expires: give one or the other")
+        switch["expires"] = _time_in(seconds)
+    made = gateway.ask("POST", KILL_SWITCHES_PATH, switch)
+    print_warnings(made.get("warnings", ()))
     if as_json:
         click.echo(json.dumps(made))
         return
@@ -71,16 +68,11 @@ def kill(
 
 @click.command(short_help="End a kill switch.")
 @click.argument("switch_id", metavar="ID")
-@_as_json
+@json_option
 @gateway_options
-def unkill(switch_id: str, as_json: bool, admin: str, token_env: str | None) -> None:
+def unkill(gateway: GatewayClient, switch_id: str, as_json: bool) -> None:
     """End the kill switch ID, which `looptrap kill` printed and lists."""
-    from urllib.parse import quote
-
-    try:
-        ended = ask_gateway(admin, token_env, "DELETE", f"{PATH}/{quote(switch_id, safe='')}")
-    except ConfigError as error:
-        fail(error)
+    ended = gateway.ask("DELETE", f"{KILL_SWITCHES_PATH}/{quote(switch_id, safe='')}")
     if as_json:
         click.echo(json.dumps(ended))
         return
@@ -89,27 +81,59 @@ def unkill(switch_id: str, as_json: bool, admin: str, token_env: str | None) -> 
         click.echo(PENDING_MESSAGE, err=True)
 
 
+@click.command(short_help="Let calls pass again that are refused as a loop.")
+@click.argument("fingerprint", required=False)
+@click.option("--caller", metavar="CALLER", help="All that its open incidents are refused under.")
+@click.option("--incident", metavar="ID", help="All that this incident was refused under lately.")
+@json_option
+@gateway_options
+def release(gateway: GatewayClient, as_json: bool, **which: str | None) -> None:
+    """Let the next call of FINGERPRINT pass.
+
+    A refusal names its fingerprint, `looptrap incidents show` those of an incident.
+
+    Counting begins anew: a loop that goes on is refused again. Where nothing was refused the exit
+    status is 1.
+
+    \b
+    Examples: looptrap release 1-5f0c2a9be4d17786…
+              looptrap release --caller key:ci
+              looptrap release --incident inc_4be01c7d
+    """
+    content = {name: value for name, value in which.items() if value is not None}
+    if not content or ("fingerprint" in content and len(content) > 1):
+        raise ConfigError("give a FINGERPRINT, or --caller, or --incident, or these two")
+    answer = gateway.ask("POST", "/api/v1/release", content)
+    if as_json:
+        click.echo(json.dumps(answer))
+    elif answer["released"]:
+        for fingerprint in answer.get("fingerprints", [which["fingerprint"]]):
+            click.echo(f"The next call of {escaped(fingerprint)} passes.")
+    else:
+        click.echo("Nothing was refused there, so nothing was released.", err=True)
+    if not answer["released"]:
+        raise click.exceptions.Exit(1)
+
+
 def _parse_match(pairs: tuple[str, ...]) -> dict[str, str]:
-    matched: dict[str, str] = {}
+    match: dict[str, str] = {}
     for pair in pairs:
         name, mark, value = pair.partition("=")
-        if not mark or name in matched:
+        if not mark or name in match:
             message = "must be DESCRIPTOR=VALUE, each descriptor once, such as caller=key:ci"
             raise ConfigError([Problem("MATCH", message)])
-        matched[name] = value
-    return matched
+        match[name] = value
+    return match
 
 
-def _end(seconds: float, sent: dict[str, Any]) -> str:
-    if "expires" in sent:
-        raise ConfigError("--for and --expires: give one or the other")
+def _time_in(seconds: float) -> str:
     try:
         return (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat(timespec="seconds")
     except OverflowError:
         raise ConfigError([Problem("--for", "is too long")]) from None
 
 
-def _list(switches: list[dict[str, Any]], as_json: bool) -> None:
+def _print_switches(switches: list[dict[str, Any]], as_json: bool) -> None:
     from looptrap.config import description
     from looptrap.gateway.shared_settings.kill_switch import read_kill_switch
 

@@ -1,4 +1,4 @@
-"""The life cycle of `looptrap serve`: start-up banner, signals, reloads."""
+"""The life cycle of `looptrap serve`: alone or with workers, its banner, signals and reloads."""
 
 from __future__ import annotations
 
@@ -6,26 +6,115 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from typing import Any
+
+import click
 
 from looptrap import __version__
+from looptrap.admin.server import AdminServer
+from looptrap.admin.worker_proxy import WorkerProxy
 from looptrap.config import Config, description
 from looptrap.config.kind import MEMORY, Address, StorePlace
 from looptrap.errors import ConfigError
-from looptrap.gateway.app import App
+from looptrap.gateway.app import App, tune_gc
+from looptrap.gateway.runtime import token_from_env
+from looptrap.gateway.state_file import StateFile, digest_secret
+from looptrap.workers.embedded_valkey import EmbeddedValkey, find_valkey_program
+from looptrap.workers.pool import SharedPort, WorkerPool
 
 log = logging.getLogger("looptrap")
+
+ConfigReader = Callable[[], Config]
+"""Reads the configuration again."""
+
+
+async def serve_alone(config: Config, read: ConfigReader) -> None:
+    """Run the gateway in this process until a signal stops it."""
+    tokens = _admin_tokens(config)
+    app = App(config, os.environ)
+    admin = AdminServer(app, config.gateway.admin, *tokens)
+
+    def reload() -> None:
+        restart_needed = _reload_config(app, read)
+        if restart_needed is not None:
+            _log_reload(restart_needed)
+
+    listening = await app.start()
+    try:
+        admin_at = await admin.start()
+        tune_gc()
+        signals = SignalHandler(reload)
+        # Last: signals may be sent once it was printed.
+        click.echo(banner(config, listening[0], admin_at, app.ring.has_keys), err=True)
+        await signals.stopped.wait()
+        _log_stop(app)
+    finally:
+        await app.stop()
+        await admin.stop()
+
+
+async def serve_workers(config: Config, read: ConfigReader) -> None:
+    """Run the workers, and what they need, until a signal stops them."""
+    tokens = _admin_tokens(config)
+    app = App(config, os.environ)  # never started: it finds mistakes, now and at every reload
+    async with AsyncExitStack() as stack:
+        port = SharedPort(config.gateway.listen)
+        stack.callback(port.close)
+        embedded = _embedded_store(config)
+        if embedded is not None:
+            stack.push_async_callback(embedded.stop)
+        store = config.store if embedded is None else embedded.url
+        shared = replace(config, store=store, gateway=replace(config.gateway, listen=port.address))
+        pool = WorkerPool(shared, embedded.folder if embedded else None)
+        reloads: set[asyncio.Task[None]] = set()
+
+        def reload() -> None:
+            restart_needed = _reload_config(app, read)
+            if restart_needed is not None:
+                task = asyncio.ensure_future(reload_workers(app.config, restart_needed))
+                reloads.add(task)
+                task.add_done_callback(reloads.discard)
+
+        async def reload_workers(config: Config, restart_needed: list[str]) -> None:
+            await pool.reload(config)
+            _log_reload(restart_needed)
+
+        def kill() -> None:
+            pool.kill()
+            if embedded is not None:
+                embedded.kill()
+
+        signals = SignalHandler(reload, kill)
+        proxy = WorkerProxy(app, pool, config.gateway.admin, *tokens)
+        admin_at = await proxy.start()
+        stack.push_async_callback(proxy.stop)
+        stack.push_async_callback(pool.stop)
+
+        async def work() -> None:
+            if embedded is not None:
+                embedded.start()
+                await embedded.first_ready
+            await pool.start()
+            at = (port.address.host, port.address.port)
+            click.echo(banner(config, at, admin_at, pool.asks_for_keys), err=True)
+            await pool.failed
+
+        await _until(signals.stopped, work())
+        _log_stop(app)
 
 
 class SignalHandler:
     """Handles SIGTERM and SIGINT, of which a second one ends the process at once, and SIGHUP."""
 
     def __init__(
-        self, on_reload: Callable[[], None], on_end: Callable[[], None] = lambda: None
+        self, on_reload: Callable[[], None], on_kill: Callable[[], None] = lambda: None
     ) -> None:
-        """`on_end` is called before the process is ended at once."""
+        """`on_kill` is called before the process is ended at once."""
         self.stopped = asyncio.Event()
-        self._on_end = on_end
+        self._on_kill = on_kill
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop, number)
@@ -34,12 +123,77 @@ class SignalHandler:
     def _stop(self, number: int) -> None:
         if self.stopped.is_set():
             log.warning("second signal: ending at once")
-            self._on_end()
+            self._on_kill()
             os._exit(128 + number)
         self.stopped.set()
 
 
-def reload_config(app: App, read: Callable[[], Config]) -> list[str] | None:
+def banner(
+    config: Config, listening: tuple[str, int], admin: tuple[str, int], asks_for_keys: bool
+) -> str:
+    """Return the start-up message: addresses for clients, upstream and policies."""
+    scheme = "https" if config.gateway.tls_cert else "http"
+    url = f"{scheme}://{Address(*listening)}"
+    where = config.gateway.upstream or "OpenAI, Anthropic and Gemini, by the path"
+    lines = [
+        f"Looptrap {__version__} guards {url}",
+        "",
+        f"  OpenAI clients     OPENAI_BASE_URL={url}/v1",
+        f"  Anthropic clients  ANTHROPIC_BASE_URL={url}",
+        f"  Gemini clients     http_options={{'base_url': '{url}'}}",
+        f"  Dashboard          http://{Address(*admin)}/",
+        "",
+        f"Forwards to {where}.",
+        "Asks for gateway keys." if asks_for_keys else "Callers use their own keys.",
+        *_store_lines(config),
+    ]
+    if config.capture != "off":
+        lines.append(f"Capturing {config.capture} to {config.gateway.capture_dir}.")
+    lines += [f"{description.of_channel(channel)}." for channel in config.channels]
+    if not config.channels:
+        lines.append("No alerts are sent: there are no channels.")
+    lines.append(f"Policies{f' of preset {config.preset}' if config.preset else ''}:")
+    for policy in config.policies:
+        lines += [f"  {description.of_rule(rule)}" for rule in policy.rules]
+        lines += [f"  {description.of_rate(rate)}" for rate in policy.rates]
+    if config.budgets:
+        lines.append("Budgets:")
+        lines += [f"  {description.of_budget(budget)}" for budget in config.budgets]
+    return "\n".join(lines)
+
+
+def _store_lines(config: Config) -> Iterator[str]:
+    """Yield a line about where calls are counted, unless in this process alone."""
+    workers = config.gateway.workers
+    if config.store != MEMORY:
+        who = f"{workers} workers count" if workers > 1 else "Counts"
+        place = StorePlace().plain(config.store)
+        yield f"{who} in {place}, with all other instances that do."
+    elif workers > 1:
+        yield f"{workers} workers count together, in a Valkey that ends with them."
+
+
+def _admin_tokens(config: Config) -> tuple[str, str]:
+    """Return the tokens to change things, and to read them."""
+    gateway = config.gateway
+    return (
+        token_from_env(gateway.admin_token_env, "admin", os.environ),
+        token_from_env(gateway.read_token_env, "read", os.environ),
+    )
+
+
+def _embedded_store(config: Config) -> EmbeddedValkey | None:
+    """Return the embedded store, which workers share where none is configured."""
+    if config.store != MEMORY:
+        return None
+    return EmbeddedValkey(
+        find_valkey_program(),
+        max_fingerprints=config.max_fingerprints,
+        secret=digest_secret(StateFile(config.gateway.state), os.environ),
+    )
+
+
+def _reload_config(app: App, read: ConfigReader) -> list[str] | None:
     """Apply the current file; return the settings that take effect at the next start.
 
     A file with mistakes changes nothing, and None is returned.
@@ -51,56 +205,23 @@ def reload_config(app: App, read: Callable[[], Config]) -> list[str] | None:
         return None
 
 
-def log_reload(waiting: list[str]) -> None:
-    """Log that the configuration was read, and what of it is not in effect."""
+def _log_reload(restart_needed: list[str]) -> None:
     log.info("the configuration was read again")
-    for place in waiting:
+    for place in restart_needed:
         log.warning("%s: changed, takes effect at the next start", place)
 
 
-def banner(
-    config: Config,
-    listening: Sequence[tuple[str, int]],
-    admin: tuple[str, int],
-    asks_for_keys: bool,
-) -> str:
-    """Return the start-up message: addresses for clients, upstream and policies."""
-    scheme = "https" if config.gateway.tls_cert else "http"
-    url = f"{scheme}://{Address(*listening[0])}"
-    lines = [f"Looptrap {__version__} guards {url}", ""]
-    lines += [
-        f"  OpenAI clients     OPENAI_BASE_URL={url}/v1",
-        f"  Anthropic clients  ANTHROPIC_BASE_URL={url}",
-        f"  Gemini clients     http_options={{'base_url': '{url}'}}",
-        f"  Dashboard          http://{Address(*admin)}/",
-        "",
-    ]
-    where = config.gateway.upstream or "OpenAI, Anthropic and Gemini, by the path"
-    lines.append(f"Forwards to {where}.")
-    lines.append("Asks for gateway keys." if asks_for_keys else "Callers use their own keys.")
-    lines += _counting(config)
-    if config.capture != "off":
-        lines.append(f"Capturing {config.capture} to {config.gateway.capture_dir}.")
-    alerts = [description.of_channel(channel) for channel in config.channels]
-    lines += [f"{channel}." for channel in alerts] or [
-        "Nobody is told of loops: there are no channels."
-    ]
-    lines.append(f"Policies{f' of preset {config.preset}' if config.preset else ''}:")
-    for policy in config.policies:
-        lines += [f"  {description.of_rule(rule)}" for rule in policy.rules]
-        lines += [f"  {description.of_rate(rate)}" for rate in policy.rates]
-    if config.budgets:
-        lines.append("Budgets:")
-        lines += [f"  {description.of_budget(budget)}" for budget in config.budgets]
-    return "\n".join(lines)
+def _log_stop(app: App) -> None:
+    log.info("stopping: calls in flight have %g s to finish", app.config.gateway.grace)
 
 
-def _counting(config: Config) -> Iterator[str]:
-    """Yield a line about where calls are counted, unless in this process alone."""
-    workers = config.gateway.workers
-    if config.store != MEMORY:
-        who = f"{workers} workers count" if workers > 1 else "Counts"
-        place = StorePlace().plain(config.store)
-        yield f"{who} in {place}, with all other instances that do."
-    elif workers > 1:
-        yield f"{workers} workers count together, in a Valkey that ends with them."
+async def _until(stopped: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
+    """Do that work until a signal; raise its errors."""
+    working = asyncio.ensure_future(work)
+    stopping = asyncio.ensure_future(stopped.wait())
+    await asyncio.wait([working, stopping], return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if working.done():
+        await working
+    working.cancel()
+    await asyncio.gather(working, return_exceptions=True)

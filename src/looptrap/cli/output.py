@@ -1,12 +1,13 @@
-"""Output of commands: tables, times, and mistakes with exit status 2."""
+"""Output of commands: tables, JSON, times, and where a mistake is."""
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,9 +17,13 @@ from looptrap.schema.wording import escaped
 if TYPE_CHECKING:
     from rich.console import Console
 
-
 PIPE_WIDTH = 10_000
 """Columns where the output is no terminal: a row is one line."""
+
+DASH = "–"
+"""Shown for a value that is not known."""
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 class ListingGroup(click.Group):
@@ -115,8 +120,17 @@ def parse_since(text: str, place: str, now: datetime) -> str:
     return then.astimezone().isoformat()
 
 
-def fail(error: ConfigError, *, place: str = "") -> NoReturn:
-    """Print every mistake and end the command; `place` is for those without one."""
-    for problem in error.problems:
-        click.echo(str(Problem(problem.place or place, problem.message)), err=True)
-    raise click.exceptions.Exit(2)
+def print_warnings(warnings: Iterable[str]) -> None:
+    """Print warnings on standard error, a line each."""
+    for warning in warnings:
+        click.echo(f"warning: {warning}", err=True)
+
+
+@contextmanager
+def default_place(place: str | None) -> Iterator[None]:
+    """Give this place to the mistakes that have none."""
+    try:
+        yield
+    except ConfigError as error:
+        problems = [Problem(one.place or place or "", one.message) for one in error.problems]
+        raise ConfigError(problems) from None

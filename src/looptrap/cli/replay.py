@@ -8,14 +8,14 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
-from looptrap.cli.check import load_config
+from looptrap.cli.config import config_option, load_config, policy_source, preset_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rich.console import Console
 
-    from looptrap.config import Config
+    from looptrap.replay.judge import RunResult
     from looptrap.replay.replay import Replay, ReplayStep
 
 MAX_NAMED_LINES = 20
@@ -28,10 +28,10 @@ MAX_NAMED_LINES = 20
     nargs=-1,
     required=True,
     metavar="FILE...",
-    type=click.Path(exists=True, dir_okay=False),
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
 )
-@click.option("--config", metavar="FILE", type=click.Path(), help="TOML, or a bundle.")
-@click.option("--preset", metavar="NAME", help="Start from this preset.")
+@config_option
+@preset_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a run, nothing else.")
 @click.option(
     "--html",
@@ -40,8 +40,8 @@ MAX_NAMED_LINES = 20
     help="Write a page with plots.",
 )
 def replay(
-    files: tuple[str, ...],
-    config: str | None,
+    files: tuple[Path, ...],
+    file: str | None,
     preset: str | None,
     as_json: bool,
     html: IO[str] | None,
@@ -53,62 +53,59 @@ def replay(
     from looptrap.replay.replay import Replay
     from looptrap.replay.report import render_html, render_text
 
-    found = load_config(config, preset)
-    replaying = Replay(
-        found.policies,
-        tools=found.tools,
-        projects=found.projects,
+    config = load_config(file, preset)
+    replay = Replay(
+        config.policies,
+        tools=config.tools,
+        projects=config.projects,
         sweeps=not as_json or html is not None,
     )
-    _replay_all(replaying, [Path(name) for name in files], as_json)
-    summary = replaying.summary
+    _replay_files(replay, files, as_json)
+    summary = replay.summary
     if html is not None:
-        html.write(render_html(summary, _source(found, config)))
+        html.write(render_html(summary, policy_source(config, file)))
     if not as_json:
         click.echo(render_text(summary))
     if summary.unfinished or not summary.runs:
         raise click.exceptions.Exit(1)
 
 
-def _source(config: Config, file: str | None) -> str:
-    return f"preset {config.preset}" if config.preset else f"the policies of {file}"
-
-
-def _replay_all(replaying: Replay, paths: list[Path], as_json: bool) -> None:
+def _replay_files(replay: Replay, paths: tuple[Path, ...], as_json: bool) -> None:
     import msgspec
     from rich.console import Console
     from rich.progress import Progress
 
-    console = Console(stderr=True)
+    def print_result(result: RunResult | None) -> None:
+        if as_json and result is not None:
+            click.echo(msgspec.json.encode(result))
+
+    console = Console(stderr=True, markup=False, highlight=False)
     # Lines of JSON and a progress bar would overwrite each other on one screen.
     is_shown = console.is_terminal and not (as_json and sys.stdout.isatty())
     with Progress(console=console, disable=not is_shown, transient=True) as progress:
         for path in paths:
             task = progress.add_task(path.name, total=path.stat().st_size)
-            for step in _steps(replaying, path, console):
-                if as_json and step.result is not None:
-                    click.echo(msgspec.json.encode(step.result))
+            for step in _steps(replay, path, console):
+                print_result(step.result)
                 progress.update(task, completed=step.position)
-        for result in replaying.finish():
-            if as_json:
-                click.echo(msgspec.json.encode(result))
+        for result in replay.finish():
+            print_result(result)
 
 
-def _steps(replaying: Replay, path: Path, console: Console) -> Iterator[ReplayStep]:
+def _steps(replay: Replay, path: Path, console: Console) -> Iterator[ReplayStep]:
     """Yield the steps of a file, and report which of its lines are not runs."""
-    unnamed = 0
-    for step in replaying.file(path):
+
+    def report(line: str) -> None:
+        console.print(line, soft_wrap=True)  # above the progress bar if there is one
+
+    skipped = 0
+    for step in replay.file(path):
         if step.number is None:
-            _say(console, f"{path}: cannot be read further: {step.problem}")
+            report(f"{path}: cannot be read further: {step.problem}")
         elif step.problem:
-            unnamed += 1
-            if unnamed <= MAX_NAMED_LINES:
-                _say(console, f"{path}:{step.number}: is not a run: {step.problem}")
+            skipped += 1
+            if skipped <= MAX_NAMED_LINES:
+                report(f"{path}:{step.number}: is not a run: {step.problem}")
         yield step
-    if unnamed > MAX_NAMED_LINES:
-        _say(console, f"{path}: {unnamed - MAX_NAMED_LINES} more lines are not runs")
-
-
-def _say(console: Console, line: str) -> None:
-    """Print a line on standard error, above the progress bar if there is one."""
-    console.print(line, markup=False, highlight=False, soft_wrap=True)
+    if skipped > MAX_NAMED_LINES:
+        report(f"{path}: {skipped - MAX_NAMED_LINES} more lines are not runs")

@@ -1,14 +1,18 @@
-"""Projects an endless loop of one call at a steady rate: how many calls would pass?"""
+"""Projects an endless loop of one call: how many calls would pass, and what they cost."""
 
 from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from math import ceil
 
-from looptrap.dialect.model import Request
+import msgspec
+
+from looptrap.dialect.model import Request, Usage
 from looptrap.dialect.registry import read
+from looptrap.money.price import NANO, Price
 from looptrap.policy.policy import Policy
 from looptrap.replay.judge import ToolRules, as_enforced, replay_guard
 
@@ -18,7 +22,13 @@ MAX_CALLS = 10_000
 START_TIME = 1_800_000_000.0
 """Any time would do."""
 
-_PATH = "/v1/chat/completions"
+CHAT_PATH = "/v1/chat/completions"
+
+HOUR_S = 3600.0
+SPAN_SECONDS = {"minute": 60.0, "hour": HOUR_S, "night": 12 * HOUR_S, "weekend": 63 * HOUR_S}
+"""Seconds; a weekend lasts from Friday, 18:00, to Monday, 9:00."""
+
+MAX_SPAN_S = max(SPAN_SECONDS.values())
 
 
 @dataclass(slots=True)
@@ -69,7 +79,7 @@ def project_loop(
     sent = json.dumps({"model": model, "messages": [{"role": "user", "content": "Go on."}]})
     body, loop, delayed, was_refused = sent.encode(), LoopProjection(), 0.0, False
     while loop.judged < MAX_CALLS and loop.seconds < seconds:
-        request = Request("POST", _PATH, "", [], body, "caller", session="session")
+        request = Request("POST", CHAT_PATH, "", [], body, "caller", session="session")
         verdict = guard.admit(read(request), START_TIME + loop.seconds).verdict
         loop.judged += 1
         is_refused = verdict.action.refuses
@@ -83,3 +93,60 @@ def project_loop(
         delayed += verdict.delay
         loop.seconds = loop.judged / rps + delayed
     return loop
+
+
+class LoopSpanCost(msgspec.Struct, frozen=True):
+    """What a loop of some length costs."""
+
+    span: str
+    seconds: float
+    calls: int
+    cost_usd: float
+    passed: int
+    """How many of the calls Looptrap lets pass."""
+    with_looptrap_usd: float
+    saved_usd: float
+
+
+@dataclass(frozen=True, slots=True)
+class LoopCost:
+    """What a loop costs, with Looptrap and without."""
+
+    loop: LoopProjection
+    rps: float
+    usage: Usage
+    """Of each call."""
+    price: Price
+
+    def usd(self, calls: int) -> float:
+        """Return the cost of that many calls."""
+        return calls * self.price.cost(self.usage) / NANO
+
+    @property
+    def until_refused_usd(self) -> float | None:
+        """The cost of an agent that stops at the first refusal."""
+        return None if self.loop.first is None else self.usd(self.loop.first - 1)
+
+    @property
+    def is_slowed(self) -> bool:
+        """Whether calls were delayed."""
+        return self.loop.judged < self._calls_in(self.loop.seconds)
+
+    def spans(self) -> Iterator[LoopSpanCost]:
+        """Yield the costs, from the shortest time to the longest."""
+        for name, seconds in SPAN_SECONDS.items():
+            calls = self._calls_in(seconds)
+            passed = min(self.loop.calls_in(seconds), calls)
+            yield LoopSpanCost(
+                span=name,
+                seconds=seconds,
+                calls=calls,
+                cost_usd=self.usd(calls),
+                passed=passed,
+                with_looptrap_usd=self.usd(passed),
+                saved_usd=self.usd(calls - passed),
+            )
+
+    def _calls_in(self, seconds: float) -> int:
+        # A rounding error is not another call.
+        return ceil(round(seconds * self.rps, 6))

@@ -202,8 +202,8 @@ def _svg(height: int, title: str, parts: Sequence[str]) -> str:
 PAGE_STYLE = (files("looptrap.replay") / "page.css").read_text("utf-8")
 
 
-def render_html(summary: ReplaySummary, policies: str) -> str:
-    """Return the page; `policies` names the policies that were replayed."""
+def render_html(summary: ReplaySummary, source: str) -> str:
+    """Return the page; `source` names the preset or file of the policies."""
     return "\n".join(
         [
             "<!doctype html>",
@@ -213,7 +213,8 @@ def render_html(summary: ReplaySummary, policies: str) -> str:
             '<meta http-equiv="Content-Security-Policy"'
             " content=\"default-src 'none'; style-src 'unsafe-inline'\">",
             f"<title>Looptrap replay</title><style>{PAGE_STYLE}</style></head><body>",
-            f"<h1>Looptrap replay</h1><p>Recorded runs against {escape(policies)}.</p>",
+            "<h1>Looptrap replay</h1>",
+            f"<p>Recorded runs against the policies of {escape(source)}.</p>",
             *(_section(table, summary) for table in summary_tables(summary)),
             *_flagged(summary),
             "</body></html>",
