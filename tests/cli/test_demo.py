@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
 
-from looptrap.cli import main
-from looptrap.cli.demo import MAX_CALLS, screen
-from looptrap.cli.demo.agent import MODEL_PRICE, DemoRun, ListPrice, run_agent
+from looptrap.cli import demo_run, main
+from looptrap.cli.demo import MAX_CALLS
+from looptrap.cli.demo_run import MODEL_PRICE, DemoRun, ListPrice, run_agent
 
 LOOPTRAP = Path(sys.executable).with_name("looptrap")
 
@@ -127,11 +127,11 @@ def test_the_set_up_of_the_machine_takes_no_part(tmp_path, monkeypatch):
 
 
 async def test_a_terminal_gets_a_live_picture(monkeypatch):
-    monkeypatch.setattr(screen, "LIVE_SECONDS", 0.0)
-    monkeypatch.setattr(screen, "LIVE_PAUSE", 0.0)
+    monkeypatch.setattr(demo_run, "LIVE_DURATION_S", 0.0)
+    monkeypatch.setattr(demo_run, "LIVE_PAUSE_S", 0.0)
     written = io.StringIO()
     console = Console(file=written, force_terminal=True, width=80, color_system="standard")
-    await screen.play(12, screen.LiveScreen(console))
+    await demo_run.play(12, demo_run.LiveScreen(console))
     assert "\x1b[" in written.getvalue()
     shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", written.getvalue())
     assert len(re.findall(r"╰─.*spent", shown)) >= 12 + 8  # one picture a call
@@ -141,12 +141,12 @@ async def test_a_terminal_gets_a_live_picture(monkeypatch):
 @pytest.mark.parametrize(
     ("plain", "is_terminal", "kind"),
     [
-        pytest.param(False, True, screen.LiveScreen, id="a terminal"),
-        pytest.param(True, True, screen.Screen, id="a terminal, asked to be plain"),
-        pytest.param(False, False, screen.Screen, id="a pipe"),
+        pytest.param(False, True, demo_run.LiveScreen, id="a terminal"),
+        pytest.param(True, True, demo_run.Screen, id="a terminal, asked to be plain"),
+        pytest.param(False, False, demo_run.Screen, id="a pipe"),
     ],
 )
 def test_the_live_picture_is_for_terminals_that_want_it(monkeypatch, plain, is_terminal, kind):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(Console, "is_terminal", is_terminal)
-    assert type(screen.choose_screen(plain)) is kind
+    assert type(demo_run.choose_screen(plain)) is kind

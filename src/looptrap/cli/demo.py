@@ -1,8 +1,4 @@
-"""`looptrap demo`: a stuck agent, once without and once with Looptrap, on this machine alone.
-
-agent   the agent that goes in circles, one run of it, and what its tokens cost
-screen  what a person sees of it
-"""
+"""`looptrap demo`: a stuck agent, once without and once with Looptrap, on this machine alone."""
 
 from __future__ import annotations
 
@@ -31,7 +27,7 @@ def demo(calls: int, plain: bool) -> None:
 
     import uvloop
 
-    from looptrap.cli.demo.screen import choose_screen, play
+    from looptrap.cli.demo_run import choose_screen, play
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(play(calls, choose_screen(plain)))
