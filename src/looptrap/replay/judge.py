@@ -28,14 +28,9 @@ class FirstActions(msgspec.Struct, frozen=True, gc=False):
 
     def at_least(self, action: Action) -> int | None:
         """Return the first turn at which that action or a severer one would have been taken."""
-        turns = [
-            turn
-            for candidate in Action
-            if candidate.severity >= action.severity
-            and candidate is not Action.ALLOW
-            and (turn := getattr(self, candidate.value)) is not None
-        ]
-        return min(turns, default=None)
+        severe = [one.value for one in Action if one.severity >= action.severity]
+        turns = [getattr(self, name, None) for name in severe]
+        return min((turn for turn in turns if turn is not None), default=None)
 
     def refusal(self) -> int | None:
         """Return the first turn that would have been refused."""
@@ -132,9 +127,7 @@ def judge_requests(
     A refusal does not end the run. A verdict on an answer counts for its call.
     """
     guard = replay_guard(policies, tools)
-    for end, now in zip(run.ends, run.times, strict=True):
-        answer = run.messages[end].text if end < len(run.messages) else ""
-        yield judge_call(guard, run.request(end), now, answer)
+    return (judge_call(guard, *request) for request in run.requests())
 
 
 def judge_call(guard: Guard, call: Call, now: float, answer: str) -> Verdict:
@@ -142,9 +135,8 @@ def judge_call(guard: Guard, call: Call, now: float, answer: str) -> Verdict:
     ticket = guard.admit(call, now)
     if ticket.listening and answer:
         _judge_answer(guard, ticket, answer)
-    heard = ticket.heard
-    is_severer = heard is not None and heard.action.severity > ticket.verdict.action.severity
-    return heard if heard is not None and is_severer else ticket.verdict
+    verdicts = ticket.verdict, ticket.heard or ticket.verdict
+    return max(verdicts, key=lambda verdict: verdict.action.severity)
 
 
 def _judge_answer(guard: Guard, ticket: Ticket, text: str) -> None:

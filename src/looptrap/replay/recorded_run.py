@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
@@ -17,7 +17,7 @@ from looptrap.dialect.content import UNREADABLE, id_text, mend
 from looptrap.dialect.model import Call, Message
 from looptrap.errors import CallError
 
-LATEST = 1e12
+MAX_TIME_S = 1e12
 """Seconds since 1970; a later time is not a time."""
 
 UNKNOWN_MODEL = "unknown"
@@ -58,6 +58,14 @@ _decode_line = msgspec.json.Decoder(_Line).decode
 _decode_message_meta = msgspec.json.Decoder(_MessageMeta).decode
 
 
+class RecordedRequest(NamedTuple):
+    """One request of a run, its time, and the assistant's answer where it was recorded."""
+
+    call: Call
+    now: float
+    answer: str = ""
+
+
 class RecordedRun:
     """One recorded run: its messages, and the requests that made them."""
 
@@ -79,8 +87,13 @@ class RecordedRun:
 
     def request(self, end: int) -> Call:
         """Return the request that carried the first `end` messages."""
-        raws = self.whole.raws[:end]
-        return msgspec.structs.replace(self.whole, raws=raws, _messages=None, _tail=None)
+        return first_messages(self.whole, end)
+
+    def requests(self, times: Sequence[float] | None = None) -> Iterator[RecordedRequest]:
+        """Yield all requests, with their own times or others."""
+        for end, now in zip(self.ends, times or self.times, strict=True):
+            answer = self.messages[end].text if end < len(self.messages) else ""
+            yield RecordedRequest(self.request(end), now, answer)
 
     def prompt_bytes(self, turn: int) -> int:
         """Return the bytes of the messages that the request for that turn carried."""
@@ -109,10 +122,10 @@ class RecordedRun:
             stamp = stamps[end - 1] if end else None
             if stamp is None and end < len(stamps):
                 stamp = stamps[end]
-            before = times[-1] if times else None
-            if stamp is None:
-                stamp = 0.0 if before is None else before + 1.0
-            times.append(stamp if before is None else max(stamp, before))
+            if not times:
+                times.append(stamp or 0.0)
+            else:
+                times.append(times[-1] + 1.0 if stamp is None else max(stamp, times[-1]))
         return times
 
 
@@ -164,16 +177,21 @@ def with_message_cache(whole: Call) -> Call:
     return msgspec.structs.replace(whole, read=recall)
 
 
+def first_messages(whole: Call, number: int) -> Call:
+    """Return a call with only the first messages of another."""
+    return msgspec.structs.replace(whole, raws=whole.raws[:number], _messages=None, _tail=None)
+
+
 def _is_openai(raw: msgspec.Raw) -> bool:
     """Return whether a message has what only OpenAI's have."""
-    margin = _message_meta(raw)
-    return margin.role in OPENAI_ONLY_ROLES or bool(margin.tool_calls)
+    meta = _message_meta(raw)
+    return meta.role in OPENAI_ONLY_ROLES or bool(meta.tool_calls)
 
 
 def _time(raw: msgspec.Raw) -> float | None:
     stamp = _message_meta(raw).t
     is_time = isinstance(stamp, int | float) and not isinstance(stamp, bool)
-    return float(stamp) if is_time and abs(stamp) <= LATEST else None
+    return float(stamp) if is_time and abs(stamp) <= MAX_TIME_S else None
 
 
 def _message_meta(raw: msgspec.Raw) -> _MessageMeta:

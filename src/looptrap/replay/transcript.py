@@ -13,7 +13,13 @@ from looptrap.dialect.content import UNREADABLE, decode, mend
 from looptrap.dialect.model import Call
 from looptrap.errors import CallError
 from looptrap.replay.capture import CapturedRun, read_captured_line
-from looptrap.replay.recorded_run import UNKNOWN_MODEL, RecordedRun, read_run, with_message_cache
+from looptrap.replay.recorded_run import (
+    UNKNOWN_MODEL,
+    RecordedRequest,
+    first_messages,
+    read_run,
+    with_message_cache,
+)
 from looptrap.schema.wording import found
 
 CALLER_NAME = "pasted"
@@ -34,18 +40,10 @@ ACCEPTED_FORMS = (
 )
 
 
-class TranscriptRequest(NamedTuple):
-    """One request, its time, and the assistant's answer where the text has it."""
-
-    call: Call
-    now: float
-    answer: str = ""
-
-
 class Transcript(NamedTuple):
     """A pasted text as requests in order."""
 
-    requests: list[TranscriptRequest]
+    requests: list[RecordedRequest]
     limits: list[str]
     """What is not judged, a sentence each."""
 
@@ -143,39 +141,27 @@ def _wrapped(messages: list[dict[str, Any]]) -> dict[str, Any]:
     raise CallError(f"has neither messages nor any field of a request, must be {ACCEPTED_FORMS}")
 
 
-def _requests_of_run(document: dict[str, Any]) -> list[TranscriptRequest]:
+def _requests_of_run(document: dict[str, Any]) -> list[RecordedRequest]:
     """Return the requests that make up a conversation, each longer than the one before."""
     if "messages" not in document:
         return _requests_of_call(_request(document, 0).call, 0.0)
     run = read_run(msgspec.json.encode(document), CALLER_NAME)
-    times = (
-        run.times
-        if run.is_timed
-        else [REQUEST_INTERVAL_S * place for place in range(len(run.ends))]
-    )
-    return [
-        TranscriptRequest(run.request(end), now, _answer(run, end))
-        for end, now in zip(run.ends, times, strict=True)
-    ]
+    return list(run.requests(None if run.is_timed else _times(0.0, len(run.ends))))
 
 
-def _answer(run: RecordedRun, end: int) -> str:
-    return run.messages[end].text if end < len(run.messages) else ""
+def _times(start: float, number: int) -> list[float]:
+    return [start + REQUEST_INTERVAL_S * place for place in range(number)]
 
 
-def _requests_of_call(whole: Call, now: float) -> list[TranscriptRequest]:
+def _requests_of_call(whole: Call, now: float) -> list[RecordedRequest]:
     """Return the same for a call."""
     if whole.read is None or not whole.raws:
-        return [TranscriptRequest(whole, now)]
+        return [RecordedRequest(whole, now)]
     whole = with_message_cache(whole)
     ends = list(_ends(whole))
-    requests = [
-        msgspec.structs.replace(whole, raws=whole.raws[:end], _messages=None, _tail=None)
-        for end in ends
-    ]
     return [
-        TranscriptRequest(document, now + REQUEST_INTERVAL_S * place)
-        for place, document in enumerate(requests)
+        RecordedRequest(first_messages(whole, end), time)
+        for end, time in zip(ends, _times(now, len(ends)), strict=True)
     ]
 
 
@@ -192,12 +178,12 @@ def _ends(whole: Call) -> Iterator[int]:
         yield len(whole.raws)
 
 
-def _request(document: dict[str, Any], place: int) -> TranscriptRequest:
+def _request(document: dict[str, Any], place: int) -> RecordedRequest:
     call = read_body(msgspec.json.encode(document), caller=CALLER_NAME, session=CALLER_NAME)
     if call.dialect == "http" or call.is_opaque:
         raise CallError(f"number {place + 1} is a request in no known dialect")
     call.model = call.model or UNKNOWN_MODEL
-    return TranscriptRequest(call, REQUEST_INTERVAL_S * place)
+    return RecordedRequest(call, REQUEST_INTERVAL_S * place)
 
 
 def _requests_of_capture(documents: Sequence[dict[str, Any]]) -> Transcript:
@@ -212,7 +198,7 @@ def _requests_of_capture(documents: Sequence[dict[str, Any]]) -> Transcript:
                 raise CallError(f"number {place} {error}") from None
             call = run.call(line)
             call.raws = list(call.raws)
-            requests.append(TranscriptRequest(call, line.t))
+            requests.append(RecordedRequest(call, line.t))
     runs = len({line.run for line in lines})
     limits = [f"There are {runs:,} runs; the first was judged."] if runs > 1 else []
     if len(requests) == 1:

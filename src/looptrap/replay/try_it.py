@@ -16,8 +16,9 @@ from looptrap.policy.rule import Rule
 from looptrap.policy.verdict import Verdict
 from looptrap.replay.explain import Explainer, RuleExplanation
 from looptrap.replay.judge import as_enforced, judge_call, replay_guard
+from looptrap.replay.recorded_run import RecordedRequest
 from looptrap.replay.ruleset import Ruleset
-from looptrap.replay.transcript import TranscriptRequest, read_transcript
+from looptrap.replay.transcript import read_transcript
 
 MAX_STEPS = 2_000
 
@@ -179,7 +180,7 @@ def _worst(steps: Sequence[TryItStep]) -> TryItStep:
     return max(steps, key=lambda step: step.verdict.action.severity)
 
 
-def _unjudged(requests: Sequence[TranscriptRequest], judged: int) -> list[str]:
+def _unjudged(requests: Sequence[RecordedRequest], judged: int) -> list[str]:
     limits = []
     if judged < len(requests):
         limits.append(f"The first {judged:,} of {len(requests):,} steps were judged.")
