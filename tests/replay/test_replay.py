@@ -46,7 +46,7 @@ def test_counts_what_was_found(replayed):
     assert summary.signals == {"conversation": 2}
     assert summary.rules == {"same-end": 2}
     assert summary.saved_calls == 3
-    assert [result.id for result in summary.worst()] == ["a", "b"]
+    assert [result.id for result in summary.worst] == ["a", "b"]
 
 
 def test_a_file_that_breaks_off_keeps_what_came_before(tmp_path):
@@ -65,7 +65,7 @@ def test_keeps_only_the_severest_to_show(replayed, monkeypatch):
     monkeypatch.setattr(replay, "MAX_LISTED_RUNS", 3)
     runs = [line(stuck(rounds), id=str(rounds)) for rounds in (2, 9, 2, 5, 4, 7)]
     found = replayed(*runs)[0].summary
-    assert [result.id for result in found.worst()] == ["9", "7", "5"]
+    assert [result.id for result in found.worst] == ["9", "7", "5"]
     assert found.flagged == 6
 
 

@@ -30,20 +30,6 @@ _decode = msgspec.json.Decoder(Line).decode
 class CapturedRun:
     """One run of a capture: its latest messages, and the verdicts on its calls so far."""
 
-    __slots__ = (
-        "_saved_bytes",
-        "_saved_calls",
-        "_sizes",
-        "_verdicts",
-        "began",
-        "id",
-        "is_over",
-        "model",
-        "project",
-        "raws",
-        "tools",
-    )
-
     def __init__(self, name: str) -> None:
         self.id = name
         self.began = 0.0
@@ -97,11 +83,9 @@ class CapturedRun:
 
     def result(self) -> RunResult:
         """Return the result of the run."""
+        saved_calls, saved_bytes = self._saved_calls, self._saved_bytes
         return self._verdicts.result(
-            self.id,
-            calls=self.calls,
-            saved_calls=self._saved_calls,
-            saved_bytes=self._saved_bytes,
+            self.id, calls=self.calls, saved_calls=saved_calls, saved_bytes=saved_bytes
         )
 
 
@@ -202,10 +186,11 @@ class CaptureSurvey:
         self._times: array[float] = array("d")
         for path in reversed(capture_files(folder)):
             if len(self._times) > limit:
-                self.is_cut = True
                 break
             self._add_file(path)
-        self._cut(limit)
+        if len(self._times) > limit:
+            self._times = array("d", sorted(self._times)[-limit:])
+            self.since, self.is_cut = self._times[0], True
 
     @property
     def calls(self) -> int:
@@ -234,11 +219,6 @@ class CaptureSurvey:
                 self.projects.add(head.project)
         if len(self._times) > before:
             self.files.insert(0, path)
-
-    def _cut(self, limit: int) -> None:
-        if len(self._times) > limit:
-            self._times = array("d", sorted(self._times)[-limit:])
-            self.since, self.is_cut = self._times[0], True
 
 
 def capture_files(folder: Path) -> list[Path]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from heapq import heappush, heappushpop
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from looptrap.errors import CallError
 from looptrap.policy.action import Action
@@ -19,6 +19,29 @@ from looptrap.replay.score import Score, ScoredRun, ThresholdSweep
 
 MAX_LISTED_RUNS = 500
 """Flagged runs that are listed: the severest, and those that wasted most."""
+
+
+T = TypeVar("T")
+
+
+class TopItems(Generic[T]):
+    """The items of the greatest weight, greatest first; of two alike the earlier one."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._entries: list[tuple[tuple[int, ...], int, T]] = []
+        self._order = count(0, -1)  # unique, so that items are never compared
+
+    def add(self, weight: tuple[int, ...], item: T) -> None:
+        """Add an item; the one of the least weight is dropped where there are too many."""
+        entry = (weight, next(self._order), item)
+        if len(self._entries) < self._limit:
+            heappush(self._entries, entry)
+        else:
+            heappushpop(self._entries, entry)
+
+    def __iter__(self) -> Iterator[T]:
+        return (item for _, _, item in sorted(self._entries, reverse=True))
 
 
 class ReplaySummary:
@@ -39,8 +62,8 @@ class ReplaySummary:
         self.signals: Counter[str] = Counter()
         self.rules: Counter[str] = Counter()
         self.score = Score()
-        self._flagged: list[tuple[int, int, int, RunResult]] = []
-        self._order = count(0, -1)  # of two alike the earlier stays, and results are never compared
+        self.worst: TopItems[RunResult] = TopItems(MAX_LISTED_RUNS)
+        """The flagged runs, severest first."""
 
     def add(self, result: RunResult, run: RecordedRun | None = None) -> None:
         """Add a result; `run` is None for a captured one, which has no label."""
@@ -57,20 +80,12 @@ class ReplaySummary:
         self.actions[result.verdict] += 1
         self.signals[result.signal or "none"] += 1
         self.rules[result.rule or "none"] += 1
-        entry = (result.verdict.severity, result.saved_tokens, next(self._order), result)
-        if len(self._flagged) < MAX_LISTED_RUNS:
-            heappush(self._flagged, entry)
-        else:
-            heappushpop(self._flagged, entry)
+        self.worst.add((result.verdict.severity, result.saved_tokens), result)
 
     @property
     def flagged(self) -> int:
         """The number of runs with an action."""
         return self.actions.total()
-
-    def worst(self) -> list[RunResult]:
-        """Return the flagged runs, severest first; no more than `MAX_LISTED_RUNS`."""
-        return [entry[-1] for entry in sorted(self._flagged, reverse=True)]
 
 
 class ReplayStep(NamedTuple):

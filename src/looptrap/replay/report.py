@@ -256,7 +256,7 @@ def _table(table: ReportTable) -> str:
 
 
 def _flagged(summary: ReplaySummary) -> Iterator[str]:
-    worst = summary.worst()
+    worst = list(summary.worst)
     if not worst:
         return
     yield "<h2>Flagged runs</h2>"

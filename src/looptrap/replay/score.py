@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from statistics import median
 
 import msgspec
 
@@ -41,13 +42,8 @@ class ScoredRun(msgspec.Struct, frozen=True, gc=False):
         return cls(first, judged, wasted, spared)
 
     @property
-    def label(self) -> str:
-        """Return `loop`, `ok`, or nothing."""
-        return self.judged.label if self.judged is not None else ""
-
-    @property
     def is_labelled(self) -> bool:
-        return self.label in ("loop", "ok")
+        return self.judged is not None and self.judged.label in ("loop", "ok")
 
     @property
     def is_refused(self) -> bool:
@@ -74,7 +70,7 @@ class LabelGroup(msgspec.Struct, gc=False):
 
 
 class Score(msgspec.Struct):
-    """Totals over any number of runs, in constant memory."""
+    """Totals over any number of runs."""
 
     loops: LabelGroup = msgspec.field(default_factory=LabelGroup)
     honest: LabelGroup = msgspec.field(default_factory=LabelGroup)
@@ -97,24 +93,20 @@ class Score(msgspec.Struct):
 
     def add(self, case: ScoredRun) -> None:
         """Count a run."""
-        match case.label:
-            case "loop":
-                self.loops.add(case)
-                self._add_waste(case)
-            case "ok":
-                self.honest.add(case)
-                if case.judged is not None and case.judged.hard_negative:
-                    self.hard.add(case)
-            case _:
-                self.unjudged.add(case)
-
-    def _add_waste(self, case: ScoredRun) -> None:
-        self.wasted += case.wasted
-        self.spared += case.spared
-        refused = case.first.refusal()
-        began = case.judged.first_loop_step if case.judged is not None else None
-        if refused is not None and began is not None:
-            self.delays[refused - began] += 1
+        judged = case.judged
+        if judged is None or not case.is_labelled:
+            self.unjudged.add(case)
+        elif judged.label == "ok":
+            self.honest.add(case)
+            if judged.hard_negative:
+                self.hard.add(case)
+        else:
+            self.loops.add(case)
+            self.wasted += case.wasted
+            self.spared += case.spared
+            refused = case.first.refusal()
+            if refused is not None and judged.first_loop_step is not None:
+                self.delays[refused - judged.first_loop_step] += 1
 
     @property
     def has_labels(self) -> bool:
@@ -143,26 +135,12 @@ class Score(msgspec.Struct):
     @property
     def calls_until_caught(self) -> float | None:
         """The median, over the loops refused, of the calls since they began."""
-        total = self.delays.total()
-        if not total:
-            return None
-        ordered = sorted(self.delays.items())
-        low, high = _at(ordered, (total - 1) // 2), _at(ordered, total // 2)
-        return (low + high) / 2
+        return float(median(self.delays.elements())) if self.delays else None
 
 
 def ratio(part: int, whole: int) -> float | None:
     """Return a share; None of nothing."""
     return part / whole if whole else None
-
-
-def _at(ordered: Iterable[tuple[int, int]], place: int) -> int:
-    """Return the value at an index in values given with their counts."""
-    for value, times in ordered:
-        if place < times:
-            return value
-        place -= times
-    raise IndexError(place)
 
 
 SWEEP_FACTORS = (0.6, 0.8, 1.0, 1.25, 1.5, 2.0)

@@ -51,25 +51,20 @@ class Transcript(NamedTuple):
 def read_transcript(text: str) -> Transcript:
     """Read text in any of these forms; raises CallError for anything else."""
     try:
-        return _read(text)
+        documents = _documents(text)
+        if any("looptrap" in document for document in documents):
+            return _requests_of_capture(documents)
+        if not _is_request(documents[0]):
+            documents = [_wrapped(documents)]
+        if len(documents) == 1 or any(map(_is_run, documents)):
+            return Transcript(_requests_of_run(documents[0]), _limits(len(documents)))
+        return Transcript([_request(one, place) for place, one in enumerate(documents)], [])
     except RecursionError:
         raise CallError("it is nested too deeply") from None
 
 
-def _read(text: str) -> Transcript:
-    documents = _documents(text)
-    if any("looptrap" in document for document in documents):
-        return _requests_of_capture(documents)
-    if not _is_request(documents[0]):
-        documents = [_wrapped(documents)]
-    if len(documents) == 1:
-        return Transcript(_requests_of_run(documents[0]), [])
-    if any(map(_is_run, documents)):
-        return Transcript(
-            _requests_of_run(documents[0]),
-            [f"There are {len(documents):,} runs; the first was judged."],
-        )
-    return Transcript([_request(document, place) for place, document in enumerate(documents)], [])
+def _limits(runs: int) -> list[str]:
+    return [f"There are {runs:,} runs; the first was judged."] if runs > 1 else []
 
 
 def _documents(text: str) -> list[dict[str, Any]]:
@@ -199,11 +194,9 @@ def _requests_of_capture(documents: Sequence[dict[str, Any]]) -> Transcript:
             call = run.call(line)
             call.raws = list(call.raws)
             requests.append(RecordedRequest(call, line.t))
-    runs = len({line.run for line in lines})
-    limits = [f"There are {runs:,} runs; the first was judged."] if runs > 1 else []
     if len(requests) == 1:
         requests = _requests_of_call(requests[0].call, requests[0].now)
-    return Transcript(requests, limits)
+    return Transcript(requests, _limits(len({line.run for line in lines})))
 
 
 def _line(place: int, document: dict[str, Any]) -> Line:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from heapq import heappush, heappushpop
-from itertools import count
 from pathlib import Path
 from shlex import quote
 
@@ -16,7 +14,7 @@ from looptrap.policy.rule import ANSWERS
 from looptrap.replay.capture import CAPTURE_GLOB, CapturedRun, CaptureReplayer, CaptureSurvey
 from looptrap.replay.judge import RunResult, as_enforced
 from looptrap.replay.recorded_run import iter_lines
-from looptrap.replay.replay import ReplaySummary
+from looptrap.replay.replay import ReplaySummary, TopItems
 from looptrap.replay.ruleset import Ruleset
 from looptrap.schema.wording import listed
 
@@ -51,11 +49,7 @@ class RulesetCounts(msgspec.Struct, frozen=True, gc=False, kw_only=True):
             refused_runs=refused,
             saved_calls=summary.saved_calls,
             saved_tokens=summary.saved_tokens,
-            actions={
-                action.value: summary.actions[action]
-                for action in Action
-                if summary.actions[action]
-            },
+            actions={one.value: runs for one in Action if (runs := summary.actions[one])},
             rules=dict(summary.rules.most_common()),
             signals=dict(summary.signals.most_common()),
         )
@@ -107,8 +101,8 @@ class RulesetComparison:
         self.skipped = 0
         """Lines that are not captured calls."""
         self.changed_runs = 0
-        self._changed: list[tuple[tuple[bool, int, int], int, ChangedRun]] = []
-        self._order = count(0, -1)  # of two alike the earlier stays, and runs are never compared
+        self.changed: TopItems[ChangedRun] = TopItems(MAX_CHANGED_RUNS)
+        """The changed runs, the most important first."""
         self._replayers = [
             CaptureReplayer(as_enforced(one.policies), one.tools, one.projects, since=since)
             for one in (now, then)
@@ -125,7 +119,11 @@ class RulesetComparison:
             for line in iter_lines(path):
                 if not may_continue():
                     return False
-                self._play(line.text)
+                try:
+                    for replayer in self._replayers:
+                        replayer.play(line.text or b"")
+                except CallError:
+                    self.skipped += 1
                 self._count_finished()
         except OSError:
             pass  # deleted meanwhile, to make room for later ones
@@ -136,19 +134,6 @@ class RulesetComparison:
         for replayer in self._replayers:
             replayer.end()
         self._count_finished()
-
-    def changed(self) -> list[ChangedRun]:
-        """Return the changed runs, the most important first; at most `MAX_CHANGED_RUNS`."""
-        return [entry[-1] for entry in sorted(self._changed, reverse=True)]
-
-    def _play(self, text: bytes | None) -> None:
-        try:
-            if text is None:
-                raise CallError("is too long for a call")
-            for replayer in self._replayers:
-                replayer.play(text)
-        except CallError:
-            self.skipped += 1
 
     def _count_finished(self) -> None:
         # Both have read the same lines, so the same runs are finished.
@@ -164,11 +149,7 @@ class RulesetComparison:
             return
         self.changed_runs += 1
         changed = ChangedRun(run.id, run.began, run.model, run.project, run.calls, *outcomes)
-        entry = (changed.weight, next(self._order), changed)
-        if len(self._changed) < MAX_CHANGED_RUNS:
-            heappush(self._changed, entry)
-        else:
-            heappushpop(self._changed, entry)
+        self.changed.add(changed.weight, changed)
 
 
 MAX_CALLS = 20_000
@@ -247,7 +228,7 @@ def compare(request: WhatIfRequest, clock: Callable[[], float]) -> WhatIfReport 
         now=RulesetCounts.of(summary),
         then=RulesetCounts.of(comparison.then),
         changed_runs=comparison.changed_runs,
-        changed=comparison.changed(),
+        changed=list(comparison.changed),
         limits=[
             *_cuts(survey, summary.calls, is_whole),
             *_about_project(request, survey, is_for_all),
