@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from typing import NamedTuple
 from looptrap.policy.action import Action
 from looptrap.replay.judge import RunResult
 from looptrap.replay.replay import ReplaySummary
-from looptrap.replay.score import LabelGroup, Score, ThresholdSweep, ratio
+from looptrap.replay.score import LabelGroup, Score, ratio
 
 EMPTY_SHARE = "–"
 """Shown for a share of nothing."""
@@ -20,22 +20,26 @@ class ReportTable(NamedTuple):
     """Rows under a heading; the first cell of a row says what the others count."""
 
     heading: str
-    rows: list[tuple[str, ...]]
+    rows: Sequence[tuple[str, ...]]
     columns: tuple[str, ...] = ()
+    chart: str = ""
+    """The same as SVG, for a page."""
 
 
 def summary_tables(summary: ReplaySummary) -> Iterator[ReportTable]:
     """Yield the tables of a summary, most important first."""
     yield ReportTable("Replayed", _totals(summary))
     if summary.actions:
-        by_severity = {action.value: summary.actions[action] for action in reversed(Action)}
-        yield ReportTable("Flagged runs by action", _counts(by_severity))
-        yield ReportTable("Flagged runs by signal", _counts(dict(summary.signals.most_common())))
-        yield ReportTable("Flagged runs by rule", _counts(dict(summary.rules.most_common())))
+        actions = {action.value: summary.actions[action] for action in reversed(Action)}
+        signals, rules = dict(summary.signals.most_common()), dict(summary.rules.most_common())
+        heading = "Flagged runs by signal"
+        yield ReportTable("Flagged runs by action", _counts(actions))
+        yield ReportTable(heading, _counts(signals), chart=bar_chart(signals, heading))
+        yield ReportTable("Flagged runs by rule", _counts(rules))
     if summary.score.has_labels:
         yield ReportTable("Against the labels", _labels(summary.score))
         if summary.sweep is not None:
-            yield sweep_table(summary.sweep.scores)
+            yield _sweep_table(summary.sweep.scores)
 
 
 def render_text(summary: ReplaySummary) -> str:
@@ -43,71 +47,17 @@ def render_text(summary: ReplaySummary) -> str:
     return "\n\n".join(_text(table) for table in summary_tables(summary))
 
 
-def sweep_table(scores: Mapping[float, Score]) -> ReportTable:
-    """Return the scores with every threshold times each factor."""
-    return ReportTable(
-        "Threshold sweep",
-        [
-            (
-                f"× {factor:g}",
-                share_text(score.loops.refused, score.loops.runs),
-                share_text(score.honest.refused, score.honest.runs),
-                share_text(score.honest.flagged, score.honest.runs),
-                _median(score),
-            )
-            for factor, score in scores.items()
-        ],
-        ("thresholds", "loops refused", "ok refused", "ok flagged", "calls until caught"),
-    )
-
-
-def share_text(part: int, whole: int) -> str:
+def _share(part: int, whole: int) -> str:
     """Return `5 of 8 (62.5%)`."""
     return f"{part:,} of {whole:,} ({part / whole:.1%})" if whole else EMPTY_SHARE
 
 
-def _totals(summary: ReplaySummary) -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = [
-        ("runs", f"{summary.runs:,}"),
-        ("calls", f"{summary.calls:,}"),
-        ("flagged runs", share_text(summary.flagged, summary.runs)),
-        ("calls saved", share_text(summary.saved_calls, summary.calls)),
-        ("tokens saved, about", f"{summary.saved_tokens:,}"),
-    ]
-    if summary.skipped:
-        rows.append(("lines that are not runs", f"{summary.skipped:,}"))
-    if summary.unfinished:
-        rows.append(("files not read to their end", f"{summary.unfinished:,}"))
-    return rows
-
-
-def _labels(score: Score) -> list[tuple[str, ...]]:
-    loops, honest = score.loops, score.honest
-    rows: list[tuple[str, ...]] = [
-        ("precision: loops among the labelled runs refused", _precision(score)),
-        ("recall: loops refused", _refused(loops)),
-        ("loops at least warned of", share_text(loops.flagged, loops.runs)),
-        ("false blocks: ok, but refused", _refused(honest)),
-        ("false warnings: ok, but flagged", share_text(honest.flagged, honest.runs)),
-    ]
-    if score.hard.runs:
-        rows.append(("hard negatives refused", _refused(score.hard)))
-    if score.unjudged.runs:
-        rows.append(("runs without a label refused", _refused(score.unjudged)))
-    spared = score.share_spared
-    rows += [
-        ("calls until caught, median", _median(score)),
-        ("wasted prompt volume saved", EMPTY_SHARE if spared is None else f"{spared:.1%}"),
-    ]
-    return rows
+def _flagged(group: LabelGroup) -> str:
+    return _share(group.flagged, group.runs)
 
 
 def _refused(group: LabelGroup) -> str:
-    return share_text(group.refused, group.runs)
-
-
-def _precision(score: Score) -> str:
-    return share_text(score.loops.refused, score.loops.refused + score.honest.refused)
+    return _share(group.refused, group.runs)
 
 
 def _median(score: Score) -> str:
@@ -119,19 +69,62 @@ def _counts(counts: Mapping[str, int]) -> list[tuple[str, ...]]:
     return [(name, f"{count:,}") for name, count in counts.items() if count]
 
 
-def _text(table: ReportTable) -> str:
-    rows = [table.columns, *table.rows] if table.columns else table.rows
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = [
-        "  ".join(
-            [
-                row[0].ljust(widths[0]),
-                *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)),
-            ]
-        )
-        for row in rows
+def _totals(summary: ReplaySummary) -> list[tuple[str, ...]]:
+    problems = {
+        "lines that are not runs": summary.skipped,
+        "files not read to their end": summary.unfinished,
+    }
+    return [
+        ("runs", f"{summary.runs:,}"),
+        ("calls", f"{summary.calls:,}"),
+        ("flagged runs", _share(summary.flagged, summary.runs)),
+        ("calls saved", _share(summary.saved_calls, summary.calls)),
+        ("tokens saved, about", f"{summary.saved_tokens:,}"),
+        *_counts(problems),
     ]
-    return "\n".join([table.heading, *(f"  {line}" for line in lines)])
+
+
+def _labels(score: Score) -> list[tuple[str, ...]]:
+    loops, honest, saved = score.loops, score.honest, score.share_spared
+    others = {"hard negatives": score.hard, "runs without a label": score.unjudged}
+    return [
+        (
+            "precision: loops among the labelled runs refused",
+            _share(loops.refused, loops.refused + honest.refused),
+        ),
+        ("recall: loops refused", _refused(loops)),
+        ("loops at least warned of", _flagged(loops)),
+        ("false blocks: ok, but refused", _refused(honest)),
+        ("false warnings: ok, but flagged", _flagged(honest)),
+        *((f"{name} refused", _refused(group)) for name, group in others.items() if group.runs),
+        ("calls until caught, median", _median(score)),
+        ("wasted prompt volume saved", EMPTY_SHARE if saved is None else f"{saved:.1%}"),
+    ]
+
+
+def _sweep_table(scores: Mapping[float, Score]) -> ReportTable:
+    """Return the scores with every threshold times each factor."""
+    heading, factors = "Threshold sweep", [f"× {factor:g}" for factor in scores]
+    shares = {
+        "loops refused": [score.recall for score in scores.values()],
+        "ok refused": [ratio(one.honest.refused, one.honest.runs) for one in scores.values()],
+    }
+    rows = [
+        (factor, _refused(one.loops), _refused(one.honest), _flagged(one.honest), _median(one))
+        for factor, one in zip(factors, scores.values(), strict=True)
+    ]
+    columns = ("thresholds", "loops refused", "ok refused", "ok flagged", "calls until caught")
+    return ReportTable(heading, rows, columns, line_chart(factors, shares, heading))
+
+
+def _text(table: ReportTable) -> str:
+    rows = [table.columns, *table.rows] if table.columns else list(table.rows)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [table.heading]
+    for first, *others in rows:
+        cells = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
+        lines.append("  ".join(["", first.ljust(widths[0]), *cells]))
+    return "\n".join(lines)
 
 
 WIDTH = 640
@@ -184,12 +177,8 @@ def line_chart(at: Sequence[str], series: Mapping[str, Sequence[float | None]], 
         parts += [
             f'<circle class="series{number}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>' for x, y in points
         ]
-    return _svg(LINE_HEIGHT, title, parts) + _legend(list(series))
-
-
-def _legend(names: Sequence[str]) -> str:
-    keys = [f'<li class="series{number}">{escape(name)}</li>' for number, name in enumerate(names)]
-    return f'<ul class="legend">{"".join(keys)}</ul>'
+    keys = [f'<li class="series{number}">{escape(name)}</li>' for number, name in enumerate(series)]
+    return f'{_svg(LINE_HEIGHT, title, parts)}<ul class="legend">{"".join(keys)}</ul>'
 
 
 def _svg(height: int, title: str, parts: Sequence[str]) -> str:
@@ -215,47 +204,22 @@ def render_html(summary: ReplaySummary, source: str) -> str:
             f"<title>Looptrap replay</title><style>{PAGE_STYLE}</style></head><body>",
             "<h1>Looptrap replay</h1>",
             f"<p>Recorded runs against the policies of {escape(source)}.</p>",
-            *(_section(table, summary) for table in summary_tables(summary)),
-            *_flagged(summary),
+            *map(_section, summary_tables(summary)),
+            *_worst_runs(summary),
             "</body></html>",
             "",
         ]
     )
 
 
-def _section(table: ReportTable, summary: ReplaySummary) -> str:
-    picture = ""
-    if table.heading == "Flagged runs by signal":
-        picture = bar_chart(dict(summary.signals.most_common()), table.heading)
-    elif table.heading == "Threshold sweep" and summary.sweep is not None:
-        picture = _sweep_plot(summary.sweep, table.heading)
-    return f"<h2>{escape(table.heading)}</h2>{picture}{_table(table)}"
+def _section(table: ReportTable) -> str:
+    rows = [
+        [_cell(first), *(_cell(cell, "figure") for cell in others)] for first, *others in table.rows
+    ]
+    return f"<h2>{escape(table.heading)}</h2>{table.chart}{_html_table(table.columns, rows)}"
 
 
-def _sweep_plot(sweep: ThresholdSweep, title: str) -> str:
-    scores = list(sweep.scores.values())
-    return line_chart(
-        [f"× {factor:g}" for factor in sweep.scores],
-        {
-            "loops refused": [score.recall for score in scores],
-            "ok refused": [ratio(score.honest.refused, score.honest.runs) for score in scores],
-        },
-        title,
-    )
-
-
-def _table(table: ReportTable) -> str:
-    head = "".join(f"<th>{escape(column)}</th>" for column in table.columns)
-    rows = "".join(
-        f"<tr><td>{escape(row[0])}</td>"
-        + "".join(f'<td class="figure">{escape(cell)}</td>' for cell in row[1:])
-        + "</tr>"
-        for row in table.rows
-    )
-    return f"<table>{f'<tr>{head}</tr>' if head else ''}{rows}</table>"
-
-
-def _flagged(summary: ReplaySummary) -> Iterator[str]:
+def _worst_runs(summary: ReplaySummary) -> Iterator[str]:
     worst = list(summary.worst)
     if not worst:
         return
@@ -263,23 +227,29 @@ def _flagged(summary: ReplaySummary) -> Iterator[str]:
     if len(worst) < summary.flagged:
         yield f"<p>The {len(worst):,} severest of {summary.flagged:,}.</p>"
     columns = ("run", "verdict", "at turn", "calls", "rule", "signal", "evidence", "calls saved")
-    head = "".join(f"<th>{column}</th>" for column in columns)
-    yield f'<div class="wide"><table><tr>{head}</tr>'
-    yield from map(_flagged_row, worst)
-    yield "</table></div>"
+    yield f'<div class="wide">{_html_table(columns, map(_run_cells, worst))}</div>'
 
 
-def _flagged_row(result: RunResult) -> str:
+def _run_cells(result: RunResult) -> list[str]:
     action = result.verdict.value
-    seen = "; ".join(evidence.what for evidence in result.evidence)
-    cells = [
-        f"<td>{escape(result.id)}</td>",
-        f'<td class="{action}">{action}</td>',
-        f'<td class="figure">{getattr(result.first, action)}</td>',
-        f'<td class="figure">{result.calls:,}</td>',
-        f"<td>{escape(result.rule or '')}</td>",
-        f"<td>{escape(result.signal or '')}</td>",
-        f"<td>{escape(seen)}</td>",
-        f'<td class="figure">{result.saved_calls:,}</td>',
+    return [
+        _cell(result.id),
+        _cell(action, action),
+        _cell(str(getattr(result.first, action)), "figure"),
+        _cell(f"{result.calls:,}", "figure"),
+        _cell(result.rule or ""),
+        _cell(result.signal or ""),
+        _cell("; ".join(evidence.what for evidence in result.evidence)),
+        _cell(f"{result.saved_calls:,}", "figure"),
     ]
-    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _cell(text: str, kind: str = "") -> str:
+    return f'<td class="{kind}">{escape(text)}</td>' if kind else f"<td>{escape(text)}</td>"
+
+
+def _html_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    head = "".join(f"<th>{escape(column)}</th>" for column in columns)
+    lines = [head] if head else []
+    lines += ["".join(cells) for cells in rows]
+    return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
