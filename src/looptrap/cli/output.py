@@ -7,15 +7,11 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import click
 
 from looptrap.errors import ConfigError, Problem
 from looptrap.schema.wording import escaped
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 PIPE_WIDTH = 10_000
 """Columns where the output is no terminal: a row is one line."""
@@ -34,23 +30,12 @@ class ListingGroup(click.Group):
         return super().parse_args(ctx, args if is_named else ["list", *args])
 
 
-def make_console() -> Console:
-    """Return a console for standard output, with colours in a terminal only."""
-    from rich.console import Console
-
-    return Console(
-        width=None if sys.stdout.isatty() else PIPE_WIDTH,
-        highlight=False,
-        markup=False,
-        emoji=False,
-    )
-
-
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print rows under headings; columns with a heading of `#…` are numbers, on the right.
 
     The first column is never wrapped, so that it can be copied.
     """
+    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -65,13 +50,14 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         )
     for row in rows:
         table.add_row(*(Text(escaped(cell)) for cell in row))
-    out = make_console()
-    if out.is_terminal:
-        out.print(table)
+    width = None if sys.stdout.isatty() else PIPE_WIDTH
+    console = Console(width=width, highlight=False, markup=False, emoji=False)
+    if console.is_terminal:
+        console.print(table)
         return
     # Remove the padding at the end of lines.
-    with out.capture() as captured:
-        out.print(table)
+    with console.capture() as captured:
+        console.print(table)
     click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 

@@ -104,10 +104,15 @@ class RecordedRun:
         place = self.turns[turn]
         return self._bytes_before[place + 1] - self._bytes_before[place]
 
+    @cached_property
+    def _stamps(self) -> list[float | None]:
+        """The time of each message, where it has one."""
+        return [_time(raw) for raw in self.whole.raws]
+
     @property
     def is_timed(self) -> bool:
         """Whether any message has a time."""
-        return any(_time(raw) is not None for raw in self.whole.raws)
+        return any(stamp is not None for stamp in self._stamps)
 
     @cached_property
     def times(self) -> list[float]:
@@ -116,8 +121,7 @@ class RecordedRun:
         It is the time of the request's last message, or else of its answer. Times never run
         backwards.
         """
-        stamps = [_time(raw) for raw in self.whole.raws]
-        times: list[float] = []
+        stamps, times = self._stamps, list[float]()
         for end in self.ends:
             stamp = stamps[end - 1] if end else None
             if stamp is None and end < len(stamps):

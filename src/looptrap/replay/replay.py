@@ -150,12 +150,9 @@ class Replay:
                 run = read_run(line.text, f"{path.name}:{number}")
                 for result in self.finish():
                     yield ReplayStep(number, position, result)
-                yield ReplayStep(number, position, self._play(run))
+                result = judge_run(run, self._policies, self._tools)
+                self.summary.add(result, run)
+                yield ReplayStep(number, position, result)
         except CallError as error:
             self.summary.skipped += 1
             yield ReplayStep(number, position, problem=str(error))
-
-    def _play(self, run: RecordedRun) -> RunResult:
-        result = judge_run(run, self._policies, self._tools)
-        self.summary.add(result, run)
-        return result

@@ -161,12 +161,10 @@ class ThresholdSweep:
 
     def add(self, run: RecordedRun, unscaled: ScoredRun) -> None:
         """Judge a labelled run under each factor; `unscaled` is its score under 1."""
-        for factor, score in self.scores.items():
-            policies = self._policies.get(factor)
-            if policies is None:
-                score.add(unscaled)
-            else:
-                score.add(ScoredRun.of(run, first_actions(run, policies, self._tools)))
+        self.scores[1.0].add(unscaled)
+        for factor, policies in self._policies.items():
+            first = first_actions(run, policies, self._tools)
+            self.scores[factor].add(ScoredRun.of(run, first))
 
 
 def scale_policies(policies: Iterable[Policy], factor: float) -> tuple[Policy, ...]:

@@ -11,7 +11,7 @@ import msgspec
 from looptrap.errors import CallError
 from looptrap.policy.action import Action
 from looptrap.policy.rule import ANSWERS
-from looptrap.replay.capture import CAPTURE_GLOB, CapturedRun, CaptureReplayer, CaptureSurvey
+from looptrap.replay.capture import CAPTURE_GLOB, CaptureReplayer, CaptureSurvey
 from looptrap.replay.judge import RunResult, as_enforced
 from looptrap.replay.recorded_run import iter_lines
 from looptrap.replay.replay import ReplaySummary, TopItems
@@ -138,18 +138,17 @@ class RulesetComparison:
     def _count_finished(self) -> None:
         # Both have read the same lines, so the same runs are finished.
         now_runs, then_runs = (replayer.finished_runs() for replayer in self._replayers)
-        for now, then in zip(now_runs, then_runs, strict=True):
-            self._add(now, now.result(), then.result())
-
-    def _add(self, run: CapturedRun, now: RunResult, then: RunResult) -> None:
-        self.now.add(now)
-        self.then.add(then)
-        outcomes = RunOutcome.of(now), RunOutcome.of(then)
-        if outcomes[0] == outcomes[1]:
-            return
-        self.changed_runs += 1
-        changed = ChangedRun(run.id, run.began, run.model, run.project, run.calls, *outcomes)
-        self.changed.add(changed.weight, changed)
+        for run, other in zip(now_runs, then_runs, strict=True):
+            results = run.result(), other.result()
+            self.now.add(results[0])
+            self.then.add(results[1])
+            now, then = map(RunOutcome.of, results)
+            if now != then:
+                self.changed_runs += 1
+                changed = ChangedRun(
+                    run.id, run.began, run.model, run.project, run.calls, now, then
+                )
+                self.changed.add(changed.weight, changed)
 
 
 MAX_CALLS = 20_000
@@ -219,6 +218,7 @@ def compare(request: WhatIfRequest, clock: Callable[[], float]) -> WhatIfReport 
     is_whole = all(comparison.play(path, lambda: clock() < deadline) for path in survey.files)
     comparison.finish()
     summary = comparison.now
+    command = f"looptrap replay {quote(request.folder)}/{CAPTURE_GLOB} --config {CONFIG_FILE}"
     return WhatIfReport(
         calls=summary.calls,
         runs=summary.runs,
@@ -235,7 +235,7 @@ def compare(request: WhatIfRequest, clock: Callable[[], float]) -> WhatIfReport 
             *_about_rules(now, then, survey),
         ],
         config=then.toml(),
-        command=_command(request.folder) if is_whole and not survey.is_cut else None,
+        command=command if is_whole and not survey.is_cut else None,
     )
 
 
@@ -276,7 +276,3 @@ def _about_rules(now: Ruleset, then: Ruleset, survey: CaptureSurvey) -> Iterator
 
 def _names(rules: list[str]) -> str:
     return listed(list(dict.fromkeys(rules)), "and")
-
-
-def _command(folder: str) -> str:
-    return f"looptrap replay {quote(folder)}/{CAPTURE_GLOB} --config {CONFIG_FILE}"
