@@ -116,7 +116,7 @@ HEADINGS = (
 
 
 def row(score: Score) -> list[str]:
-    calls, spared = score.calls_until_caught, score.share_spared
+    calls, spared = score.calls_until_caught, score.saved_share
     return [
         _share(score.loops.refused, score.loops.runs),
         _share(score.loops.flagged, score.loops.runs),
@@ -195,7 +195,7 @@ def as_json(rows: Mapping[str, Score]) -> dict[str, Any]:
             "warn_recall": score.flag_recall,
             "precision": score.precision,
             "calls_until_caught": score.calls_until_caught,
-            "waste_saved": score.share_spared,
+            "waste_saved": score.saved_share,
             **{
                 group: msgspec.structs.asdict(getattr(score, group))
                 for group in ("loops", "honest", "hard", "unjudged")
@@ -225,7 +225,7 @@ def _figures(name: str, score: Score) -> Iterator[Figure]:
         ("loops warned of", score.loops.flagged / score.loops.runs, 0.93, True),
         ("honest runs refused", score.honest.refused / score.honest.runs, 0.0, False),
         ("unjudged runs refused", score.unjudged.refused / score.unjudged.runs, 0.01, False),
-        ("waste saved", score.share_spared or 0.0, 0.6, True),
+        ("waste saved", score.saved_share or 0.0, 0.6, True),
     ):
         yield Figure(
             part="quality",

@@ -55,7 +55,7 @@ def replayed(capture, text, tmp_path):
     config = load(tmp_path / "then.toml", env={})
     replay = Replay(config.policies, tools=config.tools, projects=config.projects)
     for path in capture.files:
-        list(replay.file(path))
+        list(replay.play_file(path))
     list(replay.finish())
     return replay.summary
 
@@ -68,7 +68,7 @@ async def test_stricter_thresholds_are_tried_on_captured_calls(operator, capture
     }  # fmt: skip
     for side, config in (("now", FILE), ("then", found["config"])):
         summary, counts = replayed(capture, config, tmp_path), found[side]
-        assert counts["flagged_runs"] == summary.flagged
+        assert counts["flagged_runs"] == summary.flagged_runs
         assert counts["saved_calls"] == summary.saved_calls
         assert counts["saved_tokens"] == summary.saved_tokens
         assert counts["actions"] == {one.value: n for one, n in summary.actions.items()}

@@ -207,7 +207,7 @@ def replay_files(tmp_path):
         for number, lines in enumerate(files):
             path = tmp_path / f"{number}.jsonl"
             path.write_bytes(b"".join(lines))
-            steps += replay.file(path)
+            steps += replay.play_file(path)
         results = [step.result for step in steps if step.result] + list(replay.finish())
         return replay.summary, results, [step.problem for step in steps if step.problem]
 
@@ -256,7 +256,7 @@ def test_a_line_that_cannot_be_played_is_passed_over(replay_files, change, why):
     broken = json.dumps(json.loads(live.lines[0]) | change).encode() + b"\n"
     live.take(call(stuck(1), session="b"))
     summary, results, (problem,) = replay_files([broken, live.lines[1]])
-    assert (len(results), summary.skipped) == (1, 1)
+    assert (len(results), summary.skipped_lines) == (1, 1)
     assert why.replace("\\", "") in problem
 
 
@@ -271,7 +271,7 @@ def test_memory_does_not_grow_with_a_capture(tmp_path, monkeypatch):
     replay = Replay(policies(block=3))
     tracemalloc.start()
     try:
-        for _ in replay.file(path):
+        for _ in replay.play_file(path):
             pass
         _, peak = tracemalloc.get_traced_memory()
     finally:

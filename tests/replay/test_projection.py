@@ -15,7 +15,7 @@ HOUR = 3600.0
 
 def test_a_loop_is_refused_from_the_threshold_on():
     loop = project_loop(preset.load("default"), model="m", rps=0.2, seconds=60)
-    assert (loop.rule, loop.first, loop.judged) == ("identical-conversation", 6, 12)
+    assert (loop.rule, loop.first_refused, loop.judged_calls) == ("identical-conversation", 6, 12)
     assert loop.allowed_at == [0, 5, 10, 15, 20]
     assert [loop.calls_in(seconds) for seconds in (0, 1, 5, 6, 25, 60)] == [0, 1, 1, 2, 5, 5]
 
@@ -39,7 +39,7 @@ def test_what_was_not_followed_is_like_what_was(rps, monkeypatch):
     seconds = 5 * HOUR if rps < 1 else 1200
     monkeypatch.setattr(projection, "MAX_CALLS", 60_000)
     whole = project_loop(preset.load("aisg"), model="m", rps=rps, seconds=seconds)
-    monkeypatch.setattr(projection, "MAX_CALLS", whole.judged // 5)
+    monkeypatch.setattr(projection, "MAX_CALLS", whole.judged_calls // 5)
     part = project_loop(preset.load("aisg"), model="m", rps=rps, seconds=seconds)
     assert part.seconds < whole.seconds / 4
     assert part.calls_in(seconds) == pytest.approx(whole.calls_in(seconds), rel=0.02, abs=4)
@@ -54,7 +54,7 @@ def test_what_was_not_followed_is_like_what_was(rps, monkeypatch):
 )
 def test_what_nobody_refuses_passes_for_ever(rules, rps):
     loop = project_loop(rules, model="m", rps=rps, seconds=HOUR)
-    assert (loop.rule, loop.first) == ("", None)
+    assert (loop.rule, loop.first_refused) == ("", None)
     assert loop.calls_in(100 * HOUR) == 100 * HOUR * rps
 
 
@@ -65,21 +65,21 @@ def test_what_is_refused_for_good_never_passes_again():
 
 def test_what_is_slowed_down_comes_more_rarely():
     loop = project_loop(policies(60, throttle=3), model="m", rps=1, seconds=HOUR)
-    assert loop.first is None
-    assert loop.judged < HOUR / 2
+    assert loop.first_refused is None
+    assert loop.judged_calls < HOUR / 2
     assert loop.calls_in(2 * HOUR) < HOUR
 
 
 def test_a_shadow_is_taken_for_what_it_would_be():
     shadows = [replace(policy, mode="shadow") for policy in policies(block=3)]
     loop = project_loop(shadows, model="m", rps=1, seconds=60)
-    assert loop.first == 3
+    assert loop.first_refused == 3
 
 
 def test_no_loop_is_followed_for_ever():
     loop = project_loop(policies(warn=3), model="m", rps=50, seconds=1e9)
-    assert loop.judged == projection.MAX_CALLS
+    assert loop.judged_calls == projection.MAX_CALLS
 
 
 def test_nothing_passes_before_the_first_call():
-    assert LoopProjection(seconds=10, judged=1, allowed_at=[0.0]).calls_in(0) == 0
+    assert LoopProjection(seconds=10, judged_calls=1, allowed_at=[0.0]).calls_in(0) == 0

@@ -21,7 +21,7 @@ def replayed(tmp_path):
         path = tmp_path / "runs.jsonl"
         path.write_bytes(b"\n".join(runs))
         replay = Replay(rules or policies(warn=2, block=3), **settings)
-        return replay, list(replay.file(path))
+        return replay, list(replay.play_file(path))
 
     return replayed
 
@@ -34,14 +34,14 @@ def test_plays_the_runs_in_order_and_passes_over_the_rest(replayed):
     skipped = [(step.number, bool(step.problem)) for step in steps if step.result is None]
     assert played == [(1, "a"), (3, "b")]
     assert skipped == [(2, True), (4, True)]
-    assert (replay.summary.runs, replay.summary.skipped) == (2, 2)
+    assert (replay.summary.runs, replay.summary.skipped_lines) == (2, 2)
 
 
 def test_counts_what_was_found(replayed):
     summary = replayed(line(stuck(6), id="a"), line(stuck(2), id="b"), line(honest(5), id="c"))[
         0
     ].summary
-    assert (summary.runs, summary.calls, summary.flagged) == (3, 13, 2)
+    assert (summary.runs, summary.calls, summary.flagged_runs) == (3, 13, 2)
     assert summary.actions == {Action.BLOCK: 1, Action.WARN: 1}
     assert summary.signals == {"conversation": 2}
     assert summary.rules == {"same-end": 2}
@@ -54,11 +54,11 @@ def test_a_file_that_breaks_off_keeps_what_came_before(tmp_path):
     runs = b"\n".join(line(honest(30), id=str(number)) for number in range(50))
     path.write_bytes(gzip.compress(runs, 1)[:-200])
     replay = Replay(policies(block=3))
-    *_, last = replay.file(path)
+    *_, last = replay.play_file(path)
     assert (last.number, last.result) == (None, None)
     assert "gzip" in last.problem
     assert replay.summary.runs > 0
-    assert replay.summary.unfinished == 1
+    assert replay.summary.unfinished_files == 1
 
 
 def test_keeps_only_the_severest_to_show(replayed, monkeypatch):
@@ -66,7 +66,7 @@ def test_keeps_only_the_severest_to_show(replayed, monkeypatch):
     runs = [line(stuck(rounds), id=str(rounds)) for rounds in (2, 9, 2, 5, 4, 7)]
     found = replayed(*runs)[0].summary
     assert [result.id for result in found.worst] == ["9", "7", "5"]
-    assert found.flagged == 6
+    assert found.flagged_runs == 6
 
 
 def test_the_sweep_plays_labelled_runs_only(replayed):

@@ -57,7 +57,7 @@ def summary(tmp_path):
         )
     )
     replay = Replay(policies(warn=2, block=3), sweeps=True)
-    list(replay.file(path))
+    list(replay.play_file(path))
     return replay.summary
 
 

@@ -40,7 +40,7 @@ def test_counts_each_label_apart():
 def test_nothing_has_no_share():
     score = Score()
     assert not score.has_labels
-    assert (score.recall, score.precision, score.share_spared) == (None, None, None)
+    assert (score.recall, score.precision, score.saved_share) == (None, None, None)
     assert score.calls_until_caught is None
 
 
@@ -63,11 +63,11 @@ def test_a_refusal_spares_what_is_wasted_after_it(refused, spared):
     judged = {"label": "loop", "first_loop_step": 2}
     run = read_run(line(stuck(6), judged=judged), "x")
     found = ScoredRun.of(run, FirstActions(block=refused))
-    assert found.wasted == sum(map(run.prompt_bytes, [3, 4, 5]))
-    assert found.spared == sum(map(run.prompt_bytes, spared))
+    assert found.wasted_bytes == sum(map(run.prompt_bytes, [3, 4, 5]))
+    assert found.saved_bytes == sum(map(run.prompt_bytes, spared))
 
 
 def test_honest_runs_waste_nothing():
     judged = {"label": "ok", "first_loop_step": None}
     run = read_run(line(stuck(6), judged=judged), "x")
-    assert ScoredRun.of(run, FirstActions(block=1)).wasted == 0
+    assert ScoredRun.of(run, FirstActions(block=1)).wasted_bytes == 0

@@ -44,7 +44,9 @@ TOKENS = click.IntRange(0, 100_000_000)
 
 @click.command(short_help="Estimate what a loop costs.")
 @click.option("--model", metavar="NAME", required=True, help="The model that is called.")
-@click.option("--provider", metavar="NAME", default="", help="Whose price counts: openai, ….")
+@click.option(
+    "--provider", metavar="NAME", default="", help="The provider whose price is used: openai, …."
+)
 @click.option("--tokens", metavar="N", type=TOKENS, required=True, help="Input tokens a call.")
 @click.option("--output", metavar="N", type=TOKENS, default=500, show_default=True,
               help="Output tokens a call.")  # fmt: skip
@@ -106,7 +108,7 @@ def cost(
         "call_usd": bill.usd(1),
         "policies": source,
         "rule": loop.rule or None,
-        "first_refused": loop.first,
+        "first_refused": loop.first_refused,
         "until_refused_usd": bill.until_refused_usd,
         "followed_seconds": loop.seconds,
         "spans": list(bill.spans()),
@@ -163,7 +165,7 @@ def _describe_refusal(bill: LoopCost, source: str) -> str:
         what = "only slow it down" if bill.is_slowed else "let all of it pass"
         return f"The policies of {source} {what}: none refuses equal calls at this rate."
     return (
-        f"{loop.rule} of {source} refuses call {loop.first}: an agent that ends there has"
+        f"{loop.rule} of {source} refuses call {loop.first_refused}: an agent that ends there has"
         f" spent {_dollars(spent)}. The table is for one that goes on regardless, and tries"
         " again after every cooldown."
     )

@@ -15,7 +15,7 @@ MAX_CALLS = 1000
     type=click.IntRange(1, MAX_CALLS),
     default=60,
     show_default=True,
-    help="Calls of the loop where nothing stops it.",
+    help="End a loop that nothing stops after N calls.",
 )
 @click.option("--plain", is_flag=True, help="Plain lines, as in a pipe: no colour, no waiting.")
 def demo(calls: int, plain: bool) -> None:

@@ -50,23 +50,24 @@ ACTIONS = frozenset(action.value for action in Action)
 def incidents() -> None:
     """List incidents, show one, label it, or follow them as they happen.
 
-    An incident lasts from the first trip of a rule until it stays quiet. Without a command, open
-    incidents are listed: `looptrap incidents --caller key:ci` is `looptrap incidents list …`.
+    An incident begins when a rule trips, and ends when no more such calls come. Without a command,
+    open incidents are listed: `looptrap incidents --caller key:ci` is `looptrap incidents list …`.
     """
 
 
 @incidents.command("list")
-@click.option("--all", "state", flag_value="all", help="The closed ones too.")
-@click.option("--closed", "state", flag_value="closed", help="Only those that are over.")
-@click.option("--caller", metavar="CALLER", help="Of this caller: key:ci, cred:…, addr:….")
-@click.option("--project", metavar="NAME", help="Of this project.")
-@click.option("--session", metavar="NAME", help="Of this session.")
-@click.option("--rule", metavar="NAME", help="That this rule tripped.")
-@click.option("--since", metavar="SPAN", help="With a call since then: 30m, 24h, 7d, or a time.")
+@click.option("--all", "state", flag_value="all", help="Include closed incidents.")
+@click.option("--closed", "state", flag_value="closed", help="Only closed incidents.")
+@click.option("--caller", metavar="CALLER", help="Only of this caller: key:ci, cred:…, addr:….")
+@click.option("--project", metavar="NAME", help="Only of this project.")
+@click.option("--session", metavar="NAME", help="Only of this session.")
+@click.option("--rule", metavar="NAME", help="Only of this rule.")
+@click.option("--since", metavar="SPAN",
+              help="Only with a call since then: 30m, 24h, 7d, or a time.")  # fmt: skip
 @click.option("--label", type=click.Choice(LABELS), metavar="LABEL",
-              help="With this label: false_alarm or confirmed.")  # fmt: skip
+              help="Only with this label: false_alarm or confirmed.")  # fmt: skip
 @click.option("--search", "q", metavar="TEXT",
-              help="With this in id, caller, session, rule or model.")  # fmt: skip
+              help="Only with this text in id, caller, session, rule or model.")  # fmt: skip
 @click.option("--limit", metavar="N", type=int, default=50, help="At most N.  [50]")
 @json_option
 @gateway_options
@@ -78,7 +79,7 @@ def list_(
     as_json: bool,
     **filters: str | None,
 ) -> None:
-    """List the incidents that are open, the latest first.
+    """List the open incidents, the latest first.
 
     \b
     Example: looptrap incidents list --all --caller key:ci --since 24h
@@ -107,7 +108,7 @@ def list_(
 def show(gateway: GatewayClient, incident_id: str, as_json: bool) -> None:
     """Show one incident with all its steps.
 
-    ID may be the beginning of its id, if no other begins so.
+    ID may be the first characters of its id, if no other begins with them.
 
     \b
     Example: looptrap incidents show inc_4be01c7d

@@ -26,10 +26,10 @@ PENDING_MESSAGE = "The shared store is unavailable: other instances follow when 
 @click.argument("match", nargs=-1, metavar="[DESCRIPTOR=VALUE]...")
 @click.option("--reason", metavar="TEXT", help="The reason in the refusal.")
 @click.option("--for", "seconds", metavar="SECONDS", type=click.FloatRange(0, min_open=True),
-              help="End by itself after so long.")  # fmt: skip
-@click.option("--expires", metavar="TIME", help="End by itself then: 2026-12-01T00:00:00Z.")
+              help="End automatically after this time.")  # fmt: skip
+@click.option("--expires", metavar="TIME", help="End automatically then: 2026-12-01T00:00:00Z.")
 @click.option("--path", "path_exact", metavar="PATH", help="Only on this path.")
-@click.option("--path-prefix", metavar="PATH", help="Only on paths that begin so.")
+@click.option("--path-prefix", metavar="PATH", help="Only on paths that begin with this.")
 @json_option
 @gateway_options
 def kill(
@@ -42,7 +42,7 @@ def kill(
     """Refuse every call that has all these values: caller=key:ci, session=…, model=…,
     header:x-team=red. Without any, list the kill switches in force.
 
-    It ends with `looptrap unkill ID`, or by itself with --for or --expires.
+    It ends with `looptrap unkill ID`, or automatically with --for or --expires.
     """
     if not match:
         _print_switches(gateway.get(KILL_SWITCHES_PATH)["kill_switches"], as_json)
@@ -83,16 +83,16 @@ def unkill(gateway: GatewayClient, switch_id: str, as_json: bool) -> None:
 
 @click.command(short_help="Let calls pass again that are refused as a loop.")
 @click.argument("fingerprint", required=False)
-@click.option("--caller", metavar="CALLER", help="All that its open incidents are refused under.")
-@click.option("--incident", metavar="ID", help="All that this incident was refused under lately.")
+@click.option("--caller", metavar="CALLER", help="All fingerprints of its open incidents.")
+@click.option("--incident", metavar="ID", help="All recent fingerprints of this incident.")
 @json_option
 @gateway_options
 def release(gateway: GatewayClient, as_json: bool, **which: str | None) -> None:
     """Let the next call of FINGERPRINT pass.
 
-    A refusal names its fingerprint, `looptrap incidents show` those of an incident.
+    A refusal contains its fingerprint; `looptrap incidents show` lists those of an incident.
 
-    Counting begins anew: a loop that goes on is refused again. Where nothing was refused the exit
+    Counting starts again: a loop that continues is refused again. If nothing was refused the exit
     status is 1.
 
     \b

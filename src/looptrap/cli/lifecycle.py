@@ -46,10 +46,10 @@ async def serve_alone(config: Config, read: ConfigReader) -> None:
     try:
         admin_at = await admin.start()
         tune_gc()
-        signals = SignalHandler(reload)
+        stopped = _handle_signals(reload)
         # Last: signals may be sent once it was printed.
         click.echo(banner(config, listening[0], admin_at, app.ring.has_keys), err=True)
-        await signals.stopped.wait()
+        await stopped.wait()
         _log_stop(app)
     finally:
         await app.stop()
@@ -87,7 +87,7 @@ async def serve_workers(config: Config, read: ConfigReader) -> None:
             if embedded is not None:
                 embedded.kill()
 
-        signals = SignalHandler(reload, kill)
+        stopped = _handle_signals(reload, kill)
         proxy = WorkerProxy(app, pool, config.gateway.admin, *tokens)
         admin_at = await proxy.start()
         stack.push_async_callback(proxy.stop)
@@ -102,30 +102,31 @@ async def serve_workers(config: Config, read: ConfigReader) -> None:
             click.echo(banner(config, at, admin_at, pool.asks_for_keys), err=True)
             await pool.failed
 
-        await _until(signals.stopped, work())
+        await _until(stopped, work())
         _log_stop(app)
 
 
-class SignalHandler:
-    """Handles SIGTERM and SIGINT, of which a second one ends the process at once, and SIGHUP."""
+def _handle_signals(
+    on_reload: Callable[[], None], on_kill: Callable[[], None] = lambda: None
+) -> asyncio.Event:
+    """Reload on SIGHUP; return an event that SIGTERM and SIGINT set.
 
-    def __init__(
-        self, on_reload: Callable[[], None], on_kill: Callable[[], None] = lambda: None
-    ) -> None:
-        """`on_kill` is called before the process is ended at once."""
-        self.stopped = asyncio.Event()
-        self._on_kill = on_kill
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop, number)
-        loop.add_signal_handler(signal.SIGHUP, on_reload)
+    A second one of these calls `on_kill` and ends the process at once.
+    """
+    stopped = asyncio.Event()
 
-    def _stop(self, number: int) -> None:
-        if self.stopped.is_set():
+    def stop(number: int) -> None:
+        if stopped.is_set():
             log.warning("second signal: ending at once")
-            self._on_kill()
+            on_kill()
             os._exit(128 + number)
-        self.stopped.set()
+        stopped.set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop, number)
+    loop.add_signal_handler(signal.SIGHUP, on_reload)
+    return stopped
 
 
 def banner(

@@ -48,7 +48,7 @@ def replay(
 ) -> None:
     """Judge the runs or captured calls in FILE (JSONL, plain or gzip) as the gateway would have.
 
-    Exit status 1 when no run could be read, or a file only in part.
+    If no run could be read, or a file only in part, the exit status is 1.
     """
     from looptrap.replay.replay import Replay
     from looptrap.replay.report import render_html, render_text
@@ -66,7 +66,7 @@ def replay(
         html.write(render_html(summary, policy_source(config, file)))
     if not as_json:
         click.echo(render_text(summary))
-    if summary.unfinished or not summary.runs:
+    if summary.unfinished_files or not summary.runs:
         raise click.exceptions.Exit(1)
 
 
@@ -99,7 +99,7 @@ def _steps(replay: Replay, path: Path, console: Console) -> Iterator[ReplayStep]
         console.print(line, soft_wrap=True)  # above the progress bar if there is one
 
     skipped = 0
-    for step in replay.file(path):
+    for step in replay.play_file(path):
         if step.number is None:
             report(f"{path}: cannot be read further: {step.problem}")
         elif step.problem:

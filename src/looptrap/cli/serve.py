@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.command(short_help="Run the gateway.")
 @config_option
 @click.option("--listen", metavar="ADDRESS", help="Where clients connect.  [127.0.0.1:4100]")
-@click.option("--admin", metavar="ADDRESS", help="Health and metrics.  [127.0.0.1:4101]")
+@click.option("--admin", metavar="ADDRESS", help="Dashboard, API and metrics.  [127.0.0.1:4101]")
 @click.option("--upstream", metavar="URL", help="Send everything to this URL.")
 @click.option("--store", metavar="STORE", help="Where calls are counted.  [memory]")
 @preset_option
@@ -30,11 +30,13 @@ if TYPE_CHECKING:
     "--capture",
     "capture_dir",
     metavar="DIR",
-    help="Write judged calls there, for replay: digests, unless capture says content.",
+    help="Write calls to this folder, for replay: as digests, unless capture is content.",
 )
-@click.option("--mode", metavar="MODE", help="shadow only reports.  [enforce]")
-@click.option("--workers", metavar="N", help="Processes that serve together.  [1]")
-@click.option("--allow-anonymous", is_flag=True, default=None, help="Serve others without keys.")
+@click.option("--mode", metavar="MODE", help="enforce, or shadow to only report.  [enforce]")
+@click.option("--workers", metavar="N", help="How many processes serve.  [1]")
+@click.option(
+    "--allow-anonymous", is_flag=True, default=None, help="Serve other machines without keys."
+)
 def serve(file: str | None, **flags: Any) -> None:
     """Run the gateway until SIGTERM or Ctrl-C; SIGHUP reads the configuration again."""
     from looptrap.config import load

@@ -25,7 +25,7 @@ SESSION_HEADINGS = (
     default="caller",
     help="What to group by.  [caller]",
 )
-@click.option("--since", metavar="SPAN", default="24h", help="From then on: 30m, 7d.  [24h]")
+@click.option("--since", metavar="SPAN", default="24h", help="Calls since then: 30m, 7d.  [24h]")
 @click.option(
     "--order",
     type=click.Choice(["cost", "refused", "calls", "tokens", "burn"]),

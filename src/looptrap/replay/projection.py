@@ -37,14 +37,14 @@ class LoopProjection:
 
     seconds: float = 0.0
     """How long it was simulated."""
-    judged: int = 0
+    judged_calls: int = 0
     allowed_at: list[float] = field(default_factory=list)
     """The times of the calls that passed, in seconds since the first …"""
     resumed_at: list[float] = field(default_factory=list)
     """… and of those that came right after a refusal."""
     rule: str = ""
     """The rule that refused first, if one did …"""
-    first: int | None = None
+    first_refused: int | None = None
     """… and at which call, the first being 1."""
 
     def calls_in(self, seconds: float) -> int:
@@ -76,22 +76,22 @@ def project_loop(
     The simulated client ignores refusals, but waits where it is throttled.
     """
     guard = replay_guard(as_enforced(policies), tools)
-    sent = json.dumps({"model": model, "messages": [{"role": "user", "content": "Go on."}]})
-    body, loop, delayed, was_refused = sent.encode(), LoopProjection(), 0.0, False
-    while loop.judged < MAX_CALLS and loop.seconds < seconds:
+    content = json.dumps({"model": model, "messages": [{"role": "user", "content": "Go on."}]})
+    body, loop, delay, was_refused = content.encode(), LoopProjection(), 0.0, False
+    while loop.judged_calls < MAX_CALLS and loop.seconds < seconds:
         request = Request("POST", CHAT_PATH, "", [], body, "caller", session="session")
         verdict = guard.admit(read(request), START_TIME + loop.seconds).verdict
-        loop.judged += 1
+        loop.judged_calls += 1
         is_refused = verdict.action.refuses
         if not is_refused:
             loop.allowed_at.append(loop.seconds)
             if was_refused:
                 loop.resumed_at.append(loop.seconds)
-        elif loop.first is None:
-            loop.rule, loop.first = verdict.rule, loop.judged
+        elif loop.first_refused is None:
+            loop.rule, loop.first_refused = verdict.rule, loop.judged_calls
         was_refused = is_refused
-        delayed += verdict.delay
-        loop.seconds = loop.judged / rps + delayed
+        delay += verdict.delay
+        loop.seconds = loop.judged_calls / rps + delay
     return loop
 
 
@@ -125,12 +125,12 @@ class LoopCost:
     @property
     def until_refused_usd(self) -> float | None:
         """The cost of an agent that stops at the first refusal."""
-        return None if self.loop.first is None else self.usd(self.loop.first - 1)
+        return None if self.loop.first_refused is None else self.usd(self.loop.first_refused - 1)
 
     @property
     def is_slowed(self) -> bool:
         """Whether calls were delayed."""
-        return self.loop.judged < self._calls_in(self.loop.seconds)
+        return self.loop.judged_calls < self._calls_in(self.loop.seconds)
 
     def spans(self) -> Iterator[LoopSpanCost]:
         """Yield the costs, from the shortest time to the longest."""

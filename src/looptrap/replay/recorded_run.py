@@ -139,22 +139,22 @@ def read_run(line: bytes, name: str) -> RecordedRun:
     Raises CallError for another line.
     """
     try:
-        sent, line = _decoded(line)
+        record, line = _decoded(line)
     except UNREADABLE as error:
         raise CallError(str(error)) from error
-    if not sent.messages:
+    if not record.messages:
         raise CallError("has no messages")
-    is_openai = any(map(_is_openai, sent.messages))
+    is_openai = any(map(_is_openai, record.messages))
     whole = read_body(line, "/v1/chat/completions" if is_openai else None)
     if whole.dialect not in REPLAYABLE_DIALECTS or whole.is_opaque:
         raise CallError("is not written in OpenAI's or Anthropic's style")
-    name = id_text(sent.id) or name
+    name = id_text(record.id) or name
     whole.model = whole.model or UNKNOWN_MODEL
     whole.request.caller = whole.request.session = name
     # No two requests of a run are equal, since each carries more messages. So rules that compare
     # bodies need none.
     whole.request.body, whole.request.lacks_body = b"", True
-    return RecordedRun(name, whole, sent.judged)
+    return RecordedRun(name, whole, record.judged)
 
 
 def _decoded(line: bytes) -> tuple[_Line, bytes]:

@@ -50,9 +50,9 @@ class ReplaySummary:
     def __init__(self, sweep: ThresholdSweep | None = None) -> None:
         self.sweep = sweep
         self.runs = 0
-        self.skipped = 0
+        self.skipped_lines = 0
         """Lines that are not runs."""
-        self.unfinished = 0
+        self.unfinished_files = 0
         """Files that could not be read completely."""
         self.calls = 0
         self.saved_calls = 0
@@ -83,7 +83,7 @@ class ReplaySummary:
         self.worst.add((result.verdict.severity, result.saved_tokens), result)
 
     @property
-    def flagged(self) -> int:
+    def flagged_runs(self) -> int:
         """The number of runs with an action."""
         return self.actions.total()
 
@@ -115,7 +115,7 @@ class Replay:
         self._captured = CaptureReplayer(self._policies, tools, projects)
         self.summary = ReplaySummary(ThresholdSweep(self._policies, tools) if sweeps else None)
 
-    def file(self, path: Path) -> Iterator[ReplayStep]:
+    def play_file(self, path: Path) -> Iterator[ReplayStep]:
         """Replay a file, a step a line or a run; a read error is the last step.
 
         Runs of a capture may continue in the next file: their results come when they end.
@@ -126,7 +126,7 @@ class Replay:
                 position = line.position
                 yield from self._steps(line, path)
         except OSError as error:
-            self.summary.unfinished += 1
+            self.summary.unfinished_files += 1
             yield ReplayStep(None, position, problem=error.strerror or str(error))
 
     def finish(self) -> Iterator[RunResult]:
@@ -154,5 +154,5 @@ class Replay:
                 self.summary.add(result, run)
                 yield ReplayStep(number, position, result)
         except CallError as error:
-            self.summary.skipped += 1
+            self.summary.skipped_lines += 1
             yield ReplayStep(number, position, problem=str(error))

@@ -71,13 +71,13 @@ def _counts(counts: Mapping[str, int]) -> list[tuple[str, ...]]:
 
 def _totals(summary: ReplaySummary) -> list[tuple[str, ...]]:
     problems = {
-        "lines that are not runs": summary.skipped,
-        "files not read to their end": summary.unfinished,
+        "lines that are not runs": summary.skipped_lines,
+        "files not read to their end": summary.unfinished_files,
     }
     return [
         ("runs", f"{summary.runs:,}"),
         ("calls", f"{summary.calls:,}"),
-        ("flagged runs", _share(summary.flagged, summary.runs)),
+        ("flagged runs", _share(summary.flagged_runs, summary.runs)),
         ("calls saved", _share(summary.saved_calls, summary.calls)),
         ("tokens saved, about", f"{summary.saved_tokens:,}"),
         *_counts(problems),
@@ -85,7 +85,7 @@ def _totals(summary: ReplaySummary) -> list[tuple[str, ...]]:
 
 
 def _labels(score: Score) -> list[tuple[str, ...]]:
-    loops, honest, saved = score.loops, score.honest, score.share_spared
+    loops, honest, saved = score.loops, score.honest, score.saved_share
     others = {"hard negatives": score.hard, "runs without a label": score.unjudged}
     return [
         (
@@ -224,8 +224,8 @@ def _worst_runs(summary: ReplaySummary) -> Iterator[str]:
     if not worst:
         return
     yield "<h2>Flagged runs</h2>"
-    if len(worst) < summary.flagged:
-        yield f"<p>The {len(worst):,} severest of {summary.flagged:,}.</p>"
+    if len(worst) < summary.flagged_runs:
+        yield f"<p>The {len(worst):,} severest of {summary.flagged_runs:,}.</p>"
     columns = ("run", "verdict", "at turn", "calls", "rule", "signal", "evidence", "calls saved")
     yield f'<div class="wide">{_html_table(columns, map(_run_cells, worst))}</div>'
 

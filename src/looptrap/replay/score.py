@@ -22,9 +22,9 @@ class ScoredRun(msgspec.Struct, frozen=True, gc=False):
 
     first: FirstActions
     judged: RunLabel | None = None
-    wasted: int = 0
+    wasted_bytes: int = 0
     """Bytes of the prompts of a loop after it began."""
-    spared: int = 0
+    saved_bytes: int = 0
     """Those of them that a refusal would have saved."""
 
     @classmethod
@@ -33,13 +33,13 @@ class ScoredRun(msgspec.Struct, frozen=True, gc=False):
         judged, refused = run.judged, first.refusal()
         if judged is None or judged.label != "loop" or judged.first_loop_step is None:
             return cls(first, judged)
-        wasted = spared = 0
+        wasted = saved = 0
         for turn in range(max(judged.first_loop_step + 1, 0), len(run.turns)):
             size = run.prompt_bytes(turn)
             wasted += size
             if refused is not None and turn >= refused:
-                spared += size
-        return cls(first, judged, wasted, spared)
+                saved += size
+        return cls(first, judged, wasted, saved)
 
     @property
     def is_labelled(self) -> bool:
@@ -78,8 +78,8 @@ class Score(msgspec.Struct):
     hard: LabelGroup = msgspec.field(default_factory=LabelGroup)
     """Those of them that look like loops."""
     unjudged: LabelGroup = msgspec.field(default_factory=LabelGroup)
-    wasted: int = 0
-    spared: int = 0
+    wasted_bytes: int = 0
+    saved_bytes: int = 0
     delays: Counter[int] = msgspec.field(default_factory=Counter)
     """Refused loops by the number of calls since they began."""
 
@@ -102,8 +102,8 @@ class Score(msgspec.Struct):
                 self.hard.add(case)
         else:
             self.loops.add(case)
-            self.wasted += case.wasted
-            self.spared += case.spared
+            self.wasted_bytes += case.wasted_bytes
+            self.saved_bytes += case.saved_bytes
             refused = case.first.refusal()
             if refused is not None and judged.first_loop_step is not None:
                 self.delays[refused - judged.first_loop_step] += 1
@@ -128,9 +128,9 @@ class Score(msgspec.Struct):
         return ratio(self.loops.refused, self.loops.refused + self.honest.refused)
 
     @property
-    def share_spared(self) -> float | None:
+    def saved_share(self) -> float | None:
         """The share of the wasted prompt bytes that refusals would have saved."""
-        return ratio(self.spared, self.wasted)
+        return ratio(self.saved_bytes, self.wasted_bytes)
 
     @property
     def calls_until_caught(self) -> float | None:

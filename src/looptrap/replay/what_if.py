@@ -44,8 +44,8 @@ class RulesetCounts(msgspec.Struct, frozen=True, gc=False, kw_only=True):
         """Return the totals of a summary."""
         refused = sum(number for action, number in summary.actions.items() if action.refuses)
         return cls(
-            flagged_runs=summary.flagged,
-            warned_runs=summary.flagged - refused,
+            flagged_runs=summary.flagged_runs,
+            warned_runs=summary.flagged_runs - refused,
             refused_runs=refused,
             saved_calls=summary.saved_calls,
             saved_tokens=summary.saved_tokens,
@@ -109,7 +109,7 @@ class RulesetComparison:
         ]
 
     @property
-    def reached(self) -> float:
+    def latest_time(self) -> float:
         """The time of the latest replayed call."""
         return self._replayers[0].now
 
@@ -224,7 +224,7 @@ def compare(request: WhatIfRequest, clock: Callable[[], float]) -> WhatIfReport 
         runs=summary.runs,
         skipped=comparison.skipped,
         began=survey.began,
-        ended=survey.ended if is_whole else comparison.reached,
+        ended=survey.ended if is_whole else comparison.latest_time,
         now=RulesetCounts.of(summary),
         then=RulesetCounts.of(comparison.then),
         changed_runs=comparison.changed_runs,
