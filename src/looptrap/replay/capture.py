@@ -182,43 +182,33 @@ class CaptureSurvey:
         self.projects: set[str] = set()
         self.forms: set[str] = set()
         self.since = since
-        """The time of the first."""
-        self._times: array[float] = array("d")
+        times: array[float] = array("d")
         for path in reversed(capture_files(folder)):
-            if len(self._times) > limit:
+            if len(times) > limit:
                 break
-            self._add_file(path)
-        if len(self._times) > limit:
-            self._times = array("d", sorted(self._times)[-limit:])
-            self.since, self.is_cut = self._times[0], True
+            of_file = self._read_times(path)
+            times.extend(of_file)
+            if of_file:
+                self.files.insert(0, path)
+        if len(times) > limit:
+            times = array("d", sorted(times)[-limit:])
+            self.since, self.is_cut = times[0], True
+        self.calls = len(times)
+        self.began, self.ended = min(times, default=0.0), max(times, default=0.0)
+        """The times of the first and the last call."""
 
-    @property
-    def calls(self) -> int:
-        """The number of calls."""
-        return len(self._times)
-
-    @property
-    def began(self) -> float:
-        """The time of the first call."""
-        return min(self._times)
-
-    @property
-    def ended(self) -> float:
-        """The time of the last call."""
-        return max(self._times)
-
-    def _add_file(self, path: Path) -> None:
-        before = len(self._times)
+    def _read_times(self, path: Path) -> list[float]:
+        """Return the times of a file's calls, and note their forms and projects."""
+        times = []
         for head in _heads(path):
             if head.t < self.since:
                 self.is_cut = True
                 continue
-            self._times.append(head.t)
+            times.append(head.t)
             self.forms.add(head.form)
             if head.project:
                 self.projects.add(head.project)
-        if len(self._times) > before:
-            self.files.insert(0, path)
+        return times
 
 
 def capture_files(folder: Path) -> list[Path]:

@@ -77,13 +77,10 @@ class RecordedRun:
         self.messages: list[Message] = self.whole.messages
         self.turns = [i for i, message in enumerate(self.messages) if message.role == "assistant"]
         """Indexes of the assistant's messages; each answers a request with all before it."""
-        self._bytes_before = [0, *accumulate(len(bytes(raw)) for raw in whole.raws)]
-
-    @property
-    def ends(self) -> list[int]:
+        is_waiting = self.messages[-1].role in ("tool", "user")
+        self.ends = [*self.turns, len(self.messages)] if is_waiting else self.turns
         """The number of messages of each request, including the one that would follow."""
-        waits = self.messages[-1].role in ("tool", "user")
-        return [*self.turns, len(self.messages)] if waits else self.turns
+        self._bytes_before = [0, *accumulate(len(bytes(raw)) for raw in whole.raws)]
 
     def request(self, end: int) -> Call:
         """Return the request that carried the first `end` messages."""

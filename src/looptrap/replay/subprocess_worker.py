@@ -101,11 +101,10 @@ def main(task: str, seconds: str) -> None:
 def _answer(task: str, question: bytes) -> object:
     from looptrap.replay import try_it, what_if
 
+    decode, clock = msgspec.json.decode, time.monotonic
     if task == "what-if":
-        comparison = msgspec.json.decode(question, type=what_if.WhatIfRequest)
-        return what_if.compare(comparison, time.monotonic)
-    trial = msgspec.json.decode(question, type=try_it.TryItRequest)
-    return try_it.judge_transcript(trial, time.monotonic)
+        return what_if.compare(decode(question, type=what_if.WhatIfRequest), clock)
+    return try_it.judge_transcript(decode(question, type=try_it.TryItRequest), clock)
 
 
 if __name__ == "__main__":

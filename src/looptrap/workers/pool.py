@@ -95,17 +95,15 @@ class WorkerProcess(SupervisedProcess):
                     case ReloadedMessage():
                         self._reloaded.set()
                     case FailedMessage():
-                        self._fail(ConfigError(message.problems))
+                        error = ConfigError(message.problems)
+                        self._reloaded.set()
+                        if self.first_ready.done():
+                            log.error("%s %s: %s", self.name, self.pid, error)
+                        self._cannot_start(error)
         finally:
             self._channel = None
             self._reloaded.set()
             await channel.close()
-
-    def _fail(self, error: ConfigError) -> None:
-        self._reloaded.set()
-        if self.first_ready.done():
-            log.error("%s %s: %s", self.name, self.pid, error)
-        self._cannot_start(error)
 
 
 STOP_MARGIN_S = 15.0
@@ -176,28 +174,28 @@ class WorkerPool:
 
     def _check_all_failed(self) -> None:
         """Fail when every worker has failed to start too often."""
-        is_hopeless = all(worker.failed_starts >= MAX_FAILED_STARTS for worker in self._workers)
-        if is_hopeless and not self.failed.done():
-            self.failed.set_exception(ConfigError([self._workers[0].last_failure()]))
+        have_failed = all(worker.failed_starts >= MAX_FAILED_STARTS for worker in self._workers)
+        if have_failed and not self.failed.done():
+            self.failed.set_exception(self._workers[0].last_error())
 
 
 class SharedPort:
     """Reserves an address for the workers; it accepts no connections itself."""
 
-    def __init__(self, wanted: Address) -> None:
+    def __init__(self, address: Address) -> None:
         """Choose the port for 0; raise ConfigError if the address is in use."""
-        self.address = wanted
+        self.address = address
         self._sockets: list[socket.socket] = []
         try:
-            for family, _, _, _, address in socket.getaddrinfo(
-                wanted.host, wanted.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            for family, _, _, _, found in socket.getaddrinfo(
+                address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
             ):
-                self._reserve(family, address)
+                self._reserve(family, found)
         except OSError as error:
             self.close()
             why = (error.strerror or str(error)).lower()
-            problem = Problem("gateway.listen", f"cannot listen at {wanted}: {why}")
-            raise ConfigError([problem]) from None
+            message = f"cannot listen at {address}: {why}"
+            raise ConfigError([Problem("gateway.listen", message)]) from None
 
     def close(self) -> None:
         """Release the address."""
@@ -206,11 +204,11 @@ class SharedPort:
 
     def _reserve(self, family: int, address: tuple[object, ...]) -> None:
         # Sockets with SO_REUSEPORT would also share with another gateway; the probe does not.
-        wanted = (address[0], self.address.port, *address[2:])
-        with _bind_socket(family, wanted, reuse_port=False) as probe:
-            found = probe.getsockname()
-        self._sockets.append(_bind_socket(family, found, reuse_port=True))
-        self.address = replace(self.address, port=found[1])
+        address = (address[0], self.address.port, *address[2:])
+        with _bind_socket(family, address, reuse_port=False) as probe:
+            bound = probe.getsockname()
+        self._sockets.append(_bind_socket(family, bound, reuse_port=True))
+        self.address = replace(self.address, port=bound[1])
 
 
 def _bind_socket(family: int, address: tuple[object, ...], *, reuse_port: bool) -> socket.socket:

@@ -107,10 +107,10 @@ class SupervisedProcess(ABC):
         if not self.first_ready.done():
             self.first_ready.set_exception(error)
 
-    def last_failure(self) -> Problem:
-        """Return how it last ended, as a Problem."""
+    def last_error(self) -> ConfigError:
+        """Return how it last ended."""
         message = f"{self.name} {self._last_exit}, {self.failed_starts} times in a row"
-        return Problem("gateway.workers", message)
+        return ConfigError([Problem("gateway.workers", message)])
 
     def _send(self, number: signal.Signals) -> None:
         if self._process is not None:
@@ -128,7 +128,7 @@ class SupervisedProcess(ABC):
             log.error("%s %s: restarting%s", self.name, self._last_exit, soon)
             self.restarts += 1
             if self.failed_starts >= MAX_FAILED_STARTS:
-                self._cannot_start(ConfigError([self.last_failure()]))
+                self._cannot_start(self.last_error())
             self._on_end()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), pause)
