@@ -37,16 +37,11 @@ async def serve_alone(config: Config, read: ConfigReader) -> None:
     app = App(config, os.environ)
     admin = AdminServer(app, config.gateway.admin, *tokens)
 
-    def reload() -> None:
-        restart_needed = _reload_config(app, read)
-        if restart_needed is not None:
-            _log_reload(restart_needed)
-
     listening = await app.start()
     try:
         admin_at = await admin.start()
         tune_gc()
-        stopped = _handle_signals(reload)
+        stopped = _handle_signals(Reloader(app, read).begin)
         # Last: signals may be sent once it was printed.
         click.echo(banner(config, listening[0], admin_at, app.ring.has_keys), err=True)
         await stopped.wait()
@@ -69,25 +64,13 @@ async def serve_workers(config: Config, read: ConfigReader) -> None:
         store = config.store if embedded is None else embedded.url
         shared = replace(config, store=store, gateway=replace(config.gateway, listen=port.address))
         pool = WorkerPool(shared, embedded.folder if embedded else None)
-        reloads: set[asyncio.Task[None]] = set()
-
-        def reload() -> None:
-            restart_needed = _reload_config(app, read)
-            if restart_needed is not None:
-                task = asyncio.ensure_future(reload_workers(app.config, restart_needed))
-                reloads.add(task)
-                task.add_done_callback(reloads.discard)
-
-        async def reload_workers(config: Config, restart_needed: list[str]) -> None:
-            await pool.reload(config)
-            _log_reload(restart_needed)
 
         def kill() -> None:
             pool.kill()
             if embedded is not None:
                 embedded.kill()
 
-        stopped = _handle_signals(reload, kill)
+        stopped = _handle_signals(Reloader(app, read, pool).begin, kill)
         proxy = WorkerProxy(app, pool, config.gateway.admin, *tokens)
         admin_at = await proxy.start()
         stack.push_async_callback(proxy.stop)
@@ -104,6 +87,34 @@ async def serve_workers(config: Config, read: ConfigReader) -> None:
 
         await _until(stopped, work())
         _log_stop(app)
+
+
+class Reloader:
+    """Reads the configuration again, and applies it to the app and to workers, if any."""
+
+    def __init__(self, app: App, read: ConfigReader, pool: WorkerPool | None = None) -> None:
+        self._app = app
+        self._read = read
+        self._pool = pool
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def begin(self) -> None:
+        """Begin to reload; a file with mistakes changes nothing."""
+        try:
+            restart_needed = self._app.reload(self._read())
+        except ConfigError as error:
+            log.error("the configuration has mistakes, the old one stays:\n%s", error)
+            return
+        task = asyncio.ensure_future(self._finish(restart_needed))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _finish(self, restart_needed: list[str]) -> None:
+        if self._pool is not None:
+            await self._pool.reload(self._app.config)
+        log.info("the configuration was read again")
+        for place in restart_needed:
+            log.warning("%s: changed, takes effect at the next start", place)
 
 
 def _handle_signals(
@@ -192,24 +203,6 @@ def _embedded_store(config: Config) -> EmbeddedValkey | None:
         max_fingerprints=config.max_fingerprints,
         secret=digest_secret(StateFile(config.gateway.state), os.environ),
     )
-
-
-def _reload_config(app: App, read: ConfigReader) -> list[str] | None:
-    """Apply the current file; return the settings that take effect at the next start.
-
-    A file with mistakes changes nothing, and None is returned.
-    """
-    try:
-        return app.reload(read())
-    except ConfigError as error:
-        log.error("the configuration has mistakes, the old one stays:\n%s", error)
-        return None
-
-
-def _log_reload(restart_needed: list[str]) -> None:
-    log.info("the configuration was read again")
-    for place in restart_needed:
-        log.warning("%s: changed, takes effect at the next start", place)
 
 
 def _log_stop(app: App) -> None:
