@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from datetime import UTC, datetime
@@ -161,8 +162,6 @@ def resend(
 
 def _test_locally(file: str, name: str | None) -> list[dict[str, Any]]:
     """Test the channels of a configuration from this process."""
-    import asyncio
-
     from looptrap.admin.alert import try_channels
     from looptrap.config import load
     from looptrap.incident.alert.channel import make_channels

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from looptrap.errors import ConfigError
+from looptrap.schema.wording import escaped
 
 
 @click.command(short_help="Copy the history, also while the gateway runs.")
@@ -32,7 +33,6 @@ def backup(file: Path, config: str | None, history: str | None, force: bool) -> 
     """
     from looptrap.config import load
     from looptrap.incident.history.backup import back_up
-    from looptrap.schema.wording import escaped
 
     found = load(config, env=os.environ, flags={"history": history})
     if not found.history:

@@ -9,6 +9,7 @@ import click
 
 from looptrap.cli.output import default_place, print_warnings
 from looptrap.errors import ConfigError
+from looptrap.schema.wording import shown
 
 if TYPE_CHECKING:
     from looptrap.config import Config
@@ -102,8 +103,6 @@ def _check_start(config: Config) -> list[str]:
 
 
 def _print_effective(config: Config) -> None:
-    from looptrap.schema.wording import shown
-
     lines = [(f"{place} = {shown(value)}", origin) for place, value, origin in config.effective()]
     width = min(max(len(line) for line, _ in lines), 72)
     for line, origin in lines:

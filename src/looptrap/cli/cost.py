@@ -8,14 +8,17 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from looptrap.cli.config import config_option, load_config, policy_source, preset_option
 from looptrap.cli.output import print_table
+from looptrap.dialect.model import Usage
 from looptrap.errors import ConfigError, Problem
+from looptrap.money.price import NANO_PER_TOKEN, Price, Prices, PriceSettings
+from looptrap.schema.wording import listed, quoted
 
 if TYPE_CHECKING:
     from looptrap.config import Config
-    from looptrap.money.price import Price
     from looptrap.replay.projection import LoopCost
 
 MIN_RPS, MAX_RPS = 0.0001, 50.0
@@ -77,10 +80,6 @@ def cost(
     \b
     Example: looptrap cost --model gpt-4o --tokens 20000 --rps 0.2
     """
-    import msgspec
-
-    from looptrap.dialect.model import Usage
-    from looptrap.money.price import Price, PriceSettings
     from looptrap.replay.projection import MAX_SPAN_S, LoopCost, project_loop
 
     config = load_config(file, preset)
@@ -117,9 +116,6 @@ def cost(
 
 
 def _find_price(config: Config, model: str, provider: str) -> Price:
-    from looptrap.money.price import Prices
-    from looptrap.schema.wording import listed, quoted
-
     prices, now = Prices(config.prices, config.price_fallback), time.time()
     price = prices.of(model, provider, now)
     if price is not None:
@@ -134,8 +130,6 @@ def _find_price(config: Config, model: str, provider: str) -> Price:
 
 
 def _describe_call(model: str, bill: LoopCost) -> str:
-    from looptrap.money.price import NANO_PER_TOKEN
-
     usage, rates = bill.usage, bill.price.rates_for(bill.usage.input_tokens)
     return (
         f"{model}, {bill.rps:g} calls a second of {usage.input_tokens:,} tokens in and"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import click
 
 MAX_CALLS = 1000
@@ -23,8 +25,6 @@ def demo(calls: int, plain: bool) -> None:
 
     Starts a fake provider and a gateway on free local ports; nothing leaves this machine.
     """
-    import asyncio
-
     import uvloop
 
     from looptrap.cli.demo_run import choose_screen, play
