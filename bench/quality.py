@@ -23,9 +23,9 @@ from bench.figure import Figure
 from looptrap.config import load
 from looptrap.dialect.model import Message
 from looptrap.errors import CallError, ConfigError
-from looptrap.policy.policy import Policy
-from looptrap.replay.judge import FirstActions, RunResult, as_enforced, judge_run
+from looptrap.replay.judge import FirstActions, RunResult, judge_run
 from looptrap.replay.recorded_run import RecordedRun, RunLabel, iter_lines, read_run
+from looptrap.replay.ruleset import Ruleset
 from looptrap.replay.score import Score, ScoredRun
 
 OURS = "looptrap"
@@ -44,14 +44,14 @@ class Measured(msgspec.Struct, frozen=True):
     cases: dict[str, ScoredRun]
 
 
-def measure(policies: Sequence[Policy], line: tuple[int, bytes]) -> Measured | str:
+def measure(rules: Ruleset, line: tuple[int, bytes]) -> Measured | str:
     """Judge one run; return the error if a line is not a run."""
     number, text = line
     try:
         run = read_run(text, f"line {number}")
     except CallError as error:
         return f"line {number}: {error}"
-    result = judge_run(run, policies)
+    result = judge_run(run, rules)
     firsts = {
         OURS: result.first,
         EQUAL_CALLS: FirstActions(block=equal_calls(run)),
@@ -99,10 +99,10 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
         yield line.number, line.text or b""
 
 
-def measure_all(path: Path, policies: Sequence[Policy]) -> Iterator[Measured]:
+def measure_all(path: Path, rules: Ruleset) -> Iterator[Measured]:
     """Yield every run measured, in the order of the file, on all cores."""
     with Pool(cpu_count()) as pool:
-        for found in pool.imap(partial(measure, policies), read_lines(path), chunksize=4):
+        for found in pool.imap(partial(measure, rules), read_lines(path), chunksize=4):
             if isinstance(found, str):
                 print(f"skipped: {found}", file=sys.stderr)
             else:
@@ -207,16 +207,16 @@ def as_json(rows: Mapping[str, Score]) -> dict[str, Any]:
 
 def figures(path: Path) -> Iterator[Figure]:
     """Yield the figures of the report: the results of Looptrap and of simple detectors."""
-    runs = list(measure_all(path, _policies("default")))
+    runs = list(measure_all(path, _rules("default")))
     for name in (OURS, EQUAL_CALLS, EQUAL_TAILS):
         yield from _figures(name, Score.of(one.cases[name] for one in runs))
     for name in OTHERS:
-        others = measure_all(path, _policies(name))
+        others = measure_all(path, _rules(name))
         yield from _figures(f"preset {name}", Score.of(one.cases[OURS] for one in others))
 
 
-def _policies(name: str) -> tuple[Policy, ...]:
-    return as_enforced(load(None, flags={"preset": name}).policies)
+def _rules(name: str) -> Ruleset:
+    return Ruleset(load(None, flags={"preset": name}).policies).enforced()
 
 
 def _figures(name: str, score: Score) -> Iterator[Figure]:
@@ -260,12 +260,12 @@ def options() -> argparse.Namespace:
 def main() -> None:
     given = options()
     try:
-        policies = as_enforced(load(given.config, flags={"preset": given.preset}).policies)
+        config = load(given.config, flags={"preset": given.preset})
     except ConfigError as error:
         sys.exit(str(error))
     started = time.perf_counter()
     try:
-        runs = list(measure_all(given.runs, policies))
+        runs = list(measure_all(given.runs, Ruleset(config.policies).enforced()))
     except OSError as error:
         sys.exit(f"{given.runs}: {error}")
     detectors = {

@@ -14,11 +14,11 @@ from looptrap.dialect.registry import read
 from looptrap.errors import CallError
 from looptrap.gateway.capture import CaptureEncoder
 from looptrap.policy import preset
-from looptrap.policy.policy import Policy
 from looptrap.policy.verdict import ALLOWED
 from looptrap.replay.capture import CaptureReplayer, is_captured
 from looptrap.replay.judge import judge_requests
 from looptrap.replay.recorded_run import read_run
+from looptrap.replay.ruleset import Ruleset
 from looptrap.replay.transcript import read_transcript
 from looptrap.retry.turn import Marker
 
@@ -26,13 +26,13 @@ MOST_REQUESTS = 64
 
 
 @cache
-def _policies() -> tuple[Policy, ...]:
-    return tuple(preset.load(preset.DEFAULT))
+def _rules() -> Ruleset:
+    return Ruleset(preset.load(preset.DEFAULT))
 
 
 def check_capture(data: bytes) -> None:
     """Lines of a capture are played, or a CallError each; what is left is told all the same."""
-    player = CaptureReplayer(_policies())
+    player = CaptureReplayer(_rules())
     for line in data.split(b"\n")[:MOST_REQUESTS]:
         is_captured(line)
         try:
@@ -61,7 +61,7 @@ def check_run(data: bytes) -> None:
         return
     if len(run.ends) <= MOST_REQUESTS:
         assert len(run.times) == len(run.ends)
-        for _ in judge_requests(run, _policies()):
+        for _ in judge_requests(run, _rules()):
             pass
 
 

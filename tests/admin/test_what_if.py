@@ -11,6 +11,7 @@ from tests.replay.recorded import honest, stuck
 from looptrap.admin import rule_trial
 from looptrap.config import load
 from looptrap.replay.replay import Replay
+from looptrap.replay.ruleset import Ruleset
 
 PATH = "/api/v1/what-if"
 FILE = """
@@ -53,7 +54,7 @@ def replayed(capture, text, tmp_path):
     """Return what replaying the capture under a configuration counts."""
     (tmp_path / "then.toml").write_text(text)
     config = load(tmp_path / "then.toml", env={})
-    replay = Replay(config.policies, tools=config.tools, projects=config.projects)
+    replay = Replay(Ruleset.of(config))
     for path in capture.files:
         list(replay.play_file(path))
     list(replay.finish())

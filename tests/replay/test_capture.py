@@ -23,6 +23,7 @@ from looptrap.policy.verdict import ALLOWED
 from looptrap.replay.capture import CaptureReplayer
 from looptrap.replay.judge import BYTES_PER_TOKEN, FirstActions
 from looptrap.replay.replay import Replay
+from looptrap.replay.ruleset import Ruleset
 
 CHAT = "/v1/chat/completions"
 FORMS = pytest.mark.parametrize("form", ["content", "digests"])
@@ -67,7 +68,7 @@ class Captured:
 
 def replayed(lines, rules):
     """Return what replaying these lines finds, by run."""
-    player = CaptureReplayer(rules)
+    player = CaptureReplayer(Ruleset(rules))
     for line in lines:
         player.play(line)
     return {result.id: result for result in player.finish()}
@@ -155,7 +156,7 @@ def test_callers_count_for_themselves():
 
 def test_a_run_that_was_silent_for_an_hour_is_told_and_begins_anew():
     live = Captured(policies(block=3), "content")
-    player = CaptureReplayer(policies(block=3))
+    player = CaptureReplayer(Ruleset(policies(block=3)))
     ids = [live.take(call(stuck(1)), now) for now in (0.0, 10.0, 3700.0)]
     told = []
     for line in live.lines:
@@ -170,7 +171,7 @@ def test_runs_are_told_in_the_order_of_their_first_calls():
     ids = [live.take(call(stuck(1), session=name), 0.0) for name in "abc"]
     live.take(call(stuck(1), session="a"), 3000.0)
     live.take(call(stuck(1), session="d"), 4000.0)  # b and c are over, a may go on
-    player = CaptureReplayer(policies(block=3))
+    player = CaptureReplayer(Ruleset(policies(block=3)))
     for line in live.lines:
         player.play(line)
         assert list(player.finished_results()) == []
@@ -186,7 +187,7 @@ def test_no_line_leans_on_what_a_reader_forgot(monkeypatch, bound, most):
     for number in range(40):
         name = "abcd"[number * number % 4 if number % 3 else number % 4]
         live.take(call(stuck(number % 3), session=name), float(number))
-    player = CaptureReplayer(policies(block=50))
+    player = CaptureReplayer(Ruleset(policies(block=50)))
     for line in live.lines:
         player.play(line)
     assert sum(result.calls for result in player.finish()) == 40
@@ -202,7 +203,7 @@ def replay_files(tmp_path):
     """Replay files of these lines; return the results in their order, and the problems."""
 
     def replay_files(*files, rules=None):
-        replay = Replay(rules or policies(warn=2, block=3))
+        replay = Replay(Ruleset(rules or policies(warn=2, block=3)))
         steps = []
         for number, lines in enumerate(files):
             path = tmp_path / f"{number}.jsonl"
@@ -268,7 +269,7 @@ def test_memory_does_not_grow_with_a_capture(tmp_path, monkeypatch):
         for number in range(400):
             one = call([{"role": "user", "content": f"{number} " + "x" * 50_000}])
             file.write(lines.line(one, ALLOWED, float(number)))
-    replay = Replay(policies(block=3))
+    replay = Replay(Ruleset(policies(block=3)))
     tracemalloc.start()
     try:
         for _ in replay.play_file(path):

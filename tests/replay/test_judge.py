@@ -23,15 +23,15 @@ from looptrap.policy.rule import Rule, ToolRule
 from looptrap.replay.judge import (
     BYTES_PER_TOKEN,
     FirstActions,
-    as_enforced,
     first_actions,
     judge_run,
 )
 from looptrap.replay.recorded_run import read_run
+from looptrap.replay.ruleset import Ruleset
 
 
 def result_of(messages, rules, **fields):
-    return judge_run(read_run(line(messages, **fields), "x"), rules)
+    return judge_run(read_run(line(messages, **fields), "x"), Ruleset(rules))
 
 
 @pytest.mark.parametrize("style", [openai_round, anthropic_round], ids=["OpenAI", "Anthropic"])
@@ -62,7 +62,7 @@ def test_spares_a_run_in_which_every_round_is_new():
 
 def test_a_refusal_saves_every_recorded_turn_from_it_on():
     run = read_run(line(stuck(8)), "x")
-    result = judge_run(run, policies(block=3))
+    result = judge_run(run, Ruleset(policies(block=3)))
     saved = range(3, 8)
     assert (result.calls, result.saved_calls) == (8, 5)
     volume = sum(run.prompt_bytes(turn) + run.answer_bytes(turn) for turn in saved)
@@ -98,7 +98,7 @@ def test_windows_follow_the_recorded_times(apart, verdict):
 def test_runs_do_not_count_for_each_other():
     run = read_run(line(stuck(2)), "x")
     rules = policies(block=3)
-    assert [judge_run(run, rules).verdict for _ in range(4)] == [Action.ALLOW] * 4
+    assert [judge_run(run, Ruleset(rules)).verdict for _ in range(4)] == [Action.ALLOW] * 4
 
 
 def test_requests_that_grow_are_never_the_same_request():
@@ -119,7 +119,7 @@ def test_policies_bind_the_path_of_the_run_s_dialect(style, verdict):
 
 def test_what_is_in_shadow_is_asked_for_what_it_would_do():
     shadow = [replace(policy, mode="shadow") for policy in policies(block=3)]
-    assert result_of(stuck(6), as_enforced(shadow)).verdict is Action.BLOCK
+    assert result_of(stuck(6), Ruleset(shadow).enforced().policies).verdict is Action.BLOCK
 
 
 rounds = st.lists(st.sampled_from(["a.py", "b.py"]), max_size=12)
@@ -141,7 +141,7 @@ def test_what_comes_later_never_changes_what_was_decided_before(paths, kept):
 def test_looking_only_for_the_first_refusal_finds_the_same(paths):
     whole = [ASKED, *(one for i, path in enumerate(paths) for one in openai_round(i, path))]
     run, rules = read_run(line(whole), "x"), policies(warn=2, stop=3, block=4)
-    played, looked = judge_run(run, rules).first, first_actions(run, rules)
+    played, looked = judge_run(run, Ruleset(rules)).first, first_actions(run, Ruleset(rules))
     assert (looked.refusal(), looked.warn) == (played.refusal(), played.warn)
 
 
@@ -173,7 +173,7 @@ ODD = st.fixed_dictionaries(
 @given(messages=st.lists(JSON | ODD, min_size=1, max_size=8), times=st.integers(1, 4))
 def test_whatever_a_run_holds_can_be_played(messages, times):
     run = read_run(line(messages * times), "x")
-    result = judge_run(run, preset.load("default"))
+    result = judge_run(run, Ruleset(preset.load("default")))
     assert result.calls == len(run.turns)
     for turn in msgspec.structs.astuple(result.first):
         assert turn is None or 0 <= turn <= result.calls
@@ -199,7 +199,7 @@ def test_hears_a_chant_that_the_model_got_out_of():
 
 def test_what_is_known_of_a_tool_counts():
     run = read_run(line(stuck(12)), "x")
-    assert judge_run(run, preset.load("default")).verdict is Action.BLOCK
+    assert judge_run(run, Ruleset(preset.load("default"))).verdict is Action.BLOCK
     patient = {"read_file": ToolRule(ladder=Ladder({Action.WARN: 10}))}
-    result = judge_run(run, preset.load("default"), patient)
+    result = judge_run(run, Ruleset(preset.load("default"), tools=patient))
     assert (result.verdict, result.first) == (Action.WARN, FirstActions(warn=10))

@@ -9,12 +9,13 @@ from looptrap.policy import preset
 from looptrap.policy.policy import Policy
 from looptrap.replay import projection
 from looptrap.replay.projection import LoopProjection, project_loop
+from looptrap.replay.ruleset import Ruleset
 
 HOUR = 3600.0
 
 
 def test_a_loop_is_refused_from_the_threshold_on():
-    loop = project_loop(preset.load("default"), model="m", rps=0.2, seconds=60)
+    loop = project_loop(Ruleset(preset.load("default")), model="m", rps=0.2, seconds=60)
     assert (loop.rule, loop.first_refused, loop.judged_calls) == ("identical-conversation", 6, 12)
     assert loop.allowed_at == [0, 5, 10, 15, 20]
     assert [loop.calls_in(seconds) for seconds in (0, 1, 5, 6, 25, 60)] == [0, 1, 1, 2, 5, 5]
@@ -24,13 +25,13 @@ def test_after_a_cooldown_some_pass_again():
     # Refused at 25 s, and once more at 55 s; then the window holds too few to be refused.
     rule = preset.load("default")[0].rules[0]
     policy = Policy(name="p", rules=(replace(rule, extend=False),))
-    loop = project_loop([policy], model="m", rps=0.2, seconds=200)
+    loop = project_loop(Ruleset((policy,)), model="m", rps=0.2, seconds=200)
     assert loop.resumed_at == [85, 165]
     assert loop.calls_in(200) == 5 + 4 + 4
 
 
 def test_where_refusals_begin_the_cooldown_anew_none_does():
-    loop = project_loop(preset.load("default"), model="m", rps=0.2, seconds=24 * HOUR)
+    loop = project_loop(Ruleset(preset.load("default")), model="m", rps=0.2, seconds=24 * HOUR)
     assert (loop.resumed_at, loop.calls_in(24 * HOUR)) == ([], 5)
 
 
@@ -38,9 +39,9 @@ def test_where_refusals_begin_the_cooldown_anew_none_does():
 def test_what_was_not_followed_is_like_what_was(rps, monkeypatch):
     seconds = 5 * HOUR if rps < 1 else 1200
     monkeypatch.setattr(projection, "MAX_CALLS", 60_000)
-    whole = project_loop(preset.load("aisg"), model="m", rps=rps, seconds=seconds)
+    whole = project_loop(Ruleset(preset.load("aisg")), model="m", rps=rps, seconds=seconds)
     monkeypatch.setattr(projection, "MAX_CALLS", whole.judged_calls // 5)
-    part = project_loop(preset.load("aisg"), model="m", rps=rps, seconds=seconds)
+    part = project_loop(Ruleset(preset.load("aisg")), model="m", rps=rps, seconds=seconds)
     assert part.seconds < whole.seconds / 4
     assert part.calls_in(seconds) == pytest.approx(whole.calls_in(seconds), rel=0.02, abs=4)
 
@@ -53,18 +54,18 @@ def test_what_was_not_followed_is_like_what_was(rps, monkeypatch):
     ],
 )
 def test_what_nobody_refuses_passes_for_ever(rules, rps):
-    loop = project_loop(rules, model="m", rps=rps, seconds=HOUR)
+    loop = project_loop(Ruleset(rules), model="m", rps=rps, seconds=HOUR)
     assert (loop.rule, loop.first_refused) == ("", None)
     assert loop.calls_in(100 * HOUR) == 100 * HOUR * rps
 
 
 def test_what_is_refused_for_good_never_passes_again():
-    loop = project_loop(preset.load("fairvisor"), model="m", rps=1, seconds=HOUR)
+    loop = project_loop(Ruleset(preset.load("fairvisor")), model="m", rps=1, seconds=HOUR)
     assert loop.calls_in(63 * HOUR) == 3
 
 
 def test_what_is_slowed_down_comes_more_rarely():
-    loop = project_loop(policies(60, throttle=3), model="m", rps=1, seconds=HOUR)
+    loop = project_loop(Ruleset(policies(60, throttle=3)), model="m", rps=1, seconds=HOUR)
     assert loop.first_refused is None
     assert loop.judged_calls < HOUR / 2
     assert loop.calls_in(2 * HOUR) < HOUR
@@ -72,12 +73,12 @@ def test_what_is_slowed_down_comes_more_rarely():
 
 def test_a_shadow_is_taken_for_what_it_would_be():
     shadows = [replace(policy, mode="shadow") for policy in policies(block=3)]
-    loop = project_loop(shadows, model="m", rps=1, seconds=60)
+    loop = project_loop(Ruleset(shadows), model="m", rps=1, seconds=60)
     assert loop.first_refused == 3
 
 
 def test_no_loop_is_followed_for_ever():
-    loop = project_loop(policies(warn=3), model="m", rps=50, seconds=1e9)
+    loop = project_loop(Ruleset(policies(warn=3)), model="m", rps=50, seconds=1e9)
     assert loop.judged_calls == projection.MAX_CALLS
 
 

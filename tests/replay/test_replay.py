@@ -9,6 +9,7 @@ from looptrap.policy.action import Action
 from looptrap.replay import replay
 from looptrap.replay.replay import Replay
 from looptrap.replay.report import render_text, summary_tables
+from looptrap.replay.ruleset import Ruleset
 
 LOOP = {"label": "loop", "kind": "exact_repeat", "first_loop_step": 0}
 
@@ -20,7 +21,7 @@ def replayed(tmp_path):
     def replayed(*runs, rules=None, **settings):
         path = tmp_path / "runs.jsonl"
         path.write_bytes(b"\n".join(runs))
-        replay = Replay(rules or policies(warn=2, block=3), **settings)
+        replay = Replay(Ruleset(rules or policies(warn=2, block=3)), **settings)
         return replay, list(replay.play_file(path))
 
     return replayed
@@ -53,7 +54,7 @@ def test_a_file_that_breaks_off_keeps_what_came_before(tmp_path):
     path = tmp_path / "runs.gz"
     runs = b"\n".join(line(honest(30), id=str(number)) for number in range(50))
     path.write_bytes(gzip.compress(runs, 1)[:-200])
-    replay = Replay(policies(block=3))
+    replay = Replay(Ruleset(policies(block=3)))
     *_, last = replay.play_file(path)
     assert (last.number, last.result) == (None, None)
     assert "gzip" in last.problem

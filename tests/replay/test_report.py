@@ -8,6 +8,7 @@ from tests.replay.recorded import honest, line, policies, stuck
 
 from looptrap.replay.replay import Replay
 from looptrap.replay.report import bar_chart, line_chart, render_html, summary_tables
+from looptrap.replay.ruleset import Ruleset
 
 VOID = {"meta", "rect", "line", "circle", "polyline"}
 EVIL = "</td><script>alert('\"&')</script>"
@@ -56,7 +57,7 @@ def summary(tmp_path):
             ]
         )
     )
-    replay = Replay(policies(warn=2, block=3), sweeps=True)
+    replay = Replay(Ruleset(policies(warn=2, block=3)), sweeps=True)
     list(replay.play_file(path))
     return replay.summary
 
@@ -85,7 +86,7 @@ def test_has_the_figures_of_the_summary_and_both_plots(summary):
 
 
 def test_a_page_about_nothing_is_a_page():
-    reader = read(render_html(Replay(policies(block=3)).summary, "preset default"))
+    reader = read(render_html(Replay(Ruleset(policies(block=3))).summary, "preset default"))
     assert "svg" not in {tag for tag, _ in reader.tags}
 
 

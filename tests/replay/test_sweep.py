@@ -13,15 +13,8 @@ from looptrap.policy.policy import Policy
 from looptrap.policy.rule import Rule
 from looptrap.replay.judge import judge_run
 from looptrap.replay.recorded_run import read_run
-from looptrap.replay.score import (
-    MIN_THRESHOLD,
-    SWEEP_FACTORS,
-    LabelGroup,
-    ScoredRun,
-    ThresholdSweep,
-    scale_ladder,
-    scale_policies,
-)
+from looptrap.replay.ruleset import MIN_THRESHOLD, Ruleset, scale_ladder, scale_policies
+from looptrap.replay.score import SWEEP_FACTORS, LabelGroup, ScoredRun, ThresholdSweep
 
 ACTIONS = [action for action in Action if action is not Action.ALLOW]
 
@@ -80,7 +73,7 @@ def test_session_rules_stay_within_what_sessions_may_have():
 
 
 def test_every_factor_is_scored_on_the_same_runs():
-    rules = policies(block=5)
+    rules = Ruleset(policies(block=5))
     sweep = ThresholdSweep(rules)
     loop = read_run(line(stuck(8), judged={"label": "loop", "first_loop_step": 0}), "x")
     ok = read_run(line(honest(8), judged={"label": "ok"}), "x")

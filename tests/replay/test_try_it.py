@@ -202,7 +202,7 @@ def test_when_the_time_is_up_the_steps_so_far_are_told():
 def test_verdicts_are_those_of_a_replay(run):
     rounds = [one for i, (path, result) in enumerate(run) for one in openai_round(i, path, result)]
     text = line([*stuck(0), *rounds])
-    expected = [one.action for one in judge_requests(read_run(text, ""), DEFAULT)]
+    expected = [one.action for one in judge_requests(read_run(text, ""), Ruleset(DEFAULT))]
     told = tried(text.decode())
     assert [one.verdict.action for one in told.steps] == expected
     for step in told.steps:

@@ -81,6 +81,7 @@ def cost(
     Example: looptrap cost --model gpt-4o --tokens 20000 --rps 0.2
     """
     from looptrap.replay.projection import MAX_SPAN_S, LoopCost, project_loop
+    from looptrap.replay.ruleset import Ruleset
 
     config = load_config(file, preset)
     if (input_price is None) != (output_price is None):
@@ -90,9 +91,7 @@ def cost(
         price = Price.from_settings(PriceSettings(input=input_price, output=output_price))
     else:
         price = _find_price(config, model, provider)
-    loop = project_loop(
-        config.policies, model=model, rps=rps, seconds=MAX_SPAN_S, tools=config.tools
-    )
+    loop = project_loop(Ruleset.of(config), model=model, rps=rps, seconds=MAX_SPAN_S)
     bill, source = LoopCost(loop, rps, Usage(tokens, output), price), policy_source(config, file)
     if not as_json:
         click.echo(f"{fill(_describe_call(model, bill), TEXT_WIDTH)}\n")

@@ -52,14 +52,10 @@ def replay(
     """
     from looptrap.replay.replay import Replay
     from looptrap.replay.report import render_html, render_text
+    from looptrap.replay.ruleset import Ruleset
 
     config = load_config(file, preset)
-    replay = Replay(
-        config.policies,
-        tools=config.tools,
-        projects=config.projects,
-        sweeps=not as_json or html is not None,
-    )
+    replay = Replay(Ruleset.of(config), sweeps=not as_json or html is not None)
     _replay_files(replay, files, as_json)
     summary = replay.summary
     if html is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -17,9 +17,9 @@ from looptrap.dialect.dialect import History
 from looptrap.dialect.model import Call
 from looptrap.engine import Guard
 from looptrap.errors import CallError
-from looptrap.policy.policy import Policy, Project
-from looptrap.replay.judge import RunResult, RunVerdicts, ToolRules, replay_guard
+from looptrap.replay.judge import RunResult, RunVerdicts, replay_guard
 from looptrap.replay.recorded_run import iter_lines
+from looptrap.replay.ruleset import Ruleset
 
 is_captured = re.compile(rb'\s*\{\s*"looptrap"\s*:').match
 """Matches a line that is a captured call."""
@@ -92,17 +92,10 @@ class CapturedRun:
 class CaptureReplayer:
     """Replays the lines of captures in order; results come in that of the runs' first calls."""
 
-    def __init__(
-        self,
-        policies: Sequence[Policy],
-        tools: ToolRules | None = None,
-        projects: Sequence[Project] = (),
-        *,
-        since: float = 0.0,
-    ) -> None:
+    def __init__(self, rules: Ruleset, *, since: float = 0.0) -> None:
         """Lines before `since` are read, since later ones need them, but not judged."""
         self._since = since
-        self._guard = replay_guard(policies, tools, projects)
+        self._guard = replay_guard(rules)
         self.now = 0.0
         """The time of the latest call that was read."""
         self._open: RecentRuns[CapturedRun] = RecentRuns(CapturedRun.end)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator
 
 import msgspec
 
@@ -11,10 +10,9 @@ from looptrap.detect.signals.signal import Evidence
 from looptrap.dialect.model import Call
 from looptrap.engine import Guard, Ticket
 from looptrap.policy.action import Action
-from looptrap.policy.policy import Policy, Project
-from looptrap.policy.rule import ToolRule
 from looptrap.policy.verdict import ALLOWED, Verdict
 from looptrap.replay.recorded_run import RecordedRun
+from looptrap.replay.ruleset import Ruleset
 
 
 class FirstActions(msgspec.Struct, frozen=True, gc=False):
@@ -63,19 +61,10 @@ BYTES_PER_TOKEN = 4
 LISTEN_STEP_CHARS = 1_024
 """Characters after which an answer is judged again."""
 
-ToolRules = Mapping[str, ToolRule]
 
-
-def as_enforced(policies: Iterable[Policy]) -> tuple[Policy, ...]:
-    """Return the policies with all of them enforced: a replay shows what they would do."""
-    return tuple(replace(policy, mode="enforce") for policy in policies)
-
-
-def replay_guard(
-    policies: Iterable[Policy], tools: ToolRules | None = None, projects: Iterable[Project] = ()
-) -> Guard:
+def replay_guard(rules: Ruleset) -> Guard:
     """Return a guard for a replay, with no counts yet."""
-    return Guard(policies, tools=tools, projects=projects, secret=b"replay")
+    return Guard(rules.policies, tools=rules.tools, projects=rules.projects, secret=b"replay")
 
 
 class RunVerdicts:
@@ -119,14 +108,12 @@ class RunVerdicts:
         )
 
 
-def judge_requests(
-    run: RecordedRun, policies: Iterable[Policy], tools: ToolRules | None = None
-) -> Iterator[Verdict]:
+def judge_requests(run: RecordedRun, rules: Ruleset) -> Iterator[Verdict]:
     """Judge every request of a run, and its answer, with a guard of its own.
 
     A refusal does not end the run. A verdict on an answer counts for its call.
     """
-    guard = replay_guard(policies, tools)
+    guard = replay_guard(rules)
     return (judge_call(guard, *request) for request in run.requests())
 
 
@@ -147,12 +134,10 @@ def _judge_answer(guard: Guard, ticket: Ticket, text: str) -> None:
             return
 
 
-def judge_run(
-    run: RecordedRun, policies: Iterable[Policy], tools: ToolRules | None = None
-) -> RunResult:
+def judge_run(run: RecordedRun, rules: Ruleset) -> RunResult:
     """Return the result of a run."""
     verdicts = RunVerdicts()
-    for verdict in judge_requests(run, policies, tools):
+    for verdict in judge_requests(run, rules):
         verdicts.add(verdict)
     refused, calls = verdicts.first.refusal(), len(run.turns)
     saved = range(calls if refused is None else refused, calls)
@@ -160,12 +145,10 @@ def judge_run(
     return verdicts.result(run.id, calls=calls, saved_calls=len(saved), saved_bytes=volume)
 
 
-def first_actions(
-    run: RecordedRun, policies: Iterable[Policy], tools: ToolRules | None = None
-) -> FirstActions:
+def first_actions(run: RecordedRun, rules: Ruleset) -> FirstActions:
     """Return the first actions on a run, up to the first refusal."""
     verdicts = RunVerdicts()
-    for verdict in judge_requests(run, policies, tools):
+    for verdict in judge_requests(run, rules):
         verdicts.add(verdict)
         if verdict.action.refuses:
             break

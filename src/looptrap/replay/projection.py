@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import ceil
 
@@ -13,8 +13,8 @@ import msgspec
 from looptrap.dialect.model import Request, Usage
 from looptrap.dialect.registry import read
 from looptrap.money.price import NANO, Price
-from looptrap.policy.policy import Policy
-from looptrap.replay.judge import ToolRules, as_enforced, replay_guard
+from looptrap.replay.judge import replay_guard
+from looptrap.replay.ruleset import Ruleset
 
 MAX_CALLS = 10_000
 """Calls that are judged, which takes about a second."""
@@ -63,19 +63,12 @@ class LoopProjection:
         return bisect_left(self.allowed_at, end) - bisect_left(self.allowed_at, start)
 
 
-def project_loop(
-    policies: Iterable[Policy],
-    *,
-    model: str,
-    rps: float,
-    seconds: float,
-    tools: ToolRules | None = None,
-) -> LoopProjection:
+def project_loop(rules: Ruleset, *, model: str, rps: float, seconds: float) -> LoopProjection:
     """Judge the same chat call repeatedly, for that long or `MAX_CALLS` times.
 
     The simulated client ignores refusals, but waits where it is throttled.
     """
-    guard = replay_guard(as_enforced(policies), tools)
+    guard = replay_guard(rules.enforced())
     content = json.dumps({"model": model, "messages": [{"role": "user", "content": "Go on."}]})
     body, loop, delay, was_refused = content.encode(), LoopProjection(), 0.0, False
     while loop.judged_calls < MAX_CALLS and loop.seconds < seconds:

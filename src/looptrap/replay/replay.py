@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from heapq import heappush, heappushpop
 from itertools import count
 from pathlib import Path
@@ -11,10 +11,10 @@ from typing import Generic, NamedTuple, TypeVar
 
 from looptrap.errors import CallError
 from looptrap.policy.action import Action
-from looptrap.policy.policy import Policy, Project
 from looptrap.replay.capture import CaptureReplayer, is_captured
-from looptrap.replay.judge import RunResult, ToolRules, as_enforced, judge_run
+from looptrap.replay.judge import RunResult, judge_run
 from looptrap.replay.recorded_run import FileLine, RecordedRun, iter_lines, read_run
+from looptrap.replay.ruleset import Ruleset
 from looptrap.replay.score import Score, ScoredRun, ThresholdSweep
 
 MAX_LISTED_RUNS = 500
@@ -100,20 +100,12 @@ class ReplayStep(NamedTuple):
 
 
 class Replay:
-    """Replays files of runs against policies; `summary` has the totals so far."""
+    """Replays files of runs against rules; `summary` has the totals so far."""
 
-    def __init__(
-        self,
-        policies: Sequence[Policy],
-        *,
-        tools: ToolRules | None = None,
-        projects: Sequence[Project] = (),
-        sweeps: bool = False,
-    ) -> None:
-        self._policies = as_enforced(policies)
-        self._tools = tools
-        self._captured = CaptureReplayer(self._policies, tools, projects)
-        self.summary = ReplaySummary(ThresholdSweep(self._policies, tools) if sweeps else None)
+    def __init__(self, rules: Ruleset, *, sweeps: bool = False) -> None:
+        self._rules = rules.enforced()
+        self._captured = CaptureReplayer(self._rules)
+        self.summary = ReplaySummary(ThresholdSweep(self._rules) if sweeps else None)
 
     def play_file(self, path: Path) -> Iterator[ReplayStep]:
         """Replay a file, a step a line or a run; a read error is the last step.
@@ -150,7 +142,7 @@ class Replay:
                 run = read_run(line.text, f"{path.name}:{number}")
                 for result in self.finish():
                     yield ReplayStep(number, position, result)
-                result = judge_run(run, self._policies, self._tools)
+                result = judge_run(run, self._rules)
                 self.summary.add(result, run)
                 yield ReplayStep(number, position, result)
         except CallError as error:

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from looptrap.config import Config
 from looptrap.config.setting import CONFIG
+from looptrap.detect.scope import HIT_LIMIT
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.policy import Policy, Project
-from looptrap.policy.rule import ANSWERS, Rule, ToolRule
-from looptrap.replay.score import scale_ladder, scale_policies
+from looptrap.policy.rule import ANSWERS, UNNAMED_FACTOR, Rule, ToolRule
 from looptrap.schema import Table, read
 from looptrap.schema.wording import inside, shown
 
 MAX_ROUNDS = 40
 """The most rounds that a rule can consider."""
 
+MIN_THRESHOLD = 2
+"""A first call is never a repeat."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, slots=True)
 class Ruleset:
     """Policies, and the settings of projects and tools."""
 
@@ -30,7 +33,7 @@ class Ruleset:
     @classmethod
     def of(cls, config: Config) -> Ruleset:
         """Return the ruleset of a configuration."""
-        return cls(policies=config.policies, projects=config.projects, tools=config.tools)
+        return cls(config.policies, config.projects, config.tools)
 
     @classmethod
     def read(cls, plain: object) -> Ruleset:
@@ -48,6 +51,11 @@ class Ruleset:
     def rules(self) -> Iterator[tuple[Policy, Rule]]:
         """Yield the enabled rules with their policies."""
         return ((policy, rule) for policy in self.policies for rule in policy.rules if rule.enabled)
+
+    def enforced(self) -> Ruleset:
+        """Return the ruleset with all policies enforced: a replay shows what they would do."""
+        policies = tuple(replace(policy, mode="enforce") for policy in self.policies)
+        return replace(self, policies=policies)
 
     def for_all(self, project: Project) -> Ruleset:
         """Return the ruleset with that project's settings for every call.
@@ -87,6 +95,35 @@ def _in_reach(rule: Rule) -> Rule:
         return rule
     ladder = scale_ladder(rule.ladder, 1, MAX_ROUNDS)
     return replace(rule, ladder=ladder, rounds=max(rule.looks_at, ladder.last))
+
+
+def scale_policies(policies: Iterable[Policy], factor: float) -> tuple[Policy, ...]:
+    """Return the policies with every threshold times `factor`."""
+    return tuple(
+        replace(policy, rules=tuple(_scaled_rule(rule, factor) for rule in policy.rules))
+        for policy in policies
+    )
+
+
+def _scaled_rule(rule: Rule, factor: float) -> Rule:
+    limit = HIT_LIMIT // UNNAMED_FACTOR if rule.watch == "session" else HIT_LIMIT
+    return replace(rule, ladder=scale_ladder(rule.ladder, factor, limit))
+
+
+def scale_ladder(ladder: Ladder, factor: float, limit: int = HIT_LIMIT) -> Ladder:
+    """Return the ladder times `factor`, with distinct steps.
+
+    Equal steps are moved up by one; those beyond `limit` are moved down.
+    """
+    thresholds: dict[Action, int] = {}
+    lowest = min(MIN_THRESHOLD, ladder.first)
+    for action, threshold in ladder.steps:
+        thresholds[action] = max(round(threshold * factor), lowest)
+        lowest = thresholds[action] + 1
+    for action in reversed(thresholds):
+        thresholds[action] = min(thresholds[action], limit)
+        limit = thresholds[action] - 1
+    return Ladder(thresholds)
 
 
 RULESET_TABLE: Table[Ruleset] = Table(

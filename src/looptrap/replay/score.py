@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from statistics import median
 
 import msgspec
 
-from looptrap.detect.scope import HIT_LIMIT
-from looptrap.policy.action import Action, Ladder
-from looptrap.policy.policy import Policy
-from looptrap.policy.rule import UNNAMED_FACTOR, Rule
-from looptrap.replay.judge import FirstActions, ToolRules, first_actions
+from looptrap.policy.action import Action
+from looptrap.replay.judge import FirstActions, first_actions
 from looptrap.replay.recorded_run import RecordedRun, RunLabel
+from looptrap.replay.ruleset import Ruleset, scale_policies
 
 
 class ScoredRun(msgspec.Struct, frozen=True, gc=False):
@@ -145,52 +143,20 @@ def ratio(part: int, whole: int) -> float | None:
 
 SWEEP_FACTORS = (0.6, 0.8, 1.0, 1.25, 1.5, 2.0)
 
-MIN_THRESHOLD = 2
-"""A first call is never a repeat."""
-
 
 class ThresholdSweep:
-    """Scores of policies with all thresholds times each factor."""
+    """Scores of rules with all thresholds times each factor."""
 
-    def __init__(self, policies: Sequence[Policy], tools: ToolRules | None = None) -> None:
-        self._tools = tools
+    def __init__(self, rules: Ruleset) -> None:
         self.scores = {factor: Score() for factor in SWEEP_FACTORS}
-        self._policies = {
-            factor: scale_policies(policies, factor) for factor in SWEEP_FACTORS if factor != 1.0
+        self._rulesets = {
+            factor: replace(rules, policies=scale_policies(rules.policies, factor))
+            for factor in SWEEP_FACTORS
+            if factor != 1.0
         }
 
     def add(self, run: RecordedRun, unscaled: ScoredRun) -> None:
         """Judge a labelled run under each factor; `unscaled` is its score under 1."""
         self.scores[1.0].add(unscaled)
-        for factor, policies in self._policies.items():
-            first = first_actions(run, policies, self._tools)
-            self.scores[factor].add(ScoredRun.of(run, first))
-
-
-def scale_policies(policies: Iterable[Policy], factor: float) -> tuple[Policy, ...]:
-    """Return the policies with every threshold times `factor`."""
-    return tuple(
-        replace(policy, rules=tuple(_scaled_rule(rule, factor) for rule in policy.rules))
-        for policy in policies
-    )
-
-
-def _scaled_rule(rule: Rule, factor: float) -> Rule:
-    limit = HIT_LIMIT // UNNAMED_FACTOR if rule.watch == "session" else HIT_LIMIT
-    return replace(rule, ladder=scale_ladder(rule.ladder, factor, limit))
-
-
-def scale_ladder(ladder: Ladder, factor: float, limit: int = HIT_LIMIT) -> Ladder:
-    """Return the ladder times `factor`, with distinct steps.
-
-    Equal steps are moved up by one; those beyond `limit` are moved down.
-    """
-    thresholds: dict[Action, int] = {}
-    lowest = min(MIN_THRESHOLD, ladder.first)
-    for action, threshold in ladder.steps:
-        thresholds[action] = max(round(threshold * factor), lowest)
-        lowest = thresholds[action] + 1
-    for action in reversed(thresholds):
-        thresholds[action] = min(thresholds[action], limit)
-        limit = thresholds[action] - 1
-    return Ladder(thresholds)
+        for factor, rules in self._rulesets.items():
+            self.scores[factor].add(ScoredRun.of(run, first_actions(run, rules)))

@@ -15,11 +15,10 @@ from looptrap.detect.trajectory import Trajectory
 from looptrap.dialect.model import Call
 from looptrap.engine import Plan
 from looptrap.policy.action import Action, Ladder
-from looptrap.policy.policy import Policy
 from looptrap.policy.rule import UNNAMED_FACTOR, Rule
 from looptrap.policy.verdict import Verdict, counted
 from looptrap.policy.watch import Watch
-from looptrap.replay.judge import ToolRules, as_enforced, judge_call, replay_guard
+from looptrap.replay.judge import judge_call, replay_guard
 from looptrap.replay.recorded_run import RecordedRequest
 from looptrap.replay.ruleset import Ruleset
 from looptrap.replay.transcript import read_transcript
@@ -114,9 +113,9 @@ def judge_transcript(request: TryItRequest, clock: Callable[[], float]) -> TryIt
     """Judge a pasted text; raises CallError for what cannot be read."""
     deadline = clock() + request.seconds
     transcript = read_transcript(request.text)
-    rules = Ruleset.read(request.rules)
-    policies = as_enforced(rules.policies)
-    guard, explainer = replay_guard(policies, rules.tools), Explainer(policies, rules.tools)
+    # The settings of a project, if one was chosen, are in the policies already.
+    rules = replace(Ruleset.read(request.rules).enforced(), projects=())
+    guard, explainer = replay_guard(rules), Explainer(rules)
     steps: list[TryItStep] = []
     rounds: list[Round | None] = []
     for index, (call, now, answer) in enumerate(transcript.requests[:MAX_STEPS]):
@@ -196,23 +195,22 @@ def _short(text: str) -> str:
 class Explainer:
     """Finds what rules see in calls, also below their thresholds, and refuses none."""
 
-    def __init__(self, policies: Iterable[Policy], tools: ToolRules) -> None:
+    def __init__(self, rules: Ruleset) -> None:
         self._real_ladders: dict[int, tuple[Ladder, Ladder]] = {}
         """By id: the ladder that a watch uses here, and the rule's real one."""
 
         def eager(rule: Rule) -> Rule:
             return replace(rule, ladder=self._eager_ladder(rule.ladder))
 
-        self._guard = replay_guard(
-            [
-                replace(policy, rates=(), rules=tuple(map(eager, policy.rules)))
-                for policy in policies
-            ],
-            {
-                name: replace(tool, ladder=tool.ladder and self._eager_ladder(tool.ladder))
-                for name, tool in tools.items()
-            },
+        policies = tuple(
+            replace(policy, rates=(), rules=tuple(map(eager, policy.rules)))
+            for policy in rules.policies
         )
+        tools = {
+            name: replace(tool, ladder=tool.ladder and self._eager_ladder(tool.ladder))
+            for name, tool in rules.tools.items()
+        }
+        self._guard = replay_guard(Ruleset(policies, tools=tools))
 
     def explain(self, call: Call, now: float, answer: str) -> list[RuleExplanation]:
         """Return what rules find in a call and its answer, without those that find nothing."""

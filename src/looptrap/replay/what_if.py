@@ -12,7 +12,7 @@ from looptrap.errors import CallError
 from looptrap.policy.action import Action
 from looptrap.policy.rule import ANSWERS
 from looptrap.replay.capture import CAPTURE_GLOB, CaptureReplayer, CaptureSurvey
-from looptrap.replay.judge import RunResult, as_enforced
+from looptrap.replay.judge import RunResult
 from looptrap.replay.recorded_run import iter_lines
 from looptrap.replay.replay import ReplaySummary, TopItems
 from looptrap.replay.ruleset import Ruleset
@@ -103,10 +103,7 @@ class RulesetComparison:
         self.changed_runs = 0
         self.changed: TopItems[ChangedRun] = TopItems(MAX_CHANGED_RUNS)
         """The changed runs, the most important first."""
-        self._replayers = [
-            CaptureReplayer(as_enforced(one.policies), one.tools, one.projects, since=since)
-            for one in (now, then)
-        ]
+        self._replayers = [CaptureReplayer(rules.enforced(), since=since) for rules in (now, then)]
 
     @property
     def latest_time(self) -> float:
