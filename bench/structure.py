@@ -88,7 +88,7 @@ def _ledger() -> Drive:
 
 
 def _sessions() -> Drive:
-    sessions = SessionIndicators(None, None, None)
+    sessions = SessionIndicators({})
     return lambda n: sessions.observe(f"caller-{n}", "", f"run-{n}", 100, 1)
 
 

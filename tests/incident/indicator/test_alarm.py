@@ -8,8 +8,10 @@ from looptrap.incident.indicator.alarm import (
     MAX_SINGLE_EVENTS,
     REPEAT_INTERVAL_S,
     IndicatorAlarm,
+    IndicatorScope,
+    Subject,
+    ThresholdCrossing,
 )
-from looptrap.incident.indicator.model import IndicatorScope, ThresholdCrossing
 
 NOW = 1_800_000_000.0
 
@@ -19,9 +21,9 @@ def alarm():
 
 
 def rise(number, value=0.9):
-    return ThresholdCrossing(
-        IndicatorScope(caller=f"caller-{number}"), value, f"caller-{number} is in trouble"
-    )
+    name = f"caller-{number}"
+    subject = Subject((name,), IndicatorScope(caller=name))
+    return ThresholdCrossing(subject, value, f"{name} is in trouble")
 
 
 def test_more_scopes_at_once_than_people_read_are_one_event():
@@ -51,10 +53,10 @@ def test_nobody_hears_of_what_is_over_before_it_could_be_told():
     one = alarm()
     one.rise(rise(1))
     assert len(one.due(NOW)) == 1
-    one.fall(rise(1).scope)
+    one.fall(rise(1).subject)
     one.rise(rise(1))
     assert one.due(NOW + 60) == []
-    one.fall(rise(1).scope)
+    one.fall(rise(1).subject)
     assert not one.is_firing
     assert one.due(NOW + REPEAT_INTERVAL_S) == []
 
@@ -75,7 +77,7 @@ def test_whatever_happens_an_hour_has_few_events_and_each_its_own_id(steps):
             one.rise(rise(number))
         elif what == "fall" and number in over:
             over.remove(number)
-            one.fall(rise(number).scope)
+            one.fall(rise(number).subject)
         else:
             now += seconds
         assert one.is_firing is bool(over)

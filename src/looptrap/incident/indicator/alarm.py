@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import inf
+from typing import Literal, NamedTuple
 
 from looptrap.incident.event import event_id
-from looptrap.incident.indicator.model import IndicatorName, IndicatorScope, ThresholdCrossing
 from looptrap.incident.model import AlertEvent
+
+IndicatorName = Literal["tool_errors", "tool_calls", "latency", "tokens", "burn_rate"]
+
+RECOVERY_RATIO = 0.8
+"""An indicator recovers below this share of its threshold: otherwise it would flap."""
 
 REPEAT_INTERVAL_S = 3_600.0
 """Seconds between two alerts about one scope."""
@@ -23,17 +28,52 @@ MAX_SCOPES = 1_000
 """Scopes over the threshold that are tracked; further ones are ignored."""
 
 
+class IndicatorScope(NamedTuple):
+    """The caller, project or model of an indicator; parts that do not apply are empty."""
+
+    caller: str = ""
+    project: str = ""
+    model: str = ""
+    provider: str = ""
+
+    def __str__(self) -> str:
+        """Return the name used in sentences."""
+        if self.provider or self.model:
+            return "/".join(part for part in (self.provider, self.model) if part)
+        return f"project {self.project}" if self.project else f"caller {self.caller or 'unknown'}"
+
+
+class Subject:
+    """What is compared with the threshold: a scope, or a session of one."""
+
+    __slots__ = ("key", "scope", "session")
+
+    def __init__(self, key: tuple[str, ...], scope: IndicatorScope, session: str = "") -> None:
+        self.key = key
+        self.scope = scope
+        self.session = session
+
+
+class ThresholdCrossing(NamedTuple):
+    """A subject that has passed the threshold."""
+
+    subject: Subject
+    value: float
+    text: str
+    """The sentence for the alert, without its end."""
+
+
 class _ScopeState:
     """The state of one scope."""
 
     __slots__ = ("alerted", "over", "unsent", "worst")
 
-    def __init__(self, alerted: float = -inf) -> None:
+    def __init__(self) -> None:
         self.over = 0
-        """Sessions over the threshold, or 1 for the scope itself."""
+        """Subjects over the threshold."""
         self.unsent = 0
         """How many of these have not been alerted."""
-        self.alerted = alerted
+        self.alerted = -inf
         self.worst: ThresholdCrossing | None = None
 
 
@@ -44,32 +84,53 @@ class IndicatorAlarm:
         self.name = name
         self.threshold = threshold
         self._window = window
+        self._over: dict[tuple[str, ...], IndicatorScope] = {}
+        """Subjects over the threshold, by key."""
         self._scopes: dict[IndicatorScope, _ScopeState] = {}
         self._sent: deque[float] = deque([-inf] * MAX_EVENTS_PER_HOUR, MAX_EVENTS_PER_HOUR)
         self._sent_many = -inf
 
     @property
     def is_firing(self) -> bool:
-        """Whether any scope is over the threshold."""
-        return any(one.over for one in self._scopes.values())
+        """Whether any subject is over the threshold."""
+        return bool(self._over)
 
-    def rise(self, rise: ThresholdCrossing) -> None:
-        """Record that a scope or session passed the threshold."""
-        state = self._scopes.get(rise.scope)
+    def judge(
+        self,
+        subject: Subject,
+        value: float,
+        describe: Callable[[], str],
+        *,
+        can_rise: bool = True,
+        can_fall: bool = True,
+    ) -> None:
+        """Compare the value of a subject with the threshold."""
+        if subject.key in self._over:
+            if can_fall and value <= self.threshold * RECOVERY_RATIO:
+                self.fall(subject)
+        elif can_rise and value > self.threshold:
+            self.rise(ThresholdCrossing(subject, value, describe()))
+
+    def rise(self, crossing: ThresholdCrossing) -> None:
+        """Record that a subject passed the threshold."""
+        subject = crossing.subject
+        state = self._scopes.get(subject.scope)
         if state is None:
             if len(self._scopes) >= MAX_SCOPES:
                 return
-            state = self._scopes[rise.scope] = _ScopeState()
+            state = self._scopes[subject.scope] = _ScopeState()
+        self._over[subject.key] = subject.scope
         state.over += 1
         state.unsent += 1
-        if state.worst is None or rise.value > state.worst.value:
-            state.worst = rise
+        if state.worst is None or crossing.value > state.worst.value:
+            state.worst = crossing
 
-    def fall(self, scope: IndicatorScope) -> None:
+    def fall(self, subject: Subject) -> None:
         """Record that one is back to normal; what was not sent by then is not sent."""
-        state = self._scopes.get(scope)
-        if state is None or not state.over:
+        scope = self._over.pop(subject.key, None)
+        if scope is None:
             return
+        state = self._scopes[scope]
         state.over -= 1
         state.unsent = min(state.unsent, state.over)
         if not state.unsent:
@@ -108,19 +169,20 @@ class IndicatorAlarm:
         assert worst is not None  # there is one while something is unsent
         for one in alerted:
             one.alerted, one.unsent, one.worst = now, 0, None
+        scope, session = worst.subject.scope, worst.subject.session
         more = ""
         if len(alerted) > 1:
             more = f"; so are {len(alerted) - 1} more"
         elif sessions > 1:
             more = f"; so are {sessions - 1} more sessions"
         sentence = f"{worst.text}, above the threshold of {self.threshold:g}{more}."
-        about = ["many"] if len(alerted) > 1 else [*worst.scope]
-        scope = {**worst.scope._asdict(), "session": worst.session}
+        about = ["many"] if len(alerted) > 1 else [*scope]
+        parts = {**scope._asdict(), "session": session}
         return AlertEvent(
             id=event_id("indicator.fired", self.name, *about, str(int(now // REPEAT_INTERVAL_S))),
             name="indicator.fired",
             time=now,
-            project=worst.scope.project if len(alerted) == 1 else "",
+            project=scope.project if len(alerted) == 1 else "",
             stage="fired",
             title=f"Leading indicator {self.name}: {sentence}",
             data={
@@ -128,9 +190,9 @@ class IndicatorAlarm:
                 "value": round(worst.value, 3),
                 "threshold": self.threshold,
                 "window": self._window,
-                "scope": {name: part for name, part in scope.items() if part},
+                "scope": {name: part for name, part in parts.items() if part},
                 "scopes": len(alerted),
-                "sessions": sessions if worst.session else 0,
+                "sessions": sessions if session else 0,
                 "explanation": sentence,
             },
         )

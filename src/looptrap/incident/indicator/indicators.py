@@ -3,44 +3,69 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple, get_args
 
 from looptrap.dialect.model import MAX_NAME_CHARS
-from looptrap.incident.indicator.alarm import IndicatorAlarm
-from looptrap.incident.indicator.latency import LatencyIndicator
-from looptrap.incident.indicator.model import PANES_PER_WINDOW, IndicatorName, Observation
+from looptrap.incident.indicator.alarm import IndicatorAlarm, IndicatorName
+from looptrap.incident.indicator.indicators import Observation
 from looptrap.incident.indicator.session import SessionIndicators
-from looptrap.incident.indicator.tool_error import ToolErrorIndicator
+from looptrap.incident.indicator.window import (
+    PANES_PER_WINDOW,
+    LatencyIndicator,
+    ToolErrorIndicator,
+)
 from looptrap.incident.model import AlertEvent
 from looptrap.incident.setting import IndicatorSettings
+
+
+class Observation(NamedTuple):
+    """What indicators observe of one settled call."""
+
+    time: float
+    caller: str = ""
+    project: str = ""
+    session: str = ""
+    model: str = ""
+    provider: str = ""
+    status: int = 0
+    first_byte: float | None = None
+    """Seconds until the provider began to answer."""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    tools: int = 0
+    """Tool results in the latest round of this call."""
+    failed: int = 0
+    """Failures among these."""
+    turn_calls: int = -1
+    """Tool calls since a person last spoke; -1 if unknown."""
 
 
 class Indicators:
     """Observes calls, and returns alert events when an indicator fires."""
 
     def __init__(self, settings: IndicatorSettings) -> None:
-        self._pane = settings.window / PANES_PER_WINDOW
         self._window = settings.window
+        self._pane = settings.window / PANES_PER_WINDOW
         self._end = 0.0
         """When the open pane ends; 0 before the first."""
         self._has_closed_pane = False
-        self._alarms: dict[IndicatorName, IndicatorAlarm] = {}
-        errors = self._alarm("tool_errors", settings.tool_errors)
-        calls = self._alarm("tool_calls", settings.tool_calls)
-        latency = self._alarm("latency", settings.latency)
-        tokens = self._alarm("tokens", settings.tokens)
-        burn = self._alarm("burn_rate", settings.burn_rate)
+        names: tuple[IndicatorName, ...] = get_args(IndicatorName)
+        self._alarms = alarms = {
+            name: IndicatorAlarm(name, threshold, settings.window)
+            for name in names
+            if (threshold := getattr(settings, name)) is not None
+        }
+        errors, latency = alarms.get("tool_errors"), alarms.get("latency")
         self._errors = ToolErrorIndicator(errors) if errors is not None else None
         self._latencies = LatencyIndicator(latency) if latency is not None else None
-        tracks_sessions = any(one is not None for one in (calls, tokens, burn))
-        self._sessions = SessionIndicators(calls, tokens, burn) if tracks_sessions else None
+        tracks_sessions = any(name in alarms for name in SessionIndicators.NAMES)
+        self._sessions = SessionIndicators(alarms) if tracks_sessions else None
+        self.thresholds: Mapping[str, float] = {
+            name: alarm.threshold for name, alarm in alarms.items()
+        }
         self.gauges: Mapping[str, tuple[float, bool]] = {}
         """For each indicator the value of its worst scope, and whether it fires."""
         self._update_gauges()
-
-    @property
-    def thresholds(self) -> Mapping[str, float]:
-        """The threshold of each indicator."""
-        return {name: alarm.threshold for name, alarm in self._alarms.items()}
 
     def observe(self, observations: Iterable[Observation]) -> None:
         """Observe calls, roughly in the order of their time."""
@@ -70,19 +95,13 @@ class Indicators:
         self._has_closed_pane = False
         return [event for alarm in self._alarms.values() for event in alarm.due(now)]
 
-    def _alarm(self, name: IndicatorName, threshold: float | None) -> IndicatorAlarm | None:
-        if threshold is None:
-            return None
-        return self._alarms.setdefault(name, IndicatorAlarm(name, threshold, self._window))
-
     def _close_panes(self, now: float) -> float:
         """Close panes until `now` falls into the open one; return when that ends."""
-        is_first = not self._end
         # After a long silence, or a clock set back, the whole window is over.
-        passed = (
-            PANES_PER_WINDOW + 1 if now < self._end else int((now - self._end) // self._pane) + 1
-        )
-        for _ in range(0 if is_first else min(passed, PANES_PER_WINDOW + 1)):
+        passed = PANES_PER_WINDOW + 1
+        if now >= self._end:
+            passed = min(passed, int((now - self._end) // self._pane) + 1)
+        for _ in range(passed if self._end else 0):
             for one in (self._errors, self._latencies, self._sessions):
                 if one is not None:
                     one.close_pane()
@@ -99,7 +118,5 @@ class Indicators:
         if self._latencies is not None:
             worst["latency"] = self._latencies.worst
         if self._sessions is not None:
-            worst["tool_calls"] = self._sessions.worst_calls
-            worst["tokens"] = self._sessions.worst_tokens
-            worst["burn_rate"] = self._sessions.worst_burn
+            worst |= self._sessions.worst
         self.gauges = {name: (worst[name], alarm.is_firing) for name, alarm in self._alarms.items()}

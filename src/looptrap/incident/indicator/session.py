@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 
 from looptrap.bounded import RecentMap
-from looptrap.incident.indicator.alarm import IndicatorAlarm
-from looptrap.incident.indicator.model import (
-    PANES_PER_WINDOW,
-    RECOVERY_RATIO,
+from looptrap.incident.indicator.alarm import (
+    IndicatorAlarm,
+    IndicatorName,
     IndicatorScope,
-    ThresholdCrossing,
+    Subject,
 )
+from looptrap.incident.indicator.window import PANES_PER_WINDOW
 
 PANES_PER_MINUTE = PANES_PER_WINDOW // 5
 """Panes of a minute, with the default window of five minutes."""
@@ -29,7 +30,7 @@ MIN_BURN_TOKENS = 20_000
 class BurnRate:
     """Tokens a minute of one session; minutes without a call do not count."""
 
-    __slots__ = ("_before", "_mean", "_minutes", "began", "is_high", "tokens")
+    __slots__ = ("_before", "_mean", "_minutes", "began", "tokens")
 
     def __init__(self) -> None:
         self.tokens = 0
@@ -38,7 +39,6 @@ class BurnRate:
         """… and of the one before, which is not in the mean yet."""
         self.began = -1
         """The first pane of the open minute; -1 while there is none."""
-        self.is_high = False
         self._mean = 0.0
         self._minutes = 0
 
@@ -125,14 +125,11 @@ class _Group:
             self._total -= self._used.popleft()
 
 
-class _Session:
-    __slots__ = (
-        "began", "burn", "calls", "group", "has_many_calls", "has_many_tokens", "key", "pane",
-        "tokens",
-    )  # fmt: skip
+class _Session(Subject):
+    __slots__ = ("began", "burn", "calls", "group", "pane", "tokens")
 
-    def __init__(self, key: tuple[str, str, str], group: _Group, began: int) -> None:
-        self.key = key
+    def __init__(self, key: tuple[str, ...], group: _Group, began: int) -> None:
+        super().__init__(key, group.scope, key[2])
         self.group = group
         self.began = began
         """The pane in which it was first seen."""
@@ -142,44 +139,31 @@ class _Session:
         """The most tool calls a turn in that pane."""
         self.tokens = 0
         self.burn = BurnRate()
-        self.has_many_calls = self.has_many_tokens = False
+
+    def describe(self, what: str) -> str:
+        return f"Session {self.session} of {self.scope} {what}"
 
 
 class SessionIndicators:
     """Tracks sessions until they have been quiet for a window; each alarm is optional."""
 
-    def __init__(
-        self,
-        calls: IndicatorAlarm | None,
-        tokens: IndicatorAlarm | None,
-        burn: IndicatorAlarm | None,
-    ) -> None:
-        self._calls = calls
-        self._tokens = tokens
-        self._burn = burn
+    NAMES: tuple[IndicatorName, ...] = ("tool_calls", "tokens", "burn_rate")
+
+    def __init__(self, alarms: Mapping[IndicatorName, IndicatorAlarm]) -> None:
+        self._calls, self._tokens, self._burn = map(alarms.get, self.NAMES)
         self._groups: RecentMap[IndicatorScope, _Group] = RecentMap(
             lambda scope: _Group(scope, self._pane), MAX_GROUPS
         )
-        self._sessions: RecentMap[tuple[str, str, str], _Session] = RecentMap(
+        self._sessions: RecentMap[tuple[str, ...], _Session] = RecentMap(
             self._begin, MAX_SESSIONS, self._recover
         )
         self._pane = 0
-        self._peaks: deque[tuple[float, float, float]] = deque(maxlen=PANES_PER_WINDOW)
+        self._peaks: deque[tuple[float, ...]] = deque([(0.0, 0.0, 0.0)], PANES_PER_WINDOW)
 
     @property
-    def worst_calls(self) -> float:
-        """The most tool calls a turn in the window."""
-        return max((calls for calls, _, _ in self._peaks), default=0.0)
-
-    @property
-    def worst_tokens(self) -> float:
-        """The most tokens of a session in the window, as a multiple of the average."""
-        return max((tokens for _, tokens, _ in self._peaks), default=0.0)
-
-    @property
-    def worst_burn(self) -> float:
-        """The highest burn rate in the window, as a multiple of the session's mean."""
-        return max((burn for _, _, burn in self._peaks), default=0.0)
+    def worst(self) -> dict[IndicatorName, float]:
+        """The highest value of each indicator in the window."""
+        return dict(zip(self.NAMES, map(max, zip(*self._peaks, strict=True)), strict=True))
 
     def observe(self, caller: str, project: str, name: str, tokens: int, calls: int) -> None:
         """Add one call to its session."""
@@ -209,7 +193,7 @@ class SessionIndicators:
         self._peaks.append((calls, tokens, burn))
         self._pane += 1
 
-    def _begin(self, key: tuple[str, str, str]) -> _Session:
+    def _begin(self, key: tuple[str, ...]) -> _Session:
         caller, project, _ = key
         scope = IndicatorScope(project=project) if project else IndicatorScope(caller=caller)
         return _Session(key, self._groups[scope], self._pane)
@@ -221,54 +205,48 @@ class SessionIndicators:
         self._recover(one)
 
     def _recover(self, one: _Session) -> None:
-        if one.has_many_calls and self._calls is not None:
-            self._calls.fall(one.group.scope)
-        if one.has_many_tokens and self._tokens is not None:
-            self._tokens.fall(one.group.scope)
-        if one.burn.is_high and self._burn is not None:
-            self._burn.fall(one.group.scope)
-        one.has_many_calls = one.has_many_tokens = one.burn.is_high = False
+        for alarm in (self._calls, self._tokens, self._burn):
+            if alarm is not None:
+                alarm.fall(one)
 
     def _judge_calls(self, one: _Session) -> float:
-        alarm, calls = self._calls, one.calls
-        if alarm is None:
+        if self._calls is None:
             return 0.0
-        if one.has_many_calls:
-            if 0 <= calls <= alarm.threshold * RECOVERY_RATIO:
-                one.has_many_calls = False
-                alarm.fall(one.group.scope)
-        elif calls > alarm.threshold:
-            one.has_many_calls = True
-            _rise(alarm, one, calls, f"made {calls} tool calls since a person last spoke")
+        calls = one.calls
+        self._calls.judge(
+            one,
+            calls,
+            lambda: one.describe(f"made {calls} tool calls since a person last spoke"),
+            can_fall=calls >= 0,
+        )
         return float(max(calls, 0))
 
     def _judge_tokens(self, one: _Session) -> float:
-        alarm, average = self._tokens, one.group.average(self._pane)
-        if alarm is None or not average:
+        average = one.group.average(self._pane)
+        if self._tokens is None or not average:
             return 0.0
-        ratio = one.tokens / average
-        if ratio > alarm.threshold and not one.has_many_tokens:
-            one.has_many_tokens = True
-            times = f"{ratio:.1f} times the average of {average:,.0f}"
-            _rise(alarm, one, ratio, f"used {one.tokens:,} tokens, {times}")
+        tokens, ratio = one.tokens, one.tokens / average
+        self._tokens.judge(
+            one,
+            ratio,
+            lambda: one.describe(
+                f"used {tokens:,} tokens, {ratio:.1f} times the average of {average:,.0f}"
+            ),
+            can_fall=False,
+        )
         return ratio
 
     def _judge_burn(self, one: _Session) -> float:
-        alarm, burn = self._burn, one.burn
-        if alarm is None:
+        if self._burn is None:
             return 0.0
-        ratio = burn.ratio()
-        if burn.is_high:
-            if burn.is_over(self._pane) and ratio <= alarm.threshold * RECOVERY_RATIO:
-                burn.is_high = False
-                alarm.fall(one.group.scope)
-        elif ratio > alarm.threshold:
-            burn.is_high = True
-            times = f"{ratio:.1f} times its mean of {burn.mean:,.0f}"
-            _rise(alarm, one, ratio, f"used {burn.tokens:,} tokens in a minute, {times}")
+        burn, ratio = one.burn, one.burn.ratio()
+        self._burn.judge(
+            one,
+            ratio,
+            lambda: one.describe(
+                f"used {burn.tokens:,} tokens in a minute,"
+                f" {ratio:.1f} times its mean of {burn.mean:,.0f}"
+            ),
+            can_fall=burn.is_over(self._pane),
+        )
         return ratio
-
-
-def _rise(alarm: IndicatorAlarm, one: _Session, value: float, what: str) -> None:
-    scope, name = one.group.scope, one.key[2]
-    alarm.rise(ThresholdCrossing(scope, value, f"Session {name} of {scope} {what}", name))
