@@ -250,6 +250,25 @@ class Page(NamedTuple, Generic[T]):
 
 Row = tuple[Any, ...]
 
+NEWEST = 1 << 62
+"""Above the number of every row."""
+
+
+def select_page(
+    connection: Connection, select: str, limit: int, cursor: str | None, **values: Any
+) -> Page[Row]:
+    """Return a page of rows, whose first column is their number, the highest first.
+
+    `select` has a condition `number < :before`. Raises ValueError for an invalid cursor.
+    """
+    before = NEWEST if cursor is None else min(int(cursor), NEWEST)
+    rows = connection.execute(
+        f"{select} ORDER BY number DESC LIMIT :limit",
+        {**values, "before": before, "limit": limit + 1},
+    ).fetchall()
+    return Page(rows[:limit], str(rows[limit - 1][0]) if len(rows) > limit else None)
+
+
 STATEMENT_SIZES = (64, 8, 1)
 """Rows per statement: few sizes, so that prepared statements are reused.
 
@@ -270,6 +289,15 @@ def insert_rows(
             statement = into + ",".join([placeholders] * size) + suffix
             connection.execute(statement, list(chain.from_iterable(some)))
             done += size
+
+
+def encode_struct(encode: Callable[[T], bytes], value: T) -> tuple[T, bytes]:
+    """Encode a struct; return it as it was encoded, without lone surrogates."""
+    try:
+        return value, encode(value)
+    except UnicodeEncodeError:  # a client may send half of a surrogate pair
+        value = struct_without_surrogates(value)
+        return value, encode(value)
 
 
 def struct_without_surrogates(value: T) -> T:

@@ -348,8 +348,7 @@ class IncidentRecorder:
 
     def _tick(self, now: float) -> list[AlertEvent]:
         # Counted here, so that a scrape of the metrics does not wait for the disk.
-        counts = self.history.outbox.counts()
-        self.stats.outbox = {str(state): number for state, number in counts.items()}
+        self.stats.outbox = self.history.outbox.counts()
         return [*self.tracker.tick(now), *self.indicators.tick(now), *self._outage.check(now)]
 
     def _take_shared(self) -> tuple[list[Incident], list[Annotation]]:

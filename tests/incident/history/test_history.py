@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.incident.history.keeping import NOON, ids, incident, opened_history, outgoing
 
-from looptrap.incident.history import incident_rows
+from looptrap.incident.history import history as history_module
 from looptrap.incident.model import merge_parts
 
 # What is put
@@ -145,7 +145,7 @@ def test_what_is_found_is_what_fits(few, data):
     history = opened_history()
     history.put(parts.values())
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(incident_rows, "MAX_SORTED_CANDIDATES", few)
+        patched.setattr(history_module, "MAX_SORTED_CANDIDATES", few)
         found = history.incidents(**asked).items
     history.close()
     by_id = {}

@@ -3,7 +3,7 @@
 import pytest
 from tests.incident.history.keeping import NOON, ids, incident
 
-from looptrap.incident.history import audit, incident_rows
+from looptrap.incident.history import audit, retention
 from looptrap.incident.model import Annotation
 
 DAY = 86_400.0
@@ -68,7 +68,7 @@ def test_remarks_go_with_the_incident(keep, clock):
 
 
 def test_only_so_many_remarks_wait_for_their_incident(keep, monkeypatch):
-    monkeypatch.setattr(incident_rows, "MAX_ORPHANS", 3)
+    monkeypatch.setattr(retention, "MAX_ORPHANS", 3)
     history = keep()
     history.put(annotations=[said(n, of=n) for n in range(9)])
     history.sweep()

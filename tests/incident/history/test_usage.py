@@ -6,7 +6,7 @@ from tests.incident.history.test_processes import TIME_OUT, child
 
 from looptrap.dialect.model import Outcome, Usage
 from looptrap.incident.history import HistoryWriter, WriteBatch
-from looptrap.incident.history.incident_rows import PART_COLUMNS, part_row
+from looptrap.incident.history.history import PART_COLUMNS, part_row
 from looptrap.usage import table
 from looptrap.usage.recorder import UsageAccumulator
 

@@ -1,12 +1,11 @@
 """The history in SQLite: incidents, deliveries, usage and audit; no request waits for it.
 
-history        IncidentHistory: the file and its queries
-writer         HistoryWriter: the thread that writes it
-backup         a consistent copy, made while gateways write
-incident_rows  incidents and annotations as rows, and the queries on them
-outbox         Outbox: deliveries, pending, delivered and dead
-audit          AuditLog: who changed what while the gateway ran
-retention      drops what is expired or too large
+history    IncidentHistory: the file; incidents and annotations, and the queries on them
+writer     HistoryWriter: the thread that writes it
+backup     a consistent copy, made while gateways write
+outbox     Outbox: deliveries, pending, delivered and dead
+audit      AuditLog: who changed what while the gateway ran
+retention  drops what is expired or too large
 """
 
 from looptrap.database.database import Page

@@ -8,20 +8,15 @@ from typing import Any
 
 import msgspec
 
-from looptrap.database.database import Database, Page, without_surrogates
+from looptrap.database.database import Database, Page, select_page, without_surrogates
 
 MAX_ENTRIES = 100_000
 
 MAX_VALUE_BYTES = 20_000
 """Encoded size of a value; of a larger one only the size is stored."""
 
-NEWEST_ENTRY = 1 << 62
-"""Above the number of every entry."""
 
-_COLUMNS = "number, time, by, source, what, target, before, after"
-
-
-class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
+class AuditEntry(msgspec.Struct, frozen=True):
     """One change by an operator."""
 
     number: int
@@ -36,6 +31,9 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     after: Any = None
 
 
+_COLUMNS = ", ".join(AuditEntry.__struct_fields__)
+
+
 class AuditLog:
     """Stores changes; it waits for the disk: call it from a thread."""
 
@@ -47,32 +45,19 @@ class AuditLog:
         self, what: str, target: str, *, by: str, source: str, before: Any = None, after: Any = None
     ) -> None:
         """Store a change."""
-        row = (
-            self._clock(),
-            by,
-            source,
-            what,
-            without_surrogates(target),
-            _encode_value(before),
-            _encode_value(after),
-        )
+        row = (self._clock(), by, source, what, without_surrogates(target))
         with self._database.write() as connection:
             connection.execute(
-                "INSERT INTO audit (time, by, source, what, target, before, after)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?)",
-                row,
+                f"INSERT INTO audit ({_COLUMNS}) VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)",
+                (*row, _encode_value(before), _encode_value(after)),
             )
 
     def entries(self, limit: int = 50, cursor: str | None = None) -> Page[AuditEntry]:
         """Return a page of changes, the latest first; raise ValueError for an invalid cursor."""
-        before = min(int(cursor), NEWEST_ENTRY) if cursor is not None else NEWEST_ENTRY
+        select = f"SELECT {_COLUMNS} FROM audit WHERE number < :before"
         with self._database.read() as connection:
-            rows = connection.execute(
-                f"SELECT {_COLUMNS} FROM audit WHERE number < ? ORDER BY number DESC LIMIT ?",
-                (before, limit + 1),
-            ).fetchall()
-        found = [_entry(*row) for row in rows[:limit]]
-        return Page(found, str(rows[limit - 1][0]) if len(rows) > limit else None)
+            page = select_page(connection, select, limit, cursor)
+        return Page([_entry(*row) for row in page.items], page.next_cursor)
 
     def since(self, number: int, limit: int = 100) -> list[AuditEntry]:
         """Return the changes after a number, in order."""
@@ -80,8 +65,8 @@ class AuditLog:
             rows = connection.execute(
                 f"SELECT {_COLUMNS} FROM audit WHERE number > ? ORDER BY number LIMIT ?",
                 (number, limit),
-            ).fetchall()
-        return [_entry(*row) for row in rows]
+            )
+            return [_entry(*row) for row in rows]
 
     def last(self) -> int:
         """Return the number of the latest change."""
@@ -103,22 +88,16 @@ def drop_entries(connection: Connection, before: float, limit: int) -> int:
     ).rowcount
 
 
-def _entry(
-    number: int, time: float, by: str, source: str, what: str, target: str, before: Any, after: Any
-) -> AuditEntry:
-    return AuditEntry(
-        number=number, time=time, by=by, source=source, what=what, target=target,
-        before=_decode_value(before), after=_decode_value(after),
-    )  # fmt: skip
+def _entry(*row: Any) -> AuditEntry:
+    return AuditEntry(*row[:-2], *map(_decode_value, row[-2:]))
 
 
 def _encode_value(value: Any) -> bytes | None:
     if value is None:
         return None
     text = msgspec.json.encode(without_surrogates(value))
-    return (
-        text if len(text) <= MAX_VALUE_BYTES else msgspec.json.encode({"left_out_bytes": len(text)})
-    )
+    is_small = len(text) <= MAX_VALUE_BYTES
+    return text if is_small else msgspec.json.encode({"left_out_bytes": len(text)})
 
 
 def _decode_value(text: bytes | None) -> Any:

@@ -5,21 +5,17 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Collection, Iterable
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from looptrap.database.database import Database, Page, Row, struct_without_surrogates
+from looptrap.database.database import Database, Page, Row, encode_struct, select_page
 from looptrap.incident.model import AlertEvent
 
 DeliveryState = Literal["pending", "delivered", "dead"]
 
 INSERT_DELIVERY = "INSERT INTO letter (event, channel, created, due, body) VALUES "
 SKIP_EXISTING = " ON CONFLICT (event, channel) DO NOTHING"
-
-DELIVERY_COLUMNS = (
-    "number, channel, state, created, due, attempts, owner, lease_until, ended, last_error, body"
-)
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(AlertEvent).decode
@@ -34,7 +30,7 @@ class OutgoingEvent(NamedTuple):
     channels: tuple[str, ...]
 
 
-class Delivery(msgspec.Struct, frozen=True, kw_only=True):
+class Delivery(msgspec.Struct, frozen=True):
     """One event on its way through one channel."""
 
     number: int
@@ -54,40 +50,30 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     last_error: str
 
 
+DELIVERY_COLUMNS = ", ".join(("number", "body", *Delivery.__struct_fields__[2:]))
+
+
 def delivery_rows(outgoing: OutgoingEvent, now: float) -> list[Row]:
     """Return the values for INSERT_DELIVERY: one row a channel."""
-    try:
-        body = _encode(outgoing.event)
-    except UnicodeEncodeError:
-        body = _encode(struct_without_surrogates(outgoing.event))
-    return [(outgoing.event.id, channel, now, now, body) for channel in outgoing.channels]
+    event, body = encode_struct(_encode, outgoing.event)
+    return [(event.id, channel, now, now, body) for channel in outgoing.channels]
 
 
 def read_deliveries(rows: Iterable[Row]) -> tuple[list[Delivery], list[int]]:
     """Decode rows of DELIVERY_COLUMNS; return also the numbers of those that cannot be decoded."""
     found, unreadable = [], []
-    for row in rows:
-        number, channel, state, created, due, attempts, owner, until, ended, error, body = row
+    for number, body, *values in rows:
         try:
-            event = _decode(body)
+            found.append(Delivery(number, _decode(body), *values))
         except (msgspec.MsgspecError, UnicodeDecodeError):
             log.warning("outbox: delivery %d cannot be read", number)
             unreadable.append(number)
-            continue
-        found.append(
-            Delivery(
-                number=number, event=event, channel=channel, state=state, created=created,
-                due=due, attempts=attempts, owner=owner, lease_until=until, ended=ended,
-                last_error=error,
-            )
-        )  # fmt: skip
     return found, unreadable
 
 
 MAX_ERROR_CHARS = 500
 
-NEWEST_DELIVERY = 1 << 62
-"""Above the number of every delivery."""
+_DIE = "state = 'dead', ended = ?, last_error = ?"
 
 
 class Outbox:
@@ -113,31 +99,35 @@ class Outbox:
             ).fetchall()
         deliveries, unreadable = read_deliveries(sorted(rows))
         for number in unreadable:
-            self._end(number, "dead", "cannot be read")
+            self._release(number, (owner, until), _DIE, self._clock(), "cannot be read")
         return deliveries
 
     def mark_delivered(self, delivery: Delivery, now: float) -> None:
         """Mark it delivered, even if the lease had ended."""
-        with self._database.write() as connection:
-            connection.execute(
-                "UPDATE letter SET state = 'delivered', ended = ?, owner = '', lease_until = 0,"
-                " last_error = '' WHERE number = ?",
-                (now, delivery.number),
-            )
+        changes = "state = 'delivered', ended = ?, last_error = ''"
+        self._release(delivery.number, None, changes, now)
 
     def reschedule(self, delivery: Delivery, error: str, due: float) -> bool:
         """Set when to try it again; return False, changing nothing, if the lease had ended."""
-        with self._database.write() as connection:
-            done = connection.execute(
-                "UPDATE letter SET due = ?, owner = '', lease_until = 0, last_error = ?"
-                " WHERE number = ? AND state = 'pending' AND owner = ? AND lease_until = ?",
-                (due, _error(error), delivery.number, delivery.owner, delivery.lease_until),
-            )
-        return done.rowcount > 0
+        lease = delivery.owner, delivery.lease_until
+        return self._release(delivery.number, lease, "due = ?, last_error = ?", due, _error(error))
 
     def mark_dead(self, delivery: Delivery, error: str) -> bool:
         """Declare it dead; return False, changing nothing, if the lease had ended."""
-        return self._end(delivery.number, "dead", error, delivery)
+        lease = delivery.owner, delivery.lease_until
+        return self._release(delivery.number, lease, _DIE, self._clock(), _error(error))
+
+    def _release(
+        self, number: int, lease: tuple[str, float] | None, changes: str, *values: Any
+    ) -> bool:
+        """Change a delivery and end its lease; with a `lease`, only if it still has that one."""
+        where = "" if lease is None else " AND state = 'pending' AND owner = ? AND lease_until = ?"
+        with self._database.write() as connection:
+            done = connection.execute(
+                f"UPDATE letter SET {changes}, owner = '', lease_until = 0 WHERE number = ?{where}",
+                (*values, number, *(lease or ())),
+            )
+        return done.rowcount > 0
 
     def deliveries(
         self,
@@ -146,16 +136,11 @@ class Outbox:
         cursor: str | None = None,
     ) -> Page[Delivery]:
         """Return a page, the newest first; raise ValueError for an invalid cursor."""
-        before = min(int(cursor), NEWEST_DELIVERY) if cursor is not None else NEWEST_DELIVERY
-        where = "" if state == "all" else " AND state = ?"
+        where = "" if state == "all" else " AND state = :state"
+        select = f"SELECT {DELIVERY_COLUMNS} FROM letter WHERE number < :before{where}"
         with self._database.read() as connection:
-            rows = connection.execute(
-                f"SELECT {DELIVERY_COLUMNS} FROM letter WHERE number < ?{where}"
-                " ORDER BY number DESC LIMIT ?",
-                (before, *(() if state == "all" else (state,)), limit + 1),
-            ).fetchall()
-        found, _ = read_deliveries(rows[:limit])
-        return Page(found, str(rows[limit - 1][0]) if len(rows) > limit else None)
+            page = select_page(connection, select, limit, cursor, state=state)
+        return Page(read_deliveries(page.items)[0], page.next_cursor)
 
     def resend(self, event_id: str, channel: str | None = None) -> int:
         """Send an event again through one channel or all; return the number of deliveries.
@@ -182,29 +167,11 @@ class Outbox:
             ).fetchone()
         return None if row is None else float(row[0])
 
-    def counts(self) -> dict[DeliveryState, int]:
+    def counts(self) -> dict[str, int]:
         """Return the number of deliveries in each state."""
-        found: dict[DeliveryState, int] = {"pending": 0, "delivered": 0, "dead": 0}
         with self._database.read() as connection:
-            found.update(
-                connection.execute("SELECT state, count(*) FROM letter GROUP BY state").fetchall()
-            )
-        return found
-
-    def _end(
-        self, number: int, state: DeliveryState, error: str, leased: Delivery | None = None
-    ) -> bool:
-        where = " AND owner = ? AND lease_until = ?" if leased is not None else ""
-        with self._database.write() as connection:
-            done = connection.execute(
-                "UPDATE letter SET state = ?, ended = ?, owner = '', lease_until = 0,"
-                f" last_error = ? WHERE number = ? AND state = 'pending'{where}",
-                (
-                    state, self._clock(), _error(error), number,
-                    *((leased.owner, leased.lease_until) if leased is not None else ()),
-                ),
-            )  # fmt: skip
-        return done.rowcount > 0
+            rows = connection.execute("SELECT state, count(*) FROM letter GROUP BY state")
+            return {"pending": 0, "delivered": 0, "dead": 0} | dict(rows)
 
 
 def _error(text: str) -> str:

@@ -6,7 +6,7 @@ from math import inf
 from sqlite3 import Connection
 
 from looptrap.database.schema import pragma
-from looptrap.incident.history import audit, incident_rows
+from looptrap.incident.history import audit
 from looptrap.incident.setting import IncidentSettings
 from looptrap.usage import table
 
@@ -35,15 +35,24 @@ _DROP_LETTERS = """
         ORDER BY ended LIMIT ?
     )"""
 
+MAX_ORPHANS = 10_000
+"""Annotations whose incident is not here yet; of more, the surplus is dropped."""
+
+# An annotation may arrive before its incident, and is dropped after it.
+_IS_ORPHAN = "NOT EXISTS (SELECT 1 FROM part WHERE part.id = remark.incident)"
+_DROP_ORPHANS = f"""
+    DELETE FROM remark WHERE id IN (
+        SELECT id FROM remark WHERE time < ? AND {_IS_ORPHAN} LIMIT ?
+    )"""
+
 
 def drop_expired(connection: Connection, settings: IncidentSettings, now: float) -> bool:
     """Drop a slice of what is expired; return whether there may be more."""
     before = now - settings.keep
     dropped = connection.execute(_DROP_INCIDENTS, (before, SLICE_ROWS)).rowcount
     dropped += connection.execute(_DROP_LETTERS, (before, "%", SLICE_ROWS)).rowcount
-    dropped += incident_rows.drop_annotations(connection, before, SLICE_ROWS) + audit.drop_entries(
-        connection, before, SLICE_ROWS
-    )
+    dropped += _drop_annotations(connection, before)
+    dropped += audit.drop_entries(connection, before, SLICE_ROWS)
     if _size(connection) > settings.max_size:
         dropped += _drop_oldest(connection)
     has_more = dropped >= SLICE_ROWS
@@ -58,6 +67,13 @@ def surplus_pages(connection: Connection, max_size: int) -> int:
     pages, free = pragma(connection, "page_count"), pragma(connection, "freelist_count")
     is_full = pages * pragma(connection, "page_size") > max_size
     return max(free - (0 if is_full else max(MIN_SPARE_PAGES, pages // SPARE_DIVISOR)), 0)
+
+
+def _drop_annotations(connection: Connection, before: float) -> int:
+    dropped = connection.execute(_DROP_ORPHANS, (before, SLICE_ROWS)).rowcount
+    (orphans,) = connection.execute(f"SELECT count(*) FROM remark WHERE {_IS_ORPHAN}").fetchone()
+    surplus = min(max(orphans - MAX_ORPHANS, 0), SLICE_ROWS)
+    return dropped + connection.execute(_DROP_ORPHANS, (inf, surplus)).rowcount
 
 
 def _drop_oldest(connection: Connection) -> int:
