@@ -3,6 +3,7 @@
 import re
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
@@ -123,15 +124,18 @@ async def test_the_provider_the_signal_and_times_are_told(here):
 class Numbers:
     """What a gateway with two channels might say of its incidents."""
 
-    open, opened, dropped, written, failed, lost = 2, 7, 1, 9, 3, 5
-    saved, false_alarms = 12_400_000_000, 4
-    deliveries: ClassVar = {("ops", "delivered"): 5, ("ops", "dead"): 1, ("slack", "delivered"): 6}
-    outbox: ClassVar = {"pending": 4, "delivered": 11, "dead": 1}
-    indicators: ClassVar = {"tool_errors": (0.6, True), "latency": (1.5, False)}
+    tracker = SimpleNamespace(open=2, opened=7, saved=12_400_000_000)
+    writer = SimpleNamespace(written=9, failed=3)
+    dropped, lost, false_alarms = 1, 5, 4
+    deliverer = SimpleNamespace(
+        deliveries={("ops", "delivered"): 5, ("ops", "dead"): 1, ("slack", "delivered"): 6}
+    )
+    outbox_counts: ClassVar = {"pending": 4, "delivered": 11, "dead": 1}
+    indicators = SimpleNamespace(gauges={"tool_errors": (0.6, True), "latency": (1.5, False)})
 
 
-async def test_incidents_alerts_and_indicators_are_told(here):
-    here.app.desk.stats = Numbers()
+async def test_incidents_alerts_and_indicators_are_told(here, monkeypatch):
+    monkeypatch.setattr(here.app, "desk", Numbers())
     found = values(here.app)
     assert found["looptrap_incidents_open",] == 2
     assert found["looptrap_incidents_opened_total",] == 7
@@ -189,9 +193,9 @@ async def test_a_token_that_is_not_believed_is_counted(tmp_path):
         assert values(here.app)["looptrap_claims_refused_total", "malformed"] == 1
 
 
-async def test_the_reference_names_every_metric_with_its_type_and_labels(here):
+async def test_the_reference_names_every_metric_with_its_type_and_labels(here, monkeypatch):
     counted(here.app.tally)
-    here.app.desk.stats = Numbers()
+    monkeypatch.setattr(here.app, "desk", Numbers())
     here.app.attempts.count("openai", is_retry=True, is_failover=True)
     here.app.attempts.note([CircuitChange(CircuitKey("openai"), "open", 60.0)])
     here.app.attempts.breakers.learn(

@@ -150,7 +150,7 @@ async def test_a_provider_that_is_left_alone_is_named(tmp_path, key, code, words
 
 async def test_alerts_that_were_given_up_are_counted(tmp_path):
     async with operating(tmp_path) as (here, operator):
-        here.app.desk.stats.outbox = {"dead": 2}
+        here.app.desk.outbox_counts = {"dead": 2}
         assert (await notices_of(operator))["dead_letters"].startswith("2 alerts were given up")
 
 

@@ -99,7 +99,7 @@ async def test_a_loop_is_saved_at_what_its_input_costs_or_more(here):
     await until(lambda: any(one.refused == 4 for one in here.app.desk.history.incidents().items))
     (one,) = here.app.desk.history.incidents().items
     assert one.saved_usd > 0.001 * 4
-    saved = here.app.desk.stats.saved
+    saved = here.app.desk.tracker.saved
     total = await totals(here, lambda now: now.refused == 4 and now.saved == saved)
     assert total.calls == 9
     assert total.saved_usd == pytest.approx(one.saved_usd)

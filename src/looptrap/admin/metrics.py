@@ -22,7 +22,7 @@ from looptrap.engine import Counters
 from looptrap.engine.counters import Histogram, RequestKind
 from looptrap.gateway.app import App
 from looptrap.gateway.upstream import UpstreamState
-from looptrap.incident.recorder import RecorderStats
+from looptrap.incident.recorder import IncidentRecorder
 from looptrap.store.memory import MemoryStore
 from looptrap.store.redis import RedisStore
 from looptrap.usage.savings import usd
@@ -105,12 +105,12 @@ class _FixedCollector(Collector):
 def _gateway_metrics(app: App) -> Iterator[Metric]:
     yield from _verdict_metrics(app.tally)
     yield from _upstream_metrics(app.tally, list(app.pools))
-    yield from _money_metrics(app.tally, app.desk.stats.saved)
+    yield from _money_metrics(app.tally, app.desk.tracker.saved)
     yield from attempt_metrics(app.attempts)
     yield from _wire_metrics(app.server)
     yield _counter("claims_refused", _by_one_label(app.claims.refused), "reason")
     yield from _store_metrics(app)
-    yield from _incident_metrics(app.desk.stats)
+    yield from _incident_metrics(app.desk)
 
 
 def _metric(
@@ -245,19 +245,20 @@ def _store_metrics(app: App) -> Iterator[Metric]:
     yield _counter("captured_calls", captured, "outcome")
 
 
-def _incident_metrics(stats: RecorderStats) -> Iterator[Metric]:
-    yield _gauge("incidents_open", stats.open)
-    yield _counter("incidents_opened", stats.opened)
-    yield _counter("false_alarms", stats.false_alarms)
-    yield _counter("sightings_dropped", stats.dropped)
-    writes = {("written",): stats.written, ("failed",): stats.failed, ("lost",): stats.lost}
+def _incident_metrics(desk: IncidentRecorder) -> Iterator[Metric]:
+    yield _gauge("incidents_open", desk.tracker.open)
+    yield _counter("incidents_opened", desk.tracker.opened)
+    yield _counter("false_alarms", desk.false_alarms)
+    yield _counter("sightings_dropped", desk.dropped)
+    writer = desk.writer
+    writes = {("written",): writer.written, ("failed",): writer.failed, ("lost",): desk.lost}
     yield _counter("history_writes", writes, "outcome")
-    yield _counter("alerts", dict(stats.deliveries), "channel", "outcome")
-    outbox = {(state,): stats.outbox.get(state, 0) for state in ("pending", "dead")}
+    yield _counter("alerts", dict(desk.deliverer.deliveries), "channel", "outcome")
+    outbox = {(state,): desk.outbox_counts.get(state, 0) for state in ("pending", "dead")}
     yield _gauge("outbox", outbox, "state")
-    values = {(name,): value for name, (value, _) in stats.indicators.items()}
+    values = {(name,): value for name, (value, _) in desk.indicators.gauges.items()}
     yield _gauge("indicator", values, "indicator")
-    firing = {(name,): int(is_firing) for name, (_, is_firing) in stats.indicators.items()}
+    firing = {(name,): int(is_firing) for name, (_, is_firing) in desk.indicators.gauges.items()}
     yield _gauge("indicator_firing", firing, "indicator")
 
 

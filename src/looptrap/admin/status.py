@@ -113,7 +113,7 @@ class StatusApi(Api):
 
 async def gateway_status(app: App) -> SharedStatus:
     """Return the status of a gateway that has been started."""
-    config, numbers = app.gateway.runtime.config, app.desk.stats
+    config, desk = app.gateway.runtime.config, app.desk
     listen = app.listening[0][:2] if app.listening else None
     thresholds = app.desk.indicators.thresholds
     return {
@@ -124,9 +124,9 @@ async def gateway_status(app: App) -> SharedStatus:
         "store": _store(app),
         "history": {
             "path": app.config.history,
-            "is_writing": not app.desk.writer.is_failing,
-            "failed": numbers.failed,
-            "lost": numbers.lost,
+            "is_writing": not desk.writer.is_failing,
+            "failed": desk.writer.failed,
+            "lost": desk.lost,
         },
         "draining": app.server.draining,
         "listen": str(Address(*listen) if listen else config.gateway.listen),
@@ -134,9 +134,9 @@ async def gateway_status(app: App) -> SharedStatus:
         "notices": health_notices(app, await recent_balances(app)),
         "indicators": [
             {"name": name, "value": value, "threshold": thresholds[name], "is_firing": is_firing}
-            for name, (value, is_firing) in numbers.indicators.items()
+            for name, (value, is_firing) in desk.indicators.gauges.items()
         ],
-        "open_incidents": numbers.open,
+        "open_incidents": desk.tracker.open,
         "capture": config.capture,
     }
 
@@ -205,13 +205,13 @@ def _of_records(app: App) -> Notices:
             " missing permissions; the log has the reason."
         )
         yield "bad", "history_stuck", message
-    if lost := app.desk.stats.lost:
+    if lost := app.desk.lost:
         message = (
             f"{lost:,} incidents, alerts or sums of spending were lost since the start, so numbers"
             " here are too low. Calls were guarded all the same."
         )
         yield "warn", "history_lost", message
-    if dead := app.desk.stats.outbox.get("dead", 0):
+    if dead := app.desk.outbox_counts.get("dead", 0):
         what = "1 alert was" if dead == 1 else f"{dead:,} alerts were"
         message = (
             f"{what} given up: people may not have heard of a loop. See which channel fails,"
@@ -282,7 +282,7 @@ def _of_rules(config: Config) -> Notices:
 
 
 def _of_traffic(app: App) -> Notices:
-    for name, (value, is_firing) in app.desk.stats.indicators.items():
+    for name, (value, is_firing) in app.desk.indicators.gauges.items():
         if is_firing:
             threshold = app.desk.indicators.thresholds[name]
             message = (

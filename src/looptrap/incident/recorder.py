@@ -53,65 +53,6 @@ class StoreOutageMonitor:
         return [store_degraded_event(self._since)]
 
 
-class RecorderStats:
-    """Counters of a recorder that has been started, for metrics and the status page."""
-
-    def __init__(self, recorder: IncidentRecorder) -> None:
-        self._recorder = recorder
-        self.outbox: Mapping[str, int] = {}
-        """Deliveries by state, as last counted."""
-
-    @property
-    def open(self) -> int:
-        """Incidents that are open."""
-        return self._recorder.tracker.open
-
-    @property
-    def opened(self) -> int:
-        """Incidents opened since the start."""
-        return self._recorder.tracker.opened
-
-    @property
-    def saved(self) -> int:
-        """What calls refused for a loop would have cost, in nano-dollars."""
-        return self._recorder.tracker.saved
-
-    @property
-    def dropped(self) -> int:
-        """Sightings and events dropped because the queue was full."""
-        return self._recorder.dropped
-
-    @property
-    def false_alarms(self) -> int:
-        """Incidents that somebody labelled a false alarm."""
-        return self._recorder.false_alarms
-
-    @property
-    def written(self) -> int:
-        """Writes of incidents to the history."""
-        return self._recorder.writer.written
-
-    @property
-    def failed(self) -> int:
-        """Writes to the history that failed."""
-        return self._recorder.writer.failed
-
-    @property
-    def lost(self) -> int:
-        """Incidents, alerts and usage rows that will never be in the history."""
-        return self._recorder.writer.lost + self._recorder.history.unwritable
-
-    @property
-    def deliveries(self) -> Mapping[tuple[str, str], int]:
-        """Alerts, by channel and outcome."""
-        return self._recorder.deliverer.deliveries
-
-    @property
-    def indicators(self) -> Mapping[str, tuple[float, bool]]:
-        """Of every indicator the value of its worst scope, and whether it fires."""
-        return self._recorder.indicators.gauges
-
-
 MAX_PENDING_SIGHTINGS = 50_000
 """Queued sightings; the next is dropped and counted."""
 
@@ -166,12 +107,12 @@ class IncidentRecorder:
         """Sightings and events dropped because the queue was full."""
         self.false_alarms = 0
         """Incidents labelled a false alarm on this instance."""
+        self.outbox_counts: Mapping[str, int] = {}
+        """Deliveries by state, as last counted."""
         self.history = IncidentHistory(config.history, config.incidents, clock=clock)
         self.indicators = Indicators(config.indicators)
         self.channels = make_channels(config.channels, env, clock=clock)
-        self._max_tool_calls = config.indicators.tool_calls
-        self._estimate = estimate
-        self._sighting_factory = SightingFactory(secret, self._max_tool_calls, estimate)
+        self._sighting_factory = SightingFactory(secret, config.indicators.tool_calls, estimate)
         self._strips = StripBuilder(secret)
         self._usage = UsageRecorder()
         self._budget_alerter = BudgetAlerter(self.alert)
@@ -189,8 +130,12 @@ class IncidentRecorder:
         self._asked_keys: set[str] = set()
         self._events: deque[AlertEvent] = deque()
         self.sharing: IncidentSharing | None = None
-        self.stats = RecorderStats(self)
         self._running = AsyncExitStack()
+
+    @property
+    def lost(self) -> int:
+        """Incidents, alerts and usage rows that will never be in the history."""
+        return self.writer.lost + self.history.unwritable
 
     # On the event loop
 
@@ -248,7 +193,7 @@ class IncidentRecorder:
 
     def rekey(self, secret: bytes) -> None:
         """Make digests with another secret from now on."""
-        self._sighting_factory = SightingFactory(secret, self._max_tool_calls, self._estimate)
+        self._sighting_factory.rekey(secret)
         self._strips.secret = secret
 
     def record_call(
@@ -348,7 +293,7 @@ class IncidentRecorder:
 
     def _tick(self, now: float) -> list[AlertEvent]:
         # Counted here, so that a scrape of the metrics does not wait for the disk.
-        self.stats.outbox = self.history.outbox.counts()
+        self.outbox_counts = self.history.outbox.counts()
         return [*self.tracker.tick(now), *self.indicators.tick(now), *self._outage.check(now)]
 
     def _take_shared(self) -> tuple[list[Incident], list[Annotation]]:

@@ -123,9 +123,13 @@ class SightingFactory:
     def __init__(
         self, secret: bytes, max_tool_calls: int | None, estimate: InputCostEstimator = no_price
     ) -> None:
-        self._derived = BoundedCache(lambda opening: derived_session(opening, secret))
+        self.rekey(secret)
         self._estimate = estimate
         self._rounds = (max_tool_calls or 0) + 1
+
+    def rekey(self, secret: bytes) -> None:
+        """Derive sessions with another secret from now on."""
+        self._derived = BoundedCache(lambda opening: derived_session(opening, secret))
 
     def sightings(
         self, ticket: Ticket, outcome: Outcome | None, time: float, request_id: str, provider: str
