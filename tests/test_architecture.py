@@ -31,8 +31,8 @@ RANK = {room: rank for rank, rooms in enumerate(LAYERS) for room in rooms}
 
 PURE = ("errors", "bounded", "schema", "dialect", "detect", "policy")
 PURE_PARTS = (
-    "incident/budget_alert.py", "incident/event.py", "incident/indicator", "incident/model.py",
-    "incident/sighting.py", "incident/tracker.py", "usage/model.py", "usage/recorder.py",
+    "incident/event.py", "incident/indicator", "incident/model.py", "incident/sighting.py",
+    "incident/tracker.py", "usage/model.py", "usage/recorder.py",
     "usage/savings.py", "retry/breaker.py", "retry/classify", "retry/failure.py",
     "retry/policy.py", "retry/schedule.py",
 )  # fmt: skip

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from fuzz.target import Target, pick, seed
-from looptrap.incident.alert.address import WebhookTarget as Receiver
-from looptrap.incident.alert.address import is_public
 from looptrap.incident.alert.channel import WebhookSigner
+from looptrap.incident.alert.webhook import WebhookTarget as Receiver
+from looptrap.incident.alert.webhook import is_public
 from looptrap.store.redis.address import parse_store_url
 from looptrap.wire.origin import Origin
 from looptrap.wire.proxy import Proxy, ProxyEnvironment

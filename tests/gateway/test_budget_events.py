@@ -1,15 +1,15 @@
 """People hear of a budget's stages: each once, whoever finds it so."""
 
 import pytest
-from tests.incident.test_budget_alert import standing
+from tests.incident.test_budget_event import standing
 from tests.incident.test_sighting import call
 
 from looptrap.config import load
 from looptrap.dialect.model import Outcome
 from looptrap.engine import Ticket
-from looptrap.incident import budget_alert, sharing
-from looptrap.incident.budget_alert import budget_event
-from looptrap.incident.event import store_degraded_event
+from looptrap.incident import event as event_module
+from looptrap.incident import sharing
+from looptrap.incident.event import budget_event, store_degraded_event
 from looptrap.incident.recorder import IncidentRecorder
 from looptrap.policy.action import Action
 
@@ -61,7 +61,7 @@ def test_calls_without_a_standing_tell_nothing(desk):
 
 
 def test_what_is_remembered_is_bounded(monkeypatch):
-    monkeypatch.setattr(budget_alert, "MAX_REMEMBERED_STAGES", 3)
+    monkeypatch.setattr(event_module, "MAX_REMEMBERED_STAGES", 3)
     desk = IncidentRecorder(load(env={}), {}, secret=b"k" * 32)
     for n in range(10):
         settled(desk, standing(fingerprint=f"1-{n}"))

@@ -26,8 +26,8 @@ from looptrap.admin.api import (
 )
 from looptrap.admin.audit import record_change
 from looptrap.admin.operation import Api, get, nullable_body, post
-from looptrap.incident.alert.address import DeliveryError
 from looptrap.incident.alert.channel import AlertChannel, channel_test_event
+from looptrap.incident.alert.webhook import DeliveryError
 from looptrap.incident.history import Delivery, Outbox
 from looptrap.incident.history.outbox import DeliveryState
 from looptrap.incident.setting import ChannelSettings

@@ -3,8 +3,7 @@
 model         Sighting, Incident, AlertEvent, Annotation, Strip. Pure
 sighting      SightingFactory: sightings and observations from judged calls. Pure
 tracker       Tracker: from sightings to incidents and alert events. Pure
-event         alert events about loops and the store. Pure
-budget_alert  alert events about budgets. Pure
+event         alert events about loops, budgets and the store. Pure
 recorder      IncidentRecorder: queues sightings, writes the history, sends alerts
 strip         StripBuilder: the latest rounds of a loop, built on the writer's thread
 sharing       IncidentSharing: ids and alerts agreed on by instances with one store

@@ -1,15 +1,20 @@
-"""Alert events about loops and the store. Pure."""
+"""Alert events about loops, budgets and the store. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from hashlib import blake2b
 from math import ceil
 from typing import Any
 
 import msgspec
 
+from looptrap.bounded import LruMap
 from looptrap.incident.model import AlertEvent, EventName, Incident, merge_parts
+from looptrap.money.meter import BudgetStatus
+from looptrap.schema.wording import listed
+from looptrap.usage.savings import format_usd, usd
 
 OUTAGE_BUCKET_S = 300.0
 """Outages that instances notice within the same bucket of seconds are one event."""
@@ -88,11 +93,11 @@ def _loop_event(
         incident=incident.id,
         stage=stage,
         title=f"{title}: {hits} calls{caller}, {done} by {incident.rule}",
-        data=_data(incident, hits, stage),
+        data=_loop_data(incident, hits, stage),
     )
 
 
-def _data(incident: Incident, hits: int, stage: str) -> dict[str, Any]:
+def _loop_data(incident: Incident, hits: int, stage: str) -> dict[str, Any]:
     data: dict[str, Any] = {
         "incident_id": incident.id,
         "stage": stage,
@@ -125,3 +130,75 @@ def _data(incident: Incident, hits: int, stage: str) -> dict[str, Any]:
     if incident.closed is not None:
         data["closed"] = incident.closed
     return data
+
+
+def budget_event(status: BudgetStatus, *, time: float, project: str, request_id: str) -> AlertEvent:
+    """Return the event of a budget stage; its id is the same on all instances."""
+    return AlertEvent(
+        id=f"bud_{status.fingerprint}_{status.ends}_{status.stage}",
+        name="budget.exceeded" if status.action.refuses else "budget.threshold",
+        time=time,
+        project=project,
+        request_id=request_id,
+        stage=f"{status.stage}%",
+        title=_budget_title(status, time),
+        data=_budget_data(status),
+    )
+
+
+def _percent(status: BudgetStatus) -> int:
+    return status.used * 100 // status.limit if status.limit else 100
+
+
+def _budget_title(status: BudgetStatus, now: float) -> str:
+    if status.unit == "usd":
+        share = f"{format_usd(usd(status.used))} of {format_usd(usd(status.limit))}"
+    else:
+        share = f"{status.used:,} of {status.limit:,} {status.unit}"
+    title = f"Budget {status.budget}: {share} used ({_percent(status)} %)"
+    if status.by:
+        title += f" by {listed([f'{name} {value}' for name, value in status.by], 'and')}"
+    if status.ends:
+        form = "%H:%M UTC" if status.ends - now <= 86_400 else "%Y-%m-%d %H:%M UTC"
+        title += f", until {datetime.fromtimestamp(status.ends, UTC).strftime(form)}"
+    return f"{title}, in shadow mode" if status.mode == "shadow" else title
+
+
+def _budget_data(status: BudgetStatus) -> dict[str, Any]:
+    is_usd = status.unit == "usd"
+    return {
+        "budget": status.budget,
+        "by": dict(status.by),
+        "unit": status.unit,
+        f"used_{status.unit}": usd(status.used) if is_usd else status.used,
+        f"limit_{status.unit}": usd(status.limit) if is_usd else status.limit,
+        "percent": _percent(status),
+        "stage": status.stage,
+        "action": status.action.value,
+        "mode": status.mode,
+        "resets_at": status.ends or None,
+        "fingerprint": status.fingerprint,
+    }
+
+
+MAX_REMEMBERED_STAGES = 10_000
+"""Stages remembered as alerted; beyond it a stage may be sent twice, under one id."""
+
+
+class BudgetAlerter:
+    """Sends one alert for each stage of each account in each period."""
+
+    def __init__(self, send: Callable[[AlertEvent], None]) -> None:
+        self._send = send
+        self._alerted: LruMap[tuple[str, int, int], None] = LruMap(MAX_REMEMBERED_STAGES)
+
+    def observe(
+        self, statuses: Sequence[BudgetStatus], now: float, project: str, request_id: bytes
+    ) -> None:
+        """Check the budget statuses of a judged call."""
+        for one in statuses:
+            key = one.fingerprint, one.ends, one.stage
+            if key not in self._alerted:
+                self._alerted[key] = None
+                text = request_id.decode("latin-1")
+                self._send(budget_event(one, time=now, project=project, request_id=text))

@@ -14,8 +14,7 @@ from looptrap.dialect.model import Outcome
 from looptrap.engine import Ticket
 from looptrap.incident.alert.channel import make_channels
 from looptrap.incident.alert.deliverer import AlertDeliverer
-from looptrap.incident.budget_alert import BudgetAlerter
-from looptrap.incident.event import store_degraded_event
+from looptrap.incident.event import BudgetAlerter, store_degraded_event
 from looptrap.incident.history import HistoryWriter, IncidentHistory, OutgoingEvent, WriteBatch
 from looptrap.incident.indicator import Indicators, Observation
 from looptrap.incident.model import AlertEvent, Annotation, Incident, Sighting

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from looptrap.incident.alert.address import DeliveryError, PinnedResolver, WebhookTarget, is_public
+from looptrap.incident.alert.webhook import DeliveryError, PinnedResolver, WebhookTarget, is_public
 
 CLOSED = {
     "loopback": "127.0.0.1",

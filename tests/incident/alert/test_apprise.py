@@ -8,9 +8,9 @@ import pytest
 from tests.incident.alert.delivering import event, until
 from tests.incident.alert.receiving import Receiver, status
 
-from looptrap.incident.alert.address import DeliveryError
 from looptrap.incident.alert.apprise import AppriseNotifier
 from looptrap.incident.alert.channel import make_channels
+from looptrap.incident.alert.webhook import DeliveryError
 from looptrap.incident.setting import ChannelSettings
 
 ALLOWED = {"allow_http": True, "allow_private": True}

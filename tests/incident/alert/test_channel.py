@@ -9,8 +9,8 @@ from tests.incident.alert.delivering import event
 from tests.incident.alert.receiving import status
 
 from looptrap.errors import ConfigError
-from looptrap.incident.alert.address import DeliveryError
 from looptrap.incident.alert.channel import make_channels
+from looptrap.incident.alert.webhook import DeliveryError
 from looptrap.incident.setting import ChannelSettings
 
 SECRET = "whsec_" + "c2VjcmV0" * 4

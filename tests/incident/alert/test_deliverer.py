@@ -12,9 +12,9 @@ from standardwebhooks import Webhook
 from tests.incident.alert.delivering import PATIENCE, START, Timeline, event, until
 from tests.incident.alert.receiving import Receiver, closes, hangs, status
 
-from looptrap.incident.alert.address import DeliveryError
 from looptrap.incident.alert.channel import AlertChannel, make_channels
 from looptrap.incident.alert.deliverer import LEASE_S, MAX_EVENT_AGE_S, AlertDeliverer
+from looptrap.incident.alert.webhook import DeliveryError
 from looptrap.incident.history.history import IncidentHistory
 from looptrap.incident.history.outbox import OutgoingEvent
 from looptrap.incident.setting import ChannelSettings, IncidentSettings

@@ -11,15 +11,15 @@ from typing import get_args
 import pytest
 from tests.incident.alert.delivering import PATIENCE
 from tests.incident.alert.delivering import event as some_event
-from tests.incident.test_budget_alert import standing
+from tests.incident.test_budget_event import standing
 
 from looptrap.detect.signals.signal import Evidence
 from looptrap.gateway.upstream.upstream_state import breaker_opened_event
 from looptrap.incident import event
-from looptrap.incident.alert.address import DeliveryError
 from looptrap.incident.alert.channel import make_channels
 from looptrap.incident.alert.message import webhook_body
-from looptrap.incident.budget_alert import budget_event
+from looptrap.incident.alert.webhook import DeliveryError
+from looptrap.incident.event import budget_event
 from looptrap.incident.indicator import Indicators, Observation
 from looptrap.incident.model import EventName, Incident
 from looptrap.incident.setting import ChannelSettings, IndicatorSettings

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from tests.incident.alert.delivering import PATIENCE, event
 
-from looptrap.incident.alert.address import DeliveryError
 from looptrap.incident.alert.channel import make_channels
+from looptrap.incident.alert.webhook import DeliveryError
 from looptrap.incident.setting import ChannelSettings
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "webhook_receiver.py"

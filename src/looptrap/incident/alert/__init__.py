@@ -1,9 +1,8 @@
 """Alerts: delivery of events, at least once, over a network that may fail.
 
-deliverer       AlertDeliverer: sends the deliveries of the outbox, each channel at its own pace
-channel         AlertChannel: channels from settings, webhook signatures, the test event
-webhook_client  one HTTP request: pinned, bounded, without redirects
-address         which addresses a request may connect to (against SSRF); DeliveryError
-message         an event as webhook JSON, as Slack's Block Kit, and as plain text. Pure
-apprise         AppriseNotifier: all other services
+deliverer  AlertDeliverer: sends the deliveries of the outbox, each channel at its own pace
+channel    AlertChannel: channels from settings, webhook signatures, the test event
+webhook    one HTTP request: bounded, to a checked address only (against SSRF); DeliveryError
+message    an event as webhook JSON, as Slack's Block Kit, and as plain text. Pure
+apprise    AppriseNotifier: all other services
 """

@@ -13,8 +13,8 @@ from functools import partial
 from threading import Thread
 from typing import Any
 
-from looptrap.incident.alert.address import DeliveryError, is_ip_address, is_public
 from looptrap.incident.alert.message import NotifyType
+from looptrap.incident.alert.webhook import NOT_PUBLIC, DeliveryError, is_ip_address, is_public
 
 APPRISE_TIMEOUT_S = 15.0
 """Seconds for one message: mail servers are slow."""
@@ -74,10 +74,8 @@ class AppriseNotifier:
 
         def run() -> None:
             is_sent = False
-            try:
+            with suppress(Exception):  # an error in a plugin is a failed delivery
                 is_sent = bool(self._service(title=title, body=body, notify_type=notify_type))
-            except Exception:  # noqa: BLE001 - an error in a plugin is a failed delivery
-                is_sent = False
             with suppress(RuntimeError):  # the loop may be closed by now
                 loop.call_soon_threadsafe(finish, is_sent)
 
@@ -105,7 +103,7 @@ def _refuse_private(plugin: Any) -> None:
             continue
         name = host.strip("[]").rstrip(".").lower()
         if (is_ip_address(name) and not is_public(name)) or _is_local_name(name):
-            raise ValueError(f"leads to {name}, which is not public (allow_private = true lets it)")
+            raise ValueError(f"leads to {name}, {NOT_PUBLIC}")
 
 
 def _is_local_name(host: str) -> bool:

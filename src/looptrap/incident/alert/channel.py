@@ -9,17 +9,22 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import blake2b
-from typing import Protocol, get_args
+from typing import get_args
 
+from msgspec.structs import replace
 from standardwebhooks import Webhook
 
 from looptrap.errors import ConfigError, Problem
-from looptrap.incident.alert.address import HostLookup, WebhookTarget, resolve_host
 from looptrap.incident.alert.apprise import AppriseNotifier
 from looptrap.incident.alert.message import plain_message, slack_body, webhook_body
-from looptrap.incident.alert.webhook_client import WebhookClient
+from looptrap.incident.alert.webhook import (
+    HostLookup,
+    WebhookClient,
+    WebhookTarget,
+    resolve_host,
+)
 from looptrap.incident.model import AlertEvent, EventName
-from looptrap.incident.setting import ChannelSettings
+from looptrap.incident.setting import ChannelKind, ChannelSettings
 
 SECRET_PREFIX = "whsec_"
 MIN_SECRET_BYTES, MAX_SECRET_BYTES = 24, 64
@@ -66,65 +71,26 @@ def _secret(text: str) -> bytes:
     return secret
 
 
-Clock = Callable[[], float]
-
-
-class AlertSender(Protocol):
-    """Sends one event; raises DeliveryError if it was not delivered."""
-
-    max_in_flight: int
-    """Events sent at the same time."""
-
-    async def send(self, event: AlertEvent) -> None: ...
-
-
-class WebhookSender:
-    """Signed JSON."""
-
-    max_in_flight = 4
-
-    def __init__(self, client: WebhookClient, signer: WebhookSigner, clock: Clock) -> None:
-        self._client = client
-        self._signer = signer
-        self._clock = clock
-
-    async def send(self, event: AlertEvent) -> None:
-        body = webhook_body(event)
-        await self._client.send(body, self._signer.headers(event.id, self._clock(), body))
-
-
-class SlackSender:
-    """A Slack incoming webhook, which takes about one message a second."""
-
-    max_in_flight = 1
-
-    def __init__(self, client: WebhookClient) -> None:
-        self._client = client
-
-    async def send(self, event: AlertEvent) -> None:
-        await self._client.send(slack_body(event), {})
-
-
-class AppriseSender:
-    """Services supported by Apprise."""
-
-    max_in_flight = 1
-
-    def __init__(self, notifier: AppriseNotifier) -> None:
-        self._notifier = notifier
-
-    async def send(self, event: AlertEvent) -> None:
-        await self._notifier.notify(*plain_message(event))
+MAX_IN_FLIGHT: dict[ChannelKind, int] = {"webhook": 4, "slack": 1, "apprise": 1}
+"""Events sent at the same time; Slack takes about one message a second."""
 
 
 class AlertChannel:
-    """One configured channel."""
+    """One configured channel; `target` and `signer` are made from its settings."""
 
-    def __init__(self, settings: ChannelSettings, sender: AlertSender) -> None:
+    def __init__(
+        self,
+        settings: ChannelSettings,
+        target: WebhookClient | AppriseNotifier,
+        signer: WebhookSigner,
+        clock: Callable[[], float],
+    ) -> None:
         self.name = settings.name
         self.settings = settings
-        self.send = sender.send
-        self.max_in_flight = sender.max_in_flight
+        self.max_in_flight = MAX_IN_FLIGHT[settings.kind]
+        self._target = target
+        self._signer = signer
+        self._clock = clock
         patterns = (re.escape(one).replace(r"\*", ".*") for one in settings.events)
         self._matches = re.compile("|".join(patterns)).fullmatch
 
@@ -133,93 +99,71 @@ class AlertChannel:
         projects = self.settings.projects
         return self._matches(event.name) is not None and (not projects or event.project in projects)
 
+    async def send(self, event: AlertEvent) -> None:
+        """Send an event; raise DeliveryError if it was not delivered."""
+        if isinstance(self._target, AppriseNotifier):
+            await self._target.notify(*plain_message(event))
+        elif self.settings.kind == "slack":
+            await self._target.send(slack_body(event), {})
+        else:
+            body = webhook_body(event)
+            await self._target.send(body, self._signer.headers(event.id, self._clock(), body))
+
 
 def make_channels(
     settings: Sequence[ChannelSettings],
     env: Mapping[str, str],
     *,
-    clock: Clock = time.time,
+    clock: Callable[[], float] = time.time,
     lookup: HostLookup = resolve_host,
 ) -> list[AlertChannel]:
     """Make all channels; raise one ConfigError with every problem in them."""
-    channels, problems = [], []
-    for i, one in enumerate(settings):
-        try:
-            channels.append(AlertChannel(one, _sender(one, env, clock, lookup)))
-        except ConfigError as error:
-            place = f"channels[{i}]"
-            problems += [Problem(f"{place}.{p.place}", p.message) for p in error.problems]
+    problems = list(channel_problems(settings, env, needs_variables=True))
     if problems:
         raise ConfigError(problems)
+    channels = []
+    for one in settings:
+        target: WebhookTarget | WebhookClient | AppriseNotifier = _target(one, env)
+        if isinstance(target, WebhookTarget):
+            target = WebhookClient(target, clock=clock, lookup=lookup)
+        channels.append(AlertChannel(one, target, _signer(one, env), clock))
     return channels
 
 
 def channel_problems(
-    settings: Sequence[ChannelSettings], env: Mapping[str, str]
+    settings: Sequence[ChannelSettings], env: Mapping[str, str], *, needs_variables: bool = False
 ) -> Iterator[Problem]:
-    """Yield what `make_channels` would refuse; variables that are not set are not checked."""
+    """Yield every problem; that a variable is not set is one only if variables are needed."""
     for i, one in enumerate(settings):
-        problems: list[Problem] = []
-        if one.secret_env is None or env.get(one.secret_env, "").strip():
-            _signer(one, env, problems)
-        if one.url_env is None or env.get(one.url_env, "").strip():
-            _destination(one, env, problems)
-        yield from (Problem(f"channels[{i}].{p.place}", p.message) for p in problems)
+        url = "url" if one.url_env is None else "url_env"
+        for place, read in (("secret_env", _signer), (url, _target)):
+            try:
+                read(one, env)
+            except ValueError as error:
+                if needs_variables or not isinstance(error, UnsetVariableError):
+                    yield Problem(f"channels[{i}].{place}", str(error))
 
 
-def _sender(
-    settings: ChannelSettings, env: Mapping[str, str], clock: Clock, lookup: HostLookup
-) -> AlertSender:
-    problems: list[Problem] = []
-    signer = _signer(settings, env, problems)
-    target = _destination(settings, env, problems)
-    if problems:
-        raise ConfigError(problems)
-    match target:
-        case AppriseNotifier():
-            return AppriseSender(target)
-        case WebhookTarget():
-            client = WebhookClient(target, clock=clock, lookup=lookup)
-            return (
-                SlackSender(client)
-                if settings.kind == "slack"
-                else WebhookSender(client, signer, clock)
-            )
-    raise AssertionError("a channel without problems has a target")
-
-
-def _signer(
-    settings: ChannelSettings, env: Mapping[str, str], problems: list[Problem]
-) -> WebhookSigner:
+def _signer(settings: ChannelSettings, env: Mapping[str, str]) -> WebhookSigner:
     if settings.secret_env is None:
         return WebhookSigner([])
-    try:
-        return WebhookSigner.of(_variable(settings.secret_env, env))
-    except ValueError as error:
-        problems.append(Problem("secret_env", str(error)))
-        return WebhookSigner([])
+    return WebhookSigner.of(_variable(settings.secret_env, env))
 
 
-def _destination(
-    settings: ChannelSettings, env: Mapping[str, str], problems: list[Problem]
-) -> WebhookTarget | AppriseNotifier | None:
-    """Return where a channel's events go; problems are appended."""
-    place = "url" if settings.url_env is None else "url_env"
-    allowed = {"allow_http": settings.allow_http, "allow_private": settings.allow_private}
-    try:
-        url = settings.url if settings.url_env is None else _variable(settings.url_env, env)
-        if settings.kind == "apprise":
-            return AppriseNotifier.of(url or "", **allowed)
-        return WebhookTarget.of(url or "", **allowed)
-    except ValueError as error:
-        problems.append(Problem(place, str(error)))
-        return None
+def _target(settings: ChannelSettings, env: Mapping[str, str]) -> WebhookTarget | AppriseNotifier:
+    url = settings.url if settings.url_env is None else _variable(settings.url_env, env)
+    kind = AppriseNotifier if settings.kind == "apprise" else WebhookTarget
+    return kind.of(url or "", allow_http=settings.allow_http, allow_private=settings.allow_private)
+
+
+class UnsetVariableError(ValueError):
+    """A variable that a setting names is not set."""
 
 
 def _variable(name: str, env: Mapping[str, str]) -> str:
     value = env.get(name, "").strip()
     if not value:
-        raise ValueError(f"names the variable {name}, which is not set")
+        raise UnsetVariableError(f"names the variable {name}, which is not set")
     return value
 
 
@@ -228,20 +172,18 @@ def channel_test_event(channel: AlertChannel, now: float) -> AlertEvent:
     projects = channel.settings.projects
     project = projects[0] if projects else ""
     id = f"test_{blake2b(f'{channel.name} {now}'.encode(), digest_size=16).hexdigest()}"
-    events = [
-        AlertEvent(
-            id=id,
-            name=name,
-            time=now,
-            project=project,
-            stage="test",
-            title="Test of an alert: nothing has happened",
-            data={
-                "test": True,
-                "channel": channel.name,
-                "message": "This is how Looptrap tells of loops, budgets and failing stores.",
-            },
-        )
-        for name in get_args(EventName)
-    ]
-    return next(filter(channel.wants, events))
+    event = AlertEvent(
+        id=id,
+        name="loop.detected",
+        time=now,
+        project=project,
+        stage="test",
+        title="Test of an alert: nothing has happened",
+        data={
+            "test": True,
+            "channel": channel.name,
+            "message": "This is how Looptrap tells of loops, budgets and failing stores.",
+        },
+    )
+    names: tuple[EventName, ...] = get_args(EventName)
+    return next(filter(channel.wants, (replace(event, name=name) for name in names)))

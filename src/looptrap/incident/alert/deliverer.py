@@ -13,8 +13,8 @@ from math import inf
 from random import Random
 from typing import Any, TypeVar
 
-from looptrap.incident.alert.address import DeliveryError
 from looptrap.incident.alert.channel import AlertChannel
+from looptrap.incident.alert.webhook import DeliveryError
 from looptrap.incident.history.outbox import Delivery, Outbox
 
 FIRST_DELAYS_S = (1.0, 3.0, 10.0, 30.0)

@@ -8,8 +8,7 @@ import pytest
 from tests.incident.alert.receiving import Receiver, closes, hangs, never_ends, status
 from tests.wire.fake_upstream import Authority
 
-from looptrap.incident.alert.address import DeliveryError, WebhookTarget
-from looptrap.incident.alert.webhook_client import WebhookClient
+from looptrap.incident.alert.webhook import DeliveryError, WebhookClient, WebhookTarget
 
 ALLOWED = {"allow_http": True, "allow_private": True}
 

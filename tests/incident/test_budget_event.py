@@ -2,7 +2,7 @@
 
 import pytest
 
-from looptrap.incident.budget_alert import budget_event
+from looptrap.incident.event import budget_event
 from looptrap.money.meter import BudgetStatus
 from looptrap.policy.action import Action
 
