@@ -11,6 +11,7 @@ from tests.incident.test_sighting import BLOCK, WARN, call, rounds, seen
 from looptrap.dialect.model import Outcome, Usage
 from looptrap.engine import Ticket
 from looptrap.testing import Reply, Tokens
+from looptrap.usage.model import UsageKey
 from looptrap.usage.recorder import UsageRecorder
 
 PRICES = '[prices."gpt-5.3"]\ninput = 1000\noutput = 2000\n'
@@ -53,7 +54,8 @@ def test_what_was_saved_is_found_where_the_refused_call_is():
     ledger.record(Ticket(call(), BLOCK), None, 120.0, "", "")
     ledger.flush()
     (sighting,) = seen(Ticket(call(), BLOCK))
-    ledger.add_saving(sighting, 70)
+    one = sighting
+    ledger.add_saving(one.time, UsageKey(one.caller, one.project, one.provider, one.model), 70)
     sums = ledger.take().spending
     assert sum(spent.saved for spent in sums.values()) == 70
 

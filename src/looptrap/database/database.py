@@ -309,7 +309,7 @@ def struct_without_surrogates(value: T) -> T:
 def without_surrogates(value: Any) -> Any:
     """Return text with a question mark for each lone surrogate; also inside lists and dicts."""
     if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
+        return value if value.isascii() else value.encode("utf-8", "replace").decode()
     if isinstance(value, dict):
         return {without_surrogates(name): without_surrogates(one) for name, one in value.items()}
     if isinstance(value, list | tuple):

@@ -25,6 +25,7 @@ from looptrap.incident.strip import StripBuilder
 from looptrap.incident.tracker import Tracker
 from looptrap.policy.verdict import ALLOWED
 from looptrap.store.redis import RedisStore
+from looptrap.usage.model import UsageKey
 from looptrap.usage.recorder import UsageRecorder
 
 OUTAGE_GRACE_S = 2.0
@@ -275,7 +276,9 @@ class IncidentRecorder:
             sighting, saved = self._sightings.popleft(), self.tracker.saved
             events += self.tracker.add(sighting)
             if saved != self.tracker.saved:
-                self._usage.add_saving(sighting, self.tracker.saved - saved)
+                one = sighting
+                spender = UsageKey(one.caller, one.project, one.provider, one.model)
+                self._usage.add_saving(one.time, spender, self.tracker.saved - saved)
         for correlations, strip in self._strips.build(histories):
             self.tracker.set_strip(correlations, strip)
         if self.sharing is not None:

@@ -111,11 +111,8 @@ class SessionUsage(msgspec.Struct):
         self.first = min(self.first, other.first)
         if other.last >= self.last:
             self.last, self.model = other.last, other.model
-        self.calls += other.calls
-        self.refused += other.refused
-        self.tokens += other.tokens
-        self.cost += other.cost
-        self.unpriced += other.unpriced
+        for name in ("calls", "refused", "tokens", "cost", "unpriced"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
         if other.minute == self.minute:
             self.used += other.used
         elif other.minute > self.minute:
@@ -150,9 +147,6 @@ class UsageBatch:
         for (minute, spender), totals in other.spending.items():
             self.totals_of(minute, spender).add(totals)
         for session, run in other.sessions.items():
-            self._session(session, run.first).add(run)
-
-    def _session(self, session: SessionKey, now: float) -> SessionUsage:
-        if session not in self.sessions and len(self.sessions) >= MAX_PENDING_ROWS:
-            session = OTHER_SESSION_KEY
-        return self.sessions.setdefault(session, SessionUsage(now, now))
+            if session not in self.sessions and len(self.sessions) >= MAX_PENDING_ROWS:
+                session = OTHER_SESSION_KEY
+            self.sessions.setdefault(session, SessionUsage(run.first, run.first)).add(run)

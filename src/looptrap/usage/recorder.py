@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Protocol, cast
+from typing import cast
 
 from looptrap.dialect.model import MAX_NAME_CHARS, NO_USAGE, Outcome
 from looptrap.engine import Ticket
@@ -79,23 +79,23 @@ class UsageAccumulator:
         outcome: Outcome | None,
     ) -> SessionUsage:
         """Add a call to its session, after `add`; return the session's usage."""
-        session_usage = self._sessions.get((caller, project, session[:MAX_NAME_CHARS]))
-        if session_usage is None:
-            session_usage = self._add_session((caller, project, session[:MAX_NAME_CHARS]), now)
-        session_usage.calls += 1
-        session_usage.last = now
-        session_usage.model = model[:MAX_NAME_CHARS]
-        if session_usage.minute != self._minute_start:
-            session_usage.minute, session_usage.used = self._minute_start, 0
+        run = self._sessions.get((caller, project, session[:MAX_NAME_CHARS]))
+        if run is None:
+            run = self._add_session((caller, project, session[:MAX_NAME_CHARS]), now)
+        run.calls += 1
+        run.last = now
+        run.model = model[:MAX_NAME_CHARS]
+        if run.minute != self._minute_start:
+            run.minute, run.used = self._minute_start, 0
         if outcome is not None and (usage := outcome.usage) is not NO_USAGE:
             tokens = usage.input_tokens + usage.output_tokens
-            session_usage.tokens += tokens
-            session_usage.used += tokens
+            run.tokens += tokens
+            run.used += tokens
             if outcome.cost is None:
-                session_usage.unpriced += 1
+                run.unpriced += 1
             else:
-                session_usage.cost += outcome.cost
-        return session_usage
+                run.cost += outcome.cost
+        return run
 
     def take(self) -> UsageBatch:
         """Return everything since the last call; not thread-safe with `add`."""
@@ -130,16 +130,6 @@ class UsageAccumulator:
         self._open = {}
 
 
-class RefusedCall(Protocol):
-    """The part of a sighting that savings are recorded by."""
-
-    time: float
-    caller: str
-    project: str
-    provider: str
-    model: str
-
-
 class UsageRecorder:
     """Counts every call: a sample would not do for costs."""
 
@@ -159,18 +149,16 @@ class UsageRecorder:
         request = call.request
         caller, project = request.caller, request.project
         spent = spending.add(now, caller, project, provider, call.model, outcome)
-        session_usage = None
+        run = None
         if session:
-            session_usage = spending.add_to_session(
-                now, caller, project, session, call.model, outcome
-            )
+            run = spending.add_to_session(now, caller, project, session, call.model, outcome)
         if ticket.verdict is not ALLOWED or ticket.heard is not None:
             if outcome is not None or not ticket.verdict.action.refuses:
                 spent.warned += 1
             else:
                 spent.refused += 1
-                if session_usage is not None:
-                    session_usage.refused += 1
+                if run is not None:
+                    run.refused += 1
         if ticket.shadow is not None:
             spent.shadowed += 1
 
@@ -181,10 +169,9 @@ class UsageRecorder:
 
     # On the writer's thread
 
-    def add_saving(self, call: RefusedCall, nano: int) -> None:
-        """Add the nano-dollars that a refused call would have cost."""
-        spender = UsageKey(call.caller, call.project, call.provider, call.model[:MAX_NAME_CHARS])
-        self._batch.totals_of(int(call.time) // MINUTE_S * MINUTE_S, spender).saved += nano
+    def add_saving(self, time: float, spender: UsageKey, nano: int) -> None:
+        """Add the nano-dollars that a call refused at this time would have cost."""
+        self._batch.totals_of(int(time) // MINUTE_S * MINUTE_S, spender).saved += nano
 
     def take(self) -> UsageBatch:
         """Return the batch to write."""

@@ -10,9 +10,9 @@ from math import inf
 from sqlite3 import Connection
 from typing import Any, Literal, NamedTuple
 
-import msgspec
+from msgspec.structs import astuple
 
-from looptrap.database.database import Database, Row, insert_rows, struct_without_surrogates
+from looptrap.database.database import Database, Row, insert_rows, without_surrogates
 from looptrap.usage.model import (
     MINUTE_S,
     OTHER_NAME,
@@ -75,6 +75,11 @@ _ADD_SESSION = f"""
         END,
         minute = max(minute, excluded.minute)"""
 
+_DROP_SESSIONS = """
+    DELETE FROM session WHERE (caller, project, session) IN (
+        SELECT caller, project, session FROM session WHERE last < ? ORDER BY last LIMIT ?
+    )"""
+
 _ROLL_UP = (
     f"INSERT INTO spending SELECT :hour, {', '.join(_NAMES)},"
     f" {', '.join(map(total, TOTAL_FIELDS))} FROM spending"
@@ -85,25 +90,22 @@ _ROLL_UP = (
 def put_usage(connection: Connection, instance: str, batch: UsageBatch) -> None:
     """Add a batch to the stored usage."""
     spending = [
-        (minute, instance, *_writable(spender), *_bounded(msgspec.structs.astuple(spent)))
+        _row(minute, instance, *spender, *astuple(spent))
         for (minute, spender), spent in batch.spending.items()
     ]
-    sessions = [
-        _writable((*session, *_bounded(msgspec.structs.astuple(run))))
-        for session, run in batch.sessions.items()
-    ]
+    sessions = [_row(*session, *astuple(run)) for session, run in batch.sessions.items()]
     insert_rows(connection, _PUT, spending, _ADD)
     insert_rows(connection, _PUT_SESSION, sessions, _ADD_SESSION)
 
 
 def roll_up_hour(connection: Connection, now: float) -> bool:
     """Roll up the minutes of the oldest hour if it is due; return whether it was."""
-    (oldest,) = connection.execute(
-        "SELECT min(start) FROM spending WHERE start % 3600 <> 0"
-    ).fetchone()
-    if oldest is None or oldest // HOUR_S * HOUR_S > now - MINUTE_ROWS_KEEP_S - HOUR_S:
+    minutes = "SELECT min(start) FROM spending WHERE start % 3600 <> 0"
+    (oldest,) = connection.execute(minutes).fetchone()
+    hour = (oldest or 0) // HOUR_S * HOUR_S
+    if oldest is None or hour > now - MINUTE_ROWS_KEEP_S - HOUR_S:
         return False
-    span = {"hour": oldest // HOUR_S * HOUR_S, "next": oldest // HOUR_S * HOUR_S + HOUR_S}
+    span = {"hour": hour, "next": hour + HOUR_S}
     connection.execute(_ROLL_UP + _ADD, span)
     connection.execute("DELETE FROM spending WHERE start > :hour AND start < :next", span)
     return True
@@ -128,30 +130,15 @@ def drop_quiet_sessions(connection: Connection, before: float) -> int:
     """Drop sessions quiet since then, and the surplus above MAX_SESSION_ROWS."""
     (number,) = connection.execute("SELECT count(*) FROM session").fetchone()
     surplus = min(max(number - MAX_SESSION_ROWS, 0), SESSION_SLICE_ROWS)
-    return _delete_sessions(connection, before, SESSION_SLICE_ROWS) or _delete_sessions(
-        connection, inf, surplus
-    )
+    dropped = connection.execute(_DROP_SESSIONS, (before, SESSION_SLICE_ROWS)).rowcount
+    return dropped or connection.execute(_DROP_SESSIONS, (inf, surplus)).rowcount
 
 
-def _delete_sessions(connection: Connection, before: float, limit: int) -> int:
-    return connection.execute(
-        "DELETE FROM session WHERE (caller, project, session) IN (SELECT caller, project, session"
-        " FROM session WHERE last < ? ORDER BY last LIMIT ?)",
-        (before, limit),
-    ).rowcount
-
-
-def _writable(row: Row) -> Row:
-    """Return a row that SQLite can write, with a question mark for each lone surrogate."""
+def _row(*values: Any) -> Row:
+    """Return a row that SQLite can write: no lone surrogates, figures up to MAX_FIGURE."""
     return tuple(
-        struct_without_surrogates(one) if isinstance(one, str) and not one.isascii() else one
-        for one in row
+        min(one, MAX_FIGURE) if isinstance(one, int) else without_surrogates(one) for one in values
     )
-
-
-def _bounded(figures: Row) -> Row:
-    """Return figures capped at MAX_FIGURE."""
-    return tuple(min(one, MAX_FIGURE) if isinstance(one, int) else one for one in figures)
 
 
 UsageDimension = Literal["caller", "project", "model", "provider"]
