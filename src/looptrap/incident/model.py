@@ -302,7 +302,7 @@ SUMMED_FIELDS = (
 )  # fmt: skip
 """Fields that are summed; what is computed from the sums holds for all parts together."""
 
-_SEVERITY = {action.value: action.severity for action in Action}
+SEVERITY = {action.value: action.severity for action in Action}
 
 
 def merge_parts(parts: Sequence[Incident]) -> Incident:
@@ -312,7 +312,7 @@ def merge_parts(parts: Sequence[Incident]) -> Incident:
     parts = sorted(parts, key=lambda part: (part.last, part.instance))
     latest = parts[-1]
     # `max` takes the first of equals: here the one that was seen last.
-    severest = max(reversed(parts), key=lambda part: _SEVERITY.get(part.action, 0))
+    severest = max(reversed(parts), key=lambda part: SEVERITY.get(part.action, 0))
     alarmed = [part.alarmed for part in parts if part.alarmed is not None]
     closed = [part.closed for part in parts if part.closed is not None]
     is_closed = len(closed) == len(parts)

@@ -19,7 +19,7 @@ from looptrap.incident.history import HistoryWriter, IncidentHistory, OutgoingEv
 from looptrap.incident.indicator import Indicators, Observation
 from looptrap.incident.model import AlertEvent, Annotation, Incident, Sighting
 from looptrap.incident.setting import ChannelSettings, IncidentSettings, IndicatorSettings
-from looptrap.incident.sharing import IncidentSharing
+from looptrap.incident.sharing import IncidentSharing, drain
 from looptrap.incident.sighting import InputCostEstimator, SightingFactory, no_price
 from looptrap.incident.strip import StripBuilder
 from looptrap.incident.tracker import Tracker
@@ -161,26 +161,17 @@ class IncidentRecorder:
         if self._log is not None:
             self._log.start()
             self._running.push_async_callback(asyncio.to_thread, self._log.stop)
-        self._start_writer()
+        self._loop = asyncio.get_running_loop()
+        self.writer = HistoryWriter(
+            self.history, self._next_batch, on_written=self._written, clock=self._clock
+        )
+        self.writer.start()
+        self._running.push_async_callback(asyncio.to_thread, self.writer.stop)
         self.deliverer = AlertDeliverer(
             self.history.outbox, self.channels, owner=instance, clock=self._clock
         )
         self.deliverer.start()
         self._running.push_async_callback(self.deliverer.close)
-
-    def _start_writer(self) -> None:
-        self._loop = loop = asyncio.get_running_loop()
-
-        def wake(written: WriteBatch) -> None:
-            if written.events:
-                with suppress(RuntimeError):  # the loop has ended
-                    loop.call_soon_threadsafe(self.deliverer.wake)
-
-        self.writer = HistoryWriter(
-            self.history, self._next_batch, on_written=wake, clock=self._clock
-        )
-        self.writer.start()
-        self._running.push_async_callback(asyncio.to_thread, self.writer.stop)
 
     async def stop(self) -> None:
         """Write what is queued and stop; pending alerts are delivered after the next start."""
@@ -208,13 +199,9 @@ class IncidentRecorder:
         now, factory = self._clock(), self._sighting_factory
         session = factory.running_session(ticket)
         self._usage.record(ticket, outcome, now, provider, session)
-        observed = self._observations
-        if (
-            len(observed) < MAX_OBSERVATIONS_PER_TICK
-            and outcome is not None
-            and ticket.call.generates
-        ):
-            observed.append(
+        has_room = len(self._observations) < MAX_OBSERVATIONS_PER_TICK
+        if has_room and outcome is not None and ticket.call.generates:
+            self._observations.append(
                 factory.observation(ticket, outcome, now, provider, first_byte, session)
             )
         if ticket.standings:
@@ -223,10 +210,9 @@ class IncidentRecorder:
         if ticket.verdict is ALLOWED and ticket.heard is None and ticket.shadow is None:
             return
         sightings = factory.sightings(ticket, outcome, now, request_id.decode("latin-1"), provider)
-        if self._log is not None:
-            for one in sightings:
-                self._log.add(one)
         for one in sightings:
+            if self._log is not None:
+                self._log.add(one)
             if one.reason == "loop_detected":
                 self._enqueue(self._sightings, one)
                 self._strips.enqueue(one, ticket)
@@ -260,25 +246,32 @@ class IncidentRecorder:
         if now >= self._next_tick:
             self._next_tick = now + TICK_S
             events += self._tick(now)
-            with suppress(RuntimeError):  # the loop has ended
-                self._loop.call_soon_threadsafe(self._usage.flush)
-        ours = self._claim(events)
+            self._call_on_loop(self._usage.flush)
+        outgoing = [
+            OutgoingEvent(event, tuple(one.name for one in self.channels if one.wants(event)))
+            for event in self._claim(events)
+        ]
         changed = self._writable(self.tracker.take_changed())
         if self.sharing is not None:
             self.sharing.publish(changed)
-        outgoing = [self._outgoing(event) for event in ours]
         return WriteBatch([*changed, *shared], outgoing, self._usage.take(), annotations)
 
+    def _written(self, batch: WriteBatch) -> None:
+        if batch.events:
+            self._call_on_loop(self.deliverer.wake)
+
+    def _call_on_loop(self, callback: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(callback)
+
     def _collect_events(self) -> list[AlertEvent]:
-        events = [self._events.popleft() for _ in range(len(self._events))]
-        histories = self._strips.waiting()
+        events, histories = drain(self._events), self._strips.waiting()
         for _ in range(len(self._sightings)):
-            sighting, saved = self._sightings.popleft(), self.tracker.saved
-            events += self.tracker.add(sighting)
-            if saved != self.tracker.saved:
-                one = sighting
+            one, before = self._sightings.popleft(), self.tracker.saved
+            events += self.tracker.add(one)
+            if saved := self.tracker.saved - before:
                 spender = UsageKey(one.caller, one.project, one.provider, one.model)
-                self._usage.add_saving(one.time, spender, self.tracker.saved - saved)
+                self._usage.add_saving(one.time, spender, saved)
         for correlations, strip in self._strips.build(histories):
             self.tracker.set_strip(correlations, strip)
         if self.sharing is not None:
@@ -289,8 +282,7 @@ class IncidentRecorder:
             self._asked_keys |= self.sharing.ask(
                 one for one in opened if one[0] not in self._asked_keys
             )
-        observed = [self._observations.popleft() for _ in range(len(self._observations))]
-        self.indicators.observe(observed)
+        self.indicators.observe(drain(self._observations))
         return events
 
     def _tick(self, now: float) -> list[AlertEvent]:
@@ -333,6 +325,3 @@ class IncidentRecorder:
         every = self._delayed | {(one.id, one.instance): one for one in changed}
         self._delayed = {key: one for key, one in every.items() if one.id in self._unclaimed}
         return [one for one in every.values() if one.id not in self._unclaimed]
-
-    def _outgoing(self, event: AlertEvent) -> OutgoingEvent:
-        return OutgoingEvent(event, tuple(one.name for one in self.channels if one.wants(event)))

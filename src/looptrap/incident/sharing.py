@@ -101,19 +101,19 @@ class IncidentSharing:
 
     def take_ids(self) -> list[tuple[str, str]]:
         """Return the keys agreed on since the last call, with their shared ids."""
-        return _drain(self._agreed)
+        return drain(self._agreed)
 
     def take_claims(self) -> list[tuple[AlertEvent, bool]]:
         """Return the events decided since the last call, and whether this instance sends them."""
-        return _drain(self._claims)
+        return drain(self._claims)
 
     def take_incidents(self) -> list[Incident]:
         """Return the parts that other instances published since the last call."""
-        return _drain(self._incidents)
+        return drain(self._incidents)
 
     def take_annotations(self) -> list[Annotation]:
         """Return the annotations that other instances published since the last call."""
-        return _drain(self._annotations)
+        return drain(self._annotations)
 
     # On the event loop
 
@@ -136,11 +136,9 @@ class IncidentSharing:
     async def _follow(self) -> None:
         while True:
             await self._share()
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(POLL_INTERVAL_S):
                     await self._wakeup.wait()
-            except TimeoutError:
-                pass
             self._wakeup.clear()
 
     async def _share(self) -> None:
@@ -148,46 +146,33 @@ class IncidentSharing:
         await _run_all(self._to_agree, self._agree_on_id)
         await _run_all(self._to_claim, self._agree_on_sender)
         await _run_all(self._to_publish, self._push)
-        try:
-            await self._pull()
-        except OSError:
-            return  # the next round tries again
+        with suppress(OSError):  # the next round tries again
+            async for text in self._stream.pull():
+                self._receive(text)
 
     async def _agree_on_id(self, opened: tuple[str, str]) -> None:
         key, chosen = opened
-        try:
-            agreed = await self._configuration.set_if_absent(
-                OPEN_KEY_PREFIX + key.encode(), chosen, self._open_for
-            )
-        except OSError:
-            agreed = chosen
+        agreed = await self._agree(OPEN_KEY_PREFIX + key.encode(), chosen, self._open_for)
         self._agreed.append((key, agreed))
 
     async def _agree_on_sender(self, event: AlertEvent) -> None:
+        key, ours = CLAIM_KEY_PREFIX + event.id.encode(), self._history_id
+        self._claims.append((event, await self._agree(key, ours, _claim_seconds(event)) == ours))
+
+    async def _agree(self, key: bytes, ours: str, seconds: int) -> str:
+        """Return the value that all instances use; without the store, ours."""
         try:
-            sender = await self._configuration.set_if_absent(
-                CLAIM_KEY_PREFIX + event.id.encode(), self._history_id, _claim_seconds(event)
-            )
+            return await self._configuration.set_if_absent(key, ours, seconds)
         except OSError:
-            sender = self._history_id
-        self._claims.append((event, sender == self._history_id))
+            return ours
 
     async def _push(self, change: Incident | Annotation) -> None:
-        try:
-            if isinstance(change, Annotation):
-                await self._stream.push(ANNOTATION_PREFIX + _encode(change))
-                return
-            await self._stream.push(_encode(change))
-            if change.closed is None:
+        prefix = ANNOTATION_PREFIX if isinstance(change, Annotation) else b""
+        with suppress(OSError):  # the next change of an incident publishes the whole part
+            await self._stream.push(prefix + _encode(change))
+            if isinstance(change, Incident) and change.closed is None:
                 open_key = OPEN_KEY_PREFIX + change.key.encode()
                 await self._configuration.command(b"EXPIRE", open_key, self._open_for)
-        except OSError:
-            return  # the next change of it publishes the whole part
-
-    async def _pull(self) -> None:
-        """Read what was published since the last read."""
-        async for text in self._stream.pull():
-            self._receive(text)
 
     def _receive(self, text: bytes) -> None:
         try:
@@ -219,5 +204,6 @@ async def _run_all(waiting: deque[T], do: Callable[[T], Awaitable[None]]) -> Non
         await asyncio.gather(*map(do, some))
 
 
-def _drain(waiting: deque[T]) -> list[T]:
+def drain(waiting: deque[T]) -> list[T]:
+    """Remove and return everything queued by now."""
     return [waiting.popleft() for _ in range(len(waiting))]

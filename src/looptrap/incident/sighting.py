@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterator
 
 from looptrap.bounded import BoundedCache
 from looptrap.detect.fingerprint import conversation_opening, derived_session
@@ -21,26 +20,15 @@ InputCostEstimator = Callable[[Call], int | None]
 """Returns the cost of a call's input in nano-dollars; None if the price is unknown."""
 
 
-class JudgedTicket(Protocol):
-    """The part of a ticket that sightings are made from."""
-
-    call: Call
-    verdict: Verdict
-    heard: Verdict | None
-    shadow: Verdict | None
-    refusing: Sequence[str]
-
-
 def no_price(_call: Call) -> int | None:
     """Return None: the estimator without prices."""
     return None
 
 
 def make_sightings(
-    ticket: JudgedTicket,
+    ticket: Ticket,
     outcome: Outcome | None,
     time: float,
-    *,
     session: str,
     request_id: str,
     provider: str,
@@ -89,15 +77,13 @@ def make_sightings(
     ]
 
 
-def _decisions(ticket: JudgedTicket) -> list[tuple[Mode, Verdict]]:
-    decisions: list[tuple[Mode, Verdict]] = []
+def _decisions(ticket: Ticket) -> Iterator[tuple[Mode, Verdict]]:
     if ticket.verdict is not ALLOWED:
-        decisions.append(("enforce", ticket.verdict))
+        yield "enforce", ticket.verdict
     if ticket.heard is not None:
-        decisions.append(("enforce", ticket.heard))
+        yield "enforce", ticket.heard
     if ticket.shadow is not None:
-        decisions.append(("shadow", ticket.shadow))
-    return decisions
+        yield "shadow", ticket.shadow
 
 
 def _signal(verdict: Verdict) -> str:
@@ -135,15 +121,8 @@ class SightingFactory:
         self, ticket: Ticket, outcome: Outcome | None, time: float, request_id: str, provider: str
     ) -> list[Sighting]:
         """Return one sighting for each decision; `outcome` is None if it was not forwarded."""
-        return make_sightings(
-            ticket,
-            outcome,
-            time,
-            session=self.session(ticket.call),
-            request_id=request_id,
-            provider=provider,
-            estimate=self._estimate,
-        )
+        session = self.session(ticket.call)
+        return make_sightings(ticket, outcome, time, session, request_id, provider, self._estimate)
 
     def observation(
         self,
@@ -155,32 +134,18 @@ class SightingFactory:
         session: str,
     ) -> Observation:
         """Return what indicators observe of a call."""
-        call = ticket.call
-        request = call.request
-        tools, failed, turn_calls = self._tools(ticket.trajectory)
+        call, usage = ticket.call, outcome.usage
         return Observation(
-            time,
-            request.caller,
-            request.project,
-            session,
-            call.model[:MAX_NAME_CHARS],
-            provider,
-            outcome.status,
-            first_byte,
-            outcome.usage.input_tokens,
-            outcome.usage.output_tokens,
-            tools,
-            failed,
-            turn_calls,
-        )
+            time, call.request.caller, call.request.project, session, call.model[:MAX_NAME_CHARS],
+            provider, outcome.status, first_byte, usage.input_tokens, usage.output_tokens,
+            *self._tools(ticket.trajectory),
+        )  # fmt: skip
 
     def running_session(self, ticket: Ticket) -> str:
         """Return the session, empty for a single question: deriving one is not cheap."""
         call = ticket.call
-        if call.request.session:
-            return call.request.session[:MAX_NAME_CHARS]
         is_conversation = ticket.trajectory is not None or len(call.raws) > MAX_QUESTION_MESSAGES
-        return self.session(call) if is_conversation else ""
+        return self.session(call) if call.request.session or is_conversation else ""
 
     def session(self, call: Call) -> str:
         """Return the session that the client named, else one derived from the opening."""
@@ -191,10 +156,8 @@ class SightingFactory:
 
     def _tools(self, trajectory: Trajectory | None) -> tuple[int, int, int]:
         """Return the latest tool calls, their failures, and all calls since a person last spoke."""
-        if trajectory is None:
-            return 0, 0, 0
-        latest = trajectory.latest(1)
-        if not latest:
+        latest = trajectory.latest(1) if trajectory is not None else ()
+        if trajectory is None or not latest:
             return 0, 0, 0
         turn_calls = -1
         if trajectory.length & TURN_COUNT_MASK < 2:

@@ -23,6 +23,7 @@ from looptrap.incident.event import (
     with_incident_id,
 )
 from looptrap.incident.model import (
+    SEVERITY,
     AlertEvent,
     Incident,
     IncidentDescription,
@@ -32,7 +33,6 @@ from looptrap.incident.model import (
     Strip,
     merge_parts,
 )
-from looptrap.policy.action import Action
 from looptrap.policy.rule import SCOPES
 from looptrap.usage.savings import rounded_mean
 
@@ -45,24 +45,19 @@ COUNTED_SIGNALS = frozenset((*SCOPES, "similar_prompt"))
 
 def sighting_keys(sighting: Sighting) -> list[CorrelationKey]:
     """Return the keys of a sighting; its incident is opened under the first."""
-    owner = (sighting.caller, sighting.project, sighting.mode)
     is_counted = sighting.signal in COUNTED_SIGNALS or not sighting.session
-    keys: list[CorrelationKey] = []
-    if is_counted:
-        keys.append((*owner, "fingerprint", sighting.fingerprint))
-    if sighting.session:
-        keys.append((*owner, "session", sighting.session))
-    return keys
+    return _keys(sighting, [sighting.fingerprint] if is_counted else [])
 
 
 def incident_keys(part: Incident) -> list[CorrelationKey]:
     """Return the keys of a stored part of an incident."""
-    owner = (part.caller, part.project, part.mode)
-    counted = [one for one in part.fingerprints if not is_history_fingerprint(one)]
-    keys: list[CorrelationKey] = [(*owner, "fingerprint", one) for one in counted]
-    if part.session:
-        keys.append((*owner, "session", part.session))
-    return keys
+    return _keys(part, [one for one in part.fingerprints if not is_history_fingerprint(one)])
+
+
+def _keys(one: IncidentDescription, fingerprints: Sequence[str]) -> list[CorrelationKey]:
+    owner = (one.caller, one.project, one.mode)
+    keys: list[CorrelationKey] = [(*owner, "fingerprint", name) for name in fingerprints]
+    return [*keys, (*owner, "session", one.session)] if one.session else keys
 
 
 def correlation_digest(correlation: CorrelationKey) -> str:
@@ -278,12 +273,10 @@ class Tracker:
         """Close an incident, also for instances that are gone."""
         entry = self._forget(key)
         for part in entry.parts():
-            is_ours = part is entry.own
-            if is_ours or part.last + self._quiet + OWNER_TIMEOUT_S <= now:
+            if part is entry.own or part.last + self._quiet + OWNER_TIMEOUT_S <= now:
                 part.closed = now
                 add_step(part, IncidentStep(now, "closed"))
-                if entry.has_shared_id:
-                    self._changed[key, part.instance] = part
+                self._mark_changed(entry, part)
         if not entry.is_alarmed or not entry.has_shared_id or not self._has_channels:
             return []
         return [resolved_event(entry.parts(), now, entry.hits)]
@@ -320,17 +313,12 @@ class OpenIncident:
     @property
     def hits(self) -> int:
         """The larger of the rule's count and the calls seen by all instances."""
-        own = self.own
-        if own is not None and not self.others:
-            return max(own.calls + own.before, own.count)
         parts = self.parts()
         calls = sum(part.calls for part in parts) + max(part.before for part in parts)
         return max(calls, *(part.count for part in parts))
 
     @property
     def stage(self) -> int:
-        if self.own is not None and not self.others:
-            return self.own.stage
         return max(part.stage for part in self.parts())
 
     def saved_by(self, refused: Sighting) -> int:
@@ -341,22 +329,22 @@ class OpenIncident:
 
     @property
     def is_alarmed(self) -> bool:
-        if self.own is not None and self.own.alarmed is not None:
-            return True
         return any(part.alarmed is not None for part in self.parts())
 
 
 def add_sighting(own: Incident, sighting: Sighting) -> None:
     """Add one sighting to this instance's part."""
-    is_severer = not own.action or _severity(sighting.action) > _severity(own.action)
-    if is_severer or sighting.rule != own.rule:
+    severity = SEVERITY[sighting.action] - SEVERITY.get(own.action, -1)
+    if severity > 0 or sighting.rule != own.rule:
         what, rule, count = sighting.action, sighting.rule, sighting.count
         add_step(own, IncidentStep(sighting.time, what, rule, count, sighting.fingerprint))
     own.last = max(own.last, sighting.time)
     own.calls += 1
     own.request_id = sighting.request_id
-    if is_severer or _severity(sighting.action) == _severity(own.action):
-        _describe(own, sighting)
+    if severity >= 0:
+        # An incident is described by its severest, latest sighting.
+        for name in IncidentDescription.__struct_fields__:
+            setattr(own, name, getattr(sighting, name))
     _record_decision(own, sighting)
     _add_usage(own, sighting)
     if sighting.is_refused:
@@ -391,18 +379,8 @@ def _add_usage(own: Incident, sighting: Sighting) -> None:
         own.estimate += sighting.estimate
 
 
-def _describe(own: Incident, sighting: Sighting) -> None:
-    """Describe the incident by its severest, latest sighting."""
-    for name in IncidentDescription.__struct_fields__:
-        setattr(own, name, getattr(sighting, name))
-
-
 def add_step(own: Incident, step: IncidentStep) -> None:
     """Add a step; when there are too many, one from the middle is dropped."""
     if len(own.steps) >= MAX_STEPS:
         del own.steps[MAX_STEPS // 2]
     own.steps.append(step)
-
-
-def _severity(action: str) -> int:
-    return Action(action).severity

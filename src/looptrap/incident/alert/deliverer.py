@@ -45,7 +45,7 @@ LEASE_S = 30.0
 """Seconds of a lease; afterwards another process may take the delivery over."""
 SEND_TIMEOUT_S = 16.0
 """Seconds for one attempt; more than the channels' own timeouts."""
-ORPHAN_BATCH_SIZE = 100
+REMOVED_BATCH_SIZE = 100
 """Deliveries of removed channels ended at a time."""
 POLL_INTERVAL_S = 5.0
 """Seconds between two reads of the outbox without a wake-up."""
@@ -88,20 +88,19 @@ class AlertDeliverer:
         self._sleep = sleep
         # One thread: a slow disk does not block the loop, and calls stay in order.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="looptrap-outbox")
-        self._orphan_wakeup = asyncio.Event()
+        self._removed = ChannelQueue(None)
+        """Deliveries of removed channels, which are ended."""
         self._tasks: list[asyncio.Task[None]] = []
         self._in_flight: dict[asyncio.Task[None], Delivery] = {}
 
     def start(self) -> None:
         """Start; needs a running loop."""
         loop = asyncio.get_running_loop()
-        queues = [self._run_queue(queue) for queue in self._queues.values()]
-        self._tasks = [loop.create_task(task) for task in (*queues, self._end_orphans())]
+        self._tasks = [loop.create_task(self._run_queue(queue)) for queue in self._all_queues()]
 
     def wake(self) -> None:
         """Read the outbox at once; call it on the loop's thread."""
-        self._orphan_wakeup.set()
-        for queue in self._queues.values():
+        for queue in self._all_queues():
             queue.wakeup.set()
 
     async def close(self) -> None:
@@ -120,9 +119,12 @@ class AlertDeliverer:
         # A disk that hangs must not keep the gateway from stopping.
         self._thread.shutdown(wait=False, cancel_futures=True)
 
+    def _all_queues(self) -> list[ChannelQueue]:
+        return [*self._queues.values(), self._removed]
+
     async def _run_queue(self, queue: ChannelQueue) -> None:
-        """Send the deliveries of one channel, for ever."""
-        others = [name for name in self._queues if name != queue.channel.name]
+        """Send the deliveries of one channel, or end those of removed ones, for ever."""
+        others = [name for name, other in self._queues.items() if other is not queue]
         while True:
             queue.wakeup.clear()
             now = self._clock()
@@ -132,17 +134,6 @@ class AlertDeliverer:
                 for delivery in deliveries:
                     await self._start_attempt(queue, delivery)
             await self._wait(queue.wakeup, next_check - self._clock())
-
-    async def _end_orphans(self) -> None:
-        """End the deliveries of removed channels, for ever."""
-        while True:
-            self._orphan_wakeup.clear()
-            deliveries, next_check = await self._lease(
-                self._clock(), ORPHAN_BATCH_SIZE, self._queues
-            )
-            for delivery in deliveries:
-                await self._end_orphan(delivery)
-            await self._wait(self._orphan_wakeup, next_check - self._clock())
 
     async def _wait(self, wakeup: asyncio.Event, seconds: float) -> None:
         """Wait for the event, at most this long."""
@@ -172,24 +163,27 @@ class AlertDeliverer:
         return deliveries, now if deliveries else now + MIN_POLL_INTERVAL_S
 
     async def _start_attempt(self, queue: ChannelQueue, delivery: Delivery) -> None:
-        if delivery.channel != queue.channel.name:
-            await self._end_orphan(delivery)
+        channel = queue.channel
+        if channel is None or channel.name != delivery.channel:
+            reason = f"channel {delivery.channel!r} no longer exists"
+            await self._mark_dead(delivery, REMOVED_CHANNEL, reason)
             return
         queue.in_flight += 1
-        attempt = asyncio.get_running_loop().create_task(self._attempt(queue, delivery))
+        attempt = asyncio.get_running_loop().create_task(self._attempt(queue, channel, delivery))
         self._in_flight[attempt] = delivery
         attempt.add_done_callback(self._in_flight.pop)
 
-    async def _attempt(self, queue: ChannelQueue, delivery: Delivery) -> None:
-        name = queue.channel.name
-        self._count(name, "attempts")
+    async def _attempt(
+        self, queue: ChannelQueue, channel: AlertChannel, delivery: Delivery
+    ) -> None:
+        self._count(channel.name, "attempts")
         try:
-            await self._deliver(queue.channel, delivery)
+            await self._deliver(channel, delivery)
         except DeliveryError as error:
             await self._failed(queue, delivery, error)
         else:
             queue.succeeded()
-            self._count(name, "delivered")
+            self._count(channel.name, "delivered")
             await self._record(partial(self._outbox.mark_delivered, delivery, self._clock()))
         finally:
             queue.in_flight -= 1
@@ -208,7 +202,7 @@ class AlertDeliverer:
             raise DeliveryError(f"internal error ({type(error).__name__})") from None
 
     async def _failed(self, queue: ChannelQueue, delivery: Delivery, error: DeliveryError) -> None:
-        name, now = queue.channel.name, self._clock()
+        name, now = delivery.channel, self._clock()
         self._count(name, "failed")
         wait = max(retry_delay(delivery.attempts, self._rng), error.retry_after or 0.0)
         if error.is_final or is_expired(delivery.created, now + wait):
@@ -220,10 +214,6 @@ class AlertDeliverer:
             *(delivery.event.id, name, error.reason, wait),
         )
         await self._record(partial(self._outbox.reschedule, delivery, error.reason, now + wait))
-
-    async def _end_orphan(self, delivery: Delivery) -> None:
-        reason = f"channel {delivery.channel!r} no longer exists"
-        await self._mark_dead(delivery, REMOVED_CHANNEL, reason)
 
     async def _mark_dead(self, delivery: Delivery, channel: str, reason: str) -> None:
         self._count(channel, "dead")
@@ -257,9 +247,12 @@ def _reason(error: Exception) -> str:
 
 
 class ChannelQueue:
-    """The state of one channel; after a failure it pauses, and then one delivery probes it."""
+    """The state of one channel; after a failure it pauses, and then one delivery probes it.
 
-    def __init__(self, channel: AlertChannel) -> None:
+    Without a channel it is for the deliveries of removed channels.
+    """
+
+    def __init__(self, channel: AlertChannel | None) -> None:
         self.channel = channel
         self.in_flight = 0
         self.paused_until = 0.0
@@ -271,6 +264,8 @@ class ChannelQueue:
         """Return how many deliveries may start now."""
         if now < self.paused_until:
             return 0
+        if self.channel is None:
+            return REMOVED_BATCH_SIZE
         return (1 if self._failures else self.channel.max_in_flight) - self.in_flight
 
     def succeeded(self) -> None:
