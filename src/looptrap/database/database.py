@@ -29,23 +29,22 @@ def make_private_file(path: Path, old_wal: FileIdentity | None) -> None:
 
     `old_wal` is the write-ahead log of a file that was at this path before.
     """
+    sidecars = sidecar_path(path, "-wal"), sidecar_path(path, "-shm")
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)  # several processes may create it at once
         is_missing = not path.exists()
-        if is_missing or (
-            old_wal is not None and file_identity(sidecar_path(path, "-wal")) == old_wal
-        ):
+        if is_missing or (old_wal is not None and file_identity(sidecars[0]) == old_wal):
             # They belong to a file that was deleted or replaced, and would corrupt another.
-            for sidecar in (sidecar_path(path, "-wal"), sidecar_path(path, "-shm")):
+            for sidecar in sidecars:
                 sidecar.unlink(missing_ok=True)
         if is_missing:
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     finally:
         os.close(folder)
     # Not with a descriptor: closing one would drop SQLite's locks on the file.
-    for one in (path, sidecar_path(path, "-wal"), sidecar_path(path, "-shm")):
+    for one in (path, *sidecars):
         with suppress(OSError):  # not ours to change, or not there
             mode = one.stat().st_mode
             if stat.S_ISREG(mode) and mode & 0o077:
@@ -100,14 +99,10 @@ class Database:
             with self._write_lock:
                 if self._writer is None:
                     self._connect()
-        except ConfigError as error:
-            raise self._unusable(str(error)) from None
-        except OSError as error:
-            raise self._unusable(
-                f"cannot be used: {(error.strerror or str(error)).lower()}"
-            ) from None
-        except sqlite3.Error as error:
-            raise self._unusable(describe_error(error)) from None
+        except (ConfigError, OSError, sqlite3.Error) as error:
+            where = self._path or "in memory"
+            problem = Problem("history", f"{where}: {describe_error(error)}")
+            raise ConfigError([problem]) from None
 
     def close(self) -> None:
         """Close the file; later reads and writes fail."""
@@ -176,10 +171,8 @@ class Database:
         with self._read_lock:
             self._writer, self._reader = writer, reader
             if self._path is not None:
-                self._file, self._wal = (
-                    file_identity(self._path),
-                    file_identity(sidecar_path(self._path, "-wal")),
-                )
+                self._file = file_identity(self._path)
+                self._wal = file_identity(sidecar_path(self._path, "-wal"))
 
     def _connection(self) -> Connection:
         # Transactions are explicit; our own locks serialise threads.
@@ -194,19 +187,18 @@ class Database:
         """Return whether the file was deleted or replaced: writes would be lost silently."""
         return self._path is not None and file_identity(self._path) != self._file
 
-    def _unusable(self, reason: str) -> ConfigError:
-        where = self._path or "in memory"
-        return ConfigError([Problem("history", f"{where}: {reason}")])
-
 
 def _prepare(connection: Connection) -> None:
     """Set the pragmas; the first has to come before the first table."""
-    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-    connection.execute("PRAGMA journal_mode = WAL").fetchall()
-    connection.execute("PRAGMA synchronous = NORMAL")
-    connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
-    connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
-    connection.execute(f"PRAGMA journal_size_limit = {CHECKPOINT_PAGES * 4096}")
+    for pragma in (
+        "auto_vacuum = INCREMENTAL",
+        "journal_mode = WAL",
+        "synchronous = NORMAL",
+        f"cache_size = -{CACHE_KIB}",
+        f"wal_autocheckpoint = {CHECKPOINT_PAGES}",
+        f"journal_size_limit = {CHECKPOINT_PAGES * 4096}",
+    ):
+        connection.execute(f"PRAGMA {pragma}").fetchall()
 
 
 def _retry_while_busy(do: Callable[[], T]) -> T:
@@ -216,10 +208,15 @@ def _retry_while_busy(do: Callable[[], T]) -> T:
         try:
             return do()
         except sqlite3.OperationalError as error:
-            is_busy = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-            if not is_busy or time.monotonic() > until:
+            if not is_busy(error) or time.monotonic() > until:
                 raise
             time.sleep(0.01)
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Return whether another process has locked the file."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def _require_open(connection: Connection | None) -> Connection:
@@ -228,8 +225,12 @@ def _require_open(connection: Connection | None) -> Connection:
     return connection
 
 
-def describe_error(error: sqlite3.Error) -> str:
-    """Describe why SQLite cannot use a file."""
+def describe_error(error: ConfigError | OSError | sqlite3.Error) -> str:
+    """Describe why a file cannot be used."""
+    if isinstance(error, ConfigError):
+        return str(error)
+    if isinstance(error, OSError):
+        return f"cannot be used: {os_reason(error)}"
     match getattr(error, "sqlite_errorcode", 0) & 0xFF:
         case sqlite3.SQLITE_NOTADB:
             return "is not a SQLite database"
@@ -239,6 +240,11 @@ def describe_error(error: sqlite3.Error) -> str:
             return "cannot be written: permission denied"
         case _:
             return f"cannot be used: {error}"
+
+
+def os_reason(error: OSError) -> str:
+    """Return the reason that the system gives, for the middle of a sentence."""
+    return (error.strerror or str(error)).lower()
 
 
 class Page(NamedTuple, Generic[T]):

@@ -13,7 +13,10 @@ from msgspec.structs import replace
 from looptrap.detect.signals.signal import Evidence
 from looptrap.detect.strip import StripCell
 from looptrap.policy.action import Action
-from looptrap.usage import savings
+from looptrap.usage.savings import rounded_mean, usd
+
+MIN_RATE_SPAN_S = 60.0
+"""Shorter spans are counted as this many seconds in a rate."""
 
 MAX_TOOLS_PER_ROUND = 8
 """Tool names stored per round."""
@@ -206,29 +209,33 @@ class Incident(IncidentDescription, kw_only=True, omit_defaults=True):
     @property
     def spent_usd(self) -> float | None:
         """What its allowed calls cost; None while none of them has a price."""
-        return savings.usd(self.cost) if self.priced else None
+        return usd(self.cost) if self.priced else None
 
     @property
     def saved_usd(self) -> float | None:
         """What its refused calls would have cost; None if no price is known."""
-        nano = savings.saved_cost(
-            self.refused, self.cost, self.priced, self.estimate, self.estimated
-        )
-        return None if nano is None else savings.usd(nano)
+        if self.priced:
+            return usd(rounded_mean(self.refused * self.cost, self.priced))
+        return usd(self.estimate) if self.estimated else None
 
     @property
     def saved_tokens(self) -> int:
         """Approximate tokens that its refused calls would have used."""
         tokens = self.input_tokens + self.output_tokens
-        return savings.rounded_mean(self.refused * tokens, self.answered) or self.refused_tokens
+        return rounded_mean(self.refused * tokens, self.answered) or self.refused_tokens
 
     @property
     def projected_usd_an_hour(self) -> float | None:
-        """A projection of the cost of an hour if all its calls were allowed."""
-        a_call = savings.cost_per_call(self.cost, self.priced, self.estimate, self.estimated)
-        seconds = max(self.last - self.opened, savings.MIN_RATE_SPAN_S)
-        nano = None if a_call is None else a_call * self.calls / seconds * savings.HOUR_S
-        return None if nano is None else savings.usd(nano)
+        """A projection of the cost of an hour if all its calls were allowed.
+
+        A call costs the mean of the allowed ones. Without any, it costs the mean input of the
+        refused ones: a lower bound, as answers are paid for too.
+        """
+        if not self.priced and not self.estimated:
+            return None
+        a_call = self.cost / self.priced if self.priced else self.estimate / self.estimated
+        seconds = max(self.last - self.opened, MIN_RATE_SPAN_S)
+        return usd(a_call * self.calls / seconds * 3_600)
 
 
 class AlertEvent(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,13 +1,8 @@
-"""Savings: what a call of a loop costs, and what its refused calls would have cost. Pure."""
+"""Amounts in dollars, and what refusals saved, in words. Pure."""
 
 from __future__ import annotations
 
 from looptrap.money.price import NANO, dollars_in_words, nano
-
-HOUR_S = 3_600.0
-
-MIN_RATE_SPAN_S = 60.0
-"""Shorter spans are counted as this many seconds in a rate."""
 
 
 def usd(amount: float) -> float:
@@ -23,24 +18,6 @@ def format_usd(amount: float | None) -> str:
 def rounded_mean(total: int, number: int) -> int:
     """Return the rounded mean; 0 for no values."""
     return round(total / number) if number else 0
-
-
-def cost_per_call(cost: int, priced: int, estimate: int, estimated: int) -> float | None:
-    """Return the cost of a call of a loop, in nano-dollars; None if no price is known.
-
-    That is the mean of its allowed calls. Without any, it is the mean input cost of the refused
-    ones: a lower bound, as answers are paid for too.
-    """
-    if priced:
-        return cost / priced
-    return estimate / estimated if estimated else None
-
-
-def saved_cost(refused: int, cost: int, priced: int, estimate: int, estimated: int) -> int | None:
-    """Return what refused calls would have cost, in nano-dollars; None if no price is known."""
-    if priced:
-        return rounded_mean(refused * cost, priced)
-    return estimate if estimated else None
 
 
 def describe_savings(

@@ -12,10 +12,14 @@ from secrets import token_hex
 from typing import NamedTuple
 
 from looptrap.database import schema
-from looptrap.database.database import BUSY_TIMEOUT_S, describe_error, sidecar_path
+from looptrap.database.database import (
+    BUSY_TIMEOUT_S,
+    describe_error,
+    is_busy,
+    os_reason,
+    sidecar_path,
+)
 from looptrap.errors import ConfigError, Problem
-
-BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 WRITE_ERRORS = (
     sqlite3.SQLITE_FULL,
@@ -52,7 +56,7 @@ def back_up(source: Path, target: Path, *, replace: bool = False) -> Backup:
         partial.replace(target)
         _sync(target.parent)
     except OSError as error:
-        raise _problem(target, f"cannot be written: {_reason(error)}") from None
+        raise _problem(target, f"cannot be written: {os_reason(error)}") from None
     finally:
         for one in (partial, sidecar_path(partial, "-journal")):
             with suppress(OSError):
@@ -74,7 +78,7 @@ def _check_paths(source: Path, target: Path, replace: bool) -> None:
             # SQLite would apply that log to the copy.
             raise _problem(target, f"is a database in use: {target.name}-wal is beside it")
     except OSError as error:
-        raise _problem(target, _reason(error)) from None
+        raise _problem(target, os_reason(error)) from None
 
 
 def _copy(source: Path, partial: Path, target: Path) -> None:
@@ -91,12 +95,11 @@ def _copy(source: Path, partial: Path, target: Path) -> None:
             reading.backup(writing, progress=_lock_timeout())
             # One file without a log beside it, so that a plain copy of it is complete.
             writing.execute("PRAGMA journal_mode = DELETE").fetchall()
-    except ConfigError as error:
-        raise _problem(source, str(error)) from None
-    except sqlite3.Error as error:
+    except (ConfigError, sqlite3.Error) as error:
         if getattr(error, "sqlite_errorcode", 0) in WRITE_ERRORS:
             raise _problem(target, f"cannot be written: {error}") from None
-        raise _problem(source, _why(error)) from None
+        is_locked = isinstance(error, sqlite3.Error) and is_busy(error)
+        raise _problem(source, LOCKED if is_locked else describe_error(error)) from None
 
 
 def _verify(partial: Path, target: Path) -> Backup:
@@ -124,7 +127,8 @@ def _lock_timeout() -> Callable[[int, int, int], object]:
     until = time.monotonic() + BUSY_TIMEOUT_S
 
     def check(status: int, _remaining: int, _total: int) -> None:
-        if status in BUSY and time.monotonic() > until:
+        is_locked = status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+        if is_locked and time.monotonic() > until:
             raise ConfigError(LOCKED)
 
     return check
@@ -136,15 +140,6 @@ def _sync(path: Path) -> None:
         os.fsync(opened)
     finally:
         os.close(opened)
-
-
-def _why(error: sqlite3.Error) -> str:
-    is_busy = getattr(error, "sqlite_errorcode", 0) & 0xFF in BUSY
-    return LOCKED if is_busy else describe_error(error)
-
-
-def _reason(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()
 
 
 def _problem(path: Path, message: str) -> ConfigError:

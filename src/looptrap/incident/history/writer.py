@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from threading import Event as Flag
 from threading import Thread
 from typing import NamedTuple, TypeVar
@@ -48,9 +48,6 @@ class WriteBatch(NamedTuple):
     annotations: Sequence[Annotation] = ()
 
 
-def _ignore(_written: WriteBatch) -> None: ...
-
-
 class HistoryWriter:
     """Fetches batches and writes each in one transaction; its failures never affect calls.
 
@@ -62,7 +59,7 @@ class HistoryWriter:
         history: IncidentHistory,
         work: Callable[[float], WriteBatch],
         *,
-        on_written: Callable[[WriteBatch], None] = _ignore,
+        on_written: Callable[[WriteBatch], None] = lambda _batch: None,
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -90,8 +87,10 @@ class HistoryWriter:
     @property
     def waiting(self) -> int:
         """Incidents, events, annotations and usage rows that are not written yet."""
-        alerts_and_annotations = len(self._events) + len(self._annotations)
-        return len(self._incidents) + alerts_and_annotations + len(self._spending)
+        queues: tuple[Sized, ...] = (
+            self._incidents, self._events, self._annotations, self._spending,
+        )  # fmt: skip
+        return sum(map(len, queues))
 
     def start(self) -> None:
         """Start the thread."""
@@ -120,10 +119,8 @@ class HistoryWriter:
                 return
             time.sleep(POLL_INTERVAL_S)
         self.lost += self.waiting
-        log.error(
-            "history: stopped with %d incidents, events, annotations and usage rows not written",
-            self.waiting,
-        )
+        what = "incidents, events, annotations and usage rows"
+        log.error("history: stopped with %d %s not written", self.waiting, what)
 
     def _gather(self) -> None:
         """Fetch a batch; only the latest state of each incident is queued."""
@@ -134,13 +131,11 @@ class HistoryWriter:
             return
         for part in work.incidents:
             key = part.id, part.instance
-            if (
-                self._incidents.pop(key, None) is None
-                and len(self._incidents) >= MAX_PENDING_INCIDENTS
-            ):
+            known = self._incidents.pop(key, None)
+            if known is None and len(self._incidents) >= MAX_PENDING_INCIDENTS:
                 self.lost += 1
-                continue
-            self._incidents[key] = part
+            else:
+                self._incidents[key] = part
         self._extend(self._events, work.events, MAX_PENDING_EVENTS)
         self._extend(self._annotations, work.annotations, MAX_PENDING_ANNOTATIONS)
         if work.spending:
@@ -176,12 +171,12 @@ class HistoryWriter:
         return True
 
     def _sweep(self, now: float) -> None:
+        self._next_sweep = now + SWEEP_INTERVAL_S
         try:
-            is_more = self._history.sweep()
+            if self._history.sweep():
+                self._next_sweep = now
         except Exception as error:  # noqa: BLE001 - a later sweep tries again
             self._log_error("the history is not swept", error)
-            is_more = False
-        self._next_sweep = now if is_more else now + SWEEP_INTERVAL_S
 
     def _log_error(self, what: str, error: Exception) -> None:
         """Log an error, at most once a second; other errors' texts may hold parts of a call."""
