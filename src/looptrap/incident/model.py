@@ -323,6 +323,7 @@ def merge_parts(parts: Sequence[Incident]) -> Incident:
     alarmed = [part.alarmed for part in parts if part.alarmed is not None]
     closed = [part.closed for part in parts if part.closed is not None]
     is_closed = len(closed) == len(parts)
+    fingerprints = [one for part in parts for one in part.fingerprints]
     return replace(
         severest,
         instance=", ".join(sorted(part.instance for part in parts)),
@@ -336,7 +337,7 @@ def merge_parts(parts: Sequence[Incident]) -> Incident:
         before=max(part.before for part in parts),
         **{name: sum(getattr(part, name) for part in parts) for name in SUMMED_FIELDS},
         steps=_all_steps(parts, is_closed),
-        fingerprints=_unique_by_last(chain.from_iterable(part.fingerprints for part in parts)),
+        fingerprints=list(dict.fromkeys(reversed(fingerprints)))[::-1],  # each at its last position
         opinions=_latest_opinions(chain.from_iterable(part.opinions for part in parts)),
         strip=next((part.strip for part in reversed(parts) if part.strip.order), NO_STRIP),
     )
@@ -353,12 +354,3 @@ def _latest_opinions(opinions: Iterable[RuleDecision]) -> list[RuleDecision]:
     """Return the latest decision of each rule, the latest last."""
     by_rule = {(one.policy, one.rule): one for one in sorted(opinions, key=lambda one: one.time)}
     return sorted(by_rule.values(), key=lambda one: one.time)
-
-
-def _unique_by_last(names: Iterable[str]) -> list[str]:
-    """Return each name once, at its last position."""
-    seen: dict[str, None] = {}
-    for name in names:
-        seen.pop(name, None)
-        seen[name] = None
-    return list(seen)

@@ -422,10 +422,10 @@ async def test_ten_thousand_letters_for_a_dead_receiver_cost_next_to_nothing(ben
     asked = 0
     next_due = bench.outbox.next_due
 
-    def counted(**options):
+    def counted(*options):
         nonlocal asked
         asked += 1
-        return next_due(**options)
+        return next_due(*options)
 
     bench.outbox.next_due = counted
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -8,10 +8,9 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
 from math import inf
 from random import Random
-from typing import Any, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
 from looptrap.incident.alert.channel import AlertChannel
 from looptrap.incident.alert.webhook import DeliveryError
@@ -58,6 +57,7 @@ REMOVED_CHANNEL = "none"
 log = logging.getLogger("looptrap")
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 class AlertDeliverer:
@@ -115,7 +115,7 @@ class AlertDeliverer:
             async with asyncio.timeout(STOP_GRACE_S):
                 for delivery in interrupted:
                     reason = "interrupted by a stop"
-                    await self._record(partial(self._outbox.reschedule, delivery, reason, now))
+                    await self._record(self._outbox.reschedule, delivery, reason, now)
         # A disk that hangs must not keep the gateway from stopping.
         self._thread.shutdown(wait=False, cancel_futures=True)
 
@@ -152,11 +152,11 @@ class AlertDeliverer:
         """Lease what is due; return it, and when to look again."""
         try:
             # A read comes first: only a due delivery is worth taking the write lock.
-            due = await self._in_thread(partial(self._outbox.next_due, without=without))
+            due = await self._in_thread(self._outbox.next_due, without)
             if due is None or due > now:
                 return [], min(now + POLL_INTERVAL_S, due or inf)
-            lease = partial(self._outbox.lease, without=without)
-            deliveries = await self._in_thread(partial(lease, now, self._owner, limit, LEASE_S))
+            lease = now, self._owner, limit, LEASE_S, without
+            deliveries = await self._in_thread(self._outbox.lease, *lease)
         except Exception as error:  # noqa: BLE001 - the next look tries again
             log.error("the outbox cannot be read: %s", _reason(error))
             return [], now + POLL_INTERVAL_S
@@ -184,7 +184,7 @@ class AlertDeliverer:
         else:
             queue.succeeded()
             self._count(channel.name, "delivered")
-            await self._record(partial(self._outbox.mark_delivered, delivery, self._clock()))
+            await self._record(self._outbox.mark_delivered, delivery, self._clock())
         finally:
             queue.in_flight -= 1
             queue.wakeup.set()
@@ -213,22 +213,22 @@ class AlertDeliverer:
             "alert %s was not delivered: channel %s: %s; next try in %.0f s",
             *(delivery.event.id, name, error.reason, wait),
         )
-        await self._record(partial(self._outbox.reschedule, delivery, error.reason, now + wait))
+        await self._record(self._outbox.reschedule, delivery, error.reason, now + wait)
 
     async def _mark_dead(self, delivery: Delivery, channel: str, reason: str) -> None:
         self._count(channel, "dead")
         log.error("alert %s is dead: channel %s: %s", delivery.event.id, channel, reason)
-        await self._record(partial(self._outbox.mark_dead, delivery, reason))
+        await self._record(self._outbox.mark_dead, delivery, reason)
 
-    async def _record(self, change: Callable[[], object]) -> None:
+    async def _record(self, change: Callable[[*Ts], object], *args: *Ts) -> None:
         """Update the outbox; if that fails the alert is sent again under the same id."""
         try:
-            await self._in_thread(change)
+            await self._in_thread(change, *args)
         except Exception as error:  # noqa: BLE001 - see above
             log.error("the outbox cannot be written: %s", _reason(error))
 
-    async def _in_thread(self, call: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+    async def _in_thread(self, call: Callable[[*Ts], T], *args: *Ts) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, call, *args)
 
     def _count(self, channel: str, outcome: str) -> None:
         key = (channel, outcome)

@@ -84,7 +84,7 @@ class Outbox:
         self._clock = clock
 
     def lease(
-        self, now: float, owner: str, limit: int, seconds: float, *, without: Collection[str] = ()
+        self, now: float, owner: str, limit: int, seconds: float, without: Collection[str] = ()
     ) -> list[Delivery]:
         """Lease what is due for `seconds`, the longest due first, except the channels `without`."""
         until = now + seconds
@@ -157,7 +157,7 @@ class Outbox:
             )
         return done.rowcount
 
-    def next_due(self, *, without: Collection[str] = ()) -> float | None:
+    def next_due(self, without: Collection[str] = ()) -> float | None:
         """Return when the next delivery is due; None if there is none."""
         with self._database.read() as connection:
             row = connection.execute(
