@@ -18,10 +18,7 @@ def answered(cost=500, tokens=(10, 5), **usage):
 
 def add(spending, now=NOON, caller="ann", model="gpt", outcome=None, session=""):
     outcome = answered() if outcome is None else outcome
-    spent = spending.add(now, caller, "p", "openai", model, outcome)
-    if session:
-        spending.add_to_session(now, caller, "p", session, model, outcome)
-    return spent
+    return spending.add(now, caller, "p", "openai", model, outcome, session)[0]
 
 
 def test_calls_of_one_spender_in_one_minute_are_one_row():

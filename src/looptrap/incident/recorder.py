@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from secrets import token_hex
@@ -124,10 +124,11 @@ class IncidentRecorder:
         self._sightings: deque[Sighting] = deque()
         self._observations: deque[Observation] = deque()
         self._next_tick = 0.0
-        self._unclaimed: dict[str, set[str]] = {}
-        """Ids of events not claimed yet, by incident; until then the incident is not written."""
+        self._unclaimed: Counter[str] = Counter()
+        """Events not claimed yet, by incident; until then the incident is not written."""
         self._delayed: dict[tuple[str, str], Incident] = {}
-        self._asked_keys: set[str] = set()
+        self._undecided_keys: set[str] = set()
+        """Keys of incidents whose shared id is not known yet."""
         self._events: deque[AlertEvent] = deque()
         self.sharing: IncidentSharing | None = None
         self._running = AsyncExitStack()
@@ -177,7 +178,7 @@ class IncidentRecorder:
         """Write what is queued and stop; pending alerts are delivered after the next start."""
         with suppress(TimeoutError):
             async with asyncio.timeout(STOP_TIMEOUT_S):
-                while self._sightings or self._unclaimed or self._asked_keys:
+                while self._sightings or self._unclaimed or self._undecided_keys:
                     await asyncio.sleep(0.02)
         self._usage.flush()
         await self._running.aclose()
@@ -276,11 +277,11 @@ class IncidentRecorder:
             self.tracker.set_strip(correlations, strip)
         if self.sharing is not None:
             for key, incident_id in self.sharing.take_ids():
-                self._asked_keys.discard(key)
+                self._undecided_keys.discard(key)
                 events += self.tracker.adopt_id(key, incident_id)
             opened = self.tracker.unshared_ids().items()
-            self._asked_keys |= self.sharing.ask(
-                one for one in opened if one[0] not in self._asked_keys
+            self._undecided_keys |= self.sharing.ask(
+                one for one in opened if one[0] not in self._undecided_keys
             )
         self.indicators.observe(drain(self._observations))
         return events
@@ -306,16 +307,11 @@ class IncidentRecorder:
             return events
         # When the queue is full: better twice under one id than never.
         ours = list(self.sharing.claim(events))
-        for event in events[: len(events) - len(ours)]:
-            self._unclaimed.setdefault(event.incident, set()).add(event.id)
-        for event, is_ours in self.sharing.take_claims():
-            waiting = self._unclaimed.get(event.incident, set())
-            waiting.discard(event.id)
-            if not waiting:
-                self._unclaimed.pop(event.incident, None)
-            if is_ours:
-                ours.append(event)
-        return ours
+        self._unclaimed.update(event.incident for event in events[: len(events) - len(ours)])
+        claims = self.sharing.take_claims()
+        self._unclaimed.subtract(event.incident for event, _ in claims)
+        self._unclaimed = +self._unclaimed  # without those that have none left
+        return ours + [event for event, is_ours in claims if is_ours]
 
     def _writable(self, changed: list[Incident]) -> list[Incident]:
         """Return what may be written; an incident waits until its events are claimed.

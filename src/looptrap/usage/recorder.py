@@ -50,52 +50,33 @@ class UsageAccumulator:
         provider: str,
         model: str,
         outcome: Outcome | None,
-    ) -> UsageTotals:
-        """Add a call with its usage and cost; return its row, to count refusals in."""
+        session: str = "",
+    ) -> tuple[UsageTotals, SessionUsage | None]:
+        """Add a call with its usage and cost; return its row and that of its session."""
         if not self._minute_start <= now < self._minute_end:
             self._start_minute(now)
-        spent = self._open.get((caller, project, provider, model[:MAX_NAME_CHARS]))
+        model = model[:MAX_NAME_CHARS]
+        spent = self._open.get((caller, project, provider, model))
         if spent is None:
-            spent = self._add_key((caller, project, provider, model[:MAX_NAME_CHARS]))
+            spent = self._add_key((caller, project, provider, model))
         spent.calls += 1
+        run = self._run((caller, project, session[:MAX_NAME_CHARS]), now, model) if session else None
         if outcome is not None and (usage := outcome.usage) is not NO_USAGE:
             spent.input_tokens += usage.input_tokens
             spent.output_tokens += usage.output_tokens
-            if outcome.cost is None:
+            if (cost := outcome.cost) is None:
                 spent.unpriced += 1
             else:
-                spent.cost += outcome.cost
+                spent.cost += cost
             if usage.is_estimated:
                 spent.estimated += 1
-        return spent
-
-    def add_to_session(
-        self,
-        now: float,
-        caller: str,
-        project: str,
-        session: str,
-        model: str,
-        outcome: Outcome | None,
-    ) -> SessionUsage:
-        """Add a call to its session, after `add`; return the session's usage."""
-        run = self._sessions.get((caller, project, session[:MAX_NAME_CHARS]))
-        if run is None:
-            run = self._add_session((caller, project, session[:MAX_NAME_CHARS]), now)
-        run.calls += 1
-        run.last = now
-        run.model = model[:MAX_NAME_CHARS]
-        if run.minute != self._minute_start:
-            run.minute, run.used = self._minute_start, 0
-        if outcome is not None and (usage := outcome.usage) is not NO_USAGE:
-            tokens = usage.input_tokens + usage.output_tokens
-            run.tokens += tokens
-            run.used += tokens
-            if outcome.cost is None:
-                run.unpriced += 1
-            else:
-                run.cost += outcome.cost
-        return run
+            if run is not None:
+                tokens = usage.input_tokens + usage.output_tokens
+                run.tokens += tokens
+                run.used += tokens
+                run.unpriced += cost is None
+                run.cost += cost or 0
+        return spent, run
 
     def take(self) -> UsageBatch:
         """Return everything since the last call; not thread-safe with `add`."""
@@ -112,10 +93,18 @@ class UsageAccumulator:
         spent = self._open[UsageKey(*key)] = UsageTotals()
         return spent
 
-    def _add_session(self, key: tuple[str, str, str], now: float) -> SessionUsage:
-        if len(self._sessions) >= MAX_TRACKED_SESSIONS:
-            key = OTHER_SESSION_KEY
-        return self._sessions.setdefault(SessionKey(*key), SessionUsage(now, now))
+    def _run(self, key: tuple[str, str, str], now: float, model: str) -> SessionUsage:
+        """Count a call of a session; return the session's row."""
+        run = self._sessions.get(key)
+        if run is None:
+            key = key if len(self._sessions) < MAX_TRACKED_SESSIONS else OTHER_SESSION_KEY
+            run = self._sessions.setdefault(SessionKey(*key), SessionUsage(now, now))
+        run.calls += 1
+        run.last = now
+        run.model = model
+        if run.minute != self._minute_start:
+            run.minute, run.used = self._minute_start, 0
+        return run
 
     def _start_minute(self, now: float) -> None:
         self._close()
@@ -145,13 +134,11 @@ class UsageRecorder:
         self, ticket: Ticket, outcome: Outcome | None, now: float, provider: str, session: str
     ) -> None:
         """Record a settled call."""
-        call, spending = ticket.call, self._spending
+        call = ticket.call
         request = call.request
-        caller, project = request.caller, request.project
-        spent = spending.add(now, caller, project, provider, call.model, outcome)
-        run = None
-        if session:
-            run = spending.add_to_session(now, caller, project, session, call.model, outcome)
+        spent, run = self._spending.add(
+            now, request.caller, request.project, provider, call.model, outcome, session
+        )
         if ticket.verdict is not ALLOWED or ticket.heard is not None:
             if outcome is not None or not ticket.verdict.action.refuses:
                 spent.warned += 1

@@ -20,9 +20,7 @@ def spent(*calls):
     spending = UsageAccumulator()
     for at, caller, project, model, cost, *session in calls:
         outcome = Outcome(200, Usage(10, 5), False, cost)
-        spending.add(FIRST + at, caller, project, "openai", model, outcome)
-        for name in session:
-            spending.add_to_session(FIRST + at, caller, project, name, model, outcome)
+        spending.add(FIRST + at, caller, project, "openai", model, outcome, *session)
     return spending.take()
 
 
