@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from math import inf
 from sqlite3 import Connection
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from msgspec.structs import astuple
 
@@ -163,7 +163,7 @@ _SESSION_ORDERS: dict[UsageOrder, str] = {
     "cost": "cost", "refused": "refused", "calls": "calls", "tokens": "tokens",
     "burn": f"CASE WHEN minute >= :minute - {MINUTE_S} THEN used ELSE 0 END",
 }  # fmt: skip
-_BY = {name: name for name in ("caller", "project", "model", "provider")}
+_BY = {name: name for name in get_args(UsageDimension)}
 
 
 class UsageShare(NamedTuple):
@@ -202,8 +202,8 @@ class UsageQuery:
 
     def totals(self, since: float, until: float) -> UsageTotals:
         """Return the totals of a time span."""
+        statement = f"SELECT {_SUMS} FROM spending WHERE {_WITHIN}"
         with self._database.read() as connection:
-            statement = f"SELECT {_SUMS} FROM spending WHERE {_WITHIN}"
             return UsageTotals(*connection.execute(statement, _span(since, until)).fetchone())
 
     def series(
@@ -218,14 +218,13 @@ class UsageQuery:
 
         With `by`, the `limit` costliest names each, and the others under one name.
         """
-        values: dict[str, Any] = {**_span(since, until), "step": step}
-        name = "''"
+        values, name = {**_span(since, until), "step": step}, "''"
+        if by is not None:
+            top = self.top(by, since, until, limit=limit)
+            values |= {f"name{i}": one.name for i, one in enumerate(top)}
+            placeholders = ", ".join(f":name{i}" for i in range(len(top)))
+            name = f"CASE WHEN {by} IN ({placeholders}) THEN {by} ELSE '{OTHER_NAME}' END"
         with self._database.read() as connection:
-            if by is not None:
-                top = _top(connection, by, "cost", {**values, "minute": self._minute()}, limit)
-                values |= {f"name{i}": one.name for i, one in enumerate(top)}
-                placeholders = ", ".join(f":name{i}" for i in range(len(top)))
-                name = f"CASE WHEN {by} IN ({placeholders}) THEN {by} ELSE '{OTHER_NAME}' END"
             rows = connection.execute(
                 f"SELECT start - start % :step AS time, {name} AS name, {_SUMS} FROM spending"
                 f" WHERE {_WITHIN} GROUP BY 1, 2 ORDER BY 1, 2",
@@ -244,8 +243,13 @@ class UsageQuery:
     ) -> list[UsageShare]:
         """Return the top names in an order, descending."""
         with self._database.read() as connection:
-            values = {**_span(since, until), "minute": self._minute()}
-            return _top(connection, by, order, values, limit)
+            rows = connection.execute(
+                f"SELECT {_expression(by, _BY)}, {_BURN}, min(start), max(start), {_SUMS}"
+                f" FROM spending WHERE {_WITHIN} GROUP BY {by}"
+                f" ORDER BY {_expression(order, _ORDERS)} DESC, {by} LIMIT :limit",
+                {**_span(since, until), "minute": self._minute(), "limit": limit},
+            ).fetchall()
+        return [UsageShare(row[0], UsageTotals(*row[4:]), *row[1:4]) for row in rows]
 
     def sessions(
         self, since: float, *, order: UsageOrder = "cost", limit: int = 50
@@ -255,7 +259,7 @@ class UsageQuery:
             rows = connection.execute(
                 f"SELECT {', '.join(_SESSION_COLUMNS)} FROM session WHERE last >= :since"
                 f" ORDER BY {_expression(order, _SESSION_ORDERS)} DESC, last DESC LIMIT :limit",
-                {"since": since, "limit": limit, "minute": self._minute()},
+                {"since": since, "minute": self._minute(), "limit": limit},
             ).fetchall()
         return [SessionShare(SessionKey(*row[:3]), SessionUsage(*row[3:])) for row in rows]
 
@@ -263,29 +267,12 @@ class UsageQuery:
         return int(self._clock()) // MINUTE_S * MINUTE_S
 
 
-def _top(
-    connection: Connection,
-    by: UsageDimension,
-    order: UsageOrder,
-    values: dict[str, Any],
-    limit: int,
-) -> list[UsageShare]:
-    rows = connection.execute(
-        f"SELECT {_expression(by, _BY)}, {_BURN}, min(start), max(start), {_SUMS} FROM spending"
-        f" WHERE {_WITHIN} GROUP BY {by}"
-        f" ORDER BY {_expression(order, _ORDERS)} DESC, {by} LIMIT :limit",
-        {**values, "limit": limit},
-    ).fetchall()
-    return [UsageShare(row[0], UsageTotals(*row[4:]), *row[1:4]) for row in rows]
-
-
-def _expression(name: str, expressions: Mapping[Any, str]) -> str:
-    """Return the SQL expression of a name."""
-    if name not in expressions:
-        raise ValueError(f"{name!r} is unknown, must be one of {', '.join(expressions)}")
-    return expressions[name]
-
-
 def _span(since: float, until: float) -> dict[str, Any]:
     # A minute counts as a whole.
     return {"since": since // MINUTE_S * MINUTE_S, "until": until}
+
+
+def _expression(name: str, expressions: Mapping[Any, str]) -> str:
+    if name not in expressions:
+        raise ValueError(f"{name!r} is unknown, must be one of {', '.join(expressions)}")
+    return expressions[name]
