@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from looptrap.config.provider import RouteSettings
 from looptrap.config.setting import Config
 from looptrap.detect.scope import WindowKind
-from looptrap.incident.setting import DAY, ChannelSettings
+from looptrap.incident.setting import DAY_S, ChannelSettings
 from looptrap.money.meter import account_descriptors
 from looptrap.money.price import dollars_in_words, nano
 from looptrap.policy.action import Action
@@ -140,7 +140,7 @@ def of_tool(name: str, tool: ToolRule) -> str:
 def _history(config: Config) -> str:
     if not config.history:
         return "Incidents are forgotten when the gateway ends."
-    days = config.incidents.keep / DAY
+    days = config.incidents.keep / DAY_S
     return f"Incidents are kept in {escaped(config.history)} for {shown(round(days, 2))} days."
 
 

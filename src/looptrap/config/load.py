@@ -16,7 +16,7 @@ from looptrap.config.route import misrouted
 from looptrap.config.setting import CONFIG, GATEWAY_SCALARS, SCALARS, Config, flag, variable
 from looptrap.detect.scope import HIT_LIMIT
 from looptrap.errors import ConfigError, Problem
-from looptrap.incident.setting import named, same_names
+from looptrap.incident.setting import duplicate_names, name_channels
 from looptrap.policy import fairvisor, preset
 from looptrap.policy.budget import same_names as same_budgets
 from looptrap.policy.kind import COOLDOWN, WINDOW
@@ -108,7 +108,7 @@ def load(
         raise ConfigError(mismatches)
     return replace(
         config,
-        channels=named(config.channels),
+        channels=name_channels(config.channels),
         warnings=(
             *config.warnings,
             *_misspelt(env),
@@ -281,7 +281,7 @@ def _mismatches(config: Config) -> Iterator[Problem]:
         )
     yield from contradictions(config.gateway)
     yield from misrouted(config)
-    yield from same_names(config.channels)
+    yield from duplicate_names(config.channels)
     yield from same_budgets(config.budgets)
     for i, project in enumerate(config.projects):
         for misfit in project.misfits(config.policies):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
@@ -23,9 +23,9 @@ from looptrap.schema import (
 )
 from looptrap.schema.wording import listed
 
-DAY = 86_400.0
+DAY_S = 86_400.0
 
-EVENTS: tuple[str, ...] = get_args(EventName)
+EVENT_NAMES: tuple[str, ...] = get_args(EventName)
 
 ChannelKind = Literal["webhook", "slack", "apprise"]
 
@@ -44,7 +44,7 @@ class IncidentSettings:
     keep: float = setting(
         "how long closed incidents, delivered alerts and spending are kept",
         Number(low=60, high=10 * 365 * 86_400, unit="seconds"),
-        default=90 * DAY,
+        default=90 * DAY_S,
     )
     max_size: int = setting(
         "size of the history; beyond it, the oldest incidents and spending are deleted",
@@ -110,13 +110,17 @@ class HookUrl(Text):
         return f"{parts.scheme}://{host}/***" if host else f"{parts.scheme}://***"
 
 
+def event_matcher(patterns: Iterable[str]) -> Callable[[str], object]:
+    """Return a function that matches an event name with any of the patterns."""
+    return re.compile("|".join(re.escape(one).replace(r"\*", ".*") for one in patterns)).fullmatch
+
+
 def _fits_an_event(pattern: str) -> str:
     """Return a pattern that some event fits: `loop.*`, `store.degraded`."""
     # Stars in a row mean no more than one, and would be tried in every combination.
     pattern = re.sub(r"\*+", "*", pattern)
-    fitting = re.escape(pattern).replace(r"\*", ".*")
-    if not any(re.fullmatch(fitting, event) for event in EVENTS):
-        message = f"fits no event; there are {listed(EVENTS, 'and')}"
+    if not any(map(event_matcher([pattern]), EVENT_NAMES)):
+        message = f"fits no event; there are {listed(EVENT_NAMES, 'and')}"
         raise ConfigError([Problem("", message)])
     return pattern
 
@@ -152,17 +156,17 @@ class ChannelSettings:
     allow_http: bool = setting("whether the URL may be plain http", default=False)
 
 
-def _channel_mistakes(given: Mapping[str, Any]) -> Iterator[Problem]:
+def _channel_problems(given: Mapping[str, Any]) -> Iterator[Problem]:
     if ("url" in given) == ("url_env" in given):
         yield Problem("", "needs url or url_env, one of them")
     if given.get("kind", "webhook") != "webhook" and "secret_env" in given:
         yield Problem("secret_env", "is of use to a webhook only")
 
 
-CHANNEL = Table.of(ChannelSettings, check=_channel_mistakes)
+CHANNEL = Table.of(ChannelSettings, check=_channel_problems)
 
 
-def named(channels: tuple[ChannelSettings, ...]) -> tuple[ChannelSettings, ...]:
+def name_channels(channels: tuple[ChannelSettings, ...]) -> tuple[ChannelSettings, ...]:
     """Return the channels with a name each: `webhook`, `webhook-2` where none was given."""
     taken = {one.name for one in channels}
     found = []
@@ -175,7 +179,7 @@ def named(channels: tuple[ChannelSettings, ...]) -> tuple[ChannelSettings, ...]:
     return tuple(found)
 
 
-def same_names(channels: tuple[ChannelSettings, ...]) -> Iterator[Problem]:
+def duplicate_names(channels: tuple[ChannelSettings, ...]) -> Iterator[Problem]:
     """Find channels of one name: what waits for one would be sent through the other."""
     given = [one.name for one in channels]
     for i, name in enumerate(given):

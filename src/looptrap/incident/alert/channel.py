@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -24,7 +23,7 @@ from looptrap.incident.alert.webhook import (
     resolve_host,
 )
 from looptrap.incident.model import AlertEvent, EventName
-from looptrap.incident.setting import ChannelKind, ChannelSettings
+from looptrap.incident.setting import ChannelKind, ChannelSettings, event_matcher
 
 SECRET_PREFIX = "whsec_"
 MIN_SECRET_BYTES, MAX_SECRET_BYTES = 24, 64
@@ -91,8 +90,7 @@ class AlertChannel:
         self._target = target
         self._signer = signer
         self._clock = clock
-        patterns = (re.escape(one).replace(r"\*", ".*") for one in settings.events)
-        self._matches = re.compile("|".join(patterns)).fullmatch
+        self._matches = event_matcher(settings.events)
 
     def wants(self, event: AlertEvent) -> bool:
         """Return whether this channel subscribes to an event."""

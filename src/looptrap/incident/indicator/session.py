@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
+from functools import partial
 
 from looptrap.bounded import RecentMap
 from looptrap.incident.indicator.alarm import (
@@ -140,8 +141,20 @@ class _Session(Subject):
         self.tokens = 0
         self.burn = BurnRate()
 
-    def describe(self, what: str) -> str:
-        return f"Session {self.session} of {self.scope} {what}"
+    def describe_calls(self) -> str:
+        return f"{self._name} made {self.calls} tool calls since a person last spoke"
+
+    def describe_tokens(self, average: float) -> str:
+        times = f"{self.tokens / average:.1f} times the average of {average:,.0f}"
+        return f"{self._name} used {self.tokens:,} tokens, {times}"
+
+    def describe_burn(self) -> str:
+        times = f"{self.burn.ratio():.1f} times its mean of {self.burn.mean:,.0f}"
+        return f"{self._name} used {self.burn.tokens:,} tokens in a minute, {times}"
+
+    @property
+    def _name(self) -> str:
+        return f"Session {self.session} of {self.scope}"
 
 
 class SessionIndicators:
@@ -179,18 +192,16 @@ class SessionIndicators:
 
     def close_pane(self) -> None:
         """Close a pane: judge the sessions seen in it, and end those quiet for a window."""
-        calls = tokens = burn = 0.0
+        peaks: tuple[float, ...] = (0.0, 0.0, 0.0)
         ended = []
         for one in self._sessions.all():
             if one.pane == self._pane:
-                calls = max(calls, self._judge_calls(one))
-                tokens = max(tokens, self._judge_tokens(one))
-                burn = max(burn, self._judge_burn(one))
+                peaks = tuple(map(max, peaks, self._judge(one)))
             elif one.pane <= self._pane - PANES_PER_WINDOW:
                 ended.append(one.key)
                 self._end(one)
         self._sessions.forget(ended)
-        self._peaks.append((calls, tokens, burn))
+        self._peaks.append(peaks)
         self._pane += 1
 
     def _begin(self, key: tuple[str, ...]) -> _Session:
@@ -209,44 +220,17 @@ class SessionIndicators:
             if alarm is not None:
                 alarm.fall(one)
 
-    def _judge_calls(self, one: _Session) -> float:
-        if self._calls is None:
-            return 0.0
-        calls = one.calls
-        self._calls.judge(
-            one,
-            calls,
-            lambda: one.describe(f"made {calls} tool calls since a person last spoke"),
-            can_fall=calls >= 0,
-        )
-        return float(max(calls, 0))
-
-    def _judge_tokens(self, one: _Session) -> float:
+    def _judge(self, one: _Session) -> tuple[float, float, float]:
+        """Compare a session with each threshold; return its values."""
         average = one.group.average(self._pane)
-        if self._tokens is None or not average:
-            return 0.0
-        tokens, ratio = one.tokens, one.tokens / average
-        self._tokens.judge(
-            one,
-            ratio,
-            lambda: one.describe(
-                f"used {tokens:,} tokens, {ratio:.1f} times the average of {average:,.0f}"
-            ),
-            can_fall=False,
-        )
-        return ratio
-
-    def _judge_burn(self, one: _Session) -> float:
-        if self._burn is None:
-            return 0.0
-        burn, ratio = one.burn, one.burn.ratio()
-        self._burn.judge(
-            one,
-            ratio,
-            lambda: one.describe(
-                f"used {burn.tokens:,} tokens in a minute,"
-                f" {ratio:.1f} times its mean of {burn.mean:,.0f}"
-            ),
-            can_fall=burn.is_over(self._pane),
-        )
-        return ratio
+        tokens = one.tokens / average if average else 0.0
+        burn = one.burn.ratio()
+        if self._calls is not None:
+            self._calls.judge(one, one.calls, one.describe_calls, can_fall=one.calls >= 0)
+        if self._tokens is not None:
+            describe = partial(one.describe_tokens, average)
+            self._tokens.judge(one, tokens, describe, can_fall=False)
+        if self._burn is not None:
+            can_fall = one.burn.is_over(self._pane)
+            self._burn.judge(one, burn, one.describe_burn, can_fall=can_fall)
+        return float(max(one.calls, 0)), tokens, burn
