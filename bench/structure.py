@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from itertools import count
+from math import inf
 from typing import NamedTuple
 
 from bench.rig import HERE
@@ -20,6 +21,7 @@ from looptrap.detect.scope import Window
 from looptrap.dialect.model import Call, Outcome, Request, Usage
 from looptrap.engine import Ticket
 from looptrap.engine.counters import Counters
+from looptrap.incident.indicator.alarm import IndicatorAlarm
 from looptrap.incident.indicator.session import SessionIndicators
 from looptrap.incident.model import Sighting
 from looptrap.incident.tracker import Tracker
@@ -88,7 +90,7 @@ def _ledger() -> Drive:
 
 
 def _sessions() -> Drive:
-    sessions = SessionIndicators({})
+    sessions = SessionIndicators(*[IndicatorAlarm("tokens", inf, 300.0)] * 3)
     return lambda n: sessions.observe(f"caller-{n}", "", f"run-{n}", 100, 1)
 
 

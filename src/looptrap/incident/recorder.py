@@ -7,6 +7,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
+from math import inf
 from secrets import token_hex
 from typing import Protocol, TypeVar
 
@@ -38,19 +39,18 @@ class StoreOutageMonitor:
     def __init__(self, store: RedisStore | None) -> None:
         self._store = store
         self._since: float | None = None
-        self._is_alerted = False
+        """When the outage began; infinite once it was reported."""
 
     def check(self, now: float) -> list[AlertEvent]:
         """Return an event once the store has been away for the grace time."""
         if self._store is None or not self._store.is_degraded:
-            self._since, self._is_alerted = None, False
+            self._since = None
             return []
-        if self._since is None:
-            self._since = now
-        if self._is_alerted or now < self._since + OUTAGE_GRACE_S:
+        since = self._since = now if self._since is None else self._since
+        if now < since + OUTAGE_GRACE_S:
             return []
-        self._is_alerted = True
-        return [store_degraded_event(self._since)]
+        self._since = inf
+        return [store_degraded_event(since)]
 
 
 MAX_PENDING_SIGHTINGS = 50_000

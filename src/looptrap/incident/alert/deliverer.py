@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -74,12 +75,10 @@ class AlertDeliverer:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """`owner` is unique among the deliverers of this outbox."""
-        self.deliveries: dict[tuple[str, str], int] = {
-            (channel.name, outcome): 0
-            for channel in channels
-            for outcome in ("attempts", "delivered", "failed", "dead")
-        }
-        """Counters by channel and outcome."""
+        outcomes = ("attempts", "delivered", "failed", "dead")
+        names = [channel.name for channel in channels]
+        self.deliveries = Counter({(name, outcome): 0 for name in names for outcome in outcomes})
+        """By channel and outcome."""
         self._outbox = outbox
         self._queues = {channel.name: ChannelQueue(channel) for channel in channels}
         self._owner = owner
@@ -176,14 +175,14 @@ class AlertDeliverer:
     async def _attempt(
         self, queue: ChannelQueue, channel: AlertChannel, delivery: Delivery
     ) -> None:
-        self._count(channel.name, "attempts")
+        self.deliveries[channel.name, "attempts"] += 1
         try:
             await self._deliver(channel, delivery)
         except DeliveryError as error:
             await self._failed(queue, delivery, error)
         else:
             queue.succeeded()
-            self._count(channel.name, "delivered")
+            self.deliveries[channel.name, "delivered"] += 1
             await self._record(self._outbox.mark_delivered, delivery, self._clock())
         finally:
             queue.in_flight -= 1
@@ -203,7 +202,7 @@ class AlertDeliverer:
 
     async def _failed(self, queue: ChannelQueue, delivery: Delivery, error: DeliveryError) -> None:
         name, now = delivery.channel, self._clock()
-        self._count(name, "failed")
+        self.deliveries[name, "failed"] += 1
         wait = max(retry_delay(delivery.attempts, self._rng), error.retry_after or 0.0)
         if error.is_final or is_expired(delivery.created, now + wait):
             await self._mark_dead(delivery, name, error.reason)
@@ -216,7 +215,7 @@ class AlertDeliverer:
         await self._record(self._outbox.reschedule, delivery, error.reason, now + wait)
 
     async def _mark_dead(self, delivery: Delivery, channel: str, reason: str) -> None:
-        self._count(channel, "dead")
+        self.deliveries[channel, "dead"] += 1
         log.error("alert %s is dead: channel %s: %s", delivery.event.id, channel, reason)
         await self._record(self._outbox.mark_dead, delivery, reason)
 
@@ -229,10 +228,6 @@ class AlertDeliverer:
 
     async def _in_thread(self, call: Callable[[*Ts], T], *args: *Ts) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, call, *args)
-
-    def _count(self, channel: str, outcome: str) -> None:
-        key = (channel, outcome)
-        self.deliveries[key] = self.deliveries.get(key, 0) + 1
 
 
 async def _cancel_all(tasks: list[asyncio.Task[None]]) -> None:

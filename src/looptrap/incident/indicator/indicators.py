@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import inf
 from typing import NamedTuple, get_args
 
 from looptrap.dialect.model import MAX_NAME_CHARS
@@ -50,19 +51,21 @@ class Indicators:
         """When the open pane ends; 0 before the first."""
         self._has_closed_pane = False
         names: tuple[IndicatorName, ...] = get_args(IndicatorName)
-        self._alarms = alarms = {
-            name: IndicatorAlarm(name, threshold, settings.window)
-            for name in names
-            if (threshold := getattr(settings, name)) is not None
-        }
-        errors, latency = alarms.get("tool_errors"), alarms.get("latency")
-        self._errors = ToolErrorIndicator(errors) if errors is not None else None
-        self._latencies = LatencyIndicator(latency) if latency is not None else None
-        tracks_sessions = any(name in alarms for name in SessionIndicators.NAMES)
-        self._sessions = SessionIndicators(alarms) if tracks_sessions else None
+        given = {name: getattr(settings, name) for name in names}
         self.thresholds: Mapping[str, float] = {
-            name: alarm.threshold for name, alarm in alarms.items()
+            name: threshold for name, threshold in given.items() if threshold is not None
         }
+        # One that is switched off has a threshold that nothing passes.
+        self._alarms: dict[str, IndicatorAlarm] = {
+            name: IndicatorAlarm(name, self.thresholds.get(name, inf), settings.window)
+            for name in names
+        }
+        alarms = self._alarms
+        self._errors = ToolErrorIndicator(alarms["tool_errors"])
+        self._latencies = LatencyIndicator(alarms["latency"])
+        self._sessions = SessionIndicators(
+            alarms["tool_calls"], alarms["tokens"], alarms["burn_rate"]
+        )
         self.gauges: Mapping[str, tuple[float, bool]] = {}
         """For each indicator the value of its worst scope, and whether it fires."""
         self._update_gauges()
@@ -77,12 +80,12 @@ class Indicators:
         ) in observations:  # fmt: skip
             if time >= end:
                 end = self._close_panes(time)
-            if tools > 0 and errors is not None:
+            if tools > 0:
                 errors.observe(caller, project, tools, failed)
             # Client errors are answered at once, and may name any model.
-            if first_byte is not None and latencies is not None and not 400 <= status < 500:
+            if first_byte is not None and not 400 <= status < 500:
                 latencies.observe(provider, model[:MAX_NAME_CHARS], first_byte)
-            if session and sessions is not None:
+            if session:
                 tokens = input_tokens + output_tokens
                 sessions.observe(caller, project, session[:MAX_NAME_CHARS], tokens, turn_calls)
 
@@ -103,8 +106,7 @@ class Indicators:
             passed = min(passed, int((now - self._end) // self._pane) + 1)
         for _ in range(passed if self._end else 0):
             for one in (self._errors, self._latencies, self._sessions):
-                if one is not None:
-                    one.close_pane()
+                one.close_pane()
         self._update_gauges()
         self._has_closed_pane = True
         self._end = now - now % self._pane + self._pane
@@ -112,11 +114,11 @@ class Indicators:
 
     def _update_gauges(self) -> None:
         # Replaced as a whole: a scrape may read it from another thread.
-        worst: dict[IndicatorName, float] = {}
-        if self._errors is not None:
-            worst["tool_errors"] = self._errors.worst
-        if self._latencies is not None:
-            worst["latency"] = self._latencies.worst
-        if self._sessions is not None:
-            worst |= self._sessions.worst
-        self.gauges = {name: (worst[name], alarm.is_firing) for name, alarm in self._alarms.items()}
+        calls, tokens, burn = self._sessions.worst
+        worst = {
+            "tool_errors": self._errors.worst, "latency": self._latencies.worst,
+            "tool_calls": calls, "tokens": tokens, "burn_rate": burn,
+        }  # fmt: skip
+        self.gauges = {
+            name: (worst[name], self._alarms[name].is_firing) for name in self.thresholds
+        }

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
 from functools import partial
 
 from looptrap.bounded import RecentMap
 from looptrap.incident.indicator.alarm import (
     IndicatorAlarm,
-    IndicatorName,
     IndicatorScope,
     Subject,
 )
@@ -78,7 +76,8 @@ class BurnRate:
         self._before, self.tokens = self.tokens, 0
         if tokens:
             self._minutes = min(self._minutes + 1, MIN_BURN_MINUTES)
-            self._mean += (min(tokens, max_ratio * mean or tokens) - self._mean) / self._minutes
+            capped = min(tokens, max_ratio * mean) if mean else tokens
+            self._mean += (capped - self._mean) / self._minutes
 
 
 MIN_ENDED_SESSIONS = 10
@@ -158,12 +157,12 @@ class _Session(Subject):
 
 
 class SessionIndicators:
-    """Tracks sessions until they have been quiet for a window; each alarm is optional."""
+    """Tracks sessions until they have been quiet for a window."""
 
-    NAMES: tuple[IndicatorName, ...] = ("tool_calls", "tokens", "burn_rate")
-
-    def __init__(self, alarms: Mapping[IndicatorName, IndicatorAlarm]) -> None:
-        self._calls, self._tokens, self._burn = map(alarms.get, self.NAMES)
+    def __init__(self, calls: IndicatorAlarm, tokens: IndicatorAlarm, burn: IndicatorAlarm) -> None:
+        self._calls = calls
+        self._tokens = tokens
+        self._burn = burn
         self._groups: RecentMap[IndicatorScope, _Group] = RecentMap(
             lambda scope: _Group(scope, self._pane), MAX_GROUPS
         )
@@ -174,9 +173,9 @@ class SessionIndicators:
         self._peaks: deque[tuple[float, ...]] = deque([(0.0, 0.0, 0.0)], PANES_PER_WINDOW)
 
     @property
-    def worst(self) -> dict[IndicatorName, float]:
-        """The highest value of each indicator in the window."""
-        return dict(zip(self.NAMES, map(max, zip(*self._peaks, strict=True)), strict=True))
+    def worst(self) -> tuple[float, ...]:
+        """The highest tool calls, tokens and burn rate in the window, as they are judged."""
+        return tuple(map(max, zip(*self._peaks, strict=True)))
 
     def observe(self, caller: str, project: str, name: str, tokens: int, calls: int) -> None:
         """Add one call to its session."""
@@ -187,8 +186,7 @@ class SessionIndicators:
         elif calls > one.calls:
             one.calls = calls
         one.tokens += tokens
-        if self._burn is not None:
-            one.burn.add(tokens, self._pane, self._burn.threshold)
+        one.burn.add(tokens, self._pane, self._burn.threshold)
 
     def close_pane(self) -> None:
         """Close a pane: judge the sessions seen in it, and end those quiet for a window."""
@@ -211,26 +209,21 @@ class SessionIndicators:
 
     def _end(self, one: _Session) -> None:
         # A session seen in the first window may have begun before it.
-        if one.tokens and self._tokens is not None and one.began >= PANES_PER_WINDOW:
+        if one.tokens and one.began >= PANES_PER_WINDOW:
             one.group.add(one.tokens, self._tokens.threshold, self._pane)
         self._recover(one)
 
     def _recover(self, one: _Session) -> None:
         for alarm in (self._calls, self._tokens, self._burn):
-            if alarm is not None:
-                alarm.fall(one)
+            alarm.fall(one)
 
     def _judge(self, one: _Session) -> tuple[float, float, float]:
         """Compare a session with each threshold; return its values."""
         average = one.group.average(self._pane)
         tokens = one.tokens / average if average else 0.0
         burn = one.burn.ratio()
-        if self._calls is not None:
-            self._calls.judge(one, one.calls, one.describe_calls, can_fall=one.calls >= 0)
-        if self._tokens is not None:
-            describe = partial(one.describe_tokens, average)
-            self._tokens.judge(one, tokens, describe, can_fall=False)
-        if self._burn is not None:
-            can_fall = one.burn.is_over(self._pane)
-            self._burn.judge(one, burn, one.describe_burn, can_fall=can_fall)
+        has_ended = one.burn.is_over(self._pane)
+        self._calls.judge(one, one.calls, one.describe_calls, can_fall=one.calls >= 0)
+        self._tokens.judge(one, tokens, partial(one.describe_tokens, average), can_fall=False)
+        self._burn.judge(one, burn, one.describe_burn, can_fall=has_ended)
         return float(max(one.calls, 0)), tokens, burn
