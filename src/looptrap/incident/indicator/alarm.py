@@ -83,6 +83,8 @@ class IndicatorAlarm:
     def __init__(self, name: IndicatorName, threshold: float, window: float) -> None:
         self.name = name
         self.threshold = threshold
+        self.worst = 0.0
+        """The highest value in the window, of subjects of which enough is known."""
         self._window = window
         self._over: dict[tuple[str, ...], IndicatorScope] = {}
         """Subjects over the threshold, by key."""

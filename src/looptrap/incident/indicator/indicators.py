@@ -114,11 +114,5 @@ class Indicators:
 
     def _update_gauges(self) -> None:
         # Replaced as a whole: a scrape may read it from another thread.
-        calls, tokens, burn = self._sessions.worst
-        worst = {
-            "tool_errors": self._errors.worst, "latency": self._latencies.worst,
-            "tool_calls": calls, "tokens": tokens, "burn_rate": burn,
-        }  # fmt: skip
-        self.gauges = {
-            name: (worst[name], self._alarms[name].is_firing) for name in self.thresholds
-        }
+        enabled = (self._alarms[name] for name in self.thresholds)
+        self.gauges = {alarm.name: (alarm.worst, alarm.is_firing) for alarm in enabled}

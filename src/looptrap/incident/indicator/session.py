@@ -160,9 +160,8 @@ class SessionIndicators:
     """Tracks sessions until they have been quiet for a window."""
 
     def __init__(self, calls: IndicatorAlarm, tokens: IndicatorAlarm, burn: IndicatorAlarm) -> None:
-        self._calls = calls
-        self._tokens = tokens
-        self._burn = burn
+        self._alarms = (calls, tokens, burn)
+        self._calls, self._tokens, self._burn = self._alarms
         self._groups: RecentMap[IndicatorScope, _Group] = RecentMap(
             lambda scope: _Group(scope, self._pane), MAX_GROUPS
         )
@@ -170,12 +169,7 @@ class SessionIndicators:
             self._begin, MAX_SESSIONS, self._recover
         )
         self._pane = 0
-        self._peaks: deque[tuple[float, ...]] = deque([(0.0, 0.0, 0.0)], PANES_PER_WINDOW)
-
-    @property
-    def worst(self) -> tuple[float, ...]:
-        """The highest tool calls, tokens and burn rate in the window, as they are judged."""
-        return tuple(map(max, zip(*self._peaks, strict=True)))
+        self._peaks: deque[tuple[float, ...]] = deque(maxlen=PANES_PER_WINDOW)
 
     def observe(self, caller: str, project: str, name: str, tokens: int, calls: int) -> None:
         """Add one call to its session."""
@@ -200,6 +194,8 @@ class SessionIndicators:
                 self._end(one)
         self._sessions.forget(ended)
         self._peaks.append(peaks)
+        for alarm, values in zip(self._alarms, zip(*self._peaks, strict=True), strict=True):
+            alarm.worst = max(values)
         self._pane += 1
 
     def _begin(self, key: tuple[str, ...]) -> _Session:
@@ -214,7 +210,7 @@ class SessionIndicators:
         self._recover(one)
 
     def _recover(self, one: _Session) -> None:
-        for alarm in (self._calls, self._tokens, self._burn):
+        for alarm in self._alarms:
             alarm.fall(one)
 
     def _judge(self, one: _Session) -> tuple[float, float, float]:

@@ -53,8 +53,6 @@ class ToolErrorIndicator:
     """The share of a caller's tool calls that failed."""
 
     def __init__(self, alarm: IndicatorAlarm) -> None:
-        self.worst = 0.0
-        """The highest share of a caller with enough tool calls."""
         self._alarm = alarm
         self._callers: RecentMap[tuple[str, ...], _Caller] = RecentMap(
             _Caller, MAX_CALLERS, alarm.fall
@@ -68,15 +66,16 @@ class ToolErrorIndicator:
 
     def close_pane(self) -> None:
         """Close a pane, and judge every caller by its window."""
-        self.worst, quiet = 0.0, []
+        worst, quiet = 0.0, []
         for one in self._callers.all():
             one.close_pane()
             is_known = one.all_tools >= MIN_TOOL_CALLS
             self._alarm.judge(one, one.share, one.describe, can_rise=is_known)
             if is_known:
-                self.worst = max(self.worst, one.share)
+                worst = max(worst, one.share)
             elif not one.all_tools:
                 quiet.append(one.key)
+        self._alarm.worst = worst
         self._callers.forget(quiet)
 
 
@@ -192,8 +191,6 @@ class LatencyIndicator:
     """The time until a provider begins its answers, by model, against its own baseline."""
 
     def __init__(self, alarm: IndicatorAlarm) -> None:
-        self.worst = 0.0
-        """The highest p95 as a multiple of its baseline."""
         self._alarm = alarm
         self._models: RecentMap[tuple[str, ...], _Model] = RecentMap(_Model, MAX_MODELS, alarm.fall)
 
@@ -205,10 +202,11 @@ class LatencyIndicator:
 
     def close_pane(self) -> None:
         """Close a pane, and judge every model by its window."""
-        self.worst = 0.0
+        worst = 0.0
         for one in self._models.all():
             one.close_pane()
             can_rise = one.is_known and one.p95 > MIN_SLOW_S
             self._alarm.judge(one, one.ratio, one.describe, can_rise=can_rise)
             if one.is_known:
-                self.worst = max(self.worst, one.ratio)
+                worst = max(worst, one.ratio)
+        self._alarm.worst = worst
