@@ -119,27 +119,16 @@ class Database:
             if self._writer is not None and self._is_replaced():
                 self._connect()
             connection = _require_open(self._writer)
-            connection.execute("BEGIN IMMEDIATE")
-            try:
+            with schema.transaction(connection, "BEGIN IMMEDIATE"):
                 yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                # After some errors, such as a full disk, SQLite has rolled back itself.
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """Yield the connection for reads of one snapshot."""
         with self._read_lock:
             connection = _require_open(self._reader)
-            connection.execute("BEGIN")
-            try:
+            with schema.transaction(connection, "BEGIN"):
                 yield connection
-            finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
 
     def shrink(self, pages: int) -> None:
         """Give empty pages back to the file system."""

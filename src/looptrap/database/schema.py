@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from sqlite3 import Connection
 
 from looptrap.errors import ConfigError
@@ -116,13 +118,10 @@ MIGRATIONS: list[tuple[str, ...]] = [_INCIDENTS, _USAGE, _ANNOTATIONS]
 
 def check(connection: Connection) -> None:
     """Raise ConfigError for a file of another program or a later version."""
-    connection.execute("BEGIN")
-    try:
+    with transaction(connection, "BEGIN"):
         version = pragma(connection, "user_version")
         application = pragma(connection, "application_id")
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    finally:
-        connection.execute("ROLLBACK")
     if application != APPLICATION_ID and (tables or version or application):
         raise ConfigError("is a database of another program")
     if version > len(MIGRATIONS):
@@ -137,8 +136,7 @@ def migrate(connection: Connection, history_id: str) -> str:
 
     A new one gets `history_id`.
     """
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(connection, "BEGIN IMMEDIATE"):
         for statements in MIGRATIONS[pragma(connection, "user_version") :]:
             for statement in statements:
                 connection.execute(statement)
@@ -146,12 +144,21 @@ def migrate(connection: Connection, history_id: str) -> str:
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute("INSERT OR IGNORE INTO meta VALUES ('history_id', ?)", (history_id,))
         row = connection.execute("SELECT value FROM meta WHERE name = 'history_id'").fetchone()
+    return str(row[0])
+
+
+@contextmanager
+def transaction(connection: Connection, begin: str) -> Iterator[None]:
+    """Run a transaction: committed, or rolled back on an error."""
+    connection.execute(begin)
+    try:
+        yield
         connection.execute("COMMIT")
     except BaseException:
+        # After some errors, such as a full disk, SQLite has rolled back itself.
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
-    return str(row[0])
 
 
 def pragma(connection: Connection, name: str) -> int:

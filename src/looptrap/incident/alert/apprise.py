@@ -49,13 +49,9 @@ class AppriseNotifier:
         if plugin is None:
             raise ValueError("is not a URL that Apprise understands, such as discord://…")
         plugin.redirects = False
-        if not allow_private:
-            _refuse_private(plugin)
-        if not allow_http and _is_unencrypted(plugin):
-            scheme = _secure_scheme(plugin)
-            raise ValueError(
-                f"is not encrypted, must be {scheme}:// (allow_http = true lets it be)"
-            )
+        # URLs of some services hold a host, those of others tokens in its place.
+        if any("{host}" in template for template in plugin.templates):
+            _check_host(plugin, allow_http=allow_http, allow_private=allow_private)
         service = apprise.Apprise()
         service.add(plugin)
         return cls(partial(service.notify, body_format=apprise.NotifyFormat.TEXT))
@@ -90,31 +86,16 @@ class AppriseNotifier:
             raise DeliveryError("Apprise could not deliver it")
 
 
-def _names_a_host(plugin: Any) -> bool:
-    """Return whether the service's URLs hold a host; others hold tokens in its place."""
-    return any("{host}" in template for template in plugin.templates)
-
-
-def _refuse_private(plugin: Any) -> None:
-    if not _names_a_host(plugin):
-        return
+def _check_host(plugin: Any, *, allow_http: bool, allow_private: bool) -> None:
+    """Raise ValueError if the service is not public or not encrypted, but could be."""
     for host in (getattr(plugin, "host", None), getattr(plugin, "smtp_host", None)):
-        if not isinstance(host, str) or not host:
+        if allow_private or not isinstance(host, str) or not host:
             continue
         name = host.strip("[]").rstrip(".").lower()
-        if (is_ip_address(name) and not is_public(name)) or _is_local_name(name):
+        is_local = name == "localhost" or name.endswith((".localhost", ".local", ".internal"))
+        if (is_ip_address(name) and not is_public(name)) or is_local:
             raise ValueError(f"leads to {name}, {NOT_PUBLIC}")
-
-
-def _is_local_name(host: str) -> bool:
-    return host == "localhost" or host.endswith((".localhost", ".local", ".internal"))
-
-
-def _is_unencrypted(plugin: Any) -> bool:
-    return _names_a_host(plugin) and bool(_secure_scheme(plugin)) and not plugin.secure
-
-
-def _secure_scheme(plugin: Any) -> str:
-    """Return the encrypted form of the service's scheme, where it has one."""
-    scheme = plugin.secure_protocol
-    return str((scheme if isinstance(scheme, str) else next(iter(scheme or ()), "")) or "")
+    secure = plugin.secure_protocol  # one scheme, several, or none
+    scheme = secure if isinstance(secure, str) else next(iter(secure or ()), "")
+    if scheme and not plugin.secure and not allow_http:
+        raise ValueError(f"is not encrypted, must be {scheme}:// (allow_http = true lets it be)")
