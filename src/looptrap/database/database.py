@@ -76,6 +76,21 @@ CHECKPOINT_PAGES = 4_000
 
 T = TypeVar("T")
 
+Row = tuple[Any, ...]
+Values = Row | dict[str, Any]
+"""Values of a statement, by position or by name."""
+
+
+class Page(NamedTuple, Generic[T]):
+    """Some items, and the cursor of the next page; None at the end."""
+
+    items: list[T]
+    next_cursor: str | None
+
+
+NEWEST = 1 << 62
+"""Above the number of every row."""
+
 
 class Database:
     """One connection to write and one to read, each used by one thread at a time.
@@ -129,6 +144,26 @@ class Database:
             connection = _require_open(self._reader)
             with schema.transaction(connection, "BEGIN"):
                 yield connection
+
+    def query(self, statement: str, values: Values = ()) -> list[Row]:
+        """Return the rows of one statement that reads."""
+        with self.read() as connection:
+            return connection.execute(statement, values).fetchall()
+
+    def page(self, select: str, limit: int, cursor: str | None, **values: Any) -> Page[Row]:
+        """Return a page of rows, whose first column is their number, the highest first.
+
+        `select` has a condition `number < :before`. Raises ValueError for an invalid cursor.
+        """
+        before = NEWEST if cursor is None else min(int(cursor), NEWEST)
+        values |= {"before": before, "limit": limit + 1}
+        rows = self.query(f"{select} ORDER BY number DESC LIMIT :limit", values)
+        return Page(rows[:limit], str(rows[limit - 1][0]) if len(rows) > limit else None)
+
+    def execute(self, statement: str, values: Values = ()) -> int:
+        """Run one statement that writes; return the number of rows it changed."""
+        with self.write() as connection:
+            return connection.execute(statement, values).rowcount
 
     def shrink(self, pages: int) -> None:
         """Give empty pages back to the file system."""
@@ -234,34 +269,6 @@ def describe_error(error: ConfigError | OSError | sqlite3.Error) -> str:
 def os_reason(error: OSError) -> str:
     """Return the reason that the system gives, for the middle of a sentence."""
     return (error.strerror or str(error)).lower()
-
-
-class Page(NamedTuple, Generic[T]):
-    """Some items, and the cursor of the next page; None at the end."""
-
-    items: list[T]
-    next_cursor: str | None
-
-
-Row = tuple[Any, ...]
-
-NEWEST = 1 << 62
-"""Above the number of every row."""
-
-
-def select_page(
-    connection: Connection, select: str, limit: int, cursor: str | None, **values: Any
-) -> Page[Row]:
-    """Return a page of rows, whose first column is their number, the highest first.
-
-    `select` has a condition `number < :before`. Raises ValueError for an invalid cursor.
-    """
-    before = NEWEST if cursor is None else min(int(cursor), NEWEST)
-    rows = connection.execute(
-        f"{select} ORDER BY number DESC LIMIT :limit",
-        {**values, "before": before, "limit": limit + 1},
-    ).fetchall()
-    return Page(rows[:limit], str(rows[limit - 1][0]) if len(rows) > limit else None)
 
 
 STATEMENT_SIZES = (64, 8, 1)

@@ -203,8 +203,7 @@ class UsageQuery:
     def totals(self, since: float, until: float) -> UsageTotals:
         """Return the totals of a time span."""
         statement = f"SELECT {_SUMS} FROM spending WHERE {_WITHIN}"
-        with self._database.read() as connection:
-            return UsageTotals(*connection.execute(statement, _span(since, until)).fetchone())
+        return UsageTotals(*self._database.query(statement, _span(since, until))[0])
 
     def series(
         self,
@@ -224,12 +223,11 @@ class UsageQuery:
             values |= {f"name{i}": one.name for i, one in enumerate(top)}
             placeholders = ", ".join(f":name{i}" for i in range(len(top)))
             name = f"CASE WHEN {by} IN ({placeholders}) THEN {by} ELSE '{OTHER_NAME}' END"
-        with self._database.read() as connection:
-            rows = connection.execute(
-                f"SELECT start - start % :step AS time, {name} AS name, {_SUMS} FROM spending"
-                f" WHERE {_WITHIN} GROUP BY 1, 2 ORDER BY 1, 2",
-                values,
-            ).fetchall()
+        rows = self._database.query(
+            f"SELECT start - start % :step AS time, {name} AS name, {_SUMS} FROM spending"
+            f" WHERE {_WITHIN} GROUP BY 1, 2 ORDER BY 1, 2",
+            values,
+        )
         return [UsagePoint(time, named, UsageTotals(*figures)) for time, named, *figures in rows]
 
     def top(
@@ -242,25 +240,23 @@ class UsageQuery:
         limit: int = 50,
     ) -> list[UsageShare]:
         """Return the top names in an order, descending."""
-        with self._database.read() as connection:
-            rows = connection.execute(
-                f"SELECT {_expression(by, _BY)}, {_BURN}, min(start), max(start), {_SUMS}"
-                f" FROM spending WHERE {_WITHIN} GROUP BY {by}"
-                f" ORDER BY {_expression(order, _ORDERS)} DESC, {by} LIMIT :limit",
-                {**_span(since, until), "minute": self._minute(), "limit": limit},
-            ).fetchall()
+        rows = self._database.query(
+            f"SELECT {_expression(by, _BY)}, {_BURN}, min(start), max(start), {_SUMS}"
+            f" FROM spending WHERE {_WITHIN} GROUP BY {by}"
+            f" ORDER BY {_expression(order, _ORDERS)} DESC, {by} LIMIT :limit",
+            {**_span(since, until), "minute": self._minute(), "limit": limit},
+        )
         return [UsageShare(row[0], UsageTotals(*row[4:]), *row[1:4]) for row in rows]
 
     def sessions(
         self, since: float, *, order: UsageOrder = "cost", limit: int = 50
     ) -> list[SessionShare]:
         """Return the top sessions with a call since then, by their whole usage, descending."""
-        with self._database.read() as connection:
-            rows = connection.execute(
-                f"SELECT {', '.join(_SESSION_COLUMNS)} FROM session WHERE last >= :since"
-                f" ORDER BY {_expression(order, _SESSION_ORDERS)} DESC, last DESC LIMIT :limit",
-                {"since": since, "minute": self._minute(), "limit": limit},
-            ).fetchall()
+        rows = self._database.query(
+            f"SELECT {', '.join(_SESSION_COLUMNS)} FROM session WHERE last >= :since"
+            f" ORDER BY {_expression(order, _SESSION_ORDERS)} DESC, last DESC LIMIT :limit",
+            {"since": since, "minute": self._minute(), "limit": limit},
+        )
         return [SessionShare(SessionKey(*row[:3]), SessionUsage(*row[3:])) for row in rows]
 
     def _minute(self) -> int:

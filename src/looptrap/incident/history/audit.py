@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from looptrap.database.database import Database, Page, select_page, without_surrogates
+from looptrap.database.database import Database, Page, without_surrogates
 
 MAX_ENTRIES = 100_000
 
@@ -46,32 +46,28 @@ class AuditLog:
     ) -> None:
         """Store a change."""
         row = (self._clock(), by, source, what, without_surrogates(target))
-        with self._database.write() as connection:
-            connection.execute(
-                f"INSERT INTO audit ({_COLUMNS}) VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)",
-                (*row, _encode_value(before), _encode_value(after)),
-            )
+        self._database.execute(
+            f"INSERT INTO audit ({_COLUMNS}) VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)",
+            (*row, _encode_value(before), _encode_value(after)),
+        )
 
     def entries(self, limit: int = 50, cursor: str | None = None) -> Page[AuditEntry]:
         """Return a page of changes, the latest first; raise ValueError for an invalid cursor."""
         select = f"SELECT {_COLUMNS} FROM audit WHERE number < :before"
-        with self._database.read() as connection:
-            page = select_page(connection, select, limit, cursor)
+        page = self._database.page(select, limit, cursor)
         return Page([_entry(*row) for row in page.items], page.next_cursor)
 
     def since(self, number: int, limit: int = 100) -> list[AuditEntry]:
         """Return the changes after a number, in order."""
-        with self._database.read() as connection:
-            rows = connection.execute(
-                f"SELECT {_COLUMNS} FROM audit WHERE number > ? ORDER BY number LIMIT ?",
-                (number, limit),
-            )
-            return [_entry(*row) for row in rows]
+        rows = self._database.query(
+            f"SELECT {_COLUMNS} FROM audit WHERE number > ? ORDER BY number LIMIT ?",
+            (number, limit),
+        )
+        return [_entry(*row) for row in rows]
 
     def last(self) -> int:
         """Return the number of the latest change."""
-        with self._database.read() as connection:
-            (number,) = connection.execute("SELECT max(number) FROM audit").fetchone()
+        [(number,)] = self._database.query("SELECT max(number) FROM audit")
         return int(number or 0)
 
 

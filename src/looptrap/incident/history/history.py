@@ -177,13 +177,12 @@ class IncidentHistory:
 
     def open_incidents(self, instance: str | None = None) -> list[Incident]:
         """Return the open parts of one instance or of all, the oldest first."""
-        with self._database.read() as connection:
-            rows = connection.execute(
-                "SELECT body FROM part WHERE closed IS NULL AND instance = coalesce(?, instance)"
-                " ORDER BY opened",
-                (instance,),
-            )
-            return read_parts(body for (body,) in rows)
+        rows = self._database.query(
+            "SELECT body FROM part WHERE closed IS NULL AND instance = coalesce(?, instance)"
+            " ORDER BY opened",
+            (instance,),
+        )
+        return read_parts(body for (body,) in rows)
 
     def incidents(
         self,
@@ -254,14 +253,13 @@ class IncidentHistory:
     def annotations(self, incidents: Iterable[str]) -> dict[str, Annotations]:
         """Return annotations by incident id; incidents without any are left out."""
         found: dict[str, list[Annotation]] = defaultdict(list)
-        with self._database.read() as connection:
-            for row in connection.execute(
-                f"SELECT {', '.join(_ANNOTATION_COLUMNS)} FROM remark"
-                " WHERE incident IN (SELECT value FROM json_each(?))",
-                (json.dumps(list(incidents)),),
-            ):
-                one = Annotation(**dict(zip(_ANNOTATION_COLUMNS, row, strict=True)))
-                found[one.incident].append(one)
+        for row in self._database.query(
+            f"SELECT {', '.join(_ANNOTATION_COLUMNS)} FROM remark"
+            " WHERE incident IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(incidents)),),
+        ):
+            one = Annotation(**dict(zip(_ANNOTATION_COLUMNS, row, strict=True)))
+            found[one.incident].append(one)
         return {incident: collect_annotations(some) for incident, some in found.items()}
 
     def changes(

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from looptrap.database.database import Database, Page, Row, encode_struct, select_page
+from looptrap.database.database import Database, Page, Row, encode_struct
 from looptrap.incident.model import AlertEvent
 
 DeliveryState = Literal["pending", "delivered", "dead"]
@@ -122,12 +122,11 @@ class Outbox:
     ) -> bool:
         """Change a delivery and end its lease; with a `lease`, only if it still has that one."""
         where = "" if lease is None else " AND state = 'pending' AND owner = ? AND lease_until = ?"
-        with self._database.write() as connection:
-            done = connection.execute(
-                f"UPDATE letter SET {changes}, owner = '', lease_until = 0 WHERE number = ?{where}",
-                (*values, number, *(lease or ())),
-            )
-        return done.rowcount > 0
+        changed = self._database.execute(
+            f"UPDATE letter SET {changes}, owner = '', lease_until = 0 WHERE number = ?{where}",
+            (*values, number, *(lease or ())),
+        )
+        return changed > 0
 
     def deliveries(
         self,
@@ -138,8 +137,7 @@ class Outbox:
         """Return a page, the newest first; raise ValueError for an invalid cursor."""
         where = "" if state == "all" else " AND state = :state"
         select = f"SELECT {DELIVERY_COLUMNS} FROM letter WHERE number < :before{where}"
-        with self._database.read() as connection:
-            page = select_page(connection, select, limit, cursor, state=state)
+        page = self._database.page(select, limit, cursor, state=state)
         return Page(read_deliveries(page.items)[0], page.next_cursor)
 
     def resend(self, event_id: str, channel: str | None = None) -> int:
@@ -148,30 +146,26 @@ class Outbox:
         A delivery in progress is left alone.
         """
         now = self._clock()
-        with self._database.write() as connection:
-            done = connection.execute(
-                "UPDATE letter SET state = 'pending', created = ?, due = ?, attempts = 0,"
-                " owner = '', lease_until = 0, ended = NULL WHERE event = ?"
-                " AND (state <> 'pending' OR lease_until <= ?) AND channel = coalesce(?, channel)",
-                (now, now, event_id, now, channel),
-            )
-        return done.rowcount
+        return self._database.execute(
+            "UPDATE letter SET state = 'pending', created = ?, due = ?, attempts = 0,"
+            " owner = '', lease_until = 0, ended = NULL WHERE event = ?"
+            " AND (state <> 'pending' OR lease_until <= ?) AND channel = coalesce(?, channel)",
+            (now, now, event_id, now, channel),
+        )
 
     def next_due(self, without: Collection[str] = ()) -> float | None:
         """Return when the next delivery is due; None if there is none."""
-        with self._database.read() as connection:
-            row = connection.execute(
-                "SELECT due FROM letter INDEXED BY letter_due WHERE state = 'pending'"
-                " AND channel NOT IN (SELECT value FROM json_each(?)) ORDER BY due LIMIT 1",
-                (json.dumps(list(without)),),
-            ).fetchone()
-        return None if row is None else float(row[0])
+        rows = self._database.query(
+            "SELECT due FROM letter INDEXED BY letter_due WHERE state = 'pending'"
+            " AND channel NOT IN (SELECT value FROM json_each(?)) ORDER BY due LIMIT 1",
+            (json.dumps(list(without)),),
+        )
+        return float(rows[0][0]) if rows else None
 
     def counts(self) -> dict[str, int]:
         """Return the number of deliveries in each state."""
-        with self._database.read() as connection:
-            rows = connection.execute("SELECT state, count(*) FROM letter GROUP BY state")
-            return {"pending": 0, "delivered": 0, "dead": 0} | dict(rows)
+        rows = self._database.query("SELECT state, count(*) FROM letter GROUP BY state")
+        return {"pending": 0, "delivered": 0, "dead": 0, **dict(rows)}
 
 
 def _error(text: str) -> str:
