@@ -48,7 +48,7 @@ def escalated_event(incident: Incident, hits: int) -> AlertEvent:
 def resolved_event(parts: Sequence[Incident], now: float, hits: int) -> AlertEvent:
     """Return the event of a loop that is over; `parts` are the parts of all instances."""
     whole = msgspec.structs.replace(merge_parts(parts), closed=now)
-    return _loop_event("loop.resolved", whole, hits, "resolved", "Loop is over", now)
+    return _loop_event("loop.resolved", whole, hits, "resolved", "Loop is over")
 
 
 def with_incident_id(event: AlertEvent, incident_id: str) -> AlertEvent:
@@ -74,12 +74,7 @@ def store_degraded_event(since: float) -> AlertEvent:
 
 
 def _loop_event(
-    name: EventName,
-    incident: Incident,
-    hits: int,
-    stage: str,
-    title: str,
-    time: float | None = None,
+    name: EventName, incident: Incident, hits: int, stage: str, title: str
 ) -> AlertEvent:
     would = "would have been " if incident.mode == "shadow" else ""
     caller = f" of {incident.caller}" if incident.caller else ""
@@ -87,7 +82,7 @@ def _loop_event(
     return AlertEvent(
         id=event_id(name, incident.id, stage),
         name=name,
-        time=incident.last if time is None else time,
+        time=incident.last if incident.closed is None else incident.closed,
         project=incident.project,
         request_id=incident.request_id,
         incident=incident.id,

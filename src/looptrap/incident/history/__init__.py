@@ -8,21 +8,17 @@ audit      AuditLog: who changed what while the gateway ran
 retention  drops what is expired or too large
 """
 
-from looptrap.database.database import Page
-from looptrap.incident.history.audit import AuditLog
 from looptrap.incident.history.history import IncidentHistory
 from looptrap.incident.history.outbox import Delivery, Outbox, OutgoingEvent
 from looptrap.incident.history.writer import HistoryWriter, WriteBatch
 from looptrap.usage.table import UsageQuery
 
 __all__ = [
-    "AuditLog",
     "Delivery",
     "HistoryWriter",
     "IncidentHistory",
     "Outbox",
     "OutgoingEvent",
-    "Page",
     "UsageQuery",
     "WriteBatch",
 ]
