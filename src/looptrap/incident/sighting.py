@@ -144,8 +144,10 @@ class SightingFactory:
     def running_session(self, ticket: Ticket) -> str:
         """Return the session, empty for a single question: deriving one is not cheap."""
         call = ticket.call
+        if call.request.session:
+            return call.request.session[:LONGEST_NAME]
         is_conversation = ticket.trajectory is not None or len(call.raws) > MAX_QUESTION_MESSAGES
-        return self.session(call) if call.request.session or is_conversation else ""
+        return self.session(call) if is_conversation else ""
 
     def session(self, call: Call) -> str:
         """Return the session that the client named, else one derived from the opening."""
