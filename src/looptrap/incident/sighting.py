@@ -158,8 +158,7 @@ class SightingFactory:
 
     def _tools(self, trajectory: Trajectory | None) -> tuple[int, int, int]:
         """Return the latest tool calls, their failures, and all calls since a person last spoke."""
-        latest = trajectory.latest(1) if trajectory is not None else ()
-        if trajectory is None or not latest:
+        if trajectory is None or not (latest := trajectory.latest(1)):
             return 0, 0, 0
         turn_calls = -1
         if trajectory.length & TURN_COUNT_MASK < 2:
