@@ -145,7 +145,7 @@ class SightingFactory:
         """Return the session, empty for a single question: deriving one is not cheap."""
         call = ticket.call
         if call.request.session:
-            return call.request.session[:LONGEST_NAME]
+            return call.request.session[:MAX_NAME_CHARS]
         is_conversation = ticket.trajectory is not None or len(call.raws) > MAX_QUESTION_MESSAGES
         return self.session(call) if is_conversation else ""
 

@@ -60,7 +60,9 @@ class UsageAccumulator:
         if spent is None:
             spent = self._add_key((caller, project, provider, model))
         spent.calls += 1
-        run = self._run((caller, project, session[:MAX_NAME_CHARS]), now, model) if session else None
+        run = (
+            self._run((caller, project, session[:MAX_NAME_CHARS]), now, model) if session else None
+        )
         if outcome is not None and (usage := outcome.usage) is not NO_USAGE:
             spent.input_tokens += usage.input_tokens
             spent.output_tokens += usage.output_tokens

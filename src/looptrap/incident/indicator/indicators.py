@@ -8,7 +8,6 @@ from typing import NamedTuple, get_args
 
 from looptrap.dialect.model import MAX_NAME_CHARS
 from looptrap.incident.indicator.alarm import IndicatorAlarm, IndicatorName
-from looptrap.incident.indicator.indicators import Observation
 from looptrap.incident.indicator.session import SessionIndicators
 from looptrap.incident.indicator.window import (
     PANES_PER_WINDOW,
