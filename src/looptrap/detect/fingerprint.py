@@ -41,10 +41,7 @@ class Fingerprint:
 
     def __init__(self, secret: bytes, name: Sequence[str], by: Sequence[str]) -> None:
         self._named = blake2b(
-            join(name),
-            digest_size=14,
-            key=secret[:64],
-            person=b"looptrap-%d" % VERSION,
+            join(name), digest_size=14, key=secret[:64], person=b"looptrap-%d" % VERSION
         )
         self._by = _reader(_scoped(by))
 

@@ -11,7 +11,7 @@ from tests.store.serving import KINDS, server
 from looptrap.detect.scope import Window, WindowKind
 from looptrap.store.memory import MemoryStore
 from looptrap.store.model import Hit, Trip
-from looptrap.store.redis.request import MAX_OPERATIONS, HitRequest, RequestBatch, TripRequest
+from looptrap.store.redis.request import MAX_OPERATIONS, RequestBatch, hit_request, trip_request
 
 
 @pytest.fixture(autouse=True)
@@ -92,11 +92,13 @@ def test_each_ask_gets_its_own_replies(asks):
     batch, answers = RequestBatch(None), []
     for hits in asks:
         batch.add(
-            HitRequest(hits, False, lambda counts, *_: answers.append([one.hits for one in counts]))
+            hit_request(
+                hits, False, lambda counts, *_: answers.append([one.hits for one in counts])
+            )
         )
-    batch.answer(list(range(len(batch.records))))
+    batch.answer(list(range(len(batch.keys))))
     assert [len(one) for one in answers] == [len(hits) for hits in asks]
-    assert [count for one in answers for count in one] == list(range(len(batch.records)))
+    assert [count for one in answers for count in one] == list(range(len(batch.keys)))
 
 
 @given(asks=ASKS, order=st.randoms(use_true_random=False))
@@ -104,7 +106,9 @@ def test_parts_answered_in_any_order_answer_the_whole(asks, order):
     whole, answers = RequestBatch(None), []
     for hits in asks:
         whole.add(
-            HitRequest(hits, False, lambda counts, *_: answers.append([one.hits for one in counts]))
+            hit_request(
+                hits, False, lambda counts, *_: answers.append([one.hits for one in counts])
+            )
         )
     parts = list(enumerate(whole.parts()))
     order.shuffle(parts)
@@ -118,9 +122,9 @@ def test_parts_answered_in_any_order_answer_the_whole(asks, order):
 def test_a_part_that_fails_makes_the_whole_local():
     whole, answers = RequestBatch(1000.0), []
     whole.add(
-        HitRequest([Hit(b"a", WINDOW), Hit(b"b", WINDOW)], False, lambda *one: answers.append(one))
+        hit_request([Hit(b"a", WINDOW), Hit(b"b", WINDOW)], False, lambda *one: answers.append(one))
     )
-    whole.add(TripRequest([Trip(b"a", 30, 6)]))
+    whole.add(trip_request([Trip(b"a", 30, 6)]))
     memory = MemoryStore()
     first, second, third = whole.parts()
     first.answer([5])

@@ -9,7 +9,7 @@ from typing import Any
 from looptrap.store.redis.address import StoreAddress
 from looptrap.store.redis.connection import Argument, StoreError, connect, pack_command
 from looptrap.store.redis.node import CONNECT_TIMEOUT_S, MAX_HOPS, NodeOptions, RedisNode
-from looptrap.store.redis.request import KeyedRequest, RequestBatch
+from looptrap.store.redis.request import RequestBatch, StoreRequest
 from looptrap.store.redis.script import SLOT_COUNT, key_in_slots, key_slot
 
 ASKING_COMMAND = pack_command((b"ASKING",))
@@ -67,7 +67,7 @@ class RedisCluster:
         nodes = [node.stop() for node in self._nodes.values()]
         await asyncio.gather(*nodes, *tasks, return_exceptions=True)
 
-    def take(self, request: KeyedRequest, now: float | None) -> None:
+    def take(self, request: StoreRequest, now: float | None) -> None:
         """Send a request to the server of its slot; one with several slots is split."""
         slots = {key_slot(key) for key in request.keys}
         if len(slots) <= 1:
@@ -116,7 +116,7 @@ class RedisCluster:
         for seed in self._seeds:
             try:
                 async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                    connection = await connect(seed, _ignore_lost)
+                    connection = await connect(seed)
                     try:
                         return _decode_slot_ranges(
                             seed, await connection.call(b"CLUSTER", b"SLOTS")
@@ -168,7 +168,7 @@ class RedisCluster:
     def redirect(self, node: RedisNode, batch: RequestBatch, error: str) -> bool:
         """Send a batch to where its server redirects it; return whether that is possible."""
         kind, *arguments = error.split()
-        if kind in ("ASK", "TRYAGAIN") and len(batch.records) > 1:
+        if kind in ("ASK", "TRYAGAIN") and len(batch.keys) > 1:
             # The slot is migrating: some of its records are here, some at the target.
             for part in batch.parts():
                 node.submit(part)
@@ -192,7 +192,3 @@ def _decode_slot_ranges(asked: StoreAddress, reply: Any) -> list[SlotRange]:
         (first, last, (host or b"").decode() or asked.host, port)
         for first, last, (host, port, *_), *_replicas in reply
     ]
-
-
-def _ignore_lost(_reason: str) -> None:
-    """Ignore the end of a connection: its command fails as well."""

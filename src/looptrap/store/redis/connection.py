@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections import deque
-from collections.abc import Callable
-from typing import Any, cast
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, TypeVar, cast
 
 import hiredis
 
@@ -15,6 +16,7 @@ from looptrap.store.redis.address import StoreAddress
 CLIENT_NAME = b"looptrap"
 """Name of the connection in CLIENT LIST."""
 
+T = TypeVar("T")
 ReplyCallback = Callable[[Any], None]
 Argument = bytes | str | int
 
@@ -53,7 +55,7 @@ class RedisConnection(asyncio.Protocol):
     async def call(self, *command: Argument) -> Any:
         """Send one command and return its reply; an error reply is raised."""
         replied: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self.send(pack_command(command), lambda reply: _resolve(replied, reply))
+        self.send(pack_command(command), partial(resolve, replied))
         reply = await replied
         if isinstance(reply, hiredis.ReplyError):
             raise StoreError(str(reply))
@@ -109,15 +111,24 @@ def _next_reply(reader: hiredis.Reader) -> Any:
         raise hiredis.ProtocolError(str(error)) from None
 
 
-def _resolve(future: asyncio.Future[Any], reply: Any) -> None:
+def resolve(future: asyncio.Future[T], value: T) -> None:
+    """Set a future's result unless it was cancelled."""
     if not future.done():
-        future.set_result(reply)
+        future.set_result(value)
+
+
+def ignore(_value: object) -> None:
+    """Ignore a reply whose failure shows in the next one, or the end of a connection."""
 
 
 async def connect(
-    address: StoreAddress, on_lost: Callable[[str], None], on_message: ReplyCallback | None = None
+    address: StoreAddress,
+    on_lost: Callable[[str], None] = ignore,
+    on_message: ReplyCallback | None = None,
+    *,
+    prepare: Callable[[RedisConnection], Awaitable[object]] | None = None,
 ) -> RedisConnection:
-    """Connect and log in; raise StoreError if that fails."""
+    """Connect, log in and `prepare` the connection; raise StoreError if that fails."""
     connection = RedisConnection(on_lost, on_message)
     loop = asyncio.get_running_loop()
     context = _context(address)
@@ -134,6 +145,8 @@ async def connect(
         raise StoreError(f"{address.host!r} is not the name of a host") from error
     try:
         await _authenticate(connection, address)
+        if prepare is not None:
+            await prepare(connection)
     except BaseException:
         connection.close()
         raise

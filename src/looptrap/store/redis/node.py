@@ -7,10 +7,10 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from looptrap.detect.scope import Window
 from looptrap.store.memory import MemoryStore
@@ -20,10 +20,14 @@ from looptrap.store.redis.connection import (
     RedisConnection,
     StoreError,
     connect,
+    ignore,
     pack_command,
 )
 from looptrap.store.redis.request import MAX_OPERATIONS, RequestBatch, StoreRequest
 from looptrap.store.redis.script import SCRIPT, SCRIPT_SHA1, encode_hit, record_key
+
+if TYPE_CHECKING:
+    from looptrap.store.redis.cluster import RedisCluster
 
 READ_GRACE_S = 0.002
 """Seconds for a late event loop to read replies that have arrived, before a timeout counts."""
@@ -114,7 +118,7 @@ class NodeOptions:
     """Maximum keys of the local memory that is used while a server is away."""
     clock: Callable[[], float]
     """The clock of local counts."""
-    error_log: StoreErrorLog
+    error_log: StoreErrorLog = field(default_factory=lambda: StoreErrorLog(time.monotonic))
 
 
 CONNECT_TIMEOUT_S = 1.0
@@ -124,18 +128,6 @@ LOAD_SCRIPT_COMMAND = pack_command((b"SCRIPT", b"LOAD", SCRIPT))
 PROBE_WINDOW = Window(1.0)
 
 
-class ClusterRouting(Protocol):
-    """The cluster that a node belongs to."""
-
-    def redirect(self, node: RedisNode, batch: RequestBatch, error: str) -> bool:
-        """Send a batch to where its server redirects it; return whether that is possible."""
-        ...
-
-    def refresh(self) -> None:
-        """Fetch the slot map again because a server is away."""
-        ...
-
-
 class RedisNode:
     """A server, in one of three states: connecting, where requests wait; shared; or away.
 
@@ -143,7 +135,7 @@ class RedisNode:
     """
 
     def __init__(
-        self, address: StoreAddress, options: NodeOptions, cluster: ClusterRouting | None = None
+        self, address: StoreAddress, options: NodeOptions, cluster: RedisCluster | None = None
     ) -> None:
         self.address = address
         self.probe = b"\0\0"
@@ -189,7 +181,7 @@ class RedisNode:
             request.answer_locally(self._memory, self._options.clock() if now is None else now)
             return
         batch = self._open.get(slot)
-        if batch is None or batch.now != now or len(batch.records) >= MAX_OPERATIONS:
+        if batch is None or batch.now != now or len(batch.keys) >= MAX_OPERATIONS:
             batch = self._open[slot] = RequestBatch(now)
             self.submit(batch)
         batch.add(request)
@@ -232,7 +224,7 @@ class RedisNode:
         waiting: list[Callable[[Any], None]] = []
         for batch in batches:
             commands += batch.preceding
-            waiting += [_ignore_reply] * len(batch.preceding)
+            waiting += [ignore] * len(batch.preceding)
             commands.append(batch.command())
             waiting.append(partial(self._replied, batch))
         self._connection.send(commands[0] if len(commands) == 1 else b"".join(commands), *waiting)
@@ -315,7 +307,8 @@ class RedisNode:
                 await asyncio.sleep(pause)
             self._last_attempt = time.monotonic()
             try:
-                connection = await self._connect()
+                async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                    connection = await connect(self.address, self._lost, prepare=self._prepare)
             except OSError as error:
                 self._options.error_log.report(
                     self.address, str(error) or "no answer while connecting"
@@ -335,28 +328,14 @@ class RedisNode:
         self._ready.set()
         self._flush()
 
-    async def _connect(self) -> RedisConnection:
-        async with asyncio.timeout(CONNECT_TIMEOUT_S):
-            connection = await connect(self.address, self._lost)
-            try:
-                await connection.call(b"SCRIPT", b"LOAD", SCRIPT)
-                async with asyncio.timeout(self._options.timeout):
-                    await self._probe(connection)
-            except BaseException:
-                connection.close()
-                raise
-        return connection
-
-    async def _probe(self, connection: RedisConnection) -> None:
-        """Record a hit as a probe: a full server, or a replica, would answer a PING."""
+    async def _prepare(self, connection: RedisConnection) -> None:
+        """Load the script, and record a hit: a full server, or a replica, would answer a PING."""
+        await connection.call(b"SCRIPT", b"LOAD", SCRIPT)
         record, operation = record_key(self.probe), encode_hit(PROBE_WINDOW, False)
         try:
-            await connection.call(b"EVALSHA", SCRIPT_SHA1, 1, record, b"", operation)
+            async with asyncio.timeout(self._options.timeout):
+                await connection.call(b"EVALSHA", SCRIPT_SHA1, 1, record, b"", operation)
         except StoreError as error:
             # A redirect shows that a cluster's server works.
             if not str(error).startswith(("MOVED ", "ASK ")):
                 raise
-
-
-def _ignore_reply(_reply: Any) -> None:
-    """Ignore the reply to a command whose failure shows in the next one."""

@@ -8,10 +8,11 @@ import secrets
 from binascii import crc_hqx
 from collections.abc import AsyncIterator, Callable
 from importlib.resources import files
-from typing import Any, Protocol
+from typing import Any
 
-from looptrap.store.redis.address import StoreAddress
+from looptrap.store.redis.cluster import RedisCluster
 from looptrap.store.redis.connection import Argument, RedisConnection, connect
+from looptrap.store.redis.node import RedisNode
 from looptrap.store.redis.script import SLOT_COUNT
 
 SETTINGS_KEY = b"lt:cfg:settings"
@@ -27,25 +28,11 @@ POLL_INTERVAL_S = 1.0
 SET_SCRIPT = files("looptrap.store.redis").joinpath("configure.lua").read_bytes()
 
 
-class CommandSender(Protocol):
-    """One server, or a cluster."""
-
-    @property
-    def address(self) -> StoreAddress:
-        """Return the address of a server to subscribe at."""
-        ...
-
-    async def call(self, slot: int, /, *command: Argument) -> Any:
-        """Send one command about a key of this slot, and return its reply."""
-        ...
-
-
 class SharedConfiguration:
     """Settings without expiry, under `lt:cfg:`."""
 
-    def __init__(self, server: CommandSender, poll_every: float = POLL_INTERVAL_S) -> None:
+    def __init__(self, server: RedisNode | RedisCluster) -> None:
         self._server = server
-        self._poll_every = poll_every
         self._callbacks: list[Callable[[], None]] = []
         self._watch_task: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
@@ -129,7 +116,7 @@ class SharedConfiguration:
     async def _wait_for_change(self) -> None:
         """Wait for a message; polling finds changes whose message got lost."""
         try:
-            async with asyncio.timeout(self._poll_every):
+            async with asyncio.timeout(POLL_INTERVAL_S):
                 await self._changed.wait()
         except TimeoutError:
             pass
@@ -140,16 +127,15 @@ class SharedConfiguration:
         if self._subscription is not None:
             return
         try:
-            async with asyncio.timeout(self._poll_every):
-                subscription = await connect(self._server.address, self._on_lost, self._on_message)
-                try:
-                    await subscription.call(b"SUBSCRIBE", CHANGES_CHANNEL)
-                except BaseException:
-                    subscription.close()
-                    raise
+            async with asyncio.timeout(POLL_INTERVAL_S):
+                self._subscription = await connect(
+                    self._server.address,
+                    self._on_lost,
+                    self._on_message,
+                    prepare=lambda connection: connection.call(b"SUBSCRIBE", CHANGES_CHANNEL),
+                )
         except OSError:
-            return
-        self._subscription = subscription
+            pass
 
     def _on_lost(self, _reason: str) -> None:
         self._subscription = None

@@ -5,22 +5,23 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 from looptrap.store.memory import MAX_FINGERPRINTS
 from looptrap.store.model import Balance, Charge, Hit, Settlement, Trip
 from looptrap.store.redis.address import parse_store_url
 from looptrap.store.redis.cluster import RedisCluster
-from looptrap.store.redis.node import NodeOptions, RedisNode, StoreErrorLog
+from looptrap.store.redis.connection import resolve
+from looptrap.store.redis.node import NodeOptions, RedisNode
 from looptrap.store.redis.request import (
-    ChargeRequest,
-    CooldownRequest,
     CountsCallback,
-    HitRequest,
-    KeyedRequest,
-    ReleaseRequest,
-    SettleRequest,
-    TripRequest,
+    StoreRequest,
+    cooldown_request,
+    hit_request,
+    release_request,
+    settle_request,
+    trip_request,
 )
 from looptrap.store.redis.shared_configuration import SharedConfiguration
 
@@ -50,13 +51,11 @@ class RedisStore:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._addresses, self._is_cluster = parse_store_url(url)
-        self._error_log = StoreErrorLog(time.monotonic)
         self._options = NodeOptions(
             timeout=timeout,
             probe_every=probe_every,
             max_fingerprints=max_fingerprints,
             clock=clock,
-            error_log=self._error_log,
         )
         self.asked = 0
         """Calls whose hits were to be counted, for metrics."""
@@ -90,46 +89,38 @@ class RedisStore:
         called before this returns. Without `now` the server's clock is used.
         """
         self.asked += 1
-        request = (
-            ChargeRequest(hits, charges, retry, then) if charges else HitRequest(hits, retry, then)
-        )
-        self._server.take(request, now)
+        self._server.take(hit_request(hits, retry, then, charges), now)
 
     def settle(self, settlements: Sequence[Settlement], now: float | None) -> None:
         """Replace reservations by the actual amounts."""
-        self._server.take(SettleRequest(settlements), now)
+        self._server.take(settle_request(settlements), now)
 
     def trip(self, trips: Sequence[Trip], now: float | None) -> None:
         """Refuse these keys until their cooldown ends; the later deadline wins."""
-        self._server.take(TripRequest(trips), now)
+        self._server.take(trip_request(trips), now)
 
     async def release(self, key: bytes) -> bool:
         """Forget everything about a key; return whether anything was known."""
-        return await self._result(lambda then: ReleaseRequest(key, then))
+        return await self._result(partial(release_request, key))
 
     async def cooldown_left(self, key: bytes, now: float | None = None) -> float:
         """Return how long a key is still refused; asking changes nothing."""
-        return await self._result(lambda then: CooldownRequest(key, then), now)
+        return await self._result(partial(cooldown_request, key), now)
 
     async def balance(self, charge: Charge) -> Balance:
         """Return the balance of an account; a charge of 0 changes nothing."""
         return await self._result(
-            lambda then: ChargeRequest(
-                (), [charge], False, lambda _counts, balances, _is_local: then(balances[0])
+            lambda then: hit_request(
+                (), False, lambda _counts, balances, _is_local: then(balances[0]), [charge]
             )
         )
 
     async def _result(
-        self, make: Callable[[Callable[[T], None]], KeyedRequest], now: float | None = None
+        self, make: Callable[[Callable[[T], None]], StoreRequest], now: float | None = None
     ) -> T:
         """Send a request whose callback gets one value, and return that."""
         result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-
-        def then(value: T) -> None:
-            if not result.done():
-                result.set_result(value)
-
-        self._server.take(make(then), now)
+        self._server.take(make(partial(resolve, result)), now)
         return await result
 
     @property
@@ -140,7 +131,7 @@ class RedisStore:
     @property
     def errors(self) -> int:
         """Failed connections and commands."""
-        return self._error_log.errors
+        return self._options.error_log.errors
 
     @property
     def batches(self) -> int:
