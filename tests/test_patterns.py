@@ -78,7 +78,7 @@ def test_all_patterns_are_found():
     assert len(places) >= 90
     assert {
         "looptrap.wire.head._FIELD",
-        "looptrap.detect.mask._VOLATILE",
+        "looptrap.detect.canonical._VOLATILE",
         "looptrap.retry.classify.response._duration",
         "looptrap.dialect.stream._BRACE",
     } <= places

@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from looptrap.detect.mask import mask, mask_result
+from looptrap.detect.canonical import mask, mask_result
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,8 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from looptrap.detect.canonical import normalise
+from looptrap.detect.canonical import mask, mask_result, normalise
 from looptrap.detect.failure import failure_of
-from looptrap.detect.mask import mask, mask_result
 from looptrap.detect.round import MAX_RESULT_CHARS as MAX_COMPARED_CHARS
 
 CONTEXT_TYPES = frozenset(

@@ -1,14 +1,13 @@
 """Detects loops. Pure: no I/O, no clock, no randomness.
 
 scope             what two calls must share to count as equal; windows
-canonical         one spelling for equal texts; mask: volatile tokens removed
+canonical         one spelling for equal texts, with volatile tokens masked
 near              prompts that repeat an earlier prompt with words added around it
 fingerprint       keyed digests of caller, content and rule name
 trajectory        the rounds inside one request's history; round: one turn with its results
 call_kind         what a tool call does: change, add, poll, step; failure: whether it failed
-text_tools        agents that call tools in plain text
 similarity        whether two texts are almost equal
-signals           loop patterns in a history or an answer, one module each
+signals           loop patterns in a history or an answer
 redacted_message  messages reduced to digests and what the signals need
 strip             rounds as cells in a row, for people
 """

@@ -1,4 +1,7 @@
-"""One spelling for what counts as the same: normalised texts, joined unambiguously."""
+"""One spelling for what counts as the same: texts normalised, joined unambiguously, and masked.
+
+Masking replaces tokens that change from one attempt to the next without meaning anything.
+"""
 
 from __future__ import annotations
 
@@ -78,3 +81,84 @@ def _plain(text: str) -> str:
 
 def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
+
+
+_UNITS = (
+    "nanoseconds?|microseconds?|milliseconds?|seconds?|minutes?|hours?|days?"
+    "|secs?|mins?|hrs?|ns|us|µs|ms|(?-i:[smhd])"  # "10M" is a size
+)
+_ATTEMPTS = "attempt|retry|try"
+_IDS = "request|req|trace|span|session|correlation|transaction|process|thread|job|build|run|task"
+_POSITIONS = "line|ln|column|col|char|offset"
+_COUNTERS = (
+    "iteration|iter|step|round|turn|process|thread|build|job|seq|counter"
+    "|request|req|trace|span|session|correlation|transaction"
+)
+_NUMBER = r"""\.? ["']? [\ _]? [:=\#(\[]{0,2} \ ? ["']? \d+"""
+
+# Each pattern is linear: bounded look-aheads, no repetition inside a repetition. The order is
+# that of the alternatives: a uuid is not hex, a time stamp is not a duration, and the digest that
+# stands for an image is neither: another image is another content.
+_ALWAYS = rf"""
+      (?P<part> \[ \w{{1,40}} \  [0-9a-f]{{16}} \] )
+    | (?P<uuid> \b [0-9a-f]{{8}} (?: -[0-9a-f]{{4}} ){{3}} -[0-9a-f]{{12}} \b )
+    | (?P<hex>  \b 0x[0-9a-f]+ \b
+              | \b (?= \d{{0,64}} [a-f] ) [0-9a-f]{{8,}} \b )
+    | (?P<time> \b \d{{4}} [-/] \d\d [-/] \d\d
+                (?: [t\ ] \d\d:\d\d (?: :\d\d (?: [.,]\d+ )? )? )?
+                (?: z | [+-]\d\d:?\d\d )? \b
+              | \b \d\d? : \d\d (?: : \d\d (?: [.,]\d+ )? )? (?: \ ?[ap]m )? \b )
+    | (?P<duration> \b \d+ (?: \.\d+ )? \ ? (?: {_UNITS} ) \b )
+    | (?P<attempt> \b (?: {_ATTEMPTS} ) s? (?: [\ _-]? (?: number|no|count ) \b )?
+                   {_NUMBER} (?: \ ? (?: /|of|- ) \ ? \d+ )? \b )
+    | (?P<id> \b (?: (?: {_IDS} ) [\ _-]? id | pid | tid | port | nonce ) \b {_NUMBER} \b )
+"""
+_RESULT = re.compile(_ALWAYS, re.VERBOSE | re.IGNORECASE)
+_VOLATILE = re.compile(
+    rf"""
+    {_ALWAYS}
+    | (?P<counter> \b (?: {_POSITIONS}|{_COUNTERS} ) s? (?: [\ _-]? (?: number|no ) \b )?
+                   {_NUMBER} (?: - \d+ )? \b (?! \ ? (?: % | / | of\b ) ) )
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+
+_GOAL = re.compile(r"\s?(?:/\s?\d|%|of \d|left\b|remain|to go\b|until\b)", re.IGNORECASE)
+_COUNTDOWN = re.compile(r"(?:remaining|left|eta|countdown)\W{1,4}\Z", re.IGNORECASE)
+_PLACEHOLDERS = re.compile(r"<(?:uuid|hex|time|duration|attempt|id|counter)>")
+
+
+def mask(text: str) -> str:
+    """Replace volatile tokens in a prompt or an error message with their kind.
+
+    Ids, hex, times, durations and named counters are volatile (`attempt 3`, `line 12`, `pid 77`);
+    plain numbers are not: "pump 5" and "pump 6" are different questions. Neither is a counter that
+    says how far something is: `step 3 of 9`, `build: 40%`.
+    """
+    return _VOLATILE.sub(_kind, text)
+
+
+def mask_result(text: str) -> str:
+    """Replace volatile tokens in what a tool returned, or was asked, with their kind.
+
+    Only ids, hex, times, durations and attempts are volatile here. Any other number may be
+    progress: `step 3`, `offset 4096`, `build 40% done`, `20 seconds remaining`.
+    """
+    return _RESULT.sub(_kind_in_result, text)
+
+
+def is_all_volatile(masked: str) -> bool:
+    """Return whether masking left no letter or digit of a text."""
+    return not any(map(str.isalnum, _PLACEHOLDERS.sub("", masked)))
+
+
+def _kind(match: re.Match[str]) -> str:
+    return match[0] if match.lastgroup == "part" else f"<{match.lastgroup}>"
+
+
+def _kind_in_result(match: re.Match[str]) -> str:
+    if match.lastgroup in ("time", "duration"):
+        text, start, end = match.string, match.start(), match.end()
+        if _GOAL.match(text, end) or _COUNTDOWN.search(text[max(0, start - 20) : start]):
+            return match[0]
+    return _kind(match)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from looptrap.detect.mask import mask
+from looptrap.detect.canonical import mask
 
 HEAD_CHARS, TAIL_CHARS = 800, 400
 """Parts of a result that are searched: errors stand at its beginning or its end."""

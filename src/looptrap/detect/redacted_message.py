@@ -23,9 +23,8 @@ from looptrap.detect.call_kind import (
     is_poll,
     is_step,
 )
-from looptrap.detect.canonical import LONG_TEXT, join, normalise
+from looptrap.detect.canonical import LONG_TEXT, join, mask, mask_result, normalise
 from looptrap.detect.failure import failure_of, is_empty_result, is_test_report
-from looptrap.detect.mask import mask, mask_result
 from looptrap.detect.round import MAX_RESULT_CHARS, NUDGE_MARK, without_nudge
 from looptrap.detect.signals.signal import SignalOptions
 from looptrap.detect.signals.unknown_tool import UnknownTool

@@ -15,8 +15,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from looptrap.detect.canonical import LONG_TEXT, join, normalise
-from looptrap.detect.mask import mask
+from looptrap.detect.canonical import LONG_TEXT, join, mask, normalise
 from looptrap.detect.near import said_once, without_envelope, without_trailer
 from looptrap.dialect.model import Call, Message
 from looptrap.dialect.path import normal_path

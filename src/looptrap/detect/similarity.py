@@ -8,8 +8,7 @@ from itertools import islice, starmap
 from rapidfuzz import fuzz
 from rapidfuzz.distance import Postfix, Prefix
 
-from looptrap.detect.canonical import normalise
-from looptrap.detect.mask import is_all_volatile, mask, mask_result
+from looptrap.detect.canonical import is_all_volatile, mask, mask_result, normalise
 
 Masking = Callable[[str], str]
 

@@ -20,17 +20,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from looptrap.detect.signals.chant import Chant
-from looptrap.detect.signals.cycle import Cycle
-from looptrap.detect.signals.failing import Failing
-from looptrap.detect.signals.monologue import Monologue
-from looptrap.detect.signals.mutating_repeat import MutatingRepeat
-from looptrap.detect.signals.near_repeat import NearRepeat
-from looptrap.detect.signals.repeat import Repeat
-from looptrap.detect.signals.same_error import SameError
+from looptrap.detect.signals.chant import Chant, Monologue
+from looptrap.detect.signals.failing import Failing, SameError
+from looptrap.detect.signals.near_repeat import MutatingRepeat, NearRepeat
+from looptrap.detect.signals.repeat import Cycle, Repeat
 from looptrap.detect.signals.signal import AnswerSignal, HistorySignal, SignalOptions
-from looptrap.detect.signals.stagnation import Stagnation
-from looptrap.detect.signals.turn_budget import TurnBudget
+from looptrap.detect.signals.stagnation import Stagnation, TurnBudget
 from looptrap.detect.signals.unknown_tool import UnknownTool
 
 SIGNALS: Mapping[str, Callable[[SignalOptions], HistorySignal]] = {

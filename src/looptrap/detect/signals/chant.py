@@ -1,4 +1,4 @@
-"""`chant`: an answer whose end repeats one unit of text."""
+"""`chant`, `monologue`: one answer, or one after another, repeats its own text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator
 from unicodedata import category
 
-from looptrap.detect.signals.signal import Evidence
+from looptrap.detect.signals.signal import Evidence, HistorySignal
+from looptrap.detect.similarity import MAX_COMPARED_CHARS, SIMILAR_PERCENT, is_similar
+from looptrap.detect.trajectory import Trajectory
 from looptrap.dialect.stream import FENCE, open_fence, tail_of
 
 MIN_REPEATED_CHARS = 1_600
@@ -148,3 +150,28 @@ def _is_structure(text: str, size: int) -> bool:
         if total >= size:
             break
     return 2 * structure >= total
+
+
+class Monologue(HistorySignal):
+    """Counts turns without a tool call whose text is almost that of the latest."""
+
+    def __call__(self, trajectory: Trajectory) -> Evidence | None:
+        """Return how often in a row; None after a tool call, or for the first time."""
+        newest = trajectory.newest
+        if newest is None or newest.calls:
+            return None
+        text = newest.text[:MAX_COMPARED_CHARS]
+        rounds = trajectory.latest_while(
+            lambda round_: not round_.calls and is_similar(round_.text[:MAX_COMPARED_CHARS], text),
+            self._options.rounds,
+        )
+        count = len(rounds)
+        if count < 2:
+            return None
+        return Evidence(
+            signal="monologue",
+            what=f"almost the same {len(newest.text)} characters said {count} times in a row",
+            count=count,
+            ago=count - 1,
+            confidence=1.0 if newest.text == rounds[1].text else SIMILAR_PERCENT / 100,
+        )

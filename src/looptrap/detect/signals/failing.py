@@ -1,38 +1,61 @@
-"""`failing`: consecutive rounds fail, in ways that are not new."""
+"""`same_error`, `failing`: rounds that fail the same way, or in ways that are not new."""
 
 from __future__ import annotations
 
 from looptrap.detect.canonical import normalise
-from looptrap.detect.signals.same_error import SAME_ERROR_PERCENT
-from looptrap.detect.signals.signal import Evidence, SignalOptions, tool_list
+from looptrap.detect.signals.signal import Evidence, HistorySignal, tool_list
 from looptrap.detect.trajectory import Trajectory
 
+SAME_ERROR_PERCENT = 80.0
+"""Per cent from which two failures are equal: messages echo parts of the call."""
 
-class Failing:
+
+class SameError(HistorySignal):
+    """Counts the rounds that failed like the latest, or made the same call and failed."""
+
+    def __call__(self, trajectory: Trajectory) -> Evidence | None:
+        """Return how often the latest failure occurred; None when the latest round succeeded.
+
+        A call that is asked to try again later is polling, which `repeat` judges.
+        """
+        latest = trajectory.newest
+        if latest is None or latest.failure is None or latest.is_deferred:
+            return None
+        rounds = trajectory.since_change(self._options.rounds)
+        equal = [
+            age
+            for age, round_ in enumerate(rounds)
+            if round_.fails_like(latest, SAME_ERROR_PERCENT)
+            or (
+                round_.failure is not None
+                and not round_.is_report
+                and round_.signature == latest.signature
+            )
+        ]
+        return Evidence(
+            signal="same_error",
+            what=f"{tool_list(latest)} failed the same way, or asked the same, {len(equal)} times"
+            f" in {len(rounds)} rounds",
+            count=len(equal),
+            ago=equal[-1],
+            confidence=len(equal) / len(rounds),
+        )
+
+
+class Failing(HistorySignal):
     """Counts the failures since the last success, among the last `rounds`.
 
     A new failure of a new call does not count: an agent with ever new errors makes progress.
     """
 
-    __slots__ = ("_first", "_rounds")
-
-    def __init__(self, options: SignalOptions) -> None:
-        self._rounds = options.rounds
-        self._first = options.first
-
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how many consecutive rounds failed; None when the latest succeeded."""
-        if trajectory.newest is None or trajectory.newest.failure is None:
+        failures = trajectory.latest_while(
+            lambda round_: round_.failure is not None, self._options.rounds
+        )
+        length = len(failures)
+        if not failures or length < self._options.first:
             return None
-        length = 1
-        while length < self._rounds:
-            rounds = trajectory.latest(length + 1)
-            if len(rounds) <= length or rounds[length].failure is None:
-                break
-            length += 1
-        if length < self._first:
-            return None
-        failures = trajectory.latest(length)
         calls = [normalise([round_.arguments]) for round_ in failures]
         known = sum(
             (calls[age] in calls[age + 1 :] and not round_.is_report)

@@ -1,47 +1,101 @@
-"""`repeat`: the latest calls were made before, with the same results."""
+"""`repeat`, `cycle`: one round, or a block of several, with equal calls and results."""
 
 from __future__ import annotations
 
 from looptrap.detect.round import Round
-from looptrap.detect.signals.signal import Evidence, SignalOptions, tool_list
+from looptrap.detect.signals.signal import Evidence, HistorySignal, tool_list
 from looptrap.detect.trajectory import Trajectory
 
 
-class Repeat:
+class Repeat(HistorySignal):
     """Counts the rounds that equal the latest one among the last `rounds`."""
-
-    __slots__ = ("_polls_per_repeat", "_rounds", "_with_results")
-
-    def __init__(self, options: SignalOptions) -> None:
-        self._rounds = options.rounds
-        self._with_results = options.with_results
-        self._polls_per_repeat = options.polls_per_repeat
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how often the latest round occurred; None for the first time."""
-        newest = trajectory.newest
+        newest, options = trajectory.newest, self._options
         if newest is None or not newest.calls or trajectory.is_new_call:
             return None
-        rounds = trajectory.since_change(self._rounds)
-        equal = [age for age, round_ in enumerate(rounds) if self._is_equal(round_, rounds[0])]
+        rounds = trajectory.since_change(options.rounds)
+        equal = self._ages_of_equal(rounds)
         count = len(equal)
-        if count > 1 and (rounds[0].is_poll or rounds[0].is_step):
+        if count > 1 and (newest.is_poll or newest.is_step):
             # Unchanged polling is legitimate for longer: it counts less, over more rounds.
-            rounds = trajectory.since_change(self._rounds * self._polls_per_repeat)
-            equal = [age for age, round_ in enumerate(rounds) if self._is_equal(round_, rounds[0])]
-            count = len(equal) // self._polls_per_repeat
+            rounds = trajectory.since_change(options.rounds * options.polls_per_repeat)
+            equal = self._ages_of_equal(rounds)
+            count = len(equal) // options.polls_per_repeat
         if count < 2:
             return None
-        same = "the same arguments and result" if self._with_results else "the same arguments"
+        same = "the same arguments and result" if options.with_results else "the same arguments"
         return Evidence(
             signal="repeat",
-            what=f"{tool_list(rounds[0])} with {same}, {len(equal)} times in {len(rounds)} rounds",
+            what=f"{tool_list(newest)} with {same}, {len(equal)} times in {len(rounds)} rounds",
             count=count,
             ago=equal[-1],
-            confidence=1.0 if self._with_results else 0.6,
+            confidence=1.0 if options.with_results else 0.6,
         )
 
-    def _is_equal(self, round_: Round, latest: Round) -> bool:
-        return (
-            round_.repeats(latest) if self._with_results else round_.signature == latest.signature
+    def _ages_of_equal(self, rounds: list[Round]) -> list[int]:
+        latest, with_results = rounds[0], self._options.with_results
+        return [
+            age
+            for age, round_ in enumerate(rounds)
+            if (round_.repeats(latest) if with_results else round_.signature == latest.signature)
+        ]
+
+
+MIN_CYCLE_ROUNDS, MAX_CYCLE_ROUNDS = 2, 8
+"""Rounds in a block; a single repeated round is a `repeat`."""
+
+
+class Cycle(HistorySignal):
+    """Counts consecutive occurrences of the latest block."""
+
+    def __call__(self, trajectory: Trajectory) -> Evidence | None:
+        """Return the block with the most occurrences; None when none occurred twice."""
+        if trajectory.is_new_call:
+            return None
+        recent = trajectory.latest(MAX_CYCLE_ROUNDS + 1)
+        if not any(round_.signature == recent[0].signature for round_ in recent[1:]):
+            return None
+        rounds = trajectory.latest(self._options.rounds)
+        times, block_size = _longest_cycle(rounds)
+        if times < 2:
+            return None
+        count = times
+        if any(round_.is_poll for round_ in rounds[:block_size]):
+            # Alternating a poll and a wait is polling too, and legitimate for longer.
+            rounds = trajectory.latest(block_size * self._options.rounds)
+            times = _count_blocks(rounds, block_size)
+            count = max(times // self._options.polls_per_repeat, 1)
+        names = " → ".join(tool_list(round_) for round_ in reversed(rounds[:block_size]))
+        return Evidence(
+            signal="cycle",
+            what=f"{names}, with equal arguments and results, {times} times in a row",
+            count=count,
+            ago=times * block_size - 1,
         )
+
+
+def _longest_cycle(rounds: list[Round]) -> tuple[int, int]:
+    """Return the most occurrences of a block, and how many rounds that block has."""
+    best, length = 1, 0
+    for size in range(MIN_CYCLE_ROUNDS, min(MAX_CYCLE_ROUNDS, len(rounds) // 2) + 1):
+        times = _count_blocks(rounds, size)
+        if times > best:
+            best, length = times, size
+    return best, length
+
+
+def _count_blocks(rounds: list[Round], size: int) -> int:
+    """Return how often the latest `size` rounds occur consecutively."""
+    if not all(earlier.calls for earlier in rounds[:size]):
+        return 1
+    if all(earlier.signature == rounds[0].signature for earlier in rounds[1:size]):
+        return 1  # one call over and over
+    times = 1
+    while (times + 1) * size <= len(rounds):
+        block = rounds[times * size : (times + 1) * size]
+        if not all(earlier.repeats(later) for earlier, later in zip(block, rounds, strict=False)):
+            break
+        times += 1
+    return times

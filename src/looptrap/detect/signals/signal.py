@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -39,9 +40,13 @@ class SignalOptions(NamedTuple):
     """The lowest count at which a rule acts."""
 
 
-class HistorySignal(Protocol):
+class HistorySignal(ABC):
     """Returns the evidence of a loop in a trajectory, if there is one."""
 
+    def __init__(self, options: SignalOptions) -> None:
+        self._options = options
+
+    @abstractmethod
     def __call__(self, trajectory: Trajectory) -> Evidence | None: ...
 
 

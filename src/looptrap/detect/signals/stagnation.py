@@ -1,9 +1,11 @@
-"""`stagnation`: many calls, and mostly results that had come before."""
+"""`stagnation`, `turn_budget`: many calls without new results, or too many calls in one turn."""
 
 from __future__ import annotations
 
+from sys import maxsize
+
 from looptrap.detect.round import Round
-from looptrap.detect.signals.signal import Evidence, SignalOptions, tool_list
+from looptrap.detect.signals.signal import Evidence, HistorySignal, tool_list
 from looptrap.detect.trajectory import Trajectory
 
 RECENT_ROUNDS = 6
@@ -25,14 +27,8 @@ MAX_QUERY_CHARS = 300
 """A longer call with an empty result is a script or a note, not a search."""
 
 
-class Stagnation:
+class Stagnation(HistorySignal):
     """Counts the results among the last `rounds` that had come before in these rounds."""
-
-    __slots__ = ("_polls_per_repeat", "_rounds")
-
-    def __init__(self, options: SignalOptions) -> None:
-        self._rounds = options.rounds
-        self._polls_per_repeat = options.polls_per_repeat
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how many results were not new; None for few rounds, or new results."""
@@ -44,11 +40,11 @@ class Stagnation:
             _has_seen_result(recent[0], earlier) for earlier in recent[1:]
         ):
             return None
-        rounds = trajectory.latest(self._rounds)
-        if len(rounds) < min(MIN_ROUNDS, self._rounds):
+        rounds = trajectory.latest(self._options.rounds)
+        if len(rounds) < min(MIN_ROUNDS, self._options.rounds):
             return None
         count, tries = (
-            _count_stale(rounds, self._polls_per_repeat),
+            _count_stale(rounds, self._options.polls_per_repeat),
             _count_same_failures(trajectory),
         )
         what = f"{count} of the latest {len(rounds)} results had come before"
@@ -121,3 +117,30 @@ def _has_seen_result(latest: Round, earlier: Round) -> bool:
 def _is_search(round_: Round) -> bool:
     """Return whether a round searched and found nothing."""
     return round_.is_empty and not round_.made_change and len(round_.arguments) <= MAX_QUERY_CHARS
+
+
+MAX_ROUNDS_READ = 40
+"""Latest rounds whose calls are counted; each earlier round counts as one call."""
+
+
+class TurnBudget(HistorySignal):
+    """Counts the tool calls since the last user message."""
+
+    def __call__(self, trajectory: Trajectory) -> Evidence | None:
+        """Return how many; None before the first, and while there are certainly fewer."""
+        # Calls and their results are messages: where there are few, none needs decoding.
+        if self._options.first > MAX_ROUNDS_READ and trajectory.length < self._options.first:
+            return None
+        rounds = trajectory.latest(maxsize)
+        count = sum(len(round_.calls) for round_ in rounds[:MAX_ROUNDS_READ]) + len(
+            rounds[MAX_ROUNDS_READ:]
+        )
+        if not count:
+            return None
+        return Evidence(
+            signal="turn_budget",
+            what=f"{count} tool calls in {len(rounds)} rounds since the last user message",
+            count=count,
+            ago=len(rounds) - 1,
+            confidence=0.5,
+        )

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 
 from looptrap.detect.round import Round
-from looptrap.detect.signals.signal import Evidence, SignalOptions, tool_list
-from looptrap.detect.text_tools import TEXT_TOOL_NAME
-from looptrap.detect.trajectory import Trajectory
+from looptrap.detect.signals.signal import Evidence, HistorySignal, tool_list
+from looptrap.detect.trajectory import TEXT_TOOL_NAME, Trajectory
 
 SHORT_RESULT_CHARS = 600
 """Longest result that may report an unknown tool, with a list of the known ones."""
@@ -21,28 +20,21 @@ _UNKNOWN_TOOL = re.compile(
 )
 
 
-class UnknownTool:
+class UnknownTool(HistorySignal):
     """Counts the latest consecutive rounds that called only tools that do not exist."""
-
-    __slots__ = ("_rounds",)
-
-    def __init__(self, options: SignalOptions) -> None:
-        self._rounds = options.rounds
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how many; None when the latest call is to a tool that exists."""
         offered = frozenset(trajectory.tools)
-        count = 0
-        while count < self._rounds:
-            rounds = trajectory.latest(count + 1)
-            if len(rounds) <= count or not _calls_unknown_tool(rounds[count], offered):
-                break
-            count += 1
-        if not count:
+        rounds = trajectory.latest_while(
+            lambda round_: _calls_unknown_tool(round_, offered), self._options.rounds
+        )
+        if not rounds:
             return None
+        count = len(rounds)
         return Evidence(
             signal="unknown_tool",
-            what=f"{tool_list(trajectory.latest(1)[0])} is not offered and was called all the same,"
+            what=f"{tool_list(rounds[0])} is not offered and was called all the same,"
             f" {count} times in a row",
             count=count,
             ago=count - 1,
