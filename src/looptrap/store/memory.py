@@ -156,7 +156,10 @@ class _Cooldown:
 
 
 class MemoryStore:
-    """Counts in this process; the oldest keys are evicted first when it is full."""
+    """Counts in this process; the oldest keys are evicted first when it is full.
+
+    A shared store has the same results, later.
+    """
 
     def __init__(self, max_fingerprints: int = MAX_FINGERPRINTS) -> None:
         self.max_fingerprints = max_fingerprints
@@ -178,7 +181,11 @@ class MemoryStore:
         return size
 
     def hit(self, hits: Sequence[Hit], now: float, *, retry: bool = False) -> list[Count]:
-        """Record all hits of one call and return their counts, in order."""
+        """Record all hits of one call and return their counts, in order.
+
+        A hit on a key in cooldown raises its count and leaves its window alone. A transport
+        `retry` is not a hit, at most `RETRY_ALLOWANCE` times a key and window.
+        """
         counts = []
         for hit in hits:
             key = hit.key
@@ -229,7 +236,11 @@ class MemoryStore:
         return self.accounts.release(key) or known
 
     def charge(self, charges: Sequence[Charge], now: float) -> list[Balance]:
-        """Take each amount from its account if the limit allows it; return the balances."""
+        """Take each amount from its account if the limit allows it; return the balances.
+
+        Each is decided by itself: a caller that needs all or none settles the granted ones with 0.
+        A reservation that is not settled expires after about `RESERVATION_S` seconds.
+        """
         return self.accounts.charge(charges, now)
 
     def settle(self, settlements: Sequence[Settlement], now: float) -> None:

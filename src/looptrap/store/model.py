@@ -1,9 +1,6 @@
-"""The contract of a store: it counts hits, keeps accounts and cooldowns."""
+"""What a store takes and returns: hits, cooldowns, charges and settlements."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import Protocol
 
 import msgspec
 
@@ -99,39 +96,3 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
     def unreserved(self) -> Settlement:
         """The same for a store without the reservation: only the actual amount counts."""
         return Settlement(msgspec.structs.replace(self.charge, amount=0), 0, self.actual)
-
-
-class Store(Protocol):
-    """Counts hits, keeps accounts and cooldowns; a shared store has the same results, later."""
-
-    def hit(self, hits: Sequence[Hit], now: float, *, retry: bool = False) -> Sequence[Count]:
-        """Record all hits of one call and return their counts, in order.
-
-        A hit on a key in cooldown raises its count and leaves its window alone. A transport
-        `retry` is not a hit, at most `RETRY_ALLOWANCE` times a key and window.
-        """
-        ...
-
-    def trip(self, trips: Sequence[Trip], now: float) -> None:
-        """Refuse these keys until their cooldown ends; the later deadline wins."""
-        ...
-
-    def cooldown_left(self, key: bytes, now: float) -> float:
-        """Return how long a key is still refused; asking changes nothing."""
-        ...
-
-    def release(self, key: bytes) -> bool:
-        """Forget everything about a key; return whether anything was known."""
-        ...
-
-    def charge(self, charges: Sequence[Charge], now: float) -> Sequence[Balance]:
-        """Take each amount from its account if the limit allows it; return the balances.
-
-        Each is decided by itself: a caller that needs all or none settles the granted ones with 0.
-        A reservation that is not settled expires after about `RESERVATION_S` seconds.
-        """
-        ...
-
-    def settle(self, settlements: Sequence[Settlement], now: float) -> None:
-        """Replace reservations by the actual amounts."""
-        ...
