@@ -11,7 +11,6 @@ from tests.wire.fake_client import until as holds
 from tests.wire.fake_upstream import OK, PATIENCE, Answer, Authority, Peer, answering, get, upstream
 from tests.wire.test_proxy import Connecting, pools_through
 
-from looptrap.wire.dial import ProxyTunnel
 from looptrap.wire.exchange import Exchange
 from looptrap.wire.origin import Origin
 from looptrap.wire.pool import Pools
@@ -25,7 +24,6 @@ KINDS = (
     Exchange,
     UpstreamExchange,
     ServerConnection,
-    ProxyTunnel,
     UpstreamError,
 )
 TIMES = 3

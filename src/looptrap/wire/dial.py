@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import socket
 import ssl
 from collections.abc import Callable
 from itertools import chain, zip_longest
 from typing import cast
 
-import httptools
-
+from looptrap.wire.head import FIELD_LINE, HEAD_END
 from looptrap.wire.origin import Origin
 from looptrap.wire.proxy import Proxy
 from looptrap.wire.upstream_exchange import UpstreamError
@@ -19,6 +19,8 @@ from looptrap.wire.upstream_exchange import UpstreamError
 ADDRESS_HEAD_START_S = 0.25
 """Seconds before the next address is tried in parallel (RFC 8305)."""
 MAX_PROXY_HEAD_BYTES = 65_536
+
+_STATUS_LINE = re.compile(rb"HTTP/1\.[01] ([1-9][0-9]{2}) ?([\t\x20-\x7e\x80-\xff]*)")
 
 SocketAddress = tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[str | int, ...]]
 
@@ -36,12 +38,17 @@ async def dial(
     """Connect a protocol to an origin; raise UpstreamError if that fails."""
     where = str(origin) if proxy is None else f"{origin} through proxy {proxy}"
     try:
-        if proxy is None:
-            await _open(factory, origin.host, origin.port, context)
-        elif context is None:
-            await _open(factory, proxy.host, proxy.port, None)
-        else:
-            await _open_tunnel(factory, origin, proxy, context)
+        server = proxy or origin
+        sock = await _race(await _resolve(server.host, server.port))
+        if proxy is not None and context is not None:
+            try:
+                await _open_tunnel(sock, origin, proxy)
+            except BaseException:
+                sock.close()
+                raise
+        await asyncio.get_running_loop().create_connection(
+            factory, sock=sock, ssl=context, server_hostname=origin.host if context else None
+        )
     except ssl.SSLCertVerificationError as error:
         reason = error.verify_message or str(error)
         raise UpstreamError("tls", f"{where}: certificate not accepted: {reason}") from error
@@ -59,44 +66,9 @@ def _reason(error: BaseException) -> str:
     return os.strerror(number) if number else str(error) or type(error).__name__
 
 
-async def _open(
-    factory: Callable[[], asyncio.Protocol], host: str, port: int, context: ssl.SSLContext | None
-) -> None:
-    sock = await _race(await _resolve(host, port))
-    await asyncio.get_running_loop().create_connection(
-        factory, sock=sock, ssl=context, server_hostname=host if context is not None else None
-    )
-
-
 async def _resolve(host: str, port: int) -> list[SocketAddress]:
     loop = asyncio.get_running_loop()
     return cast(list[SocketAddress], await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))
-
-
-async def _open_tunnel(
-    factory: Callable[[], asyncio.Protocol], origin: Origin, proxy: Proxy, context: ssl.SSLContext
-) -> None:
-    tunnel = ProxyTunnel(proxy, origin)
-    try:
-        await _open(lambda: tunnel, proxy.host, proxy.port, None)
-        refusal = await tunnel.opened
-        if refusal is not None:
-            raise ProxyError(refusal)
-        assert tunnel.transport is not None
-        protocol = factory()
-        protocol.connection_made(tunnel.transport)  # so that it can be aborted during the handshake
-        transport = await asyncio.get_running_loop().start_tls(
-            tunnel.transport, protocol, context, server_hostname=origin.host
-        )
-    except BaseException:
-        if tunnel.transport is not None:
-            tunnel.transport.abort()
-        raise
-    finally:
-        tunnel.close()
-    if transport is None:
-        raise ConnectionResetError("the proxy closed the tunnel")
-    protocol.connection_made(transport)
 
 
 async def _race(addresses: list[SocketAddress]) -> socket.socket:
@@ -153,71 +125,39 @@ def _close_loser(attempt: asyncio.Task[socket.socket]) -> None:
         attempt.result().close()
 
 
-class ProxyTunnel(asyncio.Protocol):
-    """Sends CONNECT to a proxy, and waits for its answer."""
+async def _open_tunnel(sock: socket.socket, origin: Origin, proxy: Proxy) -> None:
+    """Let a proxy connect a socket to an origin; raise ProxyError if it does not."""
+    loop, target = asyncio.get_running_loop(), str(origin).encode()
+    request = b"CONNECT %b HTTP/1.1\r\nHost: %b\r\n%b\r\n" % (target, target, proxy.fields)
+    await loop.sock_sendall(sock, request)
+    received = b""
+    while not _is_tunnel_open(received):
+        if len(received) > MAX_PROXY_HEAD_BYTES:
+            raise ProxyError(f"the proxy sent a head of more than {MAX_PROXY_HEAD_BYTES} bytes")
+        data = await loop.sock_recv(sock, MAX_PROXY_HEAD_BYTES)
+        if not data:
+            raise ProxyError("the proxy closed the connection")
+        received += data
 
-    def __init__(self, proxy: Proxy, origin: Origin) -> None:
-        self.transport: asyncio.Transport | None = None
-        self.opened: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
-        """The reason of a failure, or None for success."""
-        target = str(origin).encode()
-        self._request = b"CONNECT %b HTTP/1.1\r\nHost: %b\r\n%b\r\n" % (
-            target,
-            target,
-            proxy.fields,
-        )
-        self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
-        self._status = 0
-        self._reason = b""
-        self._received = 0
-        self._surplus = False
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)
-        self.transport.write(self._request)
-
-    def data_received(self, data: bytes) -> None:
-        if self.opened.done() or self._parser is None:
-            return
-        self._received += len(data)
-        try:
-            self._parser.feed_data(data)
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            self._refuse(f"the proxy answered with bad HTTP: {error}")
-            return
-        if self._status >= 300:
-            reason = self._reason.decode("latin-1")
-            self._refuse(f"the proxy answered {self._status} {reason}".rstrip())
-        elif self._surplus:
-            # The origin cannot speak before our ClientHello: such bytes are the proxy's own.
-            self._refuse("the proxy sent bytes of its own into the tunnel")
-        elif self._status >= 200:
-            self.opened.set_result(None)
-        elif self._received > MAX_PROXY_HEAD_BYTES:
-            self._refuse(f"the proxy sent a head of more than {MAX_PROXY_HEAD_BYTES} bytes")
-
-    def on_message_begin(self) -> None:
-        self._surplus = self._status >= 200
-        self._reason = b""
-
-    def on_status(self, reason: bytes) -> None:
-        self._reason += reason
-
-    def on_headers_complete(self) -> None:
-        assert self._parser is not None
-        self._status = self._parser.get_status_code()
-
-    def on_body(self, _body: bytes) -> None:
-        self._surplus = True
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._refuse(f"the proxy closed the connection ({exc or 'end of stream'})")
-
-    def _refuse(self, what: str) -> None:
-        if not self.opened.done():
-            self.opened.set_result(what)
-
-    def close(self) -> None:
-        """Drop the parser, which refers back to this tunnel."""
-        self.opened.cancel()
-        self._parser = None
+def _is_tunnel_open(received: bytes) -> bool:
+    """Return whether a proxy has accepted CONNECT; raise ProxyError if it has not."""
+    while received:
+        head, end, received = received.partition(HEAD_END)
+        first, *fields = head.split(b"\r\n")
+        match = _STATUS_LINE.fullmatch(first)
+        if match is None or (end and not all(map(FIELD_LINE.fullmatch, fields))):
+            if fields or end:
+                raise ProxyError("the proxy answered with bad HTTP")
+            return False
+        if not end:
+            return False
+        status = int(match[1])
+        if status == 101 or status >= 300:
+            raise ProxyError(f"the proxy answered {status} {match[2].decode('latin-1')}".rstrip())
+        if status >= 200:
+            if received:
+                # The origin cannot speak before our ClientHello: such bytes are the proxy's own.
+                raise ProxyError("the proxy sent bytes of its own into the tunnel")
+            return True
+    return False

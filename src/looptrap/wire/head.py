@@ -26,7 +26,7 @@ _MAX_CACHED_HEADS = 1024
 _MAX_CACHED_BYTES = 4096  # lines of larger heads are not cached, which bounds the cache
 _REQUEST_LINE = re.compile(rb"([A-Z][A-Z_-]*) ([\x21\x22\x24-\x7e]+) HTTP/1\.([01])")
 _OTHER_VERSION = re.compile(rb"[A-Z][A-Z_-]* [\x21-\x7e]+ HTTP/(?!1\.[01])[0-9]\.[0-9]")
-_FIELD = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*+([\t\x20-\x7e\x80-\xff]*)")
+FIELD_LINE = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*+([\t\x20-\x7e\x80-\xff]*)")
 # Host is a name, an IPv4 address or a bracketed IPv6 one, with an optional port; it may be empty.
 _HOST = re.compile(rb"(?:[A-Za-z0-9._~%!$&'()*+;=-]*|\[[0-9A-Fa-f:.]+\])(?::[0-9]*)?")
 _LENGTH = re.compile(rb"[0-9]{1,18}")
@@ -188,7 +188,7 @@ def _parse_request_line(line: bytes) -> tuple[bytes, bytes, bool]:
 
 def _parse_field(line: bytes) -> Field:
     """Return lower-cased name and value of a header line."""
-    match = _FIELD.fullmatch(line)
+    match = FIELD_LINE.fullmatch(line)
     if match is None:
         raise malformed_request("invalid header line")
     name, value = match[1].lower(), match[2].rstrip(b" \t")
