@@ -39,7 +39,7 @@ from looptrap.admin.operation import (
     struct_body,
     table_body,
 )
-from looptrap.config.claim import doubts_of
+from looptrap.config.check import claim_warnings
 from looptrap.gateway.shared_settings.kill_switch import RuntimeKillSwitch
 from looptrap.incident.model import Incident
 from looptrap.policy.policy import KILL_SWITCH
@@ -211,7 +211,7 @@ class EnforcementApi(Api):
         await record_change(self._app, request, "kill_switch.set", one.id, after=view)
         created = cast(KillSwitchCreated, {**view, "pending": not is_shared})
         names = [name for name, _ in one.switch.match]
-        if warnings := list(doubts_of(names, "match", self._app.config.gateway.jwt)):
+        if warnings := list(claim_warnings(names, "match", self._app.config.gateway.jwt)):
             created["warnings"] = warnings
         request.response_headers["Location"] = f"{KILL_SWITCHES_PATH}/{one.id}"
         return created

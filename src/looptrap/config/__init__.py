@@ -2,8 +2,8 @@
 
 setting      Config: every setting, declared once; gateway, provider: parts of it
 kind         kinds of values that only these settings have
-load         puts the layers on top of each other, and checks the result
-claim, route do settings about claims, and routes and providers, go together?
+load         puts the layers on top of each other
+check        problems and warnings where settings do not go together
 description  what a configuration means, in sentences
 """
 

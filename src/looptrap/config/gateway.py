@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from looptrap.config.claim import JwtTrust
 from looptrap.config.kind import Address, BaseUrl, Listen, WebOrigin
 from looptrap.errors import Problem
 from looptrap.policy.kind import TOKEN
@@ -31,6 +30,9 @@ ADMIN = Address("127.0.0.1", 4101)
 
 AccessLogForm = Literal["off", "text", "json"]
 """How lines of a log are written, if at all."""
+
+JwtTrust = Literal["off", "verified", "unverified"]
+"""Which claims are believed: none, those of a token that a key verifies, all."""
 
 Unreadable = Literal["charge", "refuse"]
 """What is done about calls whose bodies cannot be read."""

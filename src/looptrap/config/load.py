@@ -1,4 +1,4 @@
-"""Put the layers of the configuration on top of each other, and check the result."""
+"""Put the layers of the configuration on top of each other."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from looptrap.config.claim import contradictions, doubts, with_verified_claims
+from looptrap.config.check import find_problems, find_warnings
 from looptrap.config.gateway import GATEWAY
-from looptrap.config.route import misrouted
 from looptrap.config.setting import CONFIG, GATEWAY_SCALARS, SCALARS, Config, flag, variable
 from looptrap.detect.scope import HIT_LIMIT
 from looptrap.errors import ConfigError, Problem
-from looptrap.incident.setting import duplicate_names, name_channels
+from looptrap.incident.setting import name_channels
 from looptrap.policy import fairvisor, preset
-from looptrap.policy.budget import same_names as same_budgets
 from looptrap.policy.kind import COOLDOWN, WINDOW
 from looptrap.policy.rule import Rule
 from looptrap.schema import INVALID, Field, Kind, Number, from_text, leaves, read
-from looptrap.schema.wording import escaped, found, quoted, suggestion
+from looptrap.schema.wording import escaped, found, suggestion
 
 RULE = "identical-conversation"
 WINDOW_SECONDS = "LOOP_GUARD_WINDOW_SECONDS"
@@ -101,22 +99,13 @@ def load(
     guarded = _values(VARIABLES, env, problems)
     if problems:
         raise ConfigError(problems)
-    config = with_verified_claims(_with_capture(_overlaid(config, above)))
+    config = _with_verified_claims(_with_capture(_overlaid(config, above)))
     config = _without_preset(config, above) if has_policies else _with_preset(config)
     config = _with_shadow(_with_loop_guard(config, guarded))
-    if mismatches := list(_mismatches(config)):
-        raise ConfigError(mismatches)
-    return replace(
-        config,
-        channels=name_channels(config.channels),
-        warnings=(
-            *config.warnings,
-            *_misspelt(env),
-            *doubts(config),
-            *_undetected(config),
-            *_expired(config, now),
-        ),
-    )
+    if problems := list(find_problems(config)):
+        raise ConfigError(problems)
+    warnings = (*config.warnings, *_misspelt(env), *find_warnings(config, now))
+    return replace(config, channels=name_channels(config.channels), warnings=warnings)
 
 
 def _from_file(path: Path | None, now: datetime) -> tuple[Config, bool]:
@@ -176,14 +165,21 @@ def _layer(
     return {named[name].name: (value, name) for name, value in values.items()}
 
 
+def _changed(config: Config, origins: Mapping[str, str], **values: Any) -> Config:
+    """Return the configuration with other values, and where these came from."""
+    return replace(config, **values, origins={**config.origins, **origins})
+
+
 def _overlaid(config: Config, above: Mapping[str, tuple[Any, str]]) -> Config:
     """Return the configuration with the values of the layers above the file."""
     of_gateway = {one.name for one in GATEWAY_SCALARS} & set(above)
     own = {name: value for name, (value, _) in above.items() if name not in of_gateway}
     gateway = GATEWAY.override(config.gateway, {name: above[name][0] for name in of_gateway})
-    places = {name: f"gateway.{name}" if name in of_gateway else name for name in above}
-    origins = {places[name]: origin for name, (_, origin) in above.items()}
-    return replace(config, **own, gateway=gateway, origins={**config.origins, **origins})
+    origins = {
+        f"gateway.{name}" if name in of_gateway else name: origin
+        for name, (_, origin) in above.items()
+    }
+    return _changed(config, origins, **own, gateway=gateway)
 
 
 def _with_capture(config: Config) -> Config:
@@ -196,7 +192,15 @@ def _with_capture(config: Config) -> Config:
     where = config.origins["gateway.capture_dir"]
     if "capture" in config.origins and not where.startswith("--"):
         return config
-    return replace(config, capture="digests", origins={**config.origins, "capture": where})
+    return _changed(config, {"capture": where}, capture="digests")
+
+
+def _with_verified_claims(config: Config) -> Config:
+    """Return the configuration with `jwt` as `verified` where only keys are set."""
+    if config.gateway.jwt_keys is None or "gateway.jwt" in config.origins:
+        return config
+    origins = {"gateway.jwt": config.origins["gateway.jwt_keys"]}
+    return _changed(config, origins, gateway=replace(config.gateway, jwt="verified"))
 
 
 def _with_preset(config: Config) -> Config:
@@ -233,12 +237,8 @@ def _with_loop_guard(config: Config, values: Mapping[str, Any]) -> Config:
         policies.append(replace(policy, rules=tuple(rules)))
     if not origins and not is_off:
         warnings = [f"{name}: has no effect, there is no rule {RULE}" for name in values]
-    return replace(
-        config,
-        policies=tuple(policies),
-        origins={**config.origins, **origins},
-        warnings=(*config.warnings, *warnings),
-    )
+    warnings = [*config.warnings, *warnings]
+    return _changed(config, origins, policies=tuple(policies), warnings=tuple(warnings))
 
 
 def _override(rule: Rule, values: Mapping[str, Any]) -> Rule:
@@ -255,37 +255,15 @@ def _with_shadow(config: Config) -> Config:
     """Return the configuration with every policy and budget in shadow mode where `mode` says so."""
     if config.mode == "enforce":
         return config
-    count, where = len(config.policies), config.origins.get("mode", "default")
-    modes = {f"policies[{place}].mode": where for place in range(count)}
-    modes |= {f"budgets[{place}].mode": where for place in range(len(config.budgets))}
-    return replace(
+    where = config.origins.get("mode", "default")
+    origins = {f"policies[{place}].mode": where for place in range(len(config.policies))}
+    origins |= {f"budgets[{place}].mode": where for place in range(len(config.budgets))}
+    return _changed(
         config,
+        origins,
         policies=tuple(replace(one, mode="shadow") for one in config.policies),
         budgets=tuple(replace(one, mode="shadow") for one in config.budgets),
-        origins={**config.origins, **modes},
     )
-
-
-def _mismatches(config: Config) -> Iterator[Problem]:
-    """Find settings that contradict each other."""
-    if config.capture != "off" and config.gateway.capture_dir is None:
-        yield Problem(
-            "capture",
-            f"is {quoted(config.capture)} and has no folder to write to: set gateway.capture_dir"
-            " (LOOPTRAP_CAPTURE_DIR, or --capture of serve)",
-        )
-    if config.gateway.read_token_env is not None and config.gateway.admin_token_env is None:
-        yield Problem(
-            "gateway.read_token_env",
-            "is a second token: name a variable with the first in admin_token_env",
-        )
-    yield from contradictions(config.gateway)
-    yield from misrouted(config)
-    yield from duplicate_names(config.channels)
-    yield from same_budgets(config.budgets)
-    for i, project in enumerate(config.projects):
-        for misfit in project.misfits(config.policies):
-            yield Problem(f"projects[{i}]", misfit)
 
 
 def _misspelt(env: Mapping[str, str]) -> Iterator[str]:
@@ -295,15 +273,3 @@ def _misspelt(env: Mapping[str, str]) -> Iterator[str]:
             hint = suggestion(name, known, cutoff=0.85)
             if hint:
                 yield f"{escaped(name)}: is not a variable{hint}"
-
-
-def _undetected(config: Config) -> Iterator[str]:
-    policies = config.policies
-    if any(one.rates for one in policies) and not any(one.rules for one in policies):
-        yield "policies: have rates and no rules, so no loops are detected"
-
-
-def _expired(config: Config, now: datetime) -> Iterator[str]:
-    for i, switch in enumerate(config.kill_switches):
-        if switch.expires is not None and switch.expires <= now:
-            yield f"kill_switches[{i}]: expired at {switch.expires.isoformat()}, refuses nothing"

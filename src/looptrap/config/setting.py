@@ -8,7 +8,13 @@ from typing import Any, Literal
 
 from looptrap.config.gateway import GATEWAY, TRACES, GatewaySettings, TraceSettings
 from looptrap.config.kind import MEMORY, StorePlace
-from looptrap.config.provider import PROVIDER, ROUTE, ProviderSettings, RouteSettings
+from looptrap.config.provider import (
+    PROVIDER,
+    ROUTE,
+    WELL_KNOWN,
+    ProviderSettings,
+    RouteSettings,
+)
 from looptrap.dialect.header import SESSION_HEADERS
 from looptrap.errors import Problem
 from looptrap.incident.setting import (
@@ -196,6 +202,10 @@ class Config:
     """What works otherwise than one might think, a sentence each."""
     origins: Mapping[str, str] = field(default_factory=dict)
     """Where each value came from, by its place: `default`, `preset aisg`, a file, a variable."""
+
+    def known_providers(self) -> dict[str, ProviderSettings]:
+        """Return all providers by name: those of the file in the place of the well-known."""
+        return {**WELL_KNOWN, **{provider.name: provider for provider in self.providers}}
 
     def effective(self) -> Iterator[tuple[str, Any, str]]:
         """Yield every value in effect: its place, the plain value and where it came from."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from looptrap.bounded import BoundedCache
 from looptrap.config import Config
 from looptrap.config.provider import SPOKEN, ProviderSettings, RouteSettings
-from looptrap.config.route import known_providers
 from looptrap.dialect.model import Call, Request
 from looptrap.dialect.registry import dialect_of
 from looptrap.gateway.auth import is_loopback
@@ -114,7 +113,7 @@ class Router:
 
 def build_router(config: Config, env: Mapping[str, str]) -> Router:
     """Return the routes of a configuration: one upstream, its own routes, then the well-known."""
-    providers = {name: _build_providers(one, env) for name, one in known_providers(config).items()}
+    providers = {name: _build_providers(one, env) for name, one in config.known_providers().items()}
     lends = is_loopback(config.gateway.listen.host)
     own = [_build_route(route, providers, lends) for route in config.routes]
     if config.gateway.upstream is not None:
