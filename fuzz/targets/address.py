@@ -9,8 +9,7 @@ from looptrap.incident.alert.channel import WebhookSigner
 from looptrap.incident.alert.webhook import WebhookTarget as Receiver
 from looptrap.incident.alert.webhook import is_public
 from looptrap.store.redis.address import parse_store_url
-from looptrap.wire.origin import Origin
-from looptrap.wire.proxy import Proxy, ProxyEnvironment
+from looptrap.wire.origin import Origin, Proxy, ProxyEnvironment
 
 PASSWORD = "hunter2hunter2"
 READERS: tuple[Callable[[str], object], ...] = (

@@ -14,7 +14,7 @@ from looptrap.errors import ConfigError
 from looptrap.gateway.jwt_verifier import read_key_file as read_keys
 from looptrap.retry.classify import classify_answer, classify_event
 from looptrap.store.redis.address import parse_store_url
-from looptrap.wire.proxy import Proxy
+from looptrap.wire.origin import Proxy
 
 DEEP = b'{"error":{"a":' + b"[" * 100_000
 FOUND = {

@@ -2,8 +2,7 @@
 
 import pytest
 
-from looptrap.wire.origin import Origin
-from looptrap.wire.proxy import Proxy, ProxyEnvironment
+from looptrap.wire.origin import Origin, Proxy, ProxyEnvironment
 
 
 @pytest.mark.parametrize(

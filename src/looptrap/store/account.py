@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from math import ceil, floor
 
+import msgspec
+
 from looptrap.bounded import ExpiringMap, V
 from looptrap.store.model import (
     RESERVATION_BUCKET_S,
@@ -50,21 +52,18 @@ class _AccountMap(ExpiringMap[V]):
         return self.entries.pop(key, None) is not None
 
 
-class _PeriodAccount:
+class _PeriodAccount(msgspec.Struct, gc=False):
     """The state of an account with periods."""
 
-    __slots__ = ("end", "held", "minute", "reserved", "spent", "start", "touched")
-
-    def __init__(self, start: float, minute: float) -> None:
-        self.start = start
-        self.spent = 0
-        self.reserved: dict[int, int] = {}
-        self.held = 0
-        """The sum of all reservations."""
-        self.minute = minute
-        """The minute of the last check for expired reservations: they expire by the minute."""
-        self.end = 0.0
-        self.touched = 0.0
+    start: float
+    minute: float
+    """The minute of the last check for expired reservations: they expire by the minute."""
+    spent: int = 0
+    reserved: dict[int, int] = {}
+    held: int = 0
+    """The sum of all reservations."""
+    end: float = 0.0
+    touched: float = 0.0
 
     def reserve(self, amount: int, now: float) -> int:
         """Reserve an amount; return the bucket with which it expires."""

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
+import msgspec
+
 from looptrap.bounded import MAX_EXPIRED_AT_ONCE, ExpiringMap, V
 from looptrap.detect.scope import HIT_LIMIT, Window, WindowKind
 from looptrap.store.account import Accounts
@@ -145,14 +147,11 @@ _COUNT_MAPS: dict[WindowKind, type[_CountMap[Any]]] = {
 }
 
 
-class _Cooldown:
+class _Cooldown(msgspec.Struct, gc=False):
     """Until when a key is refused, and its hits."""
 
-    __slots__ = ("hits", "until")
-
-    def __init__(self, until: float, hits: int) -> None:
-        self.until = until
-        self.hits = hits
+    until: float
+    hits: int
 
 
 class MemoryStore:
@@ -175,10 +174,7 @@ class MemoryStore:
 
     def __len__(self) -> int:
         """Return the number of keys, without accounts."""
-        size = len(self._cooldowns)
-        for one in self._maps:
-            size += len(one.entries)
-        return size
+        return len(self._cooldowns) + sum(len(one.entries) for one in self._maps)
 
     def hit(self, hits: Sequence[Hit], now: float, *, retry: bool = False) -> list[Count]:
         """Record all hits of one call and return their counts, in order.

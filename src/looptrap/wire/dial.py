@@ -12,8 +12,7 @@ from itertools import chain, zip_longest
 from typing import cast
 
 from looptrap.wire.head import FIELD_LINE, HEAD_END
-from looptrap.wire.origin import Origin
-from looptrap.wire.proxy import Proxy
+from looptrap.wire.origin import Origin, Proxy
 from looptrap.wire.upstream_exchange import UpstreamError
 
 ADDRESS_HEAD_START_S = 0.25

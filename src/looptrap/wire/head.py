@@ -10,6 +10,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
+import msgspec
+
 from looptrap.bounded import BoundedCache
 from looptrap.wire.header_fields import parse_token_list
 from looptrap.wire.refusal import RequestRefused, malformed_request
@@ -36,13 +38,8 @@ _EMPTY_LINES = re.compile(rb"(?:\r\n)*")
 _SINGLE = (b"host", b"content-length", b"transfer-encoding", b"expect")
 
 
-class Head:
+class Head(msgspec.Struct, kw_only=True, eq=False):
     """A parsed request head without the body length. Shared, so not to be changed."""
-
-    __slots__ = (
-        "awaits_continue", "headers", "is_cached", "is_chunked", "keep_alive", "method", "target",
-        "version",
-    )  # fmt: skip
 
     method: bytes
     target: bytes
@@ -52,7 +49,7 @@ class Head:
     keep_alive: bool
     awaits_continue: bool
     is_chunked: bool
-    is_cached: bool
+    is_cached: bool = False
     """Whether an equal head is parsed to this same object; never for a large one."""
 
 
@@ -115,10 +112,8 @@ def _parse(data: bytes, limits: ServerLimits) -> tuple[Head, bytes | None]:
         raise RequestRefused(
             431, "too_many_headers", f"More than {limits.max_headers} request headers."
         )
-    head = Head()
-    head.is_cached = False
-    head.method, head.target, is_http11 = _parse_request_line(lines.pop(0))
-    if len(head.target) > limits.max_target:
+    method, target, is_http11 = _parse_request_line(lines.pop(0))
+    if len(target) > limits.max_target:
         raise _target_too_long(limits)
     # Lines of heads that can be cached are cached too: a new head has mostly known lines.
     headers = list(
@@ -131,17 +126,19 @@ def _parse(data: bytes, limits: ServerLimits) -> tuple[Head, bytes | None]:
     host = get(b"host")
     if host is None and is_http11:
         raise malformed_request("no Host header")
-    if head.target[0] != 0x2F:
-        head.target = _origin_form(head.method, head.target, host)
-    head.version = "1.1" if is_http11 else "1.0"
-    head.headers = [field for field in headers if field[0] != b"content-length"]
-    connection = get(b"connection")
-    head.keep_alive = is_http11 if connection is None else _persists(connection, is_http11)
-    expect = get(b"expect")
-    head.awaits_continue = expect is not None and _awaits_continue(expect, is_http11)
-    length = get(b"content-length")
-    coding = get(b"transfer-encoding")
-    head.is_chunked = coding is not None and _is_chunked(coding, length, is_http11)
+    if target[0] != 0x2F:
+        target = _origin_form(method, target, host)
+    connection, expect = get(b"connection"), get(b"expect")
+    length, coding = get(b"content-length"), get(b"transfer-encoding")
+    head = Head(
+        method=method,
+        target=target,
+        version="1.1" if is_http11 else "1.0",
+        headers=[field for field in headers if field[0] != b"content-length"],
+        keep_alive=is_http11 if connection is None else _persists(connection, is_http11),
+        awaits_continue=expect is not None and _awaits_continue(expect, is_http11),
+        is_chunked=coding is not None and _is_chunked(coding, length, is_http11),
+    )
     return head, length
 
 

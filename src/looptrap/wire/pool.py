@@ -11,8 +11,7 @@ from pathlib import Path
 from ssl import SSLContext
 
 from looptrap.wire.dial import dial
-from looptrap.wire.origin import Origin
-from looptrap.wire.proxy import Proxy, ProxyEnvironment
+from looptrap.wire.origin import Origin, Proxy, ProxyEnvironment
 from looptrap.wire.upstream_connection import UpstreamConnection
 from looptrap.wire.upstream_exchange import (
     AnswerSink,
