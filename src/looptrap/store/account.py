@@ -9,7 +9,7 @@ from math import ceil, floor
 
 import msgspec
 
-from looptrap.bounded import ExpiringMap, V
+from looptrap.bounded import ExpiringMap, K, V
 from looptrap.store.model import (
     RESERVATION_BUCKET_S,
     RESERVATION_S,
@@ -33,6 +33,17 @@ ACCOUNT_TTL_S = 2_592_000
 
 MAX_RESERVATION_S = RESERVATION_S + 2 * RESERVATION_BUCKET_S
 """No bucket lies further ahead, unless the clock was set back."""
+
+
+class MapsByTime(dict[K, V]):
+    """Maps by window or period, made on first use."""
+
+    def __init__(self, make: Callable[[K], V]) -> None:
+        self._make = make
+
+    def __missing__(self, key: K) -> V:
+        value = self[key] = self._make(key)
+        return value
 
 
 class _AccountMap(ExpiringMap[V]):
@@ -244,8 +255,8 @@ class Accounts:
         self.evicted = 0
         """Accounts dropped early because there were too many."""
         self._room = max_accounts
-        self._periods: dict[float, _PeriodAccounts] = {}
-        self._leaky: dict[float, _LeakyAccounts] = {}
+        self._periods = MapsByTime(self._new_period)
+        self._leaky = MapsByTime(_LeakyAccounts)
 
     def __len__(self) -> int:
         """Return the number of accounts."""
@@ -274,18 +285,10 @@ class Accounts:
         return chain(self._periods.values(), self._leaky.values())
 
     def _map_for(self, charge: Charge) -> _PeriodAccounts | _LeakyAccounts:
-        accounts: _PeriodAccounts | _LeakyAccounts | None
-        if charge.leaks:
-            accounts = self._leaky.get(charge.seconds)
-            if accounts is None:
-                accounts = self._leaky[charge.seconds] = _LeakyAccounts(charge.seconds)
-            return accounts
-        accounts = self._periods.get(charge.seconds)
-        if accounts is None:
-            accounts = self._periods[charge.seconds] = _PeriodAccounts(
-                charge.seconds, self._has_heavy_room
-            )
-        return accounts
+        return self._leaky[charge.seconds] if charge.leaks else self._periods[charge.seconds]
+
+    def _new_period(self, seconds: float) -> _PeriodAccounts:
+        return _PeriodAccounts(seconds, self._has_heavy_room)
 
     def _has_heavy_room(self) -> bool:
         """Return whether one more heavily used account may be kept apart."""

@@ -14,7 +14,7 @@ import msgspec
 
 from looptrap.bounded import MAX_EXPIRED_AT_ONCE, ExpiringMap, V
 from looptrap.detect.scope import HIT_LIMIT, Window, WindowKind
-from looptrap.store.account import Accounts
+from looptrap.store.account import Accounts, MapsByTime
 from looptrap.store.model import (
     MAX_MARKS,
     RETRY_ALLOWANCE,
@@ -166,9 +166,9 @@ class MemoryStore:
         """Keys dropped early because the store was full."""
         self._room = max_fingerprints
         self._maps: list[ExpiringMap[Any]] = []
-        self._counts: dict[Window, _CountMap[Any]] = {}
-        self._retries: dict[Window, _CountMap[Any]] = {}
-        self._marks: dict[float, _MarkMap] = {}
+        self._counts = MapsByTime(self._new_counts)
+        self._retries = MapsByTime(self._new_counts)
+        self._marks = MapsByTime(self._new_marks)
         self._cooldowns: OrderedDict[bytes, _Cooldown] = OrderedDict()
         self.accounts = Accounts(max_fingerprints)
 
@@ -193,7 +193,7 @@ class MemoryStore:
                 cooldown.hits += 1
                 counts.append(Count(cooldown.hits, cooldown.until - now))
                 continue
-            counts_map = self._counts.get(hit.window) or self._add_map(self._counts, hit.window)
+            counts_map = self._counts[hit.window]
             if retry and self._is_free_retry(hit, now):
                 counts.append(Count(counts_map.peek(key, now)))
                 continue
@@ -243,25 +243,24 @@ class MemoryStore:
         """Replace reservations by the actual amounts."""
         self.accounts.settle(settlements, now)
 
-    def _add_map(self, maps: dict[Window, _CountMap[Any]], window: Window) -> _CountMap[Any]:
-        counts_map = maps[window] = _COUNT_MAPS[window.kind](window.seconds)
-        self._maps.append(counts_map)
-        return counts_map
+    def _new_counts(self, window: Window) -> _CountMap[Any]:
+        counts = _COUNT_MAPS[window.kind](window.seconds)
+        self._maps.append(counts)
+        return counts
+
+    def _new_marks(self, seconds: float) -> _MarkMap:
+        marks = _MarkMap(seconds)
+        self._maps.append(marks)
+        return marks
 
     def _add_mark(self, hit: Hit, now: float) -> tuple[bytes, ...]:
-        marks = self._marks.get(hit.window.seconds)
-        if marks is None:
-            marks = self._marks[hit.window.seconds] = _MarkMap(hit.window.seconds)
-            self._maps.append(marks)
-        others = marks.add_mark(hit.key, hit.mark, now)
+        others = self._marks[hit.window.seconds].add_mark(hit.key, hit.mark, now)
         if not others:
             self._count_new()
         return others
 
     def _is_free_retry(self, hit: Hit, now: float) -> bool:
-        window = Window(hit.window.seconds, WindowKind.FIXED)
-        retries = self._retries.get(window) or self._add_map(self._retries, window)
-        count = retries.hit(hit.key, now)
+        count = self._retries[Window(hit.window.seconds, WindowKind.FIXED)].hit(hit.key, now)
         if count == 1:
             self._count_new()
         return count <= RETRY_ALLOWANCE

@@ -28,18 +28,13 @@ CONTENT_LENGTH, TRANSFER_ENCODING, CONNECTION, OTHER_HOP_BY_HOP = range(1, 5)
 """Kinds of fields that a proxy does not forward."""
 
 
-def _field_kind(name: bytes) -> int:
-    lowered = name.lower()
-    if lowered == b"content-length":
-        return CONTENT_LENGTH
-    if lowered == b"transfer-encoding":
-        return TRANSFER_ENCODING
-    if lowered == b"connection":
-        return CONNECTION
-    return OTHER_HOP_BY_HOP if lowered in HOP_BY_HOP else 0
+_KINDS = dict.fromkeys(HOP_BY_HOP, OTHER_HOP_BY_HOP) | {
+    b"content-length": CONTENT_LENGTH,
+    b"transfer-encoding": TRANSFER_ENCODING,
+    b"connection": CONNECTION,
+}
 
-
-field_kinds = BoundedCache(_field_kind, max_key_bytes=64)
+field_kinds = BoundedCache(lambda name: _KINDS.get(name.lower(), 0), max_key_bytes=64)
 """The kind of a field by its name; 0 for end-to-end ones."""
 
 

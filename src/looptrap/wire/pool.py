@@ -157,10 +157,8 @@ class Pool:
         self.in_flight -= 1
         now = self.clock()
         if self._queue:
-            next_exchange = next(iter(self._queue))
-            del self._queue[next_exchange]
             self.reused += 1
-            connection.start(next_exchange, now)
+            connection.start(self._next_queued(), now)
         else:
             connection.deadline = now + self.limits.keepalive
             self._idle.append(connection)
@@ -201,9 +199,12 @@ class Pool:
 
     def _serve_queue(self) -> None:
         while self._queue and self._has_room():
-            exchange = next(iter(self._queue))
-            del self._queue[exchange]
-            self._dial(exchange)
+            self._dial(self._next_queued())
+
+    def _next_queued(self) -> UpstreamExchange:
+        exchange = next(iter(self._queue))
+        del self._queue[exchange]
+        return exchange
 
     def _dial(self, exchange: UpstreamExchange) -> None:
         exchange.deadline = self.clock() + self.limits.connect_timeout
@@ -216,9 +217,12 @@ class Pool:
         connection = UpstreamConnection(self)
         try:
             await dial(lambda: connection, self.origin, self._proxy, self._ssl)
+            if connection.transport.is_closing():
+                raise self._error("reset", "closed the connection as soon as it was open")
         except UpstreamError as error:
             self._discard_unused(connection)
-            self._end_dial(exchange)
+            del self._dialling[exchange]
+            self._serve_queue()
             # Its traceback holds this frame, and so the exchange: a sink that keeps the error would
             # keep itself alive.
             self._fail(exchange, error.with_traceback(None))
@@ -226,22 +230,10 @@ class Pool:
             self._discard_unused(connection)
             raise
         else:
-            self._start(exchange, connection)
-
-    def _start(self, exchange: UpstreamExchange, connection: UpstreamConnection) -> None:
-        if connection.transport.is_closing():
-            self._end_dial(exchange)
-            error = self._error("reset", "closed the connection as soon as it was open")
-            self._fail(exchange, error)
-            return
-        del self._dialling[exchange]
-        self.opened += 1
-        self._connections.add(connection)
-        connection.start(exchange, self.clock())
-
-    def _end_dial(self, exchange: UpstreamExchange) -> None:
-        del self._dialling[exchange]
-        self._serve_queue()
+            del self._dialling[exchange]
+            self.opened += 1
+            self._connections.add(connection)
+            connection.start(exchange, self.clock())
 
     def _discard_unused(self, connection: UpstreamConnection) -> None:
         # The loop need not report the loss of a connection whose set-up failed.
