@@ -35,7 +35,6 @@ MADE = {
     "looptrap.policy.fairvisor_part": "a pattern of the schema",
     "looptrap.policy.select": "names of models, with wild cards",
     "looptrap.schema.kind": "a pattern of the schema",
-    "looptrap.store.redis.script": "the names of constants",
 }
 """Modules that compile what is not written out there: no setting is itself a pattern."""
 

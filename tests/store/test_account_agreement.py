@@ -11,7 +11,7 @@ from tests.store.charging import DAY, T, bucket, budget, settle, spend, take, us
 from looptrap.detect.scope import Window
 from looptrap.store.memory import MemoryStore
 from looptrap.store.model import RESERVATION_S, UNLIMITED, Charge, Hit, Settlement
-from looptrap.store.redis.script import KEY_SLACK_S, OUTLIVES, record_key
+from looptrap.store.redis.script import ACCOUNT_SLACK_S, KEY_SLACK_S, record_key
 
 RUNS = count()
 """Every run has accounts of its own: the server keeps those of the runs before."""
@@ -94,14 +94,20 @@ def test_memory_and_redis_agree_on_any_sequence(shared, steps):
 @pytest.mark.parametrize(
     ("charge", "actual", "seconds"),
     [
-        pytest.param(budget(9), None, RESERVATION_S + OUTLIVES, id="as long as a reservation"),
-        pytest.param(budget(9, seconds=60), 9, 60 + OUTLIVES, id="as long as the period"),
-        pytest.param(budget(9, seconds=0), 9, 30 * DAY + OUTLIVES, id="thirty days without one"),
-        pytest.param(budget(50, seconds=60), 50, 60 + 2 * OUTLIVES, id="longer if half is used"),
         pytest.param(
-            budget(50), None, RESERVATION_S + 2 * OUTLIVES, id="longer if half is reserved"
+            budget(9), None, RESERVATION_S + ACCOUNT_SLACK_S, id="as long as a reservation"
         ),
-        pytest.param(budget(90, seconds=60), 9, 60 + OUTLIVES, id="no longer if it was not"),
+        pytest.param(budget(9, seconds=60), 9, 60 + ACCOUNT_SLACK_S, id="as long as the period"),
+        pytest.param(
+            budget(9, seconds=0), 9, 30 * DAY + ACCOUNT_SLACK_S, id="thirty days without one"
+        ),
+        pytest.param(
+            budget(50, seconds=60), 50, 60 + 2 * ACCOUNT_SLACK_S, id="longer if half is used"
+        ),
+        pytest.param(
+            budget(50), None, RESERVATION_S + 2 * ACCOUNT_SLACK_S, id="longer if half is reserved"
+        ),
+        pytest.param(budget(90, seconds=60), 9, 60 + ACCOUNT_SLACK_S, id="no longer if it was not"),
         pytest.param(bucket(10), None, 0.5, id="until a bucket has run out"),
         pytest.param(bucket(10, 1, 3_600.0), UNLIMITED, 30 * DAY, id="thirty days of a debt"),
         pytest.param(budget(9), 0, None, id="nothing is kept of what was given back"),
@@ -128,7 +134,7 @@ def test_an_account_is_kept_by_the_server(place, shared, charge, actual, seconds
 def test_an_account_of_a_clock_that_was_ahead_is_kept_no_longer(place, shared, charge):
     spend(shared, charge, now=T + 1e9)
     shared.hit([Hit(charge.key, Window(5.0))], T)
-    longest = 30 * DAY + OUTLIVES + KEY_SLACK_S
+    longest = 30 * DAY + ACCOUNT_SLACK_S + KEY_SLACK_S
     assert 0 < place.client().pttl(record_key(charge.key)) <= longest * 1000
     place.empty()
 
@@ -162,6 +168,6 @@ def test_no_account_is_immortal_whatever_the_clock_says(place, shared, steps, ju
     spend(shared, budget(1, seconds=60.0))
     client = place.client()
     lives = {key: client.pttl(key) for key in client.scan_iter("lt:*")}
-    longest = (30 * DAY + 2 * OUTLIVES + KEY_SLACK_S) * 1000
+    longest = (30 * DAY + 2 * ACCOUNT_SLACK_S + KEY_SLACK_S) * 1000
     assert {key: left for key, left in lives.items() if left == -1 or left > longest} == {}
     place.empty()

@@ -12,7 +12,7 @@ local function accounts()
   end
 
   local function open_period(payload, seconds)
-    local start = seconds > 0 and math.floor((now - MONDAY) / seconds) * seconds + MONDAY or 0
+    local start = seconds > 0 and math.floor((now - FIRST_MONDAY_S) / seconds) * seconds + FIRST_MONDAY_S or 0
     local account = { seconds = seconds, start = start, spent = 0, reserved = 0, places = {} }
     if not payload or unpack_at('<d', payload) <= now then return account end
     local began, spent = unpack_at('<dd', payload, 17)
@@ -22,7 +22,7 @@ local function accounts()
     end
     for at = 33, #payload, 16 do
       local place, amount = unpack_at('<dd', payload, at)
-      if now < place and place <= now + LATEST then
+      if now < place and place <= now + MAX_RESERVATION_S then
         account.places[place] = amount
         account.reserved = account.reserved + amount
       end
@@ -38,8 +38,8 @@ local function accounts()
       ends, used = max(ends, place), used + amount
       reserved[#reserved + 1] = pack('<dd', place, amount)
     end
-    is_used_up = used * MUCH >= limit
-    if spent > 0 then ends = max(ends, seconds > 0 and start + seconds or now + KEPT_FOR) end
+    is_used_up = used * HEAVY_USE_DIVISOR >= limit
+    if spent > 0 then ends = max(ends, seconds > 0 and start + seconds or now + ACCOUNT_TTL_S) end
     local head = pack('<dddd', ends, ends - now, start, spent)
     sections[name] = ends > 0 and head .. table.concat(reserved) or nil
   end
@@ -51,7 +51,7 @@ local function accounts()
     local used = min(account.spent + account.reserved, UNLIMITED)
     local is_granted = amount <= limit - used
     if is_granted and amount > 0 then
-      place = math.ceil((now + RESERVED_FOR) / RESERVED_TOGETHER) * RESERVED_TOGETHER
+      place = math.ceil((now + RESERVATION_S) / RESERVATION_BUCKET_S) * RESERVATION_BUCKET_S
       places[place] = (places[place] or 0) + amount
       used = used + amount
     end
@@ -79,7 +79,7 @@ local function accounts()
   end
 
   local function keep_leaking(sections, name, seconds, limit, at, used)
-    local lasts = min(limit > 0 and used * seconds / limit or seconds, KEPT_FOR)
+    local lasts = min(limit > 0 and used * seconds / limit or seconds, ACCOUNT_TTL_S)
     sections[name] = used > 0 and pack('<dddd', at + lasts, at + lasts - now, at, used) or nil
   end
 

@@ -49,7 +49,7 @@ local function rolling(record, name, edge)
   times = times .. latest
   times = times:sub(stale(times, edge) * 8 + 1)
   record.sections[name] = times
-  if #times > MANY * 8 and not record.listed then record.grown = name end
+  if #times > MANY_HITS * 8 and not record.listed then record.grown = name end
   return #times / 8
 end
 
@@ -104,7 +104,7 @@ local function recall(sections, seconds, mark)
     end
   end
   local kept = { pack('<d', now) }
-  for i = max(1, #others - MARKS + 2), #others do
+  for i = max(1, #others - MAX_MARKS + 2), #others do
     kept[#kept + 1] = pack('<I4', #others[i]) .. others[i]
   end
   kept[#kept + 1] = pack('<I4', #mark) .. mark

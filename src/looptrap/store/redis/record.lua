@@ -43,7 +43,7 @@ local function read(key)
 end
 
 local function milliseconds(seconds)
-  return string.format('%.0f', math.ceil((seconds + SLACK) * 1000))
+  return string.format('%.0f', math.ceil((seconds + KEY_SLACK_S) * 1000))
 end
 
 -- How many seconds of a section are left, and how many it lasts.
@@ -64,7 +64,7 @@ local is_used_up = false
 -- How many seconds longer than it lasts a section is kept, so that others are dropped before it.
 local function stay_of(name)
   if name:sub(1, 1) ~= 'p' then return 0 end
-  return is_used_up and 2 * OUTLIVES or OUTLIVES
+  return is_used_up and 2 * ACCOUNT_SLACK_S or ACCOUNT_SLACK_S
 end
 
 local function keep_in_list(record, others)

@@ -24,31 +24,15 @@ from importlib.resources import files
 from struct import Struct
 from typing import Any
 
-from looptrap.detect.scope import HIT_LIMIT, Window, WindowKind
-from looptrap.store.account import (
-    ACCOUNT_TTL_S,
-    FIRST_MONDAY_S,
-    HEAVY_USE_DIVISOR,
-    MAX_RESERVATION_S,
-)
-from looptrap.store.model import (
-    MAX_MARKS,
-    RESERVATION_BUCKET_S,
-    RESERVATION_S,
-    RETRY_ALLOWANCE,
-    UNLIMITED,
-    Balance,
-    Charge,
-    Count,
-    Hit,
-    Settlement,
-    Trip,
-)
+from looptrap.detect import scope
+from looptrap.detect.scope import Window, WindowKind
+from looptrap.store import account, model
+from looptrap.store.model import Balance, Charge, Count, Hit, Settlement, Trip
 
 KEY_SLACK_S = 10
 """Seconds that a key lives longer than its content, because clocks may differ."""
 
-OUTLIVES = 3_700
+ACCOUNT_SLACK_S = 3_700
 """Seconds that an account with periods outlives its content; twice that if it is heavily used.
 
 A full server drops what expires next (`volatile-ttl`): so counts of an hour are dropped before
@@ -72,33 +56,22 @@ _PLACED_SETTLEMENT = Struct("<ddddd")
 _BALANCE = Struct("<?ddd")
 _SMALL_COUNTS = tuple(Count(hits) for hits in range(64))
 
-_PARTS = ("record", "hit", "account", "dispatch")
-_CONSTANTS = {
-    "HIT_LIMIT": HIT_LIMIT,
-    "RETRY_ALLOWANCE": RETRY_ALLOWANCE,
-    "MARKS": MAX_MARKS,
-    "MANY": MANY_HITS,
-    "SLACK": KEY_SLACK_S,
-    "OUTLIVES": OUTLIVES,
-    "MUCH": HEAVY_USE_DIVISOR,
-    "RESERVED_FOR": RESERVATION_S,
-    "RESERVED_TOGETHER": RESERVATION_BUCKET_S,
-    "MONDAY": FIRST_MONDAY_S,
-    "LATEST": MAX_RESERVATION_S,
-    "KEPT_FOR": ACCOUNT_TTL_S,
-    "UNLIMITED": UNLIMITED,
-}
-
 
 def _build_script() -> bytes:
-    """Return all parts as one script, with the constants inserted as numbers.
+    """Return all parts as one script, with Python's constants inserted as numbers.
 
     Every run defines its variables and functions again; a number costs nothing.
     """
+    constants = {**vars(scope), **vars(model), **vars(account), **globals()}
     folder = files("looptrap.store.redis")
-    parts = (folder.joinpath(f"{part}.lua").read_text("utf-8") for part in _PARTS)
-    names = re.compile(rf"\b({'|'.join(_CONSTANTS)})\b")
-    return names.sub(lambda name: str(_CONSTANTS[name[0]]), "\n".join(parts)).encode()
+    parts = ("record", "hit", "account", "dispatch")
+    texts = [folder.joinpath(f"{part}.lua").read_text("utf-8") for part in parts]
+
+    def insert(name: re.Match[str]) -> str:
+        value = constants.get(name[0])
+        return str(value) if isinstance(value, int) else name[0]
+
+    return re.sub(r"\b[A-Z][A-Z_]+\b", insert, "\n".join(texts)).encode()
 
 
 SCRIPT = _build_script()
