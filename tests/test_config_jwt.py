@@ -116,7 +116,7 @@ def test_mistakes_say_where_and_what(config, toml, problem):
         pytest.param("", "unverified claims read as empty", id="off"),
         pytest.param("jwt_keys = 'k'", None, id="verified"),
         pytest.param(
-            "jwt = 'unverified'", "nobody verifies it, anybody can claim anything", id="unverified"
+            "jwt = 'unverified'", "not verified: clients can claim anything", id="unverified"
         ),
     ],
 )

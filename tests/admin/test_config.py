@@ -85,7 +85,7 @@ async def test_it_is_told_in_sentences(operator):
     found = (await told(operator, "GET", PATH))["sentences"]
     assert any("identical-conversation" in line for line in found["policies"])
     assert found["projects"] == ["research: detection is on, with its own threshold 12"]
-    assert found["channels"][0].startswith("chat (slack) is told of")
+    assert found["channels"][0].startswith("chat (slack) gets")
     assert "A loop is refused with HTTP status 422." in found["otherwise"]
 
 

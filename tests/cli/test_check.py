@@ -70,7 +70,7 @@ def test_says_in_a_sentence_what_the_default_does(check):
         "Policies of preset default",
         "  default: binds every call",
         "    identical-conversation: the 6th equal conversation or the same prompt with words"
-        " before it within 60 s is blocked for 30 s, anew with every attempt, counted by caller,"
+        " before it within 60 s is blocked for 30 s, extended by every attempt, counted by caller,"
         " model, session and user",
         "    no-progress: the 4th equal round within the latest 12 rounds passes with a warning and"
         " the 5th is blocked for 30 s",
@@ -92,7 +92,7 @@ def test_says_what_everything_else_does(check):
         "  agents (shadow: reported, never acted on): binds every POST call under /v1/ to a.b"
         ' for model gpt-* with header x-team and header x-env = "prod"',
         "    ladder: the 3rd equal tool call within 90 s of the first passes with a warning, the"
-        " 11th is delayed and the 22nd is answered with a final message for 7.5 s, anew with"
+        " 11th is delayed and the 22nd is answered with a final message for 7.5 s, extended by"
         " every attempt, counted by caller",
         "    resting: is off",
         "Projects",
@@ -129,7 +129,7 @@ def test_says_where_calls_go_and_who_is_told(check):
         "  every call under /v1/chat/ for model smart goes to anthropic/claude-opus-4-7, then"
         " openai, each up to 3 times, within 90 s",
         "Channels",
-        "  ops (webhook) is told of loop.* and breaker.opened of research",
+        "  ops (webhook) gets loop.* and breaker.opened of research",
         "Otherwise",
     ]
     assert lines[-1] == "  Incidents are forgotten when the gateway ends."

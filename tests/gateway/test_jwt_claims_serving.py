@@ -154,7 +154,7 @@ async def test_a_switch_of_the_operator_is_warned_of_as_the_claims_are_worth(ser
             told = await answer.json()
     finally:
         await admin.stop()
-    assert told["warnings"] == ["match: jwt:org: nobody verifies it, anybody can claim anything"]
+    assert told["warnings"] == ["match: jwt:org: not verified: clients can claim anything"]
 
 
 async def test_nothing_of_a_token_is_left_anywhere(serve, keys, tmp_path, caplog, capfd):

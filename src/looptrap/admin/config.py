@@ -9,7 +9,7 @@ from looptrap.admin.alert import channel_settings_view
 from looptrap.admin.api import ApiRequest, IsoTime, iso_time, view_of
 from looptrap.admin.operation import Api, get
 from looptrap.config import Config, description
-from looptrap.config.description import of_rate, of_rule, selected
+from looptrap.config.description import of_rate, of_rule, of_selector
 from looptrap.gateway.auth import projects_by_key
 from looptrap.policy.policy import Mode, Policy
 from looptrap.policy.rule import SCOPES, Rule
@@ -183,7 +183,7 @@ def _policy(policy: Policy) -> PolicyView:
     return {
         "name": policy.name,
         "mode": policy.mode,
-        "select": selected(policy.select),
+        "select": of_selector(policy.select),
         "rules": [_rule(one) for one in policy.rules],
         "rates": [view_of(PolicyRateView, one, words=of_rate(one)) for one in policy.rates],
     }

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 from looptrap.config.gateway import GatewaySettings, JwtTrust
-from looptrap.config.provider import SPOKEN, ProviderSettings, RouteSettings
+from looptrap.config.provider import MODEL_DIALECTS, ProviderSettings, RouteSettings
 from looptrap.config.setting import Config
 from looptrap.dialect.model import DialectName
 from looptrap.dialect.registry import dialect_of
@@ -60,7 +60,7 @@ def find_warnings(config: Config, now: datetime) -> Iterator[str]:
 
 _UNTRUSTED: dict[JwtTrust, str] = {
     "off": "unverified claims read as empty",
-    "unverified": "nobody verifies it, anybody can claim anything",
+    "unverified": "not verified: clients can claim anything",
 }
 
 
@@ -137,15 +137,15 @@ def _route_problems(config: Config) -> Iterator[Problem]:
 def _dialect_problems(
     place: str, names: list[str], route: RouteSettings, providers: Mapping[str, ProviderSettings]
 ) -> Iterator[Problem]:
-    spoken = {name: set(providers[name].speaks or SPOKEN) for name in names}
+    spoken = {name: set(providers[name].speaks or MODEL_DIALECTS) for name in names}
     sent = _dialects_of(route.select)
     if sent.intersection(*spoken.values()):
         return
     dialects = [
-        f"{name} speaks {listed([one for one in SPOKEN if one in understood], 'and')}"
+        f"{name} speaks {listed([one for one in MODEL_DIALECTS if one in understood], 'and')}"
         for name, understood in spoken.items()
     ]
-    path = "" if sent == set(SPOKEN) else f" (its path is of {listed(sorted(sent), 'or')})"
+    path = "" if sent == set(MODEL_DIALECTS) else f" (its path is of {listed(sorted(sent), 'or')})"
     yield Problem(place, f"crosses dialects{path}: {'; '.join(dialects)}; {_NO_TRANSLATION}")
 
 
@@ -153,9 +153,9 @@ def _dialects_of(select: Selector) -> set[DialectName]:
     """Return the dialects of calls that a selector can bind, as far as its path says."""
     path = select.path_exact or select.path_prefix
     if path is None:
-        return set(SPOKEN)
+        return set(MODEL_DIALECTS)
     dialect = _PATHS.get(path) or dialect_of(path)
-    bound: set[DialectName] = {dialect} if dialect in SPOKEN else set()
+    bound: set[DialectName] = {dialect} if dialect in MODEL_DIALECTS else set()
     if select.path_exact is None:
         bound |= {spoken for begun, spoken in _PATHS.items() if begun.startswith(path)}
-    return bound or set(SPOKEN)
+    return bound or set(MODEL_DIALECTS)

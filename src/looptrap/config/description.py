@@ -17,7 +17,7 @@ from looptrap.policy.rate import Rate, Values
 from looptrap.policy.rule import ANSWERS, SCOPES, UNNAMED_FACTOR, Rule, ToolRule
 from looptrap.schema.wording import escaped, listed, quoted, shown
 
-WATCHED = {
+WATCH_NOUNS = {
     "conversation": "equal conversation",
     "request": "equal request",
     "session": "call of a session",
@@ -36,7 +36,7 @@ WATCHED = {
 }
 """What a rule counts, by what it watches."""
 
-DONE = {
+CALL_EFFECTS = {
     Action.WARN: "passes with a warning",
     Action.THROTTLE: "is delayed",
     Action.NUDGE: "passes with a nudge to the model",
@@ -45,7 +45,7 @@ DONE = {
 }
 """What happens to a call, by action."""
 
-HEARD = {
+ANSWER_EFFECTS = {
     Action.WARN: "is noted",
     Action.STOP: "ends a streamed answer as if it were complete",
     Action.BLOCK: "ends a streamed answer with an error",
@@ -64,14 +64,14 @@ def of_policy(policy: Policy) -> str:
     """Say which calls a policy binds, and whether it acts."""
     mode = " (shadow: reported, never acted on)" if policy.mode == "shadow" else ""
     rules = "" if policy.rules or policy.rates else ", has no rules"
-    return f"{escaped(policy.name)}{mode}: binds {selected(policy.select)}{rules}"
+    return f"{escaped(policy.name)}{mode}: binds {of_selector(policy.select)}{rules}"
 
 
 def of_rule(rule: Rule) -> str:
     """Say what happens under a rule, at which count."""
     if not rule.enabled:
         return f"{rule.name}: is off"
-    done = HEARD if rule.watch in ANSWERS else DONE
+    done = ANSWER_EFFECTS if rule.watch in ANSWERS else CALL_EFFECTS
     steps = [
         f"the {ordinal(count)}{f' {_watched(rule)}{_span(rule)}' if i == 0 else ''}"
         f" {done[action]}{_cooldown(rule) if action.refuses else ''}"
@@ -117,14 +117,14 @@ def of_route(route: RouteSettings) -> str:
     attempts = f", each up to {route.attempts} times" if (route.attempts or 1) > 1 else ""
     deadline = f", within {shown(route.deadline)} s" if route.deadline is not None else ""
     links = ", then ".join(map(escaped, route.links))
-    return f"{selected(route.select)} goes to {links}{attempts}{deadline}"
+    return f"{of_selector(route.select)} goes to {links}{attempts}{deadline}"
 
 
 def of_channel(channel: ChannelSettings) -> str:
     """Say which events a channel gets; never its URL, which may be secret."""
     events = "everything" if "*" in channel.events else listed(list(channel.events), "and")
     projects = f" of {listed(list(channel.projects), 'and')}" if channel.projects else ""
-    return f"{escaped(channel.name)} ({channel.kind}) is told of {events}{escaped(projects)}"
+    return f"{escaped(channel.name)} ({channel.kind}) gets {events}{escaped(projects)}"
 
 
 def of_tool(name: str, tool: ToolRule) -> str:
@@ -133,7 +133,7 @@ def of_tool(name: str, tool: ToolRule) -> str:
         return f"{escaped(name)}: its rounds are left out"
     if tool.ladder is None:
         return f"{escaped(name)}: as every other"
-    steps = [f"the {ordinal(count)} {DONE[action]}" for action, count in tool.ladder.steps]
+    steps = [f"the {ordinal(count)} {CALL_EFFECTS[action]}" for action, count in tool.ladder.steps]
     return f"{escaped(name)}: where a rule counts its calls, {listed(steps, 'and')}"
 
 
@@ -146,8 +146,8 @@ def _history(config: Config) -> str:
 
 def _watched(rule: Rule) -> str:
     if rule.similarity == "near":
-        return f"{WATCHED[rule.watch]} or the same prompt with words before it"
-    return WATCHED[rule.watch]
+        return f"{WATCH_NOUNS[rule.watch]} or the same prompt with words before it"
+    return WATCH_NOUNS[rule.watch]
 
 
 def _span(rule: Rule) -> str:
@@ -175,11 +175,11 @@ def _counted(rule: Rule) -> str:
 def _cooldown(rule: Rule) -> str:
     if not rule.cooldown:
         return ""
-    anew = ", anew with every attempt" if rule.extend else ""
+    anew = ", extended by every attempt" if rule.extend else ""
     return f" for {shown(rule.cooldown)} s{anew}"
 
 
-def selected(select: Selector) -> str:
+def of_selector(select: Selector) -> str:
     """Say which calls a selector binds."""
     methods = f"{listed(select.methods, 'or')} " if select.methods else ""
     path = _path(select.path_exact, select.path_prefix)
@@ -209,7 +209,7 @@ PERIODS = {
 }
 """In which time a budget may be used up, in words."""
 
-WHOSE = ("caller", "project", "session", "turn")
+OWNERS = ("caller", "project", "session", "turn")
 """Descriptors that are words of their own."""
 
 
@@ -225,7 +225,7 @@ def of_budget(budget: Budget) -> str:
         *([f"use {budget.limit_tokens:,} tokens"] if budget.limit_tokens is not None else []),
     ]
     allowed = f"{_owner(budget)} may {listed(limits, 'and')} {PERIODS[budget.period]}"
-    counted = "" if budget.select == Selector() else f", with {selected(budget.select)}"
+    counted = "" if budget.select == Selector() else f", with {of_selector(budget.select)}"
     return f"{budget.name}{mode}: {allowed}{counted}: {listed(list(_stages(budget)), 'and')}"
 
 
@@ -235,11 +235,11 @@ def of_rate(rate: Rate) -> str:
         return f"{escaped(rate.name)}: is off"
     whose = listed([escaped(name) for name in account_descriptors(rate.by)], "and")
     pace = listed(list(_paces(rate)), "and")
-    return f"{escaped(rate.name)}: {pace}, for each {whose}{_bound(rate)}"
+    return f"{escaped(rate.name)}: {pace}, for each {whose}{_conditions(rate)}"
 
 
 def _owner(budget: Budget) -> str:
-    if len(budget.by) == 1 and budget.by[0] in WHOSE:
+    if len(budget.by) == 1 and budget.by[0] in OWNERS:
         return f"a {budget.by[0]}"
     return f"each {listed([escaped(name) for name in account_descriptors(budget.by)], 'and')}"
 
@@ -267,7 +267,7 @@ def _paces(rate: Rate) -> Iterator[str]:
         yield f"{rate.tokens_per_day:,} tokens a day"
 
 
-def _bound(rate: Rate) -> str:
+def _conditions(rate: Rate) -> str:
     """Say which calls a rate counts, and for how many, where that is not all and one."""
     match = f", where {_having(rate.match)}" if rate.match else ""
     unless = (

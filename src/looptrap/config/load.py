@@ -36,18 +36,18 @@ VARIABLES: Mapping[str, Kind] = {
 
 _SETTINGS = {WINDOW_SECONDS: "window", MAX_HITS: "thresholds", COOLDOWN_SECONDS: "cooldown"}
 
-_SINGLE = (*SCALARS, *GATEWAY_SCALARS)
+_SCALARS = (*SCALARS, *GATEWAY_SCALARS)
 
 
 def is_bundle(path: Path) -> bool:
-    """Say whether the file is read as a Fairvisor bundle."""
+    """Return whether the file is read as a Fairvisor bundle."""
     return path.suffix.lower() == ".json"
 
 
 def table(path: Path) -> dict[str, Any]:
-    """Return what the file holds; raise ConfigError where it cannot be read."""
+    """Return the content of the file; raise ConfigError if it cannot be read."""
     try:
-        # Windows editors put a byte order mark first; no parser wants to see it.
+        # Windows editors put a byte order mark first, which no parser accepts.
         text = path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
         raise _problem(path, "does not exist") from None
@@ -84,27 +84,26 @@ def load(
 ) -> Config:
     """Return the configuration in effect; raise ConfigError with every mistake in all layers.
 
-    `flags` are settings by name, as the command line gives them; None stands for not given.
+    `flags` are settings by name, as the command line gives them; None if it is absent.
     """
-    env, now = env or {}, now or datetime.now(UTC)
+    env, flags, now = env or {}, flags or {}, now or datetime.now(UTC)
     problems: list[Problem] = []
     config, has_policies = Config(), False
     try:
         config, has_policies = _from_file(Path(path) if path is not None else None, now)
     except ConfigError as error:
         problems += error.problems
-    given = flags or {}
-    above = _layer(env, variable, problems)
-    above |= _layer({flag(one): given.get(one.name) for one in _SINGLE}, flag, problems)
+    overrides = _layer(env, variable, problems)
+    overrides |= _layer({flag(one): flags.get(one.name) for one in _SCALARS}, flag, problems)
     guarded = _values(VARIABLES, env, problems)
     if problems:
         raise ConfigError(problems)
-    config = _with_verified_claims(_with_capture(_overlaid(config, above)))
-    config = _without_preset(config, above) if has_policies else _with_preset(config)
+    config = _with_verified_claims(_with_capture(_with_overrides(config, overrides)))
+    config = _without_preset(config, overrides) if has_policies else _with_preset(config)
     config = _with_shadow(_with_loop_guard(config, guarded))
     if problems := list(find_problems(config)):
         raise ConfigError(problems)
-    warnings = (*config.warnings, *_misspelt(env), *find_warnings(config, now))
+    warnings = (*config.warnings, *_unknown_variables(env), *find_warnings(config, now))
     return replace(config, channels=name_channels(config.channels), warnings=warnings)
 
 
@@ -115,25 +114,25 @@ def _from_file(path: Path | None, now: datetime) -> tuple[Config, bool]:
     content = table(path)
     if not is_bundle(path):
         config = read(CONFIG, content)
-        given = _given(content)
+        places = _places(content)
     else:
         policies, kill_switches, warnings = fairvisor.load(content, now)
         config = replace(
             read(CONFIG, {}), policies=policies, kill_switches=kill_switches, warnings=warnings
         )
-        given = _given(CONFIG.plain(config), "policies[", "kill_switches[")
+        places = _places(CONFIG.plain(config), "policies[", "kill_switches[")
     own = is_bundle(path) or "policies" in content
-    return replace(config, origins=dict.fromkeys(given, escaped(path.name))), own
+    return replace(config, origins=dict.fromkeys(places, escaped(path.name))), own
 
 
-def _given(content: Mapping[str, Any], *beginnings: str) -> Iterator[str]:
-    """Yield the places a plain table gives, as they are called in the effective configuration."""
+def _places(content: Mapping[str, Any], *beginnings: str) -> Iterator[str]:
+    """Yield the places of the settings in a plain table, with their effective names."""
     for place, _ in leaves(CONFIG, content):
         if not beginnings or place.startswith(beginnings):
-            yield _called(place)
+            yield _effective_place(place)
 
 
-def _called(place: str) -> str:
+def _effective_place(place: str) -> str:
     """Return the effective name of a setting of a policy that has two names."""
     table, _, name = place.rpartition(".")
     other = {"threshold": "thresholds", "tokens_per_second": "rps"}.get(name)
@@ -143,7 +142,7 @@ def _called(place: str) -> str:
 def _values(
     kinds: Mapping[str, Kind], texts: Mapping[str, object], problems: list[Problem]
 ) -> dict[str, Any]:
-    """Return the typed values of the texts that are given; an empty one is not."""
+    """Return the typed values of the texts that are set; an empty one is not."""
     values = {}
     for name, kind in kinds.items():
         text = texts.get(name)
@@ -160,7 +159,7 @@ def _layer(
     texts: Mapping[str, object], name_of: Callable[[Field], str], problems: list[Problem]
 ) -> dict[str, tuple[Any, str]]:
     """Return the typed values of settings by name, each with what the layer calls the setting."""
-    named = {name_of(one): one for one in _SINGLE}
+    named = {name_of(one): one for one in _SCALARS}
     values = _values({name: one.kind for name, one in named.items()}, texts, problems)
     return {named[name].name: (value, name) for name, value in values.items()}
 
@@ -170,14 +169,14 @@ def _changed(config: Config, origins: Mapping[str, str], **values: Any) -> Confi
     return replace(config, **values, origins={**config.origins, **origins})
 
 
-def _overlaid(config: Config, above: Mapping[str, tuple[Any, str]]) -> Config:
+def _with_overrides(config: Config, overrides: Mapping[str, tuple[Any, str]]) -> Config:
     """Return the configuration with the values of the layers above the file."""
-    of_gateway = {one.name for one in GATEWAY_SCALARS} & set(above)
-    own = {name: value for name, (value, _) in above.items() if name not in of_gateway}
-    gateway = GATEWAY.override(config.gateway, {name: above[name][0] for name in of_gateway})
+    of_gateway = {one.name for one in GATEWAY_SCALARS} & set(overrides)
+    own = {name: value for name, (value, _) in overrides.items() if name not in of_gateway}
+    gateway = GATEWAY.override(config.gateway, {name: overrides[name][0] for name in of_gateway})
     origins = {
         f"gateway.{name}" if name in of_gateway else name: origin
-        for name, (_, origin) in above.items()
+        for name, (_, origin) in overrides.items()
     }
     return _changed(config, origins, **own, gateway=gateway)
 
@@ -205,16 +204,16 @@ def _with_verified_claims(config: Config) -> Config:
 
 def _with_preset(config: Config) -> Config:
     name = config.preset or preset.DEFAULT
-    given = dict.fromkeys(_given(preset.table(name)), f"preset {name}")
+    origins = dict.fromkeys(_places(preset.table(name)), f"preset {name}")
     return replace(
-        config, preset=name, policies=preset.load(name), origins={**given, **config.origins}
+        config, preset=name, policies=preset.load(name), origins={**origins, **config.origins}
     )
 
 
-def _without_preset(config: Config, above: Mapping[str, tuple[Any, str]]) -> Config:
+def _without_preset(config: Config, overrides: Mapping[str, tuple[Any, str]]) -> Config:
     warnings = config.warnings
-    if "preset" in above:
-        name, origin = above["preset"]
+    if "preset" in overrides:
+        name, origin = overrides["preset"]
         warnings += (f"{origin}: {name} has no effect, the file has policies of its own",)
     return replace(config, preset=None, warnings=warnings)
 
@@ -266,8 +265,8 @@ def _with_shadow(config: Config) -> Config:
     )
 
 
-def _misspelt(env: Mapping[str, str]) -> Iterator[str]:
-    known = [*map(variable, _SINGLE), *VARIABLES, "LOOPTRAP_SECRET"]
+def _unknown_variables(env: Mapping[str, str]) -> Iterator[str]:
+    known = [*map(variable, _SCALARS), *VARIABLES, "LOOPTRAP_SECRET"]
     for name in env:
         if name.startswith(("LOOPTRAP_", "LOOP_GUARD_")) and name not in known:
             hint = suggestion(name, known, cutoff=0.85)

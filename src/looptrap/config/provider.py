@@ -35,8 +35,8 @@ _OPENAI: tuple[DialectName, ...] = (
     "openai_embeddings",
 )
 
-SPOKEN: tuple[DialectName, ...] = (*_OPENAI, "anthropic", "gemini")
-"""The dialects in which models are asked."""
+MODEL_DIALECTS: tuple[DialectName, ...] = (*_OPENAI, "anthropic", "gemini")
+"""The dialects of calls to models."""
 
 
 @settings
@@ -57,7 +57,7 @@ class ProviderSettings:
     credential: Credential = setting("where the provider wants that key", default="bearer")
     speaks: tuple[DialectName, ...] = setting(
         "the dialects it understands; without it, whatever it is sent",
-        Listing(Choice(SPOKEN), "dialects"),
+        Listing(Choice(MODEL_DIALECTS), "dialects"),
         default=(),
     )
 

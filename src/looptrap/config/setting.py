@@ -199,7 +199,7 @@ class Config:
         default=(),
     )
     warnings: tuple[str, ...] = ()
-    """What works otherwise than one might think, a sentence each."""
+    """Settings that have no effect, or not the one a reader expects; a sentence each."""
     origins: Mapping[str, str] = field(default_factory=dict)
     """Where each value came from, by its place: `default`, `preset aisg`, a file, a variable."""
 
@@ -212,18 +212,18 @@ class Config:
         for place, value in leaves(CONFIG, CONFIG.plain(self)):
             yield place, value, self.origins.get(place, "default")
 
-    def reloaded(self, wanted: Config) -> Config:
-        """Return what is wanted, with this one's settings where only a start takes them up."""
-        gateway = GATEWAY.override(wanted.gateway, GATEWAY.restart_values(self.gateway))
-        return replace(wanted, gateway=gateway, **CONFIG.restart_values(self))
+    def after_reload(self, new: Config) -> Config:
+        """Return the new configuration, with this one's values where a change needs a restart."""
+        gateway = GATEWAY.override(new.gateway, GATEWAY.restart_values(self.gateway))
+        return replace(new, gateway=gateway, **CONFIG.restart_values(self))
 
-    def waiting(self, wanted: Config) -> list[str]:
-        """Return which settings of what is wanted take effect only at the next start."""
+    def pending_restart(self, new: Config) -> list[str]:
+        """Return the settings of the new configuration that need a restart to take effect."""
         return [
             f"{place}{name}"
             for place, before, after in (
-                ("gateway.", GATEWAY.restart_values(self.gateway), GATEWAY.values(wanted.gateway)),
-                ("", CONFIG.restart_values(self), CONFIG.values(wanted)),
+                ("gateway.", GATEWAY.restart_values(self.gateway), GATEWAY.values(new.gateway)),
+                ("", CONFIG.restart_values(self), CONFIG.values(new)),
             )
             for name, value in before.items()
             if value != after[name]

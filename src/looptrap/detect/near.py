@@ -114,14 +114,14 @@ def _is_subject(envelope: str, prompt: str) -> bool:
     )
 
 
-_LAST, _FAR = 16, 2_048
+SUFFIX_BYTES, MAX_DISTANCE_BYTES = 16, 2_048
 """A repetition at the end is found by its last bytes, this far back …"""
 
-_PHRASE = 10
+MIN_UNIT_BYTES = 10
 """… and is at least this long: shorter repetitions may be what the prompt is about."""
 
 
-def said_once(content: bytes) -> bytes:
+def without_repetition(content: bytes) -> bytes:
     """Return a normalised content with a repetition at the prompt's end reduced to one.
 
     Prompts that grow at their end in other ways are transcripts, or documents being written.
@@ -129,10 +129,11 @@ def said_once(content: bytes) -> bytes:
     if not content.endswith(_PROMPTS, 0, content.rfind(SEPARATOR) + 1):
         return content
     length = len(content)
-    while length >= 2 * _LAST:
-        at = content.rfind(content[length - _LAST : length], max(length - _FAR, 0), length - 1)
-        unit = length - _LAST - at
-        if at < 0 or unit < _PHRASE or 2 * unit > length:
+    while length >= 2 * SUFFIX_BYTES:
+        suffix = content[length - SUFFIX_BYTES : length]
+        at = content.rfind(suffix, max(length - MAX_DISTANCE_BYTES, 0), length - 1)
+        unit = length - SUFFIX_BYTES - at
+        if at < 0 or unit < MIN_UNIT_BYTES or 2 * unit > length:
             break
         if content[length - 2 * unit : length - unit] != content[length - unit : length]:
             break

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from looptrap.detect.canonical import LONG_TEXT, join, mask, normalise
-from looptrap.detect.near import said_once, without_envelope, without_trailer
+from looptrap.detect.near import without_envelope, without_repetition, without_trailer
 from looptrap.dialect.model import Call, Message
 from looptrap.dialect.path import normal_path
 
@@ -70,7 +70,7 @@ def conversation(tail: int, with_tools: bool, similarity: Similarity) -> Content
             return normalise(texts)
         if messages[-1].role == "user" and not messages[-1].results:
             texts[-1] = without_envelope(texts[-1])
-        return said_once(normalise(texts))
+        return without_repetition(normalise(texts))
 
     return content
 

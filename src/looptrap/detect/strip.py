@@ -34,15 +34,15 @@ class StripCell(msgspec.Struct, frozen=True, gc=False):
 def strip(
     rounds: Trajectory | Sequence[Round], secret: bytes, limit: int = MAX_CELLS
 ) -> list[StripCell]:
-    """Return the latest `most` rounds, the oldest first; a sequence is given the latest first."""
+    """Return the latest `limit` rounds, the oldest first; a sequence is given the latest first."""
     latest = rounds.latest(limit) if isinstance(rounds, Trajectory) else rounds[:limit]
-    shown = latest[::-1]
+    oldest_first = latest[::-1]
     round_ids = _RoundIds(secret)
-    ids = [round_ids.id(round_) for round_ in shown]
+    ids = [round_ids.id(round_) for round_ in oldest_first]
     occurrences = Counter(ids)
     return [
         StripCell(id, tuple(sorted(round_.names)), round_.failure is not None, occurrences[id] > 1)
-        for id, round_ in zip(ids, shown, strict=True)
+        for id, round_ in zip(ids, oldest_first, strict=True)
     ]
 
 

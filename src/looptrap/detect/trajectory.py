@@ -122,8 +122,8 @@ class Trajectory:
 
     def fingerprint_content(self, with_texts: list[str]) -> bytes:
         """Return what identifies this history: its latest calls, and these texts."""
-        asked = sorted(self.newest.signature) if self.newest is not None else []
-        return join([*with_texts, *(text for pair in asked for text in pair)])
+        calls = sorted(self.newest.signature) if self.newest is not None else []
+        return join([*with_texts, *(text for pair in calls for text in pair)])
 
 
 def _has_new_result(round_: Round, before: list[Round]) -> bool:

@@ -173,7 +173,7 @@ class App:
         claims = ClaimsReader.under(config.gateway, self.claims.refused)
         self.gateway.runtime = self._runtime(config, claims)
         self.claims = claims
-        waiting = self.config.waiting(config)
+        waiting = self.config.pending_restart(config)
         self.config = config
         return waiting
 

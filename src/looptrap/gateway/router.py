@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from looptrap.bounded import BoundedCache
 from looptrap.config import Config
-from looptrap.config.provider import SPOKEN, ProviderSettings, RouteSettings
+from looptrap.config.provider import MODEL_DIALECTS, ProviderSettings, RouteSettings
 from looptrap.dialect.model import Call, Request
 from looptrap.dialect.registry import dialect_of
 from looptrap.gateway.auth import is_loopback
@@ -93,7 +93,7 @@ class Router:
     def _find_carriers(self, path: bytes) -> Carriers:
         text = path.decode("latin-1")
         dialect = dialect_of(text)
-        if dialect in SPOKEN:
+        if dialect in MODEL_DIALECTS:
             call = Call(Request(path=text), dialect)
             for route in self._routes:
                 binds = route.may_bind(call)

@@ -42,8 +42,8 @@ def refuse(kind: Kind, value: object, place: str, problems: list[Problem], hint:
     return INVALID
 
 
-def made(make: Callable[[], Any], place: str, problems: list[Problem]) -> Any:
-    """Return what is made of a value; where a ConfigError says why not, report it as INVALID."""
+def apply(make: Callable[[], Any], place: str, problems: list[Problem]) -> Any:
+    """Call a function; report a ConfigError that it raises, and return INVALID."""
     try:
         return make()
     except ConfigError as error:
@@ -63,7 +63,7 @@ class Text(Kind):
     def read(self, value: object, place: str, problems: list[Problem]) -> Any:
         if not isinstance(value, str) or not re.fullmatch(self.pattern, value):
             return refuse(self, value, place, problems)
-        return made(partial(self.into, value), place, problems)
+        return apply(partial(self.into, value), place, problems)
 
     def words(self) -> str:
         return self.form
@@ -264,7 +264,7 @@ class Mapped:
         }
         if len(problems) > before:
             return INVALID
-        return made(partial(self.into, pairs), place, problems)
+        return apply(partial(self.into, pairs), place, problems)
 
     def plain(self, value: Any) -> Any:
         return {self.keys.plain(key): self.values.plain(item) for key, item in dict(value).items()}

@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any, Generic, TypeVar, dataclass_transform, get_args, get_type_hints, overload
 
 from looptrap.errors import ConfigError, Problem
-from looptrap.schema.kind import INVALID, Choice, Flag, Kind, Listing, Mapped, made, refuse, within
+from looptrap.schema.kind import INVALID, Choice, Flag, Kind, Listing, Mapped, apply, refuse, within
 from looptrap.schema.wording import inside, listed, suggestion
 
 T = TypeVar("T")
@@ -111,7 +111,7 @@ class Table(Generic[T]):
             if _INLINE in each.metadata:
                 table, restart = each.metadata[_INLINE]
                 inlined[each.name] = table
-                found += _through(each.name, table, restart)
+                found += _inlined_fields(each.name, table, restart)
             elif _SETTING in each.metadata:
                 declared: dict[str, Any] = {"name": each.name, "get": attrgetter(each.name)}
                 declared |= each.metadata[_SETTING]
@@ -148,14 +148,14 @@ class Table(Generic[T]):
                 given[each.name] = None if read is INVALID else read
             elif each.required:
                 problems.append(Problem(place, f"has no {each.name}, needs {each.kind.words()}"))
-        mistakes = [*self._misplaced(given), *self.check(given)]
+        mistakes = [*self._find_misplaced(given), *self.check(given)]
         problems.extend(within(place, ConfigError(mistakes)))
         if len(problems) > before:
             return INVALID
         defaults = {each.name: each.default for each in self.fields}
-        return made(partial(self.build, **defaults | given), place, problems)
+        return apply(partial(self.build, **defaults | given), place, problems)
 
-    def _misplaced(self, given: Mapping[str, Any]) -> Iterator[Problem]:
+    def _find_misplaced(self, given: Mapping[str, Any]) -> Iterator[Problem]:
         """Find settings that mean nothing with the value that the tag has."""
         tags = [given.get(self.tag, one.default) for one in self.fields if one.name == self.tag]
         for each in self.fields:
@@ -196,7 +196,7 @@ class Table(Generic[T]):
         return "a table"
 
 
-def _through(attribute: str, table: Table[Any], restart: bool) -> Iterator[Field]:
+def _inlined_fields(attribute: str, table: Table[Any], restart: bool) -> Iterator[Field]:
     """Yield the fields of a table whose settings stand among those of another."""
 
     def reached(each: Field) -> Callable[[Any], Any]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import date, datetime, time
 from difflib import get_close_matches
 
-_LONGEST = 60
+MAX_QUOTED_CHARS = 60
 
 
 def escaped(text: str) -> str:
@@ -18,7 +18,7 @@ def escaped(text: str) -> str:
 
 def quoted(text: str) -> str:
     """Return the text in quotes, shortened and safe to print."""
-    shown = text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
+    shown = text if len(text) <= MAX_QUOTED_CHARS else text[:MAX_QUOTED_CHARS] + "…"
     return f'"{escaped(shown)}"'
 
 

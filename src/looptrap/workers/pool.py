@@ -169,7 +169,7 @@ class WorkerPool:
 
     async def reload(self, config: Config) -> None:
         """Reload all workers; settings that need a restart stay as they are."""
-        self._config = self._config.reloaded(config)
+        self._config = self._config.after_reload(config)
         await asyncio.gather(*(worker.reload(self._config) for worker in self._workers))
 
     def _check_all_failed(self) -> None:

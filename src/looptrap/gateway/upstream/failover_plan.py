@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from looptrap.config.provider import SPOKEN
+from looptrap.config.provider import MODEL_DIALECTS
 from looptrap.dialect.model import Call
 from looptrap.gateway.auth import Identity
 from looptrap.gateway.provider import Provider
 from looptrap.retry.policy import Link, RetryPolicy
 
-CHAINED_DIALECTS = frozenset(SPOKEN)
+CHAINED_DIALECTS = frozenset(MODEL_DIALECTS)
 """Dialects whose calls follow a plan; anything else goes to the first place, once."""
 
 MISSING_KEY = "missing_provider_key"

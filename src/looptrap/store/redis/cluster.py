@@ -186,9 +186,9 @@ class RedisCluster:
         return True
 
 
-def _decode_slot_ranges(asked: StoreAddress, reply: Any) -> list[SlotRange]:
-    """Decode CLUSTER SLOTS; a server without a host in it is the one asked."""
+def _decode_slot_ranges(source: StoreAddress, reply: Any) -> list[SlotRange]:
+    """Decode CLUSTER SLOTS; a server without a host in it is the source of the reply."""
     return [
-        (first, last, (host or b"").decode() or asked.host, port)
+        (first, last, (host or b"").decode() or source.host, port)
         for first, last, (host, port, *_), *_replicas in reply
     ]
