@@ -26,10 +26,8 @@ def find_problems(config: Config) -> Iterator[Problem]:
             " (LOOPTRAP_CAPTURE_DIR, or --capture of serve)",
         )
     if config.gateway.read_token_env is not None and config.gateway.admin_token_env is None:
-        yield Problem(
-            "gateway.read_token_env",
-            "is a second token: name a variable with the first in admin_token_env",
-        )
+        message = "is a second token: name a variable with the first in admin_token_env"
+        yield Problem("gateway.read_token_env", message)
     yield from _claim_problems(config.gateway)
     yield from _route_problems(config)
     yield from same_channels(config.channels)
@@ -125,11 +123,9 @@ def _route_problems(config: Config) -> Iterator[Problem]:
         names = [link.partition("/")[0] if route.chain else link for link in route.links]
         for j, (name, link) in enumerate(zip(names, route.links, strict=True)):
             if name not in providers:
-                yield Problem(
-                    f"{place}[{j}]" if route.chain else place,
-                    f"is {found(link)}, must be the name of a provider"
-                    f"{suggestion(name, providers)}",
-                )
+                hint = suggestion(name, providers)
+                message = f"is {found(link)}, must be the name of a provider{hint}"
+                yield Problem(f"{place}[{j}]" if route.chain else place, message)
         if route.chain and all(name in providers for name in names):
             yield from _dialect_problems(place, names, route, providers)
 

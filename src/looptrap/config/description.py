@@ -216,14 +216,11 @@ OWNERS = ("caller", "project", "session", "turn")
 def of_budget(budget: Budget) -> str:
     """Say whose a budget is, what it allows, and what is done from where on."""
     mode = " (shadow: reported, never acted on)" if budget.mode == "shadow" else ""
-    limits = [
-        *(
-            [f"cost {dollars_in_words(nano(budget.limit_usd))}"]
-            if budget.limit_usd is not None
-            else []
-        ),
-        *([f"use {budget.limit_tokens:,} tokens"] if budget.limit_tokens is not None else []),
-    ]
+    limits = []
+    if budget.limit_usd is not None:
+        limits.append(f"cost {dollars_in_words(nano(budget.limit_usd))}")
+    if budget.limit_tokens is not None:
+        limits.append(f"use {budget.limit_tokens:,} tokens")
     allowed = f"{_owner(budget)} may {listed(limits, 'and')} {PERIODS[budget.period]}"
     counted = "" if budget.select == Selector() else f", with {of_selector(budget.select)}"
     return f"{budget.name}{mode}: {allowed}{counted}: {listed(list(_stages(budget)), 'and')}"
@@ -270,9 +267,8 @@ def _paces(rate: Rate) -> Iterator[str]:
 def _conditions(rate: Rate) -> str:
     """Say which calls a rate counts, and for how many, where that is not all and one."""
     match = f", where {_having(rate.match)}" if rate.match else ""
-    unless = (
-        f", unless {listed([_having(one) for one in rate.unless], 'or')}" if rate.unless else ""
-    )
+    exceptions = listed([_having(one) for one in rate.unless], "or")
+    unless = f", unless {exceptions}" if rate.unless else ""
     cost = ""
     if rate.cost is not None:
         cost = f"; a call counts for what {escaped(rate.cost)} says, else for {rate.default_cost}"

@@ -56,9 +56,9 @@ A `cd` before another command changes nothing: where it matters, it stands alone
 def changes_something(name: str, arguments: str) -> bool:
     """Return whether a call changes something, by its tool's name or its command."""
     verb = _verb_of(name, arguments)
-    return (
-        verb not in _LOOKS if verb else _COMMANDS.search(arguments[:MAX_ARGUMENT_CHARS]) is not None
-    )
+    if verb:
+        return verb not in _LOOKS
+    return _COMMANDS.search(arguments[:MAX_ARGUMENT_CHARS]) is not None
 
 
 def adds_something(name: str, arguments: str) -> bool:

@@ -93,9 +93,8 @@ def failure_of(text: str, is_error: bool = False) -> str | None:
         if status[1] == "0":
             return None
         # Searches that find nothing exit with 1 and print nothing.
-        is_error = (
-            is_error or status[1] != "1" or len(_MARKUP.sub("", lowered)) > MAX_STATUS_LETTERS
-        )
+        has_message = status[1] != "1" or len(_MARKUP.sub("", lowered)) > MAX_STATUS_LETTERS
+        is_error = is_error or has_message
     lines = [line for line in lowered.splitlines() if line.strip()]
     if not lines:
         return "failed" if is_error else None
@@ -115,12 +114,7 @@ def failure_of(text: str, is_error: bool = False) -> str | None:
 
 
 def _reports_failure(line: str) -> bool:
-    """Return whether a line reports a failure."""
-    if (
-        len(line) > MAX_LINE_CHARS
-        or _FAILURE.search(line) is None
-        or _SOURCE.match(line) is not None
-    ):
+    if len(line) > MAX_LINE_CHARS or not _FAILURE.search(line) or _SOURCE.match(line):
         return False
     without = _DENIES.sub("", line)
     return len(without) == len(line) or _FAILURE.search(without) is not None
@@ -138,9 +132,8 @@ def is_empty_result(text: str) -> bool:
         return True
     if len(bare) > SHORT_RESULT_CHARS:
         return False
-    return _NOTHING.search(bare[:160]) is not None or not any(
-        map(str.isalnum, _FRAME.sub("", bare))
-    )
+    content = _FRAME.sub("", bare)
+    return _NOTHING.search(bare[:160]) is not None or not any(map(str.isalnum, content))
 
 
 def is_success_report(text: str) -> bool:
@@ -155,8 +148,6 @@ def is_check(request: str) -> bool:
 
 def _ends(text: str) -> str:
     """Return the beginning and the end of a text, in lower case."""
-    return (
-        text
-        if len(text) <= HEAD_CHARS + TAIL_CHARS
-        else f"{text[:HEAD_CHARS]}\n{text[-TAIL_CHARS:]}"
-    ).lower()
+    if len(text) > HEAD_CHARS + TAIL_CHARS:
+        text = f"{text[:HEAD_CHARS]}\n{text[-TAIL_CHARS:]}"
+    return text.lower()

@@ -148,10 +148,8 @@ class Redactor:
         if is_poll(_NO_NAMES, arguments, ""):
             words = f"wait {words}"
         effects = _effects(arguments)
-        effect = next(
-            (prefix for prefix in _EFFECT_PREFIXES if _effects(prefix + words) == effects), ""
-        )
-        return ToolCall(self.name(call.id), call.name, effect + words)
+        fitting = (prefix for prefix in _EFFECT_PREFIXES if _effects(prefix + words) == effects)
+        return ToolCall(self.name(call.id), call.name, next(fitting, "") + words)
 
     def _result(self, result: ToolResult, tool: str) -> RedactedResult:
         text = without_nudge(result.text) if NUDGE_MARK in result.text else result.text

@@ -110,7 +110,8 @@ class Round:
         for message in map(self._decoded, self._tool_messages):
             for result in reversed(message.results):
                 found.setdefault(result.call_id or result.name, []).append(result)
-        return tuple(_pop_result(found, call) for call in self.calls)
+        unmatched = [found.get(call.id or call.name) for call in self.calls]
+        return tuple(results.pop() if results else None for results in unmatched)
 
     def _decoded(self, message: Message | Raw) -> Message:
         if isinstance(message, Message):
@@ -146,9 +147,8 @@ class Round:
         """The normalised failure, if there is one."""
         if not self.calls:
             return None
-        return failure_of(
-            self.result, any(result is not None and result.is_error for result in self.results)
-        )
+        is_error = any(result is not None and result.is_error for result in self.results)
+        return failure_of(self.result, is_error)
 
     @cached_field
     def failures(self) -> int:
@@ -223,9 +223,8 @@ class Round:
         if abs(len(text) - len(other_text)) > 16 + len(text) // 16:
             return False
         are_failures = self.failure is not None and other.failure is not None
-        return differs_only_in_noise(
-            text[:MAX_RESULT_CHARS], other_text[:MAX_RESULT_CHARS], are_failures
-        )
+        text, other_text = text[:MAX_RESULT_CHARS], other_text[:MAX_RESULT_CHARS]
+        return differs_only_in_noise(text, other_text, are_failures)
 
     def repeats(self, other: Round) -> bool:
         """Return whether calls and results are equal."""
@@ -233,14 +232,7 @@ class Round:
 
     def fails_like(self, other: Round, percent: float) -> bool:
         """Return whether both failed with almost equal messages; reports must be equal."""
-        failure, other_failure = self.failure, other.failure
-        if failure is None or other_failure is None or failure == other_failure or self.is_report:
-            return failure == other_failure is not None
-        return is_similar(failure, other_failure, percent) and shares_most_words(
-            failure, other_failure
-        )
-
-
-def _pop_result(results: dict[str, list[ToolResult]], call: ToolCall) -> ToolResult | None:
-    unmatched = results.get(call.id or call.name)
-    return unmatched.pop() if unmatched else None
+        mine, theirs = self.failure, other.failure
+        if mine is None or theirs is None or mine == theirs or self.is_report:
+            return mine == theirs is not None
+        return is_similar(mine, theirs, percent) and shares_most_words(mine, theirs)

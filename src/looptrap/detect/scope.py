@@ -55,9 +55,7 @@ def conversation(tail: int, with_tools: bool, similarity: Similarity) -> Content
         for message in messages:
             mark = _MARKS.get(message.role) or f"?{message.role}" if with_tools else ""
             if message.calls or message.results:
-                more = (
-                    _tools(message) if with_tools else [result.text for result in message.results]
-                )
+                more = _tools(message) if with_tools else [one.text for one in message.results]
                 # The number of texts comes first: no client text can shift them.
                 texts += (f"{len(more)} {mark}", message.text, *more)
             elif is_near and message.role == "system":
@@ -91,12 +89,8 @@ def request(with_reads: bool, masked: bool) -> Content:
         if masked:
             body = _masked(body.decode("utf-8", "replace")).encode()
         query = sorted(parse_qsl(sent.query, keep_blank_values=True))
-        parts = [
-            sent.method,
-            normal_path(sent.path).lower(),
-            *(part for pair in query for part in pair),
-        ]
-        return blake2b(body).digest() + join(parts)
+        values = [part for pair in query for part in pair]
+        return blake2b(body).digest() + join([sent.method, normal_path(sent.path).lower(), *values])
 
     return content
 

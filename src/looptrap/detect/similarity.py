@@ -73,11 +73,8 @@ def _difference(left: str, right: str) -> tuple[str, str]:
 
 def _ends(text: str) -> str:
     """Return a text; of a long one its beginning and its end."""
-    return (
-        text
-        if len(text) <= MAX_COMPARED_CHARS
-        else f"{text[: MAX_COMPARED_CHARS // 2]} {text[-MAX_COMPARED_CHARS // 2 :]}"
-    )
+    half = MAX_COMPARED_CHARS // 2
+    return text if len(text) <= MAX_COMPARED_CHARS else f"{text[:half]} {text[-half:]}"
 
 
 def _gist(text: str, masking: Masking) -> bytes:

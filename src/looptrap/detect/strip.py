@@ -66,9 +66,8 @@ class _RoundIds:
     def _new_id(self, round_: Round) -> str:
         result = round_.result if round_.calls else round_.text
         signature = [text for pair in sorted(round_.signature) for text in pair]
-        content = join([*signature, "", str(len(signature))]) + gist_of_result(
-            result[:MAX_COMPARED_CHARS], round_.failure is not None
-        )
+        gist = gist_of_result(result[:MAX_COMPARED_CHARS], round_.failure is not None)
+        content = join([*signature, "", str(len(signature))]) + gist
         id = self._digest(content)
         # Results that only begin alike are not equal.
         while id in self._used:
@@ -85,8 +84,6 @@ class _RoundIds:
 
 def _is_same(round_: Round, other: Round) -> bool:
     """Return whether two rounds with the same calls are equal; without calls, by their text."""
-    return (
-        round_.has_same_result(other)
-        if round_.calls
-        else differs_only_in_noise(round_.text, other.text)
-    )
+    if round_.calls:
+        return round_.has_same_result(other)
+    return differs_only_in_noise(round_.text, other.text)

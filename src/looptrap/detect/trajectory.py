@@ -66,9 +66,8 @@ class Trajectory:
         """
         if self.newest is None:
             return True
-        needle = max(_PLAIN.findall(self.newest.arguments), key=len, default="")[
-            :MAX_NEEDLE_CHARS
-        ].encode()
+        longest = max(_PLAIN.findall(self.newest.arguments), key=len, default="")
+        needle = longest[:MAX_NEEDLE_CHARS].encode()
         if len(needle) < MIN_NEEDLE_CHARS:
             return False
         return b"".join(self._call.raws[-MAX_SEARCHED_MESSAGES:]).count(needle) < 2
@@ -111,12 +110,9 @@ class Trajectory:
         for age, round_ in enumerate(rounds[1:], 1):
             if round_.signature == rounds[0].signature:
                 continue
-            same_calls = [
-                earlier
-                for earlier in rounds
-                if earlier is not round_ and earlier.signature == round_.signature
-            ]
-            if round_.made_change if not same_calls else _has_new_result(round_, rounds[age + 1 :]):
+            others = (other for other in rounds if other is not round_)
+            is_new_call = all(other.signature != round_.signature for other in others)
+            if round_.made_change if is_new_call else _has_new_result(round_, rounds[age + 1 :]):
                 return rounds[:age]
         return rounds
 

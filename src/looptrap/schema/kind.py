@@ -122,9 +122,8 @@ class Number(Kind):
             limit, why = f"{shown(self.low)} or more", self.why_low
         else:
             return value if self.whole else float(value)
-        problems.append(
-            Problem(place, f"is {found(value)}, must be {limit}{f' ({why})' if why else ''}")
-        )
+        reason = f" ({why})" if why else ""
+        problems.append(Problem(place, f"is {found(value)}, must be {limit}{reason}"))
         return INVALID
 
     def words(self) -> str:
@@ -226,10 +225,9 @@ class Listing:
         for i, item in enumerate(items):
             name = item.get(self.unique) if isinstance(item, dict) else None
             if isinstance(name, str) and first.setdefault(name, i) != i:
-                yield Problem(
-                    f"{place}[{i}].{self.unique}",
-                    f"is {found(name)}, as in {place}[{first[name]}], must differ from all others",
-                )
+                twin = f"{place}[{first[name]}]"
+                message = f"is {found(name)}, as in {twin}, must differ from all others"
+                yield Problem(f"{place}[{i}].{self.unique}", message)
 
     def plain(self, value: Any) -> Any:
         return [self.of.plain(item) for item in value]
@@ -256,12 +254,10 @@ class Mapped:
         before = len(problems)
         if len(value) < self.least:
             problems.append(Problem(place, f"is empty, must be {self.words()}"))
-        pairs = {
-            self.keys.read(key, inside(place, key), problems): self.values.read(
-                item, inside(place, key), problems
-            )
-            for key, item in value.items()
-        }
+        pairs = {}
+        for key, item in value.items():
+            here = inside(place, key)
+            pairs[self.keys.read(key, here, problems)] = self.values.read(item, here, problems)
         if len(problems) > before:
             return INVALID
         return apply(partial(self.into, pairs), place, problems)

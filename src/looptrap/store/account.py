@@ -148,9 +148,8 @@ class _PeriodAccounts(_AccountMap[_PeriodAccount]):
         if now >= self._next_expiry:
             self.expire(now)
         seconds, minute = self.seconds, now // RESERVATION_BUCKET_S
-        start = (
-            floor((now - FIRST_MONDAY_S) / seconds) * seconds + FIRST_MONDAY_S if seconds else 0.0
-        )
+        since = now - FIRST_MONDAY_S
+        start = floor(since / seconds) * seconds + FIRST_MONDAY_S if seconds else 0.0
         account = self.entries.get(key) or self.heavy.get(key)
         if account is None or account.end <= now:
             return _PeriodAccount(start, minute)

@@ -15,9 +15,8 @@ _SMALL_PIECE_BYTES = 4096  # a list of one-byte pieces would cost many times the
 
 def body_too_large(limit: int) -> RequestRefused:
     """Return the refusal of a body that exceeds `limit` bytes."""
-    return RequestRefused(
-        413, "request_too_large", f"The request body is larger than {limit} bytes."
-    )
+    message = f"The request body is larger than {limit} bytes."
+    return RequestRefused(413, "request_too_large", message)
 
 
 def _trailers_too_large() -> RequestRefused:

@@ -109,16 +109,14 @@ def _parse(data: bytes, limits: ServerLimits) -> tuple[Head, bytes | None]:
     check_partial(data + b"\r\n")  # first, as for partial heads; a CR at its end is bare
     lines = data.split(b"\r\n", limits.max_headers + 1)
     if len(lines) > limits.max_headers + 1:
-        raise RequestRefused(
-            431, "too_many_headers", f"More than {limits.max_headers} request headers."
-        )
+        message = f"More than {limits.max_headers} request headers."
+        raise RequestRefused(431, "too_many_headers", message)
     method, target, is_http11 = _parse_request_line(lines.pop(0))
     if len(target) > limits.max_target:
         raise _target_too_long(limits)
     # Lines of heads that can be cached are cached too: a new head has mostly known lines.
-    headers = list(
-        map(_parse_field_cached if len(data) <= _MAX_CACHED_BYTES else _parse_field, lines)
-    )
+    parse = _parse_field_cached if len(data) <= _MAX_CACHED_BYTES else _parse_field
+    headers = list(map(parse, lines))
     fields = dict(headers)
     if len(fields) != len(headers):
         _join_repeated(headers, fields)
@@ -164,9 +162,8 @@ def head_too_long(data: bytes, limits: ServerLimits) -> RequestRefused:
     check_partial(data[: limits.max_head])
     if not 0 <= data.find(b"\r\n", 0, limits.max_head) <= limits.max_target:
         return _target_too_long(limits)
-    return RequestRefused(
-        431, "headers_too_large", f"The request headers are larger than {limits.max_head} bytes."
-    )
+    message = f"The request headers are larger than {limits.max_head} bytes."
+    return RequestRefused(431, "headers_too_large", message)
 
 
 def _parse_request_line(line: bytes) -> tuple[bytes, bytes, bool]:
@@ -175,9 +172,8 @@ def _parse_request_line(line: bytes) -> tuple[bytes, bytes, bool]:
     if match is None:
         if _OTHER_VERSION.fullmatch(line) is None:
             raise malformed_request("the request line is not 'METHOD target HTTP/1.1'")
-        raise RequestRefused(
-            505, "version_not_supported", "Only HTTP/1.1 and HTTP/1.0 are supported."
-        )
+        message = "Only HTTP/1.1 and HTTP/1.0 are supported."
+        raise RequestRefused(505, "version_not_supported", message)
     if match[1] == b"CONNECT":
         raise RequestRefused(501, "method_not_supported", "CONNECT is not supported.")
     return match[1], match[2], match[3] == b"1"

@@ -25,9 +25,8 @@ class Origin:
         """Split a base URL into its origin and its path without the trailing slash."""
         parts = split_url(url)
         if parts.scheme not in ("http", "https"):
-            raise ValueError(
-                f"{redact_url(url)}: scheme is {parts.scheme!r}, must be http or https"
-            )
+            message = f"scheme is {parts.scheme!r}, must be http or https"
+            raise ValueError(f"{redact_url(url)}: {message}")
         if parts.username is not None or parts.password is not None:
             raise ValueError(f"{parts.hostname!r}: a user name or password is not allowed here")
         if parts.query or parts.fragment:
@@ -130,9 +129,7 @@ class ProxyEnvironment:
             scheme: Proxy.of(url) if (url := read(name) or everywhere) else None
             for scheme, name in (("http", "HTTP_PROXY"), ("https", "HTTPS_PROXY"))
         }
-        self._exempt = [
-            NoProxyRule.of(entry) for entry in read("NO_PROXY").replace(",", " ").split()
-        ]
+        self._exempt = list(map(NoProxyRule.of, read("NO_PROXY").replace(",", " ").split()))
 
     def choose(self, origin: Origin) -> Proxy | None:
         """Return the proxy for an origin, or None for a direct connection."""
@@ -162,11 +159,8 @@ class NoProxyRule:
         if not colon or not digits.isdecimal():
             name, digits = entry, ""
         port = int(digits) if digits else None
-        return cls(
-            name.lower().removeprefix("*") if name != "*" else "*",
-            port,
-            parse_network(name.strip("[]")),
-        )
+        host = name.lower().removeprefix("*") if name != "*" else "*"
+        return cls(host, port, parse_network(name.strip("[]")))
 
     def covers(self, origin: Origin) -> bool:
         """Return whether the entry covers an origin."""

@@ -187,11 +187,9 @@ class Pool:
             exchange.deadline = self.clock() + self.limits.connect_timeout
             self._queue[exchange] = None
         else:
-            error = self._error(
-                "busy",
-                f"all {self.limits.max_connections} connections busy"
-                f" and {len(self._queue)} requests waiting",
-            )
+            connections, waiting = self.limits.max_connections, len(self._queue)
+            message = f"all {connections} connections busy and {waiting} requests waiting"
+            error = self._error("busy", message)
             asyncio.get_running_loop().call_soon(self._fail, exchange, error)
 
     def _has_room(self) -> bool:
@@ -283,7 +281,7 @@ class Pools:
                 clock=self._clock,
             )
             if self._timer is None:
-                self._schedule_sweep()
+                self._tick()
         return pool
 
     def __iter__(self) -> Iterator[Pool]:
@@ -312,12 +310,7 @@ class Pools:
         context.set_alpn_protocols(["http/1.1"])
         return context
 
-    def _schedule_sweep(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(
-            SWEEP_INTERVAL_S, self._sweep_and_repeat
-        )
-
-    def _sweep_and_repeat(self) -> None:
+    def _tick(self) -> None:
         # Scheduled first: a sink that raises must not end all timeouts.
-        self._schedule_sweep()
+        self._timer = asyncio.get_running_loop().call_later(SWEEP_INTERVAL_S, self._tick)
         self.sweep()

@@ -46,9 +46,8 @@ def json_refusal(
 
 def request_timed_out(part: str, seconds: float) -> RequestRefused:
     """Return the refusal of a request whose head or body came too slowly."""
-    return RequestRefused(
-        408, "request_timeout", f"The request's {part} was awaited for {seconds:g} s."
-    )
+    message = f"The request's {part} was awaited for {seconds:g} s."
+    return RequestRefused(408, "request_timeout", message)
 
 
 def overloaded(why: str) -> RequestRefused:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from ssl import SSLContext
@@ -113,10 +114,8 @@ class Server:
     async def _wait_until_empty(self, seconds: float) -> None:
         if self._open:
             self._all_closed.clear()
-            try:
+            with suppress(TimeoutError):
                 await asyncio.wait_for(self._all_closed.wait(), seconds)
-            except TimeoutError:
-                return
 
     # Called by connections
 
@@ -163,7 +162,6 @@ class Server:
             close()
 
     def _release_slot(self, connection: ServerConnection) -> None:
-        """Release the slot of an admitted connection."""
         admitted = self._admitted.get(connection.network, {})
         if connection in admitted:
             self.connections -= 1
@@ -181,9 +179,8 @@ class Server:
         self._report(error)
         if exchange.is_open:
             self._notify_disconnect(exchange)
-            exchange.fail(
-                RequestRefused(500, "internal_error", "The server failed to handle this request.")
-            )
+            message = "The server failed to handle this request."
+            exchange.fail(RequestRefused(500, "internal_error", message))
 
     def _notify_disconnect(self, exchange: Exchange[Any]) -> None:
         try:

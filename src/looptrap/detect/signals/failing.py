@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from looptrap.detect.canonical import normalise
+from looptrap.detect.round import Round
 from looptrap.detect.signals.signal import Evidence, HistorySignal, tool_list
 from looptrap.detect.trajectory import Trajectory
 
@@ -25,12 +26,7 @@ class SameError(HistorySignal):
         equal = [
             age
             for age, round_ in enumerate(rounds)
-            if round_.fails_like(latest, SAME_ERROR_PERCENT)
-            or (
-                round_.failure is not None
-                and not round_.is_report
-                and round_.signature == latest.signature
-            )
+            if round_.fails_like(latest, SAME_ERROR_PERCENT) or _fails_again(round_, latest)
         ]
         return Evidence(
             signal="same_error",
@@ -40,6 +36,11 @@ class SameError(HistorySignal):
             ago=equal[-1],
             confidence=len(equal) / len(rounds),
         )
+
+
+def _fails_again(round_: Round, latest: Round) -> bool:
+    is_failure = round_.failure is not None and not round_.is_report
+    return is_failure and round_.signature == latest.signature
 
 
 class Failing(HistorySignal):

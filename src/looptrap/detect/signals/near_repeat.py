@@ -73,15 +73,12 @@ class MutatingRepeat(HistorySignal):
         result = latest.result[:MAX_COMPARED_CHARS]
         if latest.is_poll or not (latest.made_addition or _is_append(latest, rounds[1])):
             return None
-        count = len(
-            trajectory.latest_while(
-                lambda earlier: (
-                    earlier.signature == latest.signature
-                    and is_similar(earlier.result[:MAX_COMPARED_CHARS], result)
-                ),
-                self._options.rounds,
-            )
-        )
+
+        def is_alike(earlier: Round) -> bool:
+            text = earlier.result[:MAX_COMPARED_CHARS]
+            return earlier.signature == latest.signature and is_similar(text, result)
+
+        count = len(trajectory.latest_while(is_alike, self._options.rounds))
         if count < 2:
             return None
         return Evidence(

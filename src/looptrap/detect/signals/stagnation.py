@@ -43,10 +43,8 @@ class Stagnation(HistorySignal):
         rounds = trajectory.latest(self._options.rounds)
         if len(rounds) < min(MIN_ROUNDS, self._options.rounds):
             return None
-        count, tries = (
-            _count_stale(rounds, self._options.polls_per_repeat),
-            _count_same_failures(trajectory),
-        )
+        count = _count_stale(rounds, self._options.polls_per_repeat)
+        tries = _count_same_failures(trajectory)
         what = f"{count} of the latest {len(rounds)} results had come before"
         if tries > count + 1:
             count = min(tries - 1, len(rounds))
@@ -79,12 +77,10 @@ def _count_stale(rounds: list[Round], polls_per_repeat: int) -> int:
     by_failure: dict[object, list[Round]] = {}
     for round_ in reversed(rounds):
         same_calls = by_signature.setdefault(round_.signature, [])
-        same_failures = (
-            by_failure.setdefault(round_.failure, []) if round_.failure or round_.is_empty else []
-        )
-        if any(
-            map(round_.has_same_result, same_calls if round_.failure is None else same_failures)
-        ):
+        is_fruitless = round_.failure or round_.is_empty
+        same_failures = by_failure.setdefault(round_.failure, []) if is_fruitless else []
+        comparable = same_calls if round_.failure is None else same_failures
+        if any(map(round_.has_same_result, comparable)):
             is_first_since_change = changes_at_check.get(round_.signature, changes) < changes
             if not (is_first_since_change and round_.reports_success):
                 weight += 1 / polls_per_repeat if round_.is_poll or round_.is_step else 1
@@ -109,9 +105,8 @@ def _count_same_failures(trajectory: Trajectory) -> int:
 def _has_seen_result(latest: Round, earlier: Round) -> bool:
     # Results of other sizes are not equal: in most cases they need not be decoded.
     slack = SIZE_SLACK_BYTES + ENVELOPE_BYTES * abs(latest.result_count - earlier.result_count)
-    return abs(latest.size - earlier.size) <= slack + latest.size // 8 and latest.has_same_result(
-        earlier
-    )
+    is_as_long = abs(latest.size - earlier.size) <= slack + latest.size // 8
+    return is_as_long and latest.has_same_result(earlier)
 
 
 def _is_search(round_: Round) -> bool:
@@ -132,9 +127,8 @@ class TurnBudget(HistorySignal):
         if self._options.first > MAX_ROUNDS_READ and trajectory.length < self._options.first:
             return None
         rounds = trajectory.latest(maxsize)
-        count = sum(len(round_.calls) for round_ in rounds[:MAX_ROUNDS_READ]) + len(
-            rounds[MAX_ROUNDS_READ:]
-        )
+        count = sum(len(round_.calls) for round_ in rounds[:MAX_ROUNDS_READ])
+        count += len(rounds[MAX_ROUNDS_READ:])
         if not count:
             return None
         return Evidence(

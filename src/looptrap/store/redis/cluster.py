@@ -118,9 +118,8 @@ class RedisCluster:
                 async with asyncio.timeout(CONNECT_TIMEOUT_S):
                     connection = await connect(seed)
                     try:
-                        return _decode_slot_ranges(
-                            seed, await connection.call(b"CLUSTER", b"SLOTS")
-                        )
+                        reply = await connection.call(b"CLUSTER", b"SLOTS")
+                        return _decode_slot_ranges(seed, reply)
                     finally:
                         connection.close()
             except OSError as error:

@@ -136,9 +136,8 @@ async def connect(
         if address.path:
             await loop.create_unix_connection(lambda: connection, address.path)
         else:
-            await loop.create_connection(
-                lambda: connection, address.host, address.port, ssl=context
-            )
+            place = address.host, address.port
+            await loop.create_connection(lambda: connection, *place, ssl=context)
     except OSError as error:
         raise StoreError(f"cannot connect: {error.strerror or error}") from error
     except UnicodeError as error:

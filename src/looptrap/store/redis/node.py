@@ -310,9 +310,8 @@ class RedisNode:
                 async with asyncio.timeout(CONNECT_TIMEOUT_S):
                     connection = await connect(self.address, self._lost, prepare=self._prepare)
             except OSError as error:
-                self._options.error_log.report(
-                    self.address, str(error) or "no answer while connecting"
-                )
+                reason = str(error) or "no answer while connecting"
+                self._options.error_log.report(self.address, reason)
                 self._go_local()
                 continue
             self._recovery = None

@@ -136,10 +136,8 @@ class RequestBatch:
 
     def command(self) -> bytes:
         """Return the packed command."""
-        records, time = map(record_key, self.keys), encode_time(self.now)
-        return pack_command(
-            (b"EVALSHA", SCRIPT_SHA1, len(self.keys), *records, time, *self.operations)
-        )
+        records, arguments = map(record_key, self.keys), [encode_time(self.now), *self.operations]
+        return pack_command((b"EVALSHA", SCRIPT_SHA1, len(self.keys), *records, *arguments))
 
     def answer(self, replies: Sequence[Any]) -> None:
         """Pass each request its replies."""

@@ -126,12 +126,11 @@ def encode_charge(charge: Charge) -> bytes:
 
 def encode_settlement(settlement: Settlement) -> bytes:
     """Return the operation that settles a charge."""
-    charge, actual = settlement.charge, settlement.actual
+    charge = settlement.charge
+    amounts = charge.seconds, charge.amount, settlement.actual
     if charge.leaks:
-        return b"L" + _SETTLEMENT.pack(charge.seconds, charge.amount, actual, charge.limit)
-    return b"P" + _PLACED_SETTLEMENT.pack(
-        charge.seconds, charge.amount, actual, settlement.place, charge.limit
-    )
+        return b"L" + _SETTLEMENT.pack(*amounts, charge.limit)
+    return b"P" + _PLACED_SETTLEMENT.pack(*amounts, settlement.place, charge.limit)
 
 
 def decode_balance(reply: bytes) -> Balance:

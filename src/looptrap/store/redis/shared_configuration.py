@@ -7,6 +7,7 @@ import logging
 import secrets
 from binascii import crc_hqx
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from importlib.resources import files
 from typing import Any
 
@@ -115,18 +116,16 @@ class SharedConfiguration:
 
     async def _wait_for_change(self) -> None:
         """Wait for a message; polling finds changes whose message got lost."""
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(POLL_INTERVAL_S):
                 await self._changed.wait()
-        except TimeoutError:
-            pass
         self._changed.clear()
 
     async def _subscribe(self) -> None:
         """Subscribe if needed; if that fails, polling still finds changes."""
         if self._subscription is not None:
             return
-        try:
+        with suppress(OSError):
             async with asyncio.timeout(POLL_INTERVAL_S):
                 self._subscription = await connect(
                     self._server.address,
@@ -134,8 +133,6 @@ class SharedConfiguration:
                     self._on_message,
                     prepare=lambda connection: connection.call(b"SUBSCRIBE", CHANGES_CHANNEL),
                 )
-        except OSError:
-            pass
 
     def _on_lost(self, _reason: str) -> None:
         self._subscription = None
