@@ -9,7 +9,7 @@ from math import ceil, floor
 
 import msgspec
 
-from looptrap.bounded import ExpiringMap, K, V
+from looptrap.bounded import ExpiringMap, V
 from looptrap.store.model import (
     RESERVATION_BUCKET_S,
     RESERVATION_S,
@@ -33,17 +33,6 @@ ACCOUNT_TTL_S = 2_592_000
 
 MAX_RESERVATION_S = RESERVATION_S + 2 * RESERVATION_BUCKET_S
 """No bucket lies further ahead, unless the clock was set back."""
-
-
-class MapsByTime(dict[K, V]):
-    """Maps by window or period, made on first use."""
-
-    def __init__(self, make: Callable[[K], V]) -> None:
-        self._make = make
-
-    def __missing__(self, key: K) -> V:
-        value = self[key] = self._make(key)
-        return value
 
 
 class _AccountMap(ExpiringMap[V]):
@@ -254,8 +243,8 @@ class Accounts:
         self.evicted = 0
         """Accounts dropped early because there were too many."""
         self._room = max_accounts
-        self._periods = MapsByTime(self._new_period)
-        self._leaky = MapsByTime(_LeakyAccounts)
+        self._periods: dict[float, _PeriodAccounts] = {}
+        self._leaky: dict[float, _LeakyAccounts] = {}
 
     def __len__(self) -> int:
         """Return the number of accounts."""
@@ -284,10 +273,14 @@ class Accounts:
         return chain(self._periods.values(), self._leaky.values())
 
     def _map_for(self, charge: Charge) -> _PeriodAccounts | _LeakyAccounts:
-        return self._leaky[charge.seconds] if charge.leaks else self._periods[charge.seconds]
-
-    def _new_period(self, seconds: float) -> _PeriodAccounts:
-        return _PeriodAccounts(seconds, self._has_heavy_room)
+        seconds = charge.seconds
+        if charge.leaks:
+            if seconds not in self._leaky:
+                self._leaky[seconds] = _LeakyAccounts(seconds)
+            return self._leaky[seconds]
+        if seconds not in self._periods:
+            self._periods[seconds] = _PeriodAccounts(seconds, self._has_heavy_room)
+        return self._periods[seconds]
 
     def _has_heavy_room(self) -> bool:
         """Return whether one more heavily used account may be kept apart."""

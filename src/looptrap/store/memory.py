@@ -6,15 +6,15 @@ from abc import abstractmethod
 from array import array
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
 
 import msgspec
 
-from looptrap.bounded import MAX_EXPIRED_AT_ONCE, ExpiringMap, V
+from looptrap.bounded import MAX_EXPIRED_AT_ONCE, ExpiringMap, K, V
 from looptrap.detect.scope import HIT_LIMIT, Window, WindowKind
-from looptrap.store.account import Accounts, MapsByTime
+from looptrap.store.account import Accounts
 from looptrap.store.model import (
     MAX_MARKS,
     RETRY_ALLOWANCE,
@@ -147,6 +147,23 @@ _COUNT_MAPS: dict[WindowKind, type[_CountMap[Any]]] = {
 }
 
 
+def _new_counts(window: Window) -> _CountMap[Any]:
+    return _COUNT_MAPS[window.kind](window.seconds)
+
+
+class _Maps(dict[K, V]):
+    """Maps by window or seconds, made on first use and added to a list of all maps."""
+
+    def __init__(self, make: Callable[[K], V], maps: list[Any]) -> None:
+        self._make = make
+        self._maps = maps
+
+    def __missing__(self, key: K) -> V:
+        value = self[key] = self._make(key)
+        self._maps.append(value)
+        return value
+
+
 class _Cooldown(msgspec.Struct, gc=False):
     """Until when a key is refused, and its hits."""
 
@@ -166,9 +183,10 @@ class MemoryStore:
         """Keys dropped early because the store was full."""
         self._room = max_fingerprints
         self._maps: list[ExpiringMap[Any]] = []
-        self._counts = MapsByTime(self._new_counts)
-        self._retries = MapsByTime(self._new_counts)
-        self._marks = MapsByTime(self._new_marks)
+        # Without a reference to this store: a cycle would delay its release.
+        self._counts = _Maps(_new_counts, self._maps)
+        self._retries = _Maps(_new_counts, self._maps)
+        self._marks = _Maps(_MarkMap, self._maps)
         self._cooldowns: OrderedDict[bytes, _Cooldown] = OrderedDict()
         self.accounts = Accounts(max_fingerprints)
 
@@ -242,16 +260,6 @@ class MemoryStore:
     def settle(self, settlements: Sequence[Settlement], now: float) -> None:
         """Replace reservations by the actual amounts."""
         self.accounts.settle(settlements, now)
-
-    def _new_counts(self, window: Window) -> _CountMap[Any]:
-        counts = _COUNT_MAPS[window.kind](window.seconds)
-        self._maps.append(counts)
-        return counts
-
-    def _new_marks(self, seconds: float) -> _MarkMap:
-        marks = _MarkMap(seconds)
-        self._maps.append(marks)
-        return marks
 
     def _add_mark(self, hit: Hit, now: float) -> tuple[bytes, ...]:
         others = self._marks[hit.window.seconds].add_mark(hit.key, hit.mark, now)
