@@ -51,11 +51,13 @@ class Failing(HistorySignal):
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how many consecutive rounds failed; None when the latest succeeded."""
+        if trajectory.newest is None or trajectory.newest.failure is None:
+            return None
         failures = trajectory.latest_while(
             lambda round_: round_.failure is not None, self._options.rounds
         )
         length = len(failures)
-        if not failures or length < self._options.first:
+        if length < self._options.first:
             return None
         calls = [normalise([round_.arguments]) for round_ in failures]
         known = sum(
