@@ -11,7 +11,7 @@ from looptrap.config.setting import Config
 from looptrap.dialect.model import DialectName
 from looptrap.dialect.registry import dialect_of
 from looptrap.errors import Problem
-from looptrap.incident.setting import same_names as same_channels
+from looptrap.incident.setting import duplicate_names
 from looptrap.policy.budget import same_names as same_budgets
 from looptrap.policy.policy import Selector
 from looptrap.schema.wording import found, listed, quoted, suggestion
@@ -30,7 +30,7 @@ def find_problems(config: Config) -> Iterator[Problem]:
         yield Problem("gateway.read_token_env", message)
     yield from _claim_problems(config.gateway)
     yield from _route_problems(config)
-    yield from same_channels(config.channels)
+    yield from duplicate_names(config.channels)
     yield from same_budgets(config.budgets)
     for i, project in enumerate(config.projects):
         for misfit in project.misfits(config.policies):
