@@ -1,20 +1,17 @@
-"""Looptrap where agents live: in clients of a gateway, and in processes that have none.
+"""Looptrap inside a process: for clients of a gateway, and for processes that have none.
 
-session     session: names the run that calls belong to, in threads and tasks too
-refusal     what a refused client was told, as an exception; caught: what frameworks made of it
-door        what the vendors' clients get of ours, whatever the vendor
-openai      OpenAI's clients and exceptions, with ours in them; anthropic: Anthropic's
+session         session: names the run that calls belong to, also in threads and tasks
+refusal         the exception for a refusal, from an answer or from an SDK's exception
+sdk_mixin       what the clients of all SDKs get from us; openai, anthropic: theirs
 
-guard       guard: a client that is judged in its own process
-configured  guard_of: a guard as a configuration describes it
-keeper      Keeper: judges what a client is about to send
-passage     Passage: one call that was let through, and its answer
-http        the HTTP client that stands between an SDK and its own
-journal     Journal: what is kept of incidents, in SQLite
+guard           guard: a client that is judged in its own process
+enforcer        Enforcer: judges requests; GuardedCall: one that is sent, and its answer
+http            the HTTP client that is put in place of an SDK's own
+history         LocalHistory: incidents, kept in SQLite
 
-tool        tool: a function that is not called again in circles; toolbox, trail: how that is told
-text        what goes into a tool and comes out, as a history has it; handed: what does not count
-asgi        the middleware of a service that agents call; inbound, outbound: what it gets and says
-langchain   agents of LangChain that end where they are refused; langgraph: graphs; last_word: how
-litellm     the judgement of LiteLLM's proxy; litellm_hook: how it asks
+tool            tool: a function that is not called again in circles
+tool_history    the calls and results of one run; tool_text: how they are written
+asgi            the middleware of a service that agents call
+langchain       agents of LangChain that end where they are refused; langgraph: graphs
+litellm         judges the requests of LiteLLM's proxy; litellm_hook: the proxy's hook
 """

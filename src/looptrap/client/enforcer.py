@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
 
 from looptrap.client.history import LocalHistory
+from looptrap.config import Config, load
+from looptrap.config.kind import MEMORY
 from looptrap.dialect.header import PROGRESS, TURN, is_retry, session_of
 from looptrap.dialect.model import BYTES_PER_TOKEN, Call, Outcome, Request, Usage
 from looptrap.dialect.registry import read
 from looptrap.engine import Guard, RequestIds, Transaction
-
-HeaderField = tuple[bytes, bytes]
+from looptrap.money.price import Prices
 
 HEADER_PREFIX = b"x-looptrap-"
 
@@ -20,7 +26,10 @@ log = logging.getLogger("looptrap")
 
 
 class GuardedCall(Transaction):
-    """The transaction of a call that a client sends itself; an error of ours never stops it."""
+    """The transaction of a call that a client sends itself; an error of ours never stops it.
+
+    A block around the reading of its answer settles it.
+    """
 
     __slots__ = ("_enforcer", "_is_settled")
 
@@ -63,6 +72,29 @@ class GuardedCall(Transaction):
         self._is_settled = True
         self._enforcer.settle(self, None)
 
+    @contextmanager
+    def delaying(self) -> Iterator[None]:
+        """Settle the call as not sent if the block fails."""
+        try:
+            yield
+        except BaseException:
+            self.settle_unsent()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.finish()
+        else:
+            self.abort()
+
     def _end(self, *, cut_off: bool) -> None:
         if self._is_settled:
             return
@@ -89,27 +121,42 @@ class Enforcer:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.guard = guard
+        self.caller = caller
         self.block_status = block_status
         self.incident_history = incident_history
         self.clock = clock
         self.ids = RequestIds()
-        self._caller = caller
 
-    def judge(
-        self,
-        method: str,
-        target: bytes,
-        headers: Sequence[HeaderField],
-        body: bytes | None,
-        provider: str,
-    ) -> GuardedCall | None:
-        """Judge a request, with lower-case names of headers; None where that failed.
+    @classmethod
+    def from_options(
+        cls,
+        guard: Guard | None,
+        preset: str | None,
+        config: str | Path | None,
+        history: str | Path,
+        block_status: int | None,
+        **options: Any,
+    ) -> Self:
+        """Return one with the rules of `guard`, else of the file `config`, else of `preset`."""
+        if guard is not None and (preset is not None or config is not None):
+            raise TypeError(
+                "guard: has its rules already, so neither preset nor config can be given"
+            )
+        settings = load(config, env=os.environ, flags={"preset": preset})
+        return cls(
+            guard or guard_from_config(settings),
+            block_status=block_status or settings.block_status,
+            incident_history=LocalHistory.open(history, settings.incidents) if history else None,
+            **options,
+        )
 
-        Then it passes: protection must not become the outage. Without a `body`, rules that need
-        one abstain.
+    def judge_request(self, request: Request, provider: str) -> GuardedCall | None:
+        """Judge a request and act on the verdict; None where that failed.
+
+        Then it passes: protection must not become the outage.
         """
         try:
-            guarded_call = self.begin(method, target, headers, body, provider, self._caller)
+            guarded_call = self.begin(request, provider)
             guarded_call.enforce(self.clock())
             if guarded_call.answer is not None:
                 guarded_call.settle_unsent()
@@ -118,33 +165,13 @@ class Enforcer:
             return None
         return guarded_call
 
-    def begin(
-        self,
-        method: str,
-        target: bytes,
-        headers: Sequence[HeaderField],
-        body: bytes | None,
-        provider: str,
-        caller: str,
-    ) -> GuardedCall:
-        """Judge a request of a caller."""
-        sent = dict(headers)
-        path, _, query = target.decode("latin-1").partition("?")
-        call = read(
-            Request(
-                method,
-                path,
-                query,
-                headers,
-                body or b"",
-                caller=caller,
-                session=session_of(sent, self.guard.session_headers),
-                is_retry=is_retry(sent),
-                progress=sent.get(PROGRESS, b"").decode("latin-1"),
-                lacks_body=body is None,
-            )
-        )
-        guarded_call = GuardedCall(self, call, provider, sent.get(b"x-request-id", b""))
+    def begin(self, request: Request, provider: str = "") -> GuardedCall:
+        """Judge a request; its headers, with lower-case names, say its session and progress."""
+        sent = dict(request.headers)
+        request.session = session_of(sent, self.guard.session_headers)
+        request.is_retry = is_retry(sent)
+        request.progress = sent.get(PROGRESS, b"").decode("latin-1")
+        guarded_call = GuardedCall(self, read(request), provider, sent.get(b"x-request-id", b""))
         self.guard.begin(guarded_call, self.clock())
         return guarded_call
 
@@ -165,6 +192,23 @@ class Enforcer:
     def _input_cost(self, call: Call) -> int | None:
         price = self.guard.price(call, call.model, "", self.clock())
         return price.cost(Usage(len(call.request.body) // BYTES_PER_TOKEN)) if price else None
+
+
+def guard_from_config(settings: Config) -> Guard:
+    """Return a guard with these settings; log those that mean nothing without a gateway."""
+    for warning in settings.warnings:
+        log.warning("%s", warning)
+    if settings.store != MEMORY:
+        log.warning("store: is not used without a gateway, calls are counted in this process only")
+    return Guard(
+        settings.policies,
+        projects=settings.projects,
+        kill_switches=settings.kill_switches,
+        tools=settings.tools,
+        budgets=settings.budgets,
+        prices=Prices(settings.prices, settings.price_fallback),
+        session_headers=settings.session_headers,
+    )
 
 
 def is_looptrap_header(name: bytes) -> bool:

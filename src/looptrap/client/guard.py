@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -10,10 +9,7 @@ from typing import Any, TypeVar
 
 from looptrap.client import http
 from looptrap.client.enforcer import Enforcer
-from looptrap.client.guard_factory import guard_from_config
-from looptrap.client.history import LocalHistory
 from looptrap.client.session import validate_session_name
-from looptrap.config import load
 from looptrap.engine import Guard
 
 C = TypeVar("C")
@@ -32,22 +28,14 @@ def guard(
     history: str | Path = "",
     block_status: int | None = None,
 ) -> C:
-    """Return a copy of a client whose calls are judged before they leave, as a gateway would.
+    """Return a copy of a client whose calls are judged before they are sent, as by a gateway.
 
     Works with OpenAI's and Anthropic's clients, sync and async. Rules come from `guard`, which
     several clients may share; else from `config`, a file as the gateway reads it; else from
-    `preset`. With `history`, incidents are kept in that file. The client itself stays as it is.
+    `preset`. With `history`, incidents are kept in that file. The client itself is not changed.
     """
     vendor = _vendor_module(client)
-    if guard is not None and (preset is not None or config is not None):
-        raise TypeError("guard: has its rules already, so neither preset nor config can be given")
-    settings = load(config, env=os.environ, flags={"preset": preset})
-    enforcer = Enforcer(
-        guard or guard_from_config(settings),
-        caller=caller,
-        block_status=block_status or settings.block_status,
-        incident_history=LocalHistory.open(history, settings.incidents) if history else None,
-    )
+    enforcer = Enforcer.from_options(guard, preset, config, history, block_status, caller=caller)
     own: Any = client
     if isinstance(own._client, http.GuardedHttpClient):
         raise TypeError("guard: this client is guarded already")
@@ -62,7 +50,7 @@ def guard(
 
 
 def _vendor_module(client: object) -> ModuleType:
-    """Return what knows the vendor of a client; TypeError for what nobody knows."""
+    """Return our module for the vendor of a client; raise TypeError where there is none."""
     for kind in type(client).__mro__:
         name = kind.__module__.partition(".")[0]
         if name in VENDORS:
@@ -77,9 +65,9 @@ def _vendor_module(client: object) -> ModuleType:
 
 
 def _with_session_mixin(copied: Any, vendor: ModuleType) -> Any:
-    """Return a client as one of a class of its kind that raises our exceptions, as copies do."""
+    """Return a client of the class that raises our exceptions, as its copies will."""
     kind = vendor.with_session_mixin(type(copied))
-    known = kind.__new__(kind)
-    vars(known).update(vars(copied))
-    # It knows all that a copy needs; only what is made by its class knows itself as well.
-    return known.copy()
+    bare = kind.__new__(kind)
+    vars(bare).update(vars(copied))
+    # It has all that a copy needs, but its resources refer to the old client: the copy's do not.
+    return bare.copy()

@@ -1,14 +1,14 @@
-"""The HTTP client that stands between an SDK and its own: what it sends is judged first.
+"""The HTTP client that is put in place of an SDK's own, and judges what it sends.
 
-guarded    Guarded: what both kinds have in common
-waiting    the kind that waits; awaited: the kind that is awaited
-
-Each is made anew for every module that SDKs get their HTTP clients from.
+Its two classes, one that blocks and one for asyncio, are made for each module that SDKs get their
+HTTP clients from: httpx or httpx2.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import cache
 from importlib import import_module
@@ -16,17 +16,20 @@ from typing import Any
 
 from looptrap.client.enforcer import Enforcer, GuardedCall, is_looptrap_header
 from looptrap.dialect.answer import Answer
+from looptrap.dialect.model import Request
 
 PROVIDER_BY_HOST = {"api.openai.com": "openai", "api.anthropic.com": "anthropic"}
-"""How providers are called; others go by the name of their host."""
+"""Names of providers; others are named by their host."""
 
 FLUSH_TIMEOUT_S = 2.0
-"""Seconds that whoever closes a client waits for what is kept of incidents."""
+"""Seconds that closing a client waits until its incidents are written."""
 
 FLUSH_POLL_S = 0.02
 
 MAX_LENGTH_DIGITS = 18
 """Digits of a Content-Length that is believed."""
+
+HTTPX_MODULES = ("httpx2", "httpx")
 
 
 class GuardedHttpClient:
@@ -36,6 +39,16 @@ class GuardedHttpClient:
     _own: Any
     """The SDK's own client, which does the work."""
     _enforcer: Enforcer
+
+    def __init__(self, own: Any, enforcer: Enforcer, transport: Any) -> None:
+        # It never opens a connection itself.
+        super().__init__(  # type: ignore[call-arg]
+            transport=transport,
+            trust_env=False,
+            timeout=own.timeout,
+            follow_redirects=own.follow_redirects,
+        )
+        self._own, self._enforcer = own, enforcer
 
     def build_request(self, *args: Any, **options: Any) -> Any:
         """Make a request as the SDK's own client would, with its headers and cookies."""
@@ -48,21 +61,22 @@ class GuardedHttpClient:
         return closed
 
     def _judge(self, request: Any) -> GuardedCall | None:
-        """Judge a request, and take from it what is for us alone."""
+        """Judge a request, and remove the headers that are for us alone."""
         try:
             body = request.content
-        except RuntimeError:  # a file on its way, which is read as it goes
+        except RuntimeError:  # a file, which is read while it is sent
             body = None
-        fields = [(name.lower(), value) for name, value in request.headers.raw]
-        for name in {name for name, _ in fields if is_looptrap_header(name)}:
+        headers = [(name.lower(), value) for name, value in request.headers.raw]
+        for name in {name for name, _ in headers if is_looptrap_header(name)}:
             del request.headers[name.decode("latin-1")]
-        host = request.url.host
-        return self._enforcer.judge(
-            request.method, request.url.raw_path, fields, body, PROVIDER_BY_HOST.get(host, host)
-        )
+        path, _, query = request.url.raw_path.decode("latin-1").partition("?")
+        host, caller = request.url.host, self._enforcer.caller
+        judged = Request(request.method, path, query, headers, body or b"", caller)
+        judged.lacks_body = body is None
+        return self._enforcer.judge_request(judged, PROVIDER_BY_HOST.get(host, host))
 
     def _outgoing(self, request: Any, guarded_call: GuardedCall) -> Any:
-        """Return the request as it leaves: one whose answer can be read, nudged if need be."""
+        """Return the request to send: one whose answer can be read, with a nudge if one is due."""
         headers = request.headers
         if guarded_call.is_charged:
             headers["accept-encoding"] = "identity"
@@ -77,16 +91,26 @@ class GuardedHttpClient:
             extensions=request.extensions,
         )
 
-    def _answered(self, request: Any, answer: Answer) -> Any:
-        """Return an answer of ours as a response."""
+    @contextmanager
+    def _sending(self, guarded_call: GuardedCall) -> Iterator[None]:
+        """Settle a call if it gets no answer."""
+        try:
+            yield
+        except BaseException as error:
+            is_interrupted = not isinstance(error, Exception)
+            is_awaited = not is_interrupted and not isinstance(error, self._module.ReadTimeout)
+            guarded_call.abort(is_awaited=is_awaited)
+            raise
+
+    def _to_response(self, request: Any, answer: Answer) -> Any:
         response = self._module.Response(
             answer.status, headers=answer.headers, content=answer.body, request=request
         )
         response.elapsed = timedelta(0)
         return response
 
-    def _begun(self, response: Any, guarded_call: GuardedCall) -> bool:
-        """Put the verdict among the headers; say whether the answer is still to come."""
+    def _on_head(self, response: Any, guarded_call: GuardedCall) -> bool:
+        """Add the verdict to the headers; return whether the body is still to be read."""
         headers = response.headers
         length = headers.get("content-length", "")
         guarded_call.on_head(
@@ -94,48 +118,31 @@ class GuardedHttpClient:
             int(length) if length.isdecimal() and len(length) <= MAX_LENGTH_DIGITS else None,
             is_encoded="content-encoding" in headers,
         )
-        for name, value in guarded_call.headers:
-            headers[name.decode("latin-1")] = value.decode("latin-1")
+        for field in guarded_call.headers:
+            _set_header(response, *field)
         if not response.is_closed:
             return True
-        guarded_call.on_chunk(response.content)  # a hook of the application's has read it already
+        guarded_call.on_chunk(response.content)  # a hook of the application has read it already
         guarded_call.finish()
         return False
 
-    def _is_awaited(self, error: BaseException) -> bool:
-        """Say whether an error is the provider's, and not that nobody waits for it any more."""
-        return isinstance(error, Exception) and not isinstance(error, self._module.ReadTimeout)
-
-    def _ended(self, response: Any, guarded_call: GuardedCall) -> None:
-        """Say what a complete answer cost."""
-        if (cost := guarded_call.cost_header(self._enforcer.clock())) is not None:
-            name, value = cost
-            response.headers[name.decode("latin-1")] = value.decode("latin-1")
+    def _add_cost(self, response: Any, guarded_call: GuardedCall) -> None:
+        if (field := guarded_call.cost_header(self._enforcer.clock())) is not None:
+            _set_header(response, *field)
 
     def _is_written(self) -> bool:
         incident_history = self._enforcer.incident_history
         return incident_history is None or incident_history.is_written
 
 
-def client_options(own: Any, transport: Any) -> dict[str, Any]:
-    """Return what an HTTP client is made of that never opens a connection itself."""
-    return {
-        "transport": transport,
-        "trust_env": False,
-        "timeout": own.timeout,
-        "follow_redirects": own.follow_redirects,
-    }
-
-
-__all__ = ["GuardedHttpClient", "guarded_http_client"]
-
-HTTPX_MODULES = ("httpx2", "httpx")
+def _set_header(response: Any, name: bytes, value: bytes) -> None:
+    response.headers[name.decode("latin-1")] = value.decode("latin-1")
 
 
 def guarded_http_client(own: Any, enforcer: Enforcer) -> Any:
-    """Return an HTTP client that judges what it is given, and has `own` do the rest.
+    """Return an HTTP client that judges what it is given, and lets `own` do the rest.
 
-    Raises TypeError for what is no client of httpx or httpx2.
+    Raises TypeError if `own` is no client of httpx or httpx2.
     """
     for kind in type(own).__mro__:
         module = kind.__module__.partition(".")[0]
@@ -147,67 +154,58 @@ def guarded_http_client(own: Any, enforcer: Enforcer) -> Any:
     )
 
 
+class _StreamState:
+    """A body that is read for the guard while the SDK reads it."""
+
+    def __init__(self, stream: Any, guarded_call: GuardedCall) -> None:
+        self._stream, self._guarded_call = stream, guarded_call
+
+    @property
+    def elapsed(self) -> Any:
+        return self._stream.elapsed
+
+
 @cache
 def sync_client_class(name: str) -> Any:
-    """Return the class for HTTP clients of a module."""
+    """Return the class of clients that block, for a module."""
     module = import_module(name)
 
-    class GuardedStream(module.SyncByteStream):  # type: ignore[misc, name-defined]
-        """The body of an answer, attended while it passes."""
-
-        def __init__(self, stream: Any, guarded_call: GuardedCall) -> None:
-            self._stream, self._guarded_call = stream, guarded_call
-
+    class GuardedStream(_StreamState, module.SyncByteStream):  # type: ignore[misc, name-defined]
         def __iter__(self) -> Any:
-            guarded_call = self._guarded_call
-            try:
+            with self._guarded_call as guarded_call:
                 for chunk in self._stream:
                     if passing := guarded_call.on_chunk(chunk):
                         yield passing
                     if guarded_call.is_cut:
                         break
-            except BaseException:
-                guarded_call.abort()
-                raise
-            guarded_call.finish()
 
         def close(self) -> None:
             self._guarded_call.abort()  # unless it has ended
             self._stream.close()
 
-        @property
-        def elapsed(self) -> Any:
-            return self._stream.elapsed
-
     class Client(GuardedHttpClient, module.Client):  # type: ignore[misc, name-defined]
         _module = module
 
         def __init__(self, own: Any, enforcer: Enforcer) -> None:
-            super().__init__(**client_options(own, module.BaseTransport()))
-            self._own, self._enforcer = own, enforcer
+            super().__init__(own, enforcer, module.BaseTransport())
 
-        def send(self, request: Any, *, stream: bool = False, **how: Any) -> Any:
+        def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
             guarded_call = self._judge(request)
             if guarded_call is None:
-                return self._own.send(request, stream=stream, **how)
+                return self._own.send(request, stream=stream, **options)
             if guarded_call.answer is not None:
-                return self._answered(request, guarded_call.answer)
+                return self._to_response(request, guarded_call.answer)
             if guarded_call.delay:
-                try:
+                with guarded_call.delaying():
                     time.sleep(guarded_call.delay)
-                except BaseException:
-                    guarded_call.settle_unsent()
-                    raise
-            try:
-                response = self._own.send(self._outgoing(request, guarded_call), stream=True, **how)
-            except BaseException as error:
-                guarded_call.abort(is_awaited=self._is_awaited(error))
-                raise
-            if self._begun(response, guarded_call):
+            with self._sending(guarded_call):
+                outgoing = self._outgoing(request, guarded_call)
+                response = self._own.send(outgoing, stream=True, **options)
+            if self._on_head(response, guarded_call):
                 response.stream = GuardedStream(response.stream, guarded_call)
                 if not stream:
                     self._read(response)
-                    self._ended(response, guarded_call)
+                    self._add_cost(response, guarded_call)
             return response
 
         def _read(self, response: Any) -> None:
@@ -228,69 +226,47 @@ def sync_client_class(name: str) -> Any:
 
 @cache
 def async_client_class(name: str) -> Any:
-    """Return the class for HTTP clients of a module."""
-    import anyio  # SDKs that are awaited have it, and run on any loop that it knows
+    """Return the class of asynchronous clients, for a module."""
+    import anyio  # asynchronous SDKs have it, and run on any event loop that it supports
 
     module = import_module(name)
 
-    class GuardedStream(module.AsyncByteStream):  # type: ignore[misc, name-defined]
-        """The body of an answer, attended while it passes."""
-
-        def __init__(self, stream: Any, guarded_call: GuardedCall) -> None:
-            self._stream, self._guarded_call = stream, guarded_call
-
+    class GuardedStream(_StreamState, module.AsyncByteStream):  # type: ignore[misc, name-defined]
         async def __aiter__(self) -> Any:
-            guarded_call = self._guarded_call
-            try:
+            with self._guarded_call as guarded_call:
                 async for chunk in self._stream:
                     if passing := guarded_call.on_chunk(chunk):
                         yield passing
                     if guarded_call.is_cut:
                         break
-            except BaseException:
-                guarded_call.abort()
-                raise
-            guarded_call.finish()
 
         async def aclose(self) -> None:
             self._guarded_call.abort()  # unless it has ended
             await self._stream.aclose()
 
-        @property
-        def elapsed(self) -> Any:
-            return self._stream.elapsed
-
     class Client(GuardedHttpClient, module.AsyncClient):  # type: ignore[misc, name-defined]
         _module = module
 
         def __init__(self, own: Any, enforcer: Enforcer) -> None:
-            super().__init__(**client_options(own, module.AsyncBaseTransport()))
-            self._own, self._enforcer = own, enforcer
+            super().__init__(own, enforcer, module.AsyncBaseTransport())
 
-        async def send(self, request: Any, *, stream: bool = False, **how: Any) -> Any:
+        async def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
             guarded_call = self._judge(request)
             if guarded_call is None:
-                return await self._own.send(request, stream=stream, **how)
+                return await self._own.send(request, stream=stream, **options)
             if guarded_call.answer is not None:
-                return self._answered(request, guarded_call.answer)
+                return self._to_response(request, guarded_call.answer)
             if guarded_call.delay:
-                try:
+                with guarded_call.delaying():
                     await anyio.sleep(guarded_call.delay)
-                except BaseException:
-                    guarded_call.settle_unsent()
-                    raise
-            try:
-                response = await self._own.send(
-                    self._outgoing(request, guarded_call), stream=True, **how
-                )
-            except BaseException as error:
-                guarded_call.abort(is_awaited=self._is_awaited(error))
-                raise
-            if self._begun(response, guarded_call):
+            with self._sending(guarded_call):
+                outgoing = self._outgoing(request, guarded_call)
+                response = await self._own.send(outgoing, stream=True, **options)
+            if self._on_head(response, guarded_call):
                 response.stream = GuardedStream(response.stream, guarded_call)
                 if not stream:
                     await self._read(response)
-                    self._ended(response, guarded_call)
+                    self._add_cost(response, guarded_call)
             return response
 
         async def _read(self, response: Any) -> None:

@@ -1,18 +1,14 @@
-"""The hook by which LiteLLM's proxy asks before every call. Needs `litellm[proxy]`."""
+"""The hook that LiteLLM's proxy calls before every call. Needs `litellm[proxy]`."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from looptrap.client.guard_factory import guard_from_config
-from looptrap.client.history import LocalHistory
 from looptrap.client.litellm import ProxyEnforcer, ProxyRefusal
 from looptrap.client.sdk_mixin import missing_package_error
-from looptrap.config import load
 from looptrap.engine import Guard
 
 try:
@@ -42,12 +38,12 @@ class ProxyRefusedError(ProxyException):  # type: ignore[misc,unused-ignore]
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what clients get as `error`: the gateway's, with its detail inside."""
+        """Return the body's `error`: the gateway's, with its detail inside."""
         return self._error
 
 
 class LooptrapHook(CustomLogger):  # type: ignore[misc,unused-ignore]
-    """Refuses what goes in circles before LiteLLM's proxy asks a model.
+    """Refuses what goes in circles before LiteLLM's proxy calls a model.
 
     Rules come from `guard`; else from `config`, a file as the gateway reads it; else from `preset`.
     With `history`, incidents are kept in that file.
@@ -63,19 +59,9 @@ class LooptrapHook(CustomLogger):  # type: ignore[misc,unused-ignore]
         block_status: int | None = None,
     ) -> None:
         super().__init__()
-        if guard is not None and (preset is not None or config is not None):
-            raise TypeError(
-                "LooptrapHook: a guard has its rules already, so neither preset nor config can be"
-                " given"
-            )
-        settings = load(config, env=os.environ, flags={"preset": preset})
-        self._enforcer = ProxyEnforcer(
-            guard or guard_from_config(settings),
-            block_status=block_status or settings.block_status,
-            incident_history=LocalHistory.open(history) if history else None,
-        )
+        self._enforcer = ProxyEnforcer.from_options(guard, preset, config, history, block_status)
 
-    # LiteLLM names the arguments, and looks for the first of these in this very class.
+    # LiteLLM passes arguments by name, and looks for the first method in this class itself.
 
     async def async_pre_call_hook(
         self,
@@ -84,13 +70,13 @@ class LooptrapHook(CustomLogger):  # type: ignore[misc,unused-ignore]
         data: dict[str, Any],
         call_type: str,  # noqa: ARG002
     ) -> dict[str, Any] | None:
-        """Let a request pass, late or changed where a rule says so, or raise its refusal."""
-        judged = self._enforcer.judge(data, getattr(user_api_key_dict, "api_key", None) or "")
-        if judged.refusal is not None:
-            raise ProxyRefusedError(judged.refusal)
-        if judged.delay:
-            await asyncio.sleep(judged.delay)
-        return data | judged.changed if judged.changed else None
+        """Let a request pass, delayed or changed where a rule says so, or raise its refusal."""
+        decision = self._enforcer.judge(data, getattr(user_api_key_dict, "api_key", None) or "")
+        if decision.refusal is not None:
+            raise ProxyRefusedError(decision.refusal)
+        if decision.delay:
+            await asyncio.sleep(decision.delay)
+        return data | decision.changed if decision.changed else None
 
     async def async_log_success_event(
         self,
@@ -99,7 +85,7 @@ class LooptrapHook(CustomLogger):  # type: ignore[misc,unused-ignore]
         start_time: Any,  # noqa: ARG002
         end_time: Any,  # noqa: ARG002
     ) -> None:
-        """Take what a call used."""
+        """Settle a call by its usage."""
         payload = kwargs.get("standard_logging_object") or {}
         self._enforcer.used(kwargs.get("litellm_call_id") or "", payload)
 
@@ -110,7 +96,7 @@ class LooptrapHook(CustomLogger):  # type: ignore[misc,unused-ignore]
         user_api_key_dict: Any,  # noqa: ARG002
         traceback_str: str | None = None,  # noqa: ARG002
     ) -> None:
-        """Give back what was reserved for a call that no provider answered."""
+        """Settle a call that no provider answered."""
         status = getattr(original_exception, "status_code", 0)
         self._enforcer.failed(
             request_data.get("litellm_call_id") or "", status if isinstance(status, int) else 0

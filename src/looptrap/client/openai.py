@@ -8,14 +8,15 @@ from functools import cache
 from typing import Any, Generic, TypeVar, get_args
 
 from looptrap import errors
-from looptrap.client.refusal import parse_refusal
 from looptrap.client.sdk_mixin import (
     AsyncSessionMixin,
+    GatewayMixin,
+    RaisingMixin,
+    RefusalMixin,
     SyncSessionMixin,
-    gateway_url,
     missing_package_error,
+    sdk_refusal,
 )
-from looptrap.client.session import validate_session_name
 
 try:
     import openai
@@ -25,17 +26,12 @@ except ModuleNotFoundError as error:
 T = TypeVar("T")
 
 
-class _RefusalMixin:
-    """A refusal that is OpenAI's exception too, with the fields of both."""
-
-    def __init__(self, why: errors.RefusedError, *, response: Any, body: object) -> None:
-        # Ours come first among the bases: so OpenAI's own initialisation ends at Exception.
-        openai.APIStatusError.__init__(self, why.message, response=response, body=body)  # type: ignore[arg-type]
-        vars(self).update(vars(why))
+class _RefusalMixin(RefusalMixin):
+    _sdk_error = openai.APIStatusError
 
 
 class LoopDetectedError(_RefusalMixin, errors.LoopDetectedError, openai.RateLimitError):
-    """The agent is going in circles; whatever status the operator chose for that."""
+    """The agent is going in circles; the operator chooses the status."""
 
 
 class BudgetExceededError(_RefusalMixin, errors.BudgetExceededError, openai.APIStatusError):
@@ -50,36 +46,24 @@ class KilledError(_RefusalMixin, errors.KilledError, openai.PermissionDeniedErro
     """An operator has switched off what the call belongs to."""
 
 
-_ERROR_CLASSES: dict[type[errors.RefusedError], type[Any]] = {
-    errors.LoopDetectedError: LoopDetectedError,
-    errors.BudgetExceededError: BudgetExceededError,
-    errors.RateLimitedError: RateLimitedError,
-    errors.KilledError: KilledError,
-}
-
-
-def refusal_error(body: object, response: Any, data: object) -> openai.APIStatusError | None:
-    """Return what to raise for an answer that is a refusal; `data` is what OpenAI shows of it."""
-    why = parse_refusal(body, response.headers)
-    ours: openai.APIStatusError | None = None
-    if why is not None:
-        ours = _ERROR_CLASSES[type(why)](why, response=response, body=data)
-    return ours
+_REFUSALS = (LoopDetectedError, BudgetExceededError, RateLimitedError, KilledError)
 
 
 def _refusal_in_event(data: str, response: Any) -> openai.APIStatusError | None:
-    """Return what to raise for an event in a stream that is a refusal."""
+    """Return the exception for an event in a stream that is a refusal."""
     if '"detail":{' not in data:
         return None
     try:
         body = json.loads(data)
     except ValueError:
         return None
-    return refusal_error(body, response, body.get("error") if isinstance(body, Mapping) else None)
+    error = body.get("error") if isinstance(body, Mapping) else None
+    refusal: openai.APIStatusError | None = sdk_refusal(_REFUSALS, body, response, error)
+    return refusal
 
 
 class OpenAIStream(openai.Stream[T], Generic[T]):
-    """A stream whose errors are ours where the refusal is."""
+    """A stream that raises our exceptions for refusals."""
 
     def _iter_events(self) -> Iterator[Any]:
         for event in super()._iter_events():
@@ -89,7 +73,7 @@ class OpenAIStream(openai.Stream[T], Generic[T]):
 
 
 class AsyncOpenAIStream(openai.AsyncStream[T], Generic[T]):
-    """A stream whose errors are ours where the refusal is."""
+    """A stream that raises our exceptions for refusals."""
 
     async def _iter_events(self) -> AsyncIterator[Any]:
         async for event in super()._iter_events():
@@ -98,19 +82,11 @@ class AsyncOpenAIStream(openai.AsyncStream[T], Generic[T]):
             yield event
 
 
-class _RaisingMixin:
-    """Raises our exceptions for refusals, OpenAI's own for all else."""
-
-    def _make_status_error(
-        self, err_msg: str, *, body: object, response: Any
-    ) -> openai.APIStatusError:
-        plain: openai.APIStatusError = super()._make_status_error(  # type: ignore[misc]
-            err_msg, body=body, response=response
-        )
-        return refusal_error(body, response, plain.body) or plain
+class _RaisingMixin(RaisingMixin):
+    _refusals = _REFUSALS
 
     def request(self, cast_to: Any, options: Any, *args: Any, **named: Any) -> Any:
-        """Send a request, and have its stream raise our exceptions too."""
+        """Send a request whose stream raises our exceptions too."""
         if (stream := named.get("stream_cls")) is not None:
             named["stream_cls"] = _stream_class(stream)
         return super().request(cast_to, options, *args, **named)  # type: ignore[misc]
@@ -127,11 +103,11 @@ def _stream_class(stream: Any) -> Any:
 
 
 class SyncOpenAIMixin(SyncSessionMixin, _RaisingMixin):
-    """What OpenAI's clients that wait get of ours."""
+    """What OpenAI's blocking clients get from us."""
 
 
 class AsyncOpenAIMixin(AsyncSessionMixin, _RaisingMixin):
-    """What OpenAI's clients that are awaited get of ours."""
+    """What OpenAI's asynchronous clients get from us."""
 
 
 GUARDABLE_CLIENTS = (openai.OpenAI, openai.AsyncOpenAI)
@@ -140,28 +116,22 @@ GUARDABLE_CLIENTS = (openai.OpenAI, openai.AsyncOpenAI)
 
 @cache
 def with_session_mixin(kind: type) -> type:
-    """Return a class of clients with what it gets of ours."""
+    """Return a class of clients with what it gets from us."""
     mixin = AsyncOpenAIMixin if issubclass(kind, openai.AsyncOpenAI) else SyncOpenAIMixin
     return kind if issubclass(kind, mixin) else type(kind.__name__, (mixin, kind), {})
 
 
-class OpenAI(SyncOpenAIMixin, openai.OpenAI):
+class _GatewayMixin(GatewayMixin):
+    _url_variable = "OPENAI_BASE_URL"
+    _url_path = "/v1"
+
+
+class OpenAI(_GatewayMixin, SyncOpenAIMixin, openai.OpenAI):
     """OpenAI's client of a Looptrap gateway.
 
     `session` names the run of all its calls; every other argument is OpenAI's own.
     """
 
-    def __init__(self, *, base_url: Any = None, session: str = "", **options: Any) -> None:
-        self._looptrap_session = validate_session_name(session)
-        super().__init__(base_url=base_url or gateway_url("OPENAI_BASE_URL", "/v1"), **options)
 
-
-class AsyncOpenAI(AsyncOpenAIMixin, openai.AsyncOpenAI):
-    """OpenAI's asynchronous client of a Looptrap gateway.
-
-    `session` names the run of all its calls; every other argument is OpenAI's own.
-    """
-
-    def __init__(self, *, base_url: Any = None, session: str = "", **options: Any) -> None:
-        self._looptrap_session = validate_session_name(session)
-        super().__init__(base_url=base_url or gateway_url("OPENAI_BASE_URL", "/v1"), **options)
+class AsyncOpenAI(_GatewayMixin, AsyncOpenAIMixin, openai.AsyncOpenAI):
+    """OpenAI's asynchronous client of a Looptrap gateway; its arguments are those of `OpenAI`."""

@@ -19,25 +19,25 @@ from looptrap.errors import (
 
 def parse_refusal(body: object, headers: Mapping[str, str]) -> RefusedError | None:
     """Return what the body of an answer refuses, in whatever dialect; None where it does not."""
+    # LiteLLM's proxy passes only `error` on, with all else inside it.
     detail = _table(body, "detail") or _table(_table(body, "error"), "detail")
     if not detail:
         return None
-    told = _Detail(detail)
-    message, rule, fingerprint = told.text("message"), told.text("rule"), told.text("fingerprint")
+    message, rule = _text(detail, "message"), _text(detail, "rule")
+    hit_count, fingerprint = int(_number(detail, "hit_count")), _text(detail, "fingerprint")
     match detail.get("error"):
         case "recursive_loop_detected":
             return LoopDetectedError(
                 message,
-                hit_count=int(told.number("hit_count")),
-                cooldown_seconds=told.number("cooldown_seconds"),
+                hit_count=hit_count,
+                cooldown_seconds=_number(detail, "cooldown_seconds"),
                 fingerprint=fingerprint,
                 rule=rule,
-                evidence=told.evidence(),
+                evidence=_evidence(detail),
             )
         case "budget_exceeded":
-            percent = int(told.number("hit_count"))
             return BudgetExceededError(
-                message, budget=rule, percent=percent, fingerprint=fingerprint
+                message, budget=rule, percent=hit_count, fingerprint=fingerprint
             )
         case "rate_limited":
             return RateLimitedError(message, rate=rule, retry_after=_retry_after(headers))
@@ -46,31 +46,29 @@ def parse_refusal(body: object, headers: Mapping[str, str]) -> RefusedError | No
     return None
 
 
+# What has another type than it should is read as empty.
+
+
 def _table(body: object, name: str) -> Mapping[str, Any]:
-    """Return a table inside another: LiteLLM's proxy passes only `error` on, with all inside it."""
-    found = body.get(name) if isinstance(body, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+    value = body.get(name) if isinstance(body, Mapping) else None
+    return value if isinstance(value, Mapping) else {}
 
 
-class _Detail:
-    """What a refusal says of itself; what is not as it should be is told as nothing."""
+def _text(detail: Mapping[str, Any], name: str) -> str:
+    value = detail.get(name)
+    return value if isinstance(value, str) else ""
 
-    def __init__(self, fields: Mapping[str, Any]) -> None:
-        self._fields = fields
 
-    def text(self, name: str) -> str:
-        value = self._fields.get(name)
-        return value if isinstance(value, str) else ""
+def _number(detail: Mapping[str, Any], name: str) -> float:
+    value = detail.get(name)
+    return float(value) if isinstance(value, int | float) else 0.0
 
-    def number(self, name: str) -> float:
-        value = self._fields.get(name)
-        return float(value) if isinstance(value, int | float) else 0.0
 
-    def evidence(self) -> tuple[Evidence, ...]:
-        try:
-            return msgspec.convert(self._fields.get("evidence", ()), tuple[Evidence, ...])
-        except msgspec.ValidationError:
-            return ()
+def _evidence(detail: Mapping[str, Any]) -> tuple[Evidence, ...]:
+    try:
+        return msgspec.convert(detail.get("evidence", ()), tuple[Evidence, ...])
+    except msgspec.ValidationError:
+        return ()
 
 
 def _retry_after(headers: Mapping[str, str]) -> float:
@@ -90,6 +88,14 @@ def unwrap_refusal(error: BaseException) -> RefusedError | None:
     return None
 
 
+def refusal_in(error: Exception) -> RefusedError:
+    """Return the refusal that an exception is, or was raised from; raise any other one again."""
+    refusal = unwrap_refusal(error)
+    if refusal is None:
+        raise error
+    return refusal
+
+
 def _causes(error: BaseException) -> Iterator[BaseException]:
     """Yield an exception, what it was raised from, and so on."""
     seen: set[int] = set()
@@ -106,10 +112,10 @@ def _headers(error: BaseException) -> Mapping[str, str]:
 
 
 def _bodies(error: BaseException) -> Iterator[object]:
-    """Yield all that vendors keep of an answer's body, the fullest last.
+    """Yield what SDKs keep of an answer's body.
 
-    Anthropic has it in `body`, Google in `details`; OpenAI keeps only its `error`, and that is all
-    there is of an error amid a stream.
+    Anthropic has it in `body`, Google in `details`; OpenAI keeps only its `error`, and of an error
+    within a stream there is nothing else.
     """
     body = getattr(error, "body", None)
     yield body
@@ -120,7 +126,7 @@ def _bodies(error: BaseException) -> Iterator[object]:
 
 
 def _decoded(response: Any) -> object:
-    """Return the body of an answer; None where there is none, or it was not read to its end."""
+    """Return the body of an answer; None where there is none, or it was not read completely."""
     try:
         return response.json()
     except (AttributeError, RuntimeError, TypeError, ValueError):
