@@ -38,7 +38,7 @@ class BudgetExceededError(_RefusalMixin, errors.BudgetExceededError, anthropic.A
 
 
 class RateLimitedError(_RefusalMixin, errors.RateLimitedError, anthropic.RateLimitError):
-    """Too many calls came at once, and kept coming."""
+    """The rate of calls is above its limit."""
 
 
 class KilledError(_RefusalMixin, errors.KilledError, anthropic.PermissionDeniedError):
@@ -47,6 +47,7 @@ class KilledError(_RefusalMixin, errors.KilledError, anthropic.PermissionDeniedE
 
 class _ClientMixin(RaisingMixin, SessionMixin):
     _refusals = (LoopDetectedError, BudgetExceededError, RateLimitedError, KilledError)
+    _url_variable, _url_path = "ANTHROPIC_BASE_URL", ""
 
     def copy(self, **options: Any) -> Self:
         """Return another client with the same options but for these; `session` is one too."""
@@ -91,15 +92,11 @@ def with_session_mixin(kind: type) -> type:
     return kind if issubclass(kind, mixin) else type(kind.__name__, (mixin, kind), {})
 
 
-class _GatewayMixin(GatewayMixin):
-    _url_variable = "ANTHROPIC_BASE_URL"
-
-
 # The SDK marks `_make_status_error` as final, since it may change; tests with the real SDK show
 # when it does.
 
 
-class Anthropic(_GatewayMixin, SyncAnthropicMixin, anthropic.Anthropic):  # type: ignore[misc]
+class Anthropic(GatewayMixin, SyncAnthropicMixin, anthropic.Anthropic):  # type: ignore[misc]
     """Anthropic's client of a Looptrap gateway.
 
     `session` names the run of all its calls; every other argument is Anthropic's own.
@@ -107,6 +104,6 @@ class Anthropic(_GatewayMixin, SyncAnthropicMixin, anthropic.Anthropic):  # type
 
 
 class AsyncAnthropic(  # type: ignore[misc]
-    _GatewayMixin, AsyncAnthropicMixin, anthropic.AsyncAnthropic
+    GatewayMixin, AsyncAnthropicMixin, anthropic.AsyncAnthropic
 ):
     """Anthropic's asynchronous client of a Looptrap gateway; arguments as those of `Anthropic`."""

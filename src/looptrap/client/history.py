@@ -1,4 +1,4 @@
-"""The journal: incidents of a process without a gateway, kept as the gateway keeps its own."""
+"""LocalHistory: incidents of a process without a gateway, stored as the gateway does."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from looptrap.incident.tracker import Tracker
 from looptrap.policy.verdict import ALLOWED
 
 MAX_PENDING_SIGHTINGS = 10_000
-"""Sightings that wait to be gathered; one more is dropped."""
+"""Sightings that wait for the writer; one more is dropped."""
 
 _open_histories: dict[str, LocalHistory] = {}
 _registry_lock = Lock()
 
 
 class LocalHistory:
-    """Gathers sightings into incidents and writes them, on a thread of its own; no call waits."""
+    """Makes incidents of sightings and writes them, on a thread of its own; no call waits."""
 
     def __init__(
         self,
@@ -48,18 +48,18 @@ class LocalHistory:
 
     @classmethod
     def open(cls, path: str | Path, settings: IncidentSettings | None = None) -> LocalHistory:
-        """Return this process's journal in that file; a ConfigError says why there can be none."""
-        place = os.path.realpath(path)
+        """Return this process's history in that file; a ConfigError says why there can be none."""
+        file = os.path.realpath(path)
         with _registry_lock:
-            incident_history = _open_histories.get(place)
+            incident_history = _open_histories.get(file)
             if incident_history is None:
-                incident_history = _open_histories[place] = cls(place, settings)
+                incident_history = _open_histories[file] = cls(file, settings)
                 atexit.register(incident_history.close)
             return incident_history
 
     def _begin(self) -> None:
         self._process = os.getpid()
-        self._seen = self._gathered = self._kept = 0
+        self._recorded = self._tracked = self._written = 0
         self._history = IncidentHistory(self._path, self._settings, clock=self._clock)
         self._history.open()
         self._tracker = Tracker(
@@ -71,7 +71,7 @@ class LocalHistory:
         for part in self._history.open_incidents():
             self._tracker.merge_remote(part)
         self._writer = HistoryWriter(
-            self._history, self._work, on_written=self._written, clock=self._clock
+            self._history, self._take_batch, on_written=self._on_written, clock=self._clock
         )
         self._writer.start()
 
@@ -85,11 +85,11 @@ class LocalHistory:
         provider: str,
         estimate: InputCostEstimator,
     ) -> None:
-        """Take what was decided about a call and, where it left, what became of it."""
+        """Record the verdict about a call and, if it was sent, its outcome."""
         if ticket.verdict is ALLOWED and ticket.heard is None and ticket.shadow is None:
             return
         call = ticket.call
-        told = make_sightings(
+        sightings = make_sightings(
             ticket,
             outcome,
             now,
@@ -98,18 +98,18 @@ class LocalHistory:
             provider=provider,
             estimate=estimate,
         )
-        loops = [one for one in told if one.reason == "loop_detected"]
+        loops = [one for one in sightings if one.reason == "loop_detected"]
         with self._lock:
             if self._process != os.getpid():
-                self._begin()  # a fork has neither the thread nor a right to the connection
+                self._begin()  # a fork has no thread, and must not use the connection
             if len(self._waiting) < MAX_PENDING_SIGHTINGS:
                 self._waiting += loops
-                self._seen += len(loops)
+                self._recorded += len(loops)
 
     @property
     def is_written(self) -> bool:
-        """Whether all that was taken is safe."""
-        return self._kept >= self._seen
+        """Whether all that was recorded is written."""
+        return self._written >= self._recorded
 
     def close(self) -> None:
         """Write what waits, and end."""
@@ -119,12 +119,12 @@ class LocalHistory:
 
     # On the writer's thread
 
-    def _work(self, now: float) -> WriteBatch:
+    def _take_batch(self, now: float) -> WriteBatch:
         for _ in range(len(self._waiting)):
             self._tracker.add(self._waiting.popleft())
-            self._gathered += 1
+            self._tracked += 1
         self._tracker.tick(now)
         return WriteBatch(self._tracker.take_changed())
 
-    def _written(self, _work: WriteBatch) -> None:
-        self._kept = self._gathered
+    def _on_written(self, _batch: WriteBatch) -> None:
+        self._written = self._tracked

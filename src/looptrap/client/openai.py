@@ -39,7 +39,7 @@ class BudgetExceededError(_RefusalMixin, errors.BudgetExceededError, openai.APIS
 
 
 class RateLimitedError(_RefusalMixin, errors.RateLimitedError, openai.RateLimitError):
-    """Too many calls came at once, and kept coming."""
+    """The rate of calls is above its limit."""
 
 
 class KilledError(_RefusalMixin, errors.KilledError, openai.PermissionDeniedError):
@@ -49,17 +49,17 @@ class KilledError(_RefusalMixin, errors.KilledError, openai.PermissionDeniedErro
 _REFUSALS = (LoopDetectedError, BudgetExceededError, RateLimitedError, KilledError)
 
 
-def _refusal_in_event(data: str, response: Any) -> openai.APIStatusError | None:
-    """Return the exception for an event in a stream that is a refusal."""
+def _raise_refusal(data: str, response: Any) -> None:
+    """Raise the exception for an event in a stream that is a refusal."""
     if '"detail":{' not in data:
-        return None
+        return
     try:
         body = json.loads(data)
     except ValueError:
-        return None
+        return
     error = body.get("error") if isinstance(body, Mapping) else None
-    refusal: openai.APIStatusError | None = sdk_refusal(_REFUSALS, body, response, error)
-    return refusal
+    if (refusal := sdk_refusal(_REFUSALS, body, response, error)) is not None:
+        raise refusal
 
 
 class OpenAIStream(openai.Stream[T], Generic[T]):
@@ -67,8 +67,7 @@ class OpenAIStream(openai.Stream[T], Generic[T]):
 
     def _iter_events(self) -> Iterator[Any]:
         for event in super()._iter_events():
-            if (error := _refusal_in_event(event.data, self.response)) is not None:
-                raise error
+            _raise_refusal(event.data, self.response)
             yield event
 
 
@@ -77,13 +76,13 @@ class AsyncOpenAIStream(openai.AsyncStream[T], Generic[T]):
 
     async def _iter_events(self) -> AsyncIterator[Any]:
         async for event in super()._iter_events():
-            if (error := _refusal_in_event(event.data, self.response)) is not None:
-                raise error
+            _raise_refusal(event.data, self.response)
             yield event
 
 
-class _RaisingMixin(RaisingMixin):
+class _ClientMixin(RaisingMixin):
     _refusals = _REFUSALS
+    _url_variable, _url_path = "OPENAI_BASE_URL", "/v1"
 
     def request(self, cast_to: Any, options: Any, *args: Any, **named: Any) -> Any:
         """Send a request whose stream raises our exceptions too."""
@@ -93,7 +92,6 @@ class _RaisingMixin(RaisingMixin):
 
 
 def _stream_class(stream: Any) -> Any:
-    """Return our class of a stream for one of OpenAI's."""
     match getattr(stream, "__origin__", None):
         case openai.Stream:
             return OpenAIStream[get_args(stream)[0]]  # type: ignore[misc]
@@ -102,11 +100,11 @@ def _stream_class(stream: Any) -> Any:
     return stream
 
 
-class SyncOpenAIMixin(SyncSessionMixin, _RaisingMixin):
+class SyncOpenAIMixin(SyncSessionMixin, _ClientMixin):
     """What OpenAI's blocking clients get from us."""
 
 
-class AsyncOpenAIMixin(AsyncSessionMixin, _RaisingMixin):
+class AsyncOpenAIMixin(AsyncSessionMixin, _ClientMixin):
     """What OpenAI's asynchronous clients get from us."""
 
 
@@ -121,17 +119,12 @@ def with_session_mixin(kind: type) -> type:
     return kind if issubclass(kind, mixin) else type(kind.__name__, (mixin, kind), {})
 
 
-class _GatewayMixin(GatewayMixin):
-    _url_variable = "OPENAI_BASE_URL"
-    _url_path = "/v1"
-
-
-class OpenAI(_GatewayMixin, SyncOpenAIMixin, openai.OpenAI):
+class OpenAI(GatewayMixin, SyncOpenAIMixin, openai.OpenAI):
     """OpenAI's client of a Looptrap gateway.
 
     `session` names the run of all its calls; every other argument is OpenAI's own.
     """
 
 
-class AsyncOpenAI(_GatewayMixin, AsyncOpenAIMixin, openai.AsyncOpenAI):
+class AsyncOpenAI(GatewayMixin, AsyncOpenAIMixin, openai.AsyncOpenAI):
     """OpenAI's asynchronous client of a Looptrap gateway; its arguments are those of `OpenAI`."""

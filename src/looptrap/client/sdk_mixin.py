@@ -120,9 +120,9 @@ class RaisingMixin:
 class GatewayMixin:
     """The constructor of a gateway's clients."""
 
-    _url_variable: ClassVar[str]
+    _url_variable: str
     """The SDK's own variable for its base URL."""
-    _url_path = ""
+    _url_path: str
     """What the SDK expects after the root of the gateway."""
 
     def __init__(self, *, base_url: Any = None, session: str = "", **options: Any) -> None:

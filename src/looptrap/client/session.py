@@ -1,4 +1,4 @@
-"""Sessions: the run that calls belong to, wherever in it they are made."""
+"""Sessions: the run that calls belong to."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
 from functools import partial, wraps
 from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
-from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, cast
 
 P = ParamSpec("P")
@@ -25,17 +24,17 @@ def current_session() -> str:
 
 
 def validate_session_name(name: str) -> str:
-    """Return the name of a session; raise ValueError for what no header can carry."""
+    """Return the name of a session; raise ValueError for one that no header can carry."""
     if not isinstance(name, str) or _match_header_value(name) is None:
         raise ValueError(f"session: is {name!r}, must be printable ASCII without spaces around it")
     return name
 
 
 class session:  # noqa: N801 - used like a function, as the standard library's context managers are
-    """Marks every call inside the block as part of one run, also in threads and tasks begun there.
+    """Marks every call in the block as part of one run, also in threads and tasks started there.
 
     `with looptrap.session("run-42"): …` in sync and async code alike, or `@looptrap.session("…")`
-    above a function. Blocks nest, the innermost counts; an empty name takes the mark off.
+    above a function. Of nested blocks the innermost counts; an empty name removes the mark.
     """
 
     def __init__(self, name: str) -> None:
@@ -46,17 +45,12 @@ class session:  # noqa: N801 - used like a function, as the standard library's c
         if self._before is not None:
             raise RuntimeError("this session is entered already: make another for another block")
         _propagate_to_threads()
-        # The value, and no token: whoever leaves in another context than it came in may do so.
+        # The value, not a token: a block may be left in another context than it was entered in.
         self._before = _session_var.get()
         _session_var.set(self.name)
         return self.name
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         before, self._before = self._before, None
         _session_var.set(before or "")
 
@@ -85,25 +79,25 @@ class session:  # noqa: N801 - used like a function, as the standard library's c
         return called
 
 
-# Tasks inherit what their maker's context says, plain threads and pools do not.
+# Tasks inherit the context of the code that starts them; threads and pools do not.
 
-_hooking = threading.Lock()
-_is_hooked = False
+_patch_lock = threading.Lock()
+_is_patched = False
 
 
 def _propagate_to_threads() -> None:
-    """Have threads and pools carry the session of whoever gives them work, from now on."""
-    global _is_hooked
-    if _is_hooked:
+    """Let threads and pools carry the session of the code that gives them work, from now on."""
+    global _is_patched
+    if _is_patched:
         return
-    with _hooking:
-        if not _is_hooked:
+    with _patch_lock:
+        if not _is_patched:
             _patch_threads()
-            _is_hooked = True
+            _is_patched = True
 
 
 def _patch_threads() -> None:
-    # As they are now: whoever hooked them before us stays.
+    # As they are now, with the patches of others.
     start_before, submit_before = threading.Thread.start, ThreadPoolExecutor.submit
 
     @wraps(start_before)
@@ -126,13 +120,12 @@ def _patch_threads() -> None:
 
 
 def _run(thread: threading.Thread, name: str, run: Callable[[], None]) -> None:
-    """Be a thread's `run`, in a session."""
     del thread.run  # else the thread would hold itself
     _run_in_session(name, run)
 
 
 def _run_in_session(name: str, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call a function in a session, and leave no mark on the thread that did."""
+    """Call a function in a session, and restore the thread's own."""
     before = _session_var.get()
     _session_var.set(name)
     try:

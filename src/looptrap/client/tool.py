@@ -13,12 +13,11 @@ from functools import partial, wraps
 from inspect import isasyncgenfunction, isawaitable, iscoroutinefunction, isgeneratorfunction
 from itertools import count
 from threading import Lock, current_thread
-from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar, overload
 from weakref import WeakValueDictionary, ref
 
 from looptrap.client.session import current_session
-from looptrap.client.tool_history import RecordedToolCall, ToolHistory, decode_message
+from looptrap.client.tool_history import ToolHistory, decode_message
 from looptrap.client.tool_text import ArgumentEncoder, failure_text, result_text
 from looptrap.dialect.model import NO_USAGE, Call, Request
 from looptrap.engine import Guard, Transaction
@@ -29,24 +28,36 @@ from looptrap.policy.rule import ToolRule
 from looptrap.policy.verdict import ALLOWED, Verdict, is_nudge_due, nudge_text
 from looptrap.store.memory import MemoryStore
 
+MAX_NAMED_RUNS = 500
+"""Named runs whose histories are kept; the one that was idle for longest is dropped first."""
+
+UNLINKED_CALLS_BEFORE_WARNING = 20
+"""Calls in a row, each the first of its thread or task, after which a warning is logged."""
+
+POLLING_RULE = ToolRule(ladder=Ladder({Action.WARN: 20, Action.BLOCK: 60}))
+"""The rule for a tool that asks for a state."""
+
+log = logging.getLogger("looptrap")
+
+_run_numbers = count(1)
+
 
 class CallSite:
-    """One thread or task; or all that is done for one call of a tool."""
+    """The thread or task, or the call of a tool, that the calls made in it belong to."""
 
-    __slots__ = ("_runner", "histories", "session")
+    __slots__ = ("_owner", "histories", "session")
 
-    def __init__(self, session: str, runner: object | None = None) -> None:
+    def __init__(self, session: str, owner: object | None = None) -> None:
         self.session = session
-        """In which it is; what is called in another belongs to that."""
-        # Tasks inherit the place of whoever starts them, and may work for somebody else.
-        self._runner = ref(runner) if runner is not None else None
-        self.histories: dict[object, ToolHistory] = {}
-        """By who judges."""
+        """Calls in another session belong to that session."""
+        # Tasks inherit the call site of the task that starts them, and may belong to another run.
+        self._owner = ref(owner) if owner is not None else None
+        self.histories: dict[ToolGuard, ToolHistory] = {}
 
     def holds(self, session: str) -> bool:
-        """Say whether what is called now, in that session, is called there."""
+        """Return whether a call that is made now, in that session, belongs here."""
         return self.session == session and (
-            self._runner is None or self._runner() is current_task_or_thread()
+            self._owner is None or self._owner() is current_task_or_thread()
         )
 
 
@@ -62,24 +73,10 @@ def current_task_or_thread() -> object:
     return task or current_thread()
 
 
-log = logging.getLogger("looptrap")
-
-MAX_NAMED_RUNS = 500
-"""Named runs whose trails are kept; the one that was silent for longest goes first."""
-
-UNLINKED_CALLS_BEFORE_WARNING = 20
-"""So many calls in a row, each the first of its context, are worth a word."""
-
-POLLING_RULE = ToolRule(ladder=Ladder({Action.WARN: 20, Action.BLOCK: 60}))
-"""What is honest for a tool that asks for a state."""
-
-_run_numbers = count(1)
-
-
 class ToolGuard:
     """Judges the calls of tools, each run by itself. Thread-safe.
 
-    Without a guard these are the history rules of the default preset.
+    Without a guard, the history rules of the default preset apply.
     """
 
     def __init__(
@@ -87,76 +84,86 @@ class ToolGuard:
     ) -> None:
         self._guard = guard
         self._clock = clock
-        self._own = _DefaultRules() if guard is None else None
+        self._has_default_rules = guard is None
+        self._polling_tools: dict[str, ToolRule] = {}
+        self._secret = secrets.token_bytes(32)
+        self._store = MemoryStore()
         self._named_histories: OrderedDict[str, ToolHistory] = OrderedDict()
         self._lock = Lock()
-        self._lone = 0
+        self._unlinked_calls = 0
 
-    def expect_polls(self, name: str) -> None:
-        """Give a tool the patience that asking for a state takes."""
-        if self._own is None:
+    def allow_polling(self, name: str) -> None:
+        """Allow a tool as many equal calls as asking for a state takes."""
+        if not self._has_default_rules:
             raise TypeError(
                 f'polls: {name} has a guard of its own, whose settings say so: [tools."{name}"]'
             )
-        self._own.tools[name] = POLLING_RULE
-        self._guard = None
+        self._polling_tools[name] = POLLING_RULE
+        self._guard = None  # made again, with the same counts
 
     def admit(self, name: str, encode: Callable[[], str]) -> AdmittedToolCall:
-        """Let a call pass that is about to be made, or raise why it must not be.
+        """Admit a call that is about to be made, or raise why it must not be.
 
-        `spell` tells its arguments. An error of our own lets it pass.
+        `encode` returns its arguments as text. An error of our own lets it pass.
         """
         try:
             now, arguments, tool_history = self._clock(), encode(), self._tool_history()
             transaction = self._judge(tool_history, name, arguments, now)
         except Exception:
             log.exception("tool %s: could not be judged, and is called all the same", name)
-            return AdmittedToolCall(None, None, ALLOWED, self._clock)
+            return AdmittedToolCall(ALLOWED, lambda _text, _is_error: None)
         verdict, shadow = transaction.ticket.verdict, transaction.ticket.shadow
         if shadow is not None:
             log.warning("tool %s: %s", name, shadow.message)
         transaction.raise_refusal()
         if verdict is not ALLOWED:
             log.warning("tool %s: %s", name, verdict.message)
-        return AdmittedToolCall(
-            tool_history, tool_history.begin(name, arguments, now), verdict, self._clock
-        )
+        recorded = tool_history.begin(name, arguments, now)
+
+        def record(text: str, is_error: bool) -> None:
+            tool_history.end(recorded, text, is_error, self._clock())
+
+        return AdmittedToolCall(verdict, record)
 
     def _judge(
         self, tool_history: ToolHistory, name: str, arguments: str, now: float
     ) -> Transaction:
         guard = self._guard
         if guard is None:
-            assert self._own is not None  # either is there
-            guard = self._guard = self._own.guard()
-        asked = Request(
+            guard = self._guard = Guard(
+                preset.load(preset.DEFAULT),
+                tools=dict(self._polling_tools),
+                secret=self._secret,
+                store=self._store,
+            )
+        request = Request(
             path=f"/tools/{name}",
             body=arguments.encode(),
-            # The run pays: what was refused to one is not refused to another.
+            # By run: a refusal in one run is none in another.
             caller=tool_history.name,
             session=current_session(),
         )
         history = tool_history.history(name, arguments, now)
-        call = Call(asked, "http", raws=history, read=decode_message)
+        call = Call(request, "http", raws=history, read=decode_message)
         transaction = guard.begin(Transaction(guard, call), now)
         if transaction.ticket.holds:
             guard.used(transaction.ticket, NO_USAGE, now)
         return transaction
 
     def _tool_history(self) -> ToolHistory:
-        """Return the trail of the run in which this code is."""
-        session, place = current_session(), current_call_site.get()
-        if place is None or not place.holds(session):
+        """Return the history of the run that this code is part of."""
+        session, site = current_session(), current_call_site.get()
+        if site is None or not site.holds(session):
             if session:
-                return self._named(session)
-            place = CallSite("", current_task_or_thread())
-            current_call_site.set(place)
-            self._count_lone()
-        elif self in place.histories:
-            self._lone = 0
-        return place.histories.setdefault(self, ToolHistory(f"unnamed {next(_run_numbers)}"))
+                return self._named_history(session)
+            site = CallSite("", current_task_or_thread())
+            current_call_site.set(site)
+            self._count_unlinked()
+        elif self in site.histories:
+            self._unlinked_calls = 0
+        return site.histories.setdefault(self, ToolHistory(f"unnamed {next(_run_numbers)}"))
 
-    def _named(self, session: str) -> ToolHistory:
+    def _named_history(self, session: str) -> ToolHistory:
         with self._lock:
             tool_history = self._named_histories.get(session)
             if tool_history is None:
@@ -166,9 +173,9 @@ class ToolGuard:
             self._named_histories.move_to_end(session)
             return tool_history
 
-    def _count_lone(self) -> None:
-        self._lone += 1
-        if self._lone == UNLINKED_CALLS_BEFORE_WARNING:
+    def _count_unlinked(self) -> None:
+        self._unlinked_calls += 1
+        if self._unlinked_calls == UNLINKED_CALLS_BEFORE_WARNING:
             log.warning(
                 "%d tool calls in a row, each in a thread or task of its own: none can be compared"
                 " with another. Name the run: put `with looptrap.session(…):` around it",
@@ -176,70 +183,38 @@ class ToolGuard:
             )
 
 
-class _DefaultRules:
-    """What a toolbox judges by that was given no guard; made anew when it hears of a tool."""
-
-    def __init__(self) -> None:
-        self.tools: dict[str, ToolRule] = {}
-        self._secret = secrets.token_bytes(32)
-        self._store = MemoryStore()
-
-    def guard(self) -> Guard:
-        """Return a guard that goes on where the one before was."""
-        policies = preset.load(preset.DEFAULT)
-        tools = dict(self.tools)
-        return Guard(policies, tools=tools, secret=self._secret, store=self._store)
-
-
 class AdmittedToolCall:
-    """One call that was let pass; a block around it notes what becomes of it."""
+    """A call that is made; the block around it records its result or its exception."""
 
-    __slots__ = ("_before", "_clock", "_tool_history", "_use", "_verdict")
+    __slots__ = ("_record", "_site_before", "_verdict")
 
-    def __init__(
-        self,
-        tool_history: ToolHistory | None,
-        use: RecordedToolCall | None,
-        verdict: Verdict,
-        clock: Callable[[], float],
-    ) -> None:
-        self._tool_history = tool_history
-        self._use = use
+    def __init__(self, verdict: Verdict, record: Callable[[str, bool], None]) -> None:
         self._verdict = verdict
-        self._clock = clock
-        self._before: CallSite | None = None
+        self._record = record
+        self._site_before: CallSite | None = None
 
     @property
     def delay(self) -> float:
-        """How long it is to be held back, in seconds."""
+        """Seconds to wait before the call is made."""
         return self._verdict.delay
 
     def __enter__(self) -> Self:
-        # What a tool calls itself, a whole agent perhaps, is a run of its own.
-        self._before = current_call_site.get()
+        # What a tool calls, perhaps a whole agent, is a run of its own.
+        self._site_before = current_call_site.get()
         current_call_site.set(CallSite(current_session()))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        current_call_site.set(self._before)
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        current_call_site.set(self._site_before)
         if error is not None:
-            self._end(failure_text(error), is_error=True)
+            self._record(failure_text(error), True)
 
     def returns(self, result: Any) -> Any:
-        """Note a result and return it: a text with a word to the model, where one is due."""
-        self._end(result_text(result), is_error=False)
+        """Record a result and return it; a text with a nudge to the model, where one is due."""
+        self._record(result_text(result), False)
         if isinstance(result, str) and is_nudge_due(self._verdict):
             return f"{result}\n\n{nudge_text(self._verdict)}"
         return result
-
-    def _end(self, text: str, *, is_error: bool) -> None:
-        if self._tool_history is not None and self._use is not None:
-            self._tool_history.end(self._use, text, is_error, self._clock())
 
 
 P = ParamSpec("P")
@@ -247,7 +222,7 @@ T = TypeVar("T")
 
 _default_guard = ToolGuard()
 _tool_guards: WeakValueDictionary[int, ToolGuard] = WeakValueDictionary()
-"""By the guard's identity, which its toolbox keeps alive."""
+"""By the identity of the guard, which its ToolGuard keeps alive."""
 
 
 @overload
@@ -271,13 +246,13 @@ def tool(
 ) -> Any:
     """Judge every call of a tool function before it is made: a decorator, bare or with options.
 
-    What goes in circles raises `LoopDetectedError`, whose text is fit to be the tool's result.
+    A call that goes in circles raises `LoopDetectedError`, whose text can be the tool's result.
     Calls are compared within the run that `looptrap.session` names, else within one thread or
-    task. It stands below a framework's own decorator, so that what the framework calls is judged.
+    task. Put it below a framework's own decorator, so that what the framework calls is judged.
 
-    `name` is what the model calls it, if not the function's name. `polls` says that it asks for the
-    state of something that goes on by itself. With `tells` a refusal is not raised, but its text
-    is the result. Tools with the same `guard` are judged together.
+    `name` is the tool's name for the model, if not the function's name. `polls` says that it asks
+    for a state that changes by itself. With `tells`, the text of a refusal is returned, not raised.
+    Tools with the same `guard` are judged together.
     """
     if function is None:
         return partial(tool, name=name, polls=polls, tells=tells, guard=guard)
@@ -292,11 +267,11 @@ def guard_tool(
     polls: bool = False,
     tells: bool = False,
 ) -> Callable[..., Any]:
-    """Return a function of the same kind and signature whose calls a toolbox judges."""
+    """Return a function of the same kind and signature whose calls a ToolGuard judges."""
     name = name or getattr(function, "__name__", "") or type(function).__name__
     _check_function(function, name)
     if polls:
-        tool_guard.expect_polls(name)
+        tool_guard.allow_polling(name)
     encode = ArgumentEncoder(function).encode
 
     def admit(args: tuple[Any, ...], named: dict[str, Any]) -> AdmittedToolCall | str:
@@ -326,15 +301,15 @@ def guard_tool(
             time.sleep(admitted.delay)
         with admitted:
             result = function(*args, **named)
-            return (
-                _await_result(admitted, result) if isawaitable(result) else admitted.returns(result)
-            )
+            if isawaitable(result):
+                return _await_result(admitted, result)
+            return admitted.returns(result)
 
     return awaited if _is_async(function) else called
 
 
 async def _await_result(admitted: AdmittedToolCall, result: Awaitable[Any]) -> Any:
-    """Wait for what a function that looked like an ordinary one has begun."""
+    """Await the result of a function that is not marked as asynchronous."""
     with admitted:
         return admitted.returns(await result)
 

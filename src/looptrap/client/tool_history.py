@@ -1,4 +1,4 @@
-"""The trail of a run: what its tools were asked, and what they answered, round by round."""
+"""ToolHistory: the calls of tools in one run and their results, round by round."""
 
 from __future__ import annotations
 
@@ -13,57 +13,53 @@ from looptrap.detect.failure import failure_of, is_empty_result
 from looptrap.dialect.model import Message, ToolCall, ToolResult
 
 MAX_ROUNDS = 64
-"""So many of the latest rounds are kept: no rule of the default preset looks at more."""
+"""The latest rounds that are kept: no rule of the default preset looks at more."""
 
 MAX_CALLS_PER_ROUND = 32
-"""So many calls make one round at most."""
-
 MAX_CALLS = 128
-"""So many calls are kept at most, in however few rounds."""
+"""Calls that are kept, of all rounds."""
 
 IDLE_RESET_S = 900.0
-"""Seconds without any call after which another begins anew: a loop does not wait that long."""
+"""Seconds without any call after which the history is dropped: a loop does not wait so long."""
 
 FAILED_VARIANTS = 2
-"""So many other arguments in vain: then new ones are expected to be so too."""
+"""Different arguments that failed; after them, new arguments are expected to fail too."""
 
 UNKNOWN_RESULT = "something new"
-"""What a call is expected to bring of which nothing is known."""
+"""The expected result of a call of which nothing is known."""
 
 _encode = msgspec.json.Encoder().encode
 decode_message = msgspec.json.Decoder(Message).decode
 
 
 class RecordedToolCall(msgspec.Struct, gc=False):
-    """One call of a tool, and its result once it has come."""
+    """One call of a tool, and its result once there is one."""
 
     call: ToolCall
     result: ToolResult | None = None
 
-    def answers(self, name: str, arguments: str) -> bool:
-        """Say whether it was this that was asked."""
-        return self.call.name == name and self.call.arguments == arguments
-
 
 class _Round:
-    """Calls that began before any of them had ended: a model asked for them together."""
+    """Calls that began before any of them had ended: a model made them together."""
 
-    __slots__ = ("raws", "uses")
+    __slots__ = ("calls", "raws")
 
     def __init__(self) -> None:
-        self.uses: list[RecordedToolCall] = []
+        self.calls: list[RecordedToolCall] = []
         self.raws: tuple[msgspec.Raw, ...] = ()
-        """The round as a history has it, once all of it has ended."""
+        """The round as encoded messages, once all its calls have ended."""
 
     @property
     def is_open(self) -> bool:
-        return len(self.uses) < MAX_CALLS_PER_ROUND and all(use.result is None for use in self.uses)
+        return len(self.calls) < MAX_CALLS_PER_ROUND and all(
+            one.result is None for one in self.calls
+        )
 
     def close(self) -> None:
-        """Write the round down if nothing is missing."""
-        results = tuple(use.result for use in self.uses if use.result is not None)
-        if len(results) == len(self.uses):
-            self.raws = _encode_round(tuple(use.call for use in self.uses), results)
+        """Encode the round if all its calls have ended."""
+        results = tuple(one.result for one in self.calls if one.result is not None)
+        if len(results) == len(self.calls):
+            self.raws = _encode_round(tuple(one.call for one in self.calls), results)
 
 
 class ToolHistory:
@@ -71,67 +67,65 @@ class ToolHistory:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        """What tells the run from others."""
+        """Distinguishes the run from others."""
         self._rounds: deque[_Round] = deque(maxlen=MAX_ROUNDS)
-        self._until = 0.0
+        self._expires = 0.0
         self._lock = Lock()
 
     def history(self, name: str, arguments: str, now: float) -> list[msgspec.Raw]:
         """Return the rounds that have ended, and the call about to be made as the latest.
 
-        It is expected to bring what it brought the last time. With new arguments that is something
-        new, unless others have failed too, or brought nothing: then it is what came of the latest.
+        It is expected to have the result that it had the last time. With new arguments that is a
+        new one, unless others have failed or returned nothing: then it is the latest of theirs.
         """
         with self._lock:
-            if now > self._until:
+            if now > self._expires:
                 self._rounds.clear()
             expected = self._expected(name, arguments)
             before = chain.from_iterable(one.raws for one in self._rounds)
             return [*before, *_encode_round((ToolCall("0", name, arguments),), (expected,))]
 
     def begin(self, name: str, arguments: str, now: float) -> RecordedToolCall:
-        """Note a call that is being made; `end` it."""
+        """Record a call that is being made; `end` records its result."""
         with self._lock:
-            self._until = now + IDLE_RESET_S
+            self._expires = now + IDLE_RESET_S
             if not self._rounds or not self._rounds[-1].is_open:
                 self._rounds.append(_Round())
-                while sum(len(one.uses) for one in self._rounds) >= MAX_CALLS:
+                while sum(len(one.calls) for one in self._rounds) >= MAX_CALLS:
                     self._rounds.popleft()
-            uses = self._rounds[-1].uses
-            uses.append(RecordedToolCall(ToolCall(str(len(uses)), name, arguments)))
-            return uses[-1]
+            calls = self._rounds[-1].calls
+            calls.append(RecordedToolCall(ToolCall(str(len(calls)), name, arguments)))
+            return calls[-1]
 
-    def end(self, use: RecordedToolCall, text: str, is_error: bool, now: float) -> None:
-        """Note what a call brought."""
+    def end(self, recorded: RecordedToolCall, text: str, is_error: bool, now: float) -> None:
+        """Record the result of a call."""
         with self._lock:
-            self._until = now + IDLE_RESET_S
-            use.result = ToolResult(use.call.id, text, is_error)
+            self._expires = now + IDLE_RESET_S
+            recorded.result = ToolResult(recorded.call.id, text, is_error)
             for one in reversed(self._rounds):
-                if any(other is use for other in one.uses):
+                if any(other is recorded for other in one.calls):
                     one.close()
                     return
 
     def _expected(self, name: str, arguments: str) -> ToolResult:
-        ended = list(self._backwards())
-        for use, result in ended:
-            if use.answers(name, arguments):
-                return ToolResult("0", result.text, result.is_error)
-        by_arguments: dict[str, ToolResult] = {}
-        for use, result in ended:
-            if use.call.name == name:
-                by_arguments.setdefault(use.call.arguments, result)
-        others = list(by_arguments.values())[:FAILED_VARIANTS]
+        latest: dict[str, ToolResult] = {}  # by arguments, the latest call first
+        for call, result in self._ended_calls():
+            if call.name == name:
+                latest.setdefault(call.arguments, result)
+        if arguments in latest:
+            return ToolResult("0", latest[arguments].text, latest[arguments].is_error)
+        others = list(latest.values())[:FAILED_VARIANTS]
         if len(others) == FAILED_VARIANTS and all(map(_is_useless, others)):
             return ToolResult("0", others[0].text, others[0].is_error)
         return ToolResult("0", UNKNOWN_RESULT)
 
-    def _backwards(self) -> Iterator[tuple[RecordedToolCall, ToolResult]]:
-        """Yield what has been answered, the latest first, of rounds that have ended."""
+    def _ended_calls(self) -> Iterator[tuple[ToolCall, ToolResult]]:
+        """Yield the calls of rounds that have ended, the latest first."""
         for one in reversed(self._rounds):
             if one.raws:
-                for use in reversed(one.uses):
-                    if use.result is not None:
-                        yield use, use.result
+                for recorded in reversed(one.calls):
+                    if recorded.result is not None:
+                        yield recorded.call, recorded.result
 
 
 def _is_useless(result: ToolResult) -> bool:
@@ -141,6 +135,5 @@ def _is_useless(result: ToolResult) -> bool:
 def _encode_round(
     calls: tuple[ToolCall, ...], results: tuple[ToolResult, ...]
 ) -> tuple[msgspec.Raw, msgspec.Raw]:
-    """Return a round as the two messages of a history."""
-    asked, told = Message("assistant", "", calls), Message("tool", "", (), results)
-    return msgspec.Raw(_encode(asked)), msgspec.Raw(_encode(told))
+    messages = Message("assistant", "", calls), Message("tool", "", (), results)
+    return msgspec.Raw(_encode(messages[0])), msgspec.Raw(_encode(messages[1]))

@@ -1,4 +1,4 @@
-"""Arguments and results of tool functions as texts, as a history would have them."""
+"""Arguments and results of tool functions as texts, as in the history of a conversation."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ CONTEXT_TYPES = frozenset(
         ("pydantic_ai", "RunContext"),
     }
 )
-"""Package and class of what tells of the run, and is another one for every call."""
+"""Package and class of objects that describe the run, and differ from call to call."""
 
 INJECTED_PREFIX = "Injected"
-"""How the names of LangChain's marks for the same begin."""
+"""The prefix of LangChain's markers for such parameters."""
 
 
 def injected_params(function: Callable[..., Any]) -> frozenset[str]:
@@ -46,7 +46,7 @@ def injected_params(function: Callable[..., Any]) -> frozenset[str]:
 
 
 def is_framework_context(kind: type) -> bool:
-    """Say whether objects of that type are a framework's, made for each call or run."""
+    """Return whether a framework makes objects of that type for each call or run."""
     return any(
         (one.__module__.partition(".")[0], one.__name__) in CONTEXT_TYPES for one in kind.__mro__
     )
@@ -68,69 +68,69 @@ def _is_injection_marker(mark: Any) -> bool:
 
 
 MAX_ARGUMENT_CHARS, MAX_RESULT_CHARS = 2_000, 1_000
-"""So much is kept of the beginning of a long text: about what the signals read of it."""
+"""Characters that are kept of the beginning of a long text: about what the signals read."""
 
 TAIL_CHARS = 400
-"""So much of its end; a digest stands for all of it."""
+"""Characters that are kept of its end; a digest stands for all of it."""
 
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}")
-"""In what an object says of itself: where it lies, and then mostly not what it holds."""
+"""In the text of an object: its address, and then mostly not its content."""
 
 _numbers = count(1)
 
 
 class ArgumentEncoder:
-    """Spells the arguments of one function: equal calls alike, however they are written."""
+    """Encodes the arguments of one function: equal calls alike, however they are written."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._signature: inspect.Signature | None = None
-        with suppress(ValueError):  # some that are written in C have none
+        with suppress(ValueError):  # some functions in C have none
             self._signature = inspect.signature(function)
         self._injected = injected_params(function)
 
     def encode(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> str:
         """Return canonical JSON of the arguments by name, defaults among them."""
-        given: Mapping[str, Any] = {"args": args, **named}
+        arguments: Mapping[str, Any] = {"args": args, **named}
         if self._signature is not None:
             try:
                 bound = self._signature.bind(*args, **named)
             except TypeError:
-                pass  # which the function itself will say
+                pass  # the function itself will raise it
             else:
                 bound.apply_defaults()
-                given = bound.arguments
-        plain = {name: self._told(name, value) for name, value in given.items()}
+                arguments = bound.arguments
+        plain = {name: self._comparable(name, value) for name, value in arguments.items()}
         try:
             text = _encode_arguments(plain).decode()
-        except Exception:  # noqa: BLE001 - whatever somebody's own class raises
+        except Exception:  # noqa: BLE001 - a class may raise anything
             alone = {name: _encode_alone(value) for name, value in plain.items()}
             text = _encode_arguments(alone).decode()
         return _short_arguments(text)
 
-    def _told(self, name: str, value: Any) -> Any:
+    def _comparable(self, name: str, value: Any) -> Any:
         if name in self._injected or is_framework_context(type(value)):
             return _type_placeholder(value)
         return _identity_of(value) if name == "self" else value
 
 
 def result_text(value: object) -> str:
-    """Return what a tool answered; what cannot be read is never the same as before."""
+    """Return the text of a result; two that cannot be read are never equal."""
     if isinstance(value, str):
         return _short_result(value)
     try:
         text = _encode_results(value).decode()
-    except Exception:  # noqa: BLE001 - whatever somebody's own class raises
+    except Exception:  # noqa: BLE001 - a class may raise anything
         text = _object_text(value) or _unique_placeholder(value)
     return _short_result(text)
 
 
 def failure_text(error: BaseException) -> str:
-    """Return what a tool raised."""
+    """Return the text of an exception."""
     return _short_result(f"{type(error).__name__}: {_object_text(error)}")
 
 
 def _short_arguments(text: str) -> str:
-    """Return arguments; of long ones their beginning, their end, and a digest of all."""
+    """Return arguments; long ones as their beginning, their end, and a digest of all."""
     if len(text) <= MAX_ARGUMENT_CHARS + TAIL_CHARS:
         return text
     return _joined(
@@ -139,10 +139,10 @@ def _short_arguments(text: str) -> str:
 
 
 def _short_result(text: str) -> str:
-    """Return a result; of a long one what it is compared by in histories, masked."""
+    """Return a result; a long one masked, as far as histories compare it."""
     if len(text) <= MAX_RESULT_CHARS + TAIL_CHARS:
         return text
-    # Masked before it is cut, so that a number longer than before shifts nothing.
+    # Masked before it is cut, so that a longer number shifts nothing.
     masking = mask_result if failure_of(text) is None else mask
     masked, end = masking(text[:MAX_COMPARED_CHARS]), masking(text[-2 * TAIL_CHARS :])[-TAIL_CHARS:]
     return _joined(masked[:MAX_RESULT_CHARS], normalise([masked]), end[end.find("\n") + 1 :])
@@ -153,11 +153,11 @@ def _joined(head: str, content: bytes, tail: str) -> str:
     return f"{head}\n[all {digest}]\n{tail}"
 
 
-# What is no JSON
+# Objects that are not JSON
 
 
 def _plain(value: Any) -> Any:
-    """Return an object as something JSON can hold; nothing where it does not say what it is."""
+    """Return an object as JSON can hold it; nothing where its text says nothing."""
     if isinstance(value, Mapping):
         return {str(key): one for key, one in value.items()}
     if callable(dump := getattr(value, "model_dump", None)) and not isinstance(value, type):
@@ -168,15 +168,15 @@ def _plain(value: Any) -> Any:
 
 
 def _object_text(value: object) -> str:
-    """Return what an object says of itself; nothing where that is only its kind and place."""
+    """Return the text of an object; nothing where that is only its type and address."""
     kind = type(value)
     if kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__:
         return ""
     try:
-        words = str(value)
-    except Exception:  # noqa: BLE001 - whatever somebody's own class raises
+        text = str(value)
+    except Exception:  # noqa: BLE001 - a class may raise anything
         return ""
-    return "" if _ADDRESS.search(words) else words
+    return "" if _ADDRESS.search(text) else text
 
 
 def _type_placeholder(value: object) -> str:
@@ -196,19 +196,17 @@ _encode_results = msgspec.json.Encoder(
 
 
 def _encode_alone(value: Any) -> str:
-    """Return one argument as text, where not all can be written: the others stay as ever."""
+    """Return one argument as text, where not all can be encoded."""
     try:
         return _encode_arguments(value).decode()
-    except Exception:  # noqa: BLE001 - whatever somebody's own class raises
+    except Exception:  # noqa: BLE001 - a class may raise anything
         return (_object_text(value) or _type_placeholder(value)).encode("utf-8", "replace").decode()
 
 
-# The object that a method is called of
+# The object of a method
 
 
 class _TrackedObject(weakref.ref[Any]):
-    """An object that was seen, and its number for as long as it lives."""
-
     __slots__ = ("number",)
     number: int
 
@@ -217,22 +215,19 @@ _tracked: dict[int, _TrackedObject] = {}
 
 
 def _identity_of(value: object) -> object:
-    """Return what stands for an object, so that the same call of another is another call.
-
-    By its identity: what it holds may change with every call.
-    """
-    place = id(value)
-    known = _tracked.get(place)
-    if known is None or known() is not value:
+    """Return a text for the identity of an object: its content may change with every call."""
+    address = id(value)
+    tracked = _tracked.get(address)
+    if tracked is None or tracked() is not value:
         try:
-            known = _TrackedObject(value, lambda gone: _forget(place, gone))
+            tracked = _TrackedObject(value, lambda gone: _forget(address, gone))
         except TypeError:
-            return value  # it cannot be followed: what it holds tells it from others
-        known.number = next(_numbers)
-        _tracked[place] = known
-    return f"{_type_placeholder(value)} {known.number}"
+            return value  # without weak references, its content is compared
+        tracked.number = next(_numbers)
+        _tracked[address] = tracked
+    return f"{_type_placeholder(value)} {tracked.number}"
 
 
-def _forget(place: int, gone: object) -> None:
-    if _tracked.get(place) is gone:  # another object may lie there already
-        del _tracked[place]
+def _forget(address: int, gone: object) -> None:
+    if _tracked.get(address) is gone:  # another object may have the address already
+        del _tracked[address]
