@@ -122,7 +122,7 @@ def check_error(data: bytes) -> None:
     assert failure.retry_after is None or failure.retry_after >= 0
     classify_event(body)
     parse_error_body(body)
-    held = ResponseBuffer(200, b"OK", [], None, True, peeks=True)
+    held = ResponseBuffer(200, b"OK", [], None, True, True)
     for chunk in cuts(body):
         held.take(chunk)
         if held.look(chunk) is not False:

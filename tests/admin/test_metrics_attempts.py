@@ -19,7 +19,7 @@ def exposition(dispatch):
 
 
 def test_attempts_are_counted_by_provider():
-    dispatch = UpstreamState(tell=lambda event: None)
+    dispatch = UpstreamState(alert=lambda event: None)
     dispatch.count("one", is_retry=False, is_failover=False)
     dispatch.count("one", is_retry=True, is_failover=False)
     dispatch.count("two", is_retry=False, is_failover=True)
@@ -31,7 +31,7 @@ def test_attempts_are_counted_by_provider():
 
 def test_circuits_that_are_not_closed_are_counted_without_naming_callers():
     now = [0.0]
-    dispatch = UpstreamState(tell=lambda event: None, clock=lambda: now[0])
+    dispatch = UpstreamState(alert=lambda event: None, clock=lambda: now[0])
     for key in (CircuitKey("one"), CircuitKey("two", "cred:1"), CircuitKey("two", "cred:2")):
         dispatch._learn(CircuitOpening(key, 60.0))
     text = exposition(dispatch)

@@ -11,7 +11,7 @@ from looptrap.detect import scope
 from looptrap.dialect import openai_responses, stream
 from looptrap.dialect.model import MAX_NAME_CHARS, MAX_TOKENS
 from looptrap.engine import counters
-from looptrap.gateway import access_log, app, capture, handler, repeats, trace_export
+from looptrap.gateway import app, capture, handler, logs, trace_export
 from looptrap.incident import recorder, sharing, strip, tracker
 from looptrap.incident.history import writer
 from looptrap.incident.indicator import session, window
@@ -45,7 +45,7 @@ IN, OUT = ServerLimits(), UpstreamLimits()
         ("a provider's silence", [OUT.first_byte_timeout, OUT.idle_timeout]),
         ("connections to one provider", [OUT.max_connections]),
         ("calls that are held back (`throttle`)", [handler.MAX_DELAYED_CALLS]),
-        ("faults of ours that are told apart", [repeats.MOST]),
+        ("faults of ours that are told apart", [logs.MAX_FAULTS]),
         ("fingerprints in the memory store", [memory.MAX_FINGERPRINTS]),
         ("hits of one fingerprint", [scope.HIT_LIMIT]),
         ("marks of one fingerprint (`near`)", [model.MAX_MARKS]),
@@ -89,7 +89,7 @@ IN, OUT = ServerLimits(), UpstreamLimits()
         ("what waits for one listener", [event_stream.MAX_QUEUED_FRAMES]),
         (
             "lines of the decision log, and of the access log, that wait",
-            [access_log.MAX_WAITING_LINES],
+            [logs.MAX_WAITING_LINES],
         ),
         ("spans that wait to be sent", [trace_export.MAX_WAITING_SPANS]),
         ("captured calls that wait", [capture.MAX_WAITING_CALLS, capture.MAX_WAITING_BYTES // MB]),
@@ -107,7 +107,7 @@ def test_the_page_says_what_is_kept_of_answers_without_end():
 
 
 def test_the_page_says_how_far_the_process_may_grow_before_a_collection():
-    assert f"grown by {app.STEP // MB} MB" in PAGE
+    assert f"grown by {app.MIN_GROWTH_BYTES // MB} MB" in PAGE
 
 
 def test_the_page_says_how_many_attempts_there_are():

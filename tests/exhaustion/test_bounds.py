@@ -54,7 +54,7 @@ def test_spending_that_nobody_takes_is_no_longer_told_apart_but_counted(monkeypa
 
 
 def test_circuits_that_have_closed_are_forgotten_though_nobody_asks():
-    dispatch = UpstreamState(tell=lambda _event: None, clock=lambda: 0.0)
+    dispatch = UpstreamState(alert=lambda _event: None, clock=lambda: 0.0)
     for number in range(3 * MAX_TRACKED_CIRCUITS):
         dispatch.note([CircuitChange(CircuitKey("p", f"sk-{number}"), "closed", 0.0)])
     assert len(dispatch._unclosed) <= MAX_TRACKED_CIRCUITS

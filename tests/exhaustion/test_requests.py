@@ -106,6 +106,6 @@ async def test_what_large_heads_say_is_not_remembered(serve):
         large = {**JSON, "X-Large": "x" * 20_000 + str(number)}
         assert (await here.ask(headers=large, body=chat(f"Question {number}?"))).status == 200
     envelopes = here.app.gateway.runtime.contexts
-    assert len(envelopes._remembered) == 0
+    assert len(envelopes._cached) == 0
     await here.ask(headers=JSON, body=chat("A small one?"))
-    assert len(envelopes._remembered) == 1
+    assert len(envelopes._cached) == 1

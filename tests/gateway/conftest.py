@@ -72,7 +72,7 @@ def trace(collector):
         outcome = outcome or Outcome(200, Usage(12, 34))
         relay.status = relay.status or outcome.status
         tracer.settled(span, relay, outcome, ended)
-        tracer.close(PATIENCE)
+        tracer.stop(PATIENCE)
         return collector.spans[-1]
 
     return send

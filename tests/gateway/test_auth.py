@@ -211,7 +211,7 @@ class TestRemembering:
     def test_a_known_credential_is_one_look_up(self, monkeypatch):
         authenticator = opened()
         first = authenticator.identify([(b"x-api-key", b"sk")], CHAT, PEER)
-        monkeypatch.setattr(authenticator, "_conclude", lambda *_: pytest.fail("concluded again"))
+        monkeypatch.setattr(authenticator, "_identify", lambda *_: pytest.fail("concluded again"))
         assert authenticator.identify([(b"x-api-key", b"sk")], CHAT, "192.0.2.8") is first
 
     def test_never_grows_beyond_its_bounds(self):
@@ -220,16 +220,16 @@ class TestRemembering:
         for i in range(2 * auth._MAX_CACHED_IDENTITIES):
             caller((b"x-api-key", b"%d" % i), by=authenticator)
         caller((b"x-api-key", b"x" * 50_000), by=authenticator)
-        remembered = authenticator._remembered
+        remembered = authenticator._cached
         assert len(remembered) <= auth._MAX_CACHED_IDENTITIES
         assert max(len(value) for _, fields in remembered for _, value in fields) < 100
         assert caller((b"x-api-key", b"0"), by=authenticator) == first
 
     def test_long_targets_are_read_but_not_kept(self):
-        auth._query_keys.cache_clear()
+        auth._query_keys.clear()
         long = CHAT + b"?pad=" + b"x" * 5000 + b"&key=lt-unknown"
         assert opened().identify([], long, PEER) == auth.KEY_UNKNOWN
-        assert auth._query_keys.cache_info().currsize == 0
+        assert len(auth._query_keys) == 0
 
 
 TEXTS = st.binary(min_size=1, max_size=40).filter(

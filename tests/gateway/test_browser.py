@@ -5,7 +5,7 @@ import pytest
 from tests.gateway.serving import CHAT, JSON, chat
 
 from looptrap.gateway.auth import Identity
-from looptrap.gateway.browser import FOREIGN_HOST, FROM_ELSEWHERE, PREFLIGHT, Browsers
+from looptrap.gateway.browser import CROSS_SITE, FOREIGN_HOST, PREFLIGHT, Browsers
 
 KEYLESS = Identity(caller="addr:127.0.0.1")
 KEYED = Identity(caller="key:ci", key_name="ci")
@@ -37,7 +37,7 @@ def refused(headers, *, allowed=(), listen="127.0.0.1", identity=KEYLESS, method
 )
 @pytest.mark.parametrize("listen", ["127.0.0.1", "0.0.0.0"])
 def test_requests_of_web_pages_are_refused(headers, listen):
-    assert refused({"Host": HERE} | headers, listen=listen) == FROM_ELSEWHERE
+    assert refused({"Host": HERE} | headers, listen=listen) == CROSS_SITE
     assert refused({"Host": HERE} | headers, listen=listen, identity=KEYED) is None
 
 
@@ -83,7 +83,7 @@ def test_origins_that_are_allowed_pass_and_no_others():
     page = {"Host": HERE, "Sec-Fetch-Site": "cross-site", "Origin": "https://chat.example"}
     assert refused(page, allowed=allowed) is None
     for other in ("https://chat.example.evil.example", "http://chat.example", "https://evil"):
-        assert refused(page | {"Origin": other}, allowed=allowed) == FROM_ELSEWHERE
+        assert refused(page | {"Origin": other}, allowed=allowed) == CROSS_SITE
     asking = page | {"Access-Control-Request-Method": "POST"}
     assert refused(asking, allowed=allowed, method=b"OPTIONS") == PREFLIGHT
 

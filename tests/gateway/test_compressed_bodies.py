@@ -5,11 +5,11 @@ import gzip
 import msgspec
 from tests.gateway.serving import JSON, chat, request, until
 
-from looptrap.gateway.request_context import AT_ONCE
+from looptrap.gateway.unpacker import MAX_INLINE_BYTES
 from looptrap.testing import Gate, Reply
 
 GZIP = {**JSON, "Content-Encoding": "gzip"}
-LARGE = "a" * (AT_ONCE * 2)
+LARGE = "a" * (MAX_INLINE_BYTES * 2)
 """More than is unpacked on the loop."""
 
 

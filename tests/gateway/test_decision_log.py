@@ -6,8 +6,7 @@ from threading import Event
 import pytest
 from msgspec.structs import replace
 
-from looptrap.gateway.access_log import MAX_WAITING_LINES
-from looptrap.gateway.decision_log import decision_log
+from looptrap.gateway.logs import MAX_WAITING_LINES, decision_log
 from looptrap.incident.model import Sighting
 
 SEEN = Sighting(

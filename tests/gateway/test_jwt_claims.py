@@ -341,7 +341,7 @@ def test_what_is_remembered_is_bounded():
     claims = ClaimsReader(GatewaySettings(), open_token)
     for n in range(MAX_CACHED_TOKENS + 1):
         claims.of(sent(f"a.b.{n}"), NOW)
-    assert len(claims._known) <= MAX_CACHED_TOKENS
+    assert len(claims._cached) <= MAX_CACHED_TOKENS
     assert len(opened) == MAX_CACHED_TOKENS + 1
 
 

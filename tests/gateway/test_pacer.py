@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from looptrap.gateway.pacer import FREE, MOST_WAITING, REST, Pacer
+from looptrap.gateway.pacer import FREE_WORK_S, MAX_WAITING_REQUESTS, REST_RATIO, Pacer
 
 
 class Clock:
@@ -50,7 +50,7 @@ async def test_the_first_is_done_at_once_and_the_next_after_a_rest(pacer, clock,
     pacer.submit("a", work("first"))
     pacer.submit("a", work("second"))
     assert done == ["first"]
-    clock.now += REST
+    clock.now += REST_RATIO
     pacer.submit("a", work("third"))
     assert done == ["first"]  # nobody overtakes what waits
     pacer.finish()
@@ -68,13 +68,13 @@ async def test_callers_take_turns(pacer, work, done):
 
 async def test_what_takes_as_long_as_any_request_never_waits(pacer, work, done):
     for number in range(5):
-        pacer.submit("a", work(number, seconds=FREE / 2))
+        pacer.submit("a", work(number, seconds=FREE_WORK_S / 2))
     assert done == [0, 1, 2, 3, 4]
 
 
 async def test_what_waits_is_done_when_its_time_has_come(pacer, work):
     over = asyncio.get_running_loop().create_future()
-    pacer.submit("a", work("first", seconds=2 * FREE))
+    pacer.submit("a", work("first", seconds=2 * FREE_WORK_S))
     pacer.submit("a", lambda: over.set_result(None))
     assert not over.done()
     await asyncio.wait_for(over, 5)
@@ -82,7 +82,7 @@ async def test_what_waits_is_done_when_its_time_has_come(pacer, work):
 
 async def test_no_more_than_so_many_wait(pacer, work):
     pacer.submit("a", work("first"))
-    for number in range(MOST_WAITING):
+    for number in range(MAX_WAITING_REQUESTS):
         assert not pacer.is_full
         pacer.submit(str(number), work(number))
     assert pacer.is_full

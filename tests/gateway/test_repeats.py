@@ -6,9 +6,13 @@ import pytest
 from tests.gateway.serving import JSON, chat
 from tests.wire.fake_client import Clock
 
-from looptrap.gateway import repeats
+from looptrap.gateway.logs import (
+    MAX_FAULTS,
+    TRACEBACK_INTERVAL_S,
+    TRACEBACK_LOGGERS,
+    TracebackFilter,
+)
 from looptrap.gateway.relay import Relay
-from looptrap.gateway.repeats import EVERY, MOST, Repeats
 
 log = logging.getLogger("looptrap")
 
@@ -20,7 +24,7 @@ def clock():
 
 @pytest.fixture
 def filtering(clock):
-    one = Repeats(clock)
+    one = TracebackFilter(clock)
     one.install()
     yield one
     one.uninstall()
@@ -56,11 +60,11 @@ def test_a_fault_is_written_once_with_its_traceback_then_counted(filtering, cloc
     for _ in range(313):
         report(here)
     assert written(caplog) == [("a request failed", True)]
-    clock.now += EVERY - 1
-    filtering.tell()
+    clock.now += TRACEBACK_INTERVAL_S - 1
+    filtering.log_counts()
     assert written(caplog) == []
     clock.now += 1
-    filtering.tell()
+    filtering.log_counts()
     [(count, has_traceback)] = written(caplog)
     assert count.startswith("a request failed: ValueError in here, line ")
     assert count.endswith(" … and 312 more like it in the last minute")
@@ -71,15 +75,15 @@ def test_a_fault_that_goes_on_is_one_line_a_minute(filtering, clock, caplog):
     report(here)
     for _ in range(5):
         report(here)
-        clock.now += EVERY
-        filtering.tell()
+        clock.now += TRACEBACK_INTERVAL_S
+        filtering.log_counts()
     assert [has_traceback for _, has_traceback in written(caplog)] == [True] + [False] * 5
 
 
 def test_after_a_quiet_minute_the_traceback_is_written_again(filtering, clock, caplog):
     report(here)
-    clock.now += EVERY
-    filtering.tell()
+    clock.now += TRACEBACK_INTERVAL_S
+    filtering.log_counts()
     report(here)
     assert written(caplog) == [("a request failed", True)] * 2
 
@@ -99,10 +103,10 @@ def test_faults_are_told_apart_by_what_failed_and_where(filtering, caplog, acts,
 
 
 def test_no_more_are_told_apart_than_have_room(filtering, caplog):
-    for number in range(3 * MOST):
+    for number in range(3 * MAX_FAULTS):
         report(here, f"fault {number}")
-    assert len(written(caplog)) == MOST + 1
-    assert len(filtering._faults) == MOST + 1
+    assert len(written(caplog)) == MAX_FAULTS + 1
+    assert len(filtering._faults) == MAX_FAULTS + 1
 
 
 def test_lines_without_a_traceback_always_pass(filtering, caplog):
@@ -112,7 +116,7 @@ def test_lines_without_a_traceback_always_pass(filtering, caplog):
 
 
 def test_what_was_counted_is_written_at_the_end(clock, caplog):
-    one = Repeats(clock)
+    one = TracebackFilter(clock)
     one.install()
     report(here)
     report(here)
@@ -145,4 +149,4 @@ async def test_a_fault_that_every_request_meets_is_one_traceback(
     assert len(tracebacks) == 1
     await one.app.stop()
     assert any("and 4 more like it" in record.getMessage() for record in caplog.records)
-    assert not any(logging.getLogger(name).filters for name in repeats.LOGGERS)
+    assert not any(logging.getLogger(name).filters for name in TRACEBACK_LOGGERS)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looptrap.gateway.request_context import (
-    AT_ONCE,
-    MOST_MEMBERS,
-    SMALL,
+from looptrap.gateway.unpacker import (
+    MAX_GZIP_MEMBERS,
+    MAX_INLINE_BYTES,
+    MAX_INLINE_PACKED_BYTES,
     TooLargeError,
     Unpacker,
     decode_body,
@@ -73,15 +73,17 @@ def test_exactly_as_much_as_there_may_be_is_unpacked():
 
 
 def test_members_beyond_the_most_are_left_alone():
-    many = gzip.compress(b"a") * (MOST_MEMBERS + 10)
-    assert decode_body(many, b"gzip", ROOM) == b"a" * MOST_MEMBERS
+    many = gzip.compress(b"a") * (MAX_GZIP_MEMBERS + 10)
+    assert decode_body(many, b"gzip", ROOM) == b"a" * MAX_GZIP_MEMBERS
 
 
 def test_what_unpacks_to_much_is_not_unpacked_on_the_loop():
     unpacker = Unpacker()
-    assert unpacker.at_once(gzip.compress(bytes(AT_ONCE)), b"gzip") == bytes(AT_ONCE)
-    assert unpacker.at_once(gzip.compress(bytes(AT_ONCE + 1)), b"gzip") is None
-    assert unpacker.at_once(bytes(SMALL + 1), b"gzip") is None
+    assert unpacker.unpack_now(gzip.compress(bytes(MAX_INLINE_BYTES)), b"gzip") == bytes(
+        MAX_INLINE_BYTES
+    )
+    assert unpacker.unpack_now(gzip.compress(bytes(MAX_INLINE_BYTES + 1)), b"gzip") is None
+    assert unpacker.unpack_now(bytes(MAX_INLINE_PACKED_BYTES + 1), b"gzip") is None
 
 
 def test_unpacked_bodies_take_room_until_they_are_gone():

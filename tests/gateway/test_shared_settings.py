@@ -116,7 +116,7 @@ class TestKillSwitches:
         with valkey.client() as client:
             client.hset(SETTINGS, "kill:0badcafe", json.dumps(entry))
             client.hincrby(SETTINGS, "", 1)
-            await until(lambda: "0badcafe" in one.app._agreement.of("kill"))
+            await until(lambda: "0badcafe" in one.app._entries.of("kill"))
             assert ids(one) == []
             switch, _ = await kills(one).add(RED)
             assert [name for name in client.hkeys(SETTINGS) if name.startswith(b"kill:")] == [
@@ -265,7 +265,7 @@ async def test_what_cannot_be_used_is_ignored_counted_and_told_once(
         client.hincrby(SETTINGS, "", 1)
         await until(lambda: one.app.ignored == 3)
         client.hincrby(SETTINGS, "", 1)
-        await one.app._agreement.refresh()
+        await one.app._entries.refresh()
     assert one.app.ignored == 3
     assert [caplog.text.count(f'"{name}"') for name in names] == [1, 1, 1]
     assert await is_refused(one)
@@ -295,7 +295,7 @@ async def test_settings_that_do_not_fit_an_instances_policies_are_ignored_there(
     session = RULE.replace('"conversation"', '"session"')
     (other,) = await instances(1, session)
     await put(one, threshold=5_000)
-    await until(lambda: other.app._agreement.ignored == 1)
+    await until(lambda: other.app._entries.ignored == 1)
     assert (threshold(one), threshold(other)) == (5_000, None)
 
 

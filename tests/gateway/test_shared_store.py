@@ -148,7 +148,7 @@ async def test_a_store_that_is_not_there_at_the_start_is_found_later(instances, 
     await until(lambda: not is_degraded(one) and not is_degraded(other))
     with valkey.client() as client:
         await until(lambda: client.get("lt:cfg:secret") is not None)
-    await asyncio.gather(*(here.app._agreement._agree() for here in (one, other)))
+    await asyncio.gather(*(here.app._entries._sync() for here in (one, other)))
     assert await statuses([one, other], 5, chat("later, and together")) == [200] * 3 + [429] * 2
 
 

@@ -33,7 +33,7 @@ WHOLE = {"looptrap": 1, "secret": SECRET, "keys": [KEY]}
 
 @pytest.fixture
 def file(tmp_path):
-    return StateFile(tmp_path / "looptrap.state", patience=30)
+    return StateFile(tmp_path / "looptrap.state", lock_timeout=30)
 
 
 def mode(file):
@@ -172,7 +172,7 @@ def test_a_lock_that_is_never_given_back_ends_in_an_error(tmp_path):
     folder = os.open(tmp_path, os.O_RDONLY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
-        message = error_of(StateFile(tmp_path / "state", patience=0).secret)
+        message = error_of(StateFile(tmp_path / "state", lock_timeout=0).secret)
     finally:
         os.close(folder)
     assert "is locked by another process" in message
@@ -190,7 +190,7 @@ import sys
 from datetime import UTC, datetime
 from looptrap.gateway import keys
 from looptrap.gateway.state_file import StateFile
-file = StateFile(sys.argv[1], patience=60)
+file = StateFile(sys.argv[1], lock_timeout=60)
 print("ready", flush=True)
 sys.stdin.readline()
 for i in range(int(sys.argv[3])):

@@ -50,11 +50,11 @@ def test_spans_are_sent_while_calls_go_on(collector):
     tracer.settled(tracer.begin(b"", 0.0), relayed(), Outcome(200), 1.0)
     collector.wait()
     assert len(collector.spans) == 1
-    tracer.close()
+    tracer.stop()
 
 
 def test_a_tracer_that_never_started_ends_too(collector):
-    Tracer.of(TraceSettings(endpoint=collector.url), {}).close()
+    Tracer.of(TraceSettings(endpoint=collector.url), {}).stop()
     assert collector.requests == []
 
 
@@ -69,7 +69,7 @@ def test_a_collector_that_hangs_costs_spans_and_nothing_else(collector, caplog):
     assert tracer.export.waiting <= MAX_WAITING_SPANS
     assert tracer.export.sender.lost >= MAX_WAITING_SPANS / 2
     began = time.monotonic()
-    tracer.close(0.05)
+    tracer.stop(0.05)
     assert time.monotonic() - began < 2
     assert [record.name for record in caplog.records] == ["looptrap"]
     assert "spans or more were not sent before the end" in caplog.text

@@ -19,8 +19,7 @@ from tests.store.serving import PATIENCE
 
 from looptrap.config.gateway import TraceSettings
 from looptrap.dialect.model import Outcome
-from looptrap.gateway.trace import Tracer
-from looptrap.gateway.upstream_error import CLIENT_CLOSED_STATUS
+from looptrap.gateway.trace import CLIENT_CLOSED_STATUS, Tracer
 from looptrap.policy.action import Action
 from looptrap.policy.verdict import Verdict
 
@@ -61,7 +60,7 @@ def test_what_is_not_sampled_neither_waits_nor_is_sent(collector, fields, sample
     tracer.start()
     tracer.settled(tracer.begin(fields, 0.0), relayed(), Outcome(200), 1.0)
     assert tracer.export.waiting == 0
-    tracer.close(PATIENCE)
+    tracer.stop(PATIENCE)
     assert collector.requests == []
 
 

@@ -125,7 +125,9 @@ def test_check_refuses_a_chain_that_crosses_dialects(tmp_path):
 def legs(config, toml, body, path="/v1/chat/completions", identity=None):
     call = read(Request(path=path, body=body))
     route = build_router(config(toml), KEYS).choose(call)
-    found, skipped = route.plan.legs(call, identity or Identity(caller="key:ci", key_name="ci"))
+    found, skipped = route.plan.candidates(
+        call, identity or Identity(caller="key:ci", key_name="ci")
+    )
     return route, found, skipped
 
 

@@ -70,8 +70,8 @@ async def attempting(folder, routes, *, scripts, providers="", clock=None, **opt
         here = Attempting(gateway, running, clock)
         if clock is not None:
             dispatch.clock = clock
-        tell = dispatch._tell
-        dispatch._tell = lambda event: (here.told.append(event), tell(event))
+        alert = dispatch._alert
+        dispatch._alert = lambda event: (here.told.append(event), alert(event))
         yield here
 
 

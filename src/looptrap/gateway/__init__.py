@@ -1,22 +1,20 @@
 """The gateway: judges what passes through, and answers what must not.
 
-app          App: a configuration becomes a running gateway; everything meets here
-garbage      spare: the collector looks seldom, once all is up, and when memory grows
-runtime      Runtime: what the configuration means to a request; a reload makes another
-handler      Gateway: from a request on the wire to a verdict, and to the provider or back
-judge        Judge: asks the store, at once or later, and lets the guard judge
-agreement    what instances agree on: digest key, kill switches, project settings, gateway keys
-inbound      what a request's headers say, and which of them go on
-auth         who is calling; keys and state: the gateway's own keys and the file they rest in
-claims       Claims: what a client's token says, if somebody vouches for it
-encoding     encoded bodies, decoded for judging only
-route        which provider a call goes to; provider: under which path and key; forward: it goes
-attempt      several attempts, at several providers, until one is good
-relay        Relay: one call on its way through
-decision     another proxy asks, and forwards by itself
-access_log   one line a request; decision_log: one a decision that is not `allow`; scribe: how
-repeats      Repeats: one traceback a minute for each fault, then a count
-incident     Desk: sightings come in, people are told
-trace        Tracer: a span a request
-capture      Capture: judged calls, written down to be replayed
+app               App: makes a running gateway of a configuration
+runtime           Runtime: what a request needs of the configuration; a reload makes another
+handler           Gateway: takes requests, judges them, and forwards or answers them
+request_context   RequestContext: what the head of a request says; unpacker, pacer: slow bodies
+auth              who is calling
+keys              gateway keys; state_file: the file that holds them
+jwt_claims        the claims of a caller's token; jwt_verifier: whether it is signed
+browser           which web pages may send requests
+judge             Judge: judges by the counts of a store, at once or later
+decision          another proxy asks for a verdict, and forwards by itself
+router            which provider a call goes to; provider: its URL, key and connections
+upstream          attempts at several providers, until one is good
+relay             Relay: one call to its provider and back; settler: records what became of it
+shared_settings   what was set at run time, on all instances
+logs              the access log, the decision log, and tracebacks
+trace             Tracer: a span for each request; trace_export: sends them
+capture           Capture: judged calls, written to be replayed
 """

@@ -1,4 +1,4 @@
-"""The composition root: a configuration becomes a running gateway."""
+"""App: makes a running gateway of a configuration."""
 
 from __future__ import annotations
 
@@ -16,15 +16,13 @@ from looptrap.config import Config
 from looptrap.config.kind import MEMORY
 from looptrap.engine import Counters
 from looptrap.errors import ConfigError, Problem
-from looptrap.gateway.access_log import AccessLog
 from looptrap.gateway.auth import check_exposure, is_loopback
 from looptrap.gateway.capture import Capture
-from looptrap.gateway.decision_log import decision_log
 from looptrap.gateway.handler import Gateway
 from looptrap.gateway.judge import Judge
 from looptrap.gateway.jwt_claims import ClaimsReader
 from looptrap.gateway.keys import KeyRing
-from looptrap.gateway.repeats import Repeats
+from looptrap.gateway.logs import AccessLog, TracebackFilter, decision_log
 from looptrap.gateway.runtime import Runtime
 from looptrap.gateway.shared_settings import SharedEntries, SharedSettings, key_cache_file
 from looptrap.gateway.state_file import StateFile, digest_secret, secret_from_env
@@ -38,7 +36,7 @@ from looptrap.wire.pool import Pools
 from looptrap.wire.server import Server
 
 KEYS_POLL_INTERVAL_S = 1.0
-"""Seconds between two looks at the state file."""
+"""Seconds between two reads of the state file."""
 
 log = logging.getLogger("looptrap")
 
@@ -60,32 +58,38 @@ class App:
         self.started = clock()
         self.listening: list[tuple[str, int]] = []
         self._state = StateFile(gateway.state)
-        self.store = self._new_store()
+        self._shared_store = shared = self._open_shared_store()
+        self.store = shared or MemoryStore(config.max_fingerprints)
         self._secret = self._first_secret()
         self.ring = KeyRing(self._state)
-        self._agreement = self._new_agreement()
-        remembered = key_cache_file(config) if isinstance(self.store, RedisStore) else None
-        self.agreed = SharedSettings(self._agreement, self.ring, clock, remembered=remembered)
-        if isinstance(self.store, MemoryStore):
+        self._entries = SharedEntries(
+            shared,
+            secret=self._secret if secret_from_env(env) is None else None,
+            on_secret=self._adopt_secret,
+            on_change=self._on_shared_change,
+        )
+        cache_file = key_cache_file(config) if shared is not None else None
+        self.agreed = SharedSettings(self._entries, self.ring, clock, cache_file=cache_file)
+        if shared is None:
             self._check_exposure()
         self.tally = Counters()
         self.pools = Pools(gateway.upstream_limits, environ=env, ca_file=upstream_ca_file(gateway))
         self.capture = self._new_capture()
-        form = gateway.access_log
+        form, decision_form = gateway.access_log, gateway.decision_log
         self._access_log = AccessLog(form, clock) if form != "off" else None
         self.tracer = Tracer.of(config.traces, env)
-        shared = self.store if isinstance(self.store, RedisStore) else None
-        log_form = gateway.decision_log
+        writers = (self._access_log, self.capture, self.tracer)
+        self._writers = [one for one in writers if one is not None]
         self.desk = IncidentRecorder(
             config,
             env,
             secret=self._secret,
             store=shared,
-            log=None if log_form == "off" else decision_log(log_form),
+            log=None if decision_form == "off" else decision_log(decision_form),
             estimate=lambda call: self.gateway.runtime.input_cost(call),
             clock=clock,
         )
-        self.attempts = UpstreamState(tell=self.desk.alert, store=shared, wall_clock=clock)
+        self.attempts = UpstreamState(alert=self.desk.alert, store=shared, wall_clock=clock)
         self.claims = ClaimsReader.under(gateway)
         self.gateway = Gateway(
             self._runtime(config),
@@ -104,23 +108,19 @@ class App:
             refuse=self.gateway.refuse,
             on_error=_log_handler_error,
         )
-        self._repeats = Repeats()
+        self._traceback_filter = TracebackFilter()
         self._keys_timer: asyncio.TimerHandle | None = None
 
     async def start(self, *, reuse_port: bool = False) -> list[tuple[str, int]]:
-        """Listen, with others at the same port if need be; return the addresses and ports found."""
+        """Listen, on a shared port if need be; return the addresses and ports."""
         settings = self.config.gateway
         tls = server_tls_context(settings)
-        self._repeats.install()
-        if self._access_log is not None:
-            self._access_log.start()
-        if self.capture is not None:
-            self.capture.start()
-        if self.tracer is not None:
-            self.tracer.start()
-        if isinstance(self.store, RedisStore):
-            await self.store.start()
-            await self._agreement.start()
+        self._traceback_filter.install()
+        for writer in self._writers:
+            writer.start()
+        if self._shared_store is not None:
+            await self._shared_store.start()
+            await self._entries.start()
         try:
             await self.desk.start()
             self._check_exposure()
@@ -128,24 +128,18 @@ class App:
             self.listening = await self.server.listen(host, port, ssl=tls, reuse_port=reuse_port)
         except OSError as error:
             await self.stop()
-            raise ConfigError(
-                [
-                    Problem(
-                        "gateway.listen",
-                        f"cannot listen at {settings.listen}: {os_error_text(error)}",
-                    )
-                ]
-            ) from None
+            message = f"cannot listen at {settings.listen}: {os_error_text(error)}"
+            raise ConfigError([Problem("gateway.listen", message)]) from None
         except ConfigError:
             await self.stop()
             raise
         if warning := self._state.exposure():
             log.warning("%s", warning)
-        self._look_at_keys()
+        self._refresh_keys()
         return self.listening
 
     async def stop(self) -> None:
-        """Take no more, wake who sleeps, finish what is in flight within the grace, close."""
+        """Accept no more requests, finish those in flight within the grace period, and close."""
         if self._keys_timer is not None:
             self._keys_timer.cancel()
         self.gateway.forward_delayed()
@@ -154,19 +148,15 @@ class App:
         await self.pools.close()
         await self.attempts.stop()
         await self.desk.stop()
-        await self._agreement.stop()
-        if isinstance(self.store, RedisStore):
-            await self.store.stop()
-        if self._access_log is not None:
-            await asyncio.to_thread(self._access_log.stop)
-        if self.capture is not None:
-            await asyncio.to_thread(self.capture.stop)
-        if self.tracer is not None:
-            await asyncio.to_thread(self.tracer.close)
-        self._repeats.uninstall()
+        await self._entries.stop()
+        if self._shared_store is not None:
+            await self._shared_store.stop()
+        for writer in self._writers:
+            await asyncio.to_thread(writer.stop)
+        self._traceback_filter.uninstall()
 
     def reload(self, config: Config) -> list[str]:
-        """Go on under another configuration; counts, cooldowns and connections stay.
+        """Use another configuration; counts, cooldowns and connections stay.
 
         Return the settings that changed and take effect only at the next start.
         """
@@ -188,10 +178,10 @@ class App:
             tally=self.tally,
         )
 
-    def _new_store(self) -> MemoryStore | RedisStore:
+    def _open_shared_store(self) -> RedisStore | None:
         config = self.config
         if config.store == MEMORY:
-            return MemoryStore(config.max_fingerprints)
+            return None
         return RedisStore(
             config.store,
             timeout=config.store_timeout,
@@ -200,45 +190,32 @@ class App:
         )
 
     def _first_secret(self) -> bytes:
-        """Return the secret to begin with; with a shared store, until that is heard."""
-        if isinstance(self.store, RedisStore):
+        """Return the secret to begin with; a shared store may replace it."""
+        if self._shared_store is not None:
             return secret_from_env(self._env) or secrets.token_bytes(32)
         return digest_secret(self._state, self._env)
 
     @property
     def ignored(self) -> int:
-        """How many entries that instances share could not be used."""
-        return self._agreement.ignored
-
-    def _new_agreement(self) -> SharedEntries:
-        return SharedEntries(
-            self.store if isinstance(self.store, RedisStore) else None,
-            secret=self._secret if secret_from_env(self._env) is None else None,
-            on_secret=self._adopt,
-            on_change=self._follow,
-        )
+        """How many entries of the shared store could not be used."""
+        return self._entries.ignored
 
     def _check_exposure(self) -> None:
-        """Refuse to serve just anybody; whether a store that is away has keys is not known."""
-        settings = self.config.gateway
-        is_known = isinstance(self.store, MemoryStore) or self._agreement.is_heard
-        may_be_open = settings.allow_anonymous or is_loopback(settings.listen.host)
-        if not is_known and not may_be_open:
+        """Refuse to serve anybody; a store that is down may have keys."""
+        settings, ring = self.config.gateway, self.ring
+        host, is_open = settings.listen.host, settings.allow_anonymous
+        are_keys_known = self._shared_store is None or self._entries.is_read
+        if not are_keys_known and not is_open and not is_loopback(host):
             log.warning("the store has not said which keys there are: everybody is asked for one")
-            self.ring.require()
-        check_exposure(
-            settings.listen.host,
-            has_keys=self.ring.has_keys,
-            allow_anonymous=settings.allow_anonymous,
-        )
+            ring.require()
+        check_exposure(host, has_keys=ring.has_keys, allow_anonymous=is_open)
 
-    def _follow(self) -> None:
-        """Take up what was changed at run time, here or on another instance."""
+    def _on_shared_change(self) -> None:
+        """Apply what was changed at run time, here or on another instance."""
         if self.agreed.follow():
             self.gateway.runtime = self._runtime(self.config)
 
-    def _adopt(self, secret: bytes) -> None:
-        """Make digests as the other instances do."""
+    def _adopt_secret(self, secret: bytes) -> None:
         self._secret = secret
         self.gateway.runtime = self._runtime(self.config)
         self.desk.rekey(secret)
@@ -257,11 +234,10 @@ class App:
             clock=self._clock,
         )
 
-    def _look_at_keys(self) -> None:
-        self._keys_timer = asyncio.get_running_loop().call_later(
-            KEYS_POLL_INTERVAL_S, self._look_at_keys
-        )
-        self._repeats.tell()
+    def _refresh_keys(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._keys_timer = loop.call_later(KEYS_POLL_INTERVAL_S, self._refresh_keys)
+        self._traceback_filter.log_counts()
         try:
             self.ring.refresh()
         except ConfigError as error:
@@ -274,28 +250,24 @@ def _log_handler_error(error: Exception) -> None:
 
 GEN0_THRESHOLD, GEN1_THRESHOLD, GEN2_THRESHOLD = 20_000, 20, 20
 """Python's own are 700, 10 and 10. What a request leaves is freed without the collector, since
-nothing of it is kept in a circle, and looking for that again and again costs a tenth of the CPU."""
+it has no reference cycles, and looking for them all the time costs a tenth of the CPU."""
 
-EVERY = 1.0
-"""Seconds between two looks at the size of the process."""
+MEMORY_CHECK_INTERVAL_S = 1.0
 
-STEP = 64 << 20
-"""Bytes by which the process may grow before everything is looked through. The thresholds above
-count objects, and a circle of three may hold a body of megabytes: an exception with its traceback
-makes one easily."""
+MIN_GROWTH_BYTES = 64 << 20
+"""Bytes by which the process may grow before a full collection. The thresholds above count objects,
+and a cycle of three may hold a body of megabytes: an exception with its traceback makes one
+easily."""
 
-SHARE = 4
-"""A process of 1 GB may grow by this part of its size instead: the larger it is, the longer a look
-takes, and a store that fills must not cost one every second."""
-
-_STATM = Path("/proc/self/statm")
-_PAGE = sysconf("SC_PAGE_SIZE")
+MIN_GROWTH_DIVISOR = 4
+"""A large process may grow by this part of its size instead: the larger it is, the longer a
+collection takes, and a store that fills must not cost one every second."""
 
 
-def resident() -> int:
-    """Return the bytes that this process holds; where there is no /proc, the most it ever held."""
+def resident_bytes() -> int:
+    """Return the resident size of this process; without /proc, the highest it ever had."""
     try:
-        return int(_STATM.read_bytes().split()[1]) * _PAGE
+        return int(Path("/proc/self/statm").read_bytes().split()[1]) * sysconf("SC_PAGE_SIZE")
     except OSError:
         return getrusage(RUSAGE_SELF).ru_maxrss  # in bytes on macOS, the one such system we run on
 
@@ -304,30 +276,30 @@ class MemoryWatch:
     """Runs a full collection whenever the process has grown since the last one."""
 
     def __init__(
-        self, size: Callable[[], int] = resident, collect: Callable[[], object] = gc.collect
+        self, size: Callable[[], int] = resident_bytes, collect: Callable[[], object] = gc.collect
     ) -> None:
         self._size = size
         self._collect = collect
-        self._most = self._next()
+        self._threshold = self._next()
 
     def look(self) -> None:
-        """Collect if the process has grown by a step since the last time."""
-        if self._size() > self._most:
+        """Collect if the process has grown enough since the last time."""
+        if self._size() > self._threshold:
             self._collect()
-            self._most = self._next()
+            self._threshold = self._next()
 
     def repeat(self) -> None:
-        """Look now, and again every second for as long as the loop runs."""
+        """Look now, and again every second while the loop runs."""
         self.look()
-        asyncio.get_running_loop().call_later(EVERY, self.repeat)
+        asyncio.get_running_loop().call_later(MEMORY_CHECK_INTERVAL_S, self.repeat)
 
     def _next(self) -> int:
         size = self._size()
-        return size + max(STEP, size // SHARE)
+        return size + max(MIN_GROWTH_BYTES, size // MIN_GROWTH_DIVISOR)
 
 
 def tune_gc() -> None:
-    """Look seldom, and never again at what was made at the start; call it when all is up."""
+    """Collect seldom, and never what was made at the start; call it when all is up."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(GEN0_THRESHOLD, GEN1_THRESHOLD, GEN2_THRESHOLD)

@@ -1,28 +1,19 @@
-"""Who is calling: a gateway key, else the provider credential presented, else the address."""
+"""Authenticator: identifies callers by gateway key, else by credential, else by address."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import lru_cache
 from hashlib import blake2b
 from ipaddress import ip_address
 from urllib.parse import unquote_to_bytes
 
 import msgspec
 
+from looptrap.bounded import BoundedCache
 from looptrap.errors import ConfigError, Problem
-from looptrap.gateway.credential import (
-    API_KEY,
-    AUTHORIZATION,
-    IN_QUERY,
-    X_API_KEY,
-    X_GOOG_API_KEY,
-    Carriers,
-    carriers_of,
-    credential_in,
-)
 from looptrap.gateway.keys import PREFIX, KeyRing
+from looptrap.gateway.provider import IN_QUERY, ORDER, Carriers, carriers_of, credential_in
 from looptrap.policy.policy import Project
 from looptrap.schema.wording import quoted
 
@@ -31,15 +22,15 @@ Field = tuple[bytes, bytes]
 KEY_HEADER = b"x-looptrap-key"
 """Carries a gateway key beside the caller's own provider credential."""
 
-CREDENTIAL_HEADERS = frozenset((AUTHORIZATION, X_API_KEY, API_KEY, X_GOOG_API_KEY, KEY_HEADER))
+CREDENTIAL_HEADERS = frozenset((*ORDER, KEY_HEADER)) - {IN_QUERY}
 _GATEWAY_KEY = re.compile(rb"""(?:\A|(?<=[\s,"']))lt-[^\s,"']*""")
 _WHOLE_KEY = re.compile(rb"lt-[0-9a-f]{8}-[A-Za-z0-9_-]{43}")
 
-SHORTEST_TOKEN = 16
-"""Characters of a token of an operator's, beyond loopback."""
+MIN_TOKEN_CHARS = 16
+"""Characters of an operator's token, unless only loopback is served."""
 
 _MAX_CACHED_IDENTITIES = 4096
-_MAX_CACHED_BYTES = 2048  # longer credentials are digested anew each time, which bounds the memory
+_MAX_CACHED_BYTES = 2048  # longer credentials are digested each time, which bounds the memory
 
 
 class Identity(msgspec.Struct, frozen=True, gc=False):
@@ -53,15 +44,15 @@ class Identity(msgspec.Struct, frozen=True, gc=False):
     """The (lower-case) names of headers that are not forwarded: those with the gateway key, or
     with credentials that the provider might read in place of the caller's."""
     drop_query: bool = False
-    """The query carried the gateway key: forward `without_key(query)`."""
+    """Whether the query has the gateway key, which is not forwarded."""
     drop_every_key: bool = False
-    """No `key` of the query is forwarded: the caller's credential is in a header."""
+    """Whether no `key` of the query is forwarded: the caller's credential is in a header."""
     has_credential: bool = False
-    """A provider's credential is forwarded: beside a gateway key, the caller's own."""
+    """Whether a provider's credential is forwarded."""
 
 
 class Denial(msgspec.Struct, frozen=True, gc=False):
-    """Why a request is not let in; no part of what it presented is repeated."""
+    """Why a request is refused; no credential is repeated."""
 
     status: int
     code: str
@@ -83,14 +74,15 @@ TWO_CREDENTIALS = Denial(
     "The request carries two different credentials in the same place. Send one.",
 )
 KEY_IN_PATH = Denial(
-    400,
-    "key_in_path",
-    "The path of the request contains a gateway key. Send it as your API key.",
+    400, "key_in_path", "The path of the request contains a gateway key. Send it as your API key."
 )
+
+_IdentityKey = tuple[Carriers, tuple[Field, ...]] | str
+"""What an identity is cached by: credentials, else an address."""
 
 
 class Authenticator:
-    """Tells callers apart; what a credential means is remembered until the keys change."""
+    """Identifies callers; identities are cached until the keys change."""
 
     def __init__(
         self,
@@ -101,7 +93,7 @@ class Authenticator:
         require_keys: bool = False,
         carriers: Callable[[bytes], Carriers] = carriers_of,
     ) -> None:
-        """`projects` maps names of keys to projects, and wins over what the keys themselves say.
+        """`projects` maps names of keys to projects, in place of the keys' own.
 
         `carriers` returns which credentials the provider of a path reads.
         """
@@ -111,34 +103,29 @@ class Authenticator:
         self._require_keys = require_keys
         self._carriers = carriers
         self._generation = ring.generation
-        self._remembered: dict[tuple[Carriers, tuple[Field, ...]] | str, Identity] = {}
+        self._cached: dict[_IdentityKey, Identity] = {}
 
     @property
     def generation(self) -> int:
-        """Changes with the keys: what was concluded from them before is void."""
+        """Changes with the keys: what follows from the earlier keys is void."""
         return self._ring.generation
 
     def identify(self, headers: Iterable[Field], target: bytes, peer: str) -> Identity | Denial:
-        """Return who sent a request with these headers (lower-case names) from that address."""
-        presented = (
-            _query_keys(target)
-            if len(target) <= _MAX_CACHED_BYTES
-            else _query_keys.__wrapped__(target)
-        )
+        """Return who sent a request with these headers (lower-case names) from an address."""
+        presented = _query_keys[target]
         for field in headers:
             if field[0] in CREDENTIAL_HEADERS:
                 presented += (field,)
         if self._generation != self._ring.generation:
             self._generation = self._ring.generation
-            self._remembered.clear()
+            self._cached.clear()
         if not presented:
-            return self._remembered.get(peer) or self._conclude(None, presented, peer)
+            return self._cached.get(peer) or self._identify(None, presented, peer)
         carriers = self._carriers(target.partition(b"?")[0])
-        return self._remembered.get((carriers, presented)) or self._conclude(
-            carriers, presented, peer
-        )
+        cached = self._cached.get((carriers, presented))
+        return cached or self._identify(carriers, presented, peer)
 
-    def _conclude(
+    def _identify(
         self, carriers: Carriers | None, presented: tuple[Field, ...], peer: str
     ) -> Identity | Denial:
         identity = self._by_key(presented)
@@ -151,15 +138,14 @@ class Authenticator:
             if isinstance(identity, Denial):
                 return identity
         if identity is None:
-            # Nothing that was presented identifies a caller, so its address does; the answer is
-            # remembered by address only.
+            # No credential identifies the caller, so its address does, and is what it is cached by.
             carriers = None
             identity = Identity(caller=f"addr:{_unmapped_address(peer)}")
-        self._remember(peer if carriers is None else (carriers, presented), identity)
+        self._cache(peer if carriers is None else (carriers, presented), identity)
         return identity
 
     def _by_key(self, presented: tuple[Field, ...]) -> Identity | Denial | None:
-        """Return whose gateway key is among what was presented; None without any."""
+        """Return the caller by a gateway key; None without any."""
         texts: set[bytes] = set()
         carriers: set[bytes] = set()
         for name, value in presented:
@@ -208,28 +194,20 @@ class Authenticator:
         return None
 
     def _digest(self, credential: bytes) -> str:
-        told_apart = b"%d:%b" % (len(credential), credential)
-        person = b"looptrap-cred"
-        return blake2b(told_apart, digest_size=8, key=self._secret, person=person).hexdigest()
+        content, person = b"%d:%b" % (len(credential), credential), b"looptrap-cred"
+        return blake2b(content, digest_size=8, key=self._secret, person=person).hexdigest()
 
-    def _remember(
-        self, place: tuple[Carriers, tuple[Field, ...]] | str, identity: Identity
-    ) -> None:
-        if (
-            not isinstance(place, str)
-            and sum(len(name) + len(value) for name, value in place[1]) > _MAX_CACHED_BYTES
-        ):
+    def _cache(self, key: _IdentityKey, identity: Identity) -> None:
+        fields = () if isinstance(key, str) else key[1]
+        if sum(len(name) + len(value) for name, value in fields) > _MAX_CACHED_BYTES:
             return
-        if len(self._remembered) >= _MAX_CACHED_IDENTITIES:
-            self._remembered.clear()
-        self._remembered[place] = identity
+        if len(self._cached) >= _MAX_CACHED_IDENTITIES:
+            self._cached.clear()
+        self._cached[key] = identity
 
 
 def strip_gateway_keys(query: bytes, *, every: bool = False) -> bytes:
-    """Return the query less the gateway keys in it, every other byte as it was sent.
-
-    With `every`, a `key` that is a provider's is left out as well.
-    """
+    """Return the query without gateway keys; with `every`, without a provider's `key` too."""
     return b"&".join(
         field
         for field in query.split(b"&")
@@ -239,7 +217,7 @@ def strip_gateway_keys(query: bytes, *, every: bool = False) -> bytes:
 
 
 def without_keys(headers: Iterable[Field]) -> list[Field]:
-    """Return the headers less those that contain a gateway key; of a Cookie, only its pairs."""
+    """Return the headers, and pairs of a Cookie, that contain no gateway key."""
     kept = []
     for name, value in headers:
         if _WHOLE_KEY.search(value):
@@ -254,7 +232,7 @@ def without_keys(headers: Iterable[Field]) -> list[Field]:
 
 
 def has_key(text: bytes) -> bool:
-    """Say whether a path or query contains a whole gateway key, escaped or not."""
+    """Return whether a path or query contains a complete gateway key, escaped or not."""
     if b"%" in text:
         text = unquote_to_bytes(text)
     return PREFIX in text and _WHOLE_KEY.search(text) is not None
@@ -272,44 +250,34 @@ def projects_by_key(projects: Iterable[Project]) -> dict[str, str]:
 
 
 def check_exposure(listen_host: str, *, has_keys: bool, allow_anonymous: bool) -> None:
-    """Refuse to serve just anybody on an address that others can reach."""
+    """Refuse to serve anybody on an address that others can reach."""
     if has_keys or allow_anonymous or is_loopback(listen_host):
         return
-    raise ConfigError(
-        [
-            Problem(
-                "gateway.listen",
-                f"{listen_host or 'every address'} can be reached by others and there are no"
-                " gateway keys: make one with `looptrap keys add NAME`, listen on 127.0.0.1,"
-                " or let everybody in with --allow-anonymous",
-            )
-        ]
+    message = (
+        f"{listen_host or 'every address'} can be reached by others and there are no gateway keys:"
+        " make one with `looptrap keys add NAME`, listen on 127.0.0.1, or let everybody in with"
+        " --allow-anonymous"
     )
+    raise ConfigError([Problem("gateway.listen", message)])
 
 
 def check_token(place: str, token: str, host: str) -> None:
     """Refuse a token that can be guessed on an address that others can reach."""
-    if token and len(token) < SHORTEST_TOKEN and not is_loopback(host):
+    if token and len(token) < MIN_TOKEN_CHARS and not is_loopback(host):
         message = (
             f"its token has {len(token)} character{'s'[: len(token) > 1]}, must have"
-            f" {SHORTEST_TOKEN} or more where others can reach {host}"
+            f" {MIN_TOKEN_CHARS} or more where others can reach {host}"
         )
         raise ConfigError([Problem(place, message)])
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether an address can be reached from this machine only."""
+    """Return whether an address can be reached from this machine only."""
     host = host.removeprefix("[").removesuffix("]")
     try:
         return ip_address(_unmapped_address(host)).is_loopback
     except ValueError:
         return host.lower() == "localhost"
-
-
-@lru_cache(maxsize=1024)
-def _query_keys(target: bytes) -> tuple[Field, ...]:
-    """Return the keys in a target's query; remembered, as most requests have the same few."""
-    return tuple([(IN_QUERY, value) for value in _keys_in(target.partition(b"?")[2])])
 
 
 def _keys_in(query: bytes) -> Iterator[bytes]:
@@ -318,6 +286,14 @@ def _keys_in(query: bytes) -> Iterator[bytes]:
         name, _, value = field.partition(b"=")
         if name == b"key" or (b"%" in name and unquote_to_bytes(name) == b"key"):
             yield unquote_to_bytes(value.replace(b"+", b" "))
+
+
+def _find_query_keys(target: bytes) -> tuple[Field, ...]:
+    return tuple([(IN_QUERY, value) for value in _keys_in(target.partition(b"?")[2])])
+
+
+_query_keys = BoundedCache(_find_query_keys, max_key_bytes=_MAX_CACHED_BYTES)
+"""The keys in the query of a target: most requests have the same few."""
 
 
 def _unmapped_address(peer: str) -> str:

@@ -1,9 +1,4 @@
-"""Capture: generation calls that were judged, written down to be replayed, off their path.
-
-Capture   takes calls from the gateway, and has a thread of its own to write them
-line      Lines: what is written of a call, as it was sent or as digests of it
-folder    Folder: the files, who can read them, and how many there are
-"""
+"""Capture: writes judged generation calls to files, on a thread, to be replayed."""
 
 from __future__ import annotations
 
@@ -27,20 +22,19 @@ from looptrap.detect.redacted_message import Redactor
 from looptrap.dialect.captured import HISTORIES, VERSION, CapturedVerdict, Form, Line, RecentRuns
 from looptrap.dialect.model import Call, Message
 from looptrap.errors import ConfigError, Problem
+from looptrap.gateway.tls import os_error_text
 from looptrap.policy.verdict import ALLOWED, Verdict
 
 MAX_FILE_BYTES = 64 << 20
-"""A file that has so many bytes is followed by another …"""
-
 MIN_FILES = 4
-"""… or when it has its share of the limit, where that is less."""
+"""A file has at most this part of the limit, where that is less."""
 
 _CAPTURE_FILE = re.compile(r"looptrap-\d{8}T\d{6}\.\d{6}Z-\d+\.jsonl")
 _NEW_FILE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
 
 
 class CaptureFolder:
-    """Writes lines into files of its own, one after the other."""
+    """Writes lines into files of its own, and deletes the oldest files beyond a limit."""
 
     def __init__(self, path: str | Path, limit: int, clock: Callable[[], float]) -> None:
         self._path = Path(path)
@@ -52,29 +46,28 @@ class CaptureFolder:
         self._size = 0
 
     def make(self) -> None:
-        """Make the folder where it is missing; raise ConfigError where nothing can be written."""
+        """Make the folder if it is missing; raise ConfigError if it cannot be written to."""
         try:
             self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not os.access(self._path, os.W_OK | os.X_OK):
                 raise PermissionError(None, "permission denied")
         except OSError as error:
-            why = (error.strerror or str(error)).lower()
-            problem = Problem("gateway.capture_dir", f"{self._path}: cannot write there: {why}")
-            raise ConfigError([problem]) from None
+            message = f"{self._path}: cannot write there: {os_error_text(error)}"
+            raise ConfigError([Problem("gateway.capture_dir", message)]) from None
 
     @property
     def room(self) -> int:
-        """How many bytes the file can take; the last line may take more."""
+        """The bytes that the file can take; the last line may take more."""
         return self._share - self._size
 
     def is_at_end(self) -> bool:
-        """Say whether the next line belongs into a new file: this one is full, or gone."""
+        """Return whether the next line needs a new file: this one is full, or deleted."""
         if self._descriptor is None or self.room <= 0:
             return True
         return not os.fstat(self._descriptor).st_nlink
 
     def open(self) -> None:
-        """Go on in a new file, after making room for it; raises OSError."""
+        """Open a new file, after making room for it; raises OSError."""
         self.close()
         self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._make_room()
@@ -82,20 +75,20 @@ class CaptureFolder:
         while self._descriptor is None:
             self._file = self._path / f"looptrap-{when:%Y%m%dT%H%M%S.%fZ}-{os.getpid()}.jsonl"
             try:
-                # Never open to others, not even before the first byte.
+                # Never readable for others, not even before the first byte.
                 self._descriptor = os.open(self._file, _NEW_FILE_FLAGS, 0o600)
             except FileExistsError:
                 when += timedelta(microseconds=1)
 
     def write(self, lines: bytes) -> None:
-        """Append whole lines; raises OSError, and then the file is closed as it was before."""
+        """Append complete lines; after an OSError, the file is closed as it was before."""
         assert self._descriptor is not None  # opened before
         left = memoryview(lines)
         try:
             while left:
                 left = left[os.write(self._descriptor, left) :]
         except OSError:
-            self._take_back()
+            self._undo_write()
             raise
         self._size += len(lines)
 
@@ -105,8 +98,8 @@ class CaptureFolder:
             os.close(self._descriptor)
         self._descriptor, self._size = None, 0
 
-    def _take_back(self) -> None:
-        """Leave no part of a line behind, nor an empty file."""
+    def _undo_write(self) -> None:
+        """Leave neither a part of a line nor an empty file."""
         with suppress(OSError):
             if self._size and self._descriptor is not None:
                 os.ftruncate(self._descriptor, self._size)
@@ -115,7 +108,7 @@ class CaptureFolder:
         self.close()
 
     def _make_room(self) -> None:
-        """Delete the oldest files until one more fits; what is not ours is not looked at."""
+        """Delete the oldest of our files until one more fits."""
         files = sorted(file for file in self._path.iterdir() if _CAPTURE_FILE.fullmatch(file.name))
         sizes = {}
         for file in files:
@@ -133,31 +126,31 @@ _encode = msgspec.json.Encoder().encode
 
 
 class _LastLine(msgspec.Struct, frozen=True, gc=False):
-    """What is remembered of a run's last line: enough to tell what the next one repeats."""
+    """The last line of a run: enough to find what the next one repeats."""
 
     messages: array[int]
     sizes: array[int]
-    """How many bytes each of them took in the file."""
+    """The bytes of each message in the file."""
     tools: tuple[str, ...]
 
 
 class CaptureEncoder:
-    """Makes lines of calls; a line leans on those before it, until `start_over`."""
+    """Encodes calls as lines; a line refers to the ones before it, until `start_over`."""
 
     def __init__(self, form: Form, secret: bytes) -> None:
         self._form: Form = form
-        self._stand_ins = Redactor(secret)
-        self._named = blake2b(digest_size=8, key=secret[:64], person=b"lt-capture")
+        self._redactor = Redactor(secret)
+        self._digest = blake2b(digest_size=8, key=secret[:64], person=b"lt-capture")
         self._runs: RecentRuns[_LastLine] = RecentRuns()
 
     def start_over(self) -> None:
-        """Forget all lines: the next one stands in another file."""
+        """Refer to no earlier line: the next one is in another file."""
         self._runs.clear()
 
     def line(self, call: Call, verdict: Verdict, now: float) -> bytes:
-        """Return a call as a line, its end included."""
+        """Return a call as a line, with its line end."""
         request, run = call.request, self._run(call)
-        # Each message is known by its hash: within this process, so none is ever written.
+        # Messages are compared by hashes of this process, which are never written.
         hashes = array("q", [hash(bytes(raw)) for raw in call.raws])
         before = self._runs.find(run, now)
         kept = _common_prefix_length(before.messages, hashes) if before is not None else 0
@@ -177,10 +170,10 @@ class CaptureEncoder:
             stream=call.stream,
             caller=self._name("caller", request.caller),
             project=request.project,
-            session=self._said("session", request.session),
-            user=self._said("user", call.user),
-            chain=self._said("chain", call.chain),
-            progress=self._said("progress", request.progress),
+            session=self._redact("session", request.session),
+            user=self._redact("user", call.user),
+            chain=self._redact("chain", call.chain),
+            progress=self._redact("progress", request.progress),
             retry=request.is_retry,
             tools=None if before is not None and before.tools == call.tools else call.tools,
             verdict=_verdict_entry(verdict),
@@ -194,31 +187,30 @@ class CaptureEncoder:
             yield from map(_on_one_line, new)
         elif read is not None:
             sized = ((read(raw), memoryview(raw).nbytes) for raw in new)
-            for stand_in in self._stand_ins.of(sized):
+            for stand_in in self._redactor.of(sized):
                 yield msgspec.Raw(_encode(stand_in))
 
     def _run(self, call: Call) -> str:
-        """Return the id of the call's run: by its session, else by how it began."""
+        """Return the id of the call's run: by its session, else by its first messages."""
         request = call.request
         if request.session:
             return self._name("session", request.caller, request.session)
-        began = [f"{one.role} {one.text}" for one in _opening_messages(call)]
-        return self._name("beginning", request.caller, call.model, *began)
+        opening = [f"{one.role} {one.text}" for one in _opening_messages(call)]
+        return self._name("beginning", request.caller, call.model, *opening)
 
-    def _said(self, what: str, text: str) -> str:
-        """Return what a client said of itself, or a digest of it."""
+    def _redact(self, what: str, text: str) -> str:
+        """Return a text of the client, or a digest of it."""
         return text if self._form == "content" else self._name(what, text)
 
     def _name(self, what: str, *texts: str) -> str:
         if not any(texts):
             return ""
-        named = self._named.copy()
+        named = self._digest.copy()
         named.update(join([what, *texts]))
         return named.hexdigest()
 
 
 def _opening_messages(call: Call) -> Iterator[Message]:
-    """Yield the messages up to the first of a user."""
     if call.read is not None:
         for message in map(call.read, call.raws):
             yield message
@@ -227,15 +219,14 @@ def _opening_messages(call: Call) -> Iterator[Message]:
 
 
 def _common_prefix_length(before: array[int], now: array[int]) -> int:
-    """Return how many messages at the beginning are the same."""
-    most = min(len(before), len(now))
-    if before[:most] == now[:most]:
-        return most
-    return next(i for i in range(most) if before[i] != now[i])
+    length = min(len(before), len(now))
+    if before[:length] == now[:length]:
+        return length
+    return next(i for i in range(length) if before[i] != now[i])
 
 
 def _on_one_line(raw: msgspec.Raw) -> msgspec.Raw:
-    """Return a message without line ends between its fields; inside of texts there are none."""
+    """Return a message without line ends between its fields; JSON texts have none."""
     text = bytes(raw)
     if b"\n" in text or b"\r" in text:
         return msgspec.Raw(msgspec.json.format(text, indent=-1))
@@ -251,26 +242,26 @@ def _verdict_entry(verdict: Verdict) -> CapturedVerdict | None:
 
 MAX_WAITING_CALLS = 10_000
 MAX_WAITING_BYTES = 64 << 20
-"""So many calls, and bytes of their bodies, wait to be written; one more is not captured."""
+"""Calls, and bytes of their bodies, that wait to be written; one more is not captured."""
 
 POLL_INTERVAL_S = 0.1
-"""Seconds between two looks for calls: nobody is woken for a single one."""
+"""Seconds between two looks for calls."""
 
 BURST_S, REST_S = 0.001, 0.002
-"""Seconds of work at a time, and at least between two such times: the gateway's own thread cannot
-run meanwhile, and to take turns with it line by line would cost both more than the work does."""
+"""Seconds of work at a time, and of rest after it: the gateway's own thread cannot run meanwhile,
+and to switch line by line would cost more than the work does."""
 
 RETRY_PAUSE_S = 1.0
-"""Seconds without a try after a line could not be written, and between two words about it."""
+"""Seconds until the next try, and the next log line, after an error."""
 
 STOP_TIMEOUT_S = 10.0
-"""Seconds for what waits when the gateway stops."""
+"""Seconds to write what waits when the gateway stops."""
 
 log = logging.getLogger("looptrap")
 
 
 class Capture:
-    """Writes down calls and their verdicts; whatever goes wrong there, no call suffers."""
+    """Writes calls and their verdicts; no error of capturing affects a call."""
 
     def __init__(
         self,
@@ -284,28 +275,28 @@ class Capture:
     ) -> None:
         self.written = 0
         self.overflowed = 0
-        """Calls for which there was no room to wait."""
+        """Calls for which the queue was full."""
         self.failed = 0
         """Calls that could not be written."""
         self._folder = CaptureFolder(path, limit, clock)
         self._form: Form = form
-        self._lines = CaptureEncoder(form, secret)
+        self._encoder = CaptureEncoder(form, secret)
         self._monotonic = monotonic
         self._waiting: deque[tuple[Call, Verdict, float]] = deque()
-        # Two counters with one writer each need no lock; their difference is what waits.
+        # Two counters with one writer each need no lock; their difference is waiting.
         self._bytes_added = self._bytes_taken = 0
         self._not_before = 0.0
         self._stopping = Event()
         self._thread: Thread | None = None
 
     def start(self) -> None:
-        """Make the folder and begin to write; raise ConfigError where that is not possible."""
+        """Make the folder and begin to write; raise ConfigError if that is not possible."""
         self._folder.make()
         self._thread = Thread(target=self._run, name="looptrap-capture", daemon=True)
         self._thread.start()
 
     def add(self, call: Call, verdict: Verdict, now: float) -> None:
-        """Take a call that was judged; all else is done elsewhere, later."""
+        """Queue a call that was judged."""
         if not call.generates or call.dialect not in HISTORIES:
             return
         size = len(call.request.body)
@@ -317,8 +308,8 @@ class Capture:
         self._waiting.append((call, verdict, now))
 
     def rekey(self, secret: bytes) -> None:
-        """Make digests under another secret from now on; no line leans on one under the old."""
-        self._lines = CaptureEncoder(self._form, secret)
+        """Make digests with another secret; no line refers to one with the old secret."""
+        self._encoder = CaptureEncoder(self._form, secret)
 
     def stop(self) -> None:
         """Write what waits, and end."""
@@ -335,20 +326,20 @@ class Capture:
         self._folder.close()
 
     def _write_some(self) -> None:
-        """Write what waits: no longer than for a burst, and into one file."""
+        """Write what waits, for at most one burst, into one file."""
         began, taken = self._monotonic(), 0
         lines: list[bytes] = []
         try:
             if began >= self._not_before and self._folder.is_at_end():
                 self._folder.open()
-                self._lines.start_over()
+                self._encoder.start_over()
             until, room = self._monotonic() + BURST_S, self._folder.room
             while self._waiting and room > 0 and (not taken or self._monotonic() < until):
                 call, verdict, now = self._waiting.popleft()
                 self._bytes_taken += len(call.request.body)
                 taken += 1
                 if began >= self._not_before:
-                    lines.append(self._lines.line(call, verdict, now))
+                    lines.append(self._encoder.line(call, verdict, now))
                     room -= len(lines[-1])
             if lines:
                 self._folder.write(b"".join(lines))
@@ -362,5 +353,5 @@ class Capture:
 
 
 def _error_text(error: Exception) -> str:
-    """Return what went wrong, without anything that a call may have brought."""
+    """Return the text of an error, without any content of a call."""
     return (isinstance(error, OSError) and error.strerror) or type(error).__name__

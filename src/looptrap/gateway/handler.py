@@ -19,11 +19,12 @@ from looptrap.gateway.decision import decision_answer, read_decision_request, un
 from looptrap.gateway.judge import Judge
 from looptrap.gateway.pacer import Pacer
 from looptrap.gateway.relay import Relay
-from looptrap.gateway.request_context import RequestContext, Unpacked, Unpacker
+from looptrap.gateway.request_context import RequestContext
 from looptrap.gateway.router import Forwarder
 from looptrap.gateway.runtime import Runtime
 from looptrap.gateway.settler import OnSettled, Settler
 from looptrap.gateway.trace import Tracer
+from looptrap.gateway.unpacker import Unpacked, Unpacker
 from looptrap.gateway.upstream import UpstreamState
 from looptrap.incident.recorder import IncidentRecorder
 from looptrap.money.meters import full_settlements_of
@@ -173,14 +174,14 @@ class Gateway:
     def _unpack(self, relay: Relay) -> None:
         """Unpack a body: a small one at once, a larger one in a thread."""
         body, encoding = relay.exchange.body, relay.context.encoding
-        plain = self._unpacker.at_once(body, encoding)
+        plain = self._unpacker.unpack_now(body, encoding)
         if plain is not None:
             self._read_unpacked(relay, plain)
         elif self._unpacker.is_full:
             self._overload(relay, "Too many packed bodies wait to be unpacked.")
         else:
             then = partial(self._on_unpacked, relay)
-            self._unpacker.later(body, encoding, self.runtime.max_decoded, then)
+            self._unpacker.unpack_later(body, encoding, self.runtime.max_decoded, then)
 
     def _on_unpacked(self, relay: Relay, plain: bytes) -> None:
         """Continue with a body that the thread has unpacked, if its client still waits."""

@@ -1,4 +1,4 @@
-"""Judging with a store: at once with one in this process, later with one that instances share."""
+"""Judge: judges by a store in this process, or by one that instances share."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STORE_UNAVAILABLE = Verdict(
 
 
 class Judge:
-    """Asks the store about calls, and judges them by its answers."""
+    """Judges calls by the counts of a store."""
 
     def __init__(self, store: MemoryStore | RedisStore, *, fails_closed: bool = False) -> None:
         self._fails_closed = fails_closed
@@ -62,7 +62,7 @@ class Judge:
             self._memory.settle(settlements, now)
 
     async def release(self, fingerprint: str, now: float) -> bool:
-        """Let the next call of a fingerprint pass, on all instances; say if it was known."""
+        """Let the next call of a fingerprint pass, everywhere; return whether it was known."""
         key, after = release(fingerprint)
         if self._shared is None:
             known = self._memory.release(key)

@@ -1,4 +1,4 @@
-"""Claims of callers, read from the header that carries their token."""
+"""ClaimsReader: reads the claims of callers from the header with their token."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ RejectionReason = Literal[
     "not_yet_valid",
     "expired",
 ]
-"""Why a token is not believed."""
+"""Why a token is rejected."""
 
 MAX_CLAIMS = 64
 MAX_CLAIM_CHARS = 256
-"""Characters of a claim, and of its name; a cut one could be taken for another."""
+"""Characters of a claim, and of its name; longer ones are ignored: cut, they could equal others."""
 MAX_CLAIM_DEPTH = 8
-"""Tables inside of tables in which claims are looked for."""
+"""Levels of nested tables in which claims are read."""
 
 
 class TokenContent(msgspec.Struct, frozen=True, gc=False):
-    """What a token says that is for us."""
+    """The claims of a token, and when they are valid."""
 
     claims: Mapping[str, str]
     since: float
@@ -47,7 +47,7 @@ class TokenContent(msgspec.Struct, frozen=True, gc=False):
 def read_payload(
     payload: bytes, *, issuer: str | None, audience: str | None
 ) -> TokenContent | RejectionReason:
-    """Return what a payload says, or why nobody should listen; never raises."""
+    """Return the content of a payload, or why it is rejected; never raises."""
     try:
         said = json.loads(payload, parse_constant=_refuse_constant)
         if not isinstance(said, dict):
@@ -63,9 +63,9 @@ def read_payload(
 
 
 def claims_as_text(said: Mapping[str, Any]) -> dict[str, str]:
-    """Return claims as texts: those of tables by their path (`org.id`); lists and nulls are none.
+    """Return claims as texts, in tables by their path (`org.id`), without lists and nulls.
 
-    The outermost come first: no name inside of a table can take the place of one outside.
+    Outer claims come first, so that an inner one cannot replace them.
     """
     found: dict[str, str] = {}
     tables = deque([("", said, 1)])
@@ -84,7 +84,7 @@ def claims_as_text(said: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _text(value: object) -> str:
-    """Return a claim as text; empty where it is none, or too long."""
+    """Return a claim as text; empty for one of another type, or too long."""
     match value:
         case bool():
             return "true" if value else "false"
@@ -94,16 +94,9 @@ def _text(value: object) -> str:
             text = value
         case _:
             return ""
-    # Half of a surrogate pair is no text, and nobody could write it down.
-    return (
-        text
-        if len(text) <= MAX_CLAIM_CHARS and (text.isascii() or _has_no_surrogates(text))
-        else ""
-    )
-
-
-def _has_no_surrogates(text: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in text)
+    # Half of a surrogate pair cannot be encoded.
+    has_surrogates = not text.isascii() and any("\ud800" <= one <= "\udfff" for one in text)
+    return text if len(text) <= MAX_CLAIM_CHARS and not has_surrogates else ""
 
 
 def _is_meant_for(said: object, audience: str) -> bool:
@@ -118,19 +111,19 @@ def _timestamp(said: Mapping[str, Any], name: str, default: float) -> float:
 
 
 def _refuse_constant(constant: str) -> NoReturn:
-    # A time that is not a number is neither past nor to come: it would never run out.
+    # NaN is neither past nor future: such a token would never expire.
     raise ValueError(constant)
 
 
 MAX_TOKEN_BYTES = 8192
 CLOCK_LEEWAY_S = 30.0
-"""Seconds by which the clocks of who made a token and of this machine may differ."""
+"""Seconds by which the clocks of a token's issuer and of this machine may differ."""
 MAX_CACHED_TOKENS = 1024
 LOG_INTERVAL_S = 60.0
-"""Seconds between two lines about tokens that are not believed."""
+"""Seconds between two log lines about rejected tokens."""
 
 TrustedClaims = tuple[Mapping[str, str], float | None]
-"""Claims, and when to ask again; None where nothing changes with time."""
+"""Claims, and when to read them again; None for never."""
 
 NO_TRUSTED_CLAIMS: TrustedClaims = (NO_CLAIMS, None)
 
@@ -140,7 +133,7 @@ log = logging.getLogger("looptrap")
 
 
 class ClaimsReader:
-    """Says what callers claim and are believed; a token that is not believed says nothing."""
+    """Returns the claims of callers; those of a rejected token are empty."""
 
     def __init__(
         self,
@@ -148,50 +141,45 @@ class ClaimsReader:
         open_token: Callable[[bytes], bytes | RejectionReason] | None,
         refused: Counter[RejectionReason] | None = None,
     ) -> None:
-        """Without `open_token`, nobody is believed anything."""
+        """Without `open_token`, no claims are read."""
         self.refused: Counter[RejectionReason] = Counter() if refused is None else refused
-        """How many tokens were not believed, by reason; one that comes again is not counted
-        again as long as its request's head is remembered."""
+        """Rejected tokens, by reason; a token is not counted again while its head is cached."""
         self._header = settings.jwt_header.lower().encode()
         self._issuer = settings.jwt_issuer
         self._audience = settings.jwt_audience
         self._open = open_token
-        # By digest: tokens are long, and whoever holds one is whom it names. Only what was opened
-        # is kept, so that nobody can push others out with tokens of their own making.
-        self._known: dict[bytes, TokenContent | RejectionReason] = {}
+        # By digest, since tokens are long and secret. Only verified ones are cached, so that forged
+        # ones push out no others.
+        self._cached: dict[bytes, TokenContent | RejectionReason] = {}
         self._quiet_until = 0.0
 
     @classmethod
     def under(
         cls, settings: GatewaySettings, refused: Counter[RejectionReason] | None = None
     ) -> ClaimsReader:
-        """Read the keys that the settings name, and go on with counts; a ConfigError says why not.
+        """Return a reader with the keys of the settings, and earlier counts; may raise ConfigError.
 
         Where claims are off, nothing is read or imported.
         """
         if settings.jwt == "off":
             return cls(settings, None, refused)
         try:
-            from looptrap.gateway import jwt_verifier
-            from looptrap.gateway.jwt_verifier import TokenVerifier
+            from looptrap.gateway.jwt_verifier import TokenVerifier, read_key_file
         except ImportError as error:
             if error.name is None or error.name.partition(".")[0] not in ("jwt", "cryptography"):
                 raise
             message = 'needs PyJWT: pip install "looptrap[jwt]"'
             raise ConfigError([Problem("gateway.jwt", message)]) from None
-        keys = (
-            jwt_verifier.read_key_file(settings.jwt_keys) if settings.jwt_keys is not None else None
-        )
+        keys = None if settings.jwt_keys is None else read_key_file(settings.jwt_keys)
         return cls(settings, TokenVerifier(keys).open, refused)
 
     def of(self, headers: Iterable[tuple[bytes, bytes]], now: float) -> TrustedClaims:
-        """Return what a request with these headers (lower-case names) claims and is believed."""
+        """Return the claims of a request with these headers (lower-case names)."""
         if self._open is None:
             return NO_TRUSTED_CLAIMS
         sent = next((value for name, value in headers if name == self._header), b"")
         token = _is_token(sent)
         if token is None:
-            # An API key, most likely: nobody claims anything.
             return NO_TRUSTED_CLAIMS
         content = self._content(token[1], self._open)
         if isinstance(content, str):
@@ -209,22 +197,22 @@ class ClaimsReader:
         if len(token) > MAX_TOKEN_BYTES:
             return "too_long"
         digest = sha256(token).digest()
-        known = self._known.get(digest)
-        if known is not None:
-            return known
+        cached = self._cached.get(digest)
+        if cached is not None:
+            return cached
         payload = open_token(token)
         if isinstance(payload, str):
             return payload
         content = read_payload(payload, issuer=self._issuer, audience=self._audience)
-        if len(self._known) >= MAX_CACHED_TOKENS:
-            self._known.clear()
-        self._known[digest] = content
+        if len(self._cached) >= MAX_CACHED_TOKENS:
+            self._cached.clear()
+        self._cached[digest] = content
         return content
 
     def _refuse(
         self, reason: RejectionReason, now: float, until: float | None = None
     ) -> TrustedClaims:
-        """Count and tell, now and then, that a token is not believed; never what it says."""
+        """Count and, now and then, log that a token is rejected; never its content."""
         self.refused[reason] += 1
         if now >= self._quiet_until:
             self._quiet_until = now + LOG_INTERVAL_S

@@ -1,6 +1,6 @@
-"""Keys to verify tokens with, from a file: public keys in PEM, a JWKS, or a shared secret.
+"""TokenVerifier, and its keys from a file: public keys in PEM, a JWKS, or a shared secret.
 
-What a key is good for follows from the key alone: one that others may know never becomes a secret.
+The algorithms of a key follow from the key alone: a public key is never used as a secret.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from base64 import b64decode, urlsafe_b64decode
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,9 +32,8 @@ MAX_KEYS = 32
 
 _RSA = frozenset(f"{family}{bits}" for family in ("RS", "PS") for bits in (256, 384, 512))
 _CURVES = {"secp256r1": "ES256", "secp256k1": "ES256K", "secp384r1": "ES384", "secp521r1": "ES512"}
-_EDWARDS = (ed25519.Ed25519PublicKey, ed448.Ed448PublicKey)
 _MIN_SECRET_BYTES = {"HS256": 32, "HS384": 48, "HS512": 64}
-"""How many bytes a secret must have, at least, to be one."""
+"""The bytes that a secret must have for an algorithm."""
 _MIN_RSA_BITS = 2048
 
 _PEM = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----.*?-----END \1-----", re.DOTALL)
@@ -44,7 +44,7 @@ _UNREADABLE = (ValueError, TypeError, UnsupportedAlgorithm)
 
 @dataclass(frozen=True, slots=True)
 class VerificationKey:
-    """What verifies signatures, by which algorithms, and what tokens call it."""
+    """A key, its algorithms, and its name in tokens."""
 
     material: Any
     algorithms: frozenset[str]
@@ -52,7 +52,7 @@ class VerificationKey:
 
 
 def read_key_file(path: str) -> tuple[VerificationKey, ...]:
-    """Return the keys in a file; a ConfigError says why it cannot be used, not what it holds."""
+    """Return the keys in a file; a ConfigError says why it cannot be used, not its content."""
     try:
         content = Path(path).read_bytes().removeprefix(b"\xef\xbb\xbf").strip()
         keys = tuple(_keys(content))
@@ -112,7 +112,7 @@ def _from_json(content: bytes) -> Iterator[VerificationKey]:
 
 
 def _from_jwk(one: dict[str, Any], place: str) -> VerificationKey | None:
-    """Return a key of a set; None for one that is not for signatures, or not known here."""
+    """Return a key of a set; None for one that is not for signatures, or of an unknown type."""
     if one.get("use", "sig") != "sig":
         return None
     kid, named = one.get("kid"), one.get("alg")
@@ -132,11 +132,9 @@ def _from_jwk(one: dict[str, Any], place: str) -> VerificationKey | None:
         algorithms = _algorithms(key, place)
     if named is not None:
         algorithms &= {named} if isinstance(named, str) else set()
-    return (
-        VerificationKey(key, algorithms, kid if isinstance(kid, str) else None)
-        if algorithms
-        else None
-    )
+    if not algorithms:
+        return None
+    return VerificationKey(key, algorithms, kid if isinstance(kid, str) else None)
 
 
 def _from_text(content: bytes) -> VerificationKey:
@@ -152,14 +150,12 @@ def _from_text(content: bytes) -> VerificationKey:
 
 
 def _is_public(content: bytes) -> bool:
-    """Say whether a text is a public key or certificate without its PEM lines."""
+    """Return whether a text is a public key or certificate without its PEM lines."""
     loads: tuple[Callable[[bytes], object], ...] = (load_der_public_key, load_der_x509_certificate)
     for load in loads:
-        try:
+        with suppress(*_UNREADABLE):
             load(b64decode(content))
-        except _UNREADABLE:
-            continue
-        return True
+            return True
     return False
 
 
@@ -167,21 +163,18 @@ def _secret_algorithms(secret: bytes, place: str = "") -> frozenset[str]:
     fitting = frozenset(name for name, least in _MIN_SECRET_BYTES.items() if len(secret) >= least)
     if not fitting:
         least = min(_MIN_SECRET_BYTES.values())
-        what = f"{place} is" if place else "is"
-        raise ConfigError(f"{what} a secret of {len(secret)} bytes, must be {least} or more")
+        message = f"is a secret of {len(secret)} bytes, must be {least} or more"
+        raise ConfigError(f"{place} {message}".strip())
     return fitting
 
 
 def _algorithms(key: object, place: str = "") -> frozenset[str]:
-    """Return what a public key verifies; a weak one is refused."""
+    """Return the algorithms of a public key; refuse a weak one."""
     match key:
         case rsa.RSAPublicKey():
             if key.key_size < _MIN_RSA_BITS:
-                what = f"{place} is" if place else "is"
-                message = (
-                    f"{what} an RSA key of {key.key_size} bits, must be {_MIN_RSA_BITS} or more"
-                )
-                raise ConfigError(message)
+                message = f"is an RSA key of {key.key_size} bits, must be {_MIN_RSA_BITS} or more"
+                raise ConfigError(f"{place} {message}".strip())
             return _RSA
         case ec.EllipticCurvePublicKey():
             name = _CURVES.get(key.curve.name)
@@ -196,18 +189,18 @@ def _error(path: str, message: str) -> ConfigError:
 
 
 class TokenVerifier:
-    """Opens tokens; without keys, whoever signed them."""
+    """Verifies and decodes tokens; without keys, it does not verify them."""
 
     def __init__(self, keys: Sequence[VerificationKey] | None) -> None:
         self._keys = keys
         self._jws = PyJWS()
 
     def open(self, token: bytes) -> bytes | RejectionReason:
-        """Return the payload of a token, or why it is not believed; never raises."""
+        """Return the payload of a token, or why it is rejected; never raises."""
         try:
             header = self._jws.get_unverified_header(token)
             algorithm, kid = header.get("alg"), header.get("kid")
-            # Extensions that must be understood (`crit`) are not; "none" is no algorithm for us.
+            # Critical extensions (`crit`) are not supported, and "none" is no algorithm.
             if not isinstance(algorithm, str) or algorithm.lower() == "none" or "crit" in header:
                 return "algorithm"
             if self._keys is None:
@@ -217,8 +210,8 @@ class TokenVerifier:
             return "malformed"
 
     def _verified(self, token: bytes, algorithm: str, kid: str | None) -> bytes | RejectionReason:
-        # What a key is good for is said by the key, never by the token: a public key must not
-        # become a secret because somebody writes HS256.
+        # The key decides its algorithms, never the token: with HS256, a public key would become a
+        # secret that everybody knows.
         fitting = [key for key in self._keys or () if algorithm in key.algorithms]
         if not fitting:
             return "algorithm"

@@ -1,4 +1,4 @@
-"""Pacing: requests that take long to read share a part of the loop's time, callers in turn."""
+"""Pacer: limits the loop's time for requests that take long to read, callers in turn."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
 
-REST = 3.0
-"""Seconds of rest after each second of such work: all of it together gets a quarter of the time."""
+REST_RATIO = 3.0
+"""Seconds of rest after each second of such work: all of it gets a quarter of the time."""
 
-FREE = 0.001
-"""Seconds of each job that ask for no rest: any request may take as long."""
+FREE_WORK_S = 0.001
+"""Seconds of each job without rest: any request may take as long."""
 
-MOST_WAITING = 1_024
+MAX_WAITING_REQUESTS = 1_024
 """Requests that wait for their turn; one more is refused."""
 
 Work = Callable[[], None]
 
 
 class Pacer:
-    """Does work at once while there was little of it lately, else later, callers in turn."""
+    """Does work at once if there was little of it lately, else later, callers in turn."""
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
@@ -31,8 +31,8 @@ class Pacer:
 
     @property
     def is_full(self) -> bool:
-        """Whether so many requests wait that no more may."""
-        return self._waiting >= MOST_WAITING
+        """Whether no more requests may wait."""
+        return self._waiting >= MAX_WAITING_REQUESTS
 
     def submit(self, caller: str, work: Work) -> None:
         """Do some work for a caller, now or in its turn; it must not raise."""
@@ -41,14 +41,14 @@ class Pacer:
             return
         self._queues.setdefault(caller, deque()).append(work)
         self._waiting += 1
-        self._wait()
+        self._start_timer()
 
     def finish(self) -> None:
-        """Do everything that waits: the gateway is about to stop."""
+        """Do all work that waits: the gateway is about to stop."""
         while self._waiting:
             self._do(self._next())
 
-    def _wait(self) -> None:
+    def _start_timer(self) -> None:
         if self._timer is None and self._waiting:
             delay = max(0.0, self._resting_until - self._clock())
             self._timer = asyncio.get_running_loop().call_later(delay, self._wake)
@@ -57,7 +57,7 @@ class Pacer:
         self._timer = None
         if self._waiting:
             self._do(self._next())
-            self._wait()
+            self._start_timer()
 
     def _next(self) -> Work:
         """Take the first job of the caller who has waited longest since its last one."""
@@ -72,4 +72,4 @@ class Pacer:
         began = self._clock()
         work()
         ended = self._clock()
-        self._resting_until = ended + max(0.0, ended - began - FREE) * REST
+        self._resting_until = ended + max(0.0, ended - began - FREE_WORK_S) * REST_RATIO

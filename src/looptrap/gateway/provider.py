@@ -1,42 +1,114 @@
-"""Providers: one base URL, the key that is sent there, and the connections to it."""
+"""Provider: one base URL, the key that is sent there, and where it reads credentials.
+
+A caller without a gateway key is identified by its credential. It must be the one that the provider
+reads: else a client could become a new caller by changing a header that has no effect.
+"""
 
 from __future__ import annotations
 
 import re
+from binascii import Error, a2b_base64
 from collections.abc import Iterable
+from functools import lru_cache
 from urllib.parse import quote
+
+import msgspec
 
 from looptrap.bounded import BoundedCache
 from looptrap.config.provider import Credential
 from looptrap.dialect.model import DialectName
 from looptrap.dialect.registry import dialect_of
-from looptrap.gateway.credential import Carriers, carriers_at
 from looptrap.wire.origin import Origin
 from looptrap.wire.pool import Pool, Pools
+from looptrap.wire.upstream_exchange import UpstreamError
+
+AUTHORIZATION, X_API_KEY, API_KEY = b"authorization", b"x-api-key", b"api-key"
+X_GOOG_API_KEY = b"x-goog-api-key"
+IN_QUERY = b"?key"
+"""Stands for the `key` of the query among the names of headers; no header can have this name."""
+
+ORDER = (AUTHORIZATION, X_API_KEY, API_KEY, X_GOOG_API_KEY, IN_QUERY)
+"""Where a credential is looked for, in order, if neither provider nor dialect says more."""
+
+_FIRST: dict[str, tuple[bytes, ...]] = {
+    "anthropic": (X_API_KEY,),
+    "gemini": (X_GOOG_API_KEY, IN_QUERY),
+}
+"""Where a dialect has it, before the others."""
+
+_AT_DOMAIN = {
+    "openai.com": (AUTHORIZATION,),
+    "anthropic.com": (X_API_KEY, AUTHORIZATION),
+    "googleapis.com": (X_GOOG_API_KEY, IN_QUERY, AUTHORIZATION),
+    "azure.com": (API_KEY, X_API_KEY, AUTHORIZATION),
+}
+"""Everything that a provider reads, by its domain. Only the caller's own credential is forwarded
+there: then it does not matter which of several the provider would prefer."""
+
+_SIGNATURE = b"AWS4-"
+
+
+class Carriers(msgspec.Struct, frozen=True, gc=False):
+    """Where a provider reads the credential of a caller."""
+
+    order: tuple[bytes, ...]
+    """Names of headers, and `IN_QUERY`: the first that is sent has the caller's."""
+    exclusive: frozenset[bytes] = frozenset()
+    """Those of which only the caller's own is forwarded."""
+
+
+@lru_cache(maxsize=256)
+def carriers_of(path: bytes) -> Carriers:
+    """Return where an unknown provider reads it: by the dialect of the path."""
+    return Carriers(_ordered(_FIRST.get(dialect_of(path.decode("latin-1")), ())))
+
+
+def carriers_at(host: str, credential: Credential | None, dialect: DialectName) -> Carriers:
+    """Return where the provider at a host reads it; `credential` is from its settings."""
+    for domain, read in _AT_DOMAIN.items():
+        if host == domain or host.endswith(f".{domain}"):
+            if dialect.startswith("openai") and domain != "azure.com":
+                # In the dialect of OpenAI, every provider takes its key as OpenAI does.
+                read = tuple(sorted(read, key=lambda one: one != AUTHORIZATION))
+            return Carriers(read, frozenset(ORDER))
+    first = _FIRST.get(dialect, ())
+    if credential is not None:
+        carrier = AUTHORIZATION if credential == "bearer" else credential.encode()
+        first = (carrier, *first)
+    return Carriers(_ordered(first))
+
+
+def credential_in(value: bytes) -> bytes | None:
+    """Return the credential in a header, however it is written; None for a signature.
+
+    A signature identifies no caller: it changes with every request, and is not verified here.
+    """
+    if value.startswith(_SIGNATURE):
+        return None
+    scheme, rest = (*value.split(None, 1), b"", b"")[:2]
+    scheme, rest = scheme.lower(), rest.strip()
+    if scheme == b"bearer":
+        return rest.split(None, 1)[0] if rest else b""
+    if not rest:
+        return value.strip()
+    if scheme == b"basic":
+        try:
+            return b"basic " + a2b_base64(rest)
+        except Error:
+            pass
+    return scheme + b" " + rest
+
+
+def _ordered(first: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    return tuple(dict.fromkeys((*first, *ORDER)))
+
 
 _has_version = re.compile(rb"/v\d[a-z0-9]*(?:/|\Z)").search
 _PRINTABLE = " !#$%&'()*+,-./:;<=>?@[]^_`{|}~"
 
 
 class Provider:
-    """A place that answers calls."""
-
-    __slots__ = (
-        "_base_path",
-        "_credential",
-        "_key_field",
-        "_openai_credential",
-        "_openai_field",
-        "_overlaps",
-        "_pool",
-        "_targets",
-        "circuit",
-        "field",
-        "key_name",
-        "name",
-        "origin",
-        "speaks",
-    )
+    """A service that answers calls."""
 
     def __init__(
         self,
@@ -53,17 +125,17 @@ class Provider:
         self.field = (b"X-Looptrap-Provider", quote(name, _PRINTABLE).encode())
         """The header that names it to clients."""
         self.circuit = circuit or name
-        """What of it fails by itself: one URL of several."""
+        """The name of its circuit: of one URL of several."""
         self.key_name = key_name
         """The variable that the key is from."""
         self.speaks = frozenset(speaks)
-        """Empty for whatever it is sent."""
+        """Its dialects; empty for any."""
         self.origin, base_path = Origin.of(base_url)
         self._base_path = base_path.encode()
         self._overlaps = _suffixes(self._base_path)
         self._credential = credential
         self._key_field = _key_field(credential or "bearer", key)
-        # Anthropic wants its key as OpenAI does where it is spoken to as OpenAI is.
+        # Anthropic reads its key as OpenAI does where it is called in the dialect of OpenAI.
         is_bilingual = credential == "x-api-key" and "anthropic" in self.speaks
         self._openai_credential = "bearer" if is_bilingual else credential
         self._openai_field = _key_field(self._openai_credential or "bearer", key)
@@ -72,7 +144,7 @@ class Provider:
 
     @property
     def base_url(self) -> str:
-        """Where it answers."""
+        """Its URL, without the path of a call."""
         return f"{self.origin.scheme}://{self.origin.authority}{self._base_path.decode()}"
 
     def pool(self, pools: Pools) -> Pool:
@@ -86,17 +158,17 @@ class Provider:
         return self._openai_field if dialect.startswith("openai") else self._key_field
 
     def carriers(self, dialect: DialectName) -> Carriers:
-        """Return where it looks for the credential of a caller who has no gateway key."""
+        """Return where it reads the credential of a caller without a gateway key."""
         is_openai = dialect.startswith("openai")
         credential = self._openai_credential if is_openai else self._credential
         return carriers_at(self.origin.host, credential, dialect)
 
-    def target(self, asked: bytes) -> bytes:
-        """Return the request target at the provider; what base and path share is not doubled."""
-        return self._targets[asked]
+    def target(self, target: bytes) -> bytes:
+        """Return the request target at the provider; what base and path share is not repeated."""
+        return self._targets[target]
 
-    def _join(self, asked: bytes) -> bytes:
-        path, mark, query = asked.partition(b"?")
+    def _join(self, target: bytes) -> bytes:
+        path, mark, query = target.partition(b"?")
         for overlap in self._overlaps:
             if path.startswith(overlap) and path[len(overlap) : len(overlap) + 1] in (b"/", b""):
                 path = path[len(overlap) :]
@@ -123,3 +195,17 @@ def _key_field(credential: Credential, key: str) -> bytes | None:
 
 def _is_openai(path: bytes) -> bool:
     return dialect_of(path.decode("latin-1")).startswith("openai")
+
+
+_STATUS_BY_ERROR = {
+    "connect_timeout": 504,
+    "first_byte_timeout": 504,
+    "idle_timeout": 504,
+    "busy": 503,
+}
+"""502 for everything else."""
+
+
+def status_and_code(error: UpstreamError) -> tuple[int, str]:
+    """Return the status and the code for a client whose provider does not answer."""
+    return _STATUS_BY_ERROR.get(error.kind, 502), f"upstream_{error.kind}"

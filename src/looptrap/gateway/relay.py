@@ -11,11 +11,10 @@ from looptrap.dialect.answer import Answer, fail_stream, failure
 from looptrap.dialect.model import Call, Outcome
 from looptrap.dialect.stream import is_over
 from looptrap.engine import Transaction
-from looptrap.gateway.provider import Provider
+from looptrap.gateway.provider import Provider, status_and_code
 from looptrap.gateway.request_context import OWN_HEADER_PREFIX, RequestContext
 from looptrap.gateway.settler import Settler
-from looptrap.gateway.trace import TraceSpan
-from looptrap.gateway.upstream_error import CLIENT_CLOSED_STATUS, status_and_code
+from looptrap.gateway.trace import CLIENT_CLOSED_STATUS, TraceSpan
 from looptrap.wire.exchange import Exchange
 from looptrap.wire.upstream_exchange import UpstreamError, UpstreamExchange
 

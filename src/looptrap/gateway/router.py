@@ -12,8 +12,7 @@ from looptrap.config.provider import MODEL_DIALECTS, ProviderSettings, RouteSett
 from looptrap.dialect.model import Call, Request
 from looptrap.dialect.registry import dialect_of
 from looptrap.gateway.auth import is_loopback
-from looptrap.gateway.credential import Carriers, carriers_of
-from looptrap.gateway.provider import Provider
+from looptrap.gateway.provider import Carriers, Provider, carriers_of
 from looptrap.gateway.relay import Relay
 from looptrap.gateway.upstream import FailoverPlan, RoutedRequest, UpstreamState, UpstreamTarget
 from looptrap.gateway.upstream.failover_plan import (
@@ -33,9 +32,7 @@ if TYPE_CHECKING:
 
 
 class Route:
-    """Calls that a selector binds go to a provider."""
-
-    __slots__ = ("_needs_more", "plan", "provider", "selects")
+    """Sends the calls that a selector matches to a provider."""
 
     def __init__(
         self,
@@ -45,26 +42,21 @@ class Route:
     ) -> None:
         self.provider = provider
         self.plan = plan
-        """What is done when it fails; None for nothing."""
+        """What to do when the provider fails; None for nothing."""
         self.selects = selects(select) if isinstance(select, Selector) else select
-        self._needs_more = None
-        if isinstance(select, Selector) and (
-            select.methods or select.hosts or select.headers or select.models
-        ):
+        self._by_path, self._is_by_path_only = self.selects, True
+        if isinstance(select, Selector):
             path_only = replace(select, methods=(), hosts=(), headers=(), models=())
-            self._needs_more = selects(path_only) or _always
+            self._by_path, self._is_by_path_only = selects(path_only), select == path_only
 
-    def may_bind(self, call: Call) -> bool | None:
-        """Say whether it binds all calls with that path; None where more than the path decides."""
-        if self._needs_more is not None:
-            return None if self._needs_more(call) else False
-        return self.selects is None or self.selects(call)
+    def matches_path(self, call: Call) -> bool | None:
+        """Return whether it matches all calls with that path; None where more than that decides."""
+        matches = self._by_path is None or self._by_path(call)
+        return matches if self._is_by_path_only else None if matches else False
 
 
 class Router:
-    """An ordered list of routes: the first that binds a call decides."""
-
-    __slots__ = ("_carriers", "_routes")
+    """An ordered list of routes: the first that matches a call decides."""
 
     def __init__(self, routes: Sequence[Route]) -> None:
         self._routes = tuple(routes)
@@ -72,12 +64,14 @@ class Router:
 
     @property
     def providers(self) -> list[Provider]:
-        """Every place that calls may go to, once for all its keys."""
+        """Every provider that calls may go to, once for all its keys."""
         every = [
             provider
             for route in self._routes
             for provider in (
-                [place.provider for place in route.plan.places] if route.plan else [route.provider]
+                [target.provider for target in route.plan.targets]
+                if route.plan
+                else [route.provider]
             )
         ]
         return list({one.circuit: one for one in reversed(every)}.values())[::-1]
@@ -85,8 +79,8 @@ class Router:
     def carriers(self, path: bytes) -> Carriers:
         """Return where the provider of a path looks for credentials.
 
-        Asked before there is a body. Where more than the path decides which provider it will be,
-        and for paths of no dialect, the dialect alone says.
+        It is called before there is a body. Where more than the path decides the provider, and
+        for paths of no dialect, the dialect alone decides.
         """
         return self._carriers[path]
 
@@ -96,15 +90,15 @@ class Router:
         if dialect in MODEL_DIALECTS:
             call = Call(Request(path=text), dialect)
             for route in self._routes:
-                binds = route.may_bind(call)
-                if binds:
+                matches = route.matches_path(call)
+                if matches:
                     return route.provider.carriers(dialect)
-                if binds is None:
+                if matches is None:
                     break
         return carriers_of(path)
 
     def choose(self, call: Call) -> Route | None:
-        """Return the route of a call; None when none binds it."""
+        """Return the route of a call; None when none matches it."""
         for route in self._routes:
             if route.selects is None or route.selects(call):
                 return route
@@ -112,16 +106,15 @@ class Router:
 
 
 def build_router(config: Config, env: Mapping[str, str]) -> Router:
-    """Return the routes of a configuration: one upstream, its own routes, then the well-known."""
+    """Return the routes of a configuration: its own, then one upstream or the well-known ones."""
     providers = {name: _build_providers(one, env) for name, one in config.known_providers().items()}
-    lends = is_loopback(config.gateway.listen.host)
-    own = [_build_route(route, providers, lends) for route in config.routes]
+    shares_keys = is_loopback(config.gateway.listen.host)
+    own = [_build_route(route, providers, shares_keys) for route in config.routes]
     if config.gateway.upstream is not None:
         return Router([*own, Route(Provider("upstream", config.gateway.upstream))])
 
     def well_known(name: str, select: Selector | Selects) -> Route:
-        settings = RouteSettings(provider=name)
-        return _build_route(settings, providers, lends, select)
+        return _build_route(RouteSettings(provider=name), providers, shares_keys, select)
 
     return Router(
         [
@@ -136,23 +129,25 @@ def build_router(config: Config, env: Mapping[str, str]) -> Router:
 def _build_route(
     settings: RouteSettings,
     providers: Mapping[str, Sequence[Provider]],
-    lends: bool,
+    shares_keys: bool,
     select: Selector | Selects | None = None,
 ) -> Route:
-    places: list[UpstreamTarget] = []
+    targets: list[UpstreamTarget] = []
     for link in settings.links:
         name, _, model = link.partition("/") if settings.chain else (link, "", "")
-        places += [UpstreamTarget(provider, model or None) for provider in providers[name]]
-    has_breakers = settings.attempts is not None or len(places) > 1
+        targets += [UpstreamTarget(provider, model or None) for provider in providers[name]]
+    has_breakers = settings.attempts is not None or len(targets) > 1
     is_timed = settings.deadline is not None or settings.attempt_timeout is not None
     plan = None
-    if has_breakers or is_timed or places[0].model is not None:
-        # Whoever meets an open circuit is told when to come again, and not held here.
+    if has_breakers or is_timed or targets[0].model is not None:
+        # With every circuit open, a call is refused with a Retry-After, and does not wait here.
         policy = RetryPolicy(
             attempts=settings.attempts or 1, limit_waits=0, deadline=settings.deadline
         )
-        plan = FailoverPlan(tuple(places), policy, settings.attempt_timeout, has_breakers, lends)
-    return Route(places[0].provider, select or settings.select, plan)
+        plan = FailoverPlan(
+            tuple(targets), policy, settings.attempt_timeout, has_breakers, shares_keys
+        )
+    return Route(targets[0].provider, select or settings.select, plan)
 
 
 def _build_providers(settings: ProviderSettings, env: Mapping[str, str]) -> list[Provider]:
@@ -174,15 +169,11 @@ def _build_providers(settings: ProviderSettings, env: Mapping[str, str]) -> list
 
 
 def _circuit_name(name: str, url: str, urls: Sequence[str]) -> str:
-    """Return what breakers call a place: the provider, with its address where it has several."""
+    """Return the name of a circuit: the provider's, with the address where it has several."""
     if len(urls) == 1:
         return name
     origin, path = Origin.of(url)
     return f"{name}@{origin.authority}{path}"
-
-
-def _always(call: Call) -> bool:  # noqa: ARG001 - as selectors are called
-    return True
 
 
 def _speaks_anthropic(call: Call) -> bool:
@@ -196,16 +187,16 @@ def _speaks_gemini(call: Call) -> bool:
     path = call.request.path
     if path.startswith(("/v1beta", "/v1alpha", "/upload/v1beta")):
         return True
-    # Fine-tuned models of OpenAI have colons in their names, but nobody posts to those.
+    # Fine-tuned models of OpenAI have colons in their names, but no request posts to those.
     return path.startswith("/v1/models/") and ":" in path and call.request.method == "POST"
 
 
 class Forwarder:
-    """Sends calls on, as they came but for what is ours."""
+    """Sends calls to their providers, without what is for this gateway alone."""
 
-    def __init__(self, pools: Pools, dispatch: UpstreamState) -> None:
+    def __init__(self, pools: Pools, upstreams: UpstreamState) -> None:
         self._pools = pools
-        self._dispatch = dispatch
+        self._upstreams = upstreams
 
     def forward(self, relay: Relay, runtime: Runtime) -> None:
         """Send a call to its provider; one attempt, unless its route has a plan."""
@@ -217,7 +208,7 @@ class Forwarder:
         nudged = relay.transaction.body
         body = exchange.body if nudged is None else nudged
         if route.plan is not None and call.dialect in CHAINED_DIALECTS:
-            self._begin(relay, route.plan, body)
+            self._forward_by_plan(relay, route.plan, body)
             return
         provider, context = route.provider, relay.context
         fields = context.fields
@@ -234,23 +225,23 @@ class Forwarder:
             exchange.method, provider.target(context.target), fields, body, relay
         )
 
-    def _begin(self, relay: Relay, plan: FailoverPlan, body: bytes) -> None:
-        """Begin a journey over the legs that this caller may go."""
+    def _forward_by_plan(self, relay: Relay, plan: FailoverPlan, body: bytes) -> None:
         call, context = relay.call, relay.context
-        legs, skipped = plan.legs(call, context.identity)
-        if not legs:
+        candidates, skipped = plan.candidates(call, context.identity)
+        if not candidates:
             if name := first_missing_key(skipped):
                 relay.fail(401, "missing_provider_key", _no_key_message(name))
             else:
-                relay.fail(404, "unknown_route", _no_dialect_message(call.dialect))
+                message = f"No provider of this route speaks {call.dialect}."
+                relay.fail(404, "unknown_route", message)
             return
-        packing = RequestBuilder(call, context, body, relay.span)
-        if any(leg.link.model is not None for leg in legs) and not packing.can_rename():
-            legs = keep_sent_model(legs)
-        relay.failover = journey = RoutedRequest(
-            relay, plan, legs, skipped, packing, dispatch=self._dispatch, pools=self._pools
+        builder = RequestBuilder(call, context, body, relay.span)
+        if any(one.link.model is not None for one in candidates) and not builder.can_rename():
+            candidates = keep_sent_model(candidates)
+        relay.failover = routed_request = RoutedRequest(
+            relay, plan, candidates, skipped, builder, upstreams=self._upstreams, pools=self._pools
         )
-        journey.begin()
+        routed_request.begin()
 
 
 def _no_route_message(path: str) -> str:
@@ -259,10 +250,6 @@ def _no_route_message(path: str) -> str:
         f"No provider answers {shown}. Point clients at /v1 (OpenAI), at the root (Anthropic,"
         " Gemini), or set --upstream."
     )
-
-
-def _no_dialect_message(dialect: str) -> str:
-    return f"No provider of this route speaks {dialect}."
 
 
 def _no_key_message(provider: str) -> str:

@@ -1,4 +1,4 @@
-"""What a configuration means to a running gateway; a reload makes another and swaps it in."""
+"""Runtime: what a running gateway needs of its configuration; a reload makes another."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from looptrap.money.price import Prices
 
 
 class Runtime:
-    """Everything a request needs that follows from the configuration."""
+    """All that requests need of the configuration."""
 
     def __init__(
         self,
@@ -68,14 +68,14 @@ class Runtime:
         self._clock = clock
 
     def input_cost(self, call: Call) -> int | None:
-        """Return what the input alone of a call would cost, about, in nano-dollars."""
+        """Return the estimated cost of a call's input, in nano-dollars."""
         price = self.prices.of(call.model, "", self._clock())
-        asked = len(call.request.body) // BYTES_PER_TOKEN
-        return price.cost(Usage(asked)) if price is not None and is_charged(call) else None
+        tokens = len(call.request.body) // BYTES_PER_TOKEN
+        return price.cost(Usage(tokens)) if price is not None and is_charged(call) else None
 
 
 def token_from_env(variable: str | None, what: str, env: Mapping[str, str]) -> str:
-    """Return the token in a variable, empty where none is named; a named one must be there."""
+    """Return the token in a variable, empty where none is named; a named one must be set."""
     if variable is None:
         return ""
     token = env.get(variable, "")

@@ -1,7 +1,7 @@
-"""The state file: the digest secret and the gateway keys, as they rest on disk.
+"""The state file: the digest secret and the gateway keys.
 
-JSON of mode 0600, replaced whole and atomically, under a lock; a file that is not ours or not whole
-is an error, never replaced.
+JSON of mode 0600, replaced atomically, under a lock; a damaged file, or one that is not ours, is an
+error and never replaced.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SECRET_VARIABLE = "LOOPTRAP_SECRET"
 
 _SECRET_BYTES = 32
 _FORMAT = 1
-_LOCK_POLL_S = 0.01  # seconds between two tries for the lock
+_LOCK_POLL_S = 0.01
 
 Name = Annotated[str, Meta(pattern=rf"\A{NAME.pattern}\Z")]
 Time = Annotated[datetime, Meta(tz=True)]
@@ -39,7 +39,7 @@ Stamp = tuple[int, int, int]
 
 
 class GatewayKey(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A gateway key as it rests: its digest, never its text."""
+    """A gateway key as it is stored: its digest, never its text."""
 
     name: Name
     id: Annotated[str, Meta(pattern=r"\A[0-9a-f]{8}\Z")]
@@ -53,7 +53,7 @@ class GatewayKey(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class GatewayState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Everything the file holds; names are unique among keys that are not revoked."""
+    """The content of the file; names are unique among keys that are not revoked."""
 
     looptrap: Literal[1] = 1
     """The format of the file."""
@@ -71,24 +71,24 @@ class GatewayState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class _FormatMark(msgspec.Struct):
-    """What tells a state file from other JSON."""
+    """The field that distinguishes a state file from other JSON."""
 
     looptrap: int
 
 
 class StateFile:
-    """The one place that reads and writes the state file at `path`."""
+    """Reads and writes the state file at `path`."""
 
-    def __init__(self, path: str | Path, *, patience: float = 10.0) -> None:
+    def __init__(self, path: str | Path, *, lock_timeout: float = 10.0) -> None:
         self.path = Path(path)
-        self._patience = patience
+        self._lock_timeout = lock_timeout
 
     def read(self) -> GatewayState | None:
-        """Return what the file holds; None when there is no file."""
+        """Return the content; None when there is no file."""
         return self.read_stamped()[1]
 
     def read_stamped(self) -> tuple[Stamp | None, GatewayState | None]:
-        """Return what the file holds with the stamp of exactly that content."""
+        """Return the content, with the stamp of exactly that."""
         try:
             # Not blocking: opening a pipe would wait for its writer.
             with _open_descriptor(self.path, os.O_NONBLOCK) as descriptor:
@@ -104,31 +104,27 @@ class StateFile:
         return _stamp(status), self._decode(content)
 
     def stamp(self) -> Stamp | None:
-        """Return what changes whenever the content does; None when there is no file to see."""
+        """Return the stamp of the content; None when there is no file."""
         try:
             return _stamp(self.path.stat())
         except OSError:
             return None
 
     def update(self, change: Callable[[GatewayState], GatewayState]) -> GatewayState:
-        """Replace the state by its `change`, made from the latest; a missing file is made first."""
+        """Replace the latest state by its `change`; a missing file is made."""
         with self._locked():
-            found = self.read()
-            before = (
-                GatewayState(secret=secrets.token_bytes(_SECRET_BYTES)) if found is None else found
-            )
-            after = change(before)
-            if after is not found:
+            before = self.read()
+            after = change(before or GatewayState(secret=secrets.token_bytes(_SECRET_BYTES)))
+            if after is not before:
                 self._write(after)
         return after
 
     def secret(self) -> bytes:
-        """Return the digest secret; made, and kept, on first use."""
-        state = self.read() or self.update(lambda state: state)
-        return state.secret
+        """Return the digest secret, made on first use."""
+        return (self.read() or self.update(lambda state: state)).secret
 
     def exposure(self) -> str | None:
-        """Say that others than the owner can open the file; None when all is well."""
+        """Return a warning that others than the owner can open the file; None if they cannot."""
         try:
             mode = stat.S_IMODE(self.path.stat().st_mode)
         except OSError:
@@ -138,7 +134,7 @@ class StateFile:
         return f"{self.path}: open to others (mode {mode:04o}), should be 0600: chmod 600 it"
 
     def _decode(self, content: bytes) -> GatewayState:
-        """Read the content; errors say what is wrong with it and repeat no value."""
+        """Decode the content; errors say what is wrong with it and repeat no value."""
         aside = "move it away or name another file"
         try:
             mark = msgspec.json.decode(content, type=_FormatMark)
@@ -155,7 +151,7 @@ class StateFile:
 
     def _write(self, state: GatewayState) -> None:
         content = msgspec.json.format(msgspec.json.encode(state), indent=2) + b"\n"
-        # Through a link, what it names is replaced, not the link.
+        # Of a link, the target is replaced.
         target = Path(os.path.realpath(self.path))
         try:
             descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
@@ -176,12 +172,11 @@ class StateFile:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Keep other writers out, by a lock on the folder: the file itself is replaced."""
-        deadline = time.monotonic() + self._patience
+        """Keep other writers out by a lock on the folder, since the file itself is replaced."""
+        deadline = time.monotonic() + self._lock_timeout
+        path = Path(os.path.realpath(self.path)).parent
         try:
-            with _open_descriptor(
-                Path(os.path.realpath(self.path)).parent, os.O_DIRECTORY
-            ) as folder:
+            with _open_descriptor(path, os.O_DIRECTORY) as folder:
                 while True:
                     try:
                         fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -189,7 +184,7 @@ class StateFile:
                     except BlockingIOError:
                         if time.monotonic() >= deadline:
                             raise self._error(
-                                f"is locked by another process for over {self._patience:g} s"
+                                f"is locked by another process for over {self._lock_timeout:g} s"
                             ) from None
                         time.sleep(_LOCK_POLL_S)
                 yield
@@ -201,7 +196,7 @@ class StateFile:
 
 
 def secret_from_env(env: Mapping[str, str]) -> bytes | None:
-    """Return the digest secret that the environment gives, from any text; None without one."""
+    """Return the digest secret of the environment, from any text; None without one."""
     text = env.get(SECRET_VARIABLE)
     if not text:
         return None
@@ -227,7 +222,7 @@ def _open_descriptor(path: Path, flags: int) -> Iterator[int]:
 
 
 def _keep_owner(target: Path, descriptor: int) -> None:
-    """Leave the file to whom it belonged: root adding a key must not lock the gateway out."""
+    """Keep the owner of the file: root adding a key must not lock the gateway out."""
     with suppress(FileNotFoundError, PermissionError):
         status = target.stat()
         os.fchown(descriptor, status.st_uid, status.st_gid)

@@ -1,4 +1,4 @@
-"""Certificates: what the gateway listens with, and whom it trusts upstream."""
+"""TLS: the gateway's own certificate, and the authorities that it trusts upstream."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from looptrap.errors import ConfigError, Problem
 
 
 def upstream_ca_file(settings: GatewaySettings) -> Path | None:
-    """Return the file with further authorities; a ConfigError says why it cannot be used."""
+    """Return the file with further authorities; raise ConfigError if it cannot be used."""
     if settings.upstream_ca is None:
         return None
     try:
         ssl.create_default_context(cafile=settings.upstream_ca)
     except OSError as error:
-        problem = Problem("gateway.upstream_ca", f"{settings.upstream_ca}: {os_error_text(error)}")
-        raise ConfigError([problem]) from None
+        message = f"{settings.upstream_ca}: {os_error_text(error)}"
+        raise ConfigError([Problem("gateway.upstream_ca", message)]) from None
     return Path(settings.upstream_ca)
 
 
 def server_tls_context(settings: GatewaySettings) -> ssl.SSLContext | None:
-    """Return what to listen with, None for plain HTTP; a ConfigError says why not."""
+    """Return the context to listen with, None for plain HTTP; may raise ConfigError."""
     if settings.tls_cert is None or settings.tls_key is None:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -31,13 +31,11 @@ def server_tls_context(settings: GatewaySettings) -> ssl.SSLContext | None:
     try:
         context.load_cert_chain(settings.tls_cert, settings.tls_key)
     except OSError as error:
-        where = f"{settings.tls_cert}, {settings.tls_key}"
-        raise ConfigError(
-            [Problem("gateway.tls_cert", f"{where}: {os_error_text(error)}")]
-        ) from None
+        message = f"{settings.tls_cert}, {settings.tls_key}: {os_error_text(error)}"
+        raise ConfigError([Problem("gateway.tls_cert", message)]) from None
     return context
 
 
 def os_error_text(error: OSError) -> str:
-    """Return what the system says, as a part of a sentence."""
+    """Return the system's text for an error, as a part of a sentence."""
     return (error.strerror or str(error)).lower()

@@ -1,4 +1,4 @@
-"""The tracer: what the gateway calls when a call comes, and when it is settled."""
+"""Tracer: makes a span of every call, and exports it when the call is settled."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from looptrap.config.gateway import TraceSettings
 from looptrap.dialect.model import Call, DialectName, Outcome
 from looptrap.engine import Ticket, Transaction
 from looptrap.errors import ConfigError, Problem
-from looptrap.gateway.upstream_error import CLIENT_CLOSED_STATUS
 from looptrap.policy.action import Action
 from looptrap.policy.verdict import ALLOWED, Verdict
 from looptrap.usage.savings import usd
@@ -21,12 +20,14 @@ from looptrap.usage.savings import usd
 if TYPE_CHECKING:
     from looptrap.gateway.trace_export import TraceExporter
 
-
 Attributes = dict[str, str | bool | int | float]
 Mode = Literal["enforce", "shadow"]
 
 MAX_TEXT_CHARS = 256
-"""Characters that are told of a text that a client chose: its model, session or path."""
+"""Characters of a text that a client chose: its model, session or path."""
+
+CLIENT_CLOSED_STATUS = 499
+"""The status of a call whose client did not wait for an answer."""
 
 VERDICT_EVENT = "looptrap.verdict"
 
@@ -40,17 +41,17 @@ _OPERATIONS: dict[DialectName, str] = {
 }
 
 _DIALECT_VENDORS: dict[DialectName, str] = {"anthropic": "anthropic", "gemini": "gcp.gemini"}
-"""Whose dialect it is; all others are OpenAI's."""
+"""The vendors of dialects; all others are OpenAI's."""
 
 _CONVENTIONAL_NAMES = {"gemini": "gcp.gemini", "mistral": "mistral_ai", "xai": "x_ai"}
-"""Names of providers to which the conventions give others."""
+"""Names of providers that differ in OpenTelemetry's conventions."""
 
 _UNNAMED_PROVIDERS = ("", "upstream")
-"""Of a call that went nowhere, or to the one place for everything."""
+"""The names of no provider, and of the one upstream for everything."""
 
 
 def operation_of(call: Call) -> str:
-    """Return what a model is asked to do; empty for what asks no model."""
+    """Return what a model is asked to do; empty for calls of no model."""
     if call.generates or call.dialect == "openai_embeddings":
         return _OPERATIONS.get(call.dialect, "")
     return ""
@@ -65,36 +66,38 @@ def span_name(call: Call) -> str:
 
 
 def span_attributes(transaction: Transaction, outcome: Outcome) -> Attributes:
-    """Return what there is to know of a settled call, without what is empty."""
-    call, request = transaction.call, transaction.call.request
-    told: Attributes = {"looptrap.verdict": transaction.ticket.verdict.action.value}
-    operation = operation_of(call)
+    """Return the attributes of a settled call that are not empty."""
+    call, request, usage = transaction.call, transaction.call.request, outcome.usage
+    status, operation = transaction.status, operation_of(call)
+    attributes: Attributes = {"looptrap.verdict": transaction.ticket.verdict.action.value}
     if operation:
-        told["gen_ai.operation.name"] = operation
-        told["gen_ai.provider.name"] = _provider_of(transaction.provider, call.dialect)
-        told["gen_ai.request.model"] = call.model[:MAX_TEXT_CHARS]
-        told["gen_ai.request.stream"] = call.stream
-        told["gen_ai.conversation.id"] = request.session[:MAX_TEXT_CHARS]
-        told["gen_ai.usage.input_tokens"] = outcome.usage.input_tokens
-        told["gen_ai.usage.output_tokens"] = outcome.usage.output_tokens
+        attributes |= {
+            "gen_ai.operation.name": operation,
+            "gen_ai.provider.name": _provider_of(transaction.provider, call.dialect),
+            "gen_ai.request.model": call.model[:MAX_TEXT_CHARS],
+            "gen_ai.request.stream": call.stream,
+            "gen_ai.conversation.id": request.session[:MAX_TEXT_CHARS],
+            "gen_ai.usage.input_tokens": usage.input_tokens,
+            "gen_ai.usage.output_tokens": usage.output_tokens,
+        }
     else:
-        told["http.request.method"] = request.method
-        told["url.path"] = request.path[:MAX_TEXT_CHARS]
-    if outcome.cost is not None:
-        told["looptrap.cost_usd"] = usd(outcome.cost)
-    told["looptrap.usage_estimated"] = outcome.usage.is_estimated
-    status = transaction.status
-    told["http.response.status_code"] = 0 if status == CLIENT_CLOSED_STATUS else status
-    told["error.type"] = error_type(transaction.ticket, status, outcome.cut_off)
-    told["looptrap.provider"] = transaction.provider
-    told["looptrap.caller"] = request.caller
-    told["looptrap.project"] = request.project
-    told["looptrap.request_id"] = transaction.request_id[:MAX_TEXT_CHARS].decode("latin-1")
-    return {name: value for name, value in told.items() if value}
+        attributes["http.request.method"] = request.method
+        attributes["url.path"] = request.path[:MAX_TEXT_CHARS]
+    attributes |= {
+        "looptrap.cost_usd": 0 if outcome.cost is None else usd(outcome.cost),
+        "looptrap.usage_estimated": usage.is_estimated,
+        "http.response.status_code": 0 if status == CLIENT_CLOSED_STATUS else status,
+        "error.type": error_type(transaction.ticket, status, outcome.cut_off),
+        "looptrap.provider": transaction.provider,
+        "looptrap.caller": request.caller,
+        "looptrap.project": request.project,
+        "looptrap.request_id": transaction.request_id[:MAX_TEXT_CHARS].decode("latin-1"),
+    }
+    return {name: value for name, value in attributes.items() if value}
 
 
 def error_type(ticket: Ticket, status: int, cut_off: bool) -> str:
-    """Return what class of error a call ended in; empty where it went well, or was ended well."""
+    """Return the class of error of a call; empty where it succeeded, or was ended by a rule."""
     verdict, heard = ticket.verdict, ticket.heard
     if verdict.action.refuses:
         return verdict.reason if status >= 400 else ""
@@ -110,7 +113,7 @@ def error_type(ticket: Ticket, status: int, cut_off: bool) -> str:
 
 
 def verdicts_of(ticket: Ticket) -> Iterator[tuple[Mode, Verdict]]:
-    """Yield all that rules decided, or would have, beyond letting the call pass."""
+    """Yield every verdict other than `allow`, with its mode."""
     if ticket.verdict is not ALLOWED:
         yield "enforce", ticket.verdict
     if ticket.heard is not None:
@@ -120,8 +123,8 @@ def verdicts_of(ticket: Ticket) -> Iterator[tuple[Mode, Verdict]]:
 
 
 def verdict_attributes(mode: Mode, verdict: Verdict) -> Attributes:
-    """Return what a verdict's event tells: neither its message nor its evidence."""
-    told: Attributes = {
+    """Return the attributes of a verdict's event, without its message and evidence."""
+    attributes: Attributes = {
         "looptrap.action": verdict.action.value,
         "looptrap.mode": mode,
         "looptrap.reason": verdict.reason,
@@ -130,7 +133,7 @@ def verdict_attributes(mode: Mode, verdict: Verdict) -> Attributes:
         "looptrap.count": verdict.count,
         "looptrap.fingerprint": verdict.fingerprint,
     }
-    return {name: value for name, value in told.items() if value}
+    return {name: value for name, value in attributes.items() if value}
 
 
 def _provider_of(name: str, dialect: DialectName) -> str:
@@ -141,7 +144,7 @@ def _provider_of(name: str, dialect: DialectName) -> str:
 
 SAMPLED = 1
 _KNOWN_FLAGS = 3
-"""Sampled, and random: others mean nothing in the version that is sent."""
+"""Sampled, and random: the version that is sent has no others."""
 
 _HINT = b"trace"
 _FIELD = re.compile(rb"(?m)^(traceparent|tracestate): ([^\r\n]*)\r\n")
@@ -158,7 +161,7 @@ _MEMBER = re.compile(
 
 
 class TraceSpan(msgspec.Struct, frozen=True, gc=False):
-    """One call's place in a trace; what else there is to tell of it is known when it is settled."""
+    """One call's place in a trace."""
 
     trace_id: int
     id: int
@@ -166,34 +169,34 @@ class TraceSpan(msgspec.Struct, frozen=True, gc=False):
     """The client's span; 0 where the trace begins here."""
     flags: int
     state: str
-    """What other systems along the way wrote into `tracestate`."""
+    """The `tracestate` of other systems."""
     began: float
 
     @property
     def is_sampled(self) -> bool:
-        """Whether anybody wants to see it."""
+        """Whether it is exported."""
         return bool(self.flags & SAMPLED)
 
     def forwarded(self, fields: bytes) -> bytes:
-        """Return a header block in which this span stands in the place of the client's."""
+        """Return a header block with this span in place of the client's."""
         if _HINT in fields:
-            # A state that came without a trace to belong to means nothing.
+            # A `tracestate` without a trace means nothing.
             fields = (_PARENT_FIELD if self.parent_id else _FIELD).sub(b"", fields)
         ids = (fields, self.trace_id, self.id, self.flags)
         return b"%btraceparent: 00-%032x-%016x-%02x\r\n" % ids
 
 
 def start_span(fields: bytes, began: float, sample: float, rng: Random) -> TraceSpan:
-    """Return the next span of the trace that a header block names, else the first of a new one."""
+    """Return a span of the trace that a header block names, else of a new one."""
     span_id = rng.getrandbits(64) or 1
-    given = _FIELD.findall(fields) if _HINT in fields else ()
-    parents = [value for name, value in given if name == b"traceparent"]
+    sent = _FIELD.findall(fields) if _HINT in fields else ()
+    parents = [value for name, value in sent if name == b"traceparent"]
     parent = _TRACEPARENT.fullmatch(parents[0]) if len(parents) == 1 else None
     if parent is None or (parent[1] == b"00" and parent[5]):
         trace_id = rng.getrandbits(128) or 1
         flags = SAMPLED if rng.random() < sample else 0
         return TraceSpan(trace_id, span_id, 0, flags, "", began)
-    state = b",".join(value for name, value in given if name == b"tracestate")
+    state = b",".join(value for name, value in sent if name == b"tracestate")
     return TraceSpan(
         int(parent[2], 16),
         span_id,
@@ -207,32 +210,32 @@ def start_span(fields: bytes, began: float, sample: float, rng: Random) -> Trace
 def parse_tracestate(state: str) -> list[tuple[str, str]]:
     """Return the members of a `tracestate`; none where one of them is malformed."""
     found: dict[str, str] = {}
-    given = [one for one in (part.strip(" \t") for part in state.split(",")) if one]
-    for one in given:
+    members = [one for part in state.split(",") if (one := part.strip(" \t"))]
+    for one in members:
         member = _MEMBER.fullmatch(one)
         if member is None:
             return []
         found[member[1]] = member[2]
-    is_well_formed = len(found) == len(given) <= _MAX_MEMBERS
+    is_well_formed = len(found) == len(members) <= _MAX_MEMBERS
     return list(found.items()) if is_well_formed else []
 
 
 CLOSE_TIMEOUT_S = 2.0
-"""Seconds for the spans that wait when the gateway stops."""
+"""Seconds to send the spans that wait when the gateway stops."""
 
 
 class Tracer:
-    """Makes a span of every call; whatever goes wrong with it, no call suffers."""
+    """Makes a span of every call; no error of tracing affects a call."""
 
     def __init__(self, export: TraceExporter, *, sample: float, rng: Random | None = None) -> None:
         self.export = export
         self._sample = sample
-        # Seeded by the system once: asking it for every id would cost more than the rest.
+        # Seeded by the system once: its own randomness would cost more than all else.
         self._rng = Random() if rng is None else rng
 
     @classmethod
     def of(cls, settings: TraceSettings, env: Mapping[str, str]) -> Tracer | None:
-        """Return a tracer, not started; None without an endpoint, and then nothing is imported."""
+        """Return a tracer, not started; None, with nothing imported, without an endpoint."""
         if settings.endpoint is None:
             return None
         try:
@@ -250,20 +253,17 @@ class Tracer:
         self.export.start()
 
     def begin(self, fields: bytes, now: float) -> TraceSpan:
-        """Return the span of a call that has come with these headers to forward."""
+        """Return the span of a call with these headers to forward."""
         return start_span(fields, now, self._sample, self._rng)
 
     def settled(
         self, span: TraceSpan, transaction: Transaction, outcome: Outcome, now: float
     ) -> None:
-        """Hand over the span of a call that is settled."""
-        if not span.is_sampled:
-            return
-        if not self.export.has_room():
-            self.export.lose()
+        """Export the span of a call that is settled."""
+        if not span.is_sampled or not self.export.has_room():
             return
         ticket = transaction.ticket
-        # What was heard of an answer is the one verdict that is no older than the answer.
+        # The verdict about an answer is not older than the answer.
         events = [
             (now if verdict is ticket.heard else span.began, verdict_attributes(mode, verdict))
             for mode, verdict in verdicts_of(ticket)
@@ -271,6 +271,6 @@ class Tracer:
         attributes = span_attributes(transaction, outcome)
         self.export.put(span, span_name(transaction.call), attributes, events, now)
 
-    def close(self, patience: float = CLOSE_TIMEOUT_S) -> None:
-        """Send what waits, no longer than that, and end; blocks."""
-        self.export.close(patience)
+    def stop(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
+        """Send what waits, within `timeout` seconds, and end; blocks."""
+        self.export.stop(timeout)

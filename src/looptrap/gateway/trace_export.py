@@ -1,4 +1,4 @@
-"""The way of spans to a collector: they wait for a thread of the SDK's, which sends batches."""
+"""TraceExporter: queues spans for a thread of the SDK, which sends batches to a collector."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from looptrap import __version__
 from looptrap.gateway.trace import VERDICT_EVENT, Attributes, TraceSpan, parse_tracestate
 
 LOG_INTERVAL_S = 60.0
-"""Seconds between two words about spans that do not arrive."""
+"""Seconds between two log lines about spans that are lost."""
 
 _MAX_REASON_CHARS = 300
 
 
 class SpanSender(SpanExporter):
-    """Sends batches by the SDK's exporter; says once a minute at most that they do not arrive."""
+    """Sends batches by the SDK's exporter; logs at most once a minute that spans are lost."""
 
     def __init__(
         self, url: str, headers: Mapping[str, str], monotonic: Callable[[], float]
@@ -37,17 +37,17 @@ class SpanSender(SpanExporter):
         self.failed = 0
         """Spans that the collector did not take."""
         self.overflowed = 0
-        """Spans for which there was no room to wait."""
+        """Spans for which the queue was full."""
         self._url = url
         self._monotonic = monotonic
         self._exporter = OTLPSpanExporter(endpoint=url, headers=dict(headers))
         self._is_shut = False
-        self._silent_until = monotonic()
-        self._told = 0
+        self._quiet_until = monotonic()
+        self._logged = 0
 
     @property
     def lost(self) -> int:
-        """How many spans nobody will see."""
+        """How many spans are lost."""
         return self.failed + self.overflowed
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
@@ -58,17 +58,17 @@ class SpanSender(SpanExporter):
             self.sent += len(spans)
         else:
             self.failed += len(spans)
-        self._tell(reason)
+        self._log_lost(reason)
         return SpanExportResult.SUCCESS if reason is None else SpanExportResult.FAILURE
 
     def shutdown(self) -> None:
-        """Send nothing more, and wait for no further try."""
+        """Send nothing more, and do not retry."""
         if not self._is_shut:
             self._is_shut = True
             self._exporter.shutdown()  # type: ignore[no-untyped-call]
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:  # noqa: ARG002 - the SDK's name
-        """Say that nothing is held back here."""
+        """Return that nothing is queued here."""
         return True
 
     def _send(self, spans: Sequence[ReadableSpan]) -> str | None:
@@ -79,15 +79,15 @@ class SpanSender(SpanExporter):
             try:
                 result = self._exporter.export(spans)
             except Exception as error:  # noqa: BLE001 - spans that cannot be sent are no outage
-                # What is no matter of the network may quote what was to be sent.
+                # Other errors than those of the network may quote the spans.
                 return str(error) if isinstance(error, OSError) else type(error).__name__
         return None if result is SpanExportResult.SUCCESS else sdk.first or "no reason given"
 
-    def _tell(self, reason: str | None) -> None:
+    def _log_lost(self, reason: str | None) -> None:
         lost, now = self.lost, self._monotonic()
-        if lost == self._told or now < self._silent_until or self._is_shut:
+        if lost == self._logged or now < self._quiet_until or self._is_shut:
             return
-        self._told, self._silent_until = lost, now + LOG_INTERVAL_S
+        self._logged, self._quiet_until = lost, now + LOG_INTERVAL_S
         why = reason or "more come than it takes"
         log.warning(
             "spans do not reach %s, %d lost so far: %s", self._url, lost, why[:_MAX_REASON_CHARS]
@@ -95,7 +95,7 @@ class SpanSender(SpanExporter):
 
 
 class _SdkLogCapture(logging.Filter):
-    """Keeps to itself what the SDK says on this thread meanwhile, as it says it at every try."""
+    """Captures what the SDK logs on this thread, which it does at every try."""
 
     _logger = logging.getLogger(OTLPSpanExporter.__module__)
 
@@ -122,13 +122,13 @@ TRACES_PATH = "/v1/traces"
 HEADER_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS")
 
 MAX_WAITING_SPANS = 4096
-"""Spans that wait to be sent; one more is lost."""
+"""Spans in the queue; one more is lost."""
 
 MAX_BATCH_SPANS = 128
-"""Spans sent at once: while they are encoded, the gateway's own thread waits for its turn."""
+"""Spans of one batch: while they are encoded, the gateway's own thread waits."""
 
 BATCH_DELAY_MS = 1_000
-"""Between two batches, unless one is full sooner."""
+"""Milliseconds between two batches, unless one is full sooner."""
 
 _SCOPE = InstrumentationScope("looptrap", __version__)
 _UNSET, _ERROR = Status(StatusCode.UNSET), Status(StatusCode.ERROR)
@@ -138,7 +138,7 @@ log = logging.getLogger("looptrap")
 
 
 class TraceExporter:
-    """Takes spans, and has a thread that sends them; one that finds no room is lost."""
+    """Queues spans for a thread that sends them; where the queue is full, they are lost."""
 
     def __init__(
         self,
@@ -148,9 +148,9 @@ class TraceExporter:
         env: Mapping[str, str],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        given = next((env[name] for name in HEADER_VARIABLES if env.get(name)), "")
+        headers = next((env[name] for name in HEADER_VARIABLES if env.get(name)), "")
         self.sender = SpanSender(
-            endpoint.rstrip("/") + TRACES_PATH, parse_env_headers(given, liberal=True), monotonic
+            endpoint.rstrip("/") + TRACES_PATH, parse_env_headers(headers, liberal=True), monotonic
         )
         self._resource = Resource.create({"service.name": service, "service.version": __version__})
         self._processor: BatchSpanProcessor | None = None
@@ -172,13 +172,11 @@ class TraceExporter:
         return self._put - self.sender.taken
 
     def has_room(self) -> bool:
-        """Say whether one more span can wait."""
-        # The SDK would look itself, but with a line to its log for every span too many.
-        return self.waiting < MAX_WAITING_SPANS
-
-    def lose(self) -> None:
-        """Count a span for which there is no room."""
-        self.sender.overflowed += 1
+        """Return whether the queue has room for a span; count it as lost if not."""
+        # The SDK checks too, but logs a line for every span too many.
+        is_full = self.waiting >= MAX_WAITING_SPANS
+        self.sender.overflowed += is_full
+        return not is_full
 
     def put(
         self,
@@ -188,7 +186,7 @@ class TraceExporter:
         events: Sequence[tuple[float, Attributes]],
         ended: float,
     ) -> None:
-        """Take a span that has ended, with what there is to tell of it."""
+        """Queue a span that has ended."""
         processor = self._processor
         if processor is None:
             return
@@ -205,7 +203,7 @@ class TraceExporter:
                 parent,
                 self._resource,
                 attributes,
-                [Event(VERDICT_EVENT, told, _nanoseconds(when)) for when, told in events],
+                [Event(VERDICT_EVENT, verdict, _nanoseconds(when)) for when, verdict in events],
                 kind=SpanKind.CLIENT,
                 status=_ERROR if "error.type" in attributes else _UNSET,
                 start_time=_nanoseconds(span.began),
@@ -214,16 +212,16 @@ class TraceExporter:
             )
         )
 
-    def close(self, patience: float) -> None:
-        """Send what waits, no longer than `patience` seconds, and end."""
+    def stop(self, timeout: float) -> None:
+        """Send what waits, within `timeout` seconds, and end."""
         processor, self._processor = self._processor, None
         if processor is None:
             self.sender.shutdown()
             return
-        # The SDK itself waits for half a minute.
+        # The SDK itself would wait for half a minute.
         ending = Thread(target=processor.shutdown, name="looptrap-traces-end", daemon=True)
         ending.start()
-        ending.join(patience)
+        ending.join(timeout)
         if ending.is_alive():
             log.warning("%d spans or more were not sent before the end", self.waiting)
             self.sender.shutdown()

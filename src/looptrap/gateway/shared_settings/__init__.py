@@ -1,13 +1,10 @@
-"""What instances agree on while they run; without a shared store, what was set on this one.
+"""What was set at run time, on all instances; without a shared store, on this one.
 
-agreed      Agreed: all of it, and what it makes of a configuration
-agreement   Agreement: entries by name, the same on all instances, and the key of all digests
-ledger      the entries as the shared store keeps them; ledger.lua changes one
-kill        kill switches set at run time
-layer       what was set at run time on top of the file, by name and with a version
-project     settings of projects set at run time
-tool        thresholds of tools set at run time
-key         gateway keys in the shared store
+settings           SharedSettings: all of it, and its effect on a configuration
+shared_entries     SharedEntries: entries by name; swap_entry.lua changes one
+kill_switch        kill switches set at run time
+runtime_override   settings of projects and tools set at run time, by name and with a version
+shared_keys        gateway keys in the shared store
 """
 
 from looptrap.gateway.shared_settings.settings import SharedSettings, key_cache_file

@@ -1,21 +1,34 @@
-"""Layers: what was set of something at run time, by its name, on top of what the file says."""
+"""Settings of projects and tools that were set at run time, by name, on top of the file's."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from looptrap.config import Config
 from looptrap.errors import ConfigError, Problem
-from looptrap.gateway.shared_settings.shared_entries import ENTRY_ERRORS, SharedEntries
+from looptrap.gateway.shared_settings.shared_entries import (
+    ENTRY_ERRORS,
+    SharedEntries,
+    merge_by_rank,
+)
 from looptrap.policy.policy import PROJECT, Project
 from looptrap.policy.rule import TOOL, ToolRule
-from looptrap.schema import Text, read
+from looptrap.schema import Text
+
+T = TypeVar("T")
+
+PROJECT_KIND, TOOL_KIND = "project", "tool"
+
+FILE_ONLY_SETTINGS = ("name", "keys")
+"""Settings of a project that cannot be set at run time."""
+
+TOOL_NAME = Text(form="the name of a tool, at most 200 characters", pattern=r"(?s).{1,200}")
 
 MAX_SWAP_TRIES = 20
-"""So often a change is tried again because others changed the same thing meanwhile."""
+"""How often a change is tried while others change the same entry."""
 
 
 class RuntimeOverride(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -29,78 +42,95 @@ NO_OVERRIDE = RuntimeOverride(0, {})
 """Where nothing was set."""
 
 
-class RuntimeOverrideSet:
-    """The layers of one kind that all instances were given at run time."""
+class RuntimeOverrideSet(Generic[T]):
+    """The overrides of one kind, on all instances."""
 
-    kind: ClassVar[str]
-    """By which they are told from what else instances agree on."""
-
-    def __init__(self, agreement: SharedEntries, clock: Callable[[], float]) -> None:
-        self._agreement = agreement
+    def __init__(
+        self,
+        kind: str,
+        entries: SharedEntries,
+        clock: Callable[[], float],
+        in_file: Callable[[Config], Mapping[str, T]],
+        read: Callable[[Config, str, Mapping[str, Any]], T],
+    ) -> None:
+        """`in_file` returns what a configuration has, by name; `read` applies settings to it."""
+        self._kind = kind
+        self._entries = entries
         self._clock = clock
-        agreement.merge_by(self.kind, _merge_later_wins)
+        self._in_file = in_file
+        self._read = read
+        entries.merge_by(kind, _merge_later_wins)
 
     def layers(self) -> dict[str, RuntimeOverride]:
         """Return what is set, by name."""
-        found = {name: self._layer(name, value) for name, value in self._entries().items()}
-        return {name: layer for name, layer in found.items() if layer is not NO_OVERRIDE}
+        found = {name: self._decode(name, value) for name, value in self._of_kind().items()}
+        return {name: override for name, override in found.items() if override is not NO_OVERRIDE}
 
     def layer(self, name: str) -> RuntimeOverride:
         """Return what is set under one name."""
-        return self._layer(name, self._entries().get(name))
+        return self._decode(name, self._of_kind().get(name))
 
-    def ignore(self, name: str) -> None:
-        """Say that what is set under a name cannot be used."""
-        self._agreement.ignore(self._name(name), self._entries()[name])
+    def over(self, config: Config) -> dict[str, T]:
+        """Return what a configuration has, by name, with what was set on top of it.
 
-    async def drop(self, name: str, version: int | None) -> RuntimeOverride | None:
-        """Go back to what the file says, under the conditions of `change`."""
-        return await self.change(name, None, version)
+        Settings that do not fit this configuration are ignored.
+        """
+        found = dict(self._in_file(config))
+        for name, override in self.layers().items():
+            try:
+                found[name] = self._read(config, name, override.settings)
+            except ConfigError:
+                self._entries.ignore(self._entry(name), self._of_kind()[name])
+        return found
 
-    async def change(
-        self, name: str, settings: Mapping[str, Any] | None, version: int | None
+    async def put(
+        self, config: Config, name: str, settings: Mapping[str, Any], version: int | None
     ) -> RuntimeOverride | None:
-        """Set all that is set under a name, or without settings nothing; return what is there.
+        """Replace all that is set under a name and return it; a ConfigError lists every mistake.
 
         With a `version` only if that is there now, else None is returned. An OSError says that the
-        store is away.
+        store is down.
         """
-        await self._agreement.refresh()
-        before = self._entries().get(name)
+        self._read(config, name, settings)
+        return await self._change(name, settings, version)
+
+    async def drop(self, name: str, version: int | None) -> RuntimeOverride | None:
+        """Go back to the settings of the file, under the conditions of `put`."""
+        return await self._change(name, None, version)
+
+    async def _change(
+        self, name: str, settings: Mapping[str, Any] | None, version: int | None
+    ) -> RuntimeOverride | None:
+        await self._entries.refresh()
+        before = self._of_kind().get(name)
         for _ in range(MAX_SWAP_TRIES):
-            there = self._layer(name, before)
-            if version is not None and version != there.version:
+            current = self._decode(name, before).version
+            if version is not None and version != current:
                 return None
-            layer, after = NO_OVERRIDE, None
+            override, after = NO_OVERRIDE, None
             if settings is not None:
-                layer = RuntimeOverride(
-                    max(int(self._clock() * 1000), there.version + 1), dict(settings)
-                )
-                after = msgspec.json.encode(layer)
-            before = await self._agreement.swap(self._name(name), before, after)
+                new_version = max(int(self._clock() * 1000), current + 1)
+                override = RuntimeOverride(new_version, dict(settings))
+                after = msgspec.json.encode(override)
+            before = await self._entries.swap(self._entry(name), before, after)
             if before == after:
-                return layer
+                return override
         return None
 
-    def _entries(self) -> dict[str, bytes]:
-        return self._agreement.of(self.kind)
+    def _of_kind(self) -> dict[str, bytes]:
+        return self._entries.of(self._kind)
 
-    def _layer(self, name: str, value: bytes | None) -> RuntimeOverride:
+    def _entry(self, name: str) -> str:
+        return f"{self._kind}:{name}"
+
+    def _decode(self, name: str, value: bytes | None) -> RuntimeOverride:
         if value is None:
             return NO_OVERRIDE
         try:
             return msgspec.json.decode(value, type=RuntimeOverride)
         except ENTRY_ERRORS:
-            self._agreement.ignore(self._name(name), value)
+            self._entries.ignore(self._entry(name), value)
             return NO_OVERRIDE
-
-    def _name(self, name: str) -> str:
-        return f"{self.kind}:{name}"
-
-
-def _merge_later_wins(there: bytes | None, ours: bytes) -> bytes:
-    """Return the later of two layers; one that cannot be read is earlier than any."""
-    return ours if there is None or _version(ours) > _version(there) else there
 
 
 def _version(value: bytes) -> int:
@@ -110,39 +140,18 @@ def _version(value: bytes) -> int:
         return 0
 
 
-PROJECT_KIND = "project"
-
-FILE_ONLY_SETTINGS = ("name", "keys")
+_merge_later_wins = merge_by_rank(_version)
 
 
-class ProjectOverrides(RuntimeOverrideSet):
-    """What all instances were told of projects at run time."""
+class ProjectOverrides(RuntimeOverrideSet[Project]):
+    """Settings of projects."""
 
-    kind = PROJECT_KIND
+    def __init__(self, entries: SharedEntries, clock: Callable[[], float]) -> None:
+        super().__init__(PROJECT_KIND, entries, clock, _projects_by_name, _override_project)
 
-    def over(self, config: Config) -> tuple[Project, ...]:
-        """Return the projects of a configuration with what was set on top of them.
 
-        What does not fit the policies of this configuration is ignored.
-        """
-        projects = {project.name: project for project in config.projects}
-        for name, layer in self.layers().items():
-            try:
-                projects[name] = _override_project(config, name, layer.settings)
-            except ConfigError:
-                self.ignore(name)
-        return tuple(projects.values())
-
-    async def put(
-        self, config: Config, name: str, settings: Mapping[str, Any], version: int | None
-    ) -> RuntimeOverride | None:
-        """Set all that is set of a project and return it; a ConfigError lists every mistake.
-
-        With a `version` only if that is there now, else None is returned. An OSError says that the
-        store is away.
-        """
-        _override_project(config, name, settings)
-        return await self.change(name, settings, version)
+def _projects_by_name(config: Config) -> dict[str, Project]:
+    return {project.name: project for project in config.projects}
 
 
 def _override_project(config: Config, name: str, settings: Mapping[str, Any]) -> Project:
@@ -150,52 +159,28 @@ def _override_project(config: Config, name: str, settings: Mapping[str, Any]) ->
     problems = [
         Problem(one, "can be set in the file only") for one in FILE_ONLY_SETTINGS if one in settings
     ]
-    given = {key: value for key, value in settings.items() if key not in FILE_ONLY_SETTINGS}
-    of_file = next((one for one in config.projects if one.name == name), None)
-    below = PROJECT.plain(of_file) if of_file is not None else {"name": name}
-    project = PROJECT.read({**below, **given}, "", problems)
+    valid = {key: value for key, value in settings.items() if key not in FILE_ONLY_SETTINGS}
+    in_file = _projects_by_name(config).get(name)
+    below = PROJECT.plain(in_file) if in_file is not None else {"name": name}
+    project: Project = PROJECT.read({**below, **valid}, "", problems)
     if problems:
         raise ConfigError(problems)
-    built: Project = project
-    if misfits := list(built.misfits(config.policies)):
+    if misfits := list(project.misfits(config.policies)):
         raise ConfigError([Problem("", misfit) for misfit in misfits])
-    return built
+    return project
 
 
-TOOL_KIND = "tool"
+class ToolOverrides(RuntimeOverrideSet[ToolRule]):
+    """Thresholds of tools, in place of the file's."""
 
-TOOL_NAME = Text(form="the name of a tool, at most 200 characters", pattern=r"(?s).{1,200}")
+    def __init__(self, entries: SharedEntries, clock: Callable[[], float]) -> None:
+        super().__init__(TOOL_KIND, entries, clock, lambda config: config.tools, _read_tool)
 
 
-class ToolOverrides(RuntimeOverrideSet):
-    """What all instances were told of tools at run time."""
-
-    kind = TOOL_KIND
-
-    def over(self, config: Config) -> dict[str, ToolRule]:
-        """Return the tools of a configuration with what was set in their place.
-
-        What cannot be read as such is ignored.
-        """
-        tools = dict(config.tools)
-        for name, layer in self.layers().items():
-            try:
-                tools[name] = read(TOOL, layer.settings)
-            except ConfigError:
-                self.ignore(name)
-        return tools
-
-    async def put(
-        self, _config: Config, name: str, settings: Mapping[str, Any], version: int | None
-    ) -> RuntimeOverride | None:
-        """Set all that is set of a tool and return it; a ConfigError lists every mistake.
-
-        With a `version` only if that is there now, else None is returned. An OSError says that the
-        store is away.
-        """
-        problems: list[Problem] = []
-        TOOL_NAME.read(name, "name", problems)
-        TOOL.read(settings, "", problems)
-        if problems:
-            raise ConfigError(problems)
-        return await self.change(name, settings, version)
+def _read_tool(_config: Config, name: str, settings: Mapping[str, Any]) -> ToolRule:
+    problems: list[Problem] = []
+    TOOL_NAME.read(name, "name", problems)
+    rule: ToolRule = TOOL.read(settings, "", problems)
+    if problems:
+        raise ConfigError(problems)
+    return rule

@@ -1,4 +1,4 @@
-"""All that was agreed on while instances run, and what it makes of a configuration."""
+"""SharedSettings: all that was set at run time, and its effect on a configuration."""
 
 from __future__ import annotations
 
@@ -10,34 +10,36 @@ from hashlib import blake2b
 from looptrap.config import Config
 from looptrap.config.kind import StorePlace
 from looptrap.gateway.keys import KeyRing
-from looptrap.gateway.shared_settings.kill_switch import KILL_SWITCH_KIND as KILL
-from looptrap.gateway.shared_settings.kill_switch import RuntimeKillSwitches
-from looptrap.gateway.shared_settings.runtime_override import PROJECT_KIND as PROJECT
-from looptrap.gateway.shared_settings.runtime_override import TOOL_KIND as TOOL
-from looptrap.gateway.shared_settings.runtime_override import ProjectOverrides, ToolOverrides
+from looptrap.gateway.shared_settings.kill_switch import KILL_SWITCH_KIND, RuntimeKillSwitches
+from looptrap.gateway.shared_settings.runtime_override import (
+    PROJECT_KIND,
+    TOOL_KIND,
+    ProjectOverrides,
+    ToolOverrides,
+)
 from looptrap.gateway.shared_settings.shared_entries import SharedEntries
 from looptrap.gateway.shared_settings.shared_keys import SharedKeys
 from looptrap.gateway.state_file import StateFile
 
 
 class SharedSettings:
-    """Kill switches, projects, tools and keys, as they stand."""
+    """Kill switches, projects, tools and keys."""
 
     def __init__(
         self,
-        agreement: SharedEntries,
+        entries: SharedEntries,
         ring: KeyRing,
         clock: Callable[[], float],
         *,
-        remembered: StateFile | None,
+        cache_file: StateFile | None,
     ) -> None:
-        """With a shared store, its keys are `remembered` in a file."""
-        self.kill_switches = RuntimeKillSwitches(agreement, clock)
-        self.projects = ProjectOverrides(agreement, clock)
-        self.tools = ToolOverrides(agreement, clock)
-        self._agreement = agreement
-        self._keys = SharedKeys(agreement, ring, remembered) if remembered is not None else None
-        self._followed = self._of_runtime()
+        """With a shared store, its keys are cached in a file."""
+        self.kill_switches = RuntimeKillSwitches(entries, clock)
+        self.projects = ProjectOverrides(entries, clock)
+        self.tools = ToolOverrides(entries, clock)
+        self._entries = entries
+        self._keys = SharedKeys(entries, ring, cache_file) if cache_file is not None else None
+        self._applied = self._of_runtime()
 
     def over(self, config: Config) -> Config:
         """Return a configuration with what was set at run time on top of it."""
@@ -45,23 +47,23 @@ class SharedSettings:
         return replace(
             config,
             kill_switches=(*config.kill_switches, *switches),
-            projects=self.projects.over(config),
+            projects=tuple(self.projects.over(config).values()),
             tools=self.tools.over(config),
         )
 
     def follow(self) -> bool:
-        """Take up a change of the keys; return whether `over` makes something else now."""
-        remember = self._keys.follow() if self._keys is not None else None
-        if remember is not None:
-            asyncio.get_running_loop().run_in_executor(None, remember)
-        before, self._followed = self._followed, self._of_runtime()
-        return before != self._followed
+        """Apply a change of the keys; return whether `over` returns something else now."""
+        save = self._keys.follow() if self._keys is not None else None
+        if save is not None:
+            asyncio.get_running_loop().run_in_executor(None, save)
+        before, self._applied = self._applied, self._of_runtime()
+        return before != self._applied
 
     def _of_runtime(self) -> list[dict[str, bytes]]:
-        return [self._agreement.of(kind) for kind in (KILL, PROJECT, TOOL)]
+        return [self._entries.of(kind) for kind in (KILL_SWITCH_KIND, PROJECT_KIND, TOOL_KIND)]
 
 
 def key_cache_file(config: Config) -> StateFile:
-    """Return the file that remembers the keys of a store: beside the state file, one a store."""
-    place = StorePlace().plain(config.store).encode()
-    return StateFile(f"{config.gateway.state}.{blake2b(place, digest_size=4).hexdigest()}")
+    """Return the file that caches the keys of a store: beside the state file, one per store."""
+    url = StorePlace().plain(config.store).encode()
+    return StateFile(f"{config.gateway.state}.{blake2b(url, digest_size=4).hexdigest()}")

@@ -1,6 +1,6 @@
-"""Entries by name that are the same on all instances, and the key of all digests.
+"""SharedEntries: entries by name that are equal on all instances, and the secret of all digests.
 
-While the store cannot be asked, an instance goes on with what it knows; it asks again every second.
+While the store is down, an instance uses the entries it has, and tries again every second.
 """
 
 from __future__ import annotations
@@ -24,55 +24,54 @@ from looptrap.store.redis.shared_configuration import (
     SharedConfiguration,
 )
 
-SWAP_SCRIPT = files("looptrap.gateway.shared_settings").joinpath("ledger.lua").read_bytes()
+SWAP_SCRIPT = files("looptrap.gateway.shared_settings").joinpath("swap_entry.lua").read_bytes()
 
 ENTRY_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What reading an entry raises that is not ours, or not whole."""
+"""The exceptions of decoding an entry that is invalid."""
 
 CHANGES_FIELD = b""
 EPOCH_FIELD = b"epoch"
-"""The field that tells the store's data from those that were there before they were lost."""
+"""The field that changes when the store has lost its data."""
 
 
 class StoreRevision(NamedTuple):
-    """Where the store's data stand: of another epoch, or fewer changes, some have been lost."""
+    """The revision of the store's data: with another epoch, or fewer changes, some were lost."""
 
     epoch: bytes = b""
     changes: int = 0
 
     def has_lost(self, before: StoreRevision) -> bool:
-        """Whether something may be missing that was there when the mark was `before`."""
+        """Return whether data may be missing that were there at the revision `before`."""
         return self.epoch != before.epoch or self.changes < before.changes
 
 
 class EntryStore:
-    """The entries of all instances; every method fails with an OSError while the store is away."""
+    """The entries in the shared store; every method raises OSError while it is down."""
 
     def __init__(self, configuration: SharedConfiguration) -> None:
         self.put = configuration.set
         self._call = configuration.command
 
-    async def mark(self) -> StoreRevision:
-        """Return where the data stand, without reading them."""
+    async def revision(self) -> StoreRevision:
+        """Return the revision of the data, without reading them."""
         epoch, changes = await self._call(b"HMGET", SETTINGS_KEY, EPOCH_FIELD, CHANGES_FIELD)
         return StoreRevision(epoch or b"", _parse_count(changes))
 
     async def begin(self) -> None:
-        """Give the data an epoch, unless they have one."""
+        """Set an epoch, unless there is one."""
         await self._swap(EPOCH_FIELD, b"", secrets.token_hex(8).encode())
 
     async def read(self) -> tuple[StoreRevision, dict[str, bytes]]:
-        """Return all entries, and where the data stood."""
+        """Return all entries, and their revision."""
         flat: list[bytes] = await self._call(b"HGETALL", SETTINGS_KEY)
         found = dict(zip(flat[::2], flat[1::2], strict=True))
-        mark = StoreRevision(
-            found.pop(EPOCH_FIELD, b""), _parse_count(found.pop(CHANGES_FIELD, None))
-        )
-        # An empty text cannot be told from no entry where one is changed.
-        return mark, {name.decode("utf-8", "replace"): one for name, one in found.items() if one}
+        epoch, changes = found.pop(EPOCH_FIELD, b""), found.pop(CHANGES_FIELD, None)
+        # For `swap`, an empty text is no entry.
+        entries = {name.decode("utf-8", "replace"): one for name, one in found.items() if one}
+        return StoreRevision(epoch, _parse_count(changes)), entries
 
     async def swap(self, name: str, before: bytes | None, after: bytes | None) -> bytes | None:
-        """Change an entry if it is what it was; return what it is now. None stands for no entry."""
+        """Replace an entry if it is `before`; return what it is now. None stands for no entry."""
         return await self._swap(name.encode(), before or b"", after or b"") or None
 
     async def _swap(self, name: bytes, before: bytes, after: bytes) -> bytes:
@@ -83,25 +82,25 @@ class EntryStore:
 
 
 def _parse_count(text: bytes | None) -> int:
-    # Python raises for more than 4,300 digits; so many as Redis counts to are enough.
+    # Python raises for more than 4,300 digits; Redis counts to fewer than 20.
     return int(text) if text is not None and text.isdigit() and len(text) < 20 else 0
 
 
 log = logging.getLogger("looptrap")
 
 POLL_INTERVAL_S = 1.0
-"""Seconds between two looks at what others agreed on, where no news came."""
+"""Seconds between two reads of the store, if no change was published."""
 
 MAX_LOGGED_ENTRIES = 1_000
 
 MergeEntry = Callable[[bytes | None, bytes], bytes]
-"""From what the store has of an entry and what this instance knows, what it shall be."""
+"""Returns an entry from the store's version of it, if any, and this instance's."""
 
 
 class SharedEntries:
-    """Follows the shared store; without one, what is set here is all there is.
+    """The entries of the shared store; without one, those that were set here.
 
-    A store that lost its data is given again what its instances know.
+    A store that lost its data gets the entries of its instances again.
     """
 
     def __init__(
@@ -112,8 +111,8 @@ class SharedEntries:
         on_secret: Callable[[bytes], None],
         on_change: Callable[[], None],
     ) -> None:
-        """Without a `secret` there is none to agree on: all instances were given theirs."""
-        self.is_heard = False
+        """Without a `secret`, none is shared: the environment sets it for all instances."""
+        self.is_read = False
         """Whether the store has been read since the start."""
         self.ignored = 0
         """Entries, and secrets, that could not be used."""
@@ -121,82 +120,81 @@ class SharedEntries:
         self._secret = secret
         self._on_secret = on_secret
         self._on_change = on_change
-        self._ledger: EntryStore | None = None
-        self._known: dict[str, bytes] = {}
-        self._owed: dict[str, bytes | None] = {}
-        self._mark = StoreRevision()
+        self._entry_store: EntryStore | None = None
+        self._entries: dict[str, bytes] = {}
+        self._pending: dict[str, bytes | None] = {}
+        self._revision = StoreRevision()
         self._merges: dict[str, MergeEntry] = {}
         self._lock = asyncio.Lock()
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
         self._following: asyncio.Task[None] | None = None
-        self._told: set[tuple[str, bytes]] = set()
+        self._logged: set[tuple[str, bytes]] = set()
 
     async def start(self) -> None:
-        """Ask once, then follow."""
+        """Read the store once, then follow its changes."""
         if self._store is None:
             return
-        self._ledger = EntryStore(self._store.configuration)
-        await self._agree()
-        self._store.configuration.on_change(self._news.set)
+        self._entry_store = EntryStore(self._store.configuration)
+        await self._sync()
+        self._store.configuration.on_change(self._changed.set)
         self._following = asyncio.get_running_loop().create_task(self._follow())
 
     async def stop(self) -> None:
-        """Ask no more."""
+        """Stop following."""
         if self._following is not None:
             self._following.cancel()
             await asyncio.gather(self._following, return_exceptions=True)
 
-    # What is agreed on
+    # Entries
 
     def of(self, kind: str) -> dict[str, bytes]:
         """Return the entries of a kind, by the rest of their names."""
-        begin = f"{kind}:"
-        found = {name: value for name, value in self._known.items() if name.startswith(begin)}
-        return {name.removeprefix(begin): found[name] for name in sorted(found)}
+        prefix, entries = f"{kind}:", sorted(self._entries.items())
+        return {name.removeprefix(prefix): one for name, one in entries if name.startswith(prefix)}
 
     def merge_by(self, kind: str, merge: MergeEntry) -> None:
-        """Say what becomes of an entry of a kind that the store and this instance know apart."""
+        """Set how entries of a kind are merged that differ here and in a store that lost data."""
         self._merges[kind] = merge
 
-    def remember(self, entries: Mapping[str, bytes]) -> None:
-        """Know these from before the start."""
-        self._known.update(entries)
+    def preload(self, entries: Mapping[str, bytes]) -> None:
+        """Take entries from before the start."""
+        self._entries.update(entries)
 
-    async def tell(self, name: str, value: bytes | None) -> bool:
-        """Set or drop an entry: here at once, elsewhere as soon as the store can be told.
+    async def set(self, name: str, value: bytes | None) -> bool:
+        """Set or drop an entry: here at once, elsewhere as soon as the store is up.
 
-        Return whether it has been.
+        Return whether the store has it.
         """
         if self._store is not None:
-            self._owed[name] = value
-        self._know({**self._known, name: value})
-        return await self._agree()
+            self._pending[name] = value
+        self._apply({**self._entries, name: value})
+        return await self._sync()
 
     async def swap(self, name: str, before: bytes | None, after: bytes | None) -> bytes | None:
-        """Change an entry everywhere if it is what it was; return what it is now.
+        """Replace an entry everywhere if it is `before`; return what it is now.
 
-        An OSError says that the store is away, and nothing has been changed here.
+        An OSError says that the store is down, and nothing was changed here.
         """
         async with self._lock:
-            if self._ledger is None:
-                if self._known.get(name) == before:
-                    self._know({**self._known, name: after})
-                return self._known.get(name)
-            there = await self._ledger.swap(name, before, after)
-            await self._look(self._ledger)
-            return there
+            if self._entry_store is None:
+                if self._entries.get(name) == before:
+                    self._apply({**self._entries, name: after})
+                return self._entries.get(name)
+            stored = await self._entry_store.swap(name, before, after)
+            await self._sync_entries(self._entry_store)
+            return stored
 
     async def refresh(self) -> None:
-        """Hear of all that was changed until now; an OSError says that the store is away."""
-        if self._ledger is not None:
+        """Read all changes until now; an OSError says that the store is down."""
+        if self._entry_store is not None:
             async with self._lock:
-                await self._look(self._ledger)
+                await self._sync_entries(self._entry_store)
 
     def ignore(self, name: str, value: bytes) -> None:
-        """Count and tell, once, that an entry cannot be used; never what it says."""
-        if (name, value) in self._told or len(self._told) >= MAX_LOGGED_ENTRIES:
+        """Count and log, once, that an entry cannot be used; never its content."""
+        if (name, value) in self._logged or len(self._logged) >= MAX_LOGGED_ENTRIES:
             return
-        self._told.add((name, value))
+        self._logged.add((name, value))
         self.ignored += 1
         log.warning("the store's entry %s cannot be used, and is ignored", quoted(name))
 
@@ -206,84 +204,92 @@ class SharedEntries:
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(POLL_INTERVAL_S):
-                    await self._news.wait()
-            self._news.clear()
-            await self._agree()
+                    await self._changed.wait()
+            self._changed.clear()
+            await self._sync()
 
-    async def _agree(self) -> bool:
-        """Tell the store what it is owed and hear what it says; return whether that was done."""
-        ledger = self._ledger
-        if ledger is None:
+    async def _sync(self) -> bool:
+        """Write what is pending and read the store; return whether that was done."""
+        entry_store = self._entry_store
+        if entry_store is None:
             return self._store is None
         try:
             async with self._lock:
-                await self._agree_on_secret()
-                await self._look(ledger)
+                await self._sync_secret()
+                await self._sync_entries(entry_store)
         except OSError as error:
-            self._complain(error)
+            self._log_store_error(error)
             return False
         return True
 
-    async def _agree_on_secret(self) -> None:
-        """Take the store's secret; one that lost its data is given ours again."""
+    async def _sync_secret(self) -> None:
+        """Use the store's secret; a store that lost its data gets ours again."""
         if self._secret is None or self._store is None:
             return
-        # Between its two commands the store may lose its data; then there is none.
-        agreed = await self._store.configuration.secret(self._secret) or self._secret
-        if agreed == self._secret:
+        # The store may lose its data between its two commands; then there is none.
+        secret = await self._store.configuration.secret(self._secret) or self._secret
+        if secret == self._secret:
             return
-        if len(agreed) != SECRET_BYTES:
-            self.ignore("secret", agreed)
+        if len(secret) != SECRET_BYTES:
+            self.ignore("secret", secret)
             return
-        self._secret = agreed
-        self._on_secret(agreed)
+        self._secret = secret
+        self._on_secret(secret)
 
-    async def _look(self, ledger: EntryStore) -> None:
-        for name, value in list(self._owed.items()):
-            await ledger.put(name, value)
-            if self._owed[name] is value:
-                del self._owed[name]
-        mark = await ledger.mark()
-        if mark == self._mark and mark.epoch:
+    async def _sync_entries(self, entry_store: EntryStore) -> None:
+        for name, value in list(self._pending.items()):
+            await entry_store.put(name, value)
+            if self._pending[name] is value:
+                del self._pending[name]
+        revision = await entry_store.revision()
+        if revision == self._revision and revision.epoch:
             return
-        mark, entries = await ledger.read()
-        if not mark.epoch:
-            await ledger.begin()
-        if not mark.epoch or mark.has_lost(self._mark):
-            await self._offer(ledger, entries)
-            mark, entries = await ledger.read()
-        self._mark = mark
-        self.is_heard = True
-        self._know(dict(entries))
+        revision, entries = await entry_store.read()
+        if not revision.epoch:
+            await entry_store.begin()
+        if not revision.epoch or revision.has_lost(self._revision):
+            await self._restore(entry_store, entries)
+            revision, entries = await entry_store.read()
+        self._revision = revision
+        self.is_read = True
+        self._apply(dict(entries))
 
-    async def _offer(self, ledger: EntryStore, entries: Mapping[str, bytes]) -> None:
-        """Put back what is known here and may have been lost there."""
-        for name, ours in self._known.items():
+    async def _restore(self, entry_store: EntryStore, entries: Mapping[str, bytes]) -> None:
+        """Write back the entries that the store may have lost."""
+        for name, ours in self._entries.items():
             merge = self._merges.get(name.partition(":")[0], _keep_stored)
-            there = entries.get(name)
-            while (merged := merge(there, ours)) != there:
-                there = await ledger.swap(name, there, merged)
+            stored = entries.get(name)
+            while (merged := merge(stored, ours)) != stored:
+                stored = await entry_store.swap(name, stored, merged)
 
-    def _know(self, entries: dict[str, bytes | None]) -> None:
-        """Know these, and what the store is still to be told."""
-        entries |= self._owed
-        known = {name: value for name, value in entries.items() if value is not None}
-        if known == self._known:
+    def _apply(self, entries: dict[str, bytes | None]) -> None:
+        """Replace all entries; those that are pending stay."""
+        entries |= self._pending
+        present = {name: value for name, value in entries.items() if value is not None}
+        if present == self._entries:
             return
-        self._known = known
-        # Whoever cannot follow one change must hear of the next.
+        self._entries = present
+        # A change that fails must not prevent the next one.
         try:
             self._on_change()
         except Exception:
-            log.exception("a change of what instances agree on could not be followed")
+            log.exception("a change of the shared settings could not be applied")
 
-    def _complain(self, error: OSError) -> None:
-        """Tell once what a store refuses that is there; one that is away is told by itself."""
+    def _log_store_error(self, error: OSError) -> None:
+        """Log once what a store that is up refuses; that it is down is logged elsewhere."""
         # Only the code: servers repeat what they were sent.
         code = str(error).partition(" ")[0]
         if self._store is not None and not self._store.is_degraded and code.isupper():
             self.ignore(f"lt:cfg ({code})", b"")
 
 
-def _keep_stored(there: bytes | None, ours: bytes) -> bytes:
-    return ours if there is None else there
+def merge_by_rank(rank: Callable[[bytes], int]) -> MergeEntry:
+    """Return a merge that takes the entry of higher rank, else the stored one."""
+
+    def merge(stored: bytes | None, ours: bytes) -> bytes:
+        return ours if stored is None or rank(ours) > rank(stored) else stored
+
+    return merge
+
+
+_keep_stored = merge_by_rank(lambda _entry: 0)

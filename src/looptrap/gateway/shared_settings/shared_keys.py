@@ -1,6 +1,6 @@
-"""Gateway keys in the shared store: one entry a name, with all keys that ever had it.
+"""Gateway keys in the shared store: one entry per name, with all keys that ever had it.
 
-So two that are added at once under one name are one change after the other, and none is lost.
+So of two keys that are added at once under one name, none is lost.
 """
 
 from __future__ import annotations
@@ -8,90 +8,91 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from typing import TypeVar
 
 import msgspec
 
 from looptrap.errors import ConfigError
-from looptrap.gateway.keys import KeyRing, check_name, new_key, with_key_revoked
+from looptrap.gateway.keys import (
+    KeyChange,
+    KeyRing,
+    KeyTuple,
+    check_name,
+    with_key_added,
+    with_key_revoked,
+)
 from looptrap.gateway.shared_settings.shared_entries import ENTRY_ERRORS, EntryStore, SharedEntries
 from looptrap.gateway.state_file import GatewayKey, GatewayState, StateFile
 
 KEY_KIND = "key"
 
-KeyTuple = tuple[GatewayKey, ...]
+T = TypeVar("T")
 
 log = logging.getLogger("looptrap")
 
 
 async def add(
-    ledger: EntryStore, name: str, *, project: str = "", now: datetime
+    entry_store: EntryStore, name: str, *, project: str = "", now: datetime
 ) -> tuple[GatewayKey, str]:
-    """Make a key of that name and keep it in the store; return it with its text, shown only here.
+    """Make a key and keep it in the store; return it with its text, which is shown only here.
 
-    An OSError says that the store is away.
+    An OSError says that the store is down.
     """
+    return await _change(entry_store, name, lambda keys: with_key_added(keys, name, project, now))
+
+
+async def revoke(entry_store: EntryStore, name: str, *, now: datetime) -> GatewayKey:
+    """Refuse a key from now on, on all instances; its entry stays."""
     check_name("NAME", name)
-    if project:
-        check_name("project", project)
+    return await _change(entry_store, name, lambda keys: with_key_revoked(keys, name, now))
+
+
+async def _change(entry_store: EntryStore, name: str, change: KeyChange[T]) -> T:
     while True:
-        entries = await _read_entries(ledger)
-        everyone = _decode_keys(entries)
-        of_name = [key for key in everyone if key.name == name]
-        key, text = new_key(name, everyone, project=project, now=now)
-        if await _is_swapped(ledger, name, entries, (*of_name, key)):
-            return key, text
+        entries = await _read_entries(entry_store)
+        keys, result = change(_decode_keys(entries))
+        after = _encode_keys(key for key in keys if key.name == name)
+        if await entry_store.swap(_name(name), entries.get(name), after) == after:
+            return result
 
 
-async def revoke(ledger: EntryStore, name: str, *, now: datetime) -> GatewayKey:
-    """Refuse that key from now on, on all instances; its entry stays."""
-    check_name("NAME", name)
-    while True:
-        entries = await _read_entries(ledger)
-        every, revoked = with_key_revoked(_decode_keys(entries), name, now)
-        of_name = [key for key in every if key.name == name]
-        if await _is_swapped(ledger, name, entries, of_name):
-            return revoked
-
-
-async def list_keys(ledger: EntryStore) -> KeyTuple:
+async def list_keys(entry_store: EntryStore) -> KeyTuple:
     """Return all keys in the store, in the order they were made."""
-    return _decode_keys(await _read_entries(ledger))
+    return _decode_keys(await _read_entries(entry_store))
 
 
 class SharedKeys:
-    """Keeps a ring to the store's keys; a file remembers them for starts without the store.
+    """Gives a ring the store's keys; a file caches them for starts without the store.
 
-    So keys that were once required stay so, also where the store is away or has lost them.
+    So keys that were once required stay so, also where the store is down or has lost them.
     """
 
-    def __init__(self, agreement: SharedEntries, ring: KeyRing, file: StateFile) -> None:
-        self._agreement = agreement
+    def __init__(self, entries: SharedEntries, ring: KeyRing, file: StateFile) -> None:
+        self._entries = entries
         self._ring = ring
         self._file = file
-        agreement.merge_by(KEY_KIND, _merge_keys)
+        entries.merge_by(KEY_KIND, _merge_keys)
         by_name: dict[str, list[GatewayKey]] = {}
-        for key in self._remembered():
+        for key in self._cached():
             by_name.setdefault(key.name, []).append(key)
-        agreement.remember({_name(one): _encode_keys(keys) for one, keys in by_name.items()})
-        self._known = self._agreed()
-        ring.share(self._known)
+        entries.preload({_name(one): _encode_keys(keys) for one, keys in by_name.items()})
+        self._applied = self._shared()
+        ring.share(self._applied)
 
     def follow(self) -> Callable[[], None] | None:
-        """Give the ring what is agreed; return what remembers it, where that is another."""
-        found = self._agreed()
-        if found == self._known:
+        """Give the ring the shared keys; return what caches them, if they have changed."""
+        found = self._shared()
+        if found == self._applied:
             return None
-        self._known = found
+        self._applied = found
         self._ring.share(found)
-        return lambda: self._remember(found)
+        return lambda: self._cache(found)
 
-    def _agreed(self) -> KeyTuple:
-        entries = self._agreement.of(KEY_KIND)
-        return _decode_keys(
-            entries, lambda name: self._agreement.ignore(_name(name), entries[name])
-        )
+    def _shared(self) -> KeyTuple:
+        entries = self._entries.of(KEY_KIND)
+        return _decode_keys(entries, lambda name: self._entries.ignore(_name(name), entries[name]))
 
-    def _remembered(self) -> KeyTuple:
+    def _cached(self) -> KeyTuple:
         try:
             state = self._file.read()
         except ConfigError as error:
@@ -99,8 +100,8 @@ class SharedKeys:
             return ()
         return state.keys if state is not None else ()
 
-    def _remember(self, keys: KeyTuple) -> None:
-        """Add to what the file knows; of two that do so at once, none undoes the other."""
+    def _cache(self, keys: KeyTuple) -> None:
+        """Add keys to the file; of two processes that do so at once, none undoes the other."""
 
         def change(state: GatewayState) -> GatewayState:
             every = _union(state.keys, keys)
@@ -109,23 +110,13 @@ class SharedKeys:
         try:
             self._file.update(change)
         except (ConfigError, ValueError) as error:
-            log.warning("the store's keys are not remembered: %s", error)
+            log.warning("the store's keys are not cached: %s", error)
 
 
-async def _read_entries(ledger: EntryStore) -> dict[str, bytes]:
-    """Return the entries of keys, by name."""
-    _, entries = await ledger.read()
-    begin = _name("")
-    return {
-        name.removeprefix(begin): value for name, value in entries.items() if name.startswith(begin)
-    }
-
-
-async def _is_swapped(
-    ledger: EntryStore, name: str, entries: Mapping[str, bytes], keys: Iterable[GatewayKey]
-) -> bool:
-    after = _encode_keys(keys)
-    return await ledger.swap(_name(name), entries.get(name), after) == after
+async def _read_entries(entry_store: EntryStore) -> dict[str, bytes]:
+    _, entries = await entry_store.read()
+    prefix, found = _name(""), entries.items()
+    return {name.removeprefix(prefix): one for name, one in found if name.startswith(prefix)}
 
 
 def _decode_keys(
@@ -140,17 +131,17 @@ def _decode_keys(
     return tuple(sorted(found, key=lambda key: (key.created, key.id)))
 
 
-def _merge_keys(there: bytes | None, ours: bytes) -> bytes:
+def _merge_keys(stored: bytes | None, ours: bytes) -> bytes:
     """Return all keys of two entries of one name; revoked in either is revoked."""
-    known, in_store = _decode_entry(ours), _decode_entry(there or b"")
-    if there is None or (known and not in_store):
+    our_keys, stored_keys = _decode_entry(ours), _decode_entry(stored or b"")
+    if stored is None or (our_keys and not stored_keys):
         return ours
-    every = _union(in_store, known)
-    return there if every == in_store else _encode_keys(every)
+    merged = _union(stored_keys, our_keys)
+    return stored if merged == stored_keys else _encode_keys(merged)
 
 
 def _decode_entry(value: bytes) -> KeyTuple:
-    """Return the keys of an entry; of one that cannot be read, none."""
+    """Return the keys of an entry; none of one that cannot be read."""
     try:
         return msgspec.json.decode(value, type=KeyTuple)
     except ENTRY_ERRORS:

@@ -1,15 +1,13 @@
-"""Attempts: how a call gets an answer when providers fail.
+"""How a call gets an answer when providers fail.
 
-plan       Plan: what a route allows: places, attempts, time. Legs: its places for one caller
-rewrite    the model's name, set in the bytes of a request
-abroad     what of a request goes to another provider than the caller's own
-journey    Journey: one call over its legs; the wire's sink until an answer is known to be good
-held       Held: the beginning of an answer until then, and the look at its first events
-dispatch   Dispatch: what all journeys share: circuits, tallies, time and chance
-sharing    what instances with one store tell each other of circuits
-event      what people are told when a circuit opens. Pure
+failover_plan      FailoverPlan: the targets, attempts and time of a route; Candidate: a target
+routed_request     RoutedRequest: one call, attempt by attempt
+attempt            UpstreamAttempt: one attempt, whose answer is held until it is known to be good
+outbound_request   RequestBuilder: what is sent to each candidate
+upstream_state     UpstreamState: the circuits and counts of all calls
+circuit_sharing    CircuitSharing: circuits of instances with a shared store
 
-Routes without attempts, a deadline or a second link have no plan, and none of this is touched.
+Routes without attempts, a deadline or a second link have no plan, and use none of this.
 """
 
 from looptrap.gateway.upstream.failover_plan import FailoverPlan, UpstreamTarget

@@ -1,7 +1,7 @@
-"""What instances with one store tell each other of circuits.
+"""Shares circuits between instances with one store.
 
-An instance that opens a circuit tells the others, who leave the provider alone as well; of all that
-would probe it again, the first to claim that does. While the store is away, each goes on alone.
+An instance that opens a circuit tells the others, which then skip the provider too; of all that
+would probe it, the first to claim the probe does. While the store is down, each decides alone.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ OPEN_KEY_PREFIX = b"lt:brk:open:"
 PROBE_KEY_PREFIX = b"lt:brk:probe:"
 
 POLL_INTERVAL_S = 1.0
-"""Seconds between two looks at what others opened."""
+"""Seconds between two reads of what others opened."""
 
 MAX_STREAM_ENTRIES = 1_000
 STREAM_TTL_S = 3_600
 
 PROBE_CLAIM_TTL_S = 60
-"""Seconds after which a probe of which nothing was heard is another's to make."""
+"""Seconds after which another instance may claim a probe without a result."""
 
 
 class OpenedCircuit(msgspec.Struct, frozen=True, gc=False):
-    """An opening as it is told: the key alone, for how long says the store."""
+    """An opening as others read it: only its key, since the store has the time that is left."""
 
     instance: str
     provider: str
     credential: str | None = None
     caller: str | None = None
-    """Whom it is open for; None for everybody."""
+    """For whom it is open; None for all."""
 
 
 _encode = msgspec.json.encode
@@ -49,11 +49,11 @@ _decode = msgspec.json.Decoder(OpenedCircuit).decode
 
 
 class CircuitSharing:
-    """Tells of circuits, hears of them, and claims probes; asks the store while any is in use."""
+    """Announces circuits, learns of others', and claims probes; polls once any is in use."""
 
     _configuration: SharedConfiguration
     _stream: SharedStream
-    """There once it follows."""
+    """Set by `start`."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class CircuitSharing:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
-        """Begin to follow, unless that has been done."""
+        """Begin to poll, unless it has begun."""
         if self._following is None:
             self._configuration = self._store.configuration
             self._stream = SharedStream(
@@ -81,7 +81,7 @@ class CircuitSharing:
             self._following = asyncio.get_running_loop().create_task(self._follow())
 
     async def stop(self) -> None:
-        """End."""
+        """Cancel all that is under way."""
         tasks = [*self._tasks, *([self._following] if self._following is not None else ())]
         for task in tasks:
             task.cancel()
@@ -89,40 +89,39 @@ class CircuitSharing:
 
     def opened(self, opening: CircuitOpening) -> None:
         """Tell the others of a circuit that was opened here."""
-        self._spawn(self._tell(opening))
+        self._spawn(self._announce(opening))
 
     def claim(self, keys: Iterable[CircuitKey], then: Callable[[bool], None]) -> None:
-        """Ask to probe these circuits; `then` hears whether that is this instance's to do."""
+        """Claim the probe of these circuits; `then` is called with whether it succeeded."""
         self._spawn(self._claim(tuple(keys), then))
 
-    def release(self, keys: Iterable[CircuitKey]) -> None:
-        """Give claims back, so that others may probe at once."""
-        for key in keys:
-            self._spawn(self._release(key))
-
-    def hold(self, key: CircuitKey, seconds: float) -> None:
-        """Keep the claim of a probe that failed for as long as the circuit stays open."""
-        self._spawn(self._hold(key, seconds))
+    def end_probe(self, key: CircuitKey, seconds: float = 0.0) -> None:
+        """Release the claim of a probe; if it failed, when the circuit's `seconds` are over."""
+        self._spawn(self._end_probe(key, seconds))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
+        """Do some work; where the store is down, claims expire and others notice by themselves."""
+
+        async def run() -> None:
+            with suppress(OSError):
+                await work
+
+        task = asyncio.get_running_loop().create_task(run())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _tell(self, opening: CircuitOpening) -> None:
-        key, lasts = opening.key, max(1, round(opening.seconds * 1000))
+    async def _announce(self, opening: CircuitOpening) -> None:
+        key, milliseconds = opening.key, _milliseconds(opening.seconds)
         name = OPEN_KEY_PREFIX + _digest(key)
-        try:
-            await self._configuration.command(b"SET", name, self._instance, b"PX", lasts)
-            told = OpenedCircuit(self._instance, key.provider, key.credential, opening.caller)
-            await self._stream.push(_encode(told))
-        except OSError:
-            return  # they will find out by themselves
+        await self._configuration.command(b"SET", name, self._instance, b"PX", milliseconds)
+        entry = OpenedCircuit(self._instance, key.provider, key.credential, opening.caller)
+        await self._stream.push(_encode(entry))
 
     async def _claim(self, keys: tuple[CircuitKey, ...], then: Callable[[bool], None]) -> None:
         for at, key in enumerate(keys):
             if not await self._is_first(PROBE_KEY_PREFIX + _digest(key)):
-                self.release(keys[:at])
+                for claimed in keys[:at]:
+                    self.end_probe(claimed)
                 then(False)
                 return
         then(True)
@@ -134,43 +133,37 @@ class CircuitSharing:
             return True
         return first == self._instance
 
-    async def _release(self, key: CircuitKey) -> None:
+    async def _end_probe(self, key: CircuitKey, seconds: float) -> None:
         command, name = self._configuration.command, PROBE_KEY_PREFIX + _digest(key)
-        try:
-            if await command(b"GET", name) == self._instance.encode():
+        if await command(b"GET", name) == self._instance.encode():
+            if seconds:
+                await command(b"PEXPIRE", name, _milliseconds(seconds))
+            else:
                 await command(b"DEL", name)
-        except OSError:
-            return  # it ends by itself
-
-    async def _hold(self, key: CircuitKey, seconds: float) -> None:
-        command, name = self._configuration.command, PROBE_KEY_PREFIX + _digest(key)
-        with suppress(OSError):  # it ends by itself
-            if await command(b"GET", name) == self._instance.encode():
-                await command(b"PEXPIRE", name, max(1, round(seconds * 1000)))
 
     async def _follow(self) -> None:
         while True:
-            with suppress(OSError):  # the next look tries again
-                await self._pull()
+            with suppress(OSError):  # the next poll tries again
+                async for text in self._stream.pull():
+                    await self._hear(text)
             await asyncio.sleep(self._every)
-
-    async def _pull(self) -> None:
-        """Hear what others opened since the last look; at first, all that is still open."""
-        async for text in self._stream.pull():
-            await self._hear(text)
 
     async def _hear(self, text: bytes) -> None:
         try:
-            told = _decode(text)
+            entry = _decode(text)
         except UNREADABLE:
             self.ignored += 1
             return
-        if told.instance == self._instance:
+        if entry.instance == self._instance:
             return
-        key = CircuitKey(told.provider, told.credential)
+        key = CircuitKey(entry.provider, entry.credential)
         left: int = await self._configuration.command(b"PTTL", OPEN_KEY_PREFIX + _digest(key))
         if left > 0:
-            self._learn(CircuitOpening(key, left / 1000, told.caller))
+            self._learn(CircuitOpening(key, left / 1000, entry.caller))
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(1, round(seconds * 1000))
 
 
 def _digest(key: CircuitKey) -> bytes:

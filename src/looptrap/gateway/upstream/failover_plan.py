@@ -1,4 +1,4 @@
-"""Plans: what a route allows; and the legs that one caller may go of it."""
+"""FailoverPlan: the targets of a route; and the candidates among them for one caller."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ from looptrap.gateway.provider import Provider
 from looptrap.retry.policy import Link, RetryPolicy
 
 CHAINED_DIALECTS = frozenset(MODEL_DIALECTS)
-"""Dialects whose calls follow a plan; anything else goes to the first place, once."""
+"""Dialects whose calls follow a plan; calls of others go to the first target, once."""
 
 MISSING_KEY = "missing_provider_key"
 
+SkippedTargets = Sequence[tuple[str, str]]
+"""Targets that are no candidates, each with the reason."""
+
 
 class UpstreamTarget(msgspec.Struct, frozen=True):
-    """A provider, one URL and one key of it, and the model to be asked there."""
+    """A provider with one of its URLs and one of its keys, and the model to ask for."""
 
     provider: Provider
     model: str | None = None
@@ -28,70 +31,69 @@ class UpstreamTarget(msgspec.Struct, frozen=True):
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """A place as one caller may go there."""
+    """A target as one caller may use it."""
 
     provider: Provider
     link: Link
-    is_home: bool
-    """The provider that the caller means: whatever it sent may go there."""
-    is_lent: bool
-    """The operator's key is sent."""
+    is_primary: bool
+    """Whether the caller means this provider: then all that it sent may go there."""
+    has_operator_key: bool
+    """Whether the operator's key is sent, not the caller's."""
 
 
 class FailoverPlan(msgspec.Struct, frozen=True):
     """What a route does about failures."""
 
-    places: tuple[UpstreamTarget, ...]
+    targets: tuple[UpstreamTarget, ...]
     policy: RetryPolicy
     attempt_timeout: float | None = None
     has_breakers: bool = True
-    lends: bool = False
+    shares_keys: bool = False
     """Whether callers without a gateway key may use the operator's keys: on loopback only."""
 
-    def legs(self, call: Call, identity: Identity) -> tuple[list[Candidate], list[tuple[str, str]]]:
-        """Return where a call may go, in order, and the places that are skipped, with reasons."""
-        legs: dict[Link, Candidate] = {}
+    def candidates(self, call: Call, identity: Identity) -> tuple[list[Candidate], SkippedTargets]:
+        """Return the targets that a call may use, in order, and those that are skipped."""
+        candidates: dict[Link, Candidate] = {}
         skipped: list[tuple[str, str]] = []
-        home = self.places[0].provider.name
-        for place in self.places:
-            provider = place.provider
-            model = None if call.dialect == "openai_embeddings" else place.model
-            link = Link(provider.circuit, model)
-            is_home = provider.name == home
-            if not is_home and _is_bound_to_provider(call):
-                skipped.append((link.name, "bound_to_provider"))
+        primary = self.targets[0].provider.name
+        for target in self.targets:
+            provider = target.provider
+            model = None if call.dialect == "openai_embeddings" else target.model
+            name = Link(provider.circuit, model).name
+            is_primary = provider.name == primary
+            if not is_primary and _is_bound_to_provider(call):
+                skipped.append((name, "bound_to_provider"))
                 continue
             if provider.speaks and call.dialect not in provider.speaks:
-                skipped.append((link.name, "other_dialect"))
+                skipped.append((name, "other_dialect"))
                 continue
-            is_lent = not (is_home and (identity.has_credential or not identity.key_name))
-            may_lend = bool(identity.key_name) or self.lends
-            if is_lent and not (may_lend and provider.key_name):
-                skipped.append((link.name, MISSING_KEY))
+            has_own = is_primary and (identity.has_credential or not identity.key_name)
+            may_share = bool(identity.key_name) or self.shares_keys
+            if not has_own and not (may_share and provider.key_name):
+                skipped.append((name, MISSING_KEY))
                 continue
-            credential = provider.key_name if is_lent else identity.caller
-            link = Link(provider.circuit, model, credential)
-            legs.setdefault(link, Candidate(provider, link, is_home, is_lent))
-        return list(legs.values()), skipped
+            link = Link(provider.circuit, model, identity.caller if has_own else provider.key_name)
+            candidates.setdefault(link, Candidate(provider, link, is_primary, not has_own))
+        return list(candidates.values()), skipped
 
 
 def _is_bound_to_provider(call: Call) -> bool:
-    """Say whether only one provider can answer: it has the history, or its vectors are unlike."""
+    """Return whether only one provider can answer: it has the history, or vectors of its own."""
     return bool(call.chain) or call.dialect == "openai_embeddings"
 
 
-def keep_sent_model(legs: Sequence[Candidate]) -> list[Candidate]:
-    """Return the legs that a call may go whose model cannot be renamed.
+def keep_sent_model(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return the candidates of a call whose model cannot be replaced.
 
-    Where all have models of their own, the first one says best what is wrong with it.
+    Where all have models of their own, the first one says best what is wrong with the call.
     """
-    unnamed = [leg for leg in legs if leg.link.model is None]
+    unnamed = [candidate for candidate in candidates if candidate.link.model is None]
     if unnamed:
         return unnamed
-    first = legs[0]
+    first = candidates[0]
     return [replace(first, link=replace(first.link, model=None))]
 
 
-def first_missing_key(skipped: Sequence[tuple[str, str]]) -> str | None:
-    """Return the first place that was skipped for want of a key; None where there is none."""
+def first_missing_key(skipped: SkippedTargets) -> str | None:
+    """Return the first target that was skipped because it has no key; None where there is none."""
     return next((name for name, reason in skipped if reason == MISSING_KEY), None)

@@ -1,4 +1,4 @@
-"""What is sent on one leg: the caller's request, with what that provider may not see left out."""
+"""What is sent to a candidate: the caller's request, less what that provider must not see."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _decode = msgspec.json.decode
 
 
 def find_model_slices(body: bytes) -> list[slice] | None:
-    """Return where the values of the top-level key `model` stand; None where that is not clear.
+    """Return the values of the top-level key `model`, all if it is repeated; None if unclear.
 
-    Of a key that stands there twice, readers disagree which one counts: all are found.
+    Readers differ on which value of a repeated key counts.
     """
-    spot = find_field(body, "model")
-    if spot is not None:
-        return [spot] if body[spot].startswith(b'"') else None
+    value = find_field(body, "model")
+    if value is not None:
+        return [value] if body[value].startswith(b'"') else None
     try:
         if not isinstance(_decode(body), dict):
             return None
@@ -42,27 +42,27 @@ def find_model_slices(body: bytes) -> list[slice] | None:
     return _scan_model_slices(body)
 
 
-def replace_model(body: bytes, spots: Sequence[slice], model: str) -> bytes:
-    """Return the body with another model at these places."""
+def replace_model(body: bytes, slices: Sequence[slice], model: str) -> bytes:
+    """Return the body with another model in these slices."""
     name, sent = _encode(model), memoryview(body)
     parts: list[bytes | memoryview] = []
     at = 0
-    for spot in spots:
-        parts += (sent[at : spot.start], name)
-        at = spot.stop
+    for one in slices:
+        parts += (sent[at : one.start], name)
+        at = one.stop
     return b"".join((*parts, sent[at:]))
 
 
 def replace_model_in_path(target: bytes, model: str) -> bytes:
-    """Return the target with another model in its path, as Gemini has it there."""
+    """Return the target with another model in its path, where Gemini has it."""
     path, mark, query = target.partition(b"?")
     name = quote(model, safe="").encode()
     return _IN_PATH.sub(lambda found: found[1] + name + found[2], path, count=1) + mark + query
 
 
 def _scan_model_slices(body: bytes) -> list[slice] | None:
-    """Find the spots in a body that is JSON, but not as plain as most."""
-    spots: list[slice] = []
+    """Find the slices in JSON that is not as plain as most."""
+    slices: list[slice] = []
     depth, at = 0, 0
     while token := _TOKEN.search(body, at):
         at = token.end()
@@ -75,45 +75,33 @@ def _scan_model_slices(body: bytes) -> list[slice] | None:
             value = _VALUE.match(body, at)
             if value is None:
                 return None
-            spots.append(slice(*value.span(1)))
+            slices.append(slice(*value.span(1)))
             at = value.end()
-    return spots
+    return slices
 
 
-SHARED_HEADERS = frozenset(
-    (
-        b"accept",
-        b"accept-encoding",
-        b"baggage",
-        b"content-encoding",
-        b"content-type",
-        b"traceparent",
-        b"tracestate",
-        b"user-agent",
-        TURN_HEADER.lower().encode(),
-        b"x-request-id",
-    )
-)
+SHARED_HEADERS = {
+    b"accept", b"accept-encoding", b"baggage", b"content-encoding", b"content-type",
+    b"traceparent", b"tracestate", b"user-agent", b"x-request-id", TURN_HEADER.lower().encode(),
+}  # fmt: skip
 """Headers that go to any provider."""
 
-DIALECT_HEADERS: dict[DialectName, frozenset[bytes]] = {
-    "anthropic": frozenset((b"anthropic-version", b"anthropic-beta")),
-}
-"""Headers without which a dialect is not the same."""
+DIALECT_HEADERS = {"anthropic": {b"anthropic-version", b"anthropic-beta"}}
+"""Headers that a dialect needs."""
 
 SHARED_PARAMETERS = frozenset((b"alt", b"beta"))
-"""Parameters of the query that choose the form of an answer."""
+"""Parameters of the query that go to any provider: they choose the form of the answer."""
 
 
 def filter_fields(fields: bytes, dialect: DialectName) -> bytes:
-    """Return the lines of a header block that go abroad."""
-    kept = SHARED_HEADERS | DIALECT_HEADERS.get(dialect, frozenset())
+    """Return the lines of a header block that go to any provider."""
+    kept = SHARED_HEADERS | DIALECT_HEADERS.get(dialect, set())
     lines = fields.split(b"\r\n")
     return b"".join([line + b"\r\n" for line in lines if line.partition(b":")[0].lower() in kept])
 
 
 def filter_target(target: bytes) -> bytes:
-    """Return the target with those parameters that go abroad."""
+    """Return the target with the parameters that go to any provider."""
     path, _, query = target.partition(b"?")
     kept = [
         parameter
@@ -126,8 +114,7 @@ def filter_target(target: bytes) -> bytes:
 def drop_field(fields: bytes, name: bytes) -> bytes:
     """Return a header block without one (lower-case) name."""
     lines = fields.split(b"\r\n")[:-1]
-    kept = [line for line in lines if line.partition(b":")[0].lower() != name]
-    return b"".join([line + b"\r\n" for line in kept])
+    return b"".join([line + b"\r\n" for line in lines if line.partition(b":")[0].lower() != name])
 
 
 class OutboundRequest(msgspec.Struct, frozen=True, gc=False):
@@ -139,48 +126,48 @@ class OutboundRequest(msgspec.Struct, frozen=True, gc=False):
 
 
 class RequestBuilder:
-    """Packs one call for each of its legs."""
+    """Builds the request of one call for each of its candidates."""
 
-    __slots__ = ("_body", "_call", "_envelope", "_fields", "_span", "_spots")
+    __slots__ = ("_body", "_call", "_context", "_fields", "_model_slices", "_span")
 
     def __init__(
-        self, call: Call, envelope: RequestContext, body: bytes, span: TraceSpan | None
+        self, call: Call, context: RequestContext, body: bytes, span: TraceSpan | None
     ) -> None:
         self._call = call
-        self._envelope = envelope
+        self._context = context
         self._body = body
         self._span = span
-        self._fields = envelope.fields
-        self._spots: list[slice] | None = None
+        self._fields = context.fields
+        self._model_slices: list[slice] | None = None
 
     def can_rename(self) -> bool:
-        """Find where the model is named; say whether another can be put in its place."""
+        """Find the model in the request; return whether it can be replaced."""
         if self._call.dialect == "gemini":
             return True
         if any(name in SIGNATURES for name, _ in self._call.request.headers):
             return False
-        # An encoded body is sent in plain where a part of it has to change.
-        plain = self._call.request.body if self._envelope.encoding else self._body
-        self._spots = find_model_slices(plain)
-        if self._spots is None:
+        # An encoded body is sent decoded where a part of it has to change.
+        plain = self._call.request.body if self._context.encoding else self._body
+        self._model_slices = find_model_slices(plain)
+        if self._model_slices is None:
             return False
-        if self._envelope.encoding:
+        if self._context.encoding:
             self._body = plain
             self._fields = drop_field(self._fields, b"content-encoding")
         return True
 
-    def pack(self, leg: Candidate) -> OutboundRequest:
-        """Return what goes to that provider."""
-        target, fields, body = self._envelope.target, self._fields, self._body
-        dialect, model = self._call.dialect, leg.link.model
-        if not leg.is_home:
+    def build(self, candidate: Candidate) -> OutboundRequest:
+        """Return the request for a candidate."""
+        target, fields, body = self._context.target, self._fields, self._body
+        dialect, model = self._call.dialect, candidate.link.model
+        if not candidate.is_primary:
             target, fields = filter_target(target), filter_fields(fields, dialect)
         if model is not None and dialect == "gemini":
             target = replace_model_in_path(target, model)
-        elif model is not None and self._spots is not None:
-            body = replace_model(body, self._spots, model)
-        if leg.is_lent:
-            fields += leg.provider.key_field(dialect) or b""
+        elif model is not None and self._model_slices is not None:
+            body = replace_model(body, self._model_slices, model)
+        if candidate.has_operator_key:
+            fields += candidate.provider.key_field(dialect) or b""
         if self._span is not None:
             fields = self._span.forwarded(fields)
-        return OutboundRequest(leg.provider.target(target), fields, body)
+        return OutboundRequest(candidate.provider.target(target), fields, body)

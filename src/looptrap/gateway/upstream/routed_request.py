@@ -1,4 +1,4 @@
-"""One call over the legs of its plan, attempt by attempt, as its course says."""
+"""RoutedRequest: one call over the candidates of its plan, attempt by attempt."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from math import ceil, inf
 from typing import assert_never
 
 from looptrap.dialect.model import Call
+from looptrap.gateway.provider import status_and_code
 from looptrap.gateway.relay import Relay
 from looptrap.gateway.upstream.attempt import NO_RETRY_FIELD, UpstreamAttempt
-from looptrap.gateway.upstream.failover_plan import Candidate, FailoverPlan
+from looptrap.gateway.upstream.failover_plan import Candidate, FailoverPlan, SkippedTargets
 from looptrap.gateway.upstream.outbound_request import OutboundRequest, RequestBuilder
 from looptrap.gateway.upstream.upstream_state import UpstreamState
-from looptrap.gateway.upstream_error import status_and_code
 from looptrap.retry.breaker import CircuitPermits, Source
 from looptrap.retry.failure import Failure
 from looptrap.retry.policy import Chain
@@ -22,60 +22,11 @@ from looptrap.retry.schedule import FinalFailure, RetrySchedule, ScheduleStep, T
 from looptrap.wire.pool import Pools
 from looptrap.wire.upstream_exchange import UpstreamError
 
-SkippedTargets = Sequence[tuple[str, str]]
-"""Places that were not tried, with the reason."""
-
-
-def attempts_field(attempts: int) -> tuple[bytes, bytes]:
-    """Return the header that says how many attempts there were."""
-    return (b"X-Looptrap-Attempts", b"%d" % attempts)
-
-
-def answer_breaker_open(relay: Relay, failed: FinalFailure, skipped: SkippedTargets) -> None:
-    """Say that nobody was asked, and when to come again: every circuit is open."""
-    relay.fail(
-        503,
-        "breaker_open",
-        f"Left alone after failures in a row: {_reasons(failed, skipped)}.",
-        headers=[(b"X-Looptrap-Reason", b"breaker_open"), attempts_field(0)],
-        retry_after=max(1, ceil(failed.retry_after or 0.0)),
-    )
-
-
-def answer_upstream_failed(
-    relay: Relay, failed: FinalFailure, skipped: SkippedTargets, error: UpstreamError | None
-) -> None:
-    """Say that no provider answered."""
-    status, code = (502, "upstream_failed") if error is None else status_and_code(error)
-    relay.fail(
-        status,
-        code,
-        f"No provider answered: {_reasons(failed, skipped)}.",
-        headers=[relay.provider_field, attempts_field(failed.attempts), NO_RETRY_FIELD],
-        retry_after=None if failed.retry_after is None else ceil(failed.retry_after),
-    )
-
-
-def answer_deadline_exceeded(relay: Relay, deadline: float, attempts: int) -> None:
-    """Say that the time of the route is over."""
-    relay.fail(
-        504,
-        "deadline_exceeded",
-        f"No answer had begun within {deadline:g} s.",
-        headers=[relay.provider_field, attempts_field(attempts), NO_RETRY_FIELD],
-    )
-
-
-def _reasons(failed: FinalFailure, skipped: SkippedTargets) -> str:
-    reasons = [(name, failure.reason) for name, failure in failed.reasons]
-    return "; ".join(f"{name}: {reason}" for name, reason in (*reasons, *skipped))
-
-
 PEEK_TIMEOUT_S = 1.0
-"""Seconds that the opening of a stream is held back for what follows it."""
+"""Seconds that the opening of a stream is held for what follows it."""
 
 DEADLINE_FAILURE = Failure("server", "timeout", is_timeout=True, trips="provider")
-"""What an attempt that lasts until the deadline is to its circuit."""
+"""How an attempt that lasts until the deadline counts for its circuit."""
 
 
 class RoutedRequest:
@@ -85,51 +36,35 @@ class RoutedRequest:
     after that.
     """
 
-    __slots__ = (
-        "_attempt",
-        "_course",
-        "_deadline",
-        "_dispatch",
-        "_is_over",
-        "_leg",
-        "_legs",
-        "_packing",
-        "_parcel",
-        "_permit",
-        "_plan",
-        "_pools",
-        "_relay",
-        "_skipped",
-        "_timer",
-    )
-
     def __init__(
         self,
         relay: Relay,
         plan: FailoverPlan,
-        legs: Sequence[Candidate],
+        candidates: Sequence[Candidate],
         skipped: SkippedTargets,
-        packing: RequestBuilder,
+        builder: RequestBuilder,
         *,
-        dispatch: UpstreamState,
+        upstreams: UpstreamState,
         pools: Pools,
     ) -> None:
-        now = dispatch.clock()
-        breakers = dispatch.breakers if plan.has_breakers else None
+        now = upstreams.clock()
         self._relay = relay
         self._plan = plan
-        self._legs = {leg.link: leg for leg in legs}
+        self._candidates = {candidate.link: candidate for candidate in candidates}
         self._skipped = skipped
-        self._packing = packing
-        self._dispatch = dispatch
+        self._builder = builder
+        self._upstreams = upstreams
         self._pools = pools
-        source = Source(relay.context.identity.caller, partial(_conversation, relay.call))
-        self._course = RetrySchedule(
-            Chain(tuple(self._legs)), plan.policy, breakers, now=now, source=source
+        self._schedule = RetrySchedule(
+            Chain(tuple(self._candidates)),
+            plan.policy,
+            upstreams.breakers if plan.has_breakers else None,
+            now=now,
+            source=Source(relay.context.identity.caller, partial(_conversation, relay.call)),
         )
         self._deadline = inf if plan.policy.deadline is None else now + plan.policy.deadline
-        self._leg: Candidate | None = None
-        self._parcel: OutboundRequest | None = None
+        self._candidate: Candidate | None = None
+        self._outbound: OutboundRequest | None = None
         self._permit: CircuitPermits | None = None
         self._attempt: UpstreamAttempt | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -137,145 +72,177 @@ class RoutedRequest:
 
     def begin(self) -> None:
         """Make the first attempt."""
-        if self._plan.has_breakers and self._dispatch.sharing is not None:
-            self._dispatch.sharing.start()
-        self._go_on(self._next())
+        if self._plan.has_breakers and self._upstreams.sharing is not None:
+            self._upstreams.sharing.start()
+        self._do(self._next())
 
     def wake(self) -> None:
         """End a wait."""
-        self._dispatch.waiting.discard(self)
+        self._upstreams.waiting.discard(self)
         self._stop_timer()
-        self._go_on(self._next())
+        self._do(self._next())
 
     def cancel(self) -> None:
-        """Drop everything: the answer is complete, or nobody waits for it any more."""
-        self._dispatch.waiting.discard(self)
+        """Drop everything: the answer is complete, or no longer awaited."""
+        self._upstreams.waiting.discard(self)
         self._stop_timer()
         self._drop()
-        self._attempt = None  # it refers back to this journey
+        self._attempt = None  # it refers back to this object
         if not self._is_over:
             self._is_over = True
-            self._course.abandoned(self._dispatch.clock())
+            self._schedule.abandoned(self._upstreams.clock())
             self._settle_circuits()
 
-    # How an attempt goes
+    # Reports of an attempt
 
     def opened(self) -> None:
-        """Wait for what follows the opening of a stream, but not for long."""
-        self._start_timer(PEEK_TIMEOUT_S, self._lose_patience)
+        """Take that a stream has begun without content: wait for what follows, but not long."""
+        self._start_timer(PEEK_TIMEOUT_S, self._pass_opening_on)
 
     def succeeded(self) -> None:
-        """Pass the answer on."""
-        self._course.succeeded(self._dispatch.clock())
+        """Pass a good answer on."""
+        self._schedule.succeeded(self._upstreams.clock())
         self._settle_circuits()
         self._pass_on()
 
     def failed(self, failure: Failure) -> None:
-        """Note how an attempt failed, and do what the course says."""
+        """Take a failure before anything was passed on, and do what the schedule says."""
         self._note_failure(failure)
         step = self._next()
         if not isinstance(step, FinalFailure):
             self._drop()
-        self._relay.exchange.attempt(partial(self._go_on, step))
+        self._relay.exchange.attempt(partial(self._do, step))
 
     def broke_off(self, failure: Failure) -> None:
-        """Note that the provider left an answer unfinished: nothing is sent again."""
-        self._dispatch.broke_off(self._permit, failure)
+        """Take a failure amid an answer: nothing is sent again."""
+        self._upstreams.broke_off(self._permit, failure)
 
-    # The course
+    # The schedule
 
     def _next(self) -> ScheduleStep:
-        step = self._course.next(self._dispatch.clock(), self._dispatch.chance())
-        self._dispatch.note(self._course.take_changes())
+        step = self._schedule.next(self._upstreams.clock(), self._upstreams.chance())
+        self._upstreams.note(self._schedule.take_changes())
         return step
 
-    def _go_on(self, step: ScheduleStep) -> None:
+    def _do(self, step: ScheduleStep) -> None:
         match step:
             case Try():
                 if step.permit is not None and step.permit.is_probe:
-                    self._dispatch.claim(step.permit, partial(self._claimed, step))
+                    self._upstreams.claim(step.permit, partial(self._on_claim, step))
                 else:
                     self._send(step)
             case Wait():
-                self._dispatch.waiting.add(self)
-                seconds = 0.0 if self._dispatch.is_hurried else step.seconds
+                self._upstreams.waiting.add(self)
+                seconds = 0.0 if self._upstreams.is_stopping else step.seconds
                 self._start_timer(seconds, self.wake)
             case FinalFailure():
                 self._give_up(step)
             case _:
                 assert_never(step)
 
-    def _claimed(self, step: Try, is_ours: bool) -> None:
-        """Make a probe, if it is ours to make; the client may be gone by now."""
+    def _on_claim(self, step: Try, is_ours: bool) -> None:
+        """Make a probe if this instance may; the client may have disconnected."""
         act = self._relay.exchange.attempt
         if self._is_over:
             if is_ours:
-                self._dispatch.settled(step.permit, ())
+                self._upstreams.settled(step.permit, ())
         elif is_ours:
             act(partial(self._send, step))
         else:
-            self._course.denied(self._dispatch.clock())
-            act(lambda: self._go_on(self._next()))
+            self._schedule.denied(self._upstreams.clock())
+            act(lambda: self._do(self._next()))
 
     def _send(self, step: Try) -> None:
-        """Make one attempt."""
-        relay, leg = self._relay, self._legs[step.link]
-        provider, is_failover = leg.provider, False
-        if self._parcel is None or leg is not self._leg:
-            is_failover = self._leg is not None or leg.link != next(iter(self._legs))
-            self._leg, self._parcel = leg, self._packing.pack(leg)
-        self._dispatch.count(provider.name, is_retry=step.attempt > 1, is_failover=is_failover)
+        relay, candidate = self._relay, self._candidates[step.link]
+        provider, is_failover = candidate.provider, False
+        if self._outbound is None or candidate is not self._candidate:
+            is_failover = self._candidate is not None or step.link != next(iter(self._candidates))
+            self._candidate, self._outbound = candidate, self._builder.build(candidate)
+        self._upstreams.count(provider.name, is_retry=step.attempt > 1, is_failover=is_failover)
         self._permit = step.permit
-        relay.start_upstream(provider, leg.link.model)
-        parcel, attempt = self._parcel, UpstreamAttempt(relay, self)
-        self._attempt = attempt
-        attempt.flight = relay.exchange.source = provider.pool(self._pools).send(
-            relay.exchange.method, parcel.target, parcel.fields, parcel.body, attempt, step.fresh
+        relay.start_upstream(provider, step.link.model)
+        outbound = self._outbound
+        self._attempt = attempt = UpstreamAttempt(relay, self)
+        attempt.upstream = relay.exchange.source = provider.pool(self._pools).send(
+            relay.exchange.method,
+            outbound.target,
+            outbound.fields,
+            outbound.body,
+            attempt,
+            step.fresh,
         )
-        patience = self._plan.attempt_timeout or inf
-        left = self._deadline - self._dispatch.clock()
-        if patience < left:
-            self._start_timer(patience, self._time_out)
+        timeout = self._plan.attempt_timeout or inf
+        left = self._deadline - self._upstreams.clock()
+        if timeout < left:
+            self._start_timer(timeout, self._time_out)
         elif left < inf:
-            self._start_timer(left, self._run_late)
+            self._start_timer(left, self._exceed_deadline)
 
     def _note_failure(self, failure: Failure) -> None:
         self._stop_timer()
-        self._course.failed(failure, self._dispatch.clock())
+        self._schedule.failed(failure, self._upstreams.clock())
         self._settle_circuits()
         self._permit = None
 
     def _settle_circuits(self) -> None:
-        self._dispatch.settled(self._permit, self._course.take_changes())
+        self._upstreams.settled(self._permit, self._schedule.take_changes())
 
     # Ends
 
     def _pass_on(self, *more: tuple[bytes, bytes]) -> None:
-        """Hand the answer over: from here on it is the relay's."""
+        """Give the answer to the relay, which handles it from here on."""
         assert self._attempt is not None
         self._stop_timer()
         self._is_over = True
-        self._attempt.pass_on(attempts_field(self._course.attempts), *more)
+        self._attempt.pass_on(_attempts_field(self._schedule.attempts), *more)
 
     def _give_up(self, failed: FinalFailure) -> None:
-        """Answer with what the last provider said, else in our own words."""
+        """Answer with the last provider's answer, else with a failure of our own."""
         attempt = self._attempt
-        if self._dispatch.clock() >= self._deadline:
-            self._end_late()
+        if self._upstreams.clock() >= self._deadline:
+            self._fail_by_deadline()
         elif attempt is not None and attempt.can_pass_on:
             self._pass_on(NO_RETRY_FIELD)
         else:
             self._is_over = True
             if attempt is None:
-                answer_breaker_open(self._relay, failed, self._skipped)
+                self._answer_breaker_open(failed)
             else:
-                answer_upstream_failed(self._relay, failed, self._skipped, attempt.error)
+                self._answer_upstream_failed(failed, attempt.error)
 
-    def _end_late(self) -> None:
+    def _answer_breaker_open(self, failed: FinalFailure) -> None:
+        """Answer that every circuit is open, and when to try again."""
+        self._relay.fail(
+            503,
+            "breaker_open",
+            f"Left alone after failures in a row: {self._reasons(failed)}.",
+            headers=[(b"X-Looptrap-Reason", b"breaker_open"), _attempts_field(0)],
+            retry_after=max(1, ceil(failed.retry_after or 0.0)),
+        )
+
+    def _answer_upstream_failed(self, failed: FinalFailure, error: UpstreamError | None) -> None:
+        status, code = (502, "upstream_failed") if error is None else status_and_code(error)
+        self._relay.fail(
+            status,
+            code,
+            f"No provider answered: {self._reasons(failed)}.",
+            headers=[self._relay.provider_field, _attempts_field(failed.attempts), NO_RETRY_FIELD],
+            retry_after=None if failed.retry_after is None else ceil(failed.retry_after),
+        )
+
+    def _reasons(self, failed: FinalFailure) -> str:
+        reasons = [(name, failure.reason) for name, failure in failed.reasons]
+        return "; ".join(f"{name}: {reason}" for name, reason in (*reasons, *self._skipped))
+
+    def _fail_by_deadline(self) -> None:
         self._drop()
         self._is_over = True
-        answer_deadline_exceeded(
-            self._relay, self._plan.policy.deadline or 0.0, self._course.attempts
+        attempts = _attempts_field(self._schedule.attempts)
+        self._relay.fail(
+            504,
+            "deadline_exceeded",
+            f"No answer had begun within {self._plan.policy.deadline or 0.0:g} s.",
+            headers=[self._relay.provider_field, attempts, NO_RETRY_FIELD],
         )
 
     def _drop(self) -> None:
@@ -290,16 +257,16 @@ class RoutedRequest:
         attempt = self._attempt
         assert attempt is not None
         attempt.drop()
-        what = f"no answer within {self._plan.attempt_timeout:g} s"
-        attempt.on_error(UpstreamError("first_byte_timeout", what))
+        message = f"no answer within {self._plan.attempt_timeout:g} s"
+        attempt.on_error(UpstreamError("first_byte_timeout", message))
 
-    def _run_late(self) -> None:
-        """End it all: the deadline is here, and nothing has been passed on."""
+    def _exceed_deadline(self) -> None:
+        """End the call: the deadline has passed before an answer was passed on."""
         self._drop()
         self._note_failure(DEADLINE_FAILURE)
-        self._end_late()
+        self._fail_by_deadline()
 
-    def _lose_patience(self) -> None:
+    def _pass_opening_on(self) -> None:
         """Pass on an opening that nothing has followed."""
         self.succeeded()
         self._relay.flush()
@@ -315,6 +282,10 @@ class RoutedRequest:
             self._timer = None
 
 
+def _attempts_field(attempts: int) -> tuple[bytes, bytes]:
+    return (b"X-Looptrap-Attempts", b"%d" % attempts)
+
+
 def _conversation(call: Call) -> int:
-    """Return what tells a conversation apart: the client's session, else how it begins."""
+    """Return a hash of the conversation: of the client's session, else of its first messages."""
     return hash(call.request.session or b"".join(call.raws[:2]))

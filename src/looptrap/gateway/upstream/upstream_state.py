@@ -1,4 +1,4 @@
-"""What all journeys share: circuits, tallies, time and chance."""
+"""UpstreamState: the circuits, counts and waits of all calls on routes with a plan."""
 
 from __future__ import annotations
 
@@ -27,20 +27,28 @@ from looptrap.store.redis import RedisStore
 if TYPE_CHECKING:
     from looptrap.gateway.upstream.routed_request import RoutedRequest
 
+MIN_REPORTED_OPEN_S = 30.0
+"""The circuit of one caller's credential must be open for so long to be reported."""
+
+MAX_TRACKED_CIRCUITS = 8_192
+"""Circuits that may be open; beyond it, those that have closed are dropped."""
+
+log = logging.getLogger("looptrap")
+
 
 def breaker_opened_event(
     key: CircuitKey, seconds: float, now: float, caller: str = ""
 ) -> AlertEvent:
-    """Return that a provider, or one credential there, is left alone for so many seconds.
+    """Return the alert for a provider, or one credential there, that is skipped for some seconds.
 
-    `caller` is the only one for whom it is; empty for everybody. Instances that notice together
-    tell it as one.
+    `caller` is the only one for whom it is; empty for all. Instances that notice it together
+    report one alert.
     """
     credential = key.credential or ""
     whose = f" for {credential or caller}" if credential or caller else ""
-    noticed = str(int(now // OUTAGE_BUCKET_S))
+    bucket = str(int(now // OUTAGE_BUCKET_S))
     return AlertEvent(
-        id=event_id("breaker.opened", key.provider, credential or caller, noticed),
+        id=event_id("breaker.opened", key.provider, credential or caller, bucket),
         name="breaker.opened",
         time=now,
         stage="opened",
@@ -54,22 +62,13 @@ def breaker_opened_event(
     )
 
 
-MIN_REPORTED_OPEN_S = 30.0
-"""Seconds for which one caller's credential is left alone before anybody else cares."""
-
-MAX_TRACKED_CIRCUITS = 8_192
-"""Circuits that may have been opened, until those that have closed meanwhile are forgotten."""
-
-log = logging.getLogger("looptrap")
-
-
 class UpstreamState:
-    """Remembers how providers fared, over reloads too; counts what was asked of them."""
+    """Keeps the circuits of providers, also over reloads, and counts the attempts at them."""
 
     def __init__(
         self,
         *,
-        tell: Callable[[AlertEvent], None],
+        alert: Callable[[AlertEvent], None],
         store: RedisStore | None = None,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
@@ -80,28 +79,28 @@ class UpstreamState:
         self.retries: Counter[str] = Counter()
         """… those that were further ones at the same link …"""
         self.failovers: Counter[str] = Counter()
-        """… and those that came because another link had failed or was left alone."""
+        """… and those that were sent because another link had failed or was skipped."""
         self.breakers = Breakers()
         self.waiting: set[RoutedRequest] = set()
-        self.is_hurried = False
-        """Whether nobody waits any more: the gateway is about to stop."""
+        self.is_stopping = False
+        """Whether no request waits any more: the gateway is about to stop."""
         self.clock = clock
         self.chance = chance
         self.sharing = CircuitSharing(store, self._learn) if store is not None else None
-        self._tell = tell
+        self._alert = alert
         self._wall_clock = wall_clock
         self._unclosed: set[CircuitKey] = set()
 
     async def stop(self) -> None:
-        """End."""
+        """Stop sharing circuits."""
         if self.sharing is not None:
             await self.sharing.stop()
 
     def wake_all(self) -> None:
         """End every wait, and begin no other: the gateway is about to stop."""
-        self.is_hurried = True
-        for journey in list(self.waiting):
-            journey.wake()
+        self.is_stopping = True
+        for routed_request in list(self.waiting):
+            routed_request.wake()
 
     def count(self, provider: str, *, is_retry: bool, is_failover: bool) -> None:
         """Count one attempt."""
@@ -120,22 +119,22 @@ class UpstreamState:
                 yield key, state
 
     def left(self, key: CircuitKey) -> float:
-        """Return for how many seconds a circuit is left alone."""
+        """Return the seconds until a circuit is probed."""
         return self.breakers.left(key, self.clock())
 
     # Circuits
 
     def claim(self, permit: CircuitPermits, then: Callable[[bool], None]) -> None:
-        """Find out whether a probe is this instance's to make."""
+        """Call `then` with whether this instance may make a probe."""
         if self.sharing is None:
             then(True)
         else:
             self.sharing.claim(permit.probed, then)
 
     def note(self, changes: Iterable[CircuitChange]) -> None:
-        """Take circuits that have changed: people and other instances hear of it."""
+        """Take changed circuits: send alerts, and tell other instances."""
         for change in changes:
-            self._watch(change.key)
+            self._track(change.key)
             opening = opening_from_change(change)
             if opening is None:
                 continue
@@ -143,32 +142,30 @@ class UpstreamState:
                 caller = change.caller or ""
                 event = breaker_opened_event(change.key, change.seconds, self._wall_clock(), caller)
                 log.warning("%s", event.title)
-                self._tell(event)
+                self._alert(event)
             if self.sharing is not None:
                 self.sharing.opened(opening)
 
     def settled(self, permit: CircuitPermits | None, changes: Iterable[CircuitChange]) -> None:
-        """Take what an attempt did to its circuits; a probe that did not fail leaves its claim."""
+        """Take what an attempt did to its circuits; a failed probe keeps its claim."""
         changes = list(changes)
         self.note(changes)
         if permit is not None and permit.is_probe and self.sharing is not None:
             opened = {one.key: one.seconds for one in changes if one.state == "open"}
-            self.sharing.release(key for key in permit.probed if key not in opened)
             for key in permit.probed:
-                if key in opened:
-                    self.sharing.hold(key, opened[key])
+                self.sharing.end_probe(key, opened.get(key, 0.0))
 
     def broke_off(self, permit: CircuitPermits | None, failure: Failure) -> None:
-        """Take that an answer broke off which had begun well: the provider may have died."""
+        """Take that an answer broke off after a good start: the provider may be down."""
         if permit is not None:
             self.note(permit.done(failure, self.clock()))
 
     def _learn(self, opening: CircuitOpening) -> None:
         self.breakers.learn(opening, self.clock())
-        self._watch(opening.key)
+        self._track(opening.key)
 
-    def _watch(self, key: CircuitKey) -> None:
-        """Remember a circuit until it is closed: of breakers there are half as many at the most."""
+    def _track(self, key: CircuitKey) -> None:
+        """Remember a circuit until it is closed; there are at most half as many breakers."""
         self._unclosed.add(key)
         if len(self._unclosed) > MAX_TRACKED_CIRCUITS:
             self._unclosed = {key for key, _ in self.states()}
