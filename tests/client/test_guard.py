@@ -130,7 +130,7 @@ async def test_a_throttled_call_waits(way, provider, guarded, config, monkeypatc
     async def sleep(seconds):
         slept.append(seconds)
 
-    monkeypatch.setattr("looptrap.client.http.time.sleep", slept.append)
+    monkeypatch.setattr("looptrap.client.guard.time.sleep", slept.append)
     monkeypatch.setattr("anyio.sleep", sleep)
     client = guarded(way, config=config(THROTTLED))
     await way.ask(client)

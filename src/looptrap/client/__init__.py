@@ -4,9 +4,8 @@ session         session: names the run that calls belong to, also in threads and
 refusal         the exception for a refusal, from an answer or from an SDK's exception
 sdk_mixin       what the clients of all SDKs get from us; openai, anthropic: theirs
 
-guard           guard: a client that is judged in its own process
+guard           guard: a client that is judged in its own process, by its HTTP client
 enforcer        Enforcer: judges requests; GuardedCall: one that is sent, and its answer
-http            the HTTP client that is put in place of an SDK's own
 history         LocalHistory: incidents, kept in SQLite
 
 tool            tool: a function that is not called again in circles
