@@ -56,8 +56,8 @@ def event(number=1, **changes):
 
 async def put(here, *events, channels=("ops",)):
     outgoing = [OutgoingEvent(one, channels) for one in events]
-    await asyncio.to_thread(here.app.desk.history.put, [], outgoing)
-    here.app.desk.deliverer.wake()
+    await asyncio.to_thread(here.app.recorder.history.put, [], outgoing)
+    here.app.recorder.deliverer.wake()
 
 
 async def letters(operator, **wanted):
@@ -161,7 +161,7 @@ async def test_a_mistake_inside_a_channel_fails_that_channel_alone(running, rece
     async def broken(_event):
         raise RuntimeError("a mistake of ours")
 
-    monkeypatch.setattr(here.app.desk.channels[0], "send", broken)
+    monkeypatch.setattr(here.app.recorder.channels[0], "send", broken)
     found = await told(operator, "POST", f"{PATH}/test", json={})
     assert [one["error"] for one in found["channels"]] == ["internal error (RuntimeError)", None]
 

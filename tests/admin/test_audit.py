@@ -109,7 +109,7 @@ async def test_where_it_cannot_be_written_the_change_is_made_and_the_log_says_so
     def broken(*_, **__):
         raise sqlite3.OperationalError("disk I/O error")
 
-    monkeypatch.setattr(here.app.desk.history.audit, "add", broken)
+    monkeypatch.setattr(here.app.recorder.history.audit, "add", broken)
     made = await told(operator, "PUT", "/api/v1/tools/ls", json={"exempt": True})
     assert made["effective"] == {"exempt": True}
     assert "the audit lacks a tool.put: disk I/O error" in caplog.text

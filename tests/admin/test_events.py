@@ -135,9 +135,9 @@ async def test_silence_is_broken_by_pings(tmp_path, monkeypatch):
 async def test_nothing_is_looked_at_while_nobody_listens(running, monkeypatch):
     here, operator = running
     looks = []
-    last_change = here.app.desk.history.last_change
+    last_change = here.app.recorder.history.last_change
     monkeypatch.setattr(
-        here.app.desk.history, "last_change", lambda: looks.append(1) or last_change()
+        here.app.recorder.history, "last_change", lambda: looks.append(1) or last_change()
     )
     async with listening(operator) as ear:
         await ear.hear("stats")
@@ -211,7 +211,7 @@ async def test_they_end_with_the_listener_at_once(tmp_path):
 
 async def test_a_history_that_cannot_be_read_for_a_while_ends_nothing(running, monkeypatch):
     here, operator = running
-    history = here.app.desk.history
+    history = here.app.recorder.history
     failed = []
 
     def broken():

@@ -49,7 +49,7 @@ async def first(operator, is_so=lambda one: True):
 
 
 def put(here, *incidents):
-    return asyncio.to_thread(here.app.desk.history.put, incidents)
+    return asyncio.to_thread(here.app.recorder.history.put, incidents)
 
 
 def incident(number, **changes):
@@ -202,7 +202,7 @@ async def test_a_history_that_cannot_be_read_is_503_in_words(running, monkeypatc
         raise sqlite3.OperationalError("disk I/O error")
 
     for name in ("incidents", "incident", "changes", "last_change"):
-        monkeypatch.setattr(here.app.desk.history, name, broken)
+        monkeypatch.setattr(here.app.recorder.history, name, broken)
     for method, path, sent in (
         ("GET", PATH, None),
         ("GET", f"{PATH}/inc_1", None),
@@ -219,14 +219,14 @@ async def test_the_history_is_read_beside_the_loop_and_never_on_it(running, monk
     here, operator = running
     reading, answered = asyncio.Event(), asyncio.Event()
     here_loop = asyncio.get_running_loop()
-    read = here.app.desk.history.incidents
+    read = here.app.recorder.history.incidents
 
     def slow(**wanted):
         here_loop.call_soon_threadsafe(reading.set)
         assert asyncio.run_coroutine_threadsafe(answered.wait(), here_loop).result(20)
         return read(**wanted)
 
-    monkeypatch.setattr(here.app.desk.history, "incidents", slow)
+    monkeypatch.setattr(here.app.recorder.history, "incidents", slow)
     listing = asyncio.ensure_future(listed(operator))
     await asyncio.wait_for(reading.wait(), 20)
     assert await loop(here, calls=1) == [200]

@@ -135,7 +135,7 @@ class Numbers:
 
 
 async def test_incidents_alerts_and_indicators_are_told(here, monkeypatch):
-    monkeypatch.setattr(here.app, "desk", Numbers())
+    monkeypatch.setattr(here.app, "recorder", Numbers())
     found = values(here.app)
     assert found["looptrap_incidents_open",] == 2
     assert found["looptrap_incidents_opened_total",] == 7
@@ -195,7 +195,7 @@ async def test_a_token_that_is_not_believed_is_counted(tmp_path):
 
 async def test_the_reference_names_every_metric_with_its_type_and_labels(here, monkeypatch):
     counted(here.app.tally)
-    monkeypatch.setattr(here.app, "desk", Numbers())
+    monkeypatch.setattr(here.app, "recorder", Numbers())
     here.app.attempts.count("openai", is_retry=True, is_failover=True)
     here.app.attempts.note([CircuitChange(CircuitKey("openai"), "open", 60.0)])
     here.app.attempts.breakers.learn(

@@ -57,7 +57,7 @@ async def test_a_head_that_does_not_come_is_not_waited_for(operator):
 async def test_who_does_not_read_the_answer_is_cut_off(operating_here):
     here, operator = operating_here
     calls = [(n, f"key:{n}" + "x" * 100, "", f"m{n}", 1) for n in range(1_000)]
-    await asyncio.to_thread(here.app.desk.history.put, spending=spent(*calls))
+    await asyncio.to_thread(here.app.recorder.history.put, spending=spent(*calls))
     # Together more than what sockets hold.
     span = b"since=2000-01-01T00:00:00Z&until=2100-01-01T00:00:00Z"
     question = b"GET /api/v1/spending?by=caller&limit=500&%b HTTP/1.1\r\n" % span

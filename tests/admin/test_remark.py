@@ -238,13 +238,13 @@ async def test_where_several_tools_go_round_none_is_blamed(running):
 async def test_what_is_said_while_the_history_cannot_be_written_is_refused(running, monkeypatch):
     here, operator = running
     one = await looped(here, operator)
-    await until(lambda: not here.app.desk.writer.waiting)
+    await until(lambda: not here.app.recorder.writer.waiting)
 
     def broken(*_, **__):
         import sqlite3
 
         raise sqlite3.OperationalError("disk I/O error")
 
-    monkeypatch.setattr(here.app.desk.history, "put", broken)
+    monkeypatch.setattr(here.app.recorder.history, "put", broken)
     error = (await said(operator, one, "label", {"label": "confirmed"}, status=503))["error"]
     assert error["code"] == "history_unavailable"

@@ -24,7 +24,7 @@ CALLS = [
 @pytest.fixture
 async def operator(tmp_path):
     async with operating(tmp_path) as (here, operator):
-        await asyncio.to_thread(here.app.desk.history.put, spending=spent(*CALLS))
+        await asyncio.to_thread(here.app.recorder.history.put, spending=spent(*CALLS))
         yield operator
 
 

@@ -150,13 +150,13 @@ async def test_a_provider_that_is_left_alone_is_named(tmp_path, key, code, words
 
 async def test_alerts_that_were_given_up_are_counted(tmp_path):
     async with operating(tmp_path) as (here, operator):
-        here.app.desk.outbox_counts = {"dead": 2}
+        here.app.recorder.outbox_counts = {"dead": 2}
         assert (await notices_of(operator))["dead_letters"].startswith("2 alerts were given up")
 
 
 async def test_a_history_that_cannot_be_written_is_bad(tmp_path):
     async with operating(tmp_path) as (here, operator):
-        here.app.desk.writer.is_failing = True
+        here.app.recorder.writer.is_failing = True
         status = await status_of(operator)
         assert status["history"]["is_writing"] is False
         notice = status["notices"][0]
@@ -166,7 +166,7 @@ async def test_a_history_that_cannot_be_written_is_bad(tmp_path):
 
 async def test_an_indicator_that_fires_is_told_with_its_threshold(tmp_path):
     async with operating(tmp_path) as (here, operator):
-        indicators = here.app.desk.indicators
+        indicators = here.app.recorder.indicators
         indicators.gauges = {"tool_errors": (0.62, True), "latency": (1.0, False)}
         status = await status_of(operator)
         assert status["indicators"][0] == {

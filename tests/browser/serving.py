@@ -44,7 +44,7 @@ class Gateway:
 
     def incidents(self, **wanted):
         """Return incidents that the history has, the latest opened first."""
-        return self.here.app.desk.history.incidents(**wanted).items
+        return self.here.app.recorder.history.incidents(**wanted).items
 
     def ask(self, body, **headers):
         """Send one call; return its answer."""

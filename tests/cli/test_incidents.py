@@ -91,8 +91,8 @@ def test_flags_say_which(running, arguments, is_listed):
 
 
 def test_more_than_a_page_is_gathered_and_what_is_left_is_said(running):
-    base = running.here.app.desk._clock()
-    running.here.app.desk.history.put(
+    base = running.here.app.recorder._clock()
+    running.here.app.recorder.history.put(
         Incident(id=f"inc_{n:04}", instance="h.1", key=str(n), opened=base + n, last=base + n,
                  action="block", rule="same")
         for n in range(620)
@@ -104,12 +104,12 @@ def test_more_than_a_page_is_gathered_and_what_is_left_is_said(running):
 
 
 def test_names_cannot_disturb_a_terminal(running):
-    base = running.here.app.desk._clock()
+    base = running.here.app.recorder._clock()
     one = Incident(
         id="inc_1", instance="h.1", key="1", opened=base, last=base, action="block", rule="same",
         caller="key:[bold]x[/bold]", model="evil\x1b[2J\r\nmodel :smile:",
     )  # fmt: skip
-    running.here.app.desk.history.put([one])
+    running.here.app.recorder.history.put([one])
     listed, shown = running.run("incidents").stdout, running.run("incidents", "show", "inc").stdout
     for text in (listed, shown):
         assert "key:[bold]x[/bold]" in text

@@ -72,7 +72,7 @@ async def test_incidents_of_long_names_take_little_of_memory_and_history(serve, 
         answer = await here.ask(headers={**JSON, "X-Session-Id": f"run-{number}"}, body=body)
         assert answer.status == 429
         assert len(answer.body) < 5_000
-    await until(lambda: here.app.desk.writer.written >= 20)
+    await until(lambda: here.app.recorder.writer.written >= 20)
     files = [file.stat().st_size for file in tmp_path.glob("history.db*")]
     assert sum(files) < 20 * LONG
     assert (await here.ask(headers=JSON, body=chat("Still there?"))).status == 200

@@ -60,7 +60,7 @@ async def filled(tmp_path, valkey):
             for _ in range(4):
                 await here.ask(headers=headers, body=chat("Again?"))
             await here.ask(headers=JSON, body=stuck(number))
-        await until(lambda: here.app.desk.writer.written > 0)
+        await until(lambda: here.app.recorder.writer.written > 0)
         yield here
 
 

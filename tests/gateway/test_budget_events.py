@@ -15,33 +15,33 @@ from looptrap.policy.action import Action
 
 
 @pytest.fixture
-def desk():
+def recorder():
     return IncidentRecorder(load(env={}), {}, secret=b"k" * 32)
 
 
-def settled(desk, *standings, outcome=None):
+def settled(recorder, *standings, outcome=None):
     ticket = Ticket(call(project="research"), standings=standings)
-    desk.record_call(ticket, outcome or Outcome(200), b"lt-1", "openai")
+    recorder.record_call(ticket, outcome or Outcome(200), b"lt-1", "openai")
 
 
-def told(desk):
-    return [(event.name, event.stage) for event in desk._events]
+def told(recorder):
+    return [(event.name, event.stage) for event in recorder._events]
 
 
-def test_a_stage_is_told_once_however_many_calls_find_it_so(desk):
+def test_a_stage_is_told_once_however_many_calls_find_it_so(recorder):
     for _ in range(1_000):
-        settled(desk, standing())
-    assert told(desk) == [("budget.threshold", "80%")]
-    (event,) = desk._events
+        settled(recorder, standing())
+    assert told(recorder) == [("budget.threshold", "80%")]
+    (event,) = recorder._events
     assert (event.project, event.request_id) == ("research", "lt-1")
 
 
-def test_every_stage_account_and_period_is_told(desk):
-    settled(desk, standing(), standing(fingerprint="1-cd"))
-    settled(desk, standing(stage=95, action=Action.THROTTLE))
-    settled(desk, standing(stage=100, action=Action.BLOCK), outcome=None)
-    settled(desk, standing(ends=standing().ends + 86_400))
-    assert told(desk) == [
+def test_every_stage_account_and_period_is_told(recorder):
+    settled(recorder, standing(), standing(fingerprint="1-cd"))
+    settled(recorder, standing(stage=95, action=Action.THROTTLE))
+    settled(recorder, standing(stage=100, action=Action.BLOCK), outcome=None)
+    settled(recorder, standing(ends=standing().ends + 86_400))
+    assert told(recorder) == [
         ("budget.threshold", "80%"),
         ("budget.threshold", "80%"),
         ("budget.threshold", "95%"),
@@ -50,25 +50,25 @@ def test_every_stage_account_and_period_is_told(desk):
     ]
 
 
-def test_a_budget_makes_no_incident(desk):
-    settled(desk, standing(stage=100, action=Action.BLOCK))
-    assert not desk._sightings
+def test_a_budget_makes_no_incident(recorder):
+    settled(recorder, standing(stage=100, action=Action.BLOCK))
+    assert not recorder._sightings
 
 
-def test_calls_without_a_standing_tell_nothing(desk):
-    settled(desk)
-    assert told(desk) == []
+def test_calls_without_a_standing_tell_nothing(recorder):
+    settled(recorder)
+    assert told(recorder) == []
 
 
 def test_what_is_remembered_is_bounded(monkeypatch):
     monkeypatch.setattr(event_module, "MAX_REMEMBERED_STAGES", 3)
-    desk = IncidentRecorder(load(env={}), {}, secret=b"k" * 32)
+    recorder = IncidentRecorder(load(env={}), {}, secret=b"k" * 32)
     for n in range(10):
-        settled(desk, standing(fingerprint=f"1-{n}"))
-    assert len(desk._events) == 10
-    assert len(desk._budget_alerter._alerted) == 3
-    settled(desk, standing(fingerprint="1-9"))
-    assert len(desk._events) == 10
+        settled(recorder, standing(fingerprint=f"1-{n}"))
+    assert len(recorder._events) == 10
+    assert len(recorder._budget_alerter._alerted) == 3
+    settled(recorder, standing(fingerprint="1-9"))
+    assert len(recorder._events) == 10
 
 
 @pytest.mark.parametrize(

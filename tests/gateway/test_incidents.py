@@ -51,7 +51,7 @@ async def loop(here, times, body=None):
 
 
 def incidents(here, state="all"):
-    return here.app.desk.history.incidents(state=state).items
+    return here.app.recorder.history.incidents(state=state).items
 
 
 async def kept(here, **expected):
@@ -103,14 +103,14 @@ async def test_what_is_simply_allowed_leaves_nothing(serve):
     for n in range(5):
         await here.ask(headers=JSON, body=chat(f"What is {n} + {n}?"))
     await here.app.stop()
-    assert here.app.desk.writer.written == 0
+    assert here.app.recorder.writer.written == 0
 
 
 async def test_no_prompt_text_is_kept_or_told(serve, receiver, tmp_path):
     here = await serve(telling(receiver), env=ENV)
     await loop(here, 8)
     await until(lambda: receiver.got)
-    await here.app.desk.stop()
+    await here.app.recorder.stop()
     files = b"".join(path.read_bytes() for path in tmp_path.glob("history.db*"))
     for text in (b"Marple", b"invoice"):
         assert text not in files
@@ -211,7 +211,7 @@ class TestInstances:
             one = await kept(here, calls=5, refused=5)
         assert len(one.instance.split(", ")) == 2
         await until(lambda: receiver.got)
-        await asyncio.gather(*(here.app.desk.stop() for here in gateways))
+        await asyncio.gather(*(here.app.recorder.stop() for here in gateways))
         assert heard(receiver) == [("loop.detected", "detected")]
 
     async def test_one_that_starts_later_sees_what_was_before(self, instances):

@@ -110,7 +110,7 @@ async def test_a_token_is_a_credential_like_any_other(serve, keys):
 async def test_a_switch_set_at_run_time_hits_on_all_instances(instances, keys):
     one, other = await instances(2, keys)
     assert [(await ask(here, of("acme"))).status for here in (one, other)] == [200, 200]
-    await one.app.agreed.kill_switches.add({"match": {"jwt:org_id": "acme"}})
+    await one.app.shared_settings.kill_switches.add({"match": {"jwt:org_id": "acme"}})
 
     async def is_killed():
         return (await ask(other, of("acme"))).status == 403

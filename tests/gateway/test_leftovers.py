@@ -136,8 +136,8 @@ async def in_pieces(here):
 
 
 async def refused_by_a_kill_switch(here):
-    if not here.app.agreed.kill_switches.in_force():
-        await here.app.agreed.kill_switches.add(RED)
+    if not here.app.shared_settings.kill_switches.in_force():
+        await here.app.shared_settings.kill_switches.add(RED)
     await asked(403, headers=JSON | {"X-Team": "red"})(here)
 
 
@@ -313,7 +313,7 @@ async def a_fault_while_a_failed_answer_is_read(here):
 
 
 async def a_fault_while_settling(here):
-    here.monkeypatch.setattr(here.app.desk, "record_call", fail)
+    here.monkeypatch.setattr(here.app.recorder, "record_call", fail)
     await asked(200, 500)(here)
 
 

@@ -44,11 +44,11 @@ NUMBERS = iter(range(10**9))
 
 
 def kills(here):
-    return here.app.agreed.kill_switches
+    return here.app.shared_settings.kill_switches
 
 
 def projects(here):
-    return here.app.agreed.projects
+    return here.app.shared_settings.projects
 
 
 def ids(here):

@@ -67,7 +67,7 @@ async def here(tmp_path):
 
 
 def books(here):
-    return here.app.desk.history.usage
+    return here.app.recorder.history.usage
 
 
 async def totals(here, is_so):
@@ -98,10 +98,12 @@ async def test_calls_and_their_cost_are_in_the_history_within_moments(here):
 async def test_a_loop_is_saved_at_what_its_input_costs_or_more(here):
     for _ in range(9):
         await here.ask(headers=JSON, body=chat("Again?"))
-    await until(lambda: any(one.refused == 4 for one in here.app.desk.history.incidents().items))
-    (one,) = here.app.desk.history.incidents().items
+    await until(
+        lambda: any(one.refused == 4 for one in here.app.recorder.history.incidents().items)
+    )
+    (one,) = here.app.recorder.history.incidents().items
     assert one.saved_usd > 0.001 * 4
-    saved = here.app.desk.tracker.saved
+    saved = here.app.recorder.tracker.saved
     total = await totals(here, lambda now: now.refused == 4 and now.saved == saved)
     assert total.calls == 9
     assert total.saved_usd == pytest.approx(one.saved_usd)
@@ -112,8 +114,8 @@ async def test_a_loop_that_passed_with_warnings_first_is_saved_at_its_own_cost(h
     for n in range(1, 10):
         stuck = [one for _ in range(n) for one in rounds(1, failed=[0])[1:]]
         await here.ask(headers=JSON, body=messages([*rounds(0), *stuck]))
-    await until(lambda: any(one.refused for one in here.app.desk.history.incidents().items))
-    (one,) = here.app.desk.history.incidents().items
+    await until(lambda: any(one.refused for one in here.app.recorder.history.incidents().items))
+    (one,) = here.app.recorder.history.incidents().items
     assert one.priced > 0
     assert one.spent_usd == pytest.approx(2.0 * one.priced)
     assert one.saved_usd == pytest.approx(2.0 * one.refused)

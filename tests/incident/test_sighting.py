@@ -150,7 +150,7 @@ class TestObservation:
 
 
 def test_of_very_many_calls_indicators_see_a_sample():
-    desk = IncidentRecorder(load(env={}), {}, secret=b"k" * 32)
+    recorder = IncidentRecorder(load(env={}), {}, secret=b"k" * 32)
     for _ in range(3 * MAX_OBSERVATIONS_PER_TICK):
-        desk.record_call(Ticket(call()), Outcome(200, Usage(10, 5)), b"lt-1", "openai", 0.25)
-    assert (len(desk._observations), desk.dropped) == (MAX_OBSERVATIONS_PER_TICK, 0)
+        recorder.record_call(Ticket(call()), Outcome(200, Usage(10, 5)), b"lt-1", "openai", 0.25)
+    assert (len(recorder._observations), recorder.dropped) == (MAX_OBSERVATIONS_PER_TICK, 0)

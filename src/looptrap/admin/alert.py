@@ -140,7 +140,7 @@ class AlertApi(Api):
         by_channel = await query_history(_count_by_channel, outbox)
         channels = [
             {**channel_settings_view(one.settings), **by_channel[one.name]}
-            for one in self._app.desk.channels
+            for one in self._app.recorder.channels
         ]
         return cast(ChannelList, {"channels": channels, "letters": total})
 
@@ -160,7 +160,7 @@ class AlertApi(Api):
         errors=(404,),
     )
     async def _test(self, request: ApiRequest) -> ChannelTestResults:
-        name, channels = request.body["channel"], self._app.desk.channels
+        name, channels = request.body["channel"], self._app.recorder.channels
         if name is not None:
             names = [one.name for one in channels]
             channels = [one for one in channels if one.name == name]
@@ -185,7 +185,7 @@ class AlertApi(Api):
         target = event or channel or ""
         await record_change(self._app, request, "alert.resend", target, after=resent)
         if resent:
-            self._app.desk.deliverer.wake()
+            self._app.recorder.deliverer.wake()
         return {"resent": resent}
 
 

@@ -59,6 +59,6 @@ async def record_change(
     source = (request.http.headers.get(SOURCE_HEADER) if is_proxied else request.http.remote) or ""
     change = {"by": ADMIN_NAME, "source": source, "before": before, "after": after}
     try:
-        await asyncio.to_thread(app.desk.history.audit.add, what, target, **change)
+        await asyncio.to_thread(app.recorder.history.audit.add, what, target, **change)
     except (sqlite3.Error, OSError) as error:
         log.error("the audit lacks a %s: %s", what, error)

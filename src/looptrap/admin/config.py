@@ -159,12 +159,12 @@ class ConfigApi(Api):
         if table.startswith("kill_switches["):
             return origin if _index(table) < len(self._app.config.kill_switches) else RUNTIME_ORIGIN
         if table.startswith("projects["):
-            layer = self._app.agreed.projects.layer(config.projects[_index(table)].name)
+            layer = self._app.shared_settings.projects.layer(config.projects[_index(table)].name)
             is_new = _index(table) >= len(self._app.config.projects)
             return RUNTIME_ORIGIN if name in layer.settings or is_new else origin
         if table == "tools":
             # Users choose these names: they may contain dots.
-            for one, layer in self._app.agreed.tools.layers().items():
+            for one, layer in self._app.shared_settings.tools.layers().items():
                 if place.startswith(f"{inside('tools', one)}."):
                     return RUNTIME_ORIGIN if layer.settings else origin
         return origin

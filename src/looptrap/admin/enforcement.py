@@ -201,12 +201,14 @@ class EnforcementApi(Api):
             cast(KillSwitchView, {"origin": "file", "id": None, **KILL_SWITCH.plain(one)})
             for one in self._app.config.kill_switches
         ]
-        runtime = [_kill_switch_view(one) for one in self._app.agreed.kill_switches.in_force()]
+        runtime = [
+            _kill_switch_view(one) for one in self._app.shared_settings.kill_switches.in_force()
+        ]
         return {"kill_switches": [*of_file, *runtime]}
 
     @post(KILL_SWITCHES_PATH, "sets a kill switch", status=201, body=json_body(KILL_SWITCH))
     async def _set_kill_switch(self, request: ApiRequest) -> KillSwitchCreated:
-        one, is_shared = await self._app.agreed.kill_switches.add(request.body)
+        one, is_shared = await self._app.shared_settings.kill_switches.add(request.body)
         view = _kill_switch_view(one)
         await record_change(self._app, request, "kill_switch.set", one.id, after=view)
         created = cast(KillSwitchCreated, {**view, "pending": not is_shared})
@@ -222,7 +224,7 @@ class EnforcementApi(Api):
         errors=(404,),
     )
     async def _end_kill_switch(self, request: ApiRequest) -> KillSwitchEnded:
-        switches = self._app.agreed.kill_switches
+        switches = self._app.shared_settings.kill_switches
         known = {one.id: _kill_switch_view(one) for one in switches.in_force()}
         is_shared = await switches.drop(request.name)
         if is_shared is None:

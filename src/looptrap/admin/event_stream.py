@@ -193,7 +193,7 @@ class EventFeed:
         return True
 
     async def _begin(self) -> None:
-        history = self._app.desk.history
+        history = self._app.recorder.history
         self._last_change = await query_history(history.last_change)
         self._last_entry = await query_history(history.audit.last)
         now = self._app.gateway.clock()
@@ -229,7 +229,7 @@ class EventFeed:
     # On a thread
 
     def _read_changes(self) -> bytes:
-        history = self._app.desk.history
+        history = self._app.recorder.history
         found, last = incident_changes(history, self._last_change, MAX_INCIDENTS_PER_POLL)
         latest = history.last_change()
         # Past `last` there may be more than one poll sends; before it, a history that began anew.
@@ -241,7 +241,7 @@ class EventFeed:
         return b"".join(frames)
 
     def _read_missed(self, after: int) -> bytes:
-        history = self._app.desk.history
+        history = self._app.recorder.history
         latest = history.last_change()
         frames: list[bytes] = []
         after = min(after, latest)

@@ -178,7 +178,7 @@ def incident_changes(
 
 async def find_incident(app: App, start: str) -> Incident:
     """Return the only incident whose id begins so."""
-    found = await query_history(app.desk.history.incident, start)
+    found = await query_history(app.recorder.history.incident, start)
     if found is None:
         raise unknown_incident()
     return found
@@ -191,7 +191,7 @@ def unknown_incident() -> ApiError:
 
 
 async def _find_annotations(app: App, incident: Incident) -> Annotations:
-    found = await query_history(app.desk.history.annotations, [incident.id])
+    found = await query_history(app.recorder.history.annotations, [incident.id])
     return found.get(incident.id, NO_ANNOTATIONS)
 
 
@@ -228,4 +228,4 @@ async def annotate(app: App, incident: str, kind: AnnotationKind, text: str = ""
     id, now = token_hex(8), app.gateway.clock()
     annotation = Annotation(id=id, incident=incident, time=now, by=ADMIN_NAME, kind=kind, text=text)
     with history_errors():
-        await app.desk.annotate(annotation)
+        await app.recorder.annotate(annotation)

@@ -105,12 +105,12 @@ class _FixedCollector(Collector):
 def _gateway_metrics(app: App) -> Iterator[Metric]:
     yield from _verdict_metrics(app.tally)
     yield from _upstream_metrics(app.tally, list(app.pools))
-    yield from _money_metrics(app.tally, app.desk.tracker.saved)
+    yield from _money_metrics(app.tally, app.recorder.tracker.saved)
     yield from attempt_metrics(app.attempts)
     yield from _wire_metrics(app.server)
     yield _counter("claims_refused", _by_one_label(app.claims.refused), "reason")
     yield from _store_metrics(app)
-    yield from _incident_metrics(app.desk)
+    yield from _incident_metrics(app.recorder)
 
 
 def _metric(
@@ -245,20 +245,22 @@ def _store_metrics(app: App) -> Iterator[Metric]:
     yield _counter("captured_calls", captured, "outcome")
 
 
-def _incident_metrics(desk: IncidentRecorder) -> Iterator[Metric]:
-    yield _gauge("incidents_open", desk.tracker.open)
-    yield _counter("incidents_opened", desk.tracker.opened)
-    yield _counter("false_alarms", desk.false_alarms)
-    yield _counter("sightings_dropped", desk.dropped)
-    writer = desk.writer
-    writes = {("written",): writer.written, ("failed",): writer.failed, ("lost",): desk.lost}
+def _incident_metrics(recorder: IncidentRecorder) -> Iterator[Metric]:
+    yield _gauge("incidents_open", recorder.tracker.open)
+    yield _counter("incidents_opened", recorder.tracker.opened)
+    yield _counter("false_alarms", recorder.false_alarms)
+    yield _counter("sightings_dropped", recorder.dropped)
+    writer = recorder.writer
+    writes = {("written",): writer.written, ("failed",): writer.failed, ("lost",): recorder.lost}
     yield _counter("history_writes", writes, "outcome")
-    yield _counter("alerts", dict(desk.deliverer.deliveries), "channel", "outcome")
-    outbox = {(state,): desk.outbox_counts.get(state, 0) for state in ("pending", "dead")}
+    yield _counter("alerts", dict(recorder.deliverer.deliveries), "channel", "outcome")
+    outbox = {(state,): recorder.outbox_counts.get(state, 0) for state in ("pending", "dead")}
     yield _gauge("outbox", outbox, "state")
-    values = {(name,): value for name, (value, _) in desk.indicators.gauges.items()}
+    values = {(name,): value for name, (value, _) in recorder.indicators.gauges.items()}
     yield _gauge("indicator", values, "indicator")
-    firing = {(name,): int(is_firing) for name, (_, is_firing) in desk.indicators.gauges.items()}
+    firing = {
+        (name,): int(is_firing) for name, (_, is_firing) in recorder.indicators.gauges.items()
+    }
     yield _gauge("indicator_firing", firing, "indicator")
 
 

@@ -292,7 +292,7 @@ class Api:
 
     @property
     def _history(self) -> IncidentHistory:
-        return self._app.desk.history
+        return self._app.recorder.history
 
     @property
     def _config(self) -> Config:

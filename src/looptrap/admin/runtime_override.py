@@ -159,7 +159,7 @@ class ProjectApi(OverrideApi):
     kind = OverrideKind(
         noun="project",
         example='{"detection": "shadow"}',
-        overrides=lambda app: app.agreed.projects,
+        overrides=lambda app: app.shared_settings.projects,
         settings=lambda config: {one.name: PROJECT.plain(one) for one in config.projects},
     )
     operations = _override_operations(
@@ -177,7 +177,7 @@ class ToolApi(OverrideApi):
     kind = OverrideKind(
         noun="tool",
         example='{"thresholds": {"warn": 20, "block": 60}} or {"exempt": true}',
-        overrides=lambda app: app.agreed.tools,
+        overrides=lambda app: app.shared_settings.tools,
         settings=lambda config: {name: TOOL.plain(one) for name, one in config.tools.items()},
     )
     operations = _override_operations(

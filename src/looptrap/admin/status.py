@@ -113,9 +113,9 @@ class StatusApi(Api):
 
 async def gateway_status(app: App) -> SharedStatus:
     """Return the status of a gateway that has been started."""
-    config, desk = app.gateway.runtime.config, app.desk
+    config, recorder = app.gateway.runtime.config, app.recorder
     listen = app.listening[0][:2] if app.listening else None
-    thresholds = app.desk.indicators.thresholds
+    thresholds = app.recorder.indicators.thresholds
     return {
         "version": __version__,
         "started": iso_time(app.started),
@@ -124,9 +124,9 @@ async def gateway_status(app: App) -> SharedStatus:
         "store": _store(app),
         "history": {
             "path": app.config.history,
-            "is_writing": not desk.writer.is_failing,
-            "failed": desk.writer.failed,
-            "lost": desk.lost,
+            "is_writing": not recorder.writer.is_failing,
+            "failed": recorder.writer.failed,
+            "lost": recorder.lost,
         },
         "draining": app.server.draining,
         "listen": str(Address(*listen) if listen else config.gateway.listen),
@@ -134,9 +134,9 @@ async def gateway_status(app: App) -> SharedStatus:
         "notices": health_notices(app, await recent_balances(app)),
         "indicators": [
             {"name": name, "value": value, "threshold": thresholds[name], "is_firing": is_firing}
-            for name, (value, is_firing) in desk.indicators.gauges.items()
+            for name, (value, is_firing) in recorder.indicators.gauges.items()
         ],
-        "open_incidents": desk.tracker.open,
+        "open_incidents": recorder.tracker.open,
         "capture": config.capture,
     }
 
@@ -197,7 +197,7 @@ def _of_process(app: App) -> Notices:
 
 
 def _of_records(app: App) -> Notices:
-    if app.desk.writer.is_failing:
+    if app.recorder.writer.is_failing:
         path = app.gateway.runtime.config.history
         message = (
             f"The history {escaped(path)} cannot be written. Calls are guarded as before, but new"
@@ -205,13 +205,13 @@ def _of_records(app: App) -> Notices:
             " missing permissions; the log has the reason."
         )
         yield "bad", "history_stuck", message
-    if lost := app.desk.lost:
+    if lost := app.recorder.lost:
         message = (
             f"{lost:,} incidents, alerts or sums of spending were lost since the start, so numbers"
             " here are too low. Calls were guarded all the same."
         )
         yield "warn", "history_lost", message
-    if dead := app.desk.outbox_counts.get("dead", 0):
+    if dead := app.recorder.outbox_counts.get("dead", 0):
         what = "1 alert was" if dead == 1 else f"{dead:,} alerts were"
         message = (
             f"{what} given up: people may not have heard of a loop. See which channel fails,"
@@ -282,9 +282,9 @@ def _of_rules(config: Config) -> Notices:
 
 
 def _of_traffic(app: App) -> Notices:
-    for name, (value, is_firing) in app.desk.indicators.gauges.items():
+    for name, (value, is_firing) in app.recorder.indicators.gauges.items():
         if is_firing:
-            threshold = app.desk.indicators.thresholds[name]
+            threshold = app.recorder.indicators.thresholds[name]
             message = (
                 f"{escaped(name)} is at {value:.3g} (threshold {threshold:.3g}):"
                 f" {INDICATOR_TEXTS[name]}. No call is refused for this. Look for the cause before"

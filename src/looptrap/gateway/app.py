@@ -69,7 +69,9 @@ class App:
             on_change=self._on_shared_change,
         )
         cache_file = key_cache_file(config) if shared is not None else None
-        self.agreed = SharedSettings(self._entries, self.ring, clock, cache_file=cache_file)
+        self.shared_settings = SharedSettings(
+            self._entries, self.ring, clock, cache_file=cache_file
+        )
         if shared is None:
             self._check_exposure()
         self.tally = Counters()
@@ -80,7 +82,7 @@ class App:
         self.tracer = Tracer.of(config.traces, env)
         writers = (self._access_log, self.capture, self.tracer)
         self._writers = [one for one in writers if one is not None]
-        self.desk = IncidentRecorder(
+        self.recorder = IncidentRecorder(
             config,
             env,
             secret=self._secret,
@@ -89,7 +91,7 @@ class App:
             estimate=lambda call: self.gateway.runtime.input_cost(call),
             clock=clock,
         )
-        self.attempts = UpstreamState(alert=self.desk.alert, store=shared, wall_clock=clock)
+        self.attempts = UpstreamState(alert=self.recorder.alert, store=shared, wall_clock=clock)
         self.claims = ClaimsReader.under(gateway)
         self.gateway = Gateway(
             self._runtime(config),
@@ -98,7 +100,7 @@ class App:
             on_settled=self._access_log,
             capture=self.capture,
             attempts=self.attempts,
-            recorder=self.desk,
+            recorder=self.recorder,
             tracer=self.tracer,
             clock=clock,
         )
@@ -122,7 +124,7 @@ class App:
             await self._shared_store.start()
             await self._entries.start()
         try:
-            await self.desk.start()
+            await self.recorder.start()
             self._check_exposure()
             host, port = settings.listen.host, settings.listen.port
             self.listening = await self.server.listen(host, port, ssl=tls, reuse_port=reuse_port)
@@ -147,7 +149,7 @@ class App:
         self.gateway.close()
         await self.pools.close()
         await self.attempts.stop()
-        await self.desk.stop()
+        await self.recorder.stop()
         await self._entries.stop()
         if self._shared_store is not None:
             await self._shared_store.stop()
@@ -169,7 +171,7 @@ class App:
 
     def _runtime(self, config: Config, claims: ClaimsReader | None = None) -> Runtime:
         return Runtime(
-            self.agreed.over(config),
+            self.shared_settings.over(config),
             claims=claims or self.claims,
             clock=self._clock,
             env=self._env,
@@ -212,13 +214,13 @@ class App:
 
     def _on_shared_change(self) -> None:
         """Apply what was changed at run time, here or on another instance."""
-        if self.agreed.follow():
+        if self.shared_settings.follow():
             self.gateway.runtime = self._runtime(self.config)
 
     def _adopt_secret(self, secret: bytes) -> None:
         self._secret = secret
         self.gateway.runtime = self._runtime(self.config)
-        self.desk.rekey(secret)
+        self.recorder.rekey(secret)
         if self.capture is not None:
             self.capture.rekey(secret)
 
