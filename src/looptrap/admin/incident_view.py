@@ -20,13 +20,12 @@ from looptrap.incident.model import (
     Incident,
     IncidentStep,
     Label,
-    Mode,
     RuleDecision,
     strip_cells,
 )
 from looptrap.incident.tracker import COUNTED_SIGNALS
 from looptrap.policy.action import Action, Ladder
-from looptrap.policy.policy import Policy, Project
+from looptrap.policy.policy import Mode, Policy, Project
 from looptrap.policy.refusal import final_message, refusal
 from looptrap.policy.rule import SIGNALS, Rule
 from looptrap.policy.verdict import Verdict

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -19,6 +19,7 @@ from looptrap.errors import (
 )
 from looptrap.money.meter import BudgetStatus
 from looptrap.money.meters import Hold, MeteredCharge, settlements_of
+from looptrap.policy.policy import Mode
 from looptrap.policy.rate import RateStatus
 from looptrap.policy.verdict import ALLOWED, Verdict
 from looptrap.policy.watch import AnswerWatch, CountingWatch, HistoryWatch, Watch
@@ -102,6 +103,15 @@ class Ticket(msgspec.Struct, gc=False):
     """Budgets that have reached one of their stages."""
     pace: RateStatus | None = None
     """Of all rates, the one with the least left."""
+
+    def verdicts(self) -> Iterator[tuple[Mode, Verdict]]:
+        """Yield every verdict other than `allow`, with its mode."""
+        if self.verdict is not ALLOWED:
+            yield "enforce", self.verdict
+        if self.heard is not None:
+            yield "enforce", self.heard
+        if self.shadow is not None:
+            yield "shadow", self.shadow
 
     def settlements(self, outcome: Outcome | None) -> Sequence[Settlement]:
         """Release the charges; return how to settle them. Without an outcome they are returned."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from random import Random
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -14,14 +14,14 @@ from looptrap.dialect.model import Call, DialectName, Outcome
 from looptrap.engine import Ticket, Transaction
 from looptrap.errors import ConfigError, Problem
 from looptrap.policy.action import Action
-from looptrap.policy.verdict import ALLOWED, Verdict
+from looptrap.policy.policy import Mode
+from looptrap.policy.verdict import Verdict
 from looptrap.usage.savings import usd
 
 if TYPE_CHECKING:
     from looptrap.gateway.trace_export import TraceExporter
 
 Attributes = dict[str, str | bool | int | float]
-Mode = Literal["enforce", "shadow"]
 
 MAX_TEXT_CHARS = 256
 """Characters of a text that a client chose: its model, session or path."""
@@ -110,16 +110,6 @@ def error_type(ticket: Ticket, status: int, cut_off: bool) -> str:
     if heard is not None and heard.action.refuses:
         return heard.reason if heard.action is Action.BLOCK else ""
     return "cut_off"
-
-
-def verdicts_of(ticket: Ticket) -> Iterator[tuple[Mode, Verdict]]:
-    """Yield every verdict other than `allow`, with its mode."""
-    if ticket.verdict is not ALLOWED:
-        yield "enforce", ticket.verdict
-    if ticket.heard is not None:
-        yield "enforce", ticket.heard
-    if ticket.shadow is not None:
-        yield "shadow", ticket.shadow
 
 
 def verdict_attributes(mode: Mode, verdict: Verdict) -> Attributes:
@@ -266,7 +256,7 @@ class Tracer:
         # The verdict about an answer is not older than the answer.
         events = [
             (now if verdict is ticket.heard else span.began, verdict_attributes(mode, verdict))
-            for mode, verdict in verdicts_of(ticket)
+            for mode, verdict in ticket.verdicts()
         ]
         attributes = span_attributes(transaction, outcome)
         self.export.put(span, span_name(transaction.call), attributes, events, now)

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from looptrap.detect.signals.signal import Evidence
 from looptrap.detect.strip import StripCell
 from looptrap.policy.action import Action
+from looptrap.policy.policy import Mode
 from looptrap.usage.savings import rounded_mean, usd
 
 MIN_RATE_SPAN_S = 60.0
@@ -75,8 +76,6 @@ EventName = Literal[
     "loop.detected", "loop.escalated", "loop.resolved", "budget.threshold", "budget.exceeded",
     "breaker.opened", "store.degraded", "indicator.fired",
 ]  # fmt: skip
-
-Mode = Literal["enforce", "shadow"]
 
 
 class IncidentDescription(msgspec.Struct, kw_only=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from looptrap.bounded import BoundedCache
 from looptrap.detect.fingerprint import conversation_opening, derived_session
@@ -10,8 +10,8 @@ from looptrap.detect.trajectory import Trajectory
 from looptrap.dialect.model import MAX_NAME_CHARS, Call, Outcome
 from looptrap.engine import Ticket
 from looptrap.incident.indicator import Observation
-from looptrap.incident.model import Mode, Sighting
-from looptrap.policy.verdict import ALLOWED, Verdict
+from looptrap.incident.model import Sighting
+from looptrap.policy.verdict import Verdict
 
 NO_OUTCOME = Outcome()
 """The outcome of a call that was not forwarded."""
@@ -73,17 +73,8 @@ def make_sightings(
             estimate=estimate(call) if is_refused and not number else None,
             size=len(request.body),
         )
-        for number, (mode, verdict) in enumerate(_decisions(ticket))
+        for number, (mode, verdict) in enumerate(ticket.verdicts())
     ]
-
-
-def _decisions(ticket: Ticket) -> Iterator[tuple[Mode, Verdict]]:
-    if ticket.verdict is not ALLOWED:
-        yield "enforce", ticket.verdict
-    if ticket.heard is not None:
-        yield "enforce", ticket.heard
-    if ticket.shadow is not None:
-        yield "shadow", ticket.shadow
 
 
 def _signal(verdict: Verdict) -> str:
