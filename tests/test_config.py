@@ -221,7 +221,7 @@ def test_everything_can_be_put_into_shadow_at_once(write, text, env, flags, orig
 def test_the_effective_values_are_the_ones_in_effect():
     values = {place: value for place, value, _ in load().effective()}
     assert values["policies[0].rules[0].thresholds"] == {"block": 6}
-    assert values["policies[0].rules[0].window"] == 60
+    assert values["policies[0].rules[0].window"] == 15
     assert "policies[0].rules[0].rounds" not in values, "means nothing to a conversation rule"
 
 

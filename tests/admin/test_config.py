@@ -94,7 +94,7 @@ async def test_policies_are_told_with_their_rules(operator):
     assert found["preset"] == "default"
     rules = {rule["name"]: rule for one in found["policies"] for rule in one["rules"]}
     counted = rules["identical-conversation"]
-    assert (counted["watch"], counted["window"], counted["rounds"]) == ("conversation", 60, None)
+    assert (counted["watch"], counted["window"], counted["rounds"]) == ("conversation", 15, None)
     assert counted["thresholds"]["block"] == 6
     assert "is blocked" in counted["words"]
     read = next(rule for rule in rules.values() if rule["watch"] == "repeat")

@@ -139,7 +139,12 @@ def test_a_nudge_changes_the_messages_and_nothing_else(tmp_path):
 
 
 def refusals(enforcer: ProxyEnforcer, calls: Iterator[tuple[dict, str]]) -> int:
-    return sum(enforcer.judge(data, key).refusal is not None for data, key in calls)
+    """Judge calls one after the other; return how many are refused."""
+    refused = 0
+    for data, key in calls:
+        refused += enforcer.judge(data, key).refusal is not None
+        enforcer.used(data["litellm_call_id"], {})
+    return refused
 
 
 @pytest.mark.parametrize(

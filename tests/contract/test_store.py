@@ -11,7 +11,10 @@ from looptrap.store.memory import MemoryStore
 from looptrap.store.model import MAX_MARKS, Hit, Trip
 
 T = 1_800_000_000.0
-ROLLING, FIXED, REFRESHED = (Window(60, kind) for kind in WindowKind)
+ROLLING, FIXED, REFRESHED = (
+    Window(60, kind) for kind in (WindowKind.ROLLING, WindowKind.FIXED, WindowKind.REFRESHED)
+)
+STREAK = Window(15, WindowKind.STREAK)
 
 
 @pytest.fixture(scope="module", params=["memory", *KINDS, "cluster"])
@@ -208,3 +211,107 @@ def test_releasing_a_key_forgets_its_marks(store):
     recall(store, b"one")
     assert store.release(b"k")
     assert recall(store, b"two", 1) == ()
+
+
+class Calls:
+    """Equal calls to a store: each begins, and ends when it is answered."""
+
+    def __init__(self, store, window=STREAK):
+        self.store = store
+        self.hit = Hit(b"k", window)
+
+    def begin(self, now, **options):
+        """Begin a call; return the waves so far."""
+        return self.store.hit([self.hit], T + now, **options)[0].hits
+
+    def answer(self, now):
+        self.store.answer([self.hit], T + now)
+
+    def sequence(self, times, seconds):
+        """Begin calls at these times, each answered after these seconds; return the waves."""
+        found = []
+        for time in times:
+            found.append(self.begin(time))
+            if found[-1] > 1:
+                self.answer(time + seconds)
+        return found
+
+
+@pytest.mark.parametrize(
+    ("seconds", "pause", "expected"),
+    [
+        pytest.param(1, 0.1, [1, 2, 3, 4, 5, 6], id="one right after the other"),
+        pytest.param(12, 0.5, [1, 2, 3, 4, 5, 6], id="slow answers"),
+        pytest.param(600, 5, [1, 2, 3, 4, 5, 6], id="an hour of them"),
+        pytest.param(1, 15, [1, 2, 3, 4, 5, 6], id="a pause as long as it may be"),
+        pytest.param(1, 15.5, [1, 2, 1, 2, 1, 2], id="a timer that idles in between"),
+        pytest.param(1, 59, [1, 2, 1, 2, 1, 2], id="a timer of a minute"),
+        pytest.param(1, 1_000, [1, 1, 1, 1, 1, 1], id="long forgotten"),
+    ],
+)
+def test_a_streak_counts_what_begins_soon_after_an_answer(store, seconds, pause, expected):
+    times = [number * (seconds + pause) for number in range(6)]
+    assert Calls(store).sequence(times, seconds) == expected
+
+
+def test_what_is_under_way_at_once_is_one_wave(store):
+    calls = Calls(store)
+    assert [calls.begin(0.01 * number) for number in range(8)] == [1] + [2] * 7
+    for number in range(7):
+        calls.answer(10 + number)
+    assert calls.begin(17) == 3
+
+
+def test_more_twins_than_a_sample_has_count_each(store):
+    calls = Calls(store)
+    assert [calls.begin(number / 100) for number in range(20)] == [1] + [2] * 16 + [3, 4, 5]
+
+
+def test_a_call_that_is_never_answered_holds_a_streak_for_a_quarter_of_an_hour(store):
+    calls = Calls(store)
+    assert [calls.begin(time) for time in (0, 1, 100, 901, 902)] == [1, 2, 2, 1, 2]
+
+
+def test_a_client_that_waits_out_its_refusal_goes_on_with_its_streak(store):
+    calls = Calls(store)
+    calls.sequence(range(0, 12, 2), 1)
+    store.trip([Trip(b"k", 30, 6)], T + 11)
+    assert calls.begin(20) == 7, "in the cooldown"
+    assert calls.begin(42) == 7, "a second after it"
+    calls.answer(43)
+    assert calls.begin(60) == 1, "after a pause"
+
+
+def test_a_transport_retry_of_a_streak_is_no_wave_and_under_way(store):
+    calls = Calls(store)
+    calls.sequence([0, 2], 1)
+    assert calls.begin(4, retry=True) == 2
+    assert calls.begin(6) == 2, "beside the retry"
+    calls.answer(7)
+    calls.answer(8)
+    assert calls.begin(9) == 3
+
+
+@given(st.lists(st.tuples(st.floats(0, 40) | st.just(900.0), st.booleans()), max_size=40))
+def test_streaks_are_counted_as_written_down_here(events):
+    """The memory store against the rule in the words of the documentation."""
+    store, now = MemoryStore(), 0.0
+    calls, waves, twins, began, ended, under_way = Calls(store), 0, 0, -1e9, None, 0
+    for gap, is_answer in events:
+        now += gap
+        if is_answer:
+            if waves > 1:
+                calls.answer(now)
+                under_way, ended = max(under_way - 1, 0), now
+            continue
+        if not waves or now - began >= 900:
+            waves, twins, began, ended, under_way = 1, 1, now, None, 0
+        elif under_way:
+            twins += 1
+            waves += twins > 16
+        elif ended is None or now - ended <= 15:
+            waves, twins, began = waves + 1, 1, now
+        else:
+            waves, twins, began, ended, under_way = 1, 1, now, None, 0
+        under_way += waves > 1
+        assert calls.begin(now) == waves

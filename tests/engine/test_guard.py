@@ -38,8 +38,15 @@ def refusal(guard, time, request=None, **options) -> RefusedError:
     return caught.value
 
 
+def sample(guard, begin, twins):
+    """Check equal calls that are under way at once, and end them nine seconds later."""
+    tickets = [guard.check(chat(), now=begin + number / 100) for number in range(twins)]
+    for ticket in tickets:
+        guard.conclude(ticket, Outcome(200), now=begin + 9)
+
+
 class TestDefault:
-    """6 equal conversations in 60 s are blocked for 30 s."""
+    """6 equal conversations in a row are blocked for 30 s."""
 
     def test_five_pass_and_the_sixth_is_blocked(self):
         guard = Guard.from_preset("default")
@@ -48,7 +55,7 @@ class TestDefault:
         assert (error.hit_count, error.cooldown_seconds) == (6, 30)
         assert error.rule == "identical-conversation"
         assert error.fingerprint.startswith("1-")
-        assert "sent 6 times in 60 seconds" in error.message
+        assert "sent 6 times in a row" in error.message
         assert str(error).startswith("Blocked (recursive_loop_detected): ")
         assert error.evidence[0].count == 6
 
@@ -58,7 +65,8 @@ class TestDefault:
         error = refusal(guard, 15)
         assert (error.hit_count, error.cooldown_seconds) == (7, 30)
         assert actions(guard, [44, 73, 102]) == ["refused", "refused", "refused"]
-        assert actions(guard, [133]) == ["allow"]
+        assert actions(guard, [133]) == ["refused"], "as soon as it may: the streak goes on"
+        assert actions(guard, [163 + 16]) == ["allow"]
 
     def test_elsewhere_refusals_run_the_cooldown_down(self):
         guard = Guard.from_preset("aisg")
@@ -66,20 +74,85 @@ class TestDefault:
         error = refusal(guard, 15)
         assert (error.hit_count, error.cooldown_seconds) == (7, 20)
 
-    def test_after_the_window_but_inside_the_cooldown_still_blocked(self):
+    def test_after_a_pause_but_inside_the_cooldown_still_blocked(self):
         guard = Guard.from_preset("default")
-        actions(guard, [0, 0, 0, 0, 0, 55])  # the window is empty at 61, the cooldown ends at 85
-        assert actions(guard, [70, 84.9]) == ["refused", "refused"]
+        actions(guard, range(6))
+        assert actions(guard, [25, 54.9]) == ["refused", "refused"]
 
     def test_after_both_allowed(self):
         guard = Guard.from_preset("default")
         actions(guard, range(6))
         assert actions(guard, [66]) == ["allow"]
 
-    def test_after_the_cooldown_but_inside_the_window_it_trips_again(self):
+    def test_right_after_the_cooldown_it_trips_again(self):
         guard = Guard.from_preset("default")
         actions(guard, range(6))
         assert refusal(guard, 36).hit_count == 7
+
+
+class TestStreaks:
+    """What is sent again as soon as it was answered is counted, however slow the answers are."""
+
+    @pytest.mark.parametrize("seconds", [0.5, 5, 15, 60, 600])
+    def test_the_sixth_call_in_a_row_is_refused_however_slow_answers_are(self, seconds):
+        guard = Guard.from_preset("default")
+        for number in range(5):
+            begin = T + number * (seconds + 2)
+            ticket = guard.check(chat(), now=begin)
+            guard.conclude(ticket, Outcome(200), now=begin + seconds)
+        assert refusal(guard, 5 * (seconds + 2)).hit_count == 6
+
+    def test_a_timer_that_idles_in_between_is_no_loop(self):
+        guard = Guard.from_preset("default")
+        for minute in range(60):
+            ticket = guard.check(chat(), now=T + 60 * minute)
+            guard.conclude(ticket, Outcome(200), now=T + 60 * minute + 5)
+
+    @pytest.mark.parametrize("twins", [8, 16])
+    def test_a_sample_under_way_at_once_is_one_wave(self, twins):
+        guard = Guard.from_preset("default")
+        for batch in range(4):
+            sample(guard, T + 10 * batch, twins)
+
+    def test_the_same_sample_over_and_over_is_a_loop(self):
+        guard = Guard.from_preset("default")
+        for batch in range(4):
+            sample(guard, T + 10 * batch, 8)
+        with pytest.raises(LoopDetectedError):
+            sample(guard, T + 40, 8)
+
+    def test_more_at_once_than_a_sample_has_count_each(self):
+        guard = Guard.from_preset("default")
+        with pytest.raises(LoopDetectedError):
+            sample(guard, T, 30)
+
+    def test_checks_alone_count_as_answered_at_once(self):
+        guard = Guard.from_preset("default")
+        ticket = None
+        for _ in range(5):
+            ticket = guard.check(chat())
+        with pytest.raises(LoopDetectedError):
+            guard.check(chat())
+        assert ticket is not None
+
+    def test_a_prompt_that_grows_with_each_slow_retry_is_refused(self):
+        guard = Guard.from_preset("default")
+        prompt = "Fix the build of the second module, please, and run all of its tests."
+        for number in range(6):  # the first one's end is not remembered yet
+            ticket = guard.check(chat("It failed. " * number + prompt), now=T + 40 * number)
+            guard.conclude(ticket, Outcome(200), now=T + 40 * number + 38)
+        assert refusal(guard, 240, chat("It failed. " * 6 + prompt)).hit_count == 6
+
+    def test_an_outcome_is_counted_once(self):
+        guard = Guard.from_preset("default")
+        ticket = guard.check(chat(), now=T)
+        guard.conclude(ticket, Outcome(200, Usage(10, 5)), now=T + 1)
+        guard.conclude(ticket, Outcome(200), now=T + 2)
+        assert guard.tally.requests["allow", "", "", "openai_chat", "", -1][0] == 1
+
+
+class TestWhatCountsAsEqual:
+    """What two calls of the default preset must share."""
 
     @pytest.mark.parametrize(
         "change",

@@ -75,10 +75,11 @@ class TestJudging:
         )
         store = MemoryStore()
         for number in range(7):
-            own = guard.begin(Transaction(guard, call()), T + number).ticket.verdict
-            other = Transaction(engine, call()).judge_by(store, T + number).verdict
-            assert own == other
-        assert own.action.refuses
+            own = guard.admit(call(), T + number)
+            other = Transaction(engine, call()).judge_by(store, T + number)
+            store.answer(other.streaks, T + number)
+            assert own.verdict == other.verdict
+        assert own.verdict.action.refuses
 
 
 class TestEnforcing:

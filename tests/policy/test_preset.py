@@ -52,7 +52,7 @@ def history(name, watch, **thresholds):
                         watch="conversation",
                         similarity="near",
                         by=("caller", "model", "session", "user"),
-                        window=Window(60.0, WindowKind.ROLLING),
+                        window=Window(15.0, WindowKind.STREAK),
                         ladder=Ladder({Action.BLOCK: 6}),
                         cooldown=30.0,
                         extend=True,

@@ -74,6 +74,9 @@ class Driven:
     def settle(self, settlements, now):
         self.store.settle(settlements, now)
 
+    def answer(self, hits, now):
+        self.store.answer(hits, now)
+
     def trip(self, trips, now):
         self.store.trip(trips, now)
 

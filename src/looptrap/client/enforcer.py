@@ -172,7 +172,7 @@ class Enforcer:
     def settle(self, guarded_call: GuardedCall, outcome: Outcome | None) -> None:
         """Record what became of a call; None when it was not sent."""
         ticket, now, provider = guarded_call.ticket, self.clock(), guarded_call.provider
-        self.guard.conclude(ticket, outcome, now, provider)
+        self.guard.end(ticket, outcome, now, provider)
         if self.incident_history is not None:
             self.incident_history.record(
                 ticket,

@@ -146,8 +146,7 @@ class ToolGuard:
         history = tool_history.history(name, arguments, now)
         call = Call(request, "http", raws=history, read=decode_message)
         transaction = guard.begin(Transaction(guard, call), now)
-        if transaction.ticket.holds:
-            guard.used(transaction.ticket, NO_USAGE, now)
+        guard.used(transaction.ticket, NO_USAGE, now)
         return transaction
 
     def _tool_history(self) -> ToolHistory:

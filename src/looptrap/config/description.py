@@ -161,6 +161,8 @@ def _span(rule: Rule) -> str:
             return f" within {seconds} of the first"
         case WindowKind.REFRESHED:
             return f" within {seconds} of the one before"
+        case WindowKind.STREAK:
+            return f" in a row, each within {seconds} of the answer before,"
 
 
 def _counted(rule: Rule) -> str:

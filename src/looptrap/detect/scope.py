@@ -160,6 +160,16 @@ class WindowKind(StrEnum):
     """Starts at the first hit and ends `seconds` later, whatever happens meanwhile."""
     REFRESHED = "refreshed"
     """Ends `seconds` after the latest hit: every hit extends it."""
+    STREAK = "streak"
+    """Counts waves: hits whose calls overlap are one wave, and a wave that begins within `seconds`
+    after the one before was answered continues the streak."""
+
+
+MAX_TWINS = 16
+"""Overlapping calls of one wave; each one more counts as a wave."""
+
+STREAK_MEMORY_S = 900
+"""Seconds for which a streak waits for an answer, and for the next call after the first."""
 
 
 class Window(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
@@ -167,3 +177,8 @@ class Window(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
 
     seconds: float = 60.0
     kind: WindowKind = WindowKind.ROLLING
+
+    @property
+    def memory(self) -> float:
+        """Seconds for which a store remembers its latest hit."""
+        return STREAK_MEMORY_S if self.kind is WindowKind.STREAK else self.seconds

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
-from threading import Lock
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from threading import Lock, get_ident
 from typing import Any
+from weakref import WeakSet
 
 from looptrap.dialect.body import read_body
 from looptrap.dialect.header import PROGRESS, SESSION_HEADERS, is_retry, session_of
 from looptrap.dialect.model import NO_USAGE, Call, Outcome, Usage
-from looptrap.engine import plan
 from looptrap.engine.counters import Counters
-from looptrap.engine.model import Ticket
+from looptrap.engine.model import Plan, Ticket
+from looptrap.engine.plan import release
 from looptrap.engine.policy_engine import PolicyEngine
 from looptrap.engine.transaction import Transaction
 from looptrap.money.price import Prices
@@ -21,6 +24,68 @@ from looptrap.policy.budget import Budget
 from looptrap.policy.policy import KillSwitch, Policy, Project
 from looptrap.policy.rule import ToolRule
 from looptrap.store.memory import MemoryStore
+from looptrap.store.model import Hit
+
+Answered = deque[tuple[Sequence[Hit], float]]
+"""Hits of calls that were answered, with the time of that."""
+
+
+class _OpenCall:
+    """A call that `check` let pass; when its ticket is dropped, it counts as answered at once."""
+
+    __slots__ = ("__weakref__", "_answered", "_now", "_streaks", "keys", "thread")
+
+    def __init__(self, plan: Plan, ticket: Ticket, now: float, answered: Answered) -> None:
+        self.keys = frozenset(hit.key for hit in plan.hits)
+        self._streaks = ticket.streaks
+        self._now = now
+        self._answered = answered
+        self.thread = get_ident()
+
+    def end(self) -> None:
+        """Let it count as answered at once."""
+        if self._streaks:
+            self._answered.append((self._streaks, self._now))
+            self._streaks = ()
+
+    def conclude(self) -> None:
+        """Note that it is answered otherwise."""
+        self._streaks = ()
+
+    def __del__(self) -> None:
+        self.end()
+
+
+class _OpenCalls:
+    """The calls of `check` whose tickets are held, and not concluded."""
+
+    def __init__(self) -> None:
+        self._calls: WeakSet[_OpenCall] = WeakSet()
+        self._answered: Answered = deque()
+        self._is_concluding = False
+
+    def add(self, plan: Plan, ticket: Ticket, now: float) -> None:
+        """Note that a call is under way."""
+        ticket.open_call = call = _OpenCall(plan, ticket, now, self._answered)
+        self._calls.add(call)
+
+    def conclude(self, ticket: Ticket) -> None:
+        """Note that a call is over."""
+        if isinstance(ticket.open_call, _OpenCall):
+            self._is_concluding = True
+            ticket.open_call.conclude()
+            self._calls.discard(ticket.open_call)
+
+    def end_dropped(self, plan: Plan, store: MemoryStore) -> None:
+        """Tell the store of the calls that count as answered when another one is planned."""
+        if not self._is_concluding:
+            thread, keys = get_ident(), {hit.key for hit in plan.hits}
+            equal = (one for one in self._calls if one.thread == thread and one.keys & keys)
+            own = list(islice(equal, 2))
+            if len(own) == 1:
+                own[0].end()
+        while self._answered:
+            store.answer(*self._answered.popleft())
 
 
 class Guard(PolicyEngine):
@@ -53,6 +118,7 @@ class Guard(PolicyEngine):
         )
         self.store = MemoryStore() if store is None else store
         self._lock = Lock()
+        self._open = _OpenCalls()
 
     @classmethod
     def from_preset(cls, name: str = "default", **settings: Any) -> Guard:
@@ -60,8 +126,10 @@ class Guard(PolicyEngine):
         return cls(preset.load(name), **settings)
 
     def admit(self, call: Call, now: float) -> Ticket:
-        """Judge a call."""
-        return self.begin(Transaction(self, call), now).ticket
+        """Judge a call that counts as answered at once."""
+        ticket = self.begin(Transaction(self, call), now).ticket
+        self._answer(ticket, now)
+        return ticket
 
     def begin(self, transaction: Transaction, now: float) -> Transaction:
         """Judge the call of a transaction."""
@@ -84,6 +152,10 @@ class Guard(PolicyEngine):
 
         That is a `LoopDetectedError`, `BudgetExceededError` or `RateLimitedError`.
 
+        The call is under way until `conclude` or `used` ends it, or until its ticket is dropped:
+        then it counts as answered at once. So does the only ticket of equal calls that a thread
+        holds, as long as no call of this guard was ever concluded.
+
         `request` is the body that an SDK will send (`{"model": …, "messages": […]}`) in any
         dialect. The ticket has the verdict; the caller waits a `throttle` verdict's `delay`.
         """
@@ -95,11 +167,19 @@ class Guard(PolicyEngine):
         call.request.session = session or session_of(sent, self.session_headers)
         call.request.is_retry = is_retry(sent)
         call.request.progress = sent.get(PROGRESS, b"").decode("latin-1")
-        transaction = self.begin(Transaction(self, call), time.time() if now is None else now)
+        now = time.time() if now is None else now
+        transaction = Transaction(self, call)
         with self._lock:
-            self.settle(transaction.ticket)
+            plan = transaction.plan(now)
+            self._open.end_dropped(plan, self.store)
+            ticket = transaction.count_by(self.store, now)
+            self.settle(ticket)
+        if ticket.verdict.action.refuses:
+            self._answer(ticket, now)
+        else:
+            self._open.add(plan, ticket, now)
         transaction.raise_refusal()
-        return transaction.ticket
+        return ticket
 
     def used(self, ticket: Ticket, usage: Usage, now: float | None = None) -> int | None:
         """Record the usage of an admitted call; return its cost in nano-dollars, if known.
@@ -113,21 +193,43 @@ class Guard(PolicyEngine):
         # No usage costs nothing, even of a model without a price.
         outcome = Outcome(200, usage, cost=0 if cost is None and usage is NO_USAGE else cost)
         with self._lock:
-            self.store.settle(ticket.settlements(outcome), now)
+            if ticket.holds:
+                self.store.settle(ticket.settlements(outcome), now)
+        self._open.conclude(ticket)
+        self._answer(ticket, now)
         return cost
 
     def conclude(
-        self, ticket: Ticket, outcome: Outcome | None, now: float, provider: str = ""
+        self, ticket: Ticket, outcome: Outcome | None = None, now: float | None = None
     ) -> None:
-        """Settle a judged call; without an outcome, one that was not sent."""
+        """End a call that `check` let pass: it was answered, or failed, with this outcome."""
+        now = time.time() if now is None else now
         with self._lock:
+            if ticket.holds:
+                self.store.settle(ticket.settlements(outcome), now)
+            if outcome is not None and outcome.usage is not NO_USAGE:
+                self.tally.count_usage(ticket.call, outcome, "")
+        self._open.conclude(ticket)
+        self._answer(ticket, now)
+
+    def _answer(self, ticket: Ticket, now: float) -> None:
+        if ticket.streaks:
+            with self._lock:
+                self.store.answer(ticket.streaks, now)
+                ticket.streaks = ()
+
+    def end(self, ticket: Ticket, outcome: Outcome | None, now: float, provider: str = "") -> None:
+        """Settle a call of a transaction; without an outcome, one that was not sent."""
+        with self._lock:
+            if ticket.streaks:
+                self.store.answer(ticket.streaks, now)
             if ticket.holds:
                 self.store.settle(ticket.settlements(outcome), now)
             self.settle(ticket, outcome, provider)
 
     def release(self, fingerprint: str, now: float | None = None) -> bool:
         """Let the next call of a fingerprint pass; return whether it was known."""
-        key, after = plan.release(fingerprint)
+        key, after = release(fingerprint)
         with self._lock:
             known = self.store.release(key)
             if known:

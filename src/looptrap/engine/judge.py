@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from looptrap.detect.scope import WindowKind
 from looptrap.detect.signals.signal import Evidence
 from looptrap.dialect.model import Call
 from looptrap.engine import plan
@@ -13,7 +14,7 @@ from looptrap.money.meters import Hold, settlements_of
 from looptrap.policy.action import Action
 from looptrap.policy.verdict import Verdict, action_for, counted, verdict_of
 from looptrap.policy.watch import Watch
-from looptrap.store.model import Balance, Count, Trip
+from looptrap.store.model import Balance, Count, Hit, Trip
 
 MAX_HISTORY_COOLDOWN_S = 1_800.0
 """Longest cooldown of a history: half of the time for which a refusal is remembered."""
@@ -71,6 +72,12 @@ def _wasted_probes(call: Call, evidence: Evidence, refused: Sequence[bytes]) -> 
         for length in (len(call.raws) - MESSAGES_A_ROUND * (evidence.ago + 1), len(call.raws))
     )
     return sum(begin <= length < end for length in refused)
+
+
+def note_streak(ticket: Ticket, hit: Hit, count: Count) -> None:
+    """Note a call of a streak: the store has counted it as under way, unless it is the first."""
+    if hit.window.kind is WindowKind.STREAK and count.hits > 1 and count.cooldown_left <= 0:
+        ticket.streaks = [*ticket.streaks, hit]
 
 
 def judge_count(ticket: Ticket, watch: Watch, key: bytes, count: Count, signal: str = "") -> None:

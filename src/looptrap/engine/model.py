@@ -97,6 +97,10 @@ class Ticket(msgspec.Struct, gc=False):
     """Their severest verdict."""
     holds: Sequence[Hold] = ()
     """Granted charges of budgets and rates, until they are settled."""
+    streaks: Sequence[Hit] = ()
+    """Repeated hits in streaks: the store is told when this call is answered."""
+    open_call: object = None
+    """What notices, for a ticket of `Guard.check`, that nobody holds it any more."""
     refunds: Sequence[Settlement] = ()
     """Charges that this verdict returns at once."""
     standings: Sequence[BudgetStatus] = ()

@@ -8,6 +8,7 @@ from sys import maxsize
 
 from looptrap.detect import near
 from looptrap.detect.fingerprint import Fingerprint
+from looptrap.detect.scope import STREAK_MEMORY_S
 from looptrap.detect.trajectory import is_fresh
 from looptrap.dialect.header import SESSION_HEADERS
 from looptrap.dialect.model import NO_USAGE, Call, Outcome
@@ -32,7 +33,7 @@ class RecentPromptEnds:
 
     __slots__ = ("_current", "_ends_at", "_previous", "_span")
 
-    def __init__(self, span: float = 60.0) -> None:
+    def __init__(self, span: float) -> None:
         self._span = span
         self._ends_at = 0.0
         self._current: dict[bytes, None] = {}
@@ -87,7 +88,7 @@ class PolicyEngine:
             Fingerprint(key, ("progress",), ("caller",)),
         )
         self.session_headers = tuple(name.lower().encode() for name in session_headers)
-        self._recent_ends = RecentPromptEnds()
+        self._recent_ends = RecentPromptEnds(STREAK_MEMORY_S)
         budgets = tuple(budgets)
         is_metered = bool(budgets) or any(policy.rates for policy in policies)
         if prices is None and is_metered:
@@ -175,9 +176,12 @@ class PolicyEngine:
             return ticket
         for index, watch in enumerate(planned.watches):
             count = counts[index]
+            if count.hits > 1:
+                judge.note_streak(ticket, planned.hits[index], count)
             if count.hits >= watch.ladder.first or count.cooldown_left > 0:
                 judge.judge_count(ticket, watch, planned.hits[index].key, count)
         for watch, place in planned.predecessors:
+            judge.note_streak(ticket, planned.hits[place], counts[place])
             judge.judge_count(
                 ticket, watch, planned.hits[place].key, counts[place], "similar_prompt"
             )

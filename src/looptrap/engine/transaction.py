@@ -168,8 +168,12 @@ class Transaction:
 
     def judge_by(self, store: MemoryStore, now: float) -> Ticket:
         """Judge the call by the counts of a store in this process."""
-        self._plan = plan = self.engine.plan(self.call, now)
-        retry = self.call.request.is_retry
+        self.plan(now)
+        return self.count_by(store, now)
+
+    def count_by(self, store: MemoryStore, now: float) -> Ticket:
+        """Judge the planned call by the counts of a store in this process."""
+        plan, retry = self._plan, self.call.request.is_retry
         counts = store.hit(plan.hits, now, retry=retry)
         balances = store.charge(plan.charges, now) if plan.metered else ()
         while more := self.count(counts, balances):

@@ -54,6 +54,13 @@ class Judge:
             transaction.count([])
             then()
 
+    def answer(self, hits: Sequence[Hit], now: float) -> None:
+        """Note that a call with these hits was answered."""
+        if self._shared is not None:
+            self._shared.answer(hits, None)
+        else:
+            self._memory.answer(hits, now)
+
     def settle(self, settlements: Sequence[Settlement], now: float) -> None:
         """Replace reserved amounts by the actual ones."""
         if self._shared is not None:

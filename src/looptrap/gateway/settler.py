@@ -46,6 +46,8 @@ class Settler:
         The access log has no line for a call that another proxy sends.
         """
         ticket, provider = transaction.ticket, transaction.provider
+        if ticket.streaks:
+            self._judge.answer(ticket.streaks, self.clock())
         if ticket.holds:
             self._judge.settle(ticket.settlements(outcome), self.clock())
         transaction.engine.settle(ticket, outcome, provider, first_byte)

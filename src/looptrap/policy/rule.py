@@ -51,7 +51,8 @@ _WINDOW = Table(
             get=attrgetter("kind"),
             only=SCOPES,
             doc="`rolling`: the last seconds; `fixed`: from the first hit; `refreshed`: every hit"
-            " extends it",
+            " extends it; `streak`: calls in a row, each at most so long after the answer before;"
+            " calls that overlap count once",
         ),
     ],
 )

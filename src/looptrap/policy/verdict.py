@@ -8,6 +8,7 @@ import msgspec
 
 from looptrap.detect.fingerprint import fingerprint_text
 from looptrap.detect.round import NUDGE_MARK
+from looptrap.detect.scope import WindowKind
 from looptrap.detect.signals.signal import Evidence
 from looptrap.policy.action import Action
 from looptrap.policy.policy import Compat
@@ -136,10 +137,12 @@ def is_nudge_due(verdict: Verdict) -> bool:
 
 def counted(rule: Rule, hits: int, signal: str = "") -> Evidence:
     """Return the evidence of a count; `signal` names what was counted where the rule does not."""
-    signal = signal or rule.watch
+    signal, window = signal or rule.watch, rule.window
+    is_streak = window.kind is WindowKind.STREAK
+    span = "in a row" if is_streak else f"in {window.seconds:g} seconds"
     return Evidence(
         signal=signal,
-        what=f"{_SUBJECTS[signal]} sent {hits} times in {rule.window.seconds:g} seconds",
+        what=f"{_SUBJECTS[signal]} sent {hits} times {span}",
         count=hits,
     )
 

@@ -12,6 +12,7 @@ import msgspec
 
 from looptrap.dialect.model import Request, Usage
 from looptrap.dialect.registry import read
+from looptrap.engine import Transaction
 from looptrap.money.price import NANO, Price
 from looptrap.replay.judge import replay_guard
 from looptrap.replay.ruleset import Ruleset
@@ -66,14 +67,18 @@ class LoopProjection:
 def project_loop(rules: Ruleset, *, model: str, rps: float, seconds: float) -> LoopProjection:
     """Judge the same chat call repeatedly, for that long or `MAX_CALLS` times.
 
-    The simulated client ignores refusals, but waits where it is throttled.
+    Each call is sent as soon as the one before is answered. The simulated client ignores refusals,
+    but waits where it is throttled.
     """
     guard = replay_guard(rules.enforced())
     content = json.dumps({"model": model, "messages": [{"role": "user", "content": "Go on."}]})
     body, loop, delay, was_refused = content.encode(), LoopProjection(), 0.0, False
     while loop.judged_calls < MAX_CALLS and loop.seconds < seconds:
         request = Request("POST", CHAT_PATH, "", [], body, "caller", session="session")
-        verdict = guard.admit(read(request), START_TIME + loop.seconds).verdict
+        now = START_TIME + loop.seconds
+        ticket = guard.begin(Transaction(guard, read(request)), now).ticket
+        verdict = ticket.verdict
+        guard.end(ticket, None, now if verdict.action.refuses else now + 1 / rps)
         loop.judged_calls += 1
         is_refused = verdict.action.refuses
         if not is_refused:

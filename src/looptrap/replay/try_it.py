@@ -220,6 +220,7 @@ class Explainer:
         counts = guard.store.hit(plan.hits, now, retry=retry)
         if plan.follows and (more := guard.follow(plan, counts)):
             counts += guard.store.hit(more, now, retry=retry)
+        guard.store.answer([hit for hit in plan.hits if not hit.mark], now)
         return [
             *self._explain_counts(plan, counts),
             *(self._explanation(finding.watch, finding.evidence) for finding in plan.findings),

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from looptrap.bounded import MAX_EXPIRED_AT_ONCE, ExpiringMap, K, V
-from looptrap.detect.scope import HIT_LIMIT, Window, WindowKind
+from looptrap.detect.scope import HIT_LIMIT, MAX_TWINS, STREAK_MEMORY_S, Window, WindowKind
 from looptrap.store.account import Accounts
 from looptrap.store.model import (
     MAX_MARKS,
@@ -116,6 +116,90 @@ class _RefreshedCounts(_FixedCounts):
         return count
 
 
+class _Streak(msgspec.Struct, gc=False):
+    """The waves of a key, and the calls of the latest wave."""
+
+    touched: float
+    began: float
+    """When its latest wave began."""
+    waves: int
+    twins: int
+    """Calls of the latest wave …"""
+    open: int
+    """… and those that are not answered yet; 0 in the first wave, whose end is not reported."""
+    ended: float
+    """When the latest answer was complete; 0 if that is not known."""
+
+
+class _StreakCounts(_CountMap["float | _Streak"]):
+    """Waves of calls: a float, the time of the first call, which most keys have, or a streak."""
+
+    __slots__ = ("_pause",)
+
+    def __init__(self, pause: float) -> None:
+        super().__init__(STREAK_MEMORY_S)
+        self._pause = pause
+
+    def hit(self, key: bytes, now: float) -> int:
+        if now >= self._next_expiry:
+            self.expire(now)
+        entry = self.entries.get(key)
+        if entry is None:
+            self.entries[key] = now
+            return 1
+        self.entries.move_to_end(key)
+        streak = _Streak(entry, entry, 1, 1, 0, 0.0) if isinstance(entry, float) else entry
+        if streak.began <= now - STREAK_MEMORY_S:
+            self.entries[key] = now
+            return 1
+        if streak.open:
+            streak.twins += 1
+            streak.waves += streak.twins > MAX_TWINS
+        elif not streak.ended or now - streak.ended <= self._pause:
+            streak.waves, streak.twins, streak.began = streak.waves + 1, 1, now
+        else:
+            self.entries[key] = now
+            return 1
+        streak.waves = min(streak.waves, HIT_LIMIT)
+        streak.open += streak.waves > 1
+        streak.touched = max(streak.touched, now)
+        self.entries[key] = streak
+        return streak.waves
+
+    def hold(self, key: bytes) -> None:
+        """Note a call that is no hit and will be answered."""
+        if streak := self._known_streak(key):
+            streak.open += 1
+
+    def answer(self, key: bytes, now: float) -> None:
+        """Note that a call was answered."""
+        if streak := self._known_streak(key):
+            streak.open = max(streak.open - 1, 0)
+            streak.ended, streak.touched = max(streak.ended, now), max(streak.touched, now)
+            self.entries.move_to_end(key)
+
+    def refuse_until(self, key: bytes, until: float) -> None:
+        """Let the pause after a streak begin when its cooldown ends."""
+        if streak := self._known_streak(key):
+            streak.ended, streak.touched = max(streak.ended, until), max(streak.touched, until)
+            streak.began = max(streak.began, until)
+            self.entries.move_to_end(key)
+
+    def _known_streak(self, key: bytes) -> _Streak | None:
+        """Return the streak of a key beyond its first wave, whose end is not reported."""
+        entry = self.entries.get(key)
+        return entry if isinstance(entry, _Streak) and entry.waves > 1 else None
+
+    def peek(self, key: bytes, now: float) -> int:
+        entry = self.entries.get(key)
+        if entry is None or self.end(entry) <= now:
+            return 0
+        return 1 if isinstance(entry, float) else entry.waves
+
+    def since(self, entry: float | _Streak) -> float:
+        return entry if isinstance(entry, float) else entry.touched
+
+
 class _MarkMap(ExpiringMap["tuple[float, dict[bytes, None]]"]):
     """The latest hit and the marks of a key, in the order they were last seen."""
 
@@ -144,6 +228,7 @@ _COUNT_MAPS: dict[WindowKind, type[_CountMap[Any]]] = {
     WindowKind.ROLLING: _RollingCounts,
     WindowKind.FIXED: _FixedCounts,
     WindowKind.REFRESHED: _RefreshedCounts,
+    WindowKind.STREAK: _StreakCounts,
 }
 
 
@@ -213,6 +298,8 @@ class MemoryStore:
                 continue
             counts_map = self._counts[hit.window]
             if retry and self._is_free_retry(hit, now):
+                if isinstance(counts_map, _StreakCounts):
+                    counts_map.hold(key)
                 counts.append(Count(counts_map.peek(key, now)))
                 continue
             count = counts_map.hit(key, now)
@@ -220,6 +307,13 @@ class MemoryStore:
                 self._count_new()
             counts.append(Count(count))
         return counts
+
+    def answer(self, hits: Sequence[Hit], now: float) -> None:
+        """Note that a call with these hits, in streaks, was answered."""
+        for hit in hits:
+            counts_map = self._counts[hit.window]
+            if isinstance(counts_map, _StreakCounts):
+                counts_map.answer(hit.key, now)
 
     def trip(self, trips: Sequence[Trip], now: float) -> None:
         """Refuse these keys until their cooldown ends; the later deadline wins."""
@@ -232,6 +326,10 @@ class MemoryStore:
                 cooldown.until = max(cooldown.until, until)
             self._cooldowns.move_to_end(trip.key)
             self._count_new()
+            # A client that waits as it is told to does not end its streak.
+            for counts_map in self._maps:
+                if isinstance(counts_map, _StreakCounts):
+                    counts_map.refuse_until(trip.key, until)
         for key, cooldown in list(islice(self._cooldowns.items(), MAX_EXPIRED_AT_ONCE)):
             if cooldown.until > now:
                 break
@@ -262,13 +360,13 @@ class MemoryStore:
         self.accounts.settle(settlements, now)
 
     def _add_mark(self, hit: Hit, now: float) -> tuple[bytes, ...]:
-        others = self._marks[hit.window.seconds].add_mark(hit.key, hit.mark, now)
+        others = self._marks[hit.window.memory].add_mark(hit.key, hit.mark, now)
         if not others:
             self._count_new()
         return others
 
     def _is_free_retry(self, hit: Hit, now: float) -> bool:
-        count = self._retries[Window(hit.window.seconds, WindowKind.FIXED)].hit(hit.key, now)
+        count = self._retries[Window(hit.window.memory, WindowKind.FIXED)].hit(hit.key, now)
         if count == 1:
             self._count_new()
         return count <= RETRY_ALLOWANCE

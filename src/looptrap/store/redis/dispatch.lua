@@ -18,6 +18,8 @@ local function carry_out(key, operation)
     return cooldown_left(record.sections)
   elseif letter == 'c' then
     trip(record.sections, unpack_at('<dI4', operation, 2))
+  elseif letter == 'a' then
+    change_open(record.sections, 's' .. seconds, -1)
   elseif letter == 'm' then
     reply = recall(record.sections, seconds, operation:sub(10))
   elseif letter == 'p' or letter == 'P' or letter == 'l' or letter == 'L' then

@@ -1,5 +1,12 @@
 -- Count hits, remember marks and cooldowns.
 
+local STREAK = '<ddI4I4I4d'
+
+-- How long a window's latest hit is remembered; a streak's for longer than its pauses.
+local function memory_of(letter, seconds)
+  return letter == 's' and STREAK_MEMORY_S or unpack_at('<d', seconds)
+end
+
 -- How many times, sorted, lie at or before the edge.
 local function stale(times, edge)
   local low, high = 0, #times / 8
@@ -34,6 +41,10 @@ local function peek(record, name, edge)
   local payload = record.sections[name]
   if not payload then return 0 end
   if name:sub(1, 1) == 'r' then return #payload / 8 - stale(payload, edge) end
+  if name:sub(1, 1) == 's' then
+    local touched, _, waves = unpack_at(STREAK, payload)
+    return touched > edge and waves or 0
+  end
   local since, hits = unpack_at('<dI4', payload)
   return since > edge and hits or 0
 end
@@ -66,6 +77,37 @@ local function fixed(payload, edge, is_refreshed)
   return pack('<dI4', since, hits), hits
 end
 
+local function new_streak()
+  return pack(STREAK, now, now, 1, 1, 0, 0), 1
+end
+
+local function streak(payload, seconds)
+  if not payload then return new_streak() end
+  local touched, began, waves, twins, open, ended = unpack_at(STREAK, payload)
+  if began <= now - STREAK_MEMORY_S then return new_streak() end
+  if open > 0 then
+    twins = twins + 1
+    if twins > MAX_TWINS then waves = waves + 1 end
+  elseif ended == 0 or now - ended <= unpack_at('<d', seconds) then
+    waves, twins, began = waves + 1, 1, now
+  else
+    return new_streak()
+  end
+  waves = min(waves, HIT_LIMIT)
+  if waves > 1 then open = open + 1 end
+  return pack(STREAK, max(touched, now), began, waves, twins, open, ended), waves
+end
+
+-- Note a call of a streak that is no hit (1), or an answer (-1).
+local function change_open(sections, name, change)
+  local payload = sections[name]
+  if not payload then return end
+  local touched, began, waves, twins, open, ended = unpack_at(STREAK, payload)
+  if waves == 1 then return end -- the end of the first is not known
+  if change < 0 then touched, ended = max(touched, now), max(ended, now) end
+  sections[name] = pack(STREAK, touched, began, waves, twins, max(open + change, 0), ended)
+end
+
 local function is_spared(sections, seconds, edge)
   local name = 't' .. seconds
   local hits
@@ -83,11 +125,19 @@ local function hit(record, letter, seconds, is_retry)
       return pack('<dI4', deadline - now, hits + 1)
     end
   end
-  local name, edge = letter .. seconds, now - unpack_at('<d', seconds)
-  if is_retry and is_spared(sections, seconds, edge) then return peek(record, name, edge) end
+  local memory = memory_of(letter, seconds)
+  local name, edge = letter .. seconds, now - memory
+  if is_retry and is_spared(sections, pack('<d', memory), edge) then
+    if letter == 's' then change_open(sections, name, 1) end
+    return peek(record, name, edge)
+  end
   if letter == 'r' then return rolling(record, name, edge) end
   local hits
-  sections[name], hits = fixed(sections[name], edge, letter == 'e')
+  if letter == 's' then
+    sections[name], hits = streak(sections[name], seconds)
+  else
+    sections[name], hits = fixed(sections[name], edge, letter == 'e')
+  end
   return hits
 end
 
@@ -131,18 +181,27 @@ local function trip(sections, seconds, hits)
     end
   end
   sections[COOLDOWN] = pack('<ddI4', deadline, seconds, hits)
+  -- A client that waits as it is told to does not end its streak.
+  for name, payload in pairs(sections) do
+    if name:sub(1, 1) == 's' then
+      local touched, began, waves, twins, open, ended = unpack_at(STREAK, payload)
+      touched, began, ended = max(touched, deadline), max(began, deadline), max(ended, deadline)
+      if waves > 1 then sections[name] = pack(STREAK, touched, began, waves, twins, open, ended) end
+    end
+  end
 end
 
 -- Most hits are the first of their key: these take this shorter way to the same record.
 local first_ttl_ms, first_payload = {}, { r = pack('<d', now), f = pack('<dI4', now, 1) }
 first_payload.e = first_payload.f
+first_payload.s = new_streak()
 
 local function is_first(record, letter, operation)
   local payload = first_payload[letter]
   if record.is_known or not payload then return false end
   local ttl_ms = first_ttl_ms[operation]
   if not ttl_ms then
-    ttl_ms = milliseconds(unpack_at('<d', operation, 2))
+    ttl_ms = milliseconds(memory_of(letter, operation:sub(2, 9)))
     first_ttl_ms[operation] = ttl_ms
   end
   redis.call('SET', record.key, operation .. pack('<I3', #payload) .. payload, 'PX', ttl_ms)

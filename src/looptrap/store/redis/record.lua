@@ -53,7 +53,7 @@ local function left_of(name, payload)
     local deadline, seconds = unpack_at('<dd', payload)
     return deadline - now, seconds
   end
-  local seconds = unpack_at('<d', name, 2)
+  local seconds = letter == 's' and STREAK_MEMORY_S or unpack_at('<d', name, 2)
   local since = unpack_at('<d', payload, letter == 'r' and #payload - 7 or 1)
   return since - (now - seconds), seconds
 end

@@ -16,6 +16,7 @@ from looptrap.store.redis.script import (
     SCRIPT_SHA1,
     decode_balance,
     decode_counts,
+    encode_answer,
     encode_charge,
     encode_hit,
     encode_mark,
@@ -79,6 +80,15 @@ def settle_request(settlements: Sequence[Settlement]) -> StoreRequest:
         lambda memory, now: memory.settle(
             [one if one.is_local else one.unreserved for one in settlements], now
         ),
+    )
+
+
+def answer_request(hits: Sequence[Hit]) -> StoreRequest:
+    """Return the request that notes the answer to a call with these hits."""
+    return StoreRequest(
+        [hit.key for hit in hits],
+        [encode_answer(hit) for hit in hits],
+        lambda memory, now: memory.answer(hits, now),
     )
 
 

@@ -1,7 +1,8 @@
 """The script's operations and replies, encoded and decoded.
 
-    r f e + seconds              a hit in a rolling, fixed or refreshed window
-    R F E + seconds              the same, of a transport retry
+    r f e s + seconds            a hit in a rolling, fixed or refreshed window, or a streak
+    R F E S + seconds            the same, of a transport retry
+    a     + seconds              an answer to a call of a streak
     m     + seconds + mark       a mark to remember
     c     + seconds + hits       a cooldown
     q                            the rest of a cooldown
@@ -47,7 +48,12 @@ SLOT_COUNT = 16_384
 RELEASE_OPERATION = b"x"
 COOLDOWN_OPERATION = b"q"
 
-_LETTERS = {WindowKind.ROLLING: b"r", WindowKind.FIXED: b"f", WindowKind.REFRESHED: b"e"}
+_LETTERS = {
+    WindowKind.ROLLING: b"r",
+    WindowKind.FIXED: b"f",
+    WindowKind.REFRESHED: b"e",
+    WindowKind.STREAK: b"s",
+}
 _SECONDS = Struct("<d")
 _COOLDOWN = Struct("<dI")
 _CHARGE = Struct("<ddd")
@@ -110,7 +116,12 @@ def encode_hit(window: Window, retry: bool) -> bytes:
 
 def encode_mark(hit: Hit) -> bytes:
     """Return the operation that stores a mark."""
-    return b"m" + _SECONDS.pack(hit.window.seconds) + hit.mark
+    return b"m" + _SECONDS.pack(hit.window.memory) + hit.mark
+
+
+def encode_answer(hit: Hit) -> bytes:
+    """Return the operation that notes an answer."""
+    return b"a" + _SECONDS.pack(hit.window.seconds)
 
 
 def encode_trip(trip: Trip) -> bytes:

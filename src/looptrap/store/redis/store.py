@@ -17,6 +17,7 @@ from looptrap.store.redis.node import NodeOptions, RedisNode
 from looptrap.store.redis.request import (
     CountsCallback,
     StoreRequest,
+    answer_request,
     cooldown_request,
     hit_request,
     release_request,
@@ -94,6 +95,10 @@ class RedisStore:
     def settle(self, settlements: Sequence[Settlement], now: float | None) -> None:
         """Replace reservations by the actual amounts."""
         self._server.take(settle_request(settlements), now)
+
+    def answer(self, hits: Sequence[Hit], now: float | None) -> None:
+        """Note that a call with these hits, in streaks, was answered."""
+        self._server.take(answer_request(hits), now)
 
     def trip(self, trips: Sequence[Trip], now: float | None) -> None:
         """Refuse these keys until their cooldown ends; the later deadline wins."""
