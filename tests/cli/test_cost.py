@@ -62,6 +62,12 @@ def test_words_say_what_a_call_costs_and_where_the_loop_is_caught(cost):
     assert "an agent that ends there has spent $0.28." in words
 
 
+def test_a_table_says_that_slow_loops_are_caught_as_well(cost):
+    rows = [line.split() for line in cost(*LOOP).stdout.splitlines()]
+    assert ["1", "s", "3,600", "$198.00", "call", "6", "$0.28"] in rows
+    assert ["60", "s", "60", "$3.30", "call", "6", "$0.28"] in rows
+
+
 def test_the_object_has_the_same_figures(cost):
     bill = told(cost(*LOOP, "--json"))
     assert (bill["model"], bill["rule"], bill["first_refused"]) == (
@@ -72,6 +78,7 @@ def test_the_object_has_the_same_figures(cost):
     assert bill["call_usd"] == pytest.approx(0.055)
     assert bill["until_refused_usd"] == pytest.approx(5 * 0.055)
     assert [one["span"] for one in bill["spans"]] == list(SPAN_SECONDS)
+    assert {one["first_refused"] for one in bill["by_answer_time"]} == {6}
     for one in bill["spans"]:
         assert one["calls"] == round(one["seconds"] * 0.2)
         assert 0 < one["passed"] < one["calls"]
@@ -119,7 +126,7 @@ def test_policies_of_ones_own_are_tried(cost):
     [
         pytest.param(("--preset", "fairvisor-throttle"), "only slow it down", id="slowed down"),
         pytest.param(("--preset", "fairvisor-warn"), "let all of it pass", id="warned about"),
-        pytest.param(("--rps", "0.01"), "let all of it pass", id="too slow"),
+        pytest.param(("--preset", "aisg", "--rps", "0.01"), "let all of it pass", id="too slow"),
     ],
 )
 def test_a_loop_that_is_not_refused_is_told(cost, arguments, words):

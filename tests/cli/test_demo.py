@@ -43,7 +43,7 @@ async def test_with_looptrap_the_sixth_equal_conversation_is_refused():
     refusal = act.refusal
     assert refusal is not None
     assert (refusal.status, refusal.code) == (429, "recursive_loop_detected")
-    assert "sent 6 times in 60 seconds" in refusal.message
+    assert "sent 6 times in a row" in refusal.message
 
 
 @pytest.mark.parametrize("is_guarded", [False, True], ids=["without", "with"])

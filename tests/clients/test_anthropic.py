@@ -75,7 +75,7 @@ def test_a_loop_is_blocked_on_the_sixth_call_with_one_request(client, provider, 
     error = caught.value
     assert error.type == "rate_limit_error"
     assert error.body["type"] == "error"
-    assert "sent 6 times in 60 seconds" in error.body["error"]["message"]
+    assert "sent 6 times in a row" in error.body["error"]["message"]
     detail = error.body["detail"]
     assert detail["error"] == "recursive_loop_detected"
     assert (detail["hit_count"], detail["cooldown_seconds"]) == (6, 30)

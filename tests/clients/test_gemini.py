@@ -60,7 +60,7 @@ def test_a_loop_is_blocked_on_the_sixth_call_with_one_request(client, provider, 
     assert provider.calls == 5
     error = caught.value
     assert (error.code, error.status) == (429, "RESOURCE_EXHAUSTED")
-    assert "sent 6 times in 60 seconds" in error.message
+    assert "sent 6 times in a row" in error.message
     assert error.details["detail"]["error"] == "recursive_loop_detected"
     assert error.details["error"]["details"][0]["reason"] == "RECURSIVE_LOOP_DETECTED"
     headers = error.response.headers

@@ -48,7 +48,7 @@ def test_a_loop_is_blocked_on_the_sixth_call_with_one_request(client, provider, 
     error = caught.value
     assert error.code == "recursive_loop_detected"
     assert error.type == "loop_detected"
-    assert "sent 6 times in 60 seconds" in error.message
+    assert "sent 6 times in a row" in error.message
     detail = error.response.json()["detail"]
     assert detail["error"] == "recursive_loop_detected"
     assert (detail["hit_count"], detail["cooldown_seconds"]) == (6, 30)

@@ -48,7 +48,7 @@ async def test_the_sixth_equal_call_raises_what_both_families_catch(
     assert error.rule == "identical-conversation"
     assert error.fingerprint
     assert [one.signal for one in error.evidence] == ["conversation"]
-    assert "sent 6 times in 60 seconds" in error.message
+    assert "sent 6 times in a row" in error.message
     assert str(error) == error.message
     assert error.status_code == error.response.status_code == 429
     assert error.request_id == error.response.headers["x-request-id"]

@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 from tests.replay.recorded import policies
 
+from looptrap.detect.scope import Window
 from looptrap.policy import preset
 from looptrap.policy.policy import Policy
 from looptrap.replay import projection
-from looptrap.replay.projection import LoopProjection, project_loop
+from looptrap.replay.projection import ANSWER_SECONDS, LoopProjection, project_loop
 from looptrap.replay.ruleset import Ruleset
 
 HOUR = 3600.0
@@ -24,7 +25,7 @@ def test_a_loop_is_refused_from_the_threshold_on():
 def test_after_a_cooldown_some_pass_again():
     # Refused at 25 s, and once more at 55 s; then the window holds too few to be refused.
     rule = preset.load("default")[0].rules[0]
-    policy = Policy(name="p", rules=(replace(rule, extend=False),))
+    policy = Policy(name="p", rules=(replace(rule, extend=False, window=Window(60)),))
     loop = project_loop(Ruleset((policy,)), model="m", rps=0.2, seconds=200)
     assert loop.resumed_at == [85, 165]
     assert loop.calls_in(200) == 5 + 4 + 4
@@ -50,13 +51,19 @@ def test_what_was_not_followed_is_like_what_was(rps, monkeypatch):
     ("rules", "rps"),
     [
         pytest.param(policies(warn=3), 1.0, id="only warned about"),
-        pytest.param(preset.load("default"), 0.05, id="too slow to be seen as a loop"),
+        pytest.param(preset.load("aisg"), 0.05, id="too slow for a window"),
     ],
 )
 def test_what_nobody_refuses_passes_for_ever(rules, rps):
     loop = project_loop(Ruleset(rules), model="m", rps=rps, seconds=HOUR)
     assert (loop.rule, loop.first_refused) == ("", None)
     assert loop.calls_in(100 * HOUR) == 100 * HOUR * rps
+
+
+@pytest.mark.parametrize("seconds", ANSWER_SECONDS)
+def test_however_slow_the_answers_the_sixth_call_of_a_loop_is_refused(seconds):
+    loop = project_loop(Ruleset(preset.load("default")), model="m", rps=1 / seconds, seconds=HOUR)
+    assert (loop.rule, loop.first_refused) == ("identical-conversation", 6)
 
 
 def test_what_is_refused_for_good_never_passes_again():

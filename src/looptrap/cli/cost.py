@@ -19,12 +19,14 @@ from looptrap.schema.wording import listed, quoted
 
 if TYPE_CHECKING:
     from looptrap.config import Config
-    from looptrap.replay.projection import LoopCost
+    from looptrap.replay.projection import AnswerTimeCost, LoopCost
 
 MIN_RPS, MAX_RPS = 0.0001, 50.0
 """Calls a second: in simulated calls of a faster loop there would not be several cooldowns."""
 
 HEADINGS = ("A LOOP OF A", "#CALLS", "#COSTS", "#PASSED", "#WITH LOOPTRAP", "#SAVED")
+
+ANSWER_HEADINGS = ("ANSWERS TAKE", "#CALLS", "#COSTS", "#REFUSED FROM", "#WITH LOOPTRAP")
 
 TEXT_WIDTH = 80
 
@@ -80,7 +82,12 @@ def cost(
     \b
     Example: looptrap cost --model gpt-4o --tokens 20000 --rps 0.2
     """
-    from looptrap.replay.projection import MAX_SPAN_S, LoopCost, project_loop
+    from looptrap.replay.projection import (
+        MAX_SPAN_S,
+        LoopCost,
+        costs_by_answer_time,
+        project_loop,
+    )
     from looptrap.replay.ruleset import Ruleset
 
     config = load_config(file, preset)
@@ -91,12 +98,16 @@ def cost(
         price = Price.from_settings(PriceSettings(input=input_price, output=output_price))
     else:
         price = _find_price(config, model, provider)
-    loop = project_loop(Ruleset.of(config), model=model, rps=rps, seconds=MAX_SPAN_S)
-    bill, source = LoopCost(loop, rps, Usage(tokens, output), price), policy_source(config, file)
+    rules, usage = Ruleset.of(config), Usage(tokens, output)
+    loop = project_loop(rules, model=model, rps=rps, seconds=MAX_SPAN_S)
+    bill, source = LoopCost(loop, rps, usage, price), policy_source(config, file)
+    by_answer_time = list(costs_by_answer_time(rules, model=model, usage=usage, price=price))
     if not as_json:
         click.echo(f"{fill(_describe_call(model, bill), TEXT_WIDTH)}\n")
         print_table(HEADINGS, _rows(bill))
-        click.echo(f"\n{fill(_describe_refusal(bill, source), TEXT_WIDTH)}")
+        click.echo(f"\n{fill(_describe_refusal(bill, source), TEXT_WIDTH)}\n")
+        click.echo("An hour of it, each call sent as soon as the one before is answered:\n")
+        print_table(ANSWER_HEADINGS, [_answer_time_row(one) for one in by_answer_time])
         return
     fields = {
         "model": model,
@@ -110,6 +121,7 @@ def cost(
         "until_refused_usd": bill.until_refused_usd,
         "followed_seconds": loop.seconds,
         "spans": list(bill.spans()),
+        "by_answer_time": by_answer_time,
     }
     click.echo(msgspec.json.encode(fields))
 
@@ -150,6 +162,16 @@ def _rows(bill: LoopCost) -> list[tuple[str, ...]]:
         )
         for span in bill.spans()
     ]
+
+
+def _answer_time_row(cost: AnswerTimeCost) -> tuple[str, ...]:
+    return (
+        f"{cost.seconds} s",
+        f"{cost.calls:,}",
+        _dollars(cost.cost_usd),
+        f"call {cost.first_refused}" if cost.first_refused is not None else "never",
+        _dollars(cost.with_looptrap_usd),
+    )
 
 
 def _describe_refusal(bill: LoopCost, source: str) -> str:

@@ -29,6 +29,9 @@ HOUR_S = 3600.0
 SPAN_SECONDS = {"minute": 60.0, "hour": HOUR_S, "night": 12 * HOUR_S, "weekend": 63 * HOUR_S}
 """Seconds; a weekend lasts from Friday, 18:00, to Monday, 9:00."""
 
+ANSWER_SECONDS = (1, 5, 15, 60)
+"""How long answers may take, from a small model to one that reasons."""
+
 MAX_SPAN_S = max(SPAN_SECONDS.values())
 
 
@@ -64,23 +67,28 @@ class LoopProjection:
         return bisect_left(self.allowed_at, end) - bisect_left(self.allowed_at, start)
 
 
-def project_loop(rules: Ruleset, *, model: str, rps: float, seconds: float) -> LoopProjection:
+def project_loop(
+    rules: Ruleset, *, model: str, rps: float, seconds: float, refusal_s: float | None = None
+) -> LoopProjection:
     """Judge the same chat call repeatedly, for that long or `MAX_CALLS` times.
 
     Each call is sent as soon as the one before is answered. The simulated client ignores refusals,
-    but waits where it is throttled.
+    and sends the next call `refusal_s` after one, or at the same pace; it waits where it is
+    throttled.
     """
     guard = replay_guard(rules.enforced())
     content = json.dumps({"model": model, "messages": [{"role": "user", "content": "Go on."}]})
-    body, loop, delay, was_refused = content.encode(), LoopProjection(), 0.0, False
+    body, loop, was_refused = content.encode(), LoopProjection(), False
+    refusals, delay = 0, 0.0
+    pace = 1 / rps
     while loop.judged_calls < MAX_CALLS and loop.seconds < seconds:
         request = Request("POST", CHAT_PATH, "", [], body, "caller", session="session")
         now = START_TIME + loop.seconds
         ticket = guard.begin(Transaction(guard, read(request)), now).ticket
         verdict = ticket.verdict
-        guard.end(ticket, None, now if verdict.action.refuses else now + 1 / rps)
-        loop.judged_calls += 1
         is_refused = verdict.action.refuses
+        guard.end(ticket, None, now if is_refused else now + pace)
+        loop.judged_calls += 1
         if not is_refused:
             loop.allowed_at.append(loop.seconds)
             if was_refused:
@@ -88,8 +96,10 @@ def project_loop(rules: Ruleset, *, model: str, rps: float, seconds: float) -> L
         elif loop.first_refused is None:
             loop.rule, loop.first_refused = verdict.rule, loop.judged_calls
         was_refused = is_refused
+        refusals += is_refused and refusal_s is not None
         delay += verdict.delay
-        loop.seconds = loop.judged_calls / rps + delay
+        answered = loop.judged_calls - refusals
+        loop.seconds = answered / rps + refusals * (refusal_s or 0.0) + delay
     return loop
 
 
@@ -148,3 +158,34 @@ class LoopCost:
     def _calls_in(self, seconds: float) -> int:
         # A rounding error is not another call.
         return ceil(round(seconds * self.rps, 6))
+
+
+class AnswerTimeCost(msgspec.Struct, frozen=True):
+    """What an hour of a loop costs whose answers take some seconds, one call after the other."""
+
+    seconds: int
+    calls: int
+    cost_usd: float
+    first_refused: int | None
+    passed: int
+    with_looptrap_usd: float
+
+
+def costs_by_answer_time(
+    rules: Ruleset, *, model: str, usage: Usage, price: Price
+) -> Iterator[AnswerTimeCost]:
+    """Yield the costs of loops whose answers take longer and longer."""
+    for seconds in ANSWER_SECONDS:
+        rps = 1 / seconds
+        loop = project_loop(rules, model=model, rps=rps, seconds=HOUR_S, refusal_s=1.0)
+        hour = next(
+            one for one in LoopCost(loop, rps, usage, price).spans() if one.seconds == HOUR_S
+        )
+        yield AnswerTimeCost(
+            seconds,
+            hour.calls,
+            hour.cost_usd,
+            loop.first_refused,
+            hour.passed,
+            hour.with_looptrap_usd,
+        )
