@@ -94,8 +94,6 @@ class GuardedCall(Transaction):
             return
         self._is_settled = True
         try:
-            if not cut_off:
-                super().finish()
             outcome = self.outcome(self._enforcer.clock(), cut_off=cut_off)
             self._enforcer.settle(self, outcome)
         except Exception:

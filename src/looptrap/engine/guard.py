@@ -172,7 +172,7 @@ class Guard(PolicyEngine):
         with self._lock:
             plan = transaction.plan(now)
             self._open.end_dropped(plan, self.store)
-            ticket = transaction.count_by(self.store, now)
+            ticket = transaction.judge_by(self.store, now)
             self.settle(ticket)
         if ticket.verdict.action.refuses:
             self._answer(ticket, now)

@@ -5,7 +5,7 @@ hook of LiteLLM's proxy each drive it.
 
 plan, count                  what to ask the store, until the call is judged
 enforce                      sets `answer`, or `delay` and `body`
-on_head, on_chunk, finish    read the answer on its way to the client
+on_head, on_chunk            read the answer on its way to the client
 outcome                      what became of the call: what to settle
 """
 
@@ -85,22 +85,21 @@ class Transaction:
 
     ticket: Ticket
     """Set once the call is judged."""
-    _plan: Plan
     _balances: Sequence[Balance]
 
     def __init__(
         self,
         engine: PolicyEngine,
         call: Call,
-        *,
-        provider: str = "",
         request_id: bytes = b"",
         ids: RequestIds = _default_ids,
         block_status: int = 429,
+        provider: str = "",
     ) -> None:
         self.engine = engine
         self._block_status = block_status
         self._ids = ids
+        self._plan: Plan | None = None
         self._counts: list[Count] | None = None
         self._is_local = False
         self._meter: UsageMeter | None = None
@@ -155,25 +154,24 @@ class Transaction:
 
         `is_local` says that this process counted in place of a shared store.
         """
+        plan = self._plan
+        assert plan is not None  # what was asked came from there
         if self._counts is None:
-            self._counts, self._balances, self._is_local = counts, balances, is_local
-            if self._plan.follows and (more := self.engine.follow(self._plan, counts)):
+            if plan.follows and (more := self.engine.follow(plan, counts)):
+                self._counts, self._balances, self._is_local = counts, balances, is_local
                 return more
         else:
-            self._counts += counts
-        self.ticket = self.engine.judge(
-            self._plan, self._counts, self._balances, is_local=self._is_local
-        )
+            counts, balances = [*self._counts, *counts], self._balances
+            is_local = self._is_local
+        self.ticket = self.engine.judge(plan, counts, balances, is_local=is_local)
         return ()
 
     def judge_by(self, store: MemoryStore, now: float) -> Ticket:
-        """Judge the call by the counts of a store in this process."""
-        self.plan(now)
-        return self.count_by(store, now)
-
-    def count_by(self, store: MemoryStore, now: float) -> Ticket:
-        """Judge the planned call by the counts of a store in this process."""
-        plan, retry = self._plan, self.call.request.is_retry
+        """Judge the call by the counts of a store in this process; plan it, unless it is."""
+        plan = self._plan
+        if plan is None:
+            plan = self._plan = self.engine.plan(self.call, now)
+        retry = self.call.request.is_retry
         counts = store.hit(plan.hits, now, retry=retry)
         balances = store.charge(plan.charges, now) if plan.metered else ()
         while more := self.count(counts, balances):
@@ -291,11 +289,6 @@ class Transaction:
         self.is_cut = guard.is_over
         return passing
 
-    def finish(self) -> None:
-        """Judge the rest of an answer that is complete."""
-        if self._stream_guard is not None:
-            self._stream_guard.finish()
-
     def stop_reading(self) -> None:
         """Let the rest of the answer pass unread."""
         self._meter = self._stream_guard = None
@@ -327,10 +320,14 @@ class Transaction:
         return COST, UNPRICED if cost is None else dollars_in_header(cost)
 
     def outcome(self, now: float, *, cut_off: bool, is_answered: bool = True) -> Outcome:
-        """Return what became of a call that was sent; `cut_off` where its answer is incomplete."""
-        used = self._used
+        """Return what became of a call that was sent; `cut_off` where its answer is incomplete.
+
+        The rest of a complete answer is judged here, once the client has it.
+        """
+        used, guard = self._used, self._stream_guard
+        if guard is not None and not cut_off:
+            guard.finish()
         if used is None and self._meter is not None:
-            guard = self._stream_guard
             read = guard.tokens if cut_off and guard is not None else 0
             usage = self._meter.usage(read, is_cut=cut_off)
             self._used = used = usage, self.cost(usage, now)

@@ -232,20 +232,16 @@ class Gateway:
         """Judge a call, then act: at once, or when a shared store has answered."""
         now, runtime = self.clock(), self.runtime
         transaction = Transaction(
-            runtime.engine,
-            call,
-            request_id=relay.context.request_id,
-            ids=self._ids,
-            block_status=runtime.block_status,
+            runtime.engine, call, relay.context.request_id, self._ids, runtime.block_status
         )
         if self.judge.is_shared:
-            then = partial(self._judged, relay, transaction, now)
+            then = partial(self._on_judged, relay, transaction, now)
             self.judge.judge_shared(transaction, now, partial(relay.exchange.attempt, then))
         else:
             self.judge.judge_now(transaction, now)
-            self._judged(relay, transaction, now)
+            self._on_judged(relay, transaction, now)
 
-    def _judged(self, relay: Relay, transaction: Transaction, began: float) -> None:
+    def _on_judged(self, relay: Relay, transaction: Transaction, began: float) -> None:
         """Act on the verdict, if the client still waits; one that left is only recorded."""
         verdict = transaction.ticket.verdict
         self.runtime.engine.tally.decisions.observe(self.clock() - began)

@@ -15,6 +15,7 @@ from looptrap.gateway.provider import Provider, status_and_code
 from looptrap.gateway.request_context import OWN_HEADER_PREFIX, RequestContext
 from looptrap.gateway.settler import Settler
 from looptrap.gateway.trace import CLIENT_CLOSED_STATUS, TraceSpan
+from looptrap.policy.header import headers_of
 from looptrap.wire.exchange import Exchange
 from looptrap.wire.upstream_exchange import UpstreamError, UpstreamExchange
 
@@ -109,7 +110,8 @@ class Relay:
             headers = [field for field in headers if _kinds[field[0]] != _OURS]
         headers.append(self.provider_field)
         headers += self.added
-        headers += transaction.headers
+        ticket = transaction.ticket
+        headers += headers_of(ticket.verdict, ticket.shadow, ticket.pace)
         if not found & _REQUEST_ID:
             headers.append((b"X-Request-Id", transaction.make_request_id()))
         if self.context.shared:
@@ -129,7 +131,7 @@ class Relay:
         self.exchange.write(transaction.on_chunk(chunk))
         if transaction.is_cut:
             self.exchange.finish()
-            self._settle(cut_off=True)
+            self._settle(self._settler.clock(), cut_off=True)
 
     def flush(self) -> None:
         """Send what one segment brought."""
@@ -137,15 +139,12 @@ class Relay:
 
     def on_end(self) -> None:
         """End the answer, then judge it; add its cost to a head that is not sent yet."""
-        exchange, transaction = self.exchange, self.transaction
+        exchange, transaction, now = self.exchange, self.transaction, self._settler.clock()
         try:
-            if exchange.holds_head:
-                field = transaction.cost_header(self._settler.clock())
-                if field is not None:
-                    exchange.add_header(*field)
+            if exchange.holds_head and (field := transaction.cost_header(now)) is not None:
+                exchange.add_header(*field)
             exchange.finish()
-            transaction.finish()
-            self._settle(cut_off=False)
+            self._settle(now)
         except Exception as fault:  # noqa: BLE001 - the upstream exchange is over: end this here
             self.give_up(fault)
 
@@ -175,7 +174,7 @@ class Relay:
         else:
             self.exchange.write(end)
             self.exchange.finish()
-        self._settle(cut_off=end != b"")
+        self._settle(self._settler.clock(), cut_off=end != b"")
 
     # What the gateway does
 
@@ -215,7 +214,7 @@ class Relay:
         shared = self.context.shared
         self.exchange.answer(status, [*headers, *answer.headers, *shared], answer.body)
         if self.transaction.provider:
-            self._settle(cut_off=True, is_answered=False)
+            self._settle(self._settler.clock(), cut_off=True, is_answered=False)
         else:
             self.end(None)
 
@@ -242,11 +241,11 @@ class Relay:
                 self.lose()
             self.upstream = None
             upstream.cancel()
-            self._settle(cut_off=True)
+            self._settle(self._settler.clock(), cut_off=True)
         elif failover is not None:
             self.failover = None
             failover.cancel()  # it notes itself which attempts are lost
-            self._settle(cut_off=True)
+            self._settle(self._settler.clock(), cut_off=True)
         else:
             self.end(None)
 
@@ -273,15 +272,13 @@ class Relay:
             failover.cancel()
         self._settler.settle(self.transaction, outcome, self.first_byte, self.span)
 
-    def _settle(self, *, cut_off: bool, is_answered: bool = True) -> None:
-        transaction = self.transaction
-        outcome = Outcome(transaction.status if is_answered else 0, cut_off=cut_off)
+    def _settle(self, now: float, *, cut_off: bool = False, is_answered: bool = True) -> None:
         try:
-            outcome = transaction.outcome(
-                self._settler.clock(), cut_off=cut_off, is_answered=is_answered
-            )
-        finally:
-            self.end(outcome)
+            outcome = self.transaction.outcome(now, cut_off=cut_off, is_answered=is_answered)
+        except Exception:
+            self.end(Outcome(self.transaction.status if is_answered else 0, cut_off=cut_off))
+            raise
+        self.end(outcome)
 
 
 _REQUEST_ID, _OURS, _ENCODING = 1, 2, 4
