@@ -41,7 +41,7 @@ IN, OUT = ServerLimits(), UpstreamLimits()
         ("a slow head", [IN.head_timeout]),
         ("a slow body", [IN.body_timeout]),
         ("an unused connection", [IN.keepalive_timeout]),
-        ("an answer that nobody reads", [IN.write_timeout]),
+        ("an answer that the client does not read", [IN.write_timeout]),
         ("a provider's silence", [OUT.first_byte_timeout, OUT.idle_timeout]),
         ("connections to one provider", [OUT.max_connections]),
         ("calls that are held back (`throttle`)", [handler.MAX_DELAYED_CALLS]),
@@ -71,7 +71,7 @@ IN, OUT = ServerLimits(), UpstreamLimits()
         ("sightings that wait to be gathered", [recorder.MAX_PENDING_SIGHTINGS]),
         ("open incidents", [tracker.MAX_OPEN_INCIDENTS]),
         (
-            "marks, fingerprints, steps, opinions of one incident",
+            "correlation keys, fingerprints, steps, rule decisions of one incident",
             [
                 tracker.MAX_CORRELATION_KEYS,
                 tracker.MAX_FINGERPRINTS,
