@@ -30,7 +30,6 @@ PATIENCE = 20.0
 MADE = {
     "looptrap.incident.setting": "names of events, with `*` as the only wild card",
     "looptrap.gateway.keys": "a pattern of the schema",
-    "looptrap.incident.alert.channel": "names of events, with `*` as the only wild card",
     "looptrap.money.price": "names of models, with wild cards",
     "looptrap.policy.fairvisor_part": "a pattern of the schema",
     "looptrap.policy.select": "names of models, with wild cards",

@@ -60,9 +60,8 @@ class Family:
         return [self.process.pid, *self.children(""), *self.children("valkey-server")]
 
     async def statuses(self, number, text="Again?"):
-        """Send the same so many times, each on a connection of its own, all at once."""
-        answers = await asyncio.gather(*(self.process.ask(chat(text)) for _ in range(number)))
-        return sorted(answer.status for answer in answers)
+        """Send the same so many times, one after the other, each on a connection of its own."""
+        return sorted([(await self.process.ask(chat(text))).status for _ in range(number)])
 
     async def operate(self, method, path, **sent):
         async with (

@@ -43,7 +43,7 @@ def test_evidence_names_the_beginning_of_a_tool():
 
 def test_whose_an_account_is_is_told_by_the_beginning_of_each_name():
     whose = AccountKey(b"k" * 32, ["b"], ["caller", "user", "model"])
-    told = whose.named(whose.values(call()))
+    told = whose.describe(whose.values(call()))
     assert max(len(value) for _, value in told) == 128
 
 

@@ -143,6 +143,8 @@ class Relay:
         try:
             if exchange.holds_head and (field := transaction.cost_header(now)) is not None:
                 exchange.add_header(*field)
+            if transaction.ticket.streaks:
+                self._settler.note_answer(transaction.ticket)
             exchange.finish()
             self._settle(now)
         except Exception as fault:  # noqa: BLE001 - the upstream exchange is over: end this here

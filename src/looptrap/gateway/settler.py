@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from looptrap.dialect.model import Outcome
-from looptrap.engine import Transaction
+from looptrap.engine import Ticket, Transaction
 from looptrap.gateway.judge import Judge
 from looptrap.gateway.trace import Tracer, TraceSpan
 from looptrap.incident.recorder import IncidentRecorder
@@ -32,6 +32,15 @@ class Settler:
         self._tracer = tracer
         self.clock = clock
 
+    def note_answer(self, ticket: Ticket) -> None:
+        """Tell the store that a repeated call is answered.
+
+        The relay does so before the client has the whole answer: with a shared store, the client's
+        next call must not get there first.
+        """
+        self._judge.answer(ticket.streaks, self.clock())
+        ticket.streaks = ()
+
     def settle(
         self,
         transaction: Transaction,
@@ -47,7 +56,7 @@ class Settler:
         """
         ticket, provider = transaction.ticket, transaction.provider
         if ticket.streaks:
-            self._judge.answer(ticket.streaks, self.clock())
+            self.note_answer(ticket)
         if ticket.holds:
             self._judge.settle(ticket.settlements(outcome), self.clock())
         transaction.engine.settle(ticket, outcome, provider, first_byte)
