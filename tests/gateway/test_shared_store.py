@@ -46,6 +46,20 @@ async def test_a_loop_spread_over_instances_is_one_loop(instances):
     assert await statuses(gateways, 9) == [200] * 5 + [429] * 4
 
 
+async def test_a_repeated_answer_ends_once_the_store_knows_of_it(instances, monkeypatch):
+    # Otherwise the client's next call could get to the store first, and count as a twin.
+    (one,) = await instances(1)
+    assert await statuses([one], 1) == [200]
+    told = []
+    judge = one.app.gateway.judge
+    monkeypatch.setattr(judge, "answer", lambda _hits, _now, then: told.append(then))
+    asked = asyncio.ensure_future(one.ask(headers=JSON, body=SAME))
+    await until(lambda: told)
+    assert not asked.done()
+    told.pop()()
+    assert (await asked).status == 200
+
+
 async def test_calls_at_the_same_moment_are_each_counted_once(instances):
     gateways = await instances(2, RULES.replace("threshold = 4", "threshold = 40"))
     asked = [gateways[n % 2].ask(headers=JSON, body=SAME) for n in range(60)]

@@ -54,12 +54,15 @@ class Judge:
             transaction.count([])
             then()
 
-    def answer(self, hits: Sequence[Hit], now: float) -> None:
-        """Note that a call with these hits was answered."""
+    def answer(
+        self, hits: Sequence[Hit], now: float, then: Callable[[], object] = lambda: None
+    ) -> None:
+        """Note that a call with these hits was answered; call `then` once the store knows."""
         if self._shared is not None:
-            self._shared.answer(hits, None)
+            self._shared.answer(hits, None, then)
         else:
             self._memory.answer(hits, now)
+            then()
 
     def settle(self, settlements: Sequence[Settlement], now: float) -> None:
         """Replace reserved amounts by the actual ones."""

@@ -138,13 +138,24 @@ class Relay:
         self.exchange.flush()
 
     def on_end(self) -> None:
+        """End the answer; of a repeated call, once the store knows that it is answered.
+
+        Otherwise the client's next call could get to a shared store first, and count as a twin.
+        """
+        ticket = self.transaction.ticket
+        if ticket.streaks:
+            self._settler.note_answer(ticket, self._finish)
+        else:
+            self._finish()
+
+    def _finish(self) -> None:
         """End the answer, then judge it; add its cost to a head that is not sent yet."""
+        if self.is_over:
+            return  # the client left while the store was asked
         exchange, transaction, now = self.exchange, self.transaction, self._settler.clock()
         try:
             if exchange.holds_head and (field := transaction.cost_header(now)) is not None:
                 exchange.add_header(*field)
-            if transaction.ticket.streaks:
-                self._settler.note_answer(transaction.ticket)
             exchange.finish()
             self._settle(now)
         except Exception as fault:  # noqa: BLE001 - the upstream exchange is over: end this here

@@ -32,14 +32,10 @@ class Settler:
         self._tracer = tracer
         self.clock = clock
 
-    def note_answer(self, ticket: Ticket) -> None:
-        """Tell the store that a repeated call is answered.
-
-        The relay does so before the client has the whole answer: with a shared store, the client's
-        next call must not get there first.
-        """
-        self._judge.answer(ticket.streaks, self.clock())
-        ticket.streaks = ()
+    def note_answer(self, ticket: Ticket, then: Callable[[], object]) -> None:
+        """Tell the store that a repeated call is answered, and call `then` once it knows."""
+        streaks, ticket.streaks = ticket.streaks, ()
+        self._judge.answer(streaks, self.clock(), then)
 
     def settle(
         self,
@@ -56,7 +52,7 @@ class Settler:
         """
         ticket, provider = transaction.ticket, transaction.provider
         if ticket.streaks:
-            self.note_answer(ticket)
+            self._judge.answer(ticket.streaks, self.clock())
         if ticket.holds:
             self._judge.settle(ticket.settlements(outcome), self.clock())
         transaction.engine.settle(ticket, outcome, provider, first_byte)

@@ -83,12 +83,18 @@ def settle_request(settlements: Sequence[Settlement]) -> StoreRequest:
     )
 
 
-def answer_request(hits: Sequence[Hit]) -> StoreRequest:
+def answer_request(hits: Sequence[Hit], then: Callable[[], object]) -> StoreRequest:
     """Return the request that notes the answer to a call with these hits."""
+
+    def answer_locally(memory: MemoryStore, now: float) -> None:
+        memory.answer(hits, now)
+        then()
+
     return StoreRequest(
         [hit.key for hit in hits],
         [encode_answer(hit) for hit in hits],
-        lambda memory, now: memory.answer(hits, now),
+        answer_locally,
+        lambda _replies: then(),
     )
 
 

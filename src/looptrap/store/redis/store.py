@@ -96,9 +96,11 @@ class RedisStore:
         """Replace reservations by the actual amounts."""
         self._server.take(settle_request(settlements), now)
 
-    def answer(self, hits: Sequence[Hit], now: float | None) -> None:
-        """Note that a call with these hits, in streaks, was answered."""
-        self._server.take(answer_request(hits), now)
+    def answer(
+        self, hits: Sequence[Hit], now: float | None, then: Callable[[], object] = lambda: None
+    ) -> None:
+        """Note that a call with these hits, in streaks, was answered; call `then` once that is."""
+        self._server.take(answer_request(hits, then), now)
 
     def trip(self, trips: Sequence[Trip], now: float | None) -> None:
         """Refuse these keys until their cooldown ends; the later deadline wins."""
