@@ -34,6 +34,8 @@ from looptrap.wire.server_connection import ServerConnection
 from looptrap.wire.upstream_connection import UpstreamConnection
 from looptrap.wire.upstream_exchange import UpstreamError, UpstreamExchange
 
+pytestmark = pytest.mark.slow
+
 TIMES = 4
 SIZE = 300_000
 NUMBERS = count()

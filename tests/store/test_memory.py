@@ -1,5 +1,7 @@
 """What is the memory store's own: bounds."""
 
+import pytest
+
 from looptrap.detect.scope import HIT_LIMIT, Window, WindowKind
 from looptrap.store.memory import MemoryStore
 from looptrap.store.model import Hit, Trip
@@ -65,6 +67,7 @@ def test_a_key_keeps_a_bounded_number_of_hits():
     assert count.hits == HIT_LIMIT
 
 
+@pytest.mark.slow
 def test_five_million_distinct_keys_stay_within_the_bound():
     store = MemoryStore(max_fingerprints=10_000)
     for number in range(5_000_000):
