@@ -98,9 +98,9 @@ class Ticket(msgspec.Struct, gc=False):
     holds: Sequence[Hold] = ()
     """Granted charges of budgets and rates, until they are settled."""
     streaks: Sequence[Hit] = ()
-    """Repeated hits in streaks: the store is told when this call is answered."""
+    """Repeated hits in streaks: the store records when this call is answered."""
     open_call: object = None
-    """What notices, for a ticket of `Guard.check`, that nobody holds it any more."""
+    """For a ticket of `Guard.check`: ends the call when the ticket is dropped."""
     refunds: Sequence[Settlement] = ()
     """Charges that this verdict returns at once."""
     standings: Sequence[BudgetStatus] = ()

@@ -326,7 +326,7 @@ class MemoryStore:
                 cooldown.until = max(cooldown.until, until)
             self._cooldowns.move_to_end(trip.key)
             self._count_new()
-            # A client that waits as it is told to does not end its streak.
+            # A client that waits out its cooldown continues its streak.
             for counts_map in self._maps:
                 if isinstance(counts_map, _StreakCounts):
                     counts_map.refuse_until(trip.key, until)

@@ -181,7 +181,7 @@ local function trip(sections, seconds, hits)
     end
   end
   sections[COOLDOWN] = pack('<ddI4', deadline, seconds, hits)
-  -- A client that waits as it is told to does not end its streak.
+  -- A client that waits out its cooldown continues its streak.
   for name, payload in pairs(sections) do
     if name:sub(1, 1) == 's' then
       local touched, began, waves, twins, open, ended = unpack_at(STREAK, payload)

@@ -8,7 +8,7 @@ const ACTIONS = ["warn", "throttle", "nudge", "stop", "block"];
 export const FIELDS = [
   { name: "detection", label: "Detection", choices: ["on", "shadow", "off"], hint: "“shadow” reports loops and lets every call pass; “off” does not count at all." },
   { name: "threshold", label: "Threshold", isNumber: true, hint: "The number of equal calls at which rules that count across requests take their severest action: 2 to 10,000." },
-  { name: "window", label: "Window", isNumber: true, unit: "seconds", hint: "The time in which these rules count equal calls together: up to 2,592,000 seconds, which is 30 days." },
+  { name: "window", label: "Window", isNumber: true, unit: "seconds", hint: "The time in which these rules count equal calls together; for calls in a row, the longest pause after an answer. Up to 2,592,000 seconds, which is 30 days." },
   { name: "cooldown", label: "Cooldown", isNumber: true, unit: "seconds", hint: "How long a call stays refused after a rule has refused it: 0 to 86,400 seconds. For every rule." },
   { name: "action", label: "Action", choices: ACTIONS, hint: "The severest action that any rule may take." },
 ];
