@@ -200,9 +200,16 @@ class Guard(PolicyEngine):
         return cost
 
     def conclude(
-        self, ticket: Ticket, outcome: Outcome | None = None, now: float | None = None
+        self,
+        ticket: Ticket,
+        outcome: Outcome | None = None,
+        now: float | None = None,
+        answer: bytes = b"",
     ) -> None:
-        """End a call that `check` let pass: it was answered, or failed, with this outcome."""
+        """End a call that `check` let pass: it was answered, or failed, with this outcome.
+
+        `answer` is the provider's answer, whole: JSON, or all events of a stream.
+        """
         now = time.time() if now is None else now
         with self._lock:
             if ticket.holds:
