@@ -8,7 +8,7 @@ import msgspec
 
 from fuzz.target import Target, cuts, pick, seed
 from fuzz.targets.call import LOOP, decoded
-from looptrap.dialect.answer import answer_reader, failure
+from looptrap.dialect.answer import answer_reader, answered_turn, failure
 from looptrap.dialect.content import encode
 from looptrap.dialect.dialect import ModelAnswer
 from looptrap.dialect.model import Call, DialectName, Request, ToolCall, Usage
@@ -101,6 +101,17 @@ def _cut(dialect: DialectName, hearing: AnswerReader) -> None:
                     decoded(line[5:])
 
 
+def check_turn(data: bytes) -> None:
+    """What a later call can continue is the same in any chunks, and no exception."""
+    stream, text = pick(data, (True, False))
+    call = Call(Request(body=b"{}"), "openai_responses", stream=stream, keeps_history=True)
+    hearing = answer_reader("openai_responses", stream)
+    assert hearing is not None
+    for chunk in cuts(text):
+        hearing.follow(chunk)
+    assert answered_turn(call, hearing) == answered_turn(call, text), "another turn in chunks"
+
+
 def check_framing(data: bytes) -> None:
     """Events are the same in any chunks, and never more bytes than came."""
     found = []
@@ -145,6 +156,14 @@ def seeds() -> Iterator[bytes]:
                     yield seed(place, encode(writer.body(answer)))
 
 
+def turns() -> Iterator[bytes]:
+    """Yield the answers of the API that keeps histories."""
+    for one in seeds():
+        (dialect, stream), text = pick(one, KINDS)
+        if dialect == "openai_responses":
+            yield seed(0 if stream else 1, text)
+
+
 def framed() -> Iterator[bytes]:
     """Yield the same without the byte that says what they are."""
     return (one[1:] for one in seeds())
@@ -166,6 +185,7 @@ def failed() -> Iterator[bytes]:
 TARGETS = [
     Target(name="usage", check=check_usage, seeds=seeds, words=WORDS),
     Target(name="hearing", check=check_hearing, seeds=seeds, words=WORDS),
+    Target(name="turn", check=check_turn, seeds=turns, words=WORDS),
     Target(name="framing", check=check_framing, seeds=framed, words=WORDS),
     Target(name="error", check=check_error, seeds=failed, words=WORDS),
 ]

@@ -38,9 +38,9 @@ def events(form, text, calls=()):
     return list(writer.stream(answer))
 
 
-def whole(form, text):
+def whole(form, text, calls=()):
     """Return an answer in one piece."""
-    writer, answer = said(form, text)
+    writer, answer = said(form, text, calls)
     return encode(writer.body(answer))
 
 

@@ -5,8 +5,10 @@ import json
 import pytest
 
 from looptrap import Guard, LoopDetectedError
-from looptrap.dialect.model import NO_USAGE, Request, Usage
-from looptrap.dialect.registry import read
+from looptrap.dialect.content import encode
+from looptrap.dialect.dialect import ModelAnswer
+from looptrap.dialect.model import NO_USAGE, Request, ToolCall, Usage
+from looptrap.dialect.registry import DIALECTS, read
 from looptrap.engine import PolicyEngine, RequestIds, Ticket, Transaction
 from looptrap.money.price import Prices, PriceSettings
 from looptrap.policy import preset
@@ -30,6 +32,18 @@ ANSWER = {
 def call(text="Again?", path=CHAT, **more):
     body = {"model": "m", "messages": [{"role": "user", "content": text}], **more}
     return read(Request("POST", path, body=json.dumps(body).encode(), caller="ci"))
+
+
+def response_call(**more):
+    body = {"model": "m", "input": "Again?", **more}
+    return read(Request("POST", "/v1/responses", body=json.dumps(body).encode(), caller="ci"))
+
+
+def response(of, text):
+    """Return an answer of OpenAI Responses with a text and a tool call."""
+    writer = DIALECTS["openai_responses"].writer
+    made = ModelAnswer(of, {}, "1", int(T), [text], [ToolCall("", "look", '{"at": 1}')])
+    return b"".join(writer.stream(made)) if of.stream else encode(writer.body(made))
 
 
 def judged(action, reason="loop_detected", *, of=None, request_id=b"r-1", **more):
@@ -203,6 +217,42 @@ class TestAnswers:
         assert outcome.cut_off
         assert outcome.usage.output_tokens > 100
         assert transaction.ticket.heard.action is Action.BLOCK
+
+    @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "in one piece"])
+    @pytest.mark.parametrize("words", [1, 5_000], ids=["short", "long"])
+    @pytest.mark.parametrize("preset_name", ["default", "zelyx"], ids=["judged", "not judged"])
+    def test_the_turn_is_known_where_the_provider_keeps_it(self, stream, words, preset_name):
+        guard = Guard.from_preset(preset_name, prices=PRICES)
+        asked = response_call(stream=stream)
+        transaction = guard.begin(Transaction(guard, asked), T)
+        body = response(asked, " ".join(f"word{n}" for n in range(words)))
+        transaction.on_head(200, None if stream else len(body), is_encoded=False)
+        passed = [transaction.on_chunk(body[at : at + 999]) for at in range(0, len(body), 999)]
+        assert b"".join(passed) == body
+        before = transaction.answered()
+        transaction.outcome(T, cut_off=False)
+        assert before == transaction.answered()
+        assert [(made.name, made.arguments) for made in before.calls] == [("look", '{"at":1}')]
+        assert before.response_id == "resp_1"
+
+    @pytest.mark.parametrize(("of", "status", "is_encoded"), [
+        (lambda: response_call(store=False), 200, False),
+        (lambda: response_call(), 500, False),
+        (lambda: response_call(), 200, True),
+        (call, 200, False),
+    ], ids=["not kept", "an error", "encoded", "another API"])  # fmt: skip
+    def test_no_turn_is_known_of_other_answers(self, of, status, is_encoded):
+        transaction = judged(Action.ALLOW, of=of())
+        transaction.on_head(status, None, is_encoded=is_encoded)
+        transaction.on_chunk(response(response_call(), "Yes."))
+        assert transaction.answered() is None
+
+    def test_no_turn_is_known_before_an_answer_and_once_it_passes_unread(self):
+        transaction = judged(Action.ALLOW, of=response_call())
+        assert transaction.answered() is None
+        answered(transaction, response(response_call(), "Yes."))
+        transaction.stop_reading()
+        assert transaction.answered() is None
 
     def test_what_is_no_longer_read_passes(self):
         transaction = judged(Action.ALLOW)

@@ -8,9 +8,15 @@ import msgspec
 
 from looptrap.dialect.content import UNREADABLE, decode_mended, decode_or_none, encode
 from looptrap.dialect.dialect import ModelAnswer
-from looptrap.dialect.model import Call, DialectName, Json, Refusal, Request
+from looptrap.dialect.model import AnsweredTurn, Call, DialectName, Json, Refusal, Request
 from looptrap.dialect.registry import DIALECTS
-from looptrap.dialect.stream import EVENT_STREAM, JSON, AnswerReader, is_between_events
+from looptrap.dialect.stream import (
+    EVENT_STREAM,
+    JSON,
+    UNREAD_BYTES,
+    AnswerReader,
+    is_between_events,
+)
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -160,6 +166,30 @@ def answer_reader(dialect: DialectName, stream: bool) -> AnswerReader | None:
     """Return a reader for a passing answer of a dialect; None where answers have no text."""
     parser = DIALECTS[dialect].stream_parser
     return AnswerReader(parser(), stream) if parser is not None else None
+
+
+def answered_turn(call: Call, answer: AnswerReader | bytes) -> AnsweredTurn | None:
+    """Return what a later call can continue of an answer; None where the provider keeps nothing.
+
+    `answer` is whole (JSON, or all events of a stream), or has been read while it passed. Of a cut
+    or very large answer, the turn has the items that were complete.
+    """
+    if not call.keeps_history:
+        return None
+    reader = _read_whole(call, answer) if isinstance(answer, bytes) else answer
+    if reader is None:
+        return None
+    reader.read_rest()
+    return reader.parser.answered_turn()
+
+
+def _read_whole(call: Call, answer: bytes) -> AnswerReader | None:
+    """Return a reader that has read an answer as if it had passed."""
+    reader = answer_reader(call.dialect, call.stream)
+    if reader is not None:
+        for start in range(0, len(answer), UNREAD_BYTES):
+            reader.follow(answer[start : start + UNREAD_BYTES])
+    return reader
 
 
 def close_stream(reader: AnswerReader, error: bytes | None, comment: str) -> bytes | None:

@@ -6,7 +6,7 @@ make: messages are decoded on their first use, and `tail(3)` decodes three of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from math import ceil
 from types import MappingProxyType
@@ -151,6 +151,25 @@ class Message(msgspec.Struct, frozen=True, gc=False):
     results: tuple[ToolResult, ...] = ()
 
 
+class AnsweredTurn(msgspec.Struct, frozen=True, gc=False):
+    """A model's answer in the form in which a request would repeat it in its history.
+
+    Where the provider keeps the history, the next request has only the results of these calls.
+    """
+
+    response_id: str
+    """The id by which a later request continues the answer (`previous_response_id`)."""
+    conversation: str = ""
+    """The conversation to which the provider added the answer, if it names one."""
+    messages: tuple[Message, ...] = ()
+    """One message of the assistant, or more where built-in tools gave results between its calls."""
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """All tool calls, in their order."""
+        return tuple(call for message in self.messages for call in message.calls)
+
+
 class Outcome(msgspec.Struct, frozen=True, gc=False):
     """The result of a call upstream."""
 
@@ -189,6 +208,8 @@ class Call(msgspec.Struct, gc=False, eq=False):
     """The end user that the client named (`user`, `metadata.user_id`)."""
     chain: str = ""
     """The server-side history that this call continues (`previous_response_id`, `conversation`)."""
+    keeps_history: bool = False
+    """Whether the provider keeps this call and its answer, so that a later call can continue it."""
     generates: bool = False
     """Whether a model generates an answer: not embeddings, token counts, lists or other HTTP."""
     is_opaque: bool = False
@@ -256,6 +277,11 @@ class Call(msgspec.Struct, gc=False, eq=False):
         if self._tools is None:
             self._tools = self.read_tools() if self.read_tools is not None else ()
         return self._tools
+
+
+def join_turns(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """Return messages with the split turns of the assistant joined."""
+    return tuple(_join_turns(iter(list(messages)[::-1])))[::-1]
 
 
 def _join_turns(backwards: Iterator[Message]) -> Iterator[Message]:

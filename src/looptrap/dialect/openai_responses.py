@@ -16,6 +16,7 @@ from looptrap.dialect.content import (
     UNREADABLE,
     canonical_arguments,
     decode,
+    decode_or_none,
     digest,
     encode,
     flatten,
@@ -25,7 +26,17 @@ from looptrap.dialect.content import (
     tool_names,
 )
 from looptrap.dialect.dialect import AnswerWriter, Dialect, History, ModelAnswer, halves
-from looptrap.dialect.model import Call, Json, Message, Request, ToolCall, ToolResult, Usage
+from looptrap.dialect.model import (
+    AnsweredTurn,
+    Call,
+    Json,
+    Message,
+    Request,
+    ToolCall,
+    ToolResult,
+    Usage,
+    join_turns,
+)
 from looptrap.dialect.openai_chat import ResponsesCounts, error_body, requires_tool
 from looptrap.dialect.path import model_in_path
 from looptrap.dialect.splice import append_element, find_field, wrap_value
@@ -42,6 +53,7 @@ class _Body(msgspec.Struct, gc=False):
     prompt: msgspec.Raw = ABSENT
     previous_response_id: str | None = None
     conversation: Any = None
+    store: Any = None
     tools: msgspec.Raw = ABSENT
 
 
@@ -62,21 +74,25 @@ def read(request: Request, body: bytes) -> Call:
     for leading in (sent.prompt, sent.instructions):
         if leading != ABSENT:
             raws.insert(0, raw_message(b"system", leading))
-    conversation = sent.conversation
-    if isinstance(conversation, dict):
-        conversation = conversation.get("id")
+    conversation = _conversation_id(sent.conversation)
     return Call(
         request,
         "openai_responses",
         model=sent.model or model_in_path(request.path),
         stream=sent.stream is True,
         user=id_text(sent.user),
-        chain=sent.previous_response_id or id_text(conversation),
+        chain=sent.previous_response_id or conversation,
+        keeps_history=sent.store is not False or conversation != "",
         raws=raws,
         read=read_item,
         has_split_turns=True,
         read_tools=None if sent.tools is ABSENT else partial(tool_names, sent.tools),
     )
+
+
+def _conversation_id(conversation: Any) -> str:
+    """Return the id of a conversation, which is sent as an id or as an object."""
+    return id_text(conversation.get("id") if isinstance(conversation, dict) else conversation)
 
 
 def read_item(raw: msgspec.Raw) -> Message:
@@ -170,7 +186,17 @@ class _WholeItem(msgspec.Struct, gc=False):
     summary: list[_WholePart] | None = None
 
 
-class _Event(msgspec.Struct, gc=False):
+class _Response(msgspec.Struct, gc=False):
+    """A response: an answer in one piece, or what the events of a stream show of it."""
+
+    id: Any = None
+    conversation: Any = None
+    output: list[msgspec.Raw] | None = None
+
+
+class _Event(_Response, gc=False):
+    """An event of a stream; an answer in one piece has no type."""
+
     type: str = ""
     sequence_number: int = 0
     output_index: int = 0
@@ -180,7 +206,10 @@ class _Event(msgspec.Struct, gc=False):
     item: msgspec.Raw = _NOTHING
     part: msgspec.Raw = _NOTHING
     response: msgspec.Raw = _NOTHING
-    output: list[_WholeItem] = []
+
+
+_decode_whole_item = msgspec.json.Decoder(_WholeItem).decode
+_decode_response = msgspec.json.Decoder(_Response).decode
 
 
 _Position = tuple[str, int]
@@ -258,7 +287,7 @@ class _OpenItem:
 class ResponsesStreamParser(StreamParser):
     """Parses the items of a response; the end of a stream repeats all of its text."""
 
-    __slots__ = ("_kept_chars", "closed", "number", "response")
+    __slots__ = ("_kept_chars", "_whole", "closed", "number", "response")
 
     event = _Event
 
@@ -267,10 +296,11 @@ class ResponsesStreamParser(StreamParser):
         self.number = 0
         """The sequence number of the latest event."""
         self.response = _EMPTY
-        """The response as the first events showed it."""
+        """The response as the first events showed it, and at the end the last one."""
         self.closed: dict[int, msgspec.Raw] = {}
         """The final form of the items that have ended."""
         self._kept_chars = 0
+        self._whole: _Response | None = None  # where it comes in one piece
 
     @property
     def is_full(self) -> bool:
@@ -315,11 +345,14 @@ class ResponsesStreamParser(StreamParser):
                     item.parts.pop(_position(event), None)
                     item.closed[_position(event)] = msgspec.Raw(bytes(event.part))
                     self._kept_chars += len(event.part)
-            case "":
+            case "" if event.output is not None:
+                self._whole = event
                 for key, text in _texts_of(event.output):
                     self.texts[key].pieces.append(text)
             case kind if kind in _LAST_EVENTS:
                 self.is_ending = True
+                if (response := _object(event.response)) != _EMPTY:
+                    self.response = response
 
     def _part(self, event: _Event, kind: str) -> _OpenPart:
         item: _OpenItem | None = self.open.get(event.output_index)
@@ -332,6 +365,15 @@ class ResponsesStreamParser(StreamParser):
             part = item.parts[position] = _OpenPart(text, kind)
         part.kind = kind
         return part
+
+    def answered_turn(self) -> AnsweredTurn | None:
+        response = self._whole or decode_or_none(self.response, _decode_response)
+        if response is None or not (response_id := id_text(response.id)):
+            return None
+        # Some servers leave the items out of the last event.
+        items = response.output or [self.closed[index] for index in sorted(self.closed)]
+        conversation = _conversation_id(response.conversation)
+        return AnsweredTurn(response_id, conversation, join_turns(map(read_item, items)))
 
     def finish(self) -> bytes:
         """Return the end of every open part and item, and of the response."""
@@ -372,8 +414,10 @@ def _object(raw: msgspec.Raw) -> bytes:
     return shape if shape.startswith(b"{") else _EMPTY
 
 
-def _texts_of(items: list[_WholeItem]) -> Iterator[tuple[tuple[int, _Position], str]]:
-    for index, item in enumerate(items):
+def _texts_of(items: list[msgspec.Raw]) -> Iterator[tuple[tuple[int, _Position], str]]:
+    for index, raw in enumerate(items):
+        if (item := decode_or_none(raw, _decode_whole_item)) is None:
+            continue
         for name, parts in (("content", item.content), ("summary", item.summary)):
             for number, part in enumerate(parts or ()):
                 yield (index, (name, number)), part.text or ""

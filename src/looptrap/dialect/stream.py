@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from looptrap.dialect.content import UNREADABLE, decode_or_none, encode
-from looptrap.dialect.model import Json
+from looptrap.dialect.model import AnsweredTurn, Json
 
 # Events
 
@@ -155,7 +155,8 @@ class WholeFraming(Framing):
         return []
 
     def finish(self) -> list[bytes]:
-        return [self.rest]
+        whole, self.rest = self.rest, b""
+        return [whole] if whole else []
 
     def end_in(self, _chunk: bytes) -> None:
         return None
@@ -311,6 +312,10 @@ class StreamParser(ABC):
     def fail(self, error: bytes) -> bytes:
         """Return the events that report a failure with this error body."""
 
+    def answered_turn(self) -> AnsweredTurn | None:
+        """Return what a later call can continue; None where the API keeps no history."""
+        return None
+
     def take(self, data: list[bytes]) -> None:
         """Parse the JSON of events; skip those that are unreadable or of another shape."""
         # Decoding all at once costs half as much as one after the other.
@@ -330,13 +335,15 @@ class StreamParser(ABC):
 class AnswerReader:
     """Reads one answer while it passes."""
 
-    __slots__ = ("_bytes_to_read", "_chunks", "_framing", "_stream", "is_lost", "parser")
+    __slots__ = (
+        "_bytes_to_read", "_chunks", "_framing", "_is_judged", "_stream", "is_lost", "parser",
+    )  # fmt: skip
 
     def __init__(self, parser: StreamParser, stream: bool) -> None:
         self._framing: Framing | None = None
         self._chunks: list[bytes] = []
         self._bytes_to_read = UNREAD_BYTES
-        self._stream = stream
+        self._is_judged = not stream  # a short stream is not
         self.parser = parser
         self.is_lost = False
         """Whether the answer is too large: no more of it is read."""
@@ -347,8 +354,18 @@ class AnswerReader:
         self._bytes_to_read -= len(chunk)
         return self._bytes_to_read <= 0
 
+    def follow(self, chunk: bytes) -> None:
+        """Read the next chunk, and judge nothing."""
+        if not self.is_lost and self.feed(chunk):
+            self._parse_chunks()
+
     def read(self) -> list[str]:
         """Read the chunks; return the texts that have grown enough to be judged."""
+        self._is_judged = True
+        self._parse_chunks()
+        return [text.look() for text in self.parser.texts.values() if text.grow() >= LOOK_CHARS]
+
+    def _parse_chunks(self) -> None:
         data = b"".join(self._chunks)
         self._chunks = []
         framing = self._framing
@@ -358,16 +375,19 @@ class AnswerReader:
         # The end of a large event is searched each time its size doubles, not every few KB.
         self._bytes_to_read = max(READ_BYTES, len(framing.rest))
         self.is_lost = self._bytes_to_read > MAX_EVENT_BYTES or self.parser.is_full
-        return [text.look() for text in self.parser.texts.values() if text.grow() >= LOOK_CHARS]
 
     def finish(self) -> list[str]:
         """Read the rest; return the texts that have grown."""
-        if self._stream and self._framing is None:
+        if not self._is_judged:
             return []
-        grown = self.read()
-        if self._framing is not None:
+        self.read_rest()
+        return [text.look() for text in self.parser.texts.values() if text.grow()]
+
+    def read_rest(self) -> None:
+        """Read the rest, of a short stream too, and judge nothing."""
+        self._parse_chunks()
+        if self._framing is not None and not self.is_lost:
             self.parser.take(self._framing.finish())
-        return grown + [text.look() for text in self.parser.texts.values() if text.grow()]
 
     @property
     def is_between_events(self) -> bool:

@@ -20,8 +20,9 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from looptrap.detect.signals.chant import MIN_REPEATED_CHARS
-from looptrap.dialect.answer import Answer, Headers, answer_reader
-from looptrap.dialect.model import NO_USAGE, Call, DialectName, Outcome, Usage
+from looptrap.dialect.answer import Answer, Headers, answer_reader, answered_turn
+from looptrap.dialect.model import NO_USAGE, AnsweredTurn, Call, DialectName, Outcome, Usage
+from looptrap.dialect.stream import AnswerReader
 from looptrap.dialect.usage_meter import UsageMeter, unanswered_usage
 from looptrap.engine.model import Plan, Ticket, refusal_error
 from looptrap.engine.policy_engine import PolicyEngine
@@ -68,6 +69,7 @@ class Transaction:
         "_lost",
         "_meter",
         "_plan",
+        "_reader",
         "_stream_guard",
         "_used",
         "answer",
@@ -103,6 +105,7 @@ class Transaction:
         self._counts: list[Count] | None = None
         self._is_local = False
         self._meter: UsageMeter | None = None
+        self._reader: AnswerReader | None = None
         self._stream_guard: StreamGuard | None = None
         self._used: UsedTokens | None = None
         self._lost: UsedTokens | None = None
@@ -266,9 +269,12 @@ class Transaction:
         if status < 400 and is_charged(call):
             self._meter = UsageMeter(call, length)
             is_short = length is not None and length < MIN_REPEATED_CHARS
-            if self.ticket.listening and not is_short and not is_encoded:
+            is_judged = bool(self.ticket.listening) and not is_short
+            if (is_judged or call.keeps_history) and not is_encoded:
                 reader = answer_reader(call.dialect, call.stream)
-                if reader is not None:
+                if call.keeps_history:
+                    self._reader = reader
+                if is_judged and reader is not None:
                     self._stream_guard = StreamGuard(
                         call,
                         reader,
@@ -284,6 +290,8 @@ class Transaction:
             self._meter.take(chunk)
         guard = self._stream_guard
         if guard is None:
+            if self._reader is not None:
+                self._reader.follow(chunk)
             return chunk
         passing = guard.take(chunk)
         self.is_cut = guard.is_over
@@ -291,7 +299,14 @@ class Transaction:
 
     def stop_reading(self) -> None:
         """Let the rest of the answer pass unread."""
-        self._meter = self._stream_guard = None
+        self._meter = self._reader = self._stream_guard = None
+
+    def answered(self) -> AnsweredTurn | None:
+        """Return what a later call can continue, once the answer is complete.
+
+        None where the provider keeps no history, and where the answer was not read.
+        """
+        return None if self._reader is None else answered_turn(self.call, self._reader)
 
     def lose(self, now: float) -> None:
         """Note that a provider may work on an answer that is no longer awaited: it costs too."""
