@@ -335,9 +335,7 @@ class StreamParser(ABC):
 class AnswerReader:
     """Reads one answer while it passes."""
 
-    __slots__ = (
-        "_bytes_to_read", "_chunks", "_framing", "_is_judged", "_stream", "is_lost", "parser",
-    )  # fmt: skip
+    __slots__ = ("_bytes_to_read", "_chunks", "_framing", "_is_judged", "is_lost", "parser")
 
     def __init__(self, parser: StreamParser, stream: bool) -> None:
         self._framing: Framing | None = None

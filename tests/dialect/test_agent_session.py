@@ -1,0 +1,104 @@
+"""The session that an agent names by itself."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from looptrap.dialect.agent_session import AGENT_SESSION_HEADERS, agent_session_of
+from looptrap.dialect.model import MAX_NAME_CHARS, Request
+from looptrap.dialect.registry import read
+
+UUID = "0f3c2b1a-1111-4222-8333-944445555666"
+LEGACY = f"user_{'ab' * 32}_account_{UUID[::-1]}_session_{UUID}"
+CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"
+
+
+def call(path=CHAT, headers=(), **fields):
+    named = {"input": "hi"} if path == RESPONSES else {"messages": []}
+    body = json.dumps({"model": "m", **named, **fields}).encode()
+    return read(Request(path=path, headers=headers, body=body))
+
+
+@pytest.mark.parametrize("name", AGENT_SESSION_HEADERS)
+def test_a_header_names_the_session(name):
+    headers = [(b"host", b"h"), (name, b" s-1 "), (b"x-request-id", b"r")]
+    assert agent_session_of(call(headers=headers)) == "s-1"
+
+
+@pytest.mark.parametrize(("headers", "session"), [
+    ([(b"x-claude-code-session-id", b"s"), (b"x-claude-code-agent-id", b"a")], "s:a"),
+    ([(b"x-claude-code-agent-id", b"a")], ""),
+    ([(b"x-claude-code-agent-id", b"a"), (b"session-id", b"s")], "s"),
+    ([(b"conversation_id", b"c"), (b"session_id", b"s")], "s"),
+    ([(b"session-id", b""), (b"conversation_id", b"c")], "c"),
+    ([(b"session-id", b"one"), (b"session-id", b"two")], "one"),
+    ([(b"authorization", b"secret"), (b"x-user-id", b"u")], ""),
+], ids=["a subagent", "only a subagent", "another agent's header", "the session before the "
+        "conversation", "an empty one is not there", "the first of two", "none"])  # fmt: skip
+def test_headers_together(headers, session):
+    assert agent_session_of(call(headers=headers)) == session
+
+
+@pytest.mark.parametrize(("path", "fields", "session"), [
+    (MESSAGES, {"metadata": {"user_id": LEGACY}}, UUID),
+    (MESSAGES, {"metadata": {"user_id": json.dumps({"device_id": "d", "session_id": "s"})}}, "s"),
+    (MESSAGES, {"metadata": {"user_id": json.dumps({"device_id": "d"})}}, ""),
+    (MESSAGES, {"metadata": {"user_id": json.dumps({"session_id": 7})}}, ""),
+    (MESSAGES, {"metadata": {"user_id": "{not JSON"}}, ""),
+    (MESSAGES, {"metadata": {"user_id": "user-42"}}, ""),
+    (MESSAGES, {"metadata": {"user_id": f"user_1_session_{UUID}"}}, ""),
+    (MESSAGES, {"metadata": {"user_id": "user_1_account_2_session_3"}}, ""),
+    (RESPONSES, {"prompt_cache_key": "k"}, "k"),
+    (CHAT, {"prompt_cache_key": "k"}, "k"),
+    (CHAT, {"prompt_cache_key": "k", "metadata": {"session_id": "s"}}, "s"),
+    (CHAT, {"metadata": {"thread_id": "t"}}, "t"),
+    (CHAT, {"metadata": {"conversation_id": "c"}}, "c"),
+    (CHAT, {"metadata": {"conversation_id": "c", "thread_id": "t"}}, "t"),
+    (CHAT, {"metadata": {"session_id": "  "}, "prompt_cache_key": "k"}, "k"),
+    (CHAT, {"safety_identifier": "u", "user": "u"}, ""),
+    (CHAT, {"metadata": "session_id"}, ""),
+    (CHAT, {"metadata": ["session_id"]}, ""),
+    (CHAT, {}, ""),
+])  # fmt: skip
+def test_a_body_names_the_session(path, fields, session):
+    assert agent_session_of(call(path, **fields)) == session
+
+
+def test_a_header_counts_before_the_body():
+    asked = call(headers=[(b"session-id", b"h")], prompt_cache_key="b")
+    assert agent_session_of(asked) == "h"
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"\xff", b"null", b'{"metadata": '])
+def test_a_body_that_is_no_object_names_none(body):
+    assert agent_session_of(read(Request(path=CHAT, body=body))) == ""
+
+
+def test_a_long_name_is_cut_and_agents_stay_apart():
+    session = (b"x-claude-code-session-id", b"s" * 500)
+    found = {
+        agent_session_of(call(headers=[session, (b"x-claude-code-agent-id", agent)]))
+        for agent in (b"a" * 10, b"b" * 500)
+    }
+    assert len(found) == 2
+    assert max(map(len, found)) == MAX_NAME_CHARS
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=5,
+)
+
+
+@given(
+    metadata=json_values
+    | st.fixed_dictionaries({}, optional={"user_id": json_values, "session_id": json_values}),
+    key=json_values,
+)
+def test_any_type_of_value_names_a_bounded_session_or_none(metadata, key):
+    found = agent_session_of(call(metadata=metadata, prompt_cache_key=key))
+    assert isinstance(found, str)
+    assert len(found) <= MAX_NAME_CHARS
