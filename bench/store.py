@@ -85,7 +85,10 @@ async def ours(path: str, in_flight: int, seconds: float, charges: Sequence[Char
     running = in_flight
 
     def next_one(
-        counts: Sequence[Count] = (), balances: Sequence[Balance] = (), is_local: bool = False
+        counts: Sequence[Count] = (),
+        balances: Sequence[Balance] = (),
+        _recalled: Sequence[bytes] = (),
+        is_local: bool = False,
     ) -> None:
         nonlocal done, running
         assert not is_local
@@ -143,7 +146,12 @@ async def same_key(path: str, times: int) -> list[int]:
     found: list[int] = []
     everyone = asyncio.Event()
 
-    def then(counts: Sequence[Count], _balances: Sequence[Balance], is_local: bool) -> None:
+    def then(
+        counts: Sequence[Count],
+        _balances: Sequence[Balance],
+        _recalled: Sequence[bytes],
+        is_local: bool,
+    ) -> None:
         assert not is_local
         found.append(counts[0].hits)
         if len(found) == times:
@@ -176,7 +184,12 @@ async def fill(path: str, number: int, distinct: bool, charges: Sequence[Charge]
     everyone, fresh, missing = asyncio.Event(), keys(), number
     hot = Hit(b"\0\0hot", WINDOW)
 
-    def then(_counts: Sequence[Count], _balances: Sequence[Balance], is_local: bool) -> None:
+    def then(
+        _counts: Sequence[Count],
+        _balances: Sequence[Balance],
+        _recalled: Sequence[bytes],
+        is_local: bool,
+    ) -> None:
         nonlocal missing
         assert not is_local
         missing -= 1

@@ -122,6 +122,15 @@ class ExpiringMap(ABC, Generic[V]):
 
     def _drop_expired(self, entries: OrderedDict[bytes, V], now: float) -> float:
         """Drop expired keys from the front; return when the next may expire."""
+        expired, next_expiry = self._find_expired(entries, now)
+        for key in expired:
+            del entries[key]
+        return next_expiry
+
+    def _find_expired(
+        self, entries: OrderedDict[bytes, V], now: float
+    ) -> tuple[list[bytes], float]:
+        """Return expired keys in front, and when the next may expire."""
         expired: list[bytes] = []
         next_expiry = now + self.seconds
         for key, entry in entries.items():
@@ -133,6 +142,4 @@ class ExpiringMap(ABC, Generic[V]):
                 next_expiry = now
                 break
             expired.append(key)
-        for key in expired:
-            del entries[key]
-        return next_expiry
+        return expired, next_expiry

@@ -17,7 +17,7 @@ from looptrap.incident.history import writer
 from looptrap.incident.indicator import session, window
 from looptrap.money import price
 from looptrap.retry import Breakers
-from looptrap.store import memory, model
+from looptrap.store import memory, model, note
 from looptrap.usage import model as usage_model
 from looptrap.usage import recorder as usage_recorder
 from looptrap.usage import table
@@ -51,6 +51,10 @@ IN, OUT = ServerLimits(), UpstreamLimits()
         ("marks of one fingerprint (`near`)", [model.MAX_MARKS]),
         ("accounts of budgets", [memory.MAX_FINGERPRINTS]),
         ("accounts of rates", [memory.MAX_FINGERPRINTS]),
+        (
+            "notes of agent runs in the memory store",
+            [note.NOTES_PER_RUN * note.MAX_RUNS, note.MAX_RUNS],
+        ),
         ("tokens: a limit on output, or a count in an answer", [MAX_TOKENS]),
         ("names of models kept at hand", [price.MAX_CACHED_NAMES, price.MAX_CACHED_NAMES]),
         ("circuits of providers and credentials", [Breakers()._most]),

@@ -21,14 +21,20 @@ async def ask(store, hits, now=None, *, retry=False):
 
 async def ask_all(store, hits, charges, now=None, *, retry=False):
     """Ask a store; return counts and balances, and whether they are this instance's own."""
+    *answer, recalled, is_local = await _answer(store, hits, now, retry=retry, charges=charges)
+    assert not recalled
+    return *answer, is_local
+
+
+async def recall(store, *keys, now=None):
+    """Recall notes; return their values, and whether they are this instance's own."""
+    _, _, recalled, is_local = await _answer(store, [], now, retry=False, recalls=keys)
+    return recalled, is_local
+
+
+async def _answer(store, hits, now, **asked):
     answered = asyncio.get_running_loop().create_future()
-    store.ask(
-        hits,
-        now,
-        retry=retry,
-        charges=charges,
-        then=lambda *answer: answered.set_result(answer),
-    )
+    store.ask(hits, now, then=lambda *answer: answered.set_result(answer), **asked)
     async with asyncio.timeout(PATIENCE):
         return await answered
 
@@ -70,6 +76,14 @@ class Driven:
         balances, is_local = self.runner.run(charge(self.store, *charges, now=now))
         assert not is_local
         return balances
+
+    def recall(self, keys, now):
+        recalled, is_local = self.runner.run(recall(self.store, *keys, now=now))
+        assert not is_local
+        return recalled
+
+    def remember(self, notes, now):
+        self.store.remember(notes, now)
 
     def settle(self, settlements, now):
         self.store.settle(settlements, now)

@@ -70,6 +70,7 @@ class Transaction:
         "_meter",
         "_plan",
         "_reader",
+        "_recalled",
         "_stream_guard",
         "_used",
         "answer",
@@ -103,6 +104,7 @@ class Transaction:
         self._ids = ids
         self._plan: Plan | None = None
         self._counts: list[Count] | None = None
+        self._recalled: Sequence[bytes] = ()
         self._is_local = False
         self._meter: UsageMeter | None = None
         self._reader: AnswerReader | None = None
@@ -151,7 +153,12 @@ class Transaction:
         return plan
 
     def count(
-        self, counts: list[Count], balances: Sequence[Balance] = (), *, is_local: bool = False
+        self,
+        counts: list[Count],
+        balances: Sequence[Balance] = (),
+        recalled: Sequence[bytes] = (),
+        *,
+        is_local: bool = False,
     ) -> Sequence[Hit]:
         """Take the store's answer; return further hits to ask for, none once the call is judged.
 
@@ -159,6 +166,8 @@ class Transaction:
         """
         plan = self._plan
         assert plan is not None  # what was asked came from there
+        if recalled:
+            self._recalled = recalled
         if self._counts is None:
             if plan.follows and (more := self.engine.follow(plan, counts)):
                 self._counts, self._balances, self._is_local = counts, balances, is_local

@@ -11,7 +11,7 @@ from looptrap.engine.plan import release
 from looptrap.policy.action import Action
 from looptrap.policy.verdict import Verdict, opening
 from looptrap.store.memory import MemoryStore
-from looptrap.store.model import Balance, Charge, Count, Hit, Settlement, Trip
+from looptrap.store.model import Balance, Charge, Count, Hit, Note, Settlement, Trip
 from looptrap.store.redis import RedisStore
 
 STORE_UNAVAILABLE = Verdict(
@@ -71,6 +71,13 @@ class Judge:
         else:
             self._memory.settle(settlements, now)
 
+    def remember(self, notes: Sequence[Note], now: float) -> None:
+        """Write notes of agent runs."""
+        if self._shared is not None:
+            self._shared.remember(notes, None)
+        else:
+            self._memory.remember(notes, now)
+
     async def release(self, fingerprint: str, now: float) -> bool:
         """Let the next call of a fingerprint pass, everywhere; return whether it was known."""
         key, after = release(fingerprint)
@@ -125,14 +132,25 @@ class _SharedJudgement:
         self._fails_closed = fails_closed
         self._is_alone = False
 
-    def ask(self, hits: Sequence[Hit], charges: Sequence[Charge] = ()) -> None:
+    def ask(
+        self,
+        hits: Sequence[Hit],
+        charges: Sequence[Charge] = (),
+        recalls: Sequence[bytes] = (),
+    ) -> None:
         # The server's clock: those of the instances differ.
         retry = self._transaction.call.request.is_retry
-        self._store.ask(hits, None, retry=retry, then=self._take, charges=charges)
+        self._store.ask(hits, None, retry=retry, then=self._take, charges=charges, recalls=recalls)
 
-    def _take(self, counts: Sequence[Count], balances: Sequence[Balance], is_local: bool) -> None:
+    def _take(
+        self,
+        counts: Sequence[Count],
+        balances: Sequence[Balance],
+        recalled: Sequence[bytes],
+        is_local: bool,
+    ) -> None:
         self._is_alone = self._is_alone or is_local
-        if more := self._transaction.count([*counts], balances, is_local=is_local):
+        if more := self._transaction.count([*counts], balances, recalled, is_local=is_local):
             self.ask(more)
             return
         ticket = self._transaction.ticket

@@ -22,9 +22,11 @@ from looptrap.store.model import (
     Charge,
     Count,
     Hit,
+    Note,
     Settlement,
     Trip,
 )
+from looptrap.store.note import MAX_RUNS, Notes
 
 MAX_FINGERPRINTS = 1_000_000
 
@@ -262,7 +264,7 @@ class MemoryStore:
     A shared store has the same results, later.
     """
 
-    def __init__(self, max_fingerprints: int = MAX_FINGERPRINTS) -> None:
+    def __init__(self, max_fingerprints: int = MAX_FINGERPRINTS, max_runs: int = MAX_RUNS) -> None:
         self.max_fingerprints = max_fingerprints
         self.evicted = 0
         """Keys dropped early because the store was full."""
@@ -274,9 +276,10 @@ class MemoryStore:
         self._marks = _Maps(_MarkMap, self._maps)
         self._cooldowns: OrderedDict[bytes, _Cooldown] = OrderedDict()
         self.accounts = Accounts(max_fingerprints)
+        self._notes = Notes(max_runs)
 
     def __len__(self) -> int:
-        """Return the number of keys, without accounts."""
+        """Return the number of keys, without accounts and notes."""
         return len(self._cooldowns) + sum(len(one.entries) for one in self._maps)
 
     def hit(self, hits: Sequence[Hit], now: float, *, retry: bool = False) -> list[Count]:
@@ -345,6 +348,7 @@ class MemoryStore:
         known = self._cooldowns.pop(key, None) is not None
         for one in self._maps:
             known = one.entries.pop(key, None) is not None or known
+        known = self._notes.release(key) or known
         return self.accounts.release(key) or known
 
     def charge(self, charges: Sequence[Charge], now: float) -> list[Balance]:
@@ -358,6 +362,14 @@ class MemoryStore:
     def settle(self, settlements: Sequence[Settlement], now: float) -> None:
         """Replace reservations by the actual amounts."""
         self.accounts.settle(settlements, now)
+
+    def recall(self, keys: Sequence[bytes], now: float) -> list[bytes]:
+        """Return the note under each key, empty where none is known; asking changes nothing."""
+        return self._notes.recall(keys, now)
+
+    def remember(self, notes: Sequence[Note], now: float) -> None:
+        """Write notes, in order; one is forgotten `RUN_MEMORY_S` seconds after it was written."""
+        self._notes.remember(notes, now)
 
     def _add_mark(self, hit: Hit, now: float) -> tuple[bytes, ...]:
         others = self._marks[hit.window.memory].add_mark(hit.key, hit.mark, now)

@@ -1,4 +1,4 @@
-"""What a store takes and returns: hits, cooldowns, charges and settlements."""
+"""What a store takes and returns: hits, cooldowns, charges, settlements and notes."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ RESERVATION_S = 900
 
 RESERVATION_BUCKET_S = 60
 """… and the seconds of a bucket of reservations: they may be held this much longer."""
+
+RUN_MEMORY_S = 3_600
+"""Seconds for which a note is kept after it was last written."""
 
 
 class Hit(msgspec.Struct, frozen=True, gc=False):
@@ -96,3 +99,15 @@ class Settlement(msgspec.Struct, frozen=True, gc=False):
     def unreserved(self) -> Settlement:
         """The same for a store without the reservation: only the actual amount counts."""
         return Settlement(msgspec.structs.replace(self.charge, amount=0), 0, self.actual)
+
+
+class Note(msgspec.Struct, frozen=True, gc=False):
+    """A short byte string to keep under a key."""
+
+    key: bytes
+    """As of a hit; its first two bytes are also the caller's place, which has a bounded room."""
+    value: bytes
+    """If empty, the key is forgotten."""
+    limit: int = 0
+    """Above 0: the value is appended to what is there, and the last `limit` bytes are kept; 0: it
+    replaces what is there."""

@@ -114,7 +114,7 @@ async def test_no_ask_is_lost_or_answered_twice(one, connect, break_it, mend_it,
                     [Hit(b"\0\0%d" % number, WINDOW)],
                     None,
                     retry=False,
-                    then=lambda counts, _, is_local, number=number: answers.append(
+                    then=lambda counts, _, __, is_local, number=number: answers.append(
                         (number, counts[0].hits, is_local)
                     ),
                 )
@@ -289,7 +289,7 @@ async def test_whoever_waits_when_the_store_is_stopped_gets_an_answer(valkey):
         if sent:
             await asyncio.sleep(0)
     await store.stop()
-    assert [is_local for _, _, is_local in answers] == [True, True]
+    assert [is_local for *_, is_local in answers] == [True, True]
 
 
 async def test_a_caller_that_fails_costs_the_others_nothing(valkey, connect, caplog):

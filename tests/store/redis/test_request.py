@@ -130,7 +130,7 @@ def test_a_part_that_fails_makes_the_whole_local():
     first.answer([5])
     second.answer_locally(memory, lambda: 0.0)
     third.answer([0])
-    [(counts, _, is_local)] = answers
+    [(counts, *_, is_local)] = answers
     assert ([count.hits for count in counts], is_local) == ([1, 1], True)
     assert memory.hit([Hit(b"a", WINDOW)], 1001.0)[0].cooldown_left == 29
 

@@ -1,11 +1,12 @@
 """RedisStore: a store shared by all instances, in Redis, Valkey or a cluster of either.
 
 store                 RedisStore: what a gateway calls
-request               hits, charges, cooldowns and releases; RequestBatch: those of one loop turn
+request               hits, charges, cooldowns, notes, releases; RequestBatch: those of a loop turn
 script                the script's operations and replies, encoded and decoded
 record.lua            the script, run inside the server: what is stored under a key,
 hit.lua               counting,
 account.lua           charges and reservations,
+note.lua              notes of agent runs,
 dispatch.lua          and which operation does what
 node                  RedisNode: one server, and the memory that counts while it is away
 cluster               RedisCluster: which server has which slot

@@ -16,12 +16,16 @@ local function carry_out(key, operation)
     return record.is_known and 1 or 0
   elseif letter == 'q' then
     return cooldown_left(record.sections)
+  elseif letter == 'g' then
+    return recall_note(record.sections)
   elseif letter == 'c' then
     trip(record.sections, unpack_at('<dI4', operation, 2))
   elseif letter == 'a' then
     change_open(record.sections, 's' .. seconds, -1)
   elseif letter == 'm' then
     reply = recall(record.sections, seconds, operation:sub(10))
+  elseif letter == 'w' then
+    write_note(record.sections, unpack_at('<I4', operation, 2), operation:sub(6))
   elseif letter == 'p' or letter == 'P' or letter == 'l' or letter == 'L' then
     of_accounts = of_accounts or accounts()
     reply = of_accounts[letter](record.sections, letter:lower() .. seconds, operation)

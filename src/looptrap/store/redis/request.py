@@ -1,4 +1,4 @@
-"""Requests to a store (hits, charges, cooldowns, releases), and batches of them."""
+"""Requests to a store (hits, charges, cooldowns, notes, releases), and batches of them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from looptrap.store.memory import MemoryStore
-from looptrap.store.model import Balance, Charge, Count, Hit, Settlement, Trip
+from looptrap.store.model import Balance, Charge, Count, Hit, Note, Settlement, Trip
 from looptrap.store.redis.connection import pack_command
 from looptrap.store.redis.script import (
     COOLDOWN_OPERATION,
+    RECALL_OPERATION,
     RELEASE_OPERATION,
     SCRIPT_SHA1,
     decode_balance,
@@ -20,14 +21,15 @@ from looptrap.store.redis.script import (
     encode_charge,
     encode_hit,
     encode_mark,
+    encode_note,
     encode_settlement,
     encode_time,
     encode_trip,
     record_key,
 )
 
-CountsCallback = Callable[[Sequence[Count], Sequence[Balance], bool], None]
-"""Gets counts and balances, and whether they are local because the store failed."""
+CountsCallback = Callable[[Sequence[Count], Sequence[Balance], Sequence[bytes], bool], None]
+"""Gets counts, balances and recalled notes, and whether all are local as the store failed."""
 
 MAX_OPERATIONS = 256
 """Operations after which a new command begins: a server runs one command at a time."""
@@ -48,24 +50,33 @@ class StoreRequest(NamedTuple):
 
 
 def hit_request(
-    hits: Sequence[Hit], retry: bool, then: CountsCallback, charges: Sequence[Charge] = ()
+    hits: Sequence[Hit],
+    retry: bool,
+    then: CountsCallback,
+    charges: Sequence[Charge] = (),
+    recalls: Sequence[bytes] = (),
 ) -> StoreRequest:
-    """Return the request for all hits and charges of one call."""
+    """Return the request for all hits, charges and recalled keys of one call."""
 
     def answer(replies: Sequence[Any]) -> None:
         count = len(hits)
-        balances = [decode_balance(reply) for reply in replies[count:]]
-        then(decode_counts(replies[:count]), balances, False)
+        charged = count + len(charges)
+        balances = [decode_balance(reply) for reply in replies[count:charged]]
+        then(decode_counts(replies[:count]), balances, replies[charged:], False)
 
     def answer_locally(memory: MemoryStore, now: float) -> None:
         counts = memory.hit(hits, now, retry=retry)
-        then(counts, memory.charge(charges, now) if charges else (), True)
+        balances = memory.charge(charges, now) if charges else ()
+        then(counts, balances, memory.recall(recalls, now) if recalls else (), True)
 
     keys = [hit.key for hit in hits]
     operations = [encode_mark(hit) if hit.mark else encode_hit(hit.window, retry) for hit in hits]
     if charges:
         keys += [charge.key for charge in charges]
         operations += map(encode_charge, charges)
+    if recalls:
+        keys += recalls
+        operations += [RECALL_OPERATION] * len(recalls)
     return StoreRequest(keys, operations, answer_locally, answer)
 
 
@@ -104,6 +115,15 @@ def trip_request(trips: Sequence[Trip]) -> StoreRequest:
         [trip.key for trip in trips],
         [encode_trip(trip) for trip in trips],
         lambda memory, now: memory.trip(trips, now),
+    )
+
+
+def remember_request(notes: Sequence[Note]) -> StoreRequest:
+    """Return the request for notes to write."""
+    return StoreRequest(
+        [note.key for note in notes],
+        [encode_note(note) for note in notes],
+        lambda memory, now: memory.remember(notes, now),
     )
 
 

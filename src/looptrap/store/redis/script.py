@@ -9,6 +9,8 @@
     p l   + seconds + amount + limit                    a charge: with periods, or leaking
     P     + seconds + amount + actual + place + limit   a settlement with periods
     L     + seconds + amount + actual + limit           a settlement of a leaky account
+    g                            the value of a note
+    w     + limit + value        a note to write
     x                            forget the key
 
 All keys of a record are in one cluster slot: they share the hash tag in braces.
@@ -28,7 +30,7 @@ from typing import Any
 from looptrap.detect import scope
 from looptrap.detect.scope import Window, WindowKind
 from looptrap.store import account, model
-from looptrap.store.model import Balance, Charge, Count, Hit, Settlement, Trip
+from looptrap.store.model import Balance, Charge, Count, Hit, Note, Settlement, Trip
 
 KEY_SLACK_S = 10
 """Seconds that a key lives longer than its content, because clocks may differ."""
@@ -47,6 +49,7 @@ SLOT_COUNT = 16_384
 
 RELEASE_OPERATION = b"x"
 COOLDOWN_OPERATION = b"q"
+RECALL_OPERATION = b"g"
 
 _LETTERS = {
     WindowKind.ROLLING: b"r",
@@ -60,6 +63,7 @@ _CHARGE = Struct("<ddd")
 _SETTLEMENT = Struct("<dddd")
 _PLACED_SETTLEMENT = Struct("<ddddd")
 _BALANCE = Struct("<?ddd")
+_LIMIT = Struct("<I")
 _SMALL_COUNTS = tuple(Count(hits) for hits in range(64))
 
 
@@ -70,7 +74,7 @@ def _build_script() -> bytes:
     """
     constants = {**vars(scope), **vars(model), **vars(account), **globals()}
     folder = files("looptrap.store.redis")
-    parts = ("record", "hit", "account", "dispatch")
+    parts = ("record", "hit", "account", "note", "dispatch")
     texts = [folder.joinpath(f"{part}.lua").read_text("utf-8") for part in parts]
 
     def insert(name: re.Match[str]) -> str:
@@ -142,6 +146,11 @@ def encode_settlement(settlement: Settlement) -> bytes:
     if charge.leaks:
         return b"L" + _SETTLEMENT.pack(*amounts, charge.limit)
     return b"P" + _PLACED_SETTLEMENT.pack(*amounts, settlement.place, charge.limit)
+
+
+def encode_note(note: Note) -> bytes:
+    """Return the operation that writes a note."""
+    return b"w" + _LIMIT.pack(note.limit) + note.value
 
 
 def decode_balance(reply: bytes) -> Balance:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from looptrap.store.memory import MAX_FINGERPRINTS
-from looptrap.store.model import Balance, Charge, Hit, Settlement, Trip
+from looptrap.store.model import Balance, Charge, Hit, Note, Settlement, Trip
 from looptrap.store.redis.address import parse_store_url
 from looptrap.store.redis.cluster import RedisCluster
 from looptrap.store.redis.connection import resolve
@@ -21,6 +21,7 @@ from looptrap.store.redis.request import (
     cooldown_request,
     hit_request,
     release_request,
+    remember_request,
     settle_request,
     trip_request,
 )
@@ -83,14 +84,16 @@ class RedisStore:
         retry: bool,
         then: CountsCallback,
         charges: Sequence[Charge] = (),
+        recalls: Sequence[bytes] = (),
     ) -> None:
-        """Record all hits and charges of one call; `then` gets the results, once, in order.
+        """Record all hits and charges of one call, and recall notes under keys.
 
+        `then` gets the results, once, in order; a note is empty where none is known.
         Its last argument says whether they are local, the store being away; only then may it be
         called before this returns. Without `now` the server's clock is used.
         """
         self.asked += 1
-        self._server.take(hit_request(hits, retry, then, charges), now)
+        self._server.take(hit_request(hits, retry, then, charges, recalls), now)
 
     def settle(self, settlements: Sequence[Settlement], now: float | None) -> None:
         """Replace reservations by the actual amounts."""
@@ -106,6 +109,10 @@ class RedisStore:
         """Refuse these keys until their cooldown ends; the later deadline wins."""
         self._server.take(trip_request(trips), now)
 
+    def remember(self, notes: Sequence[Note], now: float | None) -> None:
+        """Write notes, in order; one is forgotten `RUN_MEMORY_S` seconds after it was written."""
+        self._server.take(remember_request(notes), now)
+
     async def release(self, key: bytes) -> bool:
         """Forget everything about a key; return whether anything was known."""
         return await self._result(partial(release_request, key))
@@ -118,7 +125,7 @@ class RedisStore:
         """Return the balance of an account; a charge of 0 changes nothing."""
         return await self._result(
             lambda then: hit_request(
-                (), False, lambda _counts, balances, _is_local: then(balances[0]), [charge]
+                (), False, lambda _counts, balances, *_others: then(balances[0]), [charge]
             )
         )
 
