@@ -75,10 +75,10 @@ class TestJudging:
         asked = []
         for attempt in range(3):
             transaction = Transaction(engine, call(f"{'It failed. ' * attempt}{prompt}"))
-            hits = transaction.plan(T + attempt).hits
-            while hits:
-                asked.append(len(hits))
-                hits = transaction.count(store.hit(hits, T + attempt, retry=False))
+            query = transaction.plan(T + attempt)
+            while query is not None:
+                asked.append(len(query.hits))
+                query = transaction.count(store.hit(query.hits, T + attempt, retry=False))
         assert len(asked) == 4, "twice for the third, which contains the second"
         assert isinstance(transaction.ticket, Ticket)
 

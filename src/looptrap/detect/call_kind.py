@@ -72,6 +72,14 @@ def _verb_of(name: str, arguments: str) -> str:
     return verb or _verb(name[:MAX_NAME_CHARS])
 
 
+_PLANS = _NOTES | frozenset("plan plans planning reflect reasoning memo".split())
+
+
+def is_note(name: str) -> bool:
+    """Return whether a tool only takes down what an agent thinks or plans to do."""
+    return not _PLANS.isdisjoint(words_of(name))
+
+
 def words_of(name: str) -> tuple[str, ...]:
     """Return the words that a tool's name is made of, in lower case."""
     return _words(name[:MAX_NAME_CHARS])

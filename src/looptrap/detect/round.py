@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Generic, TypeVar, overload
 
 from msgspec import Raw
@@ -14,6 +15,7 @@ from looptrap.detect.call_kind import (
     is_poll,
     is_step,
 )
+from looptrap.detect.canonical import mask_result, normalise
 from looptrap.detect.failure import (
     failure_of,
     is_check,
@@ -60,6 +62,28 @@ class cached_field(Generic[T]):  # noqa: N801 - used as a decorator
         value = owner.__dict__[self._name] = self._work_out(owner)
         return value
 
+
+VARIANT_PERCENT = 85.0
+"""Per cent from which a failing call and its failure are a variant of another."""
+
+NOISE_PERCENT = 95.0
+"""The same for calls that return nothing: a search in many places is legitimate, so only noise and
+counters may differ."""
+
+MAX_QUERY_CHARS = 300
+"""A longer call with an empty result is a script or a note, not a search."""
+
+MIN_WORDS_CHARS = 8
+"""Shorter texts may occur in a result by chance."""
+
+_LINES = re.compile(r'\\[ntr"]|["\n]')
+"""Where a line of an argument ends, in JSON as it is written."""
+
+SIZE_SLACK_BYTES = 64
+"""Bytes by which equal results may differ in size: numbers and ids grow."""
+
+ENVELOPE_BYTES = 160
+"""Approximate bytes of a tool message beside its result."""
 
 MAX_RESULT_CHARS = 65_536
 """Results are compared by this many first characters, and by their length."""
@@ -120,9 +144,15 @@ class Round:
         return self._read(message)
 
     @cached_field
-    def signature(self) -> frozenset[tuple[str, str]]:
-        """Names and arguments of the calls, without order or duplicates."""
+    def signature(self) -> Hashable:
+        """What equal calls have in common: names and arguments, without order or duplicates."""
         return frozenset((call.name, call.arguments) for call in self.calls)
+
+    @property
+    def signature_texts(self) -> list[str]:
+        """The same as texts, sorted."""
+        pairs = sorted({(call.name, call.arguments) for call in self.calls})
+        return [text for pair in pairs for text in pair]
 
     @cached_field
     def names(self) -> frozenset[str]:
@@ -133,6 +163,22 @@ class Round:
     def arguments(self) -> str:
         """All arguments, as far as they are compared for similarity."""
         return " ".join(sorted(call.arguments for call in self.calls))[:MAX_COMPARED_CHARS]
+
+    @cached_field
+    def arguments_gist(self) -> bytes:
+        """The arguments without case and white space."""
+        return normalise([self.arguments])
+
+    @cached_field
+    def masked_arguments(self) -> str:
+        """The arguments without volatile tokens."""
+        return mask_result(self.arguments)
+
+    @cached_field
+    def is_search(self) -> bool:
+        """Whether it searched and found nothing."""
+        is_short = len(self.arguments) <= MAX_QUERY_CHARS
+        return self.is_empty and is_short and not self.made_change
 
     @cached_field
     def result(self) -> str:
@@ -174,10 +220,15 @@ class Round:
         return bool(self.calls) and self.failure is None and is_empty_result(self.result)
 
     @cached_field
+    def is_check(self) -> bool:
+        """Whether it runs tests, a build or another check."""
+        return is_check(f"{' '.join(self.names)} {self.arguments}")
+
+    @cached_field
     def reports_success(self) -> bool:
         """Whether it reports success; a check may do so by returning nothing."""
         if self.is_empty:
-            return is_check(f"{' '.join(self.names)} {self.arguments}")
+            return self.is_check
         return self.failure is None and is_success_report(self.result)
 
     @cached_field
@@ -225,6 +276,47 @@ class Round:
         are_failures = self.failure is not None and other.failure is not None
         text, other_text = text[:MAX_RESULT_CHARS], other_text[:MAX_RESULT_CHARS]
         return differs_only_in_noise(text, other_text, are_failures)
+
+    def may_have_same_result(self, other: Round) -> bool:
+        """Return whether the sizes allow equal results: in most cases that saves decoding them."""
+        slack = SIZE_SLACK_BYTES + ENVELOPE_BYTES * abs(self.result_count - other.result_count)
+        return abs(self.size - other.size) <= slack + self.size // 8
+
+    def has_similar_result(self, other: Round) -> bool:
+        """Return whether the results are almost equal."""
+        return is_similar(self.result[:MAX_COMPARED_CHARS], other.result[:MAX_COMPARED_CHARS])
+
+    def says_like(self, other: Round) -> bool:
+        """Return whether both only say something, and say almost the same."""
+        if self.calls or other.calls:
+            return False
+        return is_similar(self.text[:MAX_COMPARED_CHARS], other.text[:MAX_COMPARED_CHARS])
+
+    def writes_again(self, before: Round) -> bool:
+        """Return whether a call adds something, or its own text to its result once more.
+
+        That separates a write that adds the same again from a read whose subject changes by itself.
+        Reads do not take several lines as arguments: for those one occurrence is enough.
+        """
+        if self.made_addition:
+            return True
+        words = max((line.strip() for line in _LINES.split(self.arguments)), key=len)
+        if len(words) < MIN_WORDS_CHARS:
+            return False
+        times = self.result.count(words)
+        return times > (0 if "\\n" in self.arguments else before.result.count(words))
+
+    def is_variant_of(self, latest: Round) -> bool:
+        """Return whether almost the same call failed almost alike, or brought nothing either."""
+        if self.names != latest.names:
+            return False
+        if latest.failure is not None:
+            return self.fails_like(latest, VARIANT_PERCENT) and is_similar(
+                self.arguments, latest.arguments, VARIANT_PERCENT
+            )
+        return self.is_empty and is_similar(
+            self.masked_arguments, latest.masked_arguments, NOISE_PERCENT
+        )
 
     def repeats(self, other: Round) -> bool:
         """Return whether calls and results are equal."""

@@ -65,7 +65,7 @@ class _RoundIds:
 
     def _new_id(self, round_: Round) -> str:
         result = round_.result if round_.calls else round_.text
-        signature = [text for pair in sorted(round_.signature) for text in pair]
+        signature = round_.signature_texts
         gist = gist_of_result(result[:MAX_COMPARED_CHARS], round_.failure is not None)
         content = join([*signature, "", str(len(signature))]) + gist
         id = self._digest(content)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from sys import maxsize
 
 from msgspec import Raw
 
 from looptrap.detect.canonical import join
+from looptrap.detect.remembered_round import RememberedRound, RoundRecord, Trait
 from looptrap.detect.round import NUDGE_MARK, Reader, Round, cached_field
 from looptrap.dialect.model import Call, Message, ToolCall, ToolResult
 
@@ -20,6 +21,9 @@ _INJECTED = re.compile(
     re.IGNORECASE,
 )
 """What a harness sends to make the model continue."""
+
+MESSAGES_A_ROUND = 2
+"""At least: the assistant's message, and a result."""
 
 MAX_SEARCHED_MESSAGES = 40
 """Latest messages that are searched for a call before they are decoded."""
@@ -72,6 +76,20 @@ class Trajectory:
             return False
         return b"".join(self._call.raws[-MAX_SEARCHED_MESSAGES:]).count(needle) < 2
 
+    restarts = 0
+    """Runs in a row that began like this one and ended in the same failure."""
+    stale_segments = 0
+    """Compactions in a row after which nothing new came, this one included."""
+
+    def count_calls(self, exact_rounds: int) -> tuple[int, int]:
+        """Return the tool calls and the rounds since the last user message.
+
+        Only in the latest `exact_rounds` are several calls of one round counted.
+        """
+        rounds = self.latest(maxsize)
+        count = sum(len(round_.calls) for round_ in rounds[:exact_rounds])
+        return count + len(rounds[exact_rounds:]), len(rounds)
+
     @property
     def length(self) -> int:
         """The number of messages in the whole history."""
@@ -118,8 +136,48 @@ class Trajectory:
 
     def fingerprint_content(self, with_texts: list[str]) -> bytes:
         """Return what identifies this history: its latest calls, and these texts."""
-        calls = sorted(self.newest.signature) if self.newest is not None else []
-        return join([*with_texts, *(text for pair in calls for text in pair)])
+        calls = self.newest.signature_texts if self.newest is not None else []
+        return join([*with_texts, *calls])
+
+
+class RunTrajectory(Trajectory):
+    """The rounds of a run that were remembered, of which the request shows only the latest."""
+
+    def __init__(
+        self, call: Call, records: Sequence[RoundRecord], tools: Mapping[bytes, frozenset[str]]
+    ) -> None:
+        """Take the records of a run, the oldest first, and sets of tool names by their digests."""
+        super().__init__(call)
+        self.records = records
+        rounds = [RememberedRound(record, tools) for record in records]
+        self.all_rounds = rounds[::-1]
+        """Those before the latest compaction too, the latest first."""
+        latest = records[-1]
+        if latest.segment and not latest.traits & Trait.NEWS:
+            self.stale_segments = latest.stale_segments + 1
+        self._unread = iter(())
+        self._rounds = [one for one in self.all_rounds if one.record.segment == latest.segment]
+
+    def rounds_before_compaction(self) -> int:
+        """Return how many rounds came between the latest two compactions, as far as is known."""
+        segment = self.records[-1].segment
+        before = sum(record.segment == segment - 1 for record in self.records)
+        return before or len(self._rounds)
+
+    @cached_field
+    def is_new_call(self) -> bool:
+        """Whether the latest call was not made before."""
+        latest, *others = self._rounds
+        return all(other.signature != latest.signature for other in others)
+
+    @property
+    def length(self) -> int:
+        """The number of messages in the run, at least."""
+        return MESSAGES_A_ROUND * self.records[-1].total_calls
+
+    def count_calls(self, exact_rounds: int) -> tuple[int, int]:  # noqa: ARG002 - all are exact
+        """Return the tool calls of the run, and the rounds that are remembered."""
+        return self.records[-1].total_calls, len(self._rounds)
 
 
 def _has_new_result(round_: Round, before: list[Round]) -> bool:

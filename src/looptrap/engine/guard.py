@@ -10,6 +10,7 @@ from threading import Lock, get_ident
 from typing import Any
 from weakref import WeakSet
 
+from looptrap.dialect.answer import answered_turn
 from looptrap.dialect.body import read_body
 from looptrap.dialect.header import PROGRESS, SESSION_HEADERS, is_retry, session_of
 from looptrap.dialect.model import NO_USAGE, Call, Outcome, Usage
@@ -216,6 +217,8 @@ class Guard(PolicyEngine):
                 self.store.settle(ticket.settlements(outcome), now)
             if outcome is not None and outcome.usage is not NO_USAGE:
                 self.tally.count_usage(ticket.call, outcome, "")
+            if answer and (turn := answered_turn(ticket.call, answer)) is not None:
+                self.store.remember(self.remember_answer(ticket, turn, now), now)
         self._open.conclude(ticket)
         self._answer(ticket, now)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from looptrap.detect.scope import WindowKind
 from looptrap.detect.signals.signal import Evidence
-from looptrap.dialect.model import Call
+from looptrap.detect.trajectory import MESSAGES_A_ROUND
 from looptrap.engine import plan
 from looptrap.engine.model import HistoryFinding, Plan, Ticket
 from looptrap.money.meter import Meter
@@ -18,9 +18,6 @@ from looptrap.store.model import Balance, Count, Hit, Trip
 
 MAX_HISTORY_COOLDOWN_S = 1_800.0
 """Longest cooldown of a history: half of the time for which a refusal is remembered."""
-
-MESSAGES_A_ROUND = 2
-"""At least: the assistant's message, and a result."""
 
 
 def hear(ticket: Ticket, text: str) -> Verdict | None:
@@ -56,22 +53,23 @@ def judge_history(ticket: Ticket, finding: HistoryFinding, counts: Sequence[Coun
         if is_probe:
             action = Action.WARN
         elif left <= 0 and rule.cooldown > 0:
-            wasted = _wasted_probes(ticket.call, evidence, counts[place + 1].marks)
+            assert ticket.trajectory is not None  # the evidence is from there
+            wasted = _wasted_probes(ticket.trajectory.length, evidence, counts[place + 1].marks)
             left = max(rule.cooldown, min(rule.cooldown * 2.0**wasted, MAX_HISTORY_COOLDOWN_S))
             ticket.trips = [*ticket.trips, Trip(key, left, count.hits)]
     _apply(ticket, watch, verdict_of(watch, action, key, evidence, left))
 
 
-def _wasted_probes(call: Call, evidence: Evidence, refused: Sequence[bytes]) -> int:
+def _wasted_probes(length: int, evidence: Evidence, refused: Sequence[bytes]) -> int:
     """Return how many refused histories this evidence covers: each was followed by a probe.
 
     Refusals from before the evidence belong to another loop.
     """
     begin, end = (
-        plan.length_mark(max(length, 0))
-        for length in (len(call.raws) - MESSAGES_A_ROUND * (evidence.ago + 1), len(call.raws))
+        plan.length_mark(max(messages, 0))
+        for messages in (length - MESSAGES_A_ROUND * (evidence.ago + 1), length)
     )
-    return sum(begin <= length < end for length in refused)
+    return sum(begin <= mark < end for mark in refused)
 
 
 def note_streak(ticket: Ticket, hit: Hit, count: Count) -> None:

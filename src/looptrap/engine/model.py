@@ -10,6 +10,7 @@ import msgspec
 from looptrap.detect.signals.signal import Evidence
 from looptrap.detect.trajectory import Trajectory
 from looptrap.dialect.model import Call, Outcome
+from looptrap.engine.run_memory import RunFitting, RunLink
 from looptrap.errors import (
     BudgetExceededError,
     KilledError,
@@ -23,7 +24,7 @@ from looptrap.policy.policy import Mode
 from looptrap.policy.rate import RateStatus
 from looptrap.policy.verdict import ALLOWED, Verdict
 from looptrap.policy.watch import AnswerWatch, CountingWatch, HistoryWatch, Watch
-from looptrap.store.model import Charge, Hit, Settlement, Trip
+from looptrap.store.model import Charge, Hit, Note, Settlement, Trip
 
 
 class HistoryFinding(NamedTuple):
@@ -58,7 +59,11 @@ class Plan(msgspec.Struct, gc=False):
     predecessors: Sequence[tuple[Watch, int]] = ()
     """Watches for which an earlier prompt counts too, and the index of its hit."""
     history_watches: Sequence[HistoryWatch] = ()
-    """Watches that read the history once it is known how much of it counts."""
+    """Watches that read the history, perhaps once it is known how much of it counts."""
+    fitting: RunFitting | None = None
+    """What finds the run of the call in the store."""
+    recalls: Sequence[bytes] = ()
+    """The keys of notes to recall next."""
     progress_index: int = -1
     """Index of the hits for the application's progress token; -1 without one."""
     listening: Sequence[AnswerWatch] = ()
@@ -70,7 +75,7 @@ class Plan(msgspec.Struct, gc=False):
     """… and when."""
     killed: Verdict | None = None
     follows: bool = False
-    """Whether the counts may call for further hits."""
+    """Whether the store's answer may call for more: further hits, or other notes."""
 
     @property
     def charges(self) -> Sequence[Charge]:
@@ -99,6 +104,10 @@ class Ticket(msgspec.Struct, gc=False):
     """Granted charges of budgets and rates, until they are settled."""
     streaks: Sequence[Hit] = ()
     """Repeated hits in streaks: the store records when this call is answered."""
+    notes: Sequence[Note] = ()
+    """What the store is to remember of the run."""
+    run_link: RunLink | None = None
+    """The run, for an answer that a later call can continue."""
     open_call: object = None
     """For a ticket of `Guard.check`: ends the call when the ticket is dropped."""
     refunds: Sequence[Settlement] = ()

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from looptrap.detect import near
 from looptrap.detect.fingerprint import Fingerprint, conversation_opening, fingerprint_key
 from looptrap.detect.scope import Window, WindowKind
-from looptrap.detect.trajectory import Trajectory
+from looptrap.detect.trajectory import RunTrajectory, Trajectory
 from looptrap.dialect.model import Call
 from looptrap.engine.model import HistoryFinding, Plan, PredecessorQuery
 from looptrap.policy.rule import ToolRule
@@ -52,9 +52,19 @@ def read(
     plan: Plan, watches: Sequence[HistoryWatch], tools: Mapping[str, ToolRule], limit: int
 ) -> None:
     """Read the latest `limit` rounds of the history, and plan to query earlier refusals."""
-    found = []
     exempt = frozenset(name for name, rule in tools.items() if rule.exempt) if tools else NO_TOOLS
-    plan.trajectory = trajectory = Trajectory(plan.call, limit, exempt)
+    search(plan, watches, tools, Trajectory(plan.call, limit, exempt))
+
+
+def search(
+    plan: Plan,
+    watches: Sequence[HistoryWatch],
+    tools: Mapping[str, ToolRule],
+    trajectory: Trajectory,
+) -> None:
+    """Search a trajectory for evidence, and plan to query earlier refusals."""
+    found = []
+    plan.trajectory = trajectory
     for watch, evidence, key, _ in _find_evidence(plan.call, watches, tools, trajectory):
         place = -1
         if watch.ladder.at(evidence.count).refuses:
@@ -88,9 +98,7 @@ def release(fingerprint: str) -> tuple[bytes, Sequence[Hit]]:
     return key, [Hit(key, HISTORY_WINDOW)] if is_history else []
 
 
-def await_progress(
-    plan: Plan, watches: Sequence[HistoryWatch], fingerprint: Fingerprint, across: Fingerprint
-) -> None:
+def await_progress(plan: Plan, fingerprint: Fingerprint, across: Fingerprint) -> None:
     """Plan to query since when the application reports progress; the history is read later.
 
     `fingerprint` is of one session, `across` of all sessions of the caller.
@@ -99,7 +107,6 @@ def await_progress(
     token = call.request.progress.encode("utf-8", "surrogatepass")
     opening = b"".join(call.raws[:2])
     session = b"" if call.request.session else opening
-    plan.history_watches = watches
     plan.progress_index = len(plan.hits)
     plan.follows = True
     plan.hits += [
@@ -144,9 +151,9 @@ def _find_evidence(
     tools: Mapping[str, ToolRule],
     trajectory: Trajectory,
 ) -> Iterator[HistoryFinding]:
-    """Yield the evidence that reaches a threshold; none where the provider keeps the history."""
+    """Yield the evidence that reaches a threshold; none in a part of a history."""
     newest = trajectory.newest
-    if call.chain or newest is None:
+    if newest is None or (call.chain and not isinstance(trajectory, RunTrajectory)):
         return
     tool = next(iter(newest.names)) if tools and len(newest.names) == 1 else ""
     for general in watches:

@@ -11,10 +11,11 @@ from looptrap.detect.fingerprint import Fingerprint
 from looptrap.detect.scope import STREAK_MEMORY_S
 from looptrap.detect.trajectory import is_fresh
 from looptrap.dialect.header import SESSION_HEADERS
-from looptrap.dialect.model import NO_USAGE, Call, Outcome
+from looptrap.dialect.model import NO_USAGE, AnsweredTurn, Call, Outcome
 from looptrap.engine import judge, plan
 from looptrap.engine.counters import Counters
 from looptrap.engine.model import Plan, Ticket
+from looptrap.engine.run_memory import RunMemory
 from looptrap.money.meters import Meters
 from looptrap.money.price import Price, Prices
 from looptrap.policy.budget import Budget
@@ -23,7 +24,7 @@ from looptrap.policy.policy import KillSwitch, Policy, Project
 from looptrap.policy.rule import ToolRule
 from looptrap.policy.verdict import ALLOWED, Verdict
 from looptrap.policy.watch import BoundPolicy, HistoryWatch
-from looptrap.store.model import Balance, Count, Hit
+from looptrap.store.model import Balance, Count, Hit, Note
 
 MAX_RECENT_ENDS = 20_000
 
@@ -87,6 +88,7 @@ class PolicyEngine:
             Fingerprint(key, ("progress",), ("caller", "session")),
             Fingerprint(key, ("progress",), ("caller",)),
         )
+        self._runs = RunMemory(key)
         self.session_headers = tuple(name.lower().encode() for name in session_headers)
         self._recent_ends = RecentPromptEnds(STREAK_MEMORY_S)
         budgets = tuple(budgets)
@@ -134,27 +136,52 @@ class PolicyEngine:
                     (*listening, *binding.listening) if listening else binding.listening
                 )
         if reading and not (is_fresh(call) if fresh is None else fresh):
+            planned.history_watches = reading
             if call.request.progress:
-                plan.await_progress(planned, reading, *self._progress)
+                plan.await_progress(planned, *self._progress)
             else:
                 plan.read(planned, reading, self._tools, maxsize)
+                assert planned.trajectory is not None
+                planned.fitting = fitting = self._runs.begin(call, planned.trajectory, now)
+                planned.recalls = fitting.recalls
+                planned.follows = planned.follows or bool(fitting.recalls)
         if self._meters is not None:
             planned.metered, planned.now = self._meters.plan(call, now), now
         return planned
 
-    def follow(self, planned: Plan, counts: Sequence[Count]) -> Sequence[Hit]:
-        """Return the further hits that the counts of a plan call for: mostly none.
+    def follow(
+        self, planned: Plan, counts: Sequence[Count], recalled: Sequence[bytes] = ()
+    ) -> Sequence[Hit]:
+        """Return the further hits that the store's answer calls for: mostly none.
 
-        The caller appends the counts of these hits to the ones given, and judges them all.
+        The caller appends the counts of these hits to the ones given, recalls the plan's
+        `recalls`, and follows again until there are neither.
         """
         known = len(planned.hits)
-        for query in planned.predecessor_queries:
+        queries, planned.predecessor_queries = planned.predecessor_queries, ()
+        for query in queries:
             if marks := counts[query.place].marks:
                 plan.predecessor(planned, query, marks)
-        if planned.progress_index >= 0:
+        if planned.progress_index >= 0 and planned.trajectory is None:
             limit = plan.rounds_since_progress(planned, counts, maxsize)
             plan.read(planned, planned.history_watches, self._tools, limit)
+        if planned.recalls:
+            self._fit_run(planned, recalled)
         return planned.hits[known:]
+
+    def _fit_run(self, planned: Plan, recalled: Sequence[bytes]) -> None:
+        """Fit a call to its run; once that is done, judge what the run remembers, if it is more."""
+        fitting = planned.fitting
+        assert fitting is not None
+        fitting.take(recalled)
+        planned.recalls = fitting.recalls
+        if planned.recalls:
+            return
+        trajectory = fitting.run or planned.trajectory
+        if fitting.restarts and trajectory is not None:
+            trajectory.restarts = fitting.restarts
+        if trajectory is not None and (fitting.run is not None or fitting.restarts):
+            plan.search(planned, planned.history_watches, self._tools, trajectory)
 
     def judge(
         self,
@@ -171,6 +198,8 @@ class PolicyEngine:
         ticket = Ticket(planned.call)
         ticket.listening = planned.listening
         ticket.trajectory = planned.trajectory
+        if planned.fitting is not None:
+            ticket.notes, ticket.run_link = planned.fitting.notes, planned.fitting.link
         if planned.killed is not None:
             ticket.verdict = planned.killed
             return ticket
@@ -197,6 +226,10 @@ class PolicyEngine:
         Returns a verdict that is severer than all before, and stores it on the ticket.
         """
         return judge.hear(ticket, text)
+
+    def remember_answer(self, ticket: Ticket, turn: AnsweredTurn, now: float) -> Sequence[Note]:
+        """Return what to remember of an answer that a later call can continue."""
+        return self._runs.remember_answer(ticket.call, ticket.run_link, turn, now)
 
     def settle(
         self,

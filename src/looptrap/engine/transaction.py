@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import count
 from secrets import token_hex
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from msgspec.structs import replace
 
@@ -57,6 +57,13 @@ class RequestIds:
 _default_ids = RequestIds()
 
 
+class StoreQuery(NamedTuple):
+    """What else to ask the store."""
+
+    hits: Sequence[Hit]
+    recalls: Sequence[bytes]
+
+
 class Transaction:
     """One call, its verdict, and what its answer says while it passes."""
 
@@ -70,7 +77,6 @@ class Transaction:
         "_meter",
         "_plan",
         "_reader",
-        "_recalled",
         "_stream_guard",
         "_used",
         "answer",
@@ -104,7 +110,6 @@ class Transaction:
         self._ids = ids
         self._plan: Plan | None = None
         self._counts: list[Count] | None = None
-        self._recalled: Sequence[bytes] = ()
         self._is_local = False
         self._meter: UsageMeter | None = None
         self._reader: AnswerReader | None = None
@@ -159,24 +164,23 @@ class Transaction:
         recalled: Sequence[bytes] = (),
         *,
         is_local: bool = False,
-    ) -> Sequence[Hit]:
-        """Take the store's answer; return further hits to ask for, none once the call is judged.
+    ) -> StoreQuery | None:
+        """Take the store's answer; return what else to ask, None once the call is judged.
 
         `is_local` says that this process counted in place of a shared store.
         """
         plan = self._plan
         assert plan is not None  # what was asked came from there
-        if recalled:
-            self._recalled = recalled
-        if self._counts is None:
-            if plan.follows and (more := self.engine.follow(plan, counts)):
+        if self._counts is not None:
+            counts = [*self._counts, *counts]
+            balances, is_local = self._balances, self._is_local
+        if plan.follows:
+            more = self.engine.follow(plan, counts, recalled)
+            if more or plan.recalls:
                 self._counts, self._balances, self._is_local = counts, balances, is_local
-                return more
-        else:
-            counts, balances = [*self._counts, *counts], self._balances
-            is_local = self._is_local
+                return StoreQuery(more, plan.recalls)
         self.ticket = self.engine.judge(plan, counts, balances, is_local=is_local)
-        return ()
+        return None
 
     def judge_by(self, store: MemoryStore, now: float) -> Ticket:
         """Judge the call by the counts of a store in this process; plan it, unless it is."""
@@ -186,9 +190,13 @@ class Transaction:
         retry = self.call.request.is_retry
         counts = store.hit(plan.hits, now, retry=retry)
         balances = store.charge(plan.charges, now) if plan.metered else ()
-        while more := self.count(counts, balances):
-            counts = store.hit(more, now, retry=retry)
+        recalled = store.recall(plan.recalls, now) if plan.recalls else ()
+        while (more := self.count(counts, balances, recalled)) is not None:
+            counts = store.hit(more.hits, now, retry=retry) if more.hits else []
+            recalled = store.recall(more.recalls, now) if more.recalls else ()
         ticket = self.ticket
+        if ticket.notes:
+            store.remember(ticket.notes, now)
         if ticket.trips:
             store.trip(ticket.trips, now)
         if ticket.refunds:

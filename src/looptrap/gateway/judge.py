@@ -47,9 +47,9 @@ class Judge:
         """Judge a call by the counts of all instances, then call `then` once."""
         assert self._shared is not None
         plan = transaction.plan(now)
-        if plan.hits or plan.metered:
+        if plan.hits or plan.metered or plan.recalls:
             judgement = _SharedJudgement(self._shared, transaction, then, self._fails_closed)
-            judgement.ask(plan.hits, plan.charges if plan.metered else ())
+            judgement.ask(plan.hits, plan.charges if plan.metered else (), plan.recalls)
         else:
             transaction.count([])
             then()
@@ -150,10 +150,13 @@ class _SharedJudgement:
         is_local: bool,
     ) -> None:
         self._is_alone = self._is_alone or is_local
-        if more := self._transaction.count([*counts], balances, recalled, is_local=is_local):
-            self.ask(more)
+        more = self._transaction.count([*counts], balances, recalled, is_local=is_local)
+        if more is not None:
+            self.ask(more.hits, (), more.recalls)
             return
         ticket = self._transaction.ticket
+        if ticket.notes:
+            self._store.remember(ticket.notes, None)
         if ticket.trips:
             self._store.trip(ticket.trips, None)
         if self._is_alone and self._fails_closed and not ticket.verdict.action.refuses:

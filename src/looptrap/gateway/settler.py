@@ -55,6 +55,10 @@ class Settler:
             self._judge.answer(ticket.streaks, self.clock())
         if ticket.holds:
             self._judge.settle(ticket.settlements(outcome), self.clock())
+        if outcome is not None and (turn := transaction.answered()) is not None:
+            now = self.clock()
+            if notes := transaction.engine.remember_answer(ticket, turn, now):
+                self._judge.remember(notes, now)
         transaction.engine.settle(ticket, outcome, provider, first_byte)
         if is_logged and self._on_settled is not None:
             self._on_settled(transaction, outcome or Outcome(transaction.status))

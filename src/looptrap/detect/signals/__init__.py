@@ -11,6 +11,11 @@ unknown_tool      calls to tools that do not exist
 monologue         the same text again, without a tool call
 turn_budget       more tool calls than a turn should need
 
+Two patterns across requests:
+
+compaction        the same calls after each compaction of the history, and nothing new
+restart           runs that begin alike and end in the same failure
+
 And one pattern in the answer:
 
 chant             an answer that repeats itself
@@ -20,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from looptrap.detect.signals.across import Compaction, Restart
 from looptrap.detect.signals.chant import Chant, Monologue
 from looptrap.detect.signals.failing import Failing, SameError
 from looptrap.detect.signals.near_repeat import MutatingRepeat, NearRepeat
@@ -39,8 +45,10 @@ SIGNALS: Mapping[str, Callable[[SignalOptions], HistorySignal]] = {
     "unknown_tool": UnknownTool,
     "monologue": Monologue,
     "turn_budget": TurnBudget,
+    "compaction": Compaction,
+    "restart": Restart,
 }
-"""Signals in the history inside one request, made with their options."""
+"""Signals in the history of a run, made with their options."""
 
 ANSWERS: Mapping[str, Callable[[], AnswerSignal]] = {"chant": Chant}
 """Signals in an answer."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from unicodedata import category
 
 from looptrap.detect.signals.signal import Evidence, HistorySignal
-from looptrap.detect.similarity import MAX_COMPARED_CHARS, SIMILAR_PERCENT, is_similar
+from looptrap.detect.similarity import SIMILAR_PERCENT
 from looptrap.detect.trajectory import Trajectory
 from looptrap.dialect.stream import FENCE, open_fence, tail_of
 
@@ -160,17 +160,13 @@ class Monologue(HistorySignal):
         newest = trajectory.newest
         if newest is None or newest.calls:
             return None
-        text = newest.text[:MAX_COMPARED_CHARS]
-        rounds = trajectory.latest_while(
-            lambda round_: not round_.calls and is_similar(round_.text[:MAX_COMPARED_CHARS], text),
-            self._options.rounds,
-        )
+        rounds = trajectory.latest_while(newest.says_like, self._options.rounds)
         count = len(rounds)
         if count < 2:
             return None
         return Evidence(
             signal="monologue",
-            what=f"almost the same {len(newest.text)} characters said {count} times in a row",
+            what=f"almost the same said {count} times in a row",
             count=count,
             ago=count - 1,
             confidence=1.0 if newest.text == rounds[1].text else SIMILAR_PERCENT / 100,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from looptrap.detect.canonical import normalise
 from looptrap.detect.round import Round
 from looptrap.detect.signals.signal import Evidence, HistorySignal, tool_list
 from looptrap.detect.trajectory import Trajectory
@@ -59,7 +58,7 @@ class Failing(HistorySignal):
         length = len(failures)
         if length < self._options.first:
             return None
-        calls = [normalise([round_.arguments]) for round_ in failures]
+        calls = [round_.arguments_gist for round_ in failures]
         known = sum(
             (calls[age] in calls[age + 1 :] and not round_.is_report)
             or any(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from sys import maxsize
-
 from looptrap.detect.round import Round
 from looptrap.detect.signals.signal import Evidence, HistorySignal, tool_list
 from looptrap.detect.trajectory import Trajectory
@@ -11,20 +9,11 @@ from looptrap.detect.trajectory import Trajectory
 RECENT_ROUNDS = 6
 """The latest result must equal one of this many before it: otherwise there is progress."""
 
-SIZE_SLACK_BYTES = 64
-"""Bytes by which equal results may differ in size: numbers and ids grow."""
-
-ENVELOPE_BYTES = 160
-"""Approximate bytes of a tool message beside its result."""
-
 SAME_CALL_ROUNDS = 40
 """Rounds in which a call that fails the same way is counted: each attempt takes several."""
 
 MIN_ROUNDS = 20
 """Fewer rounds are no evidence."""
-
-MAX_QUERY_CHARS = 300
-"""A longer call with an empty result is a script or a note, not a search."""
 
 
 class Stagnation(HistorySignal):
@@ -37,7 +26,8 @@ class Stagnation(HistorySignal):
             return None
         recent = trajectory.latest(RECENT_ROUNDS + 1)
         if len(recent) <= RECENT_ROUNDS or not any(
-            _has_seen_result(recent[0], earlier) for earlier in recent[1:]
+            recent[0].may_have_same_result(earlier) and recent[0].has_same_result(earlier)
+            for earlier in recent[1:]
         ):
             return None
         rounds = trajectory.latest(self._options.rounds)
@@ -68,7 +58,7 @@ def _count_stale(rounds: list[Round], polls_per_repeat: int) -> int:
 
     Equal results for new arguments are a batch, unless they are failures. Equal empty results may
     be a search that is stuck or a legitimate one: they count half. Polls count little. After a new
-    change, every check may report success once more: that does not count.
+    change, every call may be made once more: that counts only where a check still does not succeed.
     """
     weight = 0.0
     changes = 0
@@ -82,9 +72,11 @@ def _count_stale(rounds: list[Round], polls_per_repeat: int) -> int:
         comparable = same_calls if round_.failure is None else same_failures
         if any(map(round_.has_same_result, comparable)):
             is_first_since_change = changes_at_check.get(round_.signature, changes) < changes
-            if not (is_first_since_change and round_.reports_success):
+            if not is_first_since_change:
                 weight += 1 / polls_per_repeat if round_.is_poll or round_.is_step else 1
-        elif _is_search(round_) and any(map(round_.has_same_result, same_failures)):
+            elif round_.failure is not None or (round_.is_check and not round_.reports_success):
+                weight += 1
+        elif round_.is_search and any(map(round_.has_same_result, same_failures)):
             weight += 0.5
         if round_.made_change and not same_calls:
             changes += 1
@@ -102,18 +94,6 @@ def _count_same_failures(trajectory: Trajectory) -> int:
     return 1 + sum(map(latest.repeats, before))
 
 
-def _has_seen_result(latest: Round, earlier: Round) -> bool:
-    # Results of other sizes are not equal: in most cases they need not be decoded.
-    slack = SIZE_SLACK_BYTES + ENVELOPE_BYTES * abs(latest.result_count - earlier.result_count)
-    is_as_long = abs(latest.size - earlier.size) <= slack + latest.size // 8
-    return is_as_long and latest.has_same_result(earlier)
-
-
-def _is_search(round_: Round) -> bool:
-    """Return whether a round searched and found nothing."""
-    return round_.is_empty and not round_.made_change and len(round_.arguments) <= MAX_QUERY_CHARS
-
-
 MAX_ROUNDS_READ = 40
 """Latest rounds whose calls are counted; each earlier round counts as one call."""
 
@@ -126,15 +106,13 @@ class TurnBudget(HistorySignal):
         # Calls and their results are messages: where there are few, none needs decoding.
         if self._options.first > MAX_ROUNDS_READ and trajectory.length < self._options.first:
             return None
-        rounds = trajectory.latest(maxsize)
-        count = sum(len(round_.calls) for round_ in rounds[:MAX_ROUNDS_READ])
-        count += len(rounds[MAX_ROUNDS_READ:])
+        count, rounds = trajectory.count_calls(MAX_ROUNDS_READ)
         if not count:
             return None
         return Evidence(
             signal="turn_budget",
-            what=f"{count} tool calls in {len(rounds)} rounds since the last user message",
+            what=f"{count} tool calls in {rounds} rounds since the last user message",
             count=count,
-            ago=len(rounds) - 1,
+            ago=rounds - 1,
             confidence=0.5,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from looptrap.detect.remembered_round import RememberedRound
 from looptrap.detect.round import Round
 from looptrap.detect.signals.signal import Evidence, HistorySignal, tool_list
 from looptrap.detect.trajectory import TEXT_TOOL_NAME, Trajectory
@@ -27,7 +28,7 @@ class UnknownTool(HistorySignal):
         """Return how many; None when the latest call is to a tool that exists."""
         offered = frozenset(trajectory.tools)
         rounds = trajectory.latest_while(
-            lambda round_: _calls_unknown_tool(round_, offered), self._options.rounds
+            lambda round_: calls_unknown_tool(round_, offered), self._options.rounds
         )
         if not rounds:
             return None
@@ -41,7 +42,10 @@ class UnknownTool(HistorySignal):
         )
 
 
-def _calls_unknown_tool(round_: Round, offered: frozenset[str]) -> bool:
+def calls_unknown_tool(round_: Round, offered: frozenset[str]) -> bool:
+    """Return whether a round called only tools that are not offered, or do not exist."""
+    if isinstance(round_, RememberedRound):
+        return round_.called_unknown_tool
     if not round_.calls:
         return False
     if offered and TEXT_TOOL_NAME not in round_.names and not round_.names & offered:

@@ -1,0 +1,386 @@
+"""RememberedRound: a round of an earlier request, kept as keyed digests, without any text.
+
+A round is digested when it is new. Its record has a fixed size, so that a store can append it and
+drop the oldest without reading any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import IntFlag
+from hashlib import blake2b
+from struct import Struct
+from typing import NamedTuple
+
+from looptrap.detect.call_kind import (
+    adds_something,
+    changes_something,
+    is_deferred,
+    is_note,
+    is_poll,
+    is_step,
+)
+from looptrap.detect.canonical import join
+from looptrap.detect.failure import (
+    failure_of,
+    is_empty_result,
+    is_success_report,
+    is_test_report,
+)
+from looptrap.detect.round import MAX_QUERY_CHARS, Round
+from looptrap.detect.similarity import gist_of_result, is_similar
+from looptrap.dialect.model import Message, ToolCall, ToolResult
+
+_FORMAT = Struct("<4s6s5s5s4s16s12s3sIBBBHHI")
+ROUND_BYTES = _FORMAT.size
+
+MAX_REMEMBERED_ROUNDS = 40
+"""Latest rounds of a run that are remembered."""
+
+MAX_GIST_CHARS = 2_048
+"""Characters at either end of a result in which volatile tokens are masked; what is between must
+be equal."""
+
+MAX_WORDS_CHARS = 2_000
+
+_NO_GIST = bytes(5)
+_NO_FAILURE = bytes(4)
+_NO_ARGUMENTS = bytes(12)
+
+
+class Trait(IntFlag):
+    """What is known of a round beside its digests."""
+
+    FAILED = 1
+    REPORT = 2
+    EMPTY = 4
+    REPORTS_SUCCESS = 8
+    MADE_CHANGE = 16
+    MADE_ADDITION = 32
+    POLL = 64
+    DEFERRED = 128
+    STEP = 256
+    NOTE = 512
+    """It only thinks or plans, whatever the words."""
+    CHECK = 131072
+    SEARCH = 1024
+    UNKNOWN_TOOL = 2048
+    APPENDED = 4096
+    """It repeats the call before, which adds the same to its result."""
+    NEW = 8192
+    """Its call and result had not been seen before in its run."""
+    AFTER_COMPACTION = 16384
+    """It is the first one after a compaction."""
+    NEWS = 65536
+    """It, or one before it in its segment, was new."""
+    AFTER_TRIM = 32768
+    """When it was new, earlier rounds were no longer in the request, or no longer whole."""
+
+
+class RoundRecord(NamedTuple):
+    """The fields of a round's record."""
+
+    link: bytes
+    """Of its tool-call ids; of its content where these do not identify it."""
+    signature: bytes
+    result: bytes
+    """Of the exact result …"""
+    gist: bytes
+    """… and of what is left without volatile tokens; zeros where that was not worked out."""
+    failure: bytes
+    failure_words: bytes
+    argument_words: bytes
+    """A byte for each word; of a round without calls, of the words it said."""
+    names: bytes
+    traits: int
+    call_count: int
+    segment: int = 0
+    """How many compactions came before, modulo 256."""
+    stale_segments: int = 0
+    """Segments in a row, before this one, that brought nothing new."""
+    messages: int = 0
+    """How many messages its request had."""
+    total_calls: int = 0
+    """Tool calls of the run so far."""
+    seconds: int = 0
+    """When it was new, since 1970."""
+
+    def pack(self) -> bytes:
+        """Return the record as bytes."""
+        return _FORMAT.pack(*self)
+
+
+def records_of(remembered: bytes) -> list[RoundRecord]:
+    """Return the records of a run, the oldest first."""
+    whole = len(remembered) - len(remembered) % ROUND_BYTES
+    return [RoundRecord(*fields) for fields in _FORMAT.iter_unpack(remembered[:whole])]
+
+
+class RememberedRound(Round):
+    """A round of which only the record is left; it is compared like any other."""
+
+    def __init__(self, record: RoundRecord, tools: Mapping[bytes, frozenset[str]]) -> None:
+        """`tools` are sets of tool names by their digests."""
+        super().__init__(_NO_MESSAGE, ())
+        self.record = record
+        traits = record.traits
+        has_failed = bool(traits & Trait.FAILED)
+        self.calls = _PLACEHOLDERS[: record.call_count]
+        self.names = tools.get(record.names, _UNKNOWN_NAMES)
+        self.signature = record.signature
+        self.result = record.result.hex()
+        self.text = self.arguments = self.masked_arguments = _as_text(record.argument_words)
+        self.arguments_gist = record.argument_words
+        self.failure = record.failure.hex() if has_failed else None
+        self.failures = int(has_failed)
+        self.is_report = bool(traits & Trait.REPORT)
+        self.is_empty = bool(traits & Trait.EMPTY)
+        self.is_check = bool(traits & Trait.CHECK)
+        self.reports_success = bool(traits & Trait.REPORTS_SUCCESS)
+        self.made_change = bool(traits & Trait.MADE_CHANGE)
+        self.made_addition = bool(traits & Trait.MADE_ADDITION)
+        self.is_deferred = bool(traits & Trait.DEFERRED)
+        self.is_poll = bool(traits & Trait.POLL)
+        self.is_step = bool(traits & Trait.STEP)
+        self.is_search = bool(traits & Trait.SEARCH)
+        self.called_unknown_tool = bool(traits & Trait.UNKNOWN_TOOL)
+
+    @property
+    def signature_texts(self) -> list[str]:
+        """Its digest."""
+        return [self.record.signature.hex()]
+
+    @property
+    def result_count(self) -> int:
+        """How many calls it made."""
+        return self.record.call_count
+
+    def may_have_same_result(self, other: Round) -> bool:  # noqa: ARG002 - nothing to decode
+        """Return whether comparing the results is worth it: always."""
+        return True
+
+    def has_same_result(self, other: Round) -> bool:
+        """Return whether the results are equal except for volatile tokens, as far as is known."""
+        mine, theirs = self.record, _record(other)
+        return mine.result == theirs.result or mine.gist == theirs.gist != _NO_GIST
+
+    def has_similar_result(self, other: Round) -> bool:
+        """Return whether the same call added the same again when it was new."""
+        return bool((self.record.traits | _record(other).traits) & Trait.APPENDED)
+
+    def says_like(self, other: Round) -> bool:
+        """Return whether both only say something, and say almost the same."""
+        if self.calls or other.calls:
+            return False
+        return self.has_same_result(other) or is_similar(self.text, other.text)
+
+    def writes_again(self, before: Round) -> bool:  # noqa: ARG002 - known since it was new
+        """Return whether it added the same again when it was new."""
+        return bool(self.record.traits & Trait.APPENDED)
+
+    def fails_like(self, other: Round, percent: float) -> bool:
+        """Return whether both failed with almost equal messages; reports must be equal."""
+        mine, theirs = self.failure, other.failure
+        if mine is None or theirs is None or mine == theirs or self.is_report:
+            return mine == theirs is not None
+        words, other_words = self.record.failure_words, _record(other).failure_words
+        return any(words) and is_similar(_as_text(words), _as_text(other_words), percent)
+
+    def is_variant_of(self, latest: Round) -> bool:
+        """Return whether almost the same call failed almost alike, or brought nothing either."""
+        return self.record.names == _record(latest).names and super().is_variant_of(latest)
+
+
+_NO_MESSAGE = Message("assistant")
+_PLACEHOLDERS = (ToolCall("", "", ""),) * 255
+_UNKNOWN_NAMES = frozenset({"a tool"})
+
+
+def _record(round_: Round) -> RoundRecord:
+    assert isinstance(round_, RememberedRound)  # a run is judged by records alone
+    return round_.record
+
+
+def _as_text(words: bytes) -> str:
+    return words.rstrip(b"\0").decode("latin-1")
+
+
+class RoundDigester:
+    """Makes records of rounds: keyed, so that they say nothing to who does not have the key."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._hasher = blake2b(digest_size=16, key=secret[:64], person=b"lt-round")
+        self._names: dict[frozenset[str], bytes] = {}
+
+    def digest(self, content: bytes) -> bytes:
+        """Return the keyed digest of some content: 16 bytes."""
+        keyed = self._hasher.copy()
+        keyed.update(content)
+        return keyed.digest()
+
+    def signature(self, round_: Round) -> bytes:
+        """Return the digest of a round's calls; empty bytes where it has none."""
+        calls = round_.calls
+        if len(calls) == 1:
+            return self.digest(join(("s", calls[0].name, calls[0].arguments)))[:6]
+        return self.digest(join(["s", *round_.signature_texts]))[:6]
+
+    def names(self, names: frozenset[str]) -> bytes:
+        """Return the digest of a set of tools."""
+        known = self._names.get(names)
+        if known is None:
+            if len(self._names) >= 4_096:
+                self._names.clear()
+            known = self._names[names] = self.digest(join(["n", *sorted(names)]))[:3]
+        return known
+
+    def result(self, text: str) -> bytes:
+        """Return the digest of the exact result."""
+        return self.digest(text.encode("utf-8", "surrogatepass"))[:5]
+
+    def gist(self, text: str, *, is_failure: bool) -> bytes:
+        """Return the digest of a result without volatile tokens."""
+        if len(text) <= 2 * MAX_GIST_CHARS:
+            return self.digest(b"g" + gist_of_result(text, is_failure))[:5]
+        ends = (text[:MAX_GIST_CHARS], text[-MAX_GIST_CHARS:])
+        middle = text[MAX_GIST_CHARS:-MAX_GIST_CHARS].encode("utf-8", "surrogatepass")
+        parts = [*(gist_of_result(end, is_failure) for end in ends), middle]
+        return self.digest(b"g".join(parts))[:5]
+
+    def words(self, text: str, size: int) -> bytes:
+        """Return a byte for each word, of a long text for its first and last ones."""
+        words = text[:MAX_WORDS_CHARS].translate(_SPACED).split()
+        if len(words) > size:
+            words = words[: size // 2] + words[-(size - size // 2) :]
+        return bytes(self._word(word) for word in words).ljust(size, b"\0")
+
+    def _word(self, word: str) -> int:
+        return self.digest(word.encode("utf-8", "surrogatepass"))[0] or 1
+
+    def record(
+        self,
+        round_: Round,
+        link: bytes,
+        before: Round | None = None,
+        *,
+        is_unknown_tool: bool = False,
+    ) -> RoundRecord:
+        """Return the full record of a round that is new.
+
+        `before` is the round before it, where that is known whole. What its run says of it
+        (segments, messages, calls so far, time) is left 0.
+        """
+        failure = round_.failure
+        has_calls = bool(round_.calls)
+        text = round_.result if has_calls else round_.text
+        traits = (
+            (Trait.FAILED if failure is not None else 0)
+            | (Trait.REPORT if round_.is_report else 0)
+            | (Trait.EMPTY if round_.is_empty else 0)
+            | (Trait.CHECK if has_calls and round_.is_check else 0)
+            | (Trait.REPORTS_SUCCESS if has_calls and round_.reports_success else 0)
+            | (Trait.MADE_CHANGE if round_.made_change else 0)
+            | (Trait.MADE_ADDITION if round_.made_addition else 0)
+            | (Trait.POLL if has_calls and round_.is_poll else 0)
+            | (Trait.DEFERRED if has_calls and round_.is_deferred else 0)
+            | (Trait.STEP if has_calls and round_.is_step else 0)
+            | (Trait.NOTE if has_calls and all(map(is_note, round_.names)) else 0)
+            | (Trait.SEARCH if round_.is_search else 0)
+            | (Trait.UNKNOWN_TOOL if is_unknown_tool else 0)
+        )
+        if before is not None and has_calls and before.signature == round_.signature:
+            is_append = round_.writes_again(before) and round_.has_similar_result(before)
+            traits |= Trait.APPENDED if is_append else 0
+        return RoundRecord(
+            link=link[:4],
+            signature=self.signature(round_) if has_calls else bytes(6),
+            result=self.result(text),
+            gist=self.gist(text, is_failure=failure is not None),
+            failure=_NO_FAILURE if failure is None else self.digest(failure.encode())[:4],
+            failure_words=bytes(16) if failure is None else self.words(failure, 16),
+            argument_words=self.words(round_.arguments if has_calls else text, 12),
+            names=self.names(round_.names),
+            traits=int(traits),
+            call_count=min(len(round_.calls), 255),
+        )
+
+    def brief_record(self, round_: Round, link: bytes) -> RoundRecord:
+        """Return the record of a round whose call was certainly never made before.
+
+        As long as a request shows its run whole, little is needed of such a round, and the rest
+        would take long to work out.
+        """
+        failure = round_.failure
+        return RoundRecord(
+            link=link[:4],
+            signature=self.signature(round_),
+            result=self.result(round_.result),
+            gist=_NO_GIST,
+            failure=_NO_FAILURE if failure is None else self.digest(failure.encode())[:4],
+            failure_words=bytes(16),
+            argument_words=_NO_ARGUMENTS,
+            names=self.names(round_.names),
+            traits=Trait.NEW | Trait.MADE_CHANGE | (0 if failure is None else Trait.FAILED),
+            call_count=min(len(round_.calls), 255),
+        )
+
+    def calls_record(self, message: Message, link: bytes) -> RoundRecord:
+        """Return the record of calls whose results are not known yet; `completed` adds them."""
+        round_ = Round(message, ())
+        requests = [(call.name, call.arguments) for call in message.calls]
+        names, arguments = round_.names, round_.arguments
+        traits = (
+            (Trait.MADE_CHANGE if any(changes_something(*one) for one in requests) else 0)
+            | (Trait.MADE_ADDITION if any(adds_something(*one) for one in requests) else 0)
+            | (Trait.POLL if is_poll(names, arguments, "") else 0)
+            | (Trait.STEP if is_step(names, "") else 0)
+            | (Trait.CHECK if round_.is_check else 0)
+            | (Trait.NOTE if all(map(is_note, names)) else 0)
+            | (Trait.SEARCH if len(arguments) <= MAX_QUERY_CHARS else 0)
+        )
+        return RoundRecord(
+            link=link[:4],
+            signature=self.signature(round_),
+            result=bytes(5),
+            gist=_NO_GIST,
+            failure=_NO_FAILURE,
+            failure_words=bytes(16),
+            argument_words=self.words(arguments, 12),
+            names=self.names(names),
+            traits=int(traits),
+            call_count=min(len(message.calls), 255),
+        )
+
+    def completed(self, calls: RoundRecord, results: Sequence[ToolResult]) -> RoundRecord:
+        """Return the record of calls with their results."""
+        text = "\n".join(result.text for result in results)
+        failure = failure_of(text, any(result.is_error for result in results))
+        traits = Trait(calls.traits)
+        is_empty = failure is None and is_empty_result(text)
+        may_search = Trait.SEARCH in traits
+        traits &= ~Trait.SEARCH
+        if failure is not None:
+            traits &= ~(Trait.MADE_CHANGE | Trait.MADE_ADDITION | Trait.STEP)
+            traits |= Trait.FAILED | (Trait.REPORT if is_test_report(failure) else 0)
+        elif is_poll(frozenset(), "", text):
+            traits |= Trait.POLL
+        if is_deferred(text):
+            traits |= Trait.DEFERRED | Trait.POLL
+        if not is_step(frozenset(), text):
+            traits &= ~Trait.STEP
+        if is_empty:
+            traits |= Trait.EMPTY | (Trait.REPORTS_SUCCESS if Trait.CHECK in traits else 0)
+            if may_search and Trait.MADE_CHANGE not in traits:
+                traits |= Trait.SEARCH
+        elif failure is None and is_success_report(text):
+            traits |= Trait.REPORTS_SUCCESS
+        return calls._replace(
+            result=self.result(text),
+            gist=self.gist(text, is_failure=failure is not None),
+            failure=_NO_FAILURE if failure is None else self.digest(failure.encode())[:4],
+            failure_words=bytes(16) if failure is None else self.words(failure, 16),
+            traits=int(traits),
+        )
+
+
+_SPACED = {ord(char): " " for char in "\"'`,;:()[]{}<>=\\/|"}

@@ -1,0 +1,568 @@
+"""RunMemory: what is remembered of a run across its requests, and how a request fits to it. Pure.
+
+A run is found by its latest round but one: that was the latest one of the request before, and the
+store links it to the run. Tool-call ids identify a round; where a harness has none, or numbers
+them from 0, its calls and results do. So two agents with the same prompts are never mixed up.
+
+As long as a request shows its run whole, its new round is appended to the run, and nothing is
+read. Where the request shows less (a history that was trimmed, elided or compacted, or is kept by
+the provider), the rounds that are remembered are judged in its place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import islice
+from struct import Struct
+from typing import NamedTuple
+
+from looptrap.detect.canonical import join
+from looptrap.detect.fingerprint import Fingerprint, conversation_opening
+from looptrap.detect.remembered_round import (
+    MAX_REMEMBERED_ROUNDS,
+    ROUND_BYTES,
+    RoundDigester,
+    RoundRecord,
+    Trait,
+    records_of,
+)
+from looptrap.detect.round import Round
+from looptrap.detect.signals.unknown_tool import calls_unknown_tool
+from looptrap.detect.trajectory import RunTrajectory, Trajectory, begins_turn
+from looptrap.dialect.agent_session import agent_session_of
+from looptrap.dialect.model import AnsweredTurn, Call, Message, ToolResult
+from looptrap.store.model import Note
+
+PAIR_BYTES = 5
+MAX_PAIRS = 200
+"""Pairs of call and result of a run that are remembered to tell what is new."""
+
+MAX_RUNS_OF_SESSION = 4
+"""Latest runs of a session that are remembered."""
+
+MAX_FIRST_ROUNDS = 8
+"""Latest rounds that are remembered of a run that is first seen with many."""
+
+LIVE_S = 900
+"""Seconds after its latest request for which a run may go on after a compaction."""
+
+MAX_ALTERED_BYTES = 128
+"""Bytes by which earlier messages may change from one request to the next: markers for caches
+move. More is taken for results that were left out."""
+
+SYSTEM_BYTES = 200
+"""Bytes at the beginning of a system prompt that identify it; times and states may follow."""
+
+MAX_OPENING_MESSAGES = 6
+"""Messages before the first round that are searched for a summary."""
+
+SUMMARY_CHARS = 3_000
+"""Characters at the beginning of a message in which it says that it is a summary."""
+
+_SUMMARY = re.compile(
+    r"""
+      \bsummar(?:y|ies|i[sz]ed|i[sz]ation)\b
+    | \bcompact(?:ed|ion)\b | \bcondens(?:ed|ation)\b | \bstate[ _-]snapshot\b
+    | \b(?:continued|continuing|continuation|carr(?:ied|ying)\ over)\b.{0,40}\b(?:from|of)\b
+    | \b(?:previous|prior|earlier|preceding)\ (?:conversation|context|session|messages|history
+        |turns|steps|work)\b
+    | \b(?:done|did|happened|completed|progress|work|conversation|know|learned|tried)\b.{0,20}
+        \bso\ far\b
+    | \bhand-?off\b | \bcontext\ (?:window|limit|was|has\ been|ran)\b | \brecap\b
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+"""How a message says that it stands for an earlier part of the conversation."""
+
+_RANDOM_ID = re.compile(r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{8,}|\d{12,}")
+"""What the ids of providers contain, and numbers such as `call_0` do not: they come again."""
+
+_LINK = Struct("<16sIIBBBH")
+_RESTARTS = Struct("<16s4sH")
+_RUN_OF_SESSION = Struct("<16s4s")
+
+PARTIAL, UNDECIDED = 1, 2
+
+
+class RunLink(NamedTuple):
+    """What a run's latest round leads to."""
+
+    run: bytes
+    """The key of the run."""
+    messages: int
+    """How many messages its latest request had, and how many bytes."""
+    body_bytes: int
+    flags: int = 0
+    """`PARTIAL`: a request did not show all of the run's latest segment. `UNDECIDED`: nothing new
+    has come since the latest compaction."""
+    segment: int = 0
+    stale_segments: int = 0
+    total_calls: int = 0
+
+    def pack(self) -> bytes:
+        """Return the link as bytes."""
+        return _LINK.pack(*self)
+
+
+class RunMemory:
+    """Fits requests to the runs that a store remembers."""
+
+    def __init__(self, secret: bytes) -> None:
+        self.digester = RoundDigester(secret)
+        self._link = Fingerprint(secret, ("run link",), ("caller",))
+        self._run = Fingerprint(secret, ("run",), ("caller",))
+        self._session = Fingerprint(secret, ("run session",), ("caller",))
+
+    def begin(self, call: Call, trajectory: Trajectory, now: float) -> RunFitting:
+        """Begin to fit a request to its run."""
+        return RunFitting(self, call, trajectory, now)
+
+    def link_key(self, call: Call, round_: Round) -> bytes:
+        """Return the key under which the store links a round to its run."""
+        ids = [made.id for made in round_.calls]
+        if not ids or not all(map(_RANDOM_ID.search, ids)):
+            text = round_.result if round_.calls else round_.text
+            ids = [*ids, *round_.signature_texts, text]
+        return self._link.key(call, join(ids))
+
+    def chain_key(self, call: Call, chain: str) -> bytes:
+        """Return the key of a history that the provider keeps."""
+        return self._link.key(call, join(["chain", chain]))
+
+    def run_key(self, call: Call, first_link: bytes, now: float) -> bytes:
+        """Return the key of a new run."""
+        return self._run.key(call, b"%b %d" % (first_link, now))
+
+    def seen_key(self, call: Call, run: bytes) -> bytes:
+        """Return the key of the pairs that were seen in a run."""
+        return self._run.key(call, b"seen %b" % run)
+
+    def session_key(self, call: Call, session: str) -> bytes:
+        """Return the key of the runs of a session; without a name, of one system prompt."""
+        if session:
+            return self._session.key(call, join(["session", session]))
+        return self._session.key(call, b"system\xfe%b" % system_of(call))
+
+    def remember_answer(
+        self, call: Call, link: RunLink | None, turn: AnsweredTurn, now: float
+    ) -> Sequence[Note]:
+        """Return what to remember of an answer that a later call can continue."""
+        calls = turn.calls
+        if not calls:
+            return ()
+        key = self.chain_key(call, turn.response_id)
+        if link is None:
+            link = RunLink(self.run_key(call, key, now), 0, 0, PARTIAL)
+        ids = self.digester.digest(join([made.id for made in calls]))
+        record = self.digester.calls_record(Message("assistant", "", calls), ids)
+        value = link.pack() + record.pack()
+        if not turn.conversation:
+            return [Note(key, value)]
+        return [Note(key, value), Note(self.chain_key(call, turn.conversation), value)]
+
+    def opening_key(self, call: Call) -> bytes:
+        """Return the key of the runs with the same first messages."""
+        return self._session.key(call, b"opening\xfe%b" % conversation_opening(call))
+
+
+def system_of(call: Call) -> bytes:
+    """Return what outlasts a compaction: model, tools, and how the system prompt begins."""
+    parts = join([call.model, *sorted(call.tools)])
+    return parts + bytes(memoryview(call.raws[0])[:SYSTEM_BYTES]) if _has_system(call) else parts
+
+
+def _has_system(call: Call) -> bool:
+    if not call.raws or call.read is None:
+        return False
+    first = call.raws[0]
+    role = call.peek(first) if call.peek is not None else call.read(first).role
+    return role == "system"
+
+
+class RunFitting:
+    """One request on its way to its run: asks the store, at most three times, then takes notes."""
+
+    def __init__(self, memory: RunMemory, call: Call, trajectory: Trajectory, now: float) -> None:
+        self._memory = memory
+        self._call = call
+        self._trajectory = trajectory
+        self._now = now
+        self._link: RunLink | None = None
+        self._new: Sequence[Round] = ()
+        self._newest_key = b""
+        self._before_key = b""
+        self._calls: RoundRecord | None = None
+        self._candidates: Sequence[bytes] = ()
+        self._restart: tuple[bytes, bytes, int] | None = None
+        self._results: Sequence[ToolResult] = ()
+        self.run: RunTrajectory | None = None
+        """What to judge in place of the history that the request shows; None where it shows all."""
+        self.restarts = 0
+        """Runs in a row that began like this one and ended in the same failure."""
+        self.notes: Sequence[Note] = ()
+        """What the store is to remember."""
+        self.link: RunLink | None = None
+        """Where the run is now; for the answer of a provider that keeps the history."""
+        self._take = self._take_links
+        self.recalls = self._first_recalls()
+        """The keys whose values `take` needs next; none when it is done."""
+
+    def _first_recalls(self) -> Sequence[bytes]:
+        call, memory = self._call, self._memory
+        if call.chain:
+            self._take = self._take_chain
+            self._newest_key = memory.chain_key(call, call.chain)
+            return (self._newest_key,)
+        rounds = self._trajectory.latest(2)
+        if not rounds:
+            return ()
+        self._newest_key = memory.link_key(call, rounds[0])
+        if len(rounds) == 1:
+            return (self._newest_key, *self._family_keys())
+        self._before_key = memory.link_key(call, rounds[1])
+        return (self._newest_key, self._before_key)
+
+    def take(self, recalled: Sequence[bytes]) -> None:
+        """Take what the store remembers under `recalls`."""
+        self.recalls = ()
+        self._take(recalled)
+
+    # The run of a request that shows rounds
+
+    def _take_links(self, recalled: Sequence[bytes]) -> None:
+        newest, call = recalled[0], self._call
+        if newest:
+            link = RunLink(*_LINK.unpack(newest))
+            # Where rounds are known by their content alone, the next one may be equal.
+            is_next = self._newest_key == self._before_key and len(call.raws) > link.messages
+            self._continue(link, self._trajectory.latest(1) if is_next else ())
+        elif self._before_key:
+            if before := recalled[1]:
+                self._continue(RunLink(*_LINK.unpack(before)), self._trajectory.latest(1))
+            else:
+                self._take, self.recalls = self._take_families, self._family_keys()
+        else:
+            self._take_families(recalled[1:])
+
+    def _continue(self, link: RunLink, new: Sequence[Round]) -> None:
+        """Continue a known run with its new round, if there is one."""
+        self._link, self._new = link, new
+        call = self._call
+        if new and not link.flags and self._is_whole(link):
+            round_ = new[0]
+            is_brief = round_.calls and self._trajectory.is_new_call
+            digester = self._memory.digester
+            record = (
+                digester.brief_record(round_, self._newest_key[2:])
+                if is_brief
+                else self._full_record(round_, self._trajectory.latest(2)[1])
+            )
+            traits = record.traits | Trait.NEWS
+            total = min(link.total_calls + record.call_count, 65_535)
+            record = self._placed(record, traits, link.segment, link.stale_segments, total)
+            self.link = RunLink(
+                link.run,
+                len(call.raws),
+                len(call.request.body),
+                0,
+                link.segment,
+                link.stale_segments,
+                total,
+            )
+            self.notes = self._notes([record])
+        elif new or link.flags:
+            self._take = self._take_run
+            self.recalls = (link.run, self._memory.seen_key(call, link.run))
+
+    def _is_whole(self, link: RunLink) -> bool:
+        """Return whether a request only adds messages to those of the request before."""
+        raws = self._call.raws
+        if len(raws) <= link.messages:
+            return False
+        added = sum(memoryview(raw).nbytes for raw in raws[link.messages :])
+        altered = len(self._call.request.body) - link.body_bytes - added
+        return -MAX_ALTERED_BYTES <= altered <= MAX_ALTERED_BYTES
+
+    def _take_run(self, recalled: Sequence[bytes]) -> None:
+        """Judge a run of which the request shows less than is remembered."""
+        link = self._link
+        assert link is not None
+        records, seen = records_of(recalled[0]), recalled[1]
+        if not records:
+            self._start_run(self._new or self._trajectory.latest(1), b"")
+            return
+        is_cut = bool(self._new) and not self._is_whole(link)
+        is_partial = is_cut or bool(link.flags & PARTIAL)
+        added: list[RoundRecord] = []
+        pairs = b""
+        for round_ in self._new:
+            before = self._trajectory.latest(2)
+            record = self._full_record(round_, before[1] if len(before) > 1 else None)
+            record, pairs = self._in_segment(record, link, records[-1].traits, seen)
+            if is_partial and not link.flags & PARTIAL:
+                record = record._replace(traits=record.traits | Trait.AFTER_TRIM)
+            added.append(record)
+        self._conclude(link, [*records, *added], added, pairs, is_partial=is_partial)
+
+    def _in_segment(
+        self, record: RoundRecord, link: RunLink, traits_before: int, seen: bytes
+    ) -> tuple[RoundRecord, bytes]:
+        """Return a new record placed in its segment, and its pairs that had not been seen."""
+        pairs = self._pairs(record)
+        is_new = not any(_contains(seen, pair) for pair in pairs)
+        counts = is_new and record.call_count and not record.traits & Trait.NOTE
+        traits = record.traits | (Trait.NEW if is_new else 0)
+        if counts or (traits_before & Trait.NEWS):
+            traits |= Trait.NEWS
+        total = min(link.total_calls + record.call_count, 65_535)
+        placed = self._placed(record, traits, link.segment, link.stale_segments, total)
+        return placed, b"".join(pairs) if is_new else b""
+
+    def _conclude(
+        self,
+        link: RunLink,
+        records: Sequence[RoundRecord],
+        added: Sequence[RoundRecord],
+        pairs: bytes,
+        *,
+        is_partial: bool,
+    ) -> None:
+        """Set the run to judge, and what to remember of it."""
+        call, latest = self._call, records[-1]
+        is_undecided = latest.segment > 0 and not latest.traits & Trait.NEWS
+        flags = (PARTIAL if is_partial else 0) | (UNDECIDED if is_undecided else 0)
+        self.link = RunLink(
+            link.run,
+            len(call.raws),
+            len(call.request.body),
+            flags,
+            latest.segment,
+            latest.stale_segments,
+            latest.total_calls,
+        )
+        if flags:
+            self.run = RunTrajectory(call, records[-MAX_REMEMBERED_ROUNDS:], self._tool_names())
+        self.notes = self._notes(added, pairs) if added else ()
+
+    # A run that is not known by its latest round but one
+
+    def _family_keys(self) -> Sequence[bytes]:
+        call, memory = self._call, self._memory
+        session = call.request.session or agent_session_of(call)
+        return memory.session_key(call, session), memory.opening_key(call)
+
+    def _take_families(self, recalled: Sequence[bytes]) -> None:
+        """Find out whether a new run goes on after a compaction, or is a restart."""
+        of_session, of_opening = recalled
+        tells, is_first = _opening_of(self._call)
+        self._take = self._take_candidates
+        system = self._system()
+        of_system = _RUN_OF_SESSION.iter_unpack(of_session)
+        runs = [run for run, its_system in of_system if its_system == system]
+        self._candidates = runs if tells else []
+        self._restart = _RESTARTS.unpack(of_opening) if of_opening and is_first else None
+        keys = list(self._candidates)
+        if keys:
+            keys += [self._memory.seen_key(self._call, run) for run in self._candidates]
+        if self._restart is not None:
+            keys.append(self._restart[0])
+        if keys:
+            self.recalls = keys
+        else:
+            self._start_run(self._first_rounds(), b"")
+
+    def _take_candidates(self, recalled: Sequence[bytes]) -> None:
+        count = len(self._candidates)
+        live = []
+        for run, records, seen in zip(
+            self._candidates, recalled[:count], recalled[count : 2 * count], strict=True
+        ):
+            found = records_of(records)
+            if found and self._now - found[-1].seconds <= LIVE_S:
+                live.append((run, found, seen))
+        if live and _follow_each_other([records for _, records, _ in live]):
+            self._go_on(*max(live, key=lambda one: one[1][-1].seconds))
+            return
+        failure = b""
+        if self._restart is not None:
+            _, known_failure, restarts = self._restart
+            ended = records_of(recalled[-1])
+            if ended and ended[-1].traits & Trait.FAILED:
+                failure = ended[-1].failure
+                self.restarts = restarts + 1 if failure == known_failure else 1
+        self._start_run(self._first_rounds(), failure)
+
+    def _go_on(self, run: bytes, records: list[RoundRecord], seen: bytes) -> None:
+        """Continue a run after a compaction."""
+        last = records[-1]
+        is_stale = last.segment > 0 and not last.traits & Trait.NEWS
+        link = RunLink(
+            run,
+            0,
+            0,
+            0,
+            (last.segment + 1) % 256 or 1,
+            min(last.stale_segments + 1, 255) if is_stale else 0,
+            last.total_calls,
+        )
+        added: list[RoundRecord] = []
+        all_pairs = b""
+        rounds = self._first_rounds()
+        for round_, before in zip(rounds, [None, *rounds], strict=False):
+            traits = added[-1].traits if added else 0
+            record, pairs = self._in_segment(
+                self._full_record(round_, before), link, traits, seen + all_pairs
+            )
+            if not added:
+                record = record._replace(traits=record.traits | Trait.AFTER_COMPACTION)
+            link = link._replace(total_calls=record.total_calls)
+            added.append(record)
+            all_pairs += pairs
+        self._conclude(link, [*records, *added], added, all_pairs, is_partial=False)
+
+    def _start_run(self, rounds: Sequence[Round], failure: bytes) -> None:
+        """Remember the first rounds of a run, and that it is one of its session."""
+        memory, call = self._memory, self._call
+        run = memory.run_key(call, self._newest_key, self._now)
+        records: list[RoundRecord] = []
+        total = 0
+        for round_ in rounds:
+            link = memory.link_key(call, round_)[2:]
+            if round_.calls:
+                record = memory.digester.brief_record(round_, link)
+            else:
+                record = self._full_record(round_, None)
+            total = min(total + record.call_count, 65_535)
+            records.append(self._placed(record, record.traits | Trait.NEWS, 0, 0, total))
+        self.link = RunLink(run, len(call.raws), len(call.request.body), 0, 0, 0, total)
+        notes = list(self._notes(records))
+        limit = MAX_RUNS_OF_SESSION * _RUN_OF_SESSION.size
+        session, opening = self._family_keys()
+        notes.append(Note(session, _RUN_OF_SESSION.pack(run, self._system()), limit))
+        notes.append(Note(opening, _RESTARTS.pack(run, failure or bytes(4), self.restarts)))
+        self.notes = notes
+
+    # A history that the provider keeps
+
+    def _take_chain(self, recalled: Sequence[bytes]) -> None:
+        """Join the results of a request with the calls of the answer before."""
+        value = recalled[0]
+        results = [result for message in self._call.messages for result in message.results]
+        if len(value) != _LINK.size + ROUND_BYTES or not results:
+            return
+        self._link = RunLink(*_LINK.unpack(value[: _LINK.size]))
+        self._calls = records_of(value[_LINK.size :])[0]
+        self._results = results
+        self._take = self._take_kept
+        self.recalls = (self._link.run, self._memory.seen_key(self._call, self._link.run))
+
+    def _take_kept(self, recalled: Sequence[bytes]) -> None:
+        link, calls = self._link, self._calls
+        assert link is not None
+        assert calls is not None
+        records, seen = records_of(recalled[0]), recalled[1]
+        if records and records[-1].link == calls.link:
+            added, pairs = [], b""  # it was sent before
+        else:
+            record = self._memory.digester.completed(calls, self._results)
+            traits = records[-1].traits if records else int(Trait.NEWS)
+            record, pairs = self._in_segment(record, link, traits, seen)
+            added = [record]
+        self._conclude(link, [*records, *added], added, pairs, is_partial=True)
+
+    # What to remember
+
+    def _full_record(self, round_: Round, before: Round | None) -> RoundRecord:
+        is_unknown_tool = calls_unknown_tool(round_, frozenset(self._call.tools))
+        return self._memory.digester.record(
+            round_,
+            self._memory.link_key(self._call, round_)[2:],
+            before,
+            is_unknown_tool=is_unknown_tool,
+        )
+
+    def _placed(
+        self, record: RoundRecord, traits: int, segment: int, stale_segments: int, total: int
+    ) -> RoundRecord:
+        return record._replace(
+            traits=traits,
+            segment=segment,
+            stale_segments=stale_segments,
+            messages=min(len(self._call.raws), 65_535),
+            total_calls=total,
+            seconds=int(self._now) & 0xFFFFFFFF,
+        )
+
+    def _pairs(self, record: RoundRecord) -> list[bytes]:
+        results = [record.result, record.gist] if any(record.gist) else [record.result]
+        digest = self._memory.digester.digest
+        return [digest(record.signature + result)[:PAIR_BYTES] for result in results]
+
+    def _notes(self, records: Sequence[RoundRecord], pairs: bytes | None = None) -> Sequence[Note]:
+        """Return the notes of new rounds; all of their pairs count as seen where none are given."""
+        link = self.link
+        assert link is not None
+        if pairs is None:
+            pairs = b"".join([pair for record in records for pair in self._pairs(record)])
+        packed = b"".join([record.pack() for record in records])
+        notes = [Note(link.run, packed, MAX_REMEMBERED_ROUNDS * ROUND_BYTES)]
+        if pairs:
+            seen = self._memory.seen_key(self._call, link.run)
+            notes.append(Note(seen, pairs, MAX_PAIRS * PAIR_BYTES))
+        if not self._call.chain:
+            notes.append(Note(self._newest_key, link.pack()))
+            if self._before_key and self._before_key != self._newest_key:
+                notes.append(Note(self._before_key, b""))
+        return notes
+
+    def _first_rounds(self) -> Sequence[Round]:
+        """Return the latest rounds that the request shows, the oldest first."""
+        return self._trajectory.latest(MAX_FIRST_ROUNDS)[::-1]
+
+    def _system(self) -> bytes:
+        return self._memory.digester.digest(system_of(self._call))[:4]
+
+    def _tool_names(self) -> dict[bytes, frozenset[str]]:
+        """Return the tools that the request offers or calls, by the digests in records."""
+        names_of = self._memory.digester.names
+        sets = [frozenset((name,)) for name in self._call.tools]
+        sets += [round_.names for round_ in self._trajectory.latest(MAX_FIRST_ROUNDS)]
+        return {names_of(names): names for names in sets}
+
+
+def _follow_each_other(runs: Sequence[Sequence[RoundRecord]]) -> bool:
+    """Return whether only one run was under way at a time: then the latest is the one that goes on.
+
+    Of agents side by side in one session, nobody can tell which one was compacted.
+    """
+    latest = max(runs, key=lambda records: records[-1].seconds)
+    others = [records for records in runs if records is not latest]
+    return all(records[-1].seconds <= latest[0].seconds for records in others)
+
+
+def _contains(pairs: bytes, pair: bytes) -> bool:
+    """Return whether a pair is among pairs, each of `PAIR_BYTES` bytes."""
+    at = pairs.find(pair)
+    while at >= 0 and at % PAIR_BYTES:
+        at = pairs.find(pair, at + 1)
+    return at >= 0
+
+
+def _opening_of(call: Call) -> tuple[bool, bool]:
+    """Return whether the messages before the first round tell of an earlier part of the run, and
+    whether they are the first of a conversation: no answer is among them."""
+    tells = False
+    before: list[Message] = []
+    is_before = False
+    for message in call.backwards():
+        is_before = is_before or begins_turn(message)
+        if is_before:
+            before.append(message)
+        if len(before) >= MAX_OPENING_MESSAGES:
+            break
+    first_is_system = bool(before) and before[-1].role == "system"
+    searched = before[:-1] if first_is_system else before
+    tells = any(_SUMMARY.search(message.text[:SUMMARY_CHARS]) for message in islice(searched, 6))
+    is_first = not any(message.role in ("assistant", "tool") for message in before)
+    return tells, is_first
