@@ -61,6 +61,22 @@ def changes_something(name: str, arguments: str) -> bool:
     return _COMMANDS.search(arguments[:MAX_ARGUMENT_CHARS]) is not None
 
 
+_LOOKING = re.compile(
+    r"""(?:^|["'])\s*(?:cd\s[^;&|"]+(?:&&|;)\s*)?(?:ls|cat|head|tail|grep|rg|find|wc|pwd|tree|stat|file"""
+    r"|sed\s+-n|git\s+(?:status|diff|log|show|branch|blame))\b"
+)
+"""Commands that only look at files."""
+
+
+def only_looks(name: str, arguments: str) -> bool:
+    """Return whether a call looks at something, and neither runs nor changes anything."""
+    verb = _verb_of(name, arguments)
+    if verb:
+        return verb in _LOOKS
+    text = arguments[:MAX_ARGUMENT_CHARS]
+    return _LOOKING.search(text) is not None and _COMMANDS.search(text) is None
+
+
 def adds_something(name: str, arguments: str) -> bool:
     """Return whether a call creates something: the same call twice creates two of it."""
     return _verb_of(name, arguments) in _ADDS

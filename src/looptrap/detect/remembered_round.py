@@ -23,6 +23,7 @@ from looptrap.detect.call_kind import (
 from looptrap.detect.canonical import join
 from looptrap.detect.failure import (
     failure_of,
+    is_check,
     is_empty_result,
     is_success_report,
     is_test_report,
@@ -63,6 +64,7 @@ class Trait(IntFlag):
     NOTE = 512
     """It only thinks or plans, whatever the words."""
     CHECK = 131072
+    LOOK = 262144
     SEARCH = 1024
     UNKNOWN_TOOL = 2048
     APPENDED = 4096
@@ -135,7 +137,7 @@ class RememberedRound(Round):
         self.failures = int(has_failed)
         self.is_report = bool(traits & Trait.REPORT)
         self.is_empty = bool(traits & Trait.EMPTY)
-        self.is_check = bool(traits & Trait.CHECK)
+        self.only_looks = bool(traits & Trait.LOOK)
         self.reports_success = bool(traits & Trait.REPORTS_SUCCESS)
         self.made_change = bool(traits & Trait.MADE_CHANGE)
         self.made_addition = bool(traits & Trait.MADE_ADDITION)
@@ -277,7 +279,7 @@ class RoundDigester:
             (Trait.FAILED if failure is not None else 0)
             | (Trait.REPORT if round_.is_report else 0)
             | (Trait.EMPTY if round_.is_empty else 0)
-            | (Trait.CHECK if has_calls and round_.is_check else 0)
+            | (Trait.LOOK if has_calls and round_.only_looks else 0)
             | (Trait.REPORTS_SUCCESS if has_calls and round_.reports_success else 0)
             | (Trait.MADE_CHANGE if round_.made_change else 0)
             | (Trait.MADE_ADDITION if round_.made_addition else 0)
@@ -334,7 +336,8 @@ class RoundDigester:
             | (Trait.MADE_ADDITION if any(adds_something(*one) for one in requests) else 0)
             | (Trait.POLL if is_poll(names, arguments, "") else 0)
             | (Trait.STEP if is_step(names, "") else 0)
-            | (Trait.CHECK if round_.is_check else 0)
+            | (Trait.LOOK if round_.only_looks else 0)
+            | (Trait.CHECK if is_check(f"{' '.join(names)} {arguments}") else 0)
             | (Trait.NOTE if all(map(is_note, names)) else 0)
             | (Trait.SEARCH if len(arguments) <= MAX_QUERY_CHARS else 0)
         )

@@ -14,6 +14,7 @@ from looptrap.detect.call_kind import (
     is_deferred,
     is_poll,
     is_step,
+    only_looks,
 )
 from looptrap.detect.canonical import mask_result, normalise
 from looptrap.detect.failure import (
@@ -220,15 +221,15 @@ class Round:
         return bool(self.calls) and self.failure is None and is_empty_result(self.result)
 
     @cached_field
-    def is_check(self) -> bool:
-        """Whether it runs tests, a build or another check."""
-        return is_check(f"{' '.join(self.names)} {self.arguments}")
+    def only_looks(self) -> bool:
+        """Whether it looks at something, and neither runs nor changes anything."""
+        return all(only_looks(call.name, call.arguments) for call in self.calls)
 
     @cached_field
     def reports_success(self) -> bool:
         """Whether it reports success; a check may do so by returning nothing."""
         if self.is_empty:
-            return self.is_check
+            return is_check(f"{' '.join(self.names)} {self.arguments}")
         return self.failure is None and is_success_report(self.result)
 
     @cached_field

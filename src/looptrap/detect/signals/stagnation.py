@@ -58,7 +58,7 @@ def _count_stale(rounds: list[Round], polls_per_repeat: int) -> int:
 
     Equal results for new arguments are a batch, unless they are failures. Equal empty results may
     be a search that is stuck or a legitimate one: they count half. Polls count little. After a new
-    change, every call may be made once more: that counts only where a check still does not succeed.
+    change, every check may report success once more, and everything may be looked at once more.
     """
     weight = 0.0
     changes = 0
@@ -74,7 +74,7 @@ def _count_stale(rounds: list[Round], polls_per_repeat: int) -> int:
             is_first_since_change = changes_at_check.get(round_.signature, changes) < changes
             if not is_first_since_change:
                 weight += 1 / polls_per_repeat if round_.is_poll or round_.is_step else 1
-            elif round_.failure is not None or (round_.is_check and not round_.reports_success):
+            elif round_.failure is not None or not (round_.reports_success or round_.only_looks):
                 weight += 1
         elif round_.is_search and any(map(round_.has_same_result, same_failures)):
             weight += 0.5
