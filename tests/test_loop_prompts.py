@@ -1,0 +1,100 @@
+"""`bench/loops/prompts.py`: what holds for its scenarios with any seed."""
+
+import json
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+from bench.loops.prompts import scenarios
+from bench.loops.speech import ANTHROPIC, CHAT, GEMINI, RESPONSES
+
+from looptrap.dialect.body import read_body
+
+DIALECTS = {
+    CHAT.path: "openai_chat",
+    ANTHROPIC.path: "anthropic",
+    RESPONSES.path: "openai_responses",
+    GEMINI.path: "gemini",
+}
+KINDS = (
+    "slow",
+    "growing",
+    "sampling",
+    "side_by_side",
+    "named_by_agent",
+    "auto_continue",
+    "idle_talk",
+    "delegation",
+)
+
+
+@pytest.fixture(scope="module", params=[0, 7])
+def made(request):
+    return scenarios(request.param)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_has_loops_and_twins_in_several_dialects(kind, made):
+    own = [scenario for scenario in made if scenario.kind == kind]
+    assert Counter(scenario.is_loop for scenario in own) >= Counter({True: 6, False: 8})
+    assert len({step.path for scenario in own for step in scenario.steps}) >= 3
+
+
+def test_no_two_scenarios_have_the_same_name(made):
+    assert [name for name, times in Counter(s.name for s in made).items() if times > 1] == []
+
+
+def test_steps_come_in_the_order_of_their_times(made):
+    for scenario in made:
+        times = [step.at for step in scenario.steps]
+        assert times == sorted(times), scenario.name
+        assert all(step.takes > 0 for step in scenario.steps), scenario.name
+
+
+def test_a_loop_begins_after_its_first_step_and_then_goes_on(made):
+    for scenario in made:
+        if scenario.is_loop:
+            assert 0 < scenario.begins <= len(scenario.steps) - 9, scenario.name
+
+
+def test_every_body_is_read_in_its_dialect_with_the_results_of_its_own_calls(made):
+    for scenario in made:
+        for step in scenario.steps:
+            call = read_body(step.body, step.path)
+            assert call.dialect == DIALECTS[step.path], scenario.name
+            assert not call.is_opaque, scenario.name
+            assert call.messages, scenario.name
+            asked = {use.id for message in call.messages for use in message.calls}
+            given = {result.call_id for message in call.messages for result in message.results}
+            if not call.chain:
+                assert given <= asked, scenario.name
+
+
+def test_every_answer_says_or_calls_something(made):
+    for scenario in made:
+        for step in scenario.steps:
+            answer = json.loads(step.answer)
+            said = {
+                CHAT.path: lambda got: [choice["message"] for choice in got["choices"]],
+                ANTHROPIC.path: lambda got: got["content"],
+                RESPONSES.path: lambda got: got["output"],
+                GEMINI.path: lambda got: got["candidates"][0]["content"]["parts"],
+            }[step.path](answer)
+            assert said, scenario.name
+
+
+def test_no_honest_agent_that_keeps_its_history_sends_a_request_twice_in_a_row(made):
+    """Timers, persons, users and samples do; those who work with tools never."""
+    for scenario in made:
+        if scenario.kind in ("auto_continue", "idle_talk") and not scenario.is_loop:
+            bodies = [json.dumps(step.body) for step in scenario.steps]
+            assert all(one != other for one, other in pairwise(bodies)), scenario.name
+
+
+def test_a_seed_gives_the_same_scenarios_and_another_one_others():
+    first, other = scenarios(3), scenarios(4)
+    assert first == scenarios(3)
+    assert [scenario.name for scenario in first] == [scenario.name for scenario in other]
+    for one, two in zip(first, other, strict=True):
+        assert one.steps != two.steps, one.name
+    assert [len(s.steps) for s in first] != [len(s.steps) for s in other]
