@@ -1,4 +1,4 @@
-"""`bench/loops/prompts.py`: what holds for its scenarios with any seed."""
+"""`bench/loops/prompts.py`: what holds for all its scenarios."""
 
 import json
 from collections import Counter
@@ -6,8 +6,9 @@ from itertools import pairwise
 
 import pytest
 from bench.loops.prompts import scenarios
-from bench.loops.speech import ANTHROPIC, CHAT, GEMINI, RESPONSES
+from bench.loops.speech import ANTHROPIC, CHAT, GEMINI, GEMINI_STREAM, RESPONSES
 
+from looptrap.dialect.answer import answer_reader
 from looptrap.dialect.body import read_body
 
 DIALECTS = {
@@ -15,6 +16,7 @@ DIALECTS = {
     ANTHROPIC.path: "anthropic",
     RESPONSES.path: "openai_responses",
     GEMINI.path: "gemini",
+    GEMINI_STREAM.path: "gemini",
 }
 KINDS = (
     "slow",
@@ -28,9 +30,9 @@ KINDS = (
 )
 
 
-@pytest.fixture(scope="module", params=[0, 7])
-def made(request):
-    return scenarios(request.param)
+@pytest.fixture(scope="module")
+def made():
+    return scenarios(7)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -70,17 +72,30 @@ def test_every_body_is_read_in_its_dialect_with_the_results_of_its_own_calls(mad
                 assert given <= asked, scenario.name
 
 
-def test_every_answer_says_or_calls_something(made):
+def _read_texts(answer, call):
+    """Return the texts of an answer, read as the gateway does."""
+    reader = answer_reader(call.dialect, call.stream)
+    reader.feed(answer)
+    reader.read()
+    reader.finish()
+    return [text.look() for text in reader.parser.texts.values()]
+
+
+def test_every_answer_is_read_and_is_a_stream_where_the_body_asks_for_one(made):
     for scenario in made:
         for step in scenario.steps:
-            answer = json.loads(step.answer)
-            said = {
-                CHAT.path: lambda got: [choice["message"] for choice in got["choices"]],
-                ANTHROPIC.path: lambda got: got["content"],
-                RESPONSES.path: lambda got: got["output"],
-                GEMINI.path: lambda got: got["candidates"][0]["content"]["parts"],
-            }[step.path](answer)
-            assert said, scenario.name
+            call = read_body(step.body, step.path)
+            assert call.stream is not step.answer.startswith(b"{"), scenario.name
+            has_call = any(f'"{tool}"'.encode() in step.answer for tool in call.tools)
+            assert has_call or any(_read_texts(step.answer, call)), scenario.name
+
+
+def test_the_next_request_of_an_agent_has_the_ids_of_the_answer_before(made):
+    scenario = next(s for s in made if s.name == "auto_continue/twin/steps-whole-responses")
+    for step, later in pairwise(scenario.steps):
+        for item in json.loads(step.answer)["output"]:
+            if item["type"] == "function_call":
+                assert item["call_id"] == later.body["input"][-1]["call_id"]
 
 
 def test_no_honest_agent_that_keeps_its_history_sends_a_request_twice_in_a_row(made):
@@ -91,10 +106,10 @@ def test_no_honest_agent_that_keeps_its_history_sends_a_request_twice_in_a_row(m
             assert all(one != other for one, other in pairwise(bodies)), scenario.name
 
 
-def test_a_seed_gives_the_same_scenarios_and_another_one_others():
-    first, other = scenarios(3), scenarios(4)
-    assert first == scenarios(3)
-    assert [scenario.name for scenario in first] == [scenario.name for scenario in other]
-    for one, two in zip(first, other, strict=True):
+def test_a_seed_gives_the_same_scenarios_and_another_one_others(made):
+    assert scenarios(7) == made
+    other = scenarios(8)
+    assert [scenario.name for scenario in made] == [scenario.name for scenario in other]
+    for one, two in zip(made, other, strict=True):
         assert one.steps != two.steps, one.name
-    assert [len(s.steps) for s in first] != [len(s.steps) for s in other]
+    assert [len(s.steps) for s in made] != [len(s.steps) for s in other]

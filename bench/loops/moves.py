@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import cycle, islice
 from random import Random
 
@@ -88,27 +88,22 @@ def work(rng: Random, count: int) -> list[Move]:
     return moves
 
 
-def circle(rng: Random, count: int, period: int, *, rewords: bool = False) -> list[Move]:
+def circle(rng: Random, count: int, period: int) -> list[Move]:
     """Return moves of an agent that is stuck: the same calls with the same results, in turn."""
     path = words.file(rng)
     old, new = words.fill(rng, "{noun}.{verb}({few})"), words.fill(rng, "{noun}.{verb}()")
+    edit = {"path": path, "old": old, "new": new}
     moves = [
         Move("", "run_tests", {"target": path}, f"1 failed\n{words.error(rng)}"),
-        Move("", "read_file", {"path": path}, words.code(rng)),
-        Move(
-            "", "edit_file", {"path": path, "old": old, "new": new}, "Error: `old` was not found."
-        ),
-    ][:period]
-    said = [words.stall(rng, path) for _ in moves]
-    return [
-        Move(
-            words.stall(rng, path) if rewords else text,
-            move.tool,
-            move.arguments,
-            move.result,
-        )
-        for move, text in islice(cycle(zip(moves, said, strict=True)), count)
+        Move(f"Let me look at {path}.", "read_file", {"path": path}, words.code(rng)),
+        Move("I replace the call.", "edit_file", edit, "Error: `old` was not found."),
     ]
+    return list(islice(cycle(moves[:period]), count))
+
+
+def reword(rng: Random, moves: Iterable[Move]) -> list[Move]:
+    """Return the same moves, each announced in other words."""
+    return [replace(move, text=words.stall(rng, "the file")) for move in moves]
 
 
 def perform(agent: Agent, moves: Iterable[Move]) -> None:

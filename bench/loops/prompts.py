@@ -12,14 +12,16 @@ from random import Random
 from typing import Any
 
 from bench.loops import talk, teams, words
-from bench.loops.moves import CODE_TOOLS, Form, Run, built, circle, perform, session, work
+from bench.loops.moves import CODE_TOOLS, Form, Run, built, circle, perform, reword, session, work
 from bench.loops.scenario import Scenario, Step
 from bench.loops.speech import (
     ANTHROPIC,
+    ANTHROPIC_STREAM,
     CHAT,
     DIALECTS,
     GEMINI,
     RESPONSES,
+    STREAMS,
     Agent,
     Dialect,
     Tool,
@@ -65,6 +67,10 @@ def slow() -> Iterator[Form]:
     yield Form("slow", False, "five-minutes-chat", partial(_timer, dialect=CHAT, every=300.0))
     yield Form("slow", False, "five-minutes-gemini", partial(_timer, dialect=GEMINI, every=300.0))
     yield Form("slow", False, "minute-clock-chat", partial(_timer, dialect=CHAT, style="clock"))
+    yield Form("slow", False, "users-field-chat", partial(_users, dialect=CHAT, scheme="user"))
+    for dialect in STREAMS:
+        yield Form("slow", True, f"again-{dialect.name}", partial(_again, dialect=dialect))
+        yield Form("slow", False, f"minute-{dialect.name}", partial(_timer, dialect=dialect))
     yield Form("slow", False, "person-chat", partial(_person, dialect=CHAT))
     yield Form("slow", False, "person-anthropic", partial(_person, dialect=ANTHROPIC))
     yield Form("slow", False, "person-slow-chat", partial(_person, dialect=CHAT, pace=(12.0, 40.0)))
@@ -103,11 +109,11 @@ def _timer(rng: Random, dialect: Dialect, every: float = 60.0, style: str = "pla
 
 def _person(rng: Random, dialect: Dialect, pace: tuple[float, float] = QUICK) -> Run:
     agent = Agent(rng, dialect, words.system(rng), pace=pace, gap=(100.0, 900.0))
-    text = words.question(rng)
+    text, found = words.question(rng), words.findings(rng)
     for _ in range(rng.randint(20, 30)):
         agent.forget()
         agent.hear(text)
-        agent.say(words.facts(rng, 2, 6))
+        agent.say(words.reworded(rng, found))
     return agent.steps, 0
 
 
@@ -135,7 +141,8 @@ def _signed(rng: Random, agent: Agent, scheme: str) -> None:
         agent.headers[scheme] = session(rng)
 
 
-SCHEMES = {"chat": "x-session-id", "anthropic": "metadata", "responses": "user"}
+GREETINGS = ("Hello! How can I help you today?", "Hi there! What can I do for you?")
+SCHEMES = {ANTHROPIC.path: "metadata", RESPONSES.path: "user"}
 
 
 def _users(
@@ -148,14 +155,18 @@ def _users(
     turns: int = 1,
 ) -> Run:
     """Let many users, each with a session, ask the same at times of their own."""
-    system, text = words.system(rng), text or words.question(rng)
-    scheme = scheme or SCHEMES.get(dialect.name, "x-session-id")
+    system, found = words.system(rng), words.findings(rng)
+    popular = words.question(rng)
+    scheme = scheme or SCHEMES.get(dialect.path, "x-session-id")
     users, at = [], 0.0
     for _ in range(rng.randint(20, 60) // turns):
         user = Agent(rng, dialect, system, start=at, pace=pace, gap=(8.0, 60.0))
         _signed(rng, user, scheme)
-        user.hear(text)
-        user.say(words.facts(rng, 1, 4))
+        user.hear(text or popular)
+        if text == "hi":
+            user.say(rng.choice(GREETINGS))
+        else:
+            user.say(words.facts(rng, 1, 4) if text else words.reworded(rng, found))
         for _ in range(turns - 1):
             user.hear(words.question(rng))
             user.say(words.facts(rng, 1, 4))
@@ -170,14 +181,14 @@ def _users(
 def growing() -> Iterator[Form]:
     """Yield retries that contain the one before; and prompts that grow by something new."""
     for style, dialects in {
-        "failed": (CHAT, ANTHROPIC, GEMINI),
+        "failed": (CHAT, ANTHROPIC_STREAM, GEMINI),
         "attempt": (CHAT, RESPONSES),
         "numbered": (CHAT, GEMINI),
         "plead": (CHAT, ANTHROPIC),
         "pasted": (CHAT, RESPONSES),
         "facts": (CHAT, ANTHROPIC),
         "few-shot": (CHAT, GEMINI),
-        "debug": (CHAT, ANTHROPIC),
+        "debug": (CHAT, ANTHROPIC_STREAM),
         "refine": (RESPONSES,),
     }.items():
         for dialect in dialects:
@@ -363,11 +374,12 @@ def _waves(
 ) -> Run:
     """Send waves of equal requests: for one prompt, or for a new one every few rounds."""
     system, text, at = words.system(rng), _asked(rng), 0.0
+    found = words.findings(rng)
     steps: list[Step] = []
     waves = waves or rng.randint(5, 10)
     for wave in range(waves):
         if not is_loop and wave % rounds == 0:
-            text = _asked(rng)
+            text, found = _asked(rng), words.findings(rng)
         samples = []
         for _ in range(size):
             sample = Agent(
@@ -379,7 +391,7 @@ def _waves(
                 fields=_warm(dialect),
             )
             sample.hear(text)
-            sample.say(words.facts(rng, 2, 6))
+            sample.say(words.reworded(rng, found))
             samples.append(sample)
         steps += merge(*samples)
         at = max(sample.now for sample in samples)
@@ -388,16 +400,18 @@ def _waves(
 
 def _workers(rng: Random, dialect: Dialect, *, is_loop: bool = True) -> Run:
     """Let eight workers ask the same: each retries its sample, or takes the next prompt."""
-    system, texts = words.system(rng), [_asked(rng) for _ in range(rng.randint(5, 11))]
+    system = words.system(rng)
+    asked = [(_asked(rng), words.findings(rng)) for _ in range(rng.randint(5, 11))]
     agents = []
     for _ in range(8):
         agent = Agent(
             rng, dialect, system, start=rng.uniform(0, 0.4), pace=(4.0, 40.0), fields=_warm(dialect)
         )
-        for text in texts:
+        for prompt in asked:
+            text, found = asked[0] if is_loop else prompt
             agent.forget()
-            agent.hear(texts[0] if is_loop else text)
-            agent.say(words.facts(rng, 2, 6))
+            agent.hear(text)
+            agent.say(words.reworded(rng, found))
         agents.append(agent)
     return merge(*agents), 8
 
@@ -467,12 +481,11 @@ def _renamed_work(
     agent = Agent(rng, dialect, words.system(rng), CODE_TOOLS, keep=keep)
     agent.hear(words.task(rng))
     first, period = rng.randint(0, 6), rng.randint(1, 3)
-    moves = work(rng, first)
-    moves += (
-        circle(rng, rng.randint(30, 60), period, rewords=rng.random() < 0.5)
-        if is_loop
-        else work(rng, rng.randint(20, 40))
-    )
+    if is_loop:
+        moves = circle(rng, rng.randint(30, 60), period)
+        moves = work(rng, first) + (reword(rng, moves) if rng.random() < 0.5 else moves)
+    else:
+        moves = work(rng, rng.randint(20, 45))
     every = rng.randint(1, 2)
     for place, move in enumerate(moves):
         if place % every == 0:

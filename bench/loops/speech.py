@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import string
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
-from bench.loops.scenario import Step
+from bench.loops.scenario import START, Step
+from looptrap.dialect.body import read_body
+from looptrap.dialect.dialect import ModelAnswer
+from looptrap.dialect.model import DialectName, ToolCall, Usage
+from looptrap.dialect.registry import DIALECTS as WRITTEN
 
 ALNUM = string.ascii_letters + string.digits
 
@@ -56,13 +61,47 @@ Tools = Sequence[Tool]
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How one API writes a request, an answer and a tool call's id."""
+    """How one API writes a request, and the ids that it gives to tool calls."""
 
     name: str
+    api: DialectName
     path: str
     body: Callable[[str, Sequence[Turn], Tools], Fields]
-    answer: Callable[[Random, Turn], Fields]
-    call_id: Callable[[Random], str]
+    id_prefix: str
+    """How the id of a tool call begins; "" where calls have none."""
+    id_chars: int
+    """How many random characters follow."""
+    asks_stream: Fields = field(default_factory=dict)
+    """The fields of a body that ask for a stream."""
+
+    def call_id(self, rng: Random) -> str:
+        """Return an id for a tool call."""
+        return self.id_prefix + token(rng, self.id_chars)
+
+    def answer(self, body: Fields, turn: Turn, name: str, at: float) -> bytes:
+        """Return the answer to a body, in one piece or as a stream; `name` is part of its id."""
+        call = read_body(body, self.path)
+        calls = [ToolCall(use.id, use.name, _dumped(use)) for use in turn.uses]
+        said = len(turn.text) + sum(len(made.arguments) for made in calls)
+        answer = ModelAnswer(
+            call,
+            body,
+            name,
+            int(START + at),
+            re.findall(r"\S+\s*|\s+", turn.text),
+            calls,
+            Usage(len(call.request.body) // 4, 1 + said // 4),
+        )
+        writer = WRITTEN[self.api].writer
+        assert writer is not None
+        if call.stream:
+            text = b"".join(writer.stream(answer)).decode()
+        else:
+            text = json.dumps(writer.body(answer))
+        for place, use in enumerate(turn.uses):
+            for prefix in ("call", "toolu"):  # the writer's own ids
+                text = text.replace(f"{prefix}_{name}_{place}", use.id)
+        return text.encode()
 
 
 def token(rng: Random, length: int) -> str:
@@ -72,10 +111,6 @@ def token(rng: Random, length: int) -> str:
 
 def _dumped(use: Use) -> str:
     return json.dumps(dict(use.arguments))
-
-
-def _tokens(turn: Turn) -> int:
-    return 1 + (len(turn.text) + sum(len(_dumped(use)) for use in turn.uses)) // 4
 
 
 def _chat_message(turn: Turn) -> list[Fields]:
@@ -119,25 +154,6 @@ def _chat_body(system: str, turns: Sequence[Turn], tools: Tools) -> Fields:
     return body
 
 
-def _chat_answer(rng: Random, turn: Turn) -> Fields:
-    (message,) = _chat_message(turn)
-    size = _tokens(turn)
-    return {
-        "id": "chatcmpl-" + token(rng, 29),
-        "object": "chat.completion",
-        "created": 1_800_000_000,
-        "model": "gpt-4.1-2025-04-14",
-        "choices": [
-            {
-                "index": 0,
-                "message": message,
-                "finish_reason": "tool_calls" if turn.uses else "stop",
-            }
-        ],
-        "usage": {"prompt_tokens": 900, "completion_tokens": size, "total_tokens": 900 + size},
-    }
-
-
 def _anthropic_blocks(turn: Turn) -> list[Fields]:
     blocks: list[Fields] = [
         {"type": "tool_result", "tool_use_id": use.id, "content": text}
@@ -162,19 +178,6 @@ def _anthropic_body(system: str, turns: Sequence[Turn], tools: Tools) -> Fields:
             for tool in tools
         ]
     return body
-
-
-def _anthropic_answer(rng: Random, turn: Turn) -> Fields:
-    return {
-        "id": "msg_01" + token(rng, 22),
-        "type": "message",
-        "role": "assistant",
-        "model": "claude-sonnet-4-5-20250929",
-        "content": _anthropic_blocks(turn),
-        "stop_reason": "tool_use" if turn.uses else "end_turn",
-        "stop_sequence": None,
-        "usage": {"input_tokens": 900, "output_tokens": _tokens(turn)},
-    }
 
 
 def _responses_items(turn: Turn) -> list[Fields]:
@@ -210,22 +213,6 @@ def _responses_body(system: str, turns: Sequence[Turn], tools: Tools) -> Fields:
     return body
 
 
-def _responses_answer(rng: Random, turn: Turn) -> Fields:
-    size = _tokens(turn)
-    return {
-        "id": "resp_" + "".join(rng.choices("0123456789abcdef", k=48)),
-        "object": "response",
-        "created_at": 1_800_000_000,
-        "status": "completed",
-        "model": "gpt-5-2025-08-07",
-        "output": [
-            {"id": "msg_" + token(rng, 24), "status": "completed"} | item
-            for item in _responses_items(turn)
-        ],
-        "usage": {"input_tokens": 900, "output_tokens": size, "total_tokens": 900 + size},
-    }
-
-
 def _gemini_content(turn: Turn) -> Fields:
     parts: list[Fields] = [
         {"functionResponse": {"name": use.name, "response": {"output": text}}}
@@ -253,43 +240,27 @@ def _gemini_body(system: str, turns: Sequence[Turn], tools: Tools) -> Fields:
     return body
 
 
-def _gemini_answer(rng: Random, turn: Turn) -> Fields:
-    size = _tokens(turn)
-    return {
-        "candidates": [{"content": _gemini_content(turn), "finishReason": "STOP", "index": 0}],
-        "usageMetadata": {
-            "promptTokenCount": 900,
-            "candidatesTokenCount": size,
-            "totalTokenCount": 900 + size,
-        },
-        "modelVersion": "gemini-2.5-pro",
-        "responseId": token(rng, 22),
-    }
-
-
-def _openai_id(rng: Random) -> str:
-    return "call_" + token(rng, 24)
-
-
-def _anthropic_id(rng: Random) -> str:
-    return "toolu_01" + token(rng, 22)
-
-
-def _no_id(_rng: Random) -> str:
-    return ""
-
-
-CHAT = Dialect("chat", "/v1/chat/completions", _chat_body, _chat_answer, _openai_id)
-ANTHROPIC = Dialect("anthropic", "/v1/messages", _anthropic_body, _anthropic_answer, _anthropic_id)
-RESPONSES = Dialect("responses", "/v1/responses", _responses_body, _responses_answer, _openai_id)
+CHAT = Dialect("chat", "openai_chat", "/v1/chat/completions", _chat_body, "call_", 24)
+ANTHROPIC = Dialect("anthropic", "anthropic", "/v1/messages", _anthropic_body, "toolu_01", 22)
+RESPONSES = Dialect("responses", "openai_responses", "/v1/responses", _responses_body, "call_", 24)
 GEMINI = Dialect(
-    "gemini",
-    "/v1beta/models/gemini-2.5-pro:generateContent",
-    _gemini_body,
-    _gemini_answer,
-    _no_id,
+    "gemini", "gemini", "/v1beta/models/gemini-2.5-pro:generateContent", _gemini_body, "", 0
 )
 DIALECTS = (CHAT, ANTHROPIC, RESPONSES, GEMINI)
+
+CHAT_STREAM = replace(
+    CHAT,
+    name="chat-stream",
+    asks_stream={"stream": True, "stream_options": {"include_usage": True}},
+)
+ANTHROPIC_STREAM = replace(ANTHROPIC, name="anthropic-stream", asks_stream={"stream": True})
+RESPONSES_STREAM = replace(RESPONSES, name="responses-stream", asks_stream={"stream": True})
+GEMINI_STREAM = replace(
+    GEMINI,
+    name="gemini-stream",
+    path="/v1beta/models/gemini-2.5-pro:streamGenerateContent",
+)
+STREAMS = (CHAT_STREAM, ANTHROPIC_STREAM, RESPONSES_STREAM, GEMINI_STREAM)
 
 
 class Agent:
@@ -342,19 +313,20 @@ class Agent:
     def say(self, text: str, *uses: tuple[str, Mapping[str, Any]]) -> None:
         """Send the conversation so far; the model answers with this text and these tool calls."""
         made = tuple(
-            Use(name, arguments, f"call_{place}" if self.has_fixed_ids else self._new_id())
+            Use(name, arguments, self._call_id(place))
             for place, (name, arguments) in enumerate(uses)
         )
         turn = Turn("assistant", text, made)
-        answer = self.dialect.answer(self.rng, turn)
+        body = self.dialect.body(self.system, self._window(), self.tools)
+        body |= self.fields | self.dialect.asks_stream
+        name = token(self.rng, 29)
         takes = self.rng.uniform(*self.pace)
-        body = self.dialect.body(self.system, self._window(), self.tools) | self.fields
         self.steps.append(
             Step(
                 round(self.now, 3),
                 round(takes, 3),
                 body,
-                json.dumps(answer).encode(),
+                self.dialect.answer(body, turn, name, self.now),
                 self.dialect.path,
                 dict(self.headers),
             )
@@ -362,7 +334,7 @@ class Agent:
         self.now += takes + self.rng.uniform(*self.gap)
         self.turns.append(turn)
         if self.is_chained:
-            self.fields["previous_response_id"] = answer["id"]
+            self.fields["previous_response_id"] = f"resp_{name}"
 
     def get(self, *texts: str) -> None:
         """Add the results of the tool calls of the last answer."""
@@ -379,8 +351,8 @@ class Agent:
         self.turns = []
         self.fields.pop("previous_response_id", None)
 
-    def _new_id(self) -> str:
-        return self.dialect.call_id(self.rng)
+    def _call_id(self, place: int) -> str:
+        return f"call_{place}" if self.has_fixed_ids else self.dialect.call_id(self.rng)
 
     def _window(self) -> Sequence[Turn]:
         if self.is_chained:

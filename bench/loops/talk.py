@@ -8,7 +8,19 @@ from random import Random
 
 from bench.loops import words
 from bench.loops.moves import CODE_TOOLS, Form, Run, circle, perform, work
-from bench.loops.speech import ANTHROPIC, CHAT, DIALECTS, GEMINI, RESPONSES, Agent, Dialect, Turn
+from bench.loops.speech import (
+    ANTHROPIC,
+    ANTHROPIC_STREAM,
+    CHAT,
+    CHAT_STREAM,
+    GEMINI,
+    GEMINI_STREAM,
+    RESPONSES,
+    RESPONSES_STREAM,
+    Agent,
+    Dialect,
+    Turn,
+)
 
 WINDOWS: dict[str, dict[str, object]] = {
     "whole": {},
@@ -58,6 +70,8 @@ def auto_continue() -> Iterator[Form]:
         (ANTHROPIC, "tail", "near"),
         (RESPONSES, "whole", "same"),
         (RESPONSES, "chained", "near"),
+        (RESPONSES_STREAM, "chained", "same"),
+        (ANTHROPIC_STREAM, "whole", "near"),
         (GEMINI, "whole", "near"),
         (GEMINI, "trimmed", "counted"),
     )
@@ -68,6 +82,8 @@ def auto_continue() -> Iterator[Form]:
         (CHAT, "whole", "story"),
         (ANTHROPIC, "trimmed", "story"),
         (RESPONSES, "chained", "story"),
+        (RESPONSES_STREAM, "chained", "file"),
+        (ANTHROPIC_STREAM, "whole", "story"),
         (GEMINI, "tail", "story"),
         (CHAT, "whole", "file"),
         (CHAT, "tail", "file"),
@@ -101,9 +117,10 @@ def _nodded(rng: Random, dialect: Dialect, window: str, style: str) -> Run:
     perform(agent, work(rng, first))
     thing, message = words.file(rng), rng.choice(GO_ON)
     same = words.finished(rng, thing)
+    summary = "\n\nSummary:\n" + words.facts(rng, 1, 5, "\n") if rng.random() < 0.4 else ""
     for number in range(1, rng.randint(32, 70)):
         said = words.finished(rng, thing) if style == "near" else same
-        agent.say(f"Progress update {number}: {said}" if style == "counted" else said)
+        agent.say((f"Progress update {number}: " if style == "counted" else "") + said + summary)
         agent.hear(message)
     return agent.steps, first + 2
 
@@ -166,8 +183,7 @@ NAGS = {
     "conversationally.)",
     "CrewAI": "I did it wrong. Invalid Format: I missed the 'Action:' after 'Thought:'. I will do "
     "right next, and don't use a tool I have already used.\n",
-    "AutoGen": "Reply with TERMINATE if the task is done in full. Otherwise call one of the tools "
-    "that you have been given, or state why the task is not solved yet.",
+    "AutoGen": "Please continue. If everything is done, reply 'TERMINATE'.",
     "gptme": "<system>No tool call detected in last message. Did you mean to finish? If so, make "
     "sure you are completely done and then use the `complete` tool to end the session.</system>",
     "Gemini CLI": "System: Potential loop detected. Details: Repetitive patterns identified. "
@@ -177,17 +193,27 @@ NAGS = {
 
 def idle_talk() -> Iterator[Form]:
     """Yield agents with tools that only announce; and those that work, or are talked to."""
-    for place, harness in enumerate(NAGS):
-        dialect = GEMINI if harness == "Gemini CLI" else DIALECTS[place % 3]
-        for window in ("whole", "trimmed") if place % 2 else ("whole",):
-            name = f"{harness.lower().replace(' ', '-')}-{window}-{dialect.name}"
-            make = partial(_idle, dialect=dialect, window=window, nag=NAGS[harness])
-            yield Form("idle_talk", True, name, make, harness)
-            yield Form("idle_talk", False, name, partial(make, nags=2), harness)
+    for harness, dialect, window in (
+        ("mini-swe-agent", CHAT, "whole"),
+        ("basic_agent", RESPONSES, "whole"),
+        ("basic_agent", ANTHROPIC, "trimmed"),
+        ("Cline", CHAT_STREAM, "whole"),
+        ("Cline", ANTHROPIC_STREAM, "trimmed"),
+        ("CrewAI", CHAT, "whole"),
+        ("CrewAI", GEMINI, "trimmed"),
+        ("AutoGen", CHAT, "whole"),
+        ("gptme", ANTHROPIC, "whole"),
+        ("gptme", RESPONSES, "trimmed"),
+        ("Gemini CLI", GEMINI_STREAM, "whole"),
+    ):
+        name = f"{harness.lower().replace(' ', '-')}-{window}-{dialect.name}"
+        make = partial(_idle, dialect=dialect, window=window, nag=NAGS[harness])
+        yield Form("idle_talk", True, name, make, harness)
+        yield Form("idle_talk", False, name, partial(make, nags=2), harness)
     piled = partial(_piled, nag=NAGS["mini-swe-agent"])
     yield Form("idle_talk", True, "mini-swe-agent-piled", piled, "mini-swe-agent")
     yield Form("idle_talk", False, "mini-swe-agent-piled", partial(piled, nags=2), "mini-swe-agent")
-    cline = partial(_idle, dialect=ANTHROPIC, window="whole", nag=NAGS["Cline"])
+    cline = partial(_idle, dialect=ANTHROPIC_STREAM, window="whole", nag=NAGS["Cline"])
     yield Form("idle_talk", True, "cline-dozen", partial(cline, most=12), "Cline")
     yield Form("idle_talk", True, "cline-dated", partial(cline, is_dated=True), "Cline")
     yield Form("idle_talk", False, "cline-dated", partial(cline, is_dated=True, nags=2), "Cline")

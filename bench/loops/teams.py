@@ -7,8 +7,20 @@ from functools import partial
 from random import Random
 
 from bench.loops import words
-from bench.loops.moves import CODE_TOOLS, Form, Move, Run, circle, perform, place, work
-from bench.loops.speech import ANTHROPIC, CHAT, GEMINI, RESPONSES, Agent, Dialect, Tool, merge
+from bench.loops.moves import CODE_TOOLS, Form, Move, Run, circle, perform, place, reword, work
+from bench.loops.speech import (
+    ANTHROPIC,
+    ANTHROPIC_STREAM,
+    CHAT,
+    GEMINI,
+    GEMINI_STREAM,
+    RESPONSES,
+    RESPONSES_STREAM,
+    Agent,
+    Dialect,
+    Tool,
+    merge,
+)
 
 
 def forms() -> Iterator[Form]:
@@ -28,7 +40,8 @@ def side_by_side() -> Iterator[Form]:
         (CHAT, 8, 0, "one", True),
         (CHAT, 20, 4, "one", False),
         (RESPONSES, 4, 0, "one", False),
-        (GEMINI, 6, 4, "one", False),
+        (GEMINI_STREAM, 6, 4, "one", False),
+        (ANTHROPIC_STREAM, 3, 0, "one", False),
         (CHAT, 3, 4, "all", False),
         (ANTHROPIC, 5, 0, "all", False),
         (GEMINI, 4, 4, "all", False),
@@ -38,7 +51,9 @@ def side_by_side() -> Iterator[Form]:
         (CHAT, 2, 0, "own", False),
         (ANTHROPIC, 5, 4, "own", False),
         (CHAT, 8, 4, "own", True),
-        (GEMINI, 6, 4, "own", False),
+        (GEMINI_STREAM, 6, 4, "own", False),
+        (ANTHROPIC_STREAM, 3, 0, "own", False),
+        (RESPONSES_STREAM, 4, 0, "same", False),
         (CHAT, 20, 4, "files", False),
         (RESPONSES, 4, 0, "files", False),
         (GEMINI, 5, 4, "files", False),
@@ -74,7 +89,7 @@ def _team(
     loop = work(rng, first) + circle(
         rng, rng.randint(30, 50) if style == "one" else max(10, 80 // size), period
     )
-    shared = work(rng, length)
+    shared, rewords = work(rng, length), rng.random() < 0.5
     agents, seen = [], []
     for number in range(size):
         agent = Agent(
@@ -89,7 +104,7 @@ def _team(
         agent.hear(asked)
         is_stuck = style == "all" or (style == "one" and number == size // 2)
         if is_stuck:
-            moves: Sequence[Move] = loop
+            moves: Sequence[Move] = reword(rng, loop) if rewords else loop
         elif style == "same":
             moves = shared
         elif style == "files":
@@ -132,7 +147,7 @@ DELEGATE = Tool(
 def delegation() -> Iterator[Form]:
     """Yield supervisors that give the same task again; and those that give others."""
     loops: tuple[tuple[Dialect, Tool, int, str], ...] = (
-        (ANTHROPIC, TASK, 0, "equal"),
+        (ANTHROPIC_STREAM, TASK, 0, "equal"),
         (ANTHROPIC, TASK, 4, "near"),
         (CHAT, DELEGATE, 0, "near"),
         (CHAT, DELEGATE, 4, "equal"),
@@ -141,13 +156,13 @@ def delegation() -> Iterator[Form]:
         (GEMINI, DELEGATE, 0, "equal"),
     )
     twins: tuple[tuple[Dialect, Tool, int, str], ...] = (
-        (ANTHROPIC, TASK, 0, "other"),
+        (ANTHROPIC_STREAM, TASK, 0, "other"),
         (ANTHROPIC, TASK, 4, "other"),
         (CHAT, DELEGATE, 0, "other"),
         (RESPONSES, TASK, 0, "map"),
         (CHAT, DELEGATE, 4, "map"),
         (GEMINI, DELEGATE, 0, "map"),
-        (ANTHROPIC, TASK, 0, "review"),
+        (ANTHROPIC_STREAM, TASK, 0, "review"),
         (CHAT, DELEGATE, 0, "review"),
         (CHAT, DELEGATE, 4, "review"),
         (GEMINI, TASK, 0, "review"),
@@ -193,9 +208,9 @@ def _delegated(rng: Random, dialect: Dialect, tool: Tool, keep: int, style: str)
     supervisor.hear(words.task(rng))
     system, team = words.system(rng), [supervisor]
     path, context = words.file(rng), words.facts(rng, 1, 4, "\n")
-    asked = words.fill(rng, "Find out why {service} fails in {place} and what {company} can do")
     review = f"Review the change in {path} and list what is wrong"
     found, legwork = words.findings(rng), work(rng, rng.randint(1, 3))
+    asked = f"Find out what is behind this report and what can be done: {found[0][0]}"
     is_stuck = style in ("equal", "near")
     rounds = rng.randint(12, 24) if is_stuck else rng.randint(10, 16)
     files = words.files(rng, rounds)
@@ -203,7 +218,7 @@ def _delegated(rng: Random, dialect: Dialect, tool: Tool, keep: int, style: str)
         arguments = _arguments(tool, asked, context)
         if style == "near":
             opening = rng.choice(("F", "Please f", "Again: f", "Once more, f"))
-            ending = rng.choice((".", "", ", in detail."))
+            ending = rng.choice((" Go into detail.", "", " Be thorough."))
             arguments = _arguments(tool, opening + asked[1:] + ending, context)
         elif style == "other":
             arguments = _arguments(tool, words.question(rng), words.facts(rng, 1, 4, "\n"))
@@ -212,7 +227,7 @@ def _delegated(rng: Random, dialect: Dialect, tool: Tool, keep: int, style: str)
         elif style == "review":
             arguments = _arguments(tool, review, context)
         supervisor.say(words.stall(rng, path) if number % 3 == 0 else "", (tool.name, arguments))
-        helper = Agent(rng, dialect, system, CODE_TOOLS[:2], start=supervisor.now)
+        helper = Agent(rng, dialect, system, CODE_TOOLS, start=supervisor.now)
         helper.hear(_first_message(tool, arguments))
         if is_stuck:
             perform(helper, legwork)
@@ -249,7 +264,7 @@ def _handed_over(rng: Random, dialect: Dialect, *, is_loop: bool) -> Run:
             agent.system = systems[here]
             agent.tools = (
                 Tool(name, f"Handoff to the {there} agent to handle the request.", ()),
-                *CODE_TOOLS[:2],
+                *CODE_TOOLS,
             )
             if here == "researcher" and not is_loop:
                 perform(agent, work(rng, rng.randint(1, 3)))

@@ -328,11 +328,16 @@ CLOSERS = (
 
 def stall(rng: Random, thing: str) -> str:
     """Return an announcement to do what was announced before, in other words."""
-    said = f"{rng.choice(STARTS)} {rng.choice(DEEDS)} {thing}"
+    meant = rng.choice((thing, thing, f"the file {thing}", f"`{thing}`", "the code", "this file"))
     extra = rng.choice(("", " in detail", " to find the cause", " step by step", " once more"))
-    return " ".join(
-        part for part in (rng.choice(OPENERS), said + extra + ".", rng.choice(CLOSERS)) if part
-    )
+    said = f"{rng.choice(STARTS)} {rng.choice(DEEDS)} {meant}{extra}."
+    text = " ".join(part for part in (rng.choice(OPENERS), said, rng.choice(CLOSERS)) if part)
+    if rng.random() < 0.3:
+        text += rng.choice(("\n\nHere is my plan:", "\n\nSteps:", "\n\nI intend to:"))
+        for number in range(1, rng.randint(3, 5)):
+            noun = rng.choice(("its callers", thing, "the tests", "the error", "the results"))
+            text += f"\n{number}. {rng.choice(DEEDS).capitalize()} {noun}"
+    return text
 
 
 def finished(rng: Random, thing: str) -> str:
