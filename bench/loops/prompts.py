@@ -128,17 +128,24 @@ def _worker(rng: Random, dialect: Dialect) -> Run:
     return agent.steps, 0
 
 
-def _signed(rng: Random, agent: Agent, scheme: str) -> None:
-    """Give an agent a new session, in the way of its harness."""
+def _signed(rng: Random, agent: Agent, scheme: str, user: str = "") -> None:
+    """Give an agent a new session, in the way of its harness; of this user, where it says so."""
+    name = session(rng)
     if scheme == "metadata":
-        user = "".join(rng.choices("0123456789abcdef", k=64))
-        agent.fields["metadata"] = {
-            "user_id": f"user_{user}_account_{session(rng)}_session_{session(rng)}"
-        }
+        user = user or _user(rng)
+        agent.fields["metadata"] = {"user_id": f"user_{user}_account__session_{name}"}
+    elif scheme == "claude-code":
+        user_id = {"device_id": user or _user(rng), "account_uuid": "", "session_id": name}
+        agent.fields["metadata"] = {"user_id": json.dumps(user_id, separators=(",", ":"))}
+        agent.headers["x-claude-code-session-id"] = name
     elif scheme == "user":
-        agent.fields["user"] = session(rng)
+        agent.fields["user"] = name
     else:
-        agent.headers[scheme] = session(rng)
+        agent.headers[scheme] = name
+
+
+def _user(rng: Random) -> str:
+    return "".join(rng.choices("0123456789abcdef", k=64))
 
 
 GREETINGS = ("Hello! How can I help you today?", "Hi there! What can I do for you?")
@@ -424,6 +431,7 @@ def named_by_agent() -> Iterator[Form]:
     for dialect, scheme in (
         (CHAT, "x-session-id"),
         (ANTHROPIC, "metadata"),
+        (ANTHROPIC_STREAM, "claude-code"),
         (RESPONSES, "session_id"),
         (GEMINI, "x-session-id"),
     ):
@@ -465,9 +473,10 @@ def _renamed(
     """Ask right after each answer under a new session: the same, or of another document."""
     agent = Agent(rng, dialect, words.system(rng))
     asked, text, found = words.instruction(rng), _asked(rng), words.findings(rng)
+    user = _user(rng)
     for place in range(rng.randint(30, 70)):
         if place % every == 0:
-            _signed(rng, agent, scheme)
+            _signed(rng, agent, scheme, user)
         agent.forget()
         agent.hear(text if is_loop else f"{asked}\n\n{words.document(rng, 1, 38)}")
         agent.say(words.reworded(rng, found) if is_loop else words.facts(rng, 1, 4))
@@ -486,10 +495,10 @@ def _renamed_work(
         moves = work(rng, first) + (reword(rng, moves) if rng.random() < 0.5 else moves)
     else:
         moves = work(rng, rng.randint(20, 45))
-    every = rng.randint(1, 2)
+    every, user = rng.randint(1, 2), _user(rng)
     for place, move in enumerate(moves):
         if place % every == 0:
-            _signed(rng, agent, scheme)
+            _signed(rng, agent, scheme, user)
         perform(agent, [move])
     agent.say(words.finished(rng, "the file"))
     return agent.steps, first + period + 1

@@ -39,6 +39,7 @@ def side_by_side() -> Iterator[Form]:
         (ANTHROPIC, 5, 4, "one", False),
         (CHAT, 8, 0, "one", True),
         (CHAT, 20, 4, "one", False),
+        (CHAT, 5, 4, "one", True),
         (RESPONSES, 4, 0, "one", False),
         (GEMINI_STREAM, 6, 4, "one", False),
         (ANTHROPIC_STREAM, 3, 0, "one", False),
@@ -214,6 +215,7 @@ def _delegated(rng: Random, dialect: Dialect, tool: Tool, keep: int, style: str)
     is_stuck = style in ("equal", "near")
     rounds = rng.randint(12, 24) if is_stuck else rng.randint(10, 16)
     files = words.files(rng, rounds)
+    issues = [words.fact(rng) for _ in range(rounds)]
     for number in range(rounds):
         arguments = _arguments(tool, asked, context)
         if style == "near":
@@ -233,10 +235,9 @@ def _delegated(rng: Random, dialect: Dialect, tool: Tool, keep: int, style: str)
             perform(helper, legwork)
             prose = words.reworded(rng, found)
         elif style == "review":
-            left = rounds - number - 1
             perform(helper, [Move("", "read_file", {"path": path}, words.code(rng, 12, 30))])
-            issues = "\n".join(f"- {words.fact(rng)}" for _ in range(left))
-            prose = f"{left} findings:\n{issues}" if left else "No findings. The change is fine."
+            prose = "\n- ".join((f"{len(issues)} findings left:", *issues))
+            issues = rng.sample(issues, max(0, len(issues) - rng.randint(1, 2)))
         else:
             perform(helper, work(rng, rng.randint(1, 3)))
             prose = words.facts(rng, 2, 6)
