@@ -33,6 +33,8 @@ KINDS: tuple[tuple[DialectName, bool], ...] = (
     ("gemini", False),
     ("openai_embeddings", False),
     ("http", False),
+    ("gemini_interactions", True),
+    ("gemini_interactions", False),
 )
 PATHS: dict[DialectName, str] = {
     "openai_chat": "/v1/chat/completions",
@@ -40,13 +42,27 @@ PATHS: dict[DialectName, str] = {
     "openai_completions": "/v1/completions",
     "anthropic": "/v1/messages",
     "gemini": "/v1beta/models/m:streamGenerateContent",
+    "gemini_interactions": "/v1beta/interactions",
 }
-BODIES = {"openai_responses": b'{"model":"m","input":"hi"}', "gemini": b'{"contents":[]}'}
+BODIES = {
+    "openai_responses": b'{"model":"m","input":"hi"}',
+    "gemini": b'{"contents":[]}',
+    "gemini_interactions": b'{"model":"m","input":"hi"}',
+}
+KEPT: tuple[tuple[DialectName, bool], ...] = (
+    ("openai_responses", True),
+    ("openai_responses", False),
+    ("gemini_interactions", True),
+    ("gemini_interactions", False),
+)
+"""The answers of APIs that keep histories."""
+
 HEADERS = [(b"retry-after", b"3"), (b"x-should-retry", b"false")]
 WORDS = (
     b"data: ", b"event: error\n", b"\n\n", b"data: [DONE]\n\n", b'"usage":', b'"usageMetadata":',
     b'"error":', b'"response":', b'"message":', b'"delta":', b'"choices":', b'"index":',
     b'"content_block":', b'"type":"content_block_delta"', b'"type":"response.failed"',
+    b'"event_type":"step.delta"', b'"interaction":', b'"step":', b'"arguments":', b'"steps":',
 )  # fmt: skip
 
 
@@ -103,9 +119,9 @@ def _cut(dialect: DialectName, hearing: AnswerReader) -> None:
 
 def check_turn(data: bytes) -> None:
     """What a later call can continue is the same in any chunks, and no exception."""
-    stream, text = pick(data, (True, False))
-    call = Call(Request(body=b"{}"), "openai_responses", stream=stream, keeps_history=True)
-    hearing = answer_reader("openai_responses", stream)
+    (dialect, stream), text = pick(data, KEPT)
+    call = Call(Request(body=b"{}"), dialect, stream=stream, keeps_history=True)
+    hearing = answer_reader(dialect, stream)
     assert hearing is not None
     for chunk in cuts(text):
         hearing.follow(chunk)
@@ -157,11 +173,11 @@ def seeds() -> Iterator[bytes]:
 
 
 def turns() -> Iterator[bytes]:
-    """Yield the answers of the API that keeps histories."""
+    """Yield the answers of APIs that keep histories."""
     for one in seeds():
-        (dialect, stream), text = pick(one, KINDS)
-        if dialect == "openai_responses":
-            yield seed(0 if stream else 1, text)
+        kind, text = pick(one, KINDS)
+        if kind in KEPT:
+            yield seed(KEPT.index(kind), text)
 
 
 def framed() -> Iterator[bytes]:

@@ -208,11 +208,52 @@ GEMINI = Conversation(
     },
 )
 
+
+def step_call(call_id: str, name: str, arguments: Any) -> dict[str, Any]:
+    return {"type": "function_call", "id": call_id, "name": name, "arguments": arguments}
+
+
+def step_result(call_id: str, result: Any) -> dict[str, Any]:
+    return {"type": "function_result", "call_id": call_id, "result": result}
+
+
+def said(kind: str, text: str) -> dict[str, Any]:
+    return {"type": kind, "content": [{"type": "text", "text": text}]}
+
+
+INTERACTIONS = Conversation(
+    "/v1beta/interactions",
+    {
+        "model": "m",
+        "system_instruction": "Be brief.",
+        "tools": [{"type": "function", "name": "weather"}],
+        "input": [
+            said("user_input", "How warm is it?"),
+            {"type": "thought", "signature": "x"},
+            said("model_output", "Let me look."),
+            step_call("c1", "weather", CITY),
+            step_result("c1", "18 degrees"),
+            said("model_output", "18."),
+            said("user_input", "Thanks."),
+        ],
+    },
+    {
+        "model": "m",
+        "input": [
+            step_call("c1", "weather", CITY),
+            step_call("c2", "forecast", DAYS),
+            step_result("c2", "rain"),
+            step_result("c1", [{"type": "text", "text": "18 degrees"}]),
+        ],
+    },
+)
+
 CONVERSATIONS = {
     "openai_chat": CHAT,
     "openai_responses": RESPONSES,
     "anthropic": ANTHROPIC,
     "gemini": GEMINI,
+    "gemini_interactions": INTERACTIONS,
 }
 each_dialect = pytest.mark.parametrize(
     ("name", "dialect"), [pytest.param(name, one, id=name) for name, one in CONVERSATIONS.items()]
@@ -259,7 +300,7 @@ def test_one_conversation_reads_the_same(name: str, dialect: Conversation) -> No
         Message("user", "Thanks."),
     ]
     assert (call.model, call.tools, call.stream, call.generates) == ("m", ("weather",), False, True)
-    assert call.user == ("" if name == "gemini" else "u")
+    assert call.user == ("" if name.startswith("gemini") else "u")
 
 
 @each_dialect

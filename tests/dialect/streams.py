@@ -18,6 +18,7 @@ FORMS = {
     "anthropic": ("anthropic", ""),
     "gemini": ("gemini", "alt=sse"),
     "gemini array": ("gemini", ""),
+    "interactions": ("gemini_interactions", ""),
 }
 """Dialect and query of each form."""
 

@@ -39,6 +39,12 @@ SYSTEM = {"role": "system", "content": "Be brief."}
         pytest.param({"messages": [HI, RESULT]}, "anthropic", id="a tool_result"),
         pytest.param({"messages": [HI], "anthropic_version": "x"}, "anthropic", id="a version"),
         pytest.param({"input": "hi"}, "openai_responses", id="input"),
+        pytest.param({"input": "hi", "agent": {"name": "a"}}, "openai_responses", id="an agent"),
+        pytest.param(
+            {"model": "g", "input": "hi", "previous_interaction_id": "v1_1"},
+            "gemini_interactions",
+            id="an interaction",
+        ),
         pytest.param({"prompt": {"id": "p"}}, "openai_responses", id="a stored prompt"),
         pytest.param({"prompt": "hi"}, "openai_completions", id="prompt"),
         pytest.param({"model": "g", "contents": "hi"}, "gemini", id="contents"),

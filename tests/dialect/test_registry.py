@@ -39,6 +39,8 @@ CONTENTS = b'{"contents":[{"parts":[{"text":"hi"}]}]}'
         ("/v1beta/models/g:generateContent", CONTENTS, "gemini", True),
         ("/v1beta/models/g:streamGenerateContent", CONTENTS, "gemini", True),
         ("/v1beta/models/g:countTokens", CONTENTS, "gemini", False),
+        ("/v1beta/interactions", INPUT, "gemini_interactions", True),
+        ("/v1beta1/projects/p/locations/l/interactions", INPUT, "gemini_interactions", True),
         ("/v1/chat/completions/chatcmpl-1", MESSAGES, "http", False),
         ("/v1/responses/compact", INPUT, "openai_responses", True),
         ("/model/anthropic.claude/converse", MESSAGES, "http", True),

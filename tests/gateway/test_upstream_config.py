@@ -78,8 +78,8 @@ def chain(*names, select=""):
         (
             chain("openai", "gemini"),
             "routes[0].chain: crosses dialects: openai speaks openai_chat, openai_responses,"
-            " openai_completions and openai_embeddings; gemini speaks gemini; a call is never"
-            " translated",
+            " openai_completions and openai_embeddings; gemini speaks gemini and"
+            " gemini_interactions; a call is never translated",
         ),
         (
             chain("anthropic", "openai", select='select = { path_exact = "/v1/messages" }'),

@@ -21,6 +21,7 @@ PATHS = {
     "anthropic": "/v1/messages",
     "gemini": "/v1beta/models/m:streamGenerateContent",
     "gemini array": "/v1beta/models/m:streamGenerateContent",
+    "interactions": "/v1beta/interactions",
 }
 in_every_form = pytest.mark.parametrize("form", FORMS)
 
@@ -55,7 +56,8 @@ def data_of(form, stream):
         lines = dict(line.split(": ", 1) for line in one.split("\n") if line[0] != ":")
         if "data" in lines and lines["data"] != "[DONE]":
             found.append(json.loads(lines["data"]))
-            assert lines.get("event", found[-1].get("type")) == found[-1].get("type")
+            kind = found[-1].get("event_type", found[-1].get("type"))
+            assert lines.get("event", kind) == kind
     return found
 
 
@@ -166,7 +168,7 @@ def test_an_error_is_told_as_the_dialect_tells_one_and_says_why(form):
         assert numbers == list(range(len(numbers)))
 
 
-@pytest.mark.parametrize("form", ["chat", "responses", "anthropic"])
+@pytest.mark.parametrize("form", ["chat", "responses", "anthropic", "interactions"])
 def test_a_tool_call_is_not_cut_in_half(form):
     stream = events(form, "Let me look.", [CALL])
     half = next(at for at, one in enumerate(stream) if b"weather" in one)

@@ -65,13 +65,14 @@ BODIES = {
     "openai_embeddings": ("/v1/embeddings", {"model": "m", "input": SECRET}),
     "anthropic": ("/v1/messages", {"model": "m", "max_tokens": 9, "messages": MESSAGES}),
     "gemini": ("/v1beta/models/m:generateContent", {"contents": [{"parts": [{"text": SECRET}]}]}),
+    "gemini_interactions": ("/v1beta/interactions", {"model": "m", "input": SECRET}),
     "mcp": (
         "/mcp",
         {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": SECRET}},
     ),
     "http": ("/search", {"q": SECRET}),
 }
-OPENAI_SHAPED = sorted(BODIES.keys() - {"anthropic", "gemini", "mcp"})
+OPENAI_SHAPED = sorted(BODIES.keys() - {"anthropic", "gemini", "gemini_interactions", "mcp"})
 
 
 def call_of(dialect):

@@ -106,6 +106,7 @@ _PATHS: dict[str, DialectName] = {
     "/v1/embeddings": "openai_embeddings",
     "/v1/messages": "anthropic",
     "/v1beta/models/gemini:generateContent": "gemini",
+    "/v1beta/interactions": "gemini_interactions",
 }
 """One path of each dialect, to compare with the prefixes of selectors."""
 

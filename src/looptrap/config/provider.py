@@ -35,7 +35,9 @@ _OPENAI: tuple[DialectName, ...] = (
     "openai_embeddings",
 )
 
-MODEL_DIALECTS: tuple[DialectName, ...] = (*_OPENAI, "anthropic", "gemini")
+_GEMINI: tuple[DialectName, ...] = ("gemini", "gemini_interactions")
+
+MODEL_DIALECTS: tuple[DialectName, ...] = (*_OPENAI, "anthropic", *_GEMINI)
 """The dialects of calls to models."""
 
 
@@ -83,7 +85,7 @@ WELL_KNOWN = {
         base_url=("https://generativelanguage.googleapis.com",),
         api_key_env=("GEMINI_API_KEY",),
         credential="x-goog-api-key",
-        speaks=("gemini",),
+        speaks=_GEMINI,
     ),
     "google": ProviderSettings(
         name="google",

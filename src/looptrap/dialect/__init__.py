@@ -11,6 +11,7 @@ openai_responses     Responses
 openai_completions   legacy Completions, and Embeddings
 anthropic            Messages
 gemini               generateContent
+gemini_interactions  Interactions
 mcp                  JSON-RPC tools/call
 http                 all other requests, with Bedrock's Converse and InvokeModel, and opaque bodies
 

@@ -25,6 +25,11 @@ UNENCODABLE = (TypeError, ValueError, RecursionError, msgspec.MsgspecError)
 ANTHROPIC_BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking"})
 SHARED_BLOCKS = frozenset({"text", "image", "document"})
 
+INTERACTION_FIELDS = frozenset(
+    {"generation_config", "previous_interaction_id", "system_instruction"}
+)
+"""Fields beside an `input` that only Gemini's Interactions API has."""
+
 
 def _plain(value: Any) -> Any:
     """Convert an object of an SDK or of the caller for JSON."""
@@ -114,6 +119,8 @@ def _path_of(fields: Mapping[str, Any]) -> str:
         return "/v1/messages" if _is_anthropic(fields) else "/v1/chat/completions"
     if "contents" in fields:
         return f"/v1beta/models/{quote(str(fields.get('model') or ''), safe='')}:generateContent"
+    if "input" in fields and fields.keys() & INTERACTION_FIELDS:
+        return "/v1beta/interactions"
     if "input" in fields or isinstance(fields.get("prompt"), dict):
         return "/v1/responses"
     return "/v1/completions" if "prompt" in fields else "/"

@@ -289,7 +289,8 @@ _ERROR_STATUSES = {
 }
 
 
-def _error_body(refusal: Refusal, _request_id: str, _call: Call | None) -> Json:
+def error_body(refusal: Refusal, _request_id: str, _call: Call | None) -> Json:
+    """Return an error in the shape of all of Google's APIs."""
     default = "INVALID_ARGUMENT" if refusal.status < 500 else "INTERNAL"
     # Without RetryInfo: clients would send the same request again.
     info = {
@@ -349,7 +350,7 @@ def _count_audio(parts: list[_CountedPart] | None) -> int:
 DIALECT = Dialect(
     name="gemini",
     read=read,
-    error_body=_error_body,
+    error_body=error_body,
     history=History(read_content),
     writer=AnswerWriter(_takes_text, _write_body, _write_stream),
     is_event_stream=_is_event_stream,

@@ -74,6 +74,7 @@ DialectName = Literal[
     "openai_embeddings",
     "anthropic",
     "gemini",
+    "gemini_interactions",
     "mcp",
     "http",
 ]
@@ -207,7 +208,7 @@ class Call(msgspec.Struct, gc=False, eq=False):
     user: str = ""
     """The end user that the client named (`user`, `metadata.user_id`)."""
     chain: str = ""
-    """The server-side history that this call continues (`previous_response_id`, `conversation`)."""
+    """The server-side history that this call continues (such as `previous_response_id`)."""
     keeps_history: bool = False
     """Whether the provider keeps this call and its answer, so that a later call can continue it."""
     generates: bool = False

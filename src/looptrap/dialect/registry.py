@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from looptrap.dialect import (
     anthropic,
     gemini,
+    gemini_interactions,
     http,
     mcp,
     openai_chat,
@@ -39,6 +40,7 @@ DIALECTS: dict[DialectName, Dialect] = {
         openai_completions.EMBEDDINGS,
         anthropic.DIALECT,
         gemini.DIALECT,
+        gemini_interactions.DIALECT,
         mcp.DIALECT,
         http.DIALECT,
     )
@@ -81,6 +83,7 @@ ENDINGS = {
     "count-tokens:rawPredict": _ending(anthropic.DIALECT, generates=False),
     ":generateContent": _ending(gemini.DIALECT),
     ":streamGenerateContent": _ending(gemini.DIALECT, streams=True),
+    "interactions": _ending(gemini_interactions.DIALECT),
     ":countTokens": _ending(gemini.DIALECT, generates=False),
     "converse": _CONVERSE,
     "converse-stream": replace(_CONVERSE, streams=True),
@@ -105,7 +108,6 @@ OPAQUE = {
     "videos": _GENERATION,
     "remix": Ending("http", (), parent="videos"),
     "runs": Ending("http", (), parent="threads"),
-    "interactions": _GENERATION,
     ":predict": _GENERATION,
     ":predictLongRunning": _GENERATION,
     ":batchGenerateContent": _GENERATION,

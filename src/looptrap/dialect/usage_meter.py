@@ -32,6 +32,9 @@ tokens."""
 ASSUMED_OUTPUT = 4_096
 """Tokens of an answer that was not awaited, where the call has no limit."""
 
+BACKGROUND_DIALECTS = frozenset({"openai_responses", "gemini_interactions"})
+"""The dialects in which a call can run in the background."""
+
 MAX_NUMBER_CHARS = 32
 """A longer number counts as infinite, and is not converted."""
 
@@ -110,8 +113,8 @@ def runs_on(call: Call) -> bool:
 
 
 def is_in_background(call: Call) -> bool:
-    """Return whether the Responses API answers at once, and runs the call in the background."""
-    if call.dialect != "openai_responses" or b'"background"' not in call.request.body:
+    """Return whether the provider answers at once, and runs the call in the background."""
+    if call.dialect not in BACKGROUND_DIALECTS or b'"background"' not in call.request.body:
         return False
     sent = decode_or_none(call.request.body, _decode_background)
     return sent is not None and sent.background is True

@@ -33,6 +33,7 @@ ORDER = (AUTHORIZATION, X_API_KEY, API_KEY, X_GOOG_API_KEY, IN_QUERY)
 _FIRST: dict[str, tuple[bytes, ...]] = {
     "anthropic": (X_API_KEY,),
     "gemini": (X_GOOG_API_KEY, IN_QUERY),
+    "gemini_interactions": (X_GOOG_API_KEY, IN_QUERY),
 }
 """Where a dialect has it, before the others."""
 

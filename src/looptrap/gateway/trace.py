@@ -38,9 +38,14 @@ _OPERATIONS: dict[DialectName, str] = {
     "openai_embeddings": "embeddings",
     "anthropic": "chat",
     "gemini": "generate_content",
+    "gemini_interactions": "generate_content",
 }
 
-_DIALECT_VENDORS: dict[DialectName, str] = {"anthropic": "anthropic", "gemini": "gcp.gemini"}
+_DIALECT_VENDORS: dict[DialectName, str] = {
+    "anthropic": "anthropic",
+    "gemini": "gcp.gemini",
+    "gemini_interactions": "gcp.gemini",
+}
 """The vendors of dialects; all others are OpenAI's."""
 
 _CONVENTIONAL_NAMES = {"gemini": "gcp.gemini", "mistral": "mistral_ai", "xai": "x_ai"}
