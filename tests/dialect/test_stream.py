@@ -185,3 +185,10 @@ def test_an_element_may_hold_anything_that_looks_like_an_end():
     for size in range(1, len(data)):
         hearing, _ = hear("gemini array", [data[a : a + size] for a in range(0, len(data), size)])
         assert list(texts_of(hearing).values()) == ['},{"}]\\"' * 2]
+
+
+def test_two_broken_events_are_not_one_good_one():
+    good = '{"choices":[{"index":0,"delta":{"content":"a"}}]}'
+    halves = '{"choices":[{"index":0,"delta":{"content":"b"}}', '{"index":1}]}'
+    hearing, _ = hear("chat", [f"data: {one}\n\n".encode() for one in (good, *halves)])
+    assert list(texts_of(hearing).values()) == ["a"]

@@ -6,6 +6,7 @@ hook of LiteLLM's proxy each drive it.
 plan, count                  what to ask the store, until the call is judged
 enforce                      sets `answer`, or `delay` and `body`
 on_head, on_chunk            read the answer on its way to the client
+answered                     what a later call can continue, where the provider keeps the history
 outcome                      what became of the call: what to settle
 """
 
