@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import islice
 from struct import Struct
 from typing import NamedTuple
 
@@ -555,17 +554,17 @@ def _contains(pairs: bytes, pair: bytes) -> bool:
 def _opening_of(call: Call) -> tuple[bool, bool]:
     """Return whether the messages before the first round tell of an earlier part of the run, and
     whether they are the first of a conversation: no answer is among them."""
-    tells = False
     before: list[Message] = []
     is_before = False
     for message in call.backwards():
         is_before = is_before or begins_turn(message)
-        if is_before:
+        # Items of other kinds, such as a compaction that only its provider can read, have no role.
+        if is_before or not message.role:
             before.append(message)
         if len(before) >= MAX_OPENING_MESSAGES:
             break
-    first_is_system = bool(before) and before[-1].role == "system"
-    searched = before[:-1] if first_is_system else before
-    tells = any(_SUMMARY.search(message.text[:SUMMARY_CHARS]) for message in islice(searched, 6))
+    if before and before[-1].role == "system":
+        before.pop()
+    tells = any(_SUMMARY.search(message.text[:SUMMARY_CHARS]) for message in before)
     is_first = not any(message.role in ("assistant", "tool") for message in before)
     return tells, is_first
