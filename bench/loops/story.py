@@ -1,0 +1,312 @@
+"""Stories of agents, in no harness's form: what loops do, and what honest runs like them do.
+
+A loop's story is `(rounds, begins)`: the rounds, and which is the first that repeats.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+from bench.loops.world import CLOCK, TOOK, Act, Round, World
+
+Loop = tuple[list[Round], int]
+
+
+def opening(world: World, count: int) -> list[Round]:
+    """Return honest first rounds: they look around."""
+    rounds = []
+    for index in range(count):
+        act = world.listing() if index == 0 else look_around(world)
+        rounds.append(Round(world.say("look at the code", "see what is there"), [act]))
+    return rounds
+
+
+def look_around(world: World) -> Act:
+    """Return a look at something new."""
+    return world.read() if world.rng.random() < 0.5 else world.grep()
+
+
+def cycle_of(world: World, size: int) -> list[Act]:
+    """Return different acts that look at one failing test, the test's run last."""
+    failing = world.run(world.test_command(), world.failure(), 1)
+    pool = [
+        world.read(),
+        world.grep(),
+        world.run("git status --short", f" M src/{world.noun()}.{world.language}\n?? notes.md"),
+        world.listing("tests"),
+        world.run("git log --oneline -5", "\n".join(_commits(world, 5))),
+    ]
+    world.rng.shuffle(pool)
+    return [*pool[: size - 1], failing]
+
+
+def _commits(world: World, count: int) -> list[str]:
+    return [f"{world.hex(7)} {world.sentence(5)[:-1]}" for _ in range(count)]
+
+
+def repeat(
+    world: World, acts: Sequence[Act], count: int, *, wording: str = "new", lead: int = 0
+) -> Loop:
+    """Return rounds that go through these acts again and again."""
+    rounds = opening(world, lead)
+    said = [world.say("check this again", "look at the failure", "verify") for _ in acts]
+    for index in range(count - lead):
+        text = said[index % len(acts)] if wording == "same" else world.say()
+        rounds.append(Round("" if wording == "none" else text, [acts[index % len(acts)]]))
+    return rounds, lead + len(acts)
+
+
+def widen(rounds: list[Round], width: int) -> list[Round]:
+    """Return rounds that do the same with so many calls in each answer."""
+    return [
+        Round(rounds[at].text, [act for one in rounds[at : at + width] for act in one.acts])
+        for at in range(0, len(rounds), width)
+    ]
+
+
+# loops
+
+
+def same_call(world: World, count: int, *, wording: str = "new", lead: int = 0) -> Loop:
+    """One failing call, again and again."""
+    return repeat(world, cycle_of(world, 1), count, wording=wording, lead=lead)
+
+
+def same_search(world: World, count: int, *, wording: str = "new", lead: int = 0) -> Loop:
+    """One search without a hit, again and again."""
+    query = f"{world.noun()} {world.noun()} {world.noun()} changelog"
+    act = Act("search_docs", {"query": query, "limit": 10}, json.dumps({"hits": [], "total": 0}))
+    return repeat(world, [act], count, wording=wording, lead=lead)
+
+
+def same_read(world: World, count: int, *, wording: str = "new", lead: int = 0) -> Loop:
+    """One file, read again and again."""
+    return repeat(world, [world.read()], count, wording=wording, lead=lead)
+
+
+def cycle(size: int) -> Callable[..., Loop]:
+    """A cycle of so many calls."""
+
+    def story(world: World, count: int, *, wording: str = "new", lead: int = 0) -> Loop:
+        return repeat(world, cycle_of(world, size), count, wording=wording, lead=lead)
+
+    return story
+
+
+def revert(world: World, count: int, *, wording: str = "new", lead: int = 0) -> Loop:
+    """A patch, the test that still fails, and the patch taken back."""
+    path = world.file()
+    acts = [
+        world.edit(path),
+        world.run(world.test_command(), world.failure(), 1),
+        world.run(f"git checkout -- {path}", "Updated 1 path from the index"),
+    ]
+    return repeat(world, acts, count, wording=wording, lead=lead)
+
+
+def variants(world: World, count: int, *, wording: str = "new", lead: int = 0) -> Loop:
+    """A failing call in ever other words, with one and the same error."""
+    module = world.new_name()
+    error = "\n".join(
+        [
+            "Traceback (most recent call last):",
+            f'  File "{world.root}/run.py", line {world.rng.randint(4, 80)}, in <module>',
+            f"    import {module}",
+            f"ModuleNotFoundError: No module named '{module}'",
+        ]
+    )
+    forms = [
+        f"python run.py --{world.noun()}",
+        f"python3 run.py --{world.noun()} 2>&1",
+        f"cd {world.root} && python run.py",
+        f"PYTHONPATH=. python run.py --{world.noun()}={world.rng.randint(2, 90)}",
+        "python -u run.py | tail -20",
+        f"timeout {world.rng.randint(20, 300)} python run.py",
+        "bash -c 'python run.py'",
+    ]
+    rounds = opening(world, lead)
+    for index in range(count - lead):
+        command = forms[index % len(forms)] if index < 14 else world.rng.choice(forms)
+        text = "" if wording == "none" else world.say("try it another way")
+        rounds.append(Round(text, [world.run(command, error, 1)]))
+    return rounds, lead + 1
+
+
+# honest runs
+
+
+def progress(world: World, count: int) -> list[Round]:
+    """New files, new changes; the tests in between pass, or fail otherwise."""
+    test, rounds = world.test_command(), []
+    for index in range(count):
+        act = (
+            world.run(test, world.failure() if world.rng.random() < 0.6 else world.passing())
+            if index % 5 == 4
+            else (world.edit() if world.rng.random() < 0.4 else look_around(world))
+        )
+        rounds.append(Round(world.say(), [act]))
+    return rounds
+
+
+def cycle_with_edit(size: int) -> Callable[[World, int], list[Round]]:
+    """The calls of a cycle of so many, with a new change each time and what it leads to.
+
+    What does not look at the changed file gives the same as before, as in the loop.
+    """
+
+    def story(world: World, count: int) -> list[Round]:
+        acts, rounds, path = cycle_of(world, max(size, 2)), [], world.file()
+        for index in range(count):
+            turn = index % len(acts)
+            act = acts[turn]
+            if turn == 0:
+                act = world.edit(path)
+            elif turn == len(acts) - 1:
+                act = world.run(str(act.args["command"]), world.failure(), 1)
+            elif act.kind == "read":
+                act = world.read(path)
+            rounds.append(Round(world.say(), [act]))
+        return rounds
+
+    return story
+
+
+def retest(world: World, count: int) -> list[Round]:
+    """One test command after different changes; what it says differs, and gets less."""
+    test, path, rounds = world.test_command(), world.file(), []
+    left = count // 2
+    for _ in range(count // 2):
+        left -= 1
+        lines = [f"FAILED tests/{world.new_name()}: {world.sentence(5)}" for _ in range(left % 12)]
+        output = "\n".join([*lines, f"{left} failed, {200 - left} passed in {TOOK}s"])
+        rounds.append(Round(world.say("fix the next one"), [world.edit(path)]))
+        rounds.append(Round(world.say("run the tests"), [world.run(test, output, 1)]))
+    return rounds
+
+
+def stubborn_bugs(world: World, count: int) -> list[Round]:
+    """Each bug takes two or three different changes, under one and the same failure, to fix."""
+    test = world.test_command()
+    rounds: list[Round] = []
+    while len(rounds) < count:
+        failure, path = world.failure(), world.file()
+        rounds.append(Round(world.say("read it"), [world.read(path)]))
+        for _ in range(world.rng.randint(2, 3)):
+            rounds.append(Round(world.say("try a change"), [world.edit(path)]))
+            rounds.append(Round(world.say("run the test"), [world.run(test, failure, 1)]))
+        rounds.append(Round(world.say("correct the cause"), [world.edit(path)]))
+    return rounds[:count]
+
+
+def mutation_test(world: World, count: int) -> list[Round]:
+    """A new mutant, the same test command, the mutant taken back: the twin of `revert`."""
+    path, test = world.file(), world.test_command()
+    rounds: list[Round] = []
+    back = world.run(f"git checkout -- {path}", "Updated 1 path from the index")
+    while len(rounds) < count:
+        seen = world.run(test, world.failure(), 1)
+        acts = (world.edit(path), seen, back)
+        rounds += [Round(world.say("try the next mutant"), [act]) for act in acts]
+    return rounds[:count]
+
+
+def poll(world: World, count: int) -> list[Round]:
+    """One status call, again and again, of work that moves."""
+    job, done = f"job_{world.hex(10)}", 0
+    total, rounds = count * world.rng.randint(20, 400), []
+    for _ in range(count):
+        done += total // (count + 1) + world.rng.randint(-5, 5)
+        state = {"id": job, "state": "running", "done": done, "total": total, "checked_at": CLOCK}
+        act = Act("get_job", {"job_id": job}, json.dumps(state))
+        rounds.append(Round(world.say("check the job again"), [act]))
+    return rounds
+
+
+def watch_build(world: World, count: int) -> list[Round]:
+    """One `tail` of a build's log, which grows."""
+    log, rounds = f"{world.root}/build-{world.hex(6)}.log", []
+    lines: list[str] = []
+    for _ in range(count):
+        for _ in range(world.rng.randint(1, 6)):
+            lines.append(f"[{len(lines) + 1}/900] CC obj/{world.new_name()}.o")
+        act = world.run(f"sleep 20; tail -n 6 {log}", "\n".join(lines[-6:]))
+        rounds.append(Round(world.say("wait for the build"), [act]))
+    return rounds
+
+
+def paging(world: World, count: int) -> list[Round]:
+    """One listing, page after page."""
+    rounds, cursor = [], world.hex(16)
+    for _ in range(count):
+        following = world.hex(16)
+        rows = [
+            {"id": f"{world.noun()}-{world.rng.randrange(10**7)}", "name": world.new_name()}
+            for _ in range(world.rng.randint(3, 10))
+        ]
+        body = json.dumps({"items": rows, "next_cursor": following})
+        rounds.append(Round(world.say("get the next page"), [_listed(cursor, body)]))
+        cursor = following
+    return rounds
+
+
+def _listed(cursor: str, body: str) -> Act:
+    return Act("list_records", {"cursor": cursor, "limit": 10}, body)
+
+
+def queue(world: World, count: int) -> list[Round]:
+    """A worker: claims the next task with an equal call, looks up one policy, completes it."""
+    policy = world.prose(4)
+    rounds: list[Round] = []
+    while len(rounds) < count:
+        task = f"T-{world.rng.randrange(10**6)}"
+        claimed = {"task": task, "subject": world.sentence(), "from": f"{world.new_name()}@mail"}
+        acts = (
+            Act("claim_task", {}, json.dumps(claimed)),
+            Act("get_policy", {"topic": "refunds"}, policy),
+            Act("complete_task", {"task": task, "note": world.sentence()}, '{"ok": true}'),
+        )
+        rounds += [Round(world.say("handle the next task"), [act]) for act in acts]
+    return rounds[:count]
+
+
+def bisect(world: World, count: int) -> list[Round]:
+    """Bisections: one test with one of two outcomes, and the next commit."""
+    rounds: list[Round] = []
+    while len(rounds) < count:
+        test, failure, passing = world.test_command(), world.failure(), world.passing()
+        for left in (64, 32, 16, 8, 4, 2, 1):
+            bad = world.rng.random() < 0.5
+            seen = world.run(test, failure if bad else passing, int(bad))
+            steps = (
+                f"Bisecting: {left} revisions left to test\n[{world.hex(40)}] {world.sentence(5)}"
+            )
+            moved = world.run(f"git bisect {'bad' if bad else 'good'}", steps)
+            rounds += [Round(world.say("test this commit"), [seen]), Round("", [moved])]
+        rounds.append(Round(world.say("read the culprit"), [world.read()]))
+    return rounds[:count]
+
+
+def sweep(world: World, count: int) -> list[Round]:
+    """One command in ever other words, with results that differ: the twin of `variants`."""
+    rounds = []
+    for _ in range(count):
+        flag, value = world.noun(), world.rng.randint(1, 9999)
+        output = f"{flag}={value} loss={world.rng.random():.4f} acc={world.rng.random():.4f}"
+        act = world.run(f"python run.py --{flag} {value}", output)
+        rounds.append(Round(world.say("try the next setting"), [act]))
+    return rounds
+
+
+def research(world: World, count: int) -> list[Round]:
+    """Searches and pages, all new."""
+    rounds = []
+    for index in range(count):
+        if index % 3 == 0:
+            hits = [{"title": world.sentence(4), "url": world.url()} for _ in range(5)]
+            query = f"{world.noun()} {world.noun()} {world.verb()}"
+            act = Act("search_docs", {"query": query, "limit": 10}, json.dumps({"hits": hits}))
+        else:
+            act = Act("fetch_page", {"url": world.url()}, world.page())
+        rounds.append(Round(world.say("read on"), [act]))
+    return rounds

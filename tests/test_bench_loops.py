@@ -1,0 +1,142 @@
+"""`bench/loops`: laws of its scenarios, and what its report says of them."""
+
+import json
+import re
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from bench.loops import across
+
+from looptrap.dialect.body import read_body
+
+ROOT = Path(__file__).parents[1]
+DIALECTS = {
+    "/v1/chat/completions": "openai_chat",
+    "/v1/messages": "anthropic",
+    "/v1/responses": "openai_responses",
+    "/v1beta/models/gemini-2.5-pro:generateContent": "gemini",
+}
+
+
+@pytest.fixture(scope="module")
+def scenarios():
+    return across.scenarios(0)
+
+
+@pytest.fixture(scope="module")
+def calls(scenarios):
+    """The requests of each scenario, as the dialects read them."""
+    return [
+        (one, [read_body(json.dumps(step.body).encode(), step.path) for step in one.steps])
+        for one in scenarios
+    ]
+
+
+def test_a_seed_gives_the_same_scenarios_each_time(scenarios):
+    assert across.scenarios(0) == scenarios
+
+
+def test_another_seed_gives_the_same_kinds_with_other_texts(scenarios):
+    others = across.scenarios(1)
+    assert [one.name for one in others] == [one.name for one in scenarios]
+    for one, other in zip(scenarios, others, strict=True):
+        assert one.steps[0].body != other.steps[0].body, one.name
+    assert [len(one.steps) for one in others] != [len(one.steps) for one in scenarios]
+
+
+def test_no_two_scenarios_have_the_same_name(scenarios):
+    assert len({one.name for one in scenarios}) == len(scenarios)
+
+
+@pytest.mark.parametrize("kind", across.KINDS)
+def test_every_kind_has_loops_and_twins_of_several_harnesses(scenarios, kind):
+    loops = [one for one in scenarios if one.kind == kind and one.is_loop]
+    twins = [one for one in scenarios if one.kind == kind and not one.is_loop]
+    assert (len(loops) >= 6, len(twins) >= 8) == (True, True)
+    assert len({one.harness for one in loops}) >= 3
+    assert len({one.harness for one in twins}) >= 3
+
+
+def test_every_body_is_read_as_its_dialect(calls):
+    for one, read in calls:
+        for step, call in zip(one.steps, read, strict=True):
+            assert (call.dialect, call.is_opaque) == (DIALECTS[step.path], False), one.name
+            assert call.messages, one.name
+
+
+def test_a_model_calls_only_tools_that_are_offered(calls):
+    for one, read in calls:
+        offered = {tool for call in read for tool in call.tools}
+        used = {use.name for call in read for message in call.messages for use in message.calls}
+        assert used <= offered, one.name
+
+
+def test_every_result_follows_its_call(calls):
+    """No provider takes a result without its call; the kept histories have the calls there."""
+    for one, read in calls:
+        for call in read:
+            called = set()
+            for message in call.messages if one.kind != "kept" else ():
+                assert {result.call_id for result in message.results} <= called, one.name
+                called |= {use.id for use in message.calls}
+
+
+def test_a_kept_history_is_named_after_the_last_answer(scenarios):
+    chains = 0
+    for one in scenarios:
+        for before, step in pairwise(one.steps):
+            if previous := step.body.get("previous_response_id"):
+                assert f'"id": "{previous}"'.encode() in before.answer, one.name
+                chains += 1
+    assert chains > 100
+
+
+def test_steps_are_in_the_order_of_time_and_at_a_human_pace(scenarios):
+    for one in scenarios:
+        assert all(a.at <= b.at for a, b in pairwise(one.steps)), one.name
+        assert all(2 <= step.takes <= 20 for step in one.steps), one.name
+
+
+def test_a_loop_begins_within_its_steps_and_goes_on_for_long(scenarios):
+    for one in scenarios:
+        if one.is_loop:
+            assert 30 <= len(one.steps) <= 125, one.name
+            assert 0 < one.begins < len(one.steps) // 2, one.name
+        else:
+            assert (18 <= len(one.steps) <= 65, one.begins) == (True, 0), one.name
+
+
+def test_every_step_is_answered_as_its_body_asks(scenarios):
+    for one in scenarios:
+        for step in one.steps:
+            if step.body.get("stream"):
+                assert re.match(rb"(event|data): ", step.answer), one.name
+            else:
+                assert json.loads(step.answer), one.name
+
+
+def report(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "bench.loops", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    ).stdout
+
+
+def test_the_report_counts_the_loops_and_twins_of_a_kind(scenarios):
+    row = next(line for line in report("--kind", "kept").splitlines() if line.startswith("kept"))
+    counts = [int(found) for found in re.findall(r"\d+", row)]
+    kept = [one for one in scenarios if one.kind == "kept"]
+    assert counts[0] == sum(one.is_loop for one in kept)
+    assert sum(one.is_loop for one in kept) + counts[-3] == len(kept)
+
+
+def test_the_report_lists_the_scenarios_without_playing_them(scenarios):
+    listed = report("--list", "--seed", "0").splitlines()
+    assert [line.split()[0] for line in listed] == [one.name for one in scenarios]
