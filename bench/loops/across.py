@@ -94,7 +94,9 @@ def _loop(world: World, case: Case) -> story.Loop:
 
 
 def _honest(world: World, case: Case, which: int) -> story.Loop:
-    rounds = case.twins[which](world, world.rng.randint(20, 55) * case.width)
+    count = world.rng.randint(20, 55) * case.width // (2 if case.mode == SESSION_LIMIT else 1)
+    lead = world.rng.randint(1, 6)
+    rounds = story.opening(world, lead) + case.twins[which](world, count - lead)
     end = Round(f"All done. {world.prose(2)}")
     return [*story.widen(rounds, case.width), end], 0
 
@@ -132,7 +134,7 @@ def _play_session_limit(run: Run, rounds: list[Round], case: Case) -> None:
 
 def _trimmed(seed: int) -> list[Scenario]:
     cases = [
-        Case(by.LANGCHAIN, story.same_call, [story.watch_build, story.retest], 2),
+        Case(by.LANGCHAIN, story.same_call, [story.watch_build, story.retest, story.serve], 2),
         Case(by.LANGCHAIN, _TWO, [_TWO_HONEST, story.queue], 4, keeps_first=False),
         Case(by.LANGCHAIN_CLAUDE, _THREE, [_THREE_HONEST, story.stubborn_bugs], 6),
         Case(by.LANGCHAIN, _FOUR, [_FOUR_HONEST], 6, keeps_first=False, wording="same"),
@@ -140,13 +142,13 @@ def _trimmed(seed: int) -> list[Scenario]:
         Case(by.AUTOGEN, story.revert, [story.mutation_test], 4, keeps_first=False),
         Case(by.AGENTS_SDK, story.revert, [story.mutation_test, story.progress], 6),
         Case(by.ADK, story.variants, [story.sweep], 2),
-        Case(by.LOCAL, story.variants, [story.sweep, story.poll], 2, keeps_first=False),
+        Case(by.LOCAL, story.variants, [story.sweep, story.slow_poll], 2, keeps_first=False),
         Case(by.MINI_SWE, _THREE, [_THREE_HONEST, story.stubborn_bugs], 4),
         Case(by.MINI_SWE, story.same_call, [story.retest], 2, wording="same"),
         Case(by.AGENTS_SDK, story.same_call, [story.retest], 4, mode=SESSION_LIMIT),
         Case(by.ADK, _TWO, [_TWO_HONEST, story.poll], 2, wording="none"),
         Case(by.LANGCHAIN_CLAUDE, story.same_search, [story.research, story.paging], 2),
-        Case(by.AUTOGEN, story.same_read, [story.paging], 2, keeps_first=False, wording="none"),
+        Case(by.AUTOGEN, story.same_read, [story.flaky], 2, keeps_first=False, wording="none"),
         Case(by.AGENTS_SDK, _FIVE, [_FIVE_HONEST, story.queue], 4, keeps_first=False),
         Case(by.LANGCHAIN_CLAUDE, _FOUR, [_FOUR_HONEST, story.paging], 4, width=2),
     ]
@@ -189,19 +191,21 @@ def _elided(seed: int) -> list[Scenario]:
         Case(by.SWE_AGENT, story.same_call, [story.retest, story.watch_build], 5, placeholder=old),
         Case(by.SWE_AGENT, _THREE, [_THREE_HONEST, story.stubborn_bugs], 5, placeholder=old),
         Case(by.CLAUDE_CODE, _TWO, [_TWO_HONEST, story.poll], 3, placeholder=cleared, batch=4),
-        Case(by.CLAUDE_CODE, story.revert, [story.mutation_test], 5, placeholder=cleared),
+        Case(
+            by.CLAUDE_CODE, story.revert, [story.mutation_test, story.serve], 5, placeholder=cleared
+        ),
         Case(by.OPENCODE, _FOUR, [_FOUR_HONEST, story.bisect], 5, placeholder=cleared, batch=6),
         Case(by.OPENCODE_CLAUDE, story.variants, [story.sweep], 3, placeholder=cleared),
         Case(by.LANGCHAIN, story.same_search, [story.paging, story.queue], 3, placeholder=short),
-        Case(by.LANGCHAIN_CLAUDE, _FIVE, [_FIVE_HONEST], 3, placeholder=short),
-        Case(by.OPENHANDS, _TWO, [_TWO_HONEST, story.retest], 5, placeholder="<MASKED>"),
+        Case(by.LANGCHAIN_CLAUDE, _FIVE, [_FIVE_HONEST, story.flaky], 3, placeholder=short),
+        Case(by.OPENHANDS, _TWO, [_TWO_HONEST, story.slow_poll], 5, placeholder="<MASKED>"),
         Case(by.AGENTS_SDK, story.same_read, [story.poll, story.retest], 1, placeholder=omitted),
         Case(by.ADK, story.revert, [story.mutation_test, story.poll], 1, placeholder=omitted),
         Case(by.GEMINI_CLI, _THREE, [_THREE_HONEST, story.watch_build], 3, placeholder=masked),
         Case(by.MINI_SWE, story.same_call, [story.retest], 1, placeholder=old, wording="same"),
         Case(by.MINI_SWE, story.variants, [story.sweep, story.stubborn_bugs], 3, placeholder=old),
         Case(by.LOCAL, _TWO, [_TWO_HONEST, story.progress], 1, placeholder=omitted),
-        Case(by.CLAUDE_CODE, _FOUR, [_FOUR_HONEST], 3, placeholder=cleared, width=2),
+        Case(by.CLAUDE_CODE, _FOUR, [_FOUR_HONEST, story.serve], 3, placeholder=cleared, width=2),
     ]
     return _tell("elided", seed, cases, _play_elided)
 
@@ -218,6 +222,7 @@ def _play_kept(run: Run, rounds: list[Round], case: Case) -> None:
         frame = replace(run.frame(), extra={**run.extra, "store": True, **kept})
         run.send(fresh, done, frame=frame)
         fresh = [Item(output_item(use)) for use in done.uses]
+        fresh = fresh or [Say("user", run.world.sentence())]
         if case.mode != CONVERSATION:
             kept = {"previous_response_id": f"resp_{done.id}"}
 
@@ -237,13 +242,13 @@ def _kept(seed: int) -> list[Scenario]:
         Case(agents, story.same_call, [story.watch_build, story.retest]),
         Case(direct, story.same_search, [story.paging, story.poll]),
         Case(direct, _TWO, [_TWO_HONEST], mode=CONVERSATION),
-        Case(agents, _THREE, [_THREE_HONEST, story.queue], mode=CONVERSATION, wording="none"),
+        Case(agents, _THREE, [_THREE_HONEST, story.serve], mode=CONVERSATION, wording="none"),
         Case(custom, story.revert, [story.mutation_test, story.stubborn_bugs]),
         Case(langchain, _FOUR, [_FOUR_HONEST]),
         Case(langchain, story.variants, [story.sweep, story.paging], wording="none"),
         Case(custom, _FIVE, [_FIVE_HONEST, story.bisect]),
         Case(replace(custom, stream=False), _TWO, [_TWO_HONEST, story.watch_build], wording="none"),
-        Case(direct, story.same_read, [story.progress, story.poll], wording="none"),
+        Case(direct, story.same_read, [story.flaky, story.slow_poll], wording="none"),
         Case(agents, _FOUR, [_FOUR_HONEST, story.research], width=2),
     ]
     return _tell("kept", seed, cases, _play_kept)

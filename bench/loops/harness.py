@@ -96,8 +96,11 @@ class Run:
         self.history = [*self.preface, Say("user", task)]
 
     def follow(self, rounds: Iterable[Round], view: View = list) -> None:
-        """Ask for each round, and take it into the history."""
+        """Ask for each round, and take it into the history; who only talks is asked for more."""
         for one in rounds:
+            match self.history[-1:]:
+                case [Done(uses=())]:
+                    self.history.append(Say("user", self.world.sentence()))
             done = self.perform(one)
             self.send(view(self.history), done)
             self.history.append(done)
@@ -360,7 +363,13 @@ LOCAL = replace(LANGCHAIN, name="langchain-local", model="qwen3-coder-30b", ids=
 AUTOGEN = replace(LANGCHAIN, name="autogen", model="gpt-4o-2024-11-20", stream=False)
 PYDANTIC_AI = replace(LANGCHAIN, name="pydantic-ai", model="gpt-5-mini")
 AGENTS_SDK = Harness(
-    "openai-agents", "responses", "gpt-5-mini", _CODER, dress.dress_plainly, _PLAIN_TOOLS
+    "openai-agents",
+    "responses",
+    "gpt-5-mini",
+    _CODER,
+    dress.dress_plainly,
+    _PLAIN_TOOLS,
+    has_item_ids=True,
 )
 RESPONSES_LOOP = replace(AGENTS_SDK, name="responses-sdk", model="gpt-5")
 ADK = Harness(

@@ -108,7 +108,7 @@ def _cron(seed: int, number: int, harness: Harness) -> Scenario:
     acts = [alerts] if number % 2 else [alerts, health]
     run = new_run(harness, world, [[Round("", acts)]], number)
     task = f"Look for open alerts of {world.name} and report what is new. {world.prose(1)}"
-    for start in range(world.rng.randint(10, 24)):
+    for start in range(world.rng.randint(10, 20)):
         run.clock = start * 600.0
         run.open_session()
         run.begin(task)
@@ -141,7 +141,7 @@ def _resumed(seed: int, number: int, harness: Harness) -> Scenario:
     world = World(random.Random(f"{seed}/{name}"))
     run = new_run(harness, world, [], number)
     task, guide = world.task(), world.read(f"{world.root}/MIGRATION.md", world.page())
-    todo = [world.file() for _ in range(world.rng.randint(9, 14))]
+    todo = [world.file() for _ in range(world.rng.randint(9, 12))]
     while todo:
         run.open_session()
         run.begin(task)

@@ -310,12 +310,16 @@ def scenarios(seed: int = 0) -> list[Scenario]:
             world = World(random.Random(f"{seed}/{name}"))
             steps = case.size / case.width + case.asks
             least, most = (36, 110) if is_loop else (22, 58)
-            count = max(4 if is_loop else 3, round(world.rng.randint(least, most) / steps))
-            told = tell(world, count, case.size)
+            honest = world.rng.randint(0, 2) if steps < 10 else 0
+            count = round(world.rng.randint(least, most) / steps) - honest
+            count = max(4 if is_loop else 3, count)
+            lead = cut(story.progress)(world, honest, case.size)
+            told = lead + tell(world, count, case.size)
             segments = [story.widen(rounds, case.width) for rounds in told]
             run = new_run(case.harness, world, segments, number, is_named=case.is_named)
             _play_compacted(run, segments, case)
-            begins = len(segments[0]) + case.asks if is_loop else 0
+            before = segments[: len(lead) + 1]
+            begins = sum(len(rounds) + case.asks for rounds in before) if is_loop else 0
             found.append(Scenario(name, "compacted", is_loop, run.steps, case.harness.name, begins))
     return [*found, *_ticket_workers(seed)]
 
@@ -353,7 +357,7 @@ def _ticket_workers(seed: int) -> list[Scenario]:
     for number, (harness, starts_anew) in enumerate(workers):
         name = f"compacted-worker{number}-{harness.name}-twin1"
         world = World(random.Random(f"{seed}/{name}"))
-        segments = tickets(world, world.rng.randint(5, 11), world.rng.randint(3, 5))
+        segments = tickets(world, world.rng.randint(5, 10), world.rng.randint(3, 5))
         run = new_run(harness, world, segments, number)
         for rounds in segments:
             ask = f"Handle the next ticket: {world.sentence()}"

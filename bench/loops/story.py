@@ -12,6 +12,16 @@ from bench.loops.world import CLOCK, TOOK, Act, Round, World
 
 Loop = tuple[list[Round], int]
 
+_AGAIN = (
+    "check this again",
+    "look at the failure once more",
+    "verify the result",
+    "have another look",
+    "see whether it works now",
+    "make sure that this is right",
+    "go through it step by step",
+)
+
 
 def opening(world: World, count: int) -> list[Round]:
     """Return honest first rounds: they look around."""
@@ -35,14 +45,17 @@ def cycle_of(world: World, size: int) -> list[Act]:
         world.grep(),
         world.run("git status --short", f" M src/{world.noun()}.{world.language}\n?? notes.md"),
         world.listing("tests"),
-        world.run("git log --oneline -5", "\n".join(_commits(world, 5))),
+        world.run("git diff", _diff(world)),
     ]
     world.rng.shuffle(pool)
     return [*pool[: size - 1], failing]
 
 
-def _commits(world: World, count: int) -> list[str]:
-    return [f"{world.hex(7)} {world.sentence(5)[:-1]}" for _ in range(count)]
+def _diff(world: World) -> str:
+    change = world.edit().args
+    old = "\n".join(f"-{line}" for line in change["old"].split("\n"))
+    new = "\n".join(f"+{line}" for line in change["new"].split("\n"))
+    return f"--- a/{change['path']}\n+++ b/{change['path']}\n@@ -12,7 +12,7 @@\n{old}\n{new}"
 
 
 def repeat(
@@ -50,9 +63,9 @@ def repeat(
 ) -> Loop:
     """Return rounds that go through these acts again and again."""
     rounds = opening(world, lead)
-    said = [world.say("check this again", "look at the failure", "verify") for _ in acts]
+    said = [world.say(*_AGAIN) for _ in acts]
     for index in range(count - lead):
-        text = said[index % len(acts)] if wording == "same" else world.say()
+        text = said[index % len(acts)] if wording == "same" else world.say(*_AGAIN)
         rounds.append(Round("" if wording == "none" else text, [acts[index % len(acts)]]))
     return rounds, lead + len(acts)
 
@@ -166,6 +179,8 @@ def cycle_with_edit(size: int) -> Callable[[World, int], list[Round]]:
                 act = world.run(str(act.args["command"]), world.failure(), 1)
             elif act.kind == "read":
                 act = world.read(path)
+            elif act.args["command"] == "git diff":
+                act = world.run("git diff", _diff(world))
             rounds.append(Round(world.say(), [act]))
         return rounds
 
@@ -221,6 +236,45 @@ def poll(world: World, count: int) -> list[Round]:
         act = Act("get_job", {"job_id": job}, json.dumps(state))
         rounds.append(Round(world.say("check the job again"), [act]))
     return rounds
+
+
+def slow_poll(world: World, count: int) -> list[Round]:
+    """One status call of work that rests now and then, for two to four calls."""
+    run, rounds = world.hex(8), []
+    state, rest = "", 0
+    for index in range(count):
+        if rest == 0:
+            state = f"{index} of 900 shards done, now {world.new_name()}"
+            rest = world.rng.randint(1, 4)
+        rest -= 1
+        act = Act("get_run", {"run": run}, json.dumps({"run": run, "status": state}))
+        rounds.append(Round(world.say("see how far it is"), [act]))
+    return rounds
+
+
+def flaky(world: World, count: int) -> list[Round]:
+    """Pages from a site that is overloaded: one to three equal errors, then the page."""
+    rounds: list[Round] = []
+    while len(rounds) < count:
+        asked = {"url": world.url()}
+        busy = Act("fetch_page", asked, "HTTP 503 Service Unavailable: try again later")
+        answers = [busy] * world.rng.randint(0, 3) + [Act("fetch_page", asked, world.page())]
+        rounds += [Round(world.say("get the page"), [act]) for act in answers]
+    return rounds[:count]
+
+
+def serve(world: World, count: int) -> list[Round]:
+    """A user asks one thing after the other; some of the calls are equal each time."""
+    hours = json.dumps({"mon-fri": "9-17", "sat": "10-14"})
+    rounds: list[Round] = []
+    while len(rounds) < count:
+        order = {"order": f"{world.rng.randrange(10**7)}"}
+        rounds += [
+            Round("", [Act("get_opening_hours", {}, hours)]),
+            Round("", [Act("get_order", order, world.prose(2))]),
+            Round(world.prose(2)),
+        ]
+    return rounds[:count]
 
 
 def watch_build(world: World, count: int) -> list[Round]:

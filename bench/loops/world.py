@@ -255,7 +255,8 @@ class World:
         opening = self.rng.choice(
             ["Let me {}.", "I'll {}.", "Now I will {}.", "Next: {}.", "I need to {}.", "OK, {}."]
         )
-        return opening.format(aim)
+        said = opening.format(f"{aim} of {self.noun()}" if self.rng.random() < 0.3 else aim)
+        return f"{self.sentence()} {said}" if self.rng.random() < 0.4 else said
 
     def task(self) -> str:
         wish = self.rng.choice(
