@@ -159,6 +159,17 @@ def _trimmed(seed: int) -> list[Scenario]:
 
 
 def _elide(case: Case) -> View:
+    elided: dict[str, Done] = {}
+
+    def without_results(entry: Done) -> Done:
+        if entry.id not in elided:
+            uses = [
+                replace(use, result=case.placeholder.format(lines=use.result.count("\n") + 1))
+                for use in entry.uses
+            ]
+            elided[entry.id] = replace(entry, uses=uses)
+        return elided[entry.id]
+
     def view(history: Sequence[Entry]) -> Sequence[Entry]:
         total = sum(isinstance(entry, Done) for entry in history)
         gone = max(0, total - case.size) // case.batch * case.batch
@@ -166,11 +177,7 @@ def _elide(case: Case) -> View:
         for entry in history:
             if isinstance(entry, Done) and gone > 0:
                 gone -= 1
-                uses = [
-                    replace(use, result=case.placeholder.format(lines=use.result.count("\n") + 1))
-                    for use in entry.uses
-                ]
-                entry = replace(entry, uses=uses)
+                entry = without_results(entry)
             sent.append(entry)
         return sent
 

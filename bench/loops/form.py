@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +25,8 @@ class Use:
     result: str
     free_text: str = ""
     """The input of a custom tool, which takes text and no arguments."""
+    arguments: str = "{}"
+    """The arguments as the model wrote them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,7 @@ def chat_message(text: str, uses: Iterable[Use]) -> Json:
         {
             "id": use.id,
             "type": "function",
-            "function": {"name": use.name, "arguments": json.dumps(use.args)},
+            "function": {"name": use.name, "arguments": use.arguments},
         }
         for use in uses
     ]
@@ -275,7 +276,7 @@ def _call_item(use: Use) -> Json:
     if use.free_text:
         about = {"type": "custom_tool_call", "status": "completed", "input": use.free_text}
     else:
-        about = {"type": "function_call", "arguments": json.dumps(use.args)}
+        about = {"type": "function_call", "arguments": use.arguments}
     return {**about, "call_id": use.id, "name": use.name}
 
 

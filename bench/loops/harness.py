@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -115,7 +116,8 @@ class Run:
             for token, value in ((TOOK, self.took), (CLOCK, self.time), (PID, self.process)):
                 if token in result:
                     result = result.replace(token, value())
-            uses.append(Use(self.new_id(), name, worn.args, result, worn.free_text))
+            arguments = json.dumps(worn.args)
+            uses.append(Use(self.new_id(), name, worn.args, result, worn.free_text, arguments))
         return Done(one.text, uses, self.world.hex(48))
 
     def send(

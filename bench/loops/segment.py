@@ -286,7 +286,7 @@ def scenarios(seed: int = 0) -> list[Scenario]:
     cases = [
         Case(claude, _CLAUDE, reread, [new_edit, research], 4, asks=True),
         Case(claude, _CLAUDE, same_failure, [second_edit, retesting], 8),
-        Case(claude, _CLAUDE, reread_same_plan, [ticked_plan], 1, is_named=False),
+        Case(claude, _CLAUDE, reread_same_plan, [ticked_plan], 1, asks=True, is_named=False),
         Case(codex, _CODEX, reread_same_plan, [new_edit, building], 3, asks=True),
         Case(codex, _CODEX, same_failure, [second_edit, retesting], 15),
         Case(sealed, _SEALED, stale_edit, [new_edit, ticked_plan], 4),
