@@ -2,17 +2,16 @@
 
 import json
 import re
-import subprocess
-import sys
+from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from bench.loops import across
+from bench.loops.__main__ import main
 
 from looptrap.dialect.body import read_body
 
-ROOT = Path(__file__).parents[1]
 DIALECTS = {
     "/v1/chat/completions": "openai_chat",
     "/v1/messages": "anthropic",
@@ -136,25 +135,46 @@ def test_every_step_is_answered_as_its_body_asks(scenarios):
                 assert json.loads(step.answer), one.name
 
 
-def report(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "bench.loops", *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    ).stdout
+@pytest.fixture
+def report(scenarios, monkeypatch, capsys):
+    """Play a caught loop under both labels, and an honest run under both."""
+    loop = next(one for one in scenarios if one.name == "elided-00-swe-agent-loop")
+    honest = next(one for one in scenarios if one.name == "kept-01-responses-sdk-twin1")
+    told = [
+        loop,
+        replace(loop, name="called-honest", is_loop=False),
+        honest,
+        replace(honest, name="called-loop", is_loop=True),
+    ]
+    module = SimpleNamespace(scenarios=lambda seed: told)
+    monkeypatch.setattr("bench.loops.__main__.MODULES", (module,))
+
+    def run(*arguments):
+        main(arguments)
+        return capsys.readouterr().out.splitlines()
+
+    return run
 
 
-def test_the_report_counts_the_loops_and_twins_of_a_kind(scenarios):
-    row = next(line for line in report("--kind", "kept").splitlines() if line.startswith("kept"))
-    counts = [int(found) for found in re.findall(r"\d+", row)]
-    kept = [one for one in scenarios if one.kind == "kept"]
-    assert counts[0] == sum(one.is_loop for one in kept)
-    assert sum(one.is_loop for one in kept) + counts[-3] == len(kept)
+def test_the_report_counts_by_kind_and_names_what_went_wrong(report):
+    head, *lines = report()
+    rows = {line.split()[0]: line.replace("|", "").split()[1:] for line in lines[:2]}
+    assert head.replace("|", "").split()[1:] == (
+        "loops refused warned calls after honest refused warned".split()
+    )
+    elided, kept = rows["elided"], rows["kept"]
+    assert (elided[:3], elided[4:]) == (["1", "1", "1"], ["1", "1", "1"])
+    assert kept == ["1", "0", "0", "-", "1", "0", "0"]
+    refused, missed = lines[2:]
+    assert refused.startswith("honest refused: called-honest at ")
+    assert "Blocked" in refused
+    assert missed.startswith("loop missed: called-loop ")
 
 
-def test_the_report_lists_the_scenarios_without_playing_them(scenarios):
-    listed = report("--list", "--seed", "0").splitlines()
-    assert [line.split()[0] for line in listed] == [one.name for one in scenarios]
+def test_the_report_is_of_one_kind_on_demand(report):
+    assert [line.split()[0] for line in report("--kind", "kept")] == ["kind", "kept", "loop"]
+
+
+def test_the_report_lists_the_scenarios_without_playing_them(report):
+    listed = report("--list")
+    assert [line.split()[1] for line in listed] == ["loop", "honest", "honest", "loop"]

@@ -6,7 +6,7 @@ python -m bench.loops [--seed N] [--kind KIND] [--list]
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from statistics import median
 
 from bench.loops import across
@@ -19,12 +19,13 @@ MODULES = (across,)
 Judged = tuple[Scenario, Played]
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Play the scenarios, and print what became of them."""
     options = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     options.add_argument("--seed", type=int, default=0, help="other seeds draw other scenarios")
     options.add_argument("--kind", help="only scenarios of this kind")
     options.add_argument("--list", action="store_true", help="list the scenarios; play none")
-    chosen = options.parse_args()
+    chosen = options.parse_args(arguments)
     found = [
         one
         for module in MODULES

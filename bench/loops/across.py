@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from bench.loops import harness as by
 from bench.loops import restart, segment, story
@@ -223,7 +224,10 @@ def _elided(seed: int) -> list[Scenario]:
 def _play_kept(run: Run, rounds: list[Round], case: Case) -> None:
     """Send each request with the results of the last answer; every second case streams."""
     fresh: list[Entry] = [*run.history]
-    kept = {"conversation": f"conv_{run.world.hex(48)}"} if case.mode == CONVERSATION else {}
+    name = f"conv_{run.world.hex(48)}"
+    kept: dict[str, Any] = {}
+    if case.mode == CONVERSATION:
+        kept = {"conversation": name if run.harness.stream else {"id": name}}
     for one in rounds:
         done = run.perform(one)
         frame = replace(run.frame(), extra={**run.extra, "store": True, **kept})
