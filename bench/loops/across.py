@@ -152,6 +152,8 @@ def _trimmed(seed: int) -> list[Scenario]:
         Case(by.AUTOGEN, story.same_read, [story.flaky], 2, keeps_first=False, wording="none"),
         Case(by.AGENTS_SDK, _FIVE, [_FIVE_HONEST, story.queue], 4, keeps_first=False),
         Case(by.LANGCHAIN_CLAUDE, _FOUR, [_FOUR_HONEST, story.paging], 4, width=2),
+        Case(by.ADK, story.same_error, [story.flaky], 2),
+        Case(by.PYDANTIC_AI, story.reworded_search, [story.research], 2),
     ]
     return _tell("trimmed", seed, cases, _play_trimmed)
 
@@ -213,7 +215,9 @@ def _elided(seed: int) -> list[Scenario]:
         Case(by.MINI_SWE, story.same_call, [story.retest], 1, placeholder=old, wording="same"),
         Case(by.MINI_SWE, story.variants, [story.sweep, story.stubborn_bugs], 3, placeholder=old),
         Case(by.LOCAL, _TWO, [_TWO_HONEST, story.progress], 1, placeholder=omitted),
-        Case(by.CLAUDE_CODE, _FOUR, [_FOUR_HONEST, story.serve], 3, placeholder=cleared, width=2),
+        Case(by.CLAUDE_CODE, _FOUR, [_FOUR_HONEST], 3, placeholder=cleared, width=2),
+        Case(by.ADK, story.same_error, [story.flaky], 1, placeholder=omitted),
+        Case(by.OPENCODE, story.reworded_search, [story.research], 3, placeholder=cleared),
     ]
     return _tell("elided", seed, cases, _play_elided)
 
@@ -261,5 +265,7 @@ def _kept(seed: int) -> list[Scenario]:
         Case(replace(custom, stream=False), _TWO, [_TWO_HONEST, story.watch_build], wording="none"),
         Case(direct, story.same_read, [story.flaky, story.slow_poll], wording="none"),
         Case(agents, _FOUR, [_FOUR_HONEST, story.research], width=2),
+        Case(direct, story.same_error, [story.flaky]),
+        Case(agents, story.reworded_search, [story.research], mode=CONVERSATION),
     ]
     return _tell("kept", seed, cases, _play_kept)

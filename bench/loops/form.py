@@ -222,7 +222,7 @@ def responses_body(frame: Frame, entries: Iterable[Entry]) -> Json:
         "input": items,
         "tools": [_responses_tool(tool) for tool in frame.tools],
         "tool_choice": "auto",
-        "parallel_tool_calls": False,
+        "parallel_tool_calls": True,
         **frame.extra,
     }
     if frame.stream:

@@ -14,7 +14,7 @@ from bench.loops.dress import Dressed
 from bench.loops.form import BODIES, PATHS, Done, Entry, Frame, Json, Say, Tool, Use
 from bench.loops.reply import answer
 from bench.loops.scenario import Step
-from bench.loops.world import CLOCK, PID, TOOK, Act, Round, World
+from bench.loops.world import CLOCK, PID, REQUEST, TOOK, Act, Round, World
 
 View = Callable[[Sequence[Entry]], Sequence[Entry]]
 """What of a history a harness sends."""
@@ -113,7 +113,7 @@ class Run:
             worn = self.harness.dress(act, self.world.root)
             name = worn.name if act.kind in _COMMON else self.harness.prefix + worn.name
             result = worn.result
-            for token, value in ((TOOK, self.took), (CLOCK, self.time), (PID, self.process)):
+            for token, value in self._tokens():
                 if token in result:
                     result = result.replace(token, value())
             arguments = json.dumps(worn.args)
@@ -163,6 +163,12 @@ class Run:
         if kind == "toolu":
             return "toolu_01" + "".join(self.rng.choices(_ALNUM, k=22))
         return {"none": "", "call_0": "call_0"}[kind]
+
+    def _tokens(self) -> Iterable[tuple[str, Callable[[], str]]]:
+        yield TOOK, self.took
+        yield CLOCK, self.time
+        yield PID, self.process
+        yield REQUEST, self.world.uuid
 
     def took(self) -> str:
         return f"{self.rng.uniform(0.2, 9.0):.2f}" if self.is_noisy else "0.84"

@@ -132,7 +132,7 @@ def _responses_answer(frame: Frame, done: Done) -> Json:
         "status": "completed",
         "model": frame.model,
         "output": [{"status": "completed", **item} for item in answer_items(frame, done)],
-        "parallel_tool_calls": False,
+        "parallel_tool_calls": True,
         "previous_response_id": frame.extra.get("previous_response_id"),
         "usage": {"input_tokens": asked, "output_tokens": said, "total_tokens": asked + said},
     }

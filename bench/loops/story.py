@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 
-from bench.loops.world import CLOCK, TOOK, Act, Round, World
+from bench.loops.world import CLOCK, REQUEST, TOOK, Act, Round, World
 
 Loop = tuple[list[Round], int]
 
@@ -89,13 +89,35 @@ def same_call(world: World, count: int, *, wording: str = "new", lead: int = 0) 
 def same_search(world: World, count: int, *, wording: str = "new", lead: int = 0) -> Loop:
     """One search without a hit, again and again."""
     query = f"{world.noun()} {world.noun()} {world.noun()} changelog"
-    act = Act("search_docs", {"query": query, "limit": 10}, json.dumps({"hits": [], "total": 0}))
+    act = Act(
+        "search_docs", {"query": query, "limit": 10}, json.dumps({"hits": [], "took_s": TOOK})
+    )
     return repeat(world, [act], count, wording=wording, lead=lead)
 
 
 def same_read(world: World, count: int, *, wording: str = "new", lead: int = 0) -> Loop:
     """One file, read again and again."""
     return repeat(world, [world.read()], count, wording=wording, lead=lead)
+
+
+def same_error(world: World, count: int, *, wording: str = "new", lead: int = 0) -> Loop:
+    """One call that a service refuses, each time with another id of the request."""
+    refusal = {"error": world.sentence(8), "status": 403, "request_id": REQUEST}
+    asked = {"name": world.new_name(), "visibility": "private"}
+    acts = [Act("create_project", asked, json.dumps(refusal))]
+    return repeat(world, acts, count, wording=wording, lead=lead)
+
+
+def reworded_search(world: World, count: int, *, wording: str = "new", lead: int = 0) -> Loop:
+    """Searches in ever other words for what is not there."""
+    rounds, topic = opening(world, lead), f"{world.noun()} {world.noun()}"
+    nothing = json.dumps({"hits": [], "total": 0})
+    words = ["docs", "api", "guide", "how to", "changelog", "example", "reference", "usage"]
+    for _ in range(count - lead):
+        query = " ".join([topic, *world.rng.sample(words, world.rng.randint(1, 3))])
+        act = Act("search_docs", {"query": query, "limit": 10}, nothing)
+        rounds.append(Round("" if wording == "none" else world.say(*_AGAIN), [act]))
+    return rounds, lead + 1
 
 
 def cycle(size: int) -> Callable[..., Loop]:

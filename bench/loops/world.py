@@ -14,6 +14,8 @@ CLOCK = "@CLOCK@"
 """Stands in a result for the time of day."""
 PID = "@PID@"
 """Stands in a result for the number of a process."""
+REQUEST = "@REQUEST@"
+"""Stands in a result for the id of a request, which is never twice the same."""
 
 _NOUNS = """account batch billing bucket cache calendar cart channel checkout cluster config cursor
 customer delivery device digest draft event export feature feed filter gateway import index invoice
@@ -217,6 +219,7 @@ class World:
                     f" ❯ test/{test}.test.ts:{line}:20",
                     "",
                     f" Tests  1 failed | {ok} passed ({ok + 1})",
+                    f" Start at  {CLOCK}",
                     f" Duration  {TOOK}s",
                 ]
             )
