@@ -127,7 +127,7 @@ def _play_session_limit(run: Run, rounds: list[Round], case: Case) -> None:
         asked = Say("user", "Continue with the next step.") if said else run.history[-1]
         kept = [*said[-case.size :], asked]
         done = run.perform(replace(one, text=""))
-        summed_up = Done(one.text + " " + run.world.sentence())
+        summed_up = run.perform(Round(f"{one.text} {run.world.sentence()}"))
         run.send(kept, done)
         run.send([*kept, done], summed_up)
         said += [asked, done, summed_up]

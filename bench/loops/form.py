@@ -34,8 +34,8 @@ class Done:
     """A round in the form of a harness: what the model said and used."""
 
     text: str
-    uses: Sequence[Use] = ()
-    id: str = "0" * 48
+    uses: Sequence[Use]
+    id: str
     """What the ids of the answer, and of its items, are made of."""
 
 

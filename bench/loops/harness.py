@@ -100,7 +100,7 @@ class Run:
         """Ask for each round, and take it into the history; who only talks is asked for more."""
         for one in rounds:
             match self.history[-1:]:
-                case [Done(uses=())]:
+                case [Done(uses=[])]:
                     self.history.append(Say("user", self.world.sentence()))
             done = self.perform(one)
             self.send(view(self.history), done)

@@ -24,7 +24,7 @@ CREATED = 1_800_000_000
 def answer(form: str, frame: Frame, done: Done) -> bytes:
     """Return a provider's answer that holds this round, as a stream where the frame asks for it."""
     if form == "text":
-        form, done = "chat", Done(text_of(done), id=done.id)
+        form, done = "chat", Done(text_of(done), (), done.id)
     if form == "gemini":
         return _encode(_gemini_answer(frame, done))
     whole, stream = {

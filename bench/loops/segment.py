@@ -137,12 +137,22 @@ def tickets(world: World, count: int, size: int) -> Segments:
 # compactions
 
 
-def _summary(world: World, task: str) -> str:
-    """Return a summary of a run; never twice in the same words."""
+def _summary(run: Run, task: str) -> str:
+    """Return a summary of a run: what it looked at, never twice in the same words."""
+    world = run.world
+    looked_at = {
+        str(value)
+        for entry in _tail(run, 6)
+        if isinstance(entry, Done)
+        for use in entry.uses
+        for name, value in use.args.items()
+        if "path" in name or name in ("filePath", "command", "url")
+    }
+    names = world.rng.sample(sorted(looked_at), min(3, len(looked_at)))
     parts = [
         f"1. Request: {task.split('.')[0]}.",
         f"2. {world.rng.choice(['State', 'Progress so far', 'Where we are'])}: {world.prose(2)}",
-        f"3. {world.rng.choice(['Files', 'Files of interest', 'Code'])}: {world.prose(1)}",
+        f"3. {world.rng.choice(['Looked at', 'Of interest', 'Seen'])}: {'; '.join(names)}",
         f"4. {world.rng.choice(['Next step', 'To do next', 'Pending'])}: {world.prose(2)}",
     ]
     return "\n".join(parts)
@@ -166,7 +176,7 @@ class Compaction:
         if self.is_quoted:
             quoted = "\n".join(_quote(entry) for entry in run.history)
             entries = [Say("user", f"{self.question}\n\n<messages>\n{quoted}\n</messages>")]
-        run.send(entries, Done(summary), frame=frame)
+        run.send(entries, run.perform(Round(summary)), frame=frame)
 
 
 def _quote(entry: Entry) -> str:
@@ -338,7 +348,7 @@ def _play_compacted(run: Run, segments: Segments, case: Case) -> None:
         run.follow(rounds)
         if index == len(segments) - 1:
             break
-        summary = _summary(run.world, task)
+        summary = _summary(run, task)
         if case.asks:
             case.compaction.ask(run, summary)
         run.history = case.compaction.rebuild(run, task, summary)
