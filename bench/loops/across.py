@@ -8,10 +8,12 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from bench.loops import harness as by
 from bench.loops import restart, segment, story
+from bench.loops.fleet import fleet
 from bench.loops.form import Done, Entry, Item, Say, output_item
 from bench.loops.harness import Harness, Run, View, tools_for
 from bench.loops.scenario import Scenario
@@ -98,8 +100,7 @@ def _honest(world: World, case: Case, which: int) -> story.Loop:
     count = world.rng.randint(20, 55) * case.width // (2 if case.mode == SESSION_LIMIT else 1)
     lead = world.rng.randint(1, 6)
     rounds = story.opening(world, lead) + case.twins[which](world, count - lead)
-    end = Round(f"All done. {world.prose(2)}")
-    return [*story.widen(rounds, case.width), end], 0
+    return story.widen(rounds, case.width) + story.closing(world), 0
 
 
 # trimmed: only the last rounds are sent
@@ -155,7 +156,11 @@ def _trimmed(seed: int) -> list[Scenario]:
         Case(by.ADK, story.same_error, [story.flaky], 2),
         Case(by.PYDANTIC_AI, story.reworded_search, [story.research], 2),
     ]
-    return _tell("trimmed", seed, cases, _play_trimmed)
+    fleets = [
+        fleet("trimmed", seed, number, case.harness, partial(_play_trimmed, case=case))
+        for number, case in enumerate(cases[:2] + cases[9:10])
+    ]
+    return _tell("trimmed", seed, cases, _play_trimmed) + fleets
 
 
 # elided: all calls are sent, but only the last results
@@ -219,7 +224,11 @@ def _elided(seed: int) -> list[Scenario]:
         Case(by.ADK, story.same_error, [story.flaky], 1, placeholder=omitted),
         Case(by.OPENCODE, story.reworded_search, [story.research], 3, placeholder=cleared),
     ]
-    return _tell("elided", seed, cases, _play_elided)
+    fleets = [
+        fleet("elided", seed, number, case.harness, partial(_play_elided, case=case))
+        for number, case in enumerate(cases[:3])
+    ]
+    return _tell("elided", seed, cases, _play_elided) + fleets
 
 
 # kept: the provider has the history, a request has only what is new
@@ -268,4 +277,8 @@ def _kept(seed: int) -> list[Scenario]:
         Case(direct, story.same_error, [story.flaky]),
         Case(agents, story.reworded_search, [story.research], mode=CONVERSATION),
     ]
-    return _tell("kept", seed, cases, _play_kept)
+    fleets = [
+        fleet("kept", seed, number, case.harness, partial(_play_kept, case=case))
+        for number, case in enumerate(cases[:3])
+    ]
+    return _tell("kept", seed, cases, _play_kept) + fleets

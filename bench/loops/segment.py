@@ -10,6 +10,7 @@ from functools import partial
 
 from bench.loops import harness as by
 from bench.loops import story
+from bench.loops.fleet import fleet
 from bench.loops.form import Done, Entry, Frame, Item, Say
 from bench.loops.harness import Harness, Run, tools_for
 from bench.loops.scenario import Scenario
@@ -331,7 +332,15 @@ def scenarios(seed: int = 0) -> list[Scenario]:
             before = segments[: len(lead) + 1]
             begins = sum(len(rounds) + case.asks for rounds in before) if is_loop else 0
             found.append(Scenario(name, "compacted", is_loop, run.steps, case.harness.name, begins))
+    for number, case in enumerate([cases[0], cases[7], cases[11]]):
+        play = partial(_play_halves, case=case)
+        found.append(fleet("compacted", seed, number, case.harness, play))
     return [*found, *_ticket_workers(seed)]
+
+
+def _play_halves(run: Run, rounds: list[Round], case: Case) -> None:
+    half = len(rounds) // 2
+    _play_compacted(run, [rounds[:half], rounds[half:]], case)
 
 
 def new_run(

@@ -32,6 +32,11 @@ def opening(world: World, count: int) -> list[Round]:
     return rounds
 
 
+def closing(world: World) -> list[Round]:
+    """Return the last round of an honest run."""
+    return [Round(f"All done. {world.prose(2)}")]
+
+
 def look_around(world: World) -> Act:
     """Return a look at something new."""
     return world.read() if world.rng.random() < 0.5 else world.grep()
