@@ -9,11 +9,11 @@ import argparse
 from collections.abc import Iterable, Sequence
 from statistics import median
 
-from bench.loops import across
+from bench.loops import across, prompts
 from bench.loops.scenario import Played, Scenario, play
 from looptrap import Guard
 
-MODULES = (across,)
+MODULES = (across, prompts)
 """Where the scenarios come from: each has `scenarios(seed)`."""
 
 Judged = tuple[Scenario, Played]

@@ -144,7 +144,8 @@ An empty input reads the output again.
 """
 
 _STEPS = frozenset(
-    "click press key tap scroll swipe step next back forward turn walk move go".split()
+    "click press key tap scroll swipe step next back forward turn walk move go transfer handoff"
+    " delegate".split()
 )
 
 MAX_STATE_CHARS = 400

@@ -88,13 +88,18 @@ _UNITS = (
     "|secs?|mins?|hrs?|ns|us|µs|ms|(?-i:[smhd])"  # "10M" is a size
 )
 _ATTEMPTS = "attempt|retry|try"
-_IDS = "request|req|trace|span|session|correlation|transaction|process|thread|job|build|run|task"
+_IDS = (
+    "chunk|call|message|event|request|req|trace|span|session|correlation|transaction|process|thread"
+    "|job|build|run|task"
+)
 _POSITIONS = "line|ln|column|col|char|offset"
 _COUNTERS = (
     "iteration|iter|step|round|turn|process|thread|build|job|seq|counter"
     "|request|req|trace|span|session|correlation|transaction"
 )
 _NUMBER = r"""\.? ["']? [\ _]? [:=\#(\[]{0,2} \ ? ["']? \d+"""
+
+_LABELLED = r"""["']? \ ? [:=] \ ? ["']? (?= [a-z]{0,12} \d ) [0-9a-z]{4,40}"""
 
 # Each pattern is linear: bounded look-aheads, no repetition inside a repetition. The order is
 # that of the alternatives: a uuid is not hex, a time stamp is not a duration, and the digest that
@@ -111,7 +116,8 @@ _ALWAYS = rf"""
     | (?P<duration> \b \d+ (?: \.\d+ )? \ ? (?: {_UNITS} ) \b )
     | (?P<attempt> \b (?: {_ATTEMPTS} ) s? (?: [\ _-]? (?: number|no|count ) \b )?
                    {_NUMBER} (?: \ ? (?: /|of|- ) \ ? \d+ )? \b )
-    | (?P<id> \b (?: (?: {_IDS} ) [\ _-]? id | pid | tid | port | nonce ) \b {_NUMBER} \b )
+    | (?P<id> \b (?: (?: {_IDS} ) [\ _-]? id | p?pid | pgid | tid | port | nonce ) \b
+              (?: {_NUMBER} | {_LABELLED} ) \b )
 """
 _RESULT = re.compile(_ALWAYS, re.VERBOSE | re.IGNORECASE)
 _VOLATILE = re.compile(
