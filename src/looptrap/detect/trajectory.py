@@ -77,7 +77,7 @@ class Trajectory:
         return b"".join(self._call.raws[-MAX_SEARCHED_MESSAGES:]).count(needle) < 2
 
     restarts = 0
-    """Runs in a row that began like this one and ended in the same failure."""
+    """Runs in a row that began like this one and ended alike."""
     stale_segments = 0
     """Compactions in a row after which nothing new came, this one included."""
 

@@ -46,6 +46,9 @@ MAX_FIRST_ROUNDS = 8
 LIVE_S = 900
 """Seconds after its latest request for which a run may go on after a compaction."""
 
+RESTART_S = 120
+"""Seconds after the latest request of a run for which a new one that begins alike restarts it."""
+
 MAX_ALTERED_BYTES = 128
 """Bytes by which earlier messages may change from one request to the next: markers for caches
 move. More is taken for results that were left out."""
@@ -120,7 +123,7 @@ class RunMemory:
     def link_key(self, call: Call, round_: Round) -> bytes:
         """Return the key under which the store links a round to its run."""
         ids = [made.id for made in round_.calls]
-        if not ids or not all(map(_RANDOM_ID.search, ids)):
+        if not _are_random(ids):
             text = round_.result if round_.calls else round_.text
             ids = [*ids, *round_.signature_texts, text]
         return self._link.key(call, join(ids))
@@ -156,13 +159,19 @@ class RunMemory:
         ids = self.digester.digest(join([made.id for made in calls]))
         record = self.digester.calls_record(Message("assistant", "", calls), ids)
         value = link.pack() + record.pack()
-        if not turn.conversation:
-            return [Note(key, value)]
-        return [Note(key, value), Note(self.chain_key(call, turn.conversation), value)]
+        notes = [Note(key, value)]
+        conversation = turn.conversation or ("" if call.chain.startswith("resp") else call.chain)
+        if conversation:
+            notes.append(Note(self.chain_key(call, conversation), value))
+        return notes
 
     def opening_key(self, call: Call) -> bytes:
         """Return the key of the runs with the same first messages."""
         return self._session.key(call, b"opening\xfe%b" % conversation_opening(call))
+
+
+def _are_random(ids: Sequence[str]) -> bool:
+    return bool(ids) and all(map(_RANDOM_ID.search, ids))
 
 
 def system_of(call: Call) -> bytes:
@@ -193,12 +202,14 @@ class RunFitting:
         self._before_key = b""
         self._calls: RoundRecord | None = None
         self._candidates: Sequence[bytes] = ()
+        self._tells = False
+        self._may_continue = False
         self._restart: tuple[bytes, bytes, int] | None = None
         self._results: Sequence[ToolResult] = ()
         self.run: RunTrajectory | None = None
         """What to judge in place of the history that the request shows; None where it shows all."""
         self.restarts = 0
-        """Runs in a row that began like this one and ended in the same failure."""
+        """Runs in a row that began like this one and ended alike."""
         self.notes: Sequence[Note] = ()
         """What the store is to remember."""
         self.link: RunLink | None = None
@@ -290,10 +301,13 @@ class RunFitting:
         """Judge a run of which the request shows less than is remembered."""
         link = self._link
         assert link is not None
-        records, seen = records_of(recalled[0]), recalled[1]
-        if not records:
+        records = records_of(recalled[0])
+        if records:
+            self._judge_run(link, records, recalled[1])
+        else:
             self._start_run(self._new or self._trajectory.latest(1), b"")
-            return
+
+    def _judge_run(self, link: RunLink, records: list[RoundRecord], seen: bytes) -> None:
         is_cut = bool(self._new) and not self._is_whole(link)
         is_partial = is_cut or bool(link.flags & PARTIAL)
         added: list[RoundRecord] = []
@@ -362,7 +376,12 @@ class RunFitting:
         system = self._system()
         of_system = _RUN_OF_SESSION.iter_unpack(of_session)
         runs = [run for run, its_system in of_system if its_system == system]
-        self._candidates = runs if tells else []
+        # Without ids, the latest round but one is not known again once its result is left out.
+        self._may_continue = bool(self._before_key) and not _are_random(
+            [made.id for made in self._trajectory.latest(1)[0].calls]
+        )
+        self._tells = tells
+        self._candidates = runs if tells or self._may_continue else []
         self._restart = _RESTARTS.unpack(of_opening) if of_opening and is_first else None
         keys = list(self._candidates)
         if keys:
@@ -383,17 +402,51 @@ class RunFitting:
             found = records_of(records)
             if found and self._now - found[-1].seconds <= LIVE_S:
                 live.append((run, found, seen))
-        if live and _follow_each_other([records for _, records, _ in live]):
+        if self._may_continue:
+            continued = [one for one in live if self._extends(one[1])]
+            if len(continued) == 1:
+                self._extend(*continued[0])
+                return
+        if self._tells and live and _follow_each_other([records for _, records, _ in live]):
             self._go_on(*max(live, key=lambda one: one[1][-1].seconds))
             return
-        failure = b""
+        ending = b""
         if self._restart is not None:
-            _, known_failure, restarts = self._restart
-            ended = records_of(recalled[-1])
-            if ended and ended[-1].traits & Trait.FAILED:
-                failure = ended[-1].failure
-                self.restarts = restarts + 1 if failure == known_failure else 1
-        self._start_run(self._first_rounds(), failure)
+            _, known_ending, restarts = self._restart
+            ending = self._ending(records_of(recalled[-1]))
+            if ending:
+                self.restarts = restarts + 1 if ending == known_ending else 1
+        self._start_run(self._first_rounds(), ending)
+
+    def _extends(self, records: Sequence[RoundRecord]) -> bool:
+        """Return whether a request makes the same latest calls as a run, and then one more."""
+        signature = self._memory.digester.signature
+        shown = [signature(round_) for round_ in self._trajectory.latest(4)[1:] if round_.calls]
+        known = [record.signature for record in records[: -len(shown) - 1 : -1]]
+        return shown == known and len(self._call.raws) > records[-1].messages
+
+    def _extend(self, run: bytes, records: list[RoundRecord], seen: bytes) -> None:
+        last = records[-1]
+        self._new = self._trajectory.latest(1)
+        link = RunLink(
+            run, last.messages, 0, 0, last.segment, last.stale_segments, last.total_calls
+        )
+        self._judge_run(link, records, seen)
+
+    def _ending(self, records: Sequence[RoundRecord]) -> bytes:
+        """Return how a run ended: in a failure, or in nothing that keeps it from a new start.
+
+        A job that asks the same from time to time is no restart, unless it fails.
+        """
+        if not records:
+            return b""
+        last = records[-1]
+        if last.traits & Trait.FAILED:
+            return last.failure
+        if self._now - last.seconds > RESTART_S:
+            return b""
+        content = b"%b%b%d" % (last.signature, last.result, last.total_calls)
+        return self._memory.digester.digest(content)[:4]
 
     def _go_on(self, run: bytes, records: list[RoundRecord], seen: bytes) -> None:
         """Continue a run after a compaction."""
@@ -423,7 +476,7 @@ class RunFitting:
             all_pairs += pairs
         self._conclude(link, [*records, *added], added, all_pairs, is_partial=False)
 
-    def _start_run(self, rounds: Sequence[Round], failure: bytes) -> None:
+    def _start_run(self, rounds: Sequence[Round], ending: bytes) -> None:
         """Remember the first rounds of a run, and that it is one of its session."""
         memory, call = self._memory, self._call
         run = memory.run_key(call, self._newest_key, self._now)
@@ -442,7 +495,7 @@ class RunFitting:
         limit = MAX_RUNS_OF_SESSION * _RUN_OF_SESSION.size
         session, opening = self._family_keys()
         notes.append(Note(session, _RUN_OF_SESSION.pack(run, self._system()), limit))
-        notes.append(Note(opening, _RESTARTS.pack(run, failure or bytes(4), self.restarts)))
+        notes.append(Note(opening, _RESTARTS.pack(run, ending or bytes(4), self.restarts)))
         self.notes = notes
 
     # A history that the provider keeps
@@ -553,7 +606,7 @@ def _contains(pairs: bytes, pair: bytes) -> bool:
 
 def _opening_of(call: Call) -> tuple[bool, bool]:
     """Return whether the messages before the first round tell of an earlier part of the run, and
-    whether they are the first of a conversation: no answer is among them."""
+    whether they are the first of a conversation: nothing was done in it before."""
     before: list[Message] = []
     is_before = False
     for message in call.backwards():
@@ -566,5 +619,5 @@ def _opening_of(call: Call) -> tuple[bool, bool]:
     if before and before[-1].role == "system":
         before.pop()
     tells = any(_SUMMARY.search(message.text[:SUMMARY_CHARS]) for message in before)
-    is_first = not any(message.role in ("assistant", "tool") for message in before)
+    is_first = not any(message.calls or message.results for message in before)
     return tells, is_first

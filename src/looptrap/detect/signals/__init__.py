@@ -14,7 +14,7 @@ turn_budget       more tool calls than a turn should need
 Two patterns across requests:
 
 compaction        the same calls after each compaction of the history, and nothing new
-restart           runs that begin alike and end in the same failure
+restart           runs that begin alike and end at the same point
 
 And one pattern in the answer:
 

@@ -31,7 +31,9 @@ class Compaction(HistorySignal):
 
 
 class Restart(HistorySignal):
-    """Counts runs in a row that began like this one and ended in the same failure."""
+    """Counts runs in a row that began like this one and ended alike: in the same failure, or cut
+    off at the same point and started again at once.
+    """
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how many; None for the first."""
@@ -40,7 +42,7 @@ class Restart(HistorySignal):
             return None
         return Evidence(
             signal="restart",
-            what=f"{count} runs in a row that began like this one ended in the same failure",
+            what=f"{count} runs in a row that began like this one ended at the same point",
             count=count,
             confidence=0.7,
         )
