@@ -202,6 +202,7 @@ class RunFitting:
         self._before_key = b""
         self._calls: RoundRecord | None = None
         self._candidates: Sequence[bytes] = ()
+        self._has_ids = False
         self._tells = False
         self._may_continue = False
         self._restart: tuple[bytes, bytes, int] | None = None
@@ -228,6 +229,7 @@ class RunFitting:
         if not rounds:
             return ()
         self._newest_key = memory.link_key(call, rounds[0])
+        self._has_ids = _are_random([made.id for made in rounds[0].calls])
         if len(rounds) == 1:
             return (self._newest_key, *self._family_keys())
         self._before_key = memory.link_key(call, rounds[1])
@@ -244,8 +246,8 @@ class RunFitting:
         newest, call = recalled[0], self._call
         if newest:
             link = RunLink(*_LINK.unpack(newest))
-            # Where rounds are known by their content alone, the next one may be equal.
-            is_next = self._newest_key == self._before_key and len(call.raws) > link.messages
+            # Where rounds are known by their content alone, a later one may be equal.
+            is_next = len(call.raws) > link.messages and not self._has_ids
             self._continue(link, self._trajectory.latest(1) if is_next else ())
         elif self._before_key:
             if before := recalled[1]:
@@ -377,9 +379,7 @@ class RunFitting:
         of_system = _RUN_OF_SESSION.iter_unpack(of_session)
         runs = [run for run, its_system in of_system if its_system == system]
         # Without ids, the latest round but one is not known again once its result is left out.
-        self._may_continue = bool(self._before_key) and not _are_random(
-            [made.id for made in self._trajectory.latest(1)[0].calls]
-        )
+        self._may_continue = bool(self._before_key) and not self._has_ids
         self._tells = tells
         self._candidates = runs if tells or self._may_continue else []
         self._restart = _RESTARTS.unpack(of_opening) if of_opening and is_first else None
@@ -441,6 +441,8 @@ class RunFitting:
         if not records:
             return b""
         last = records[-1]
+        if last.total_calls <= sum(len(round_.calls) for round_ in self._first_rounds()):
+            return b""  # perhaps it runs beside this one
         if last.traits & Trait.FAILED:
             return last.failure
         if self._now - last.seconds > RESTART_S:
