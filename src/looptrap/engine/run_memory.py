@@ -243,19 +243,26 @@ class RunFitting:
     # The run of a request that shows rounds
 
     def _take_links(self, recalled: Sequence[bytes]) -> None:
-        newest, call = recalled[0], self._call
+        newest, *others = recalled
         if newest:
             link = RunLink(*_LINK.unpack(newest))
-            # Where rounds are known by their content alone, a later one may be equal.
-            is_next = len(call.raws) > link.messages and not self._has_ids
-            self._continue(link, self._trajectory.latest(1) if is_next else ())
-        elif self._before_key:
-            if before := recalled[1]:
-                self._continue(RunLink(*_LINK.unpack(before)), self._trajectory.latest(1))
-            else:
-                self._take, self.recalls = self._take_families, self._family_keys()
+            if self._has_ids or self._is_sent_again(link):
+                self._continue(link, ())
+                return
+            if len(self._call.raws) > link.messages:
+                # Rounds that are known by their content alone may come again.
+                self._continue(link, self._trajectory.latest(1))
+                return
+        if not self._before_key:
+            self._take_families(others)
+        elif before := others[0]:
+            self._continue(RunLink(*_LINK.unpack(before)), self._trajectory.latest(1))
         else:
-            self._take_families(recalled[1:])
+            self._take, self.recalls = self._take_families, self._family_keys()
+
+    def _is_sent_again(self, link: RunLink) -> bool:
+        call = self._call
+        return (len(call.raws), len(call.request.body)) == (link.messages, link.body_bytes)
 
     def _continue(self, link: RunLink, new: Sequence[Round]) -> None:
         """Continue a known run with its new round, if there is one."""

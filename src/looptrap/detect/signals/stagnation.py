@@ -72,10 +72,9 @@ def _count_stale(rounds: list[Round], polls_per_repeat: int) -> int:
         comparable = same_calls if round_.failure is None else same_failures
         if any(map(round_.has_same_result, comparable)):
             is_first_since_change = changes_at_check.get(round_.signature, changes) < changes
-            if not is_first_since_change:
+            is_quiet = round_.reports_success or (round_.only_looks and round_.failure is None)
+            if not (is_first_since_change and is_quiet):
                 weight += 1 / polls_per_repeat if round_.is_poll or round_.is_step else 1
-            elif round_.failure is not None or not (round_.reports_success or round_.only_looks):
-                weight += 1
         elif round_.is_search and any(map(round_.has_same_result, same_failures)):
             weight += 0.5
         if round_.made_change and not same_calls:
