@@ -37,7 +37,7 @@ PAIR_BYTES = 5
 MAX_PAIRS = 200
 """Pairs of call and result of a run that are remembered to tell what is new."""
 
-MAX_RUNS_OF_SESSION = 4
+MAX_RUNS_OF_SESSION = 8
 """Latest runs of a session that are remembered."""
 
 MAX_FIRST_ROUNDS = 8
@@ -82,7 +82,7 @@ _RANDOM_ID = re.compile(r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{8,}|\d{12,}"
 
 _LINK = Struct("<16sIIBBBH")
 _RESTARTS = Struct("<16s4sH")
-_RUN_OF_SESSION = Struct("<16s4s")
+_RUN_OF_SESSION = Struct("<16s4s4s")
 
 PARTIAL, UNDECIDED = 1, 2
 
@@ -203,7 +203,8 @@ class RunFitting:
         self._calls: RoundRecord | None = None
         self._candidates: Sequence[bytes] = ()
         self._has_ids = False
-        self._tells = False
+        self._compacted: set[bytes] = set()
+        self._entry = bytes(4), bytes(4)
         self._may_continue = False
         self._restart: tuple[bytes, bytes, int] | None = None
         self._results: Sequence[ToolResult] = ()
@@ -249,13 +250,10 @@ class RunFitting:
             if self._has_ids or self._is_sent_again(link):
                 self._continue(link, ())
                 return
-            if len(self._call.raws) > link.messages:
-                # Rounds that are known by their content alone may come again.
-                self._continue(link, self._trajectory.latest(1))
-                return
         if not self._before_key:
             self._take_families(others)
         elif before := others[0]:
+            # Rounds that are known by their content alone may come again: then this is the newest.
             self._continue(RunLink(*_LINK.unpack(before)), self._trajectory.latest(1))
         else:
             self._take, self.recalls = self._take_families, self._family_keys()
@@ -380,16 +378,13 @@ class RunFitting:
     def _take_families(self, recalled: Sequence[bytes]) -> None:
         """Find out whether a new run goes on after a compaction, or is a restart."""
         of_session, of_opening = recalled
-        tells, is_first = _opening_of(self._call)
+        opening = _opening_of(self._call)
         self._take = self._take_candidates
-        system = self._system()
-        of_system = _RUN_OF_SESSION.iter_unpack(of_session)
-        runs = [run for run, its_system in of_system if its_system == system]
+        runs = self._runs_of(of_session, opening)
         # Without ids, the latest round but one is not known again once its result is left out.
         self._may_continue = bool(self._before_key) and not self._has_ids
-        self._tells = tells
-        self._candidates = runs if tells or self._may_continue else []
-        self._restart = _RESTARTS.unpack(of_opening) if of_opening and is_first else None
+        self._candidates = runs if self._compacted or self._may_continue else []
+        self._restart = _RESTARTS.unpack(of_opening) if of_opening and opening.is_first else None
         keys = list(self._candidates)
         if keys:
             keys += [self._memory.seen_key(self._call, run) for run in self._candidates]
@@ -399,6 +394,23 @@ class RunFitting:
             self.recalls = keys
         else:
             self._start_run(self._first_rounds(), b"")
+
+    def _runs_of(self, of_session: bytes, opening: _Opening) -> list[bytes]:
+        """Return the latest runs of a session, each once; note which may go on after a compaction.
+
+        A run that began with the same summary is another one: after each compaction it differs.
+        """
+        digest = self._memory.digester.digest
+        self._entry = digest(system_of(self._call))[:4], digest(opening.content)[:4]
+        system, content = self._entry
+        began = {run: entry for run, *entry in _RUN_OF_SESSION.iter_unpack(of_session)}
+        runs = {run: of_content for run, (its, of_content) in began.items() if its == system}
+        self._compacted = {
+            run
+            for run, of_content in runs.items()
+            if opening.tells and (opening.is_sealed or of_content != content)
+        }
+        return list(runs)
 
     def _take_candidates(self, recalled: Sequence[bytes]) -> None:
         count = len(self._candidates)
@@ -414,9 +426,11 @@ class RunFitting:
             if len(continued) == 1:
                 self._extend(*continued[0])
                 return
-        if self._tells and live and _follow_each_other([records for _, records, _ in live]):
-            self._go_on(*max(live, key=lambda one: one[1][-1].seconds))
-            return
+        if live and _follow_each_other([records for _, records, _ in live]):
+            latest = max(live, key=lambda one: one[1][-1].seconds)
+            if latest[0] in self._compacted:
+                self._go_on(*latest)
+                return
         ending = b""
         if self._restart is not None:
             _, known_ending, restarts = self._restart
@@ -484,6 +498,11 @@ class RunFitting:
             added.append(record)
             all_pairs += pairs
         self._conclude(link, [*records, *added], added, all_pairs, is_partial=False)
+        self.notes = [*self.notes, self._note_of_session(run)]
+
+    def _note_of_session(self, run: bytes) -> Note:
+        limit = MAX_RUNS_OF_SESSION * _RUN_OF_SESSION.size
+        return Note(self._family_keys()[0], _RUN_OF_SESSION.pack(run, *self._entry), limit)
 
     def _start_run(self, rounds: Sequence[Round], ending: bytes) -> None:
         """Remember the first rounds of a run, and that it is one of its session."""
@@ -501,9 +520,8 @@ class RunFitting:
             records.append(self._placed(record, record.traits | Trait.NEWS, 0, 0, total))
         self.link = RunLink(run, len(call.raws), len(call.request.body), 0, 0, 0, total)
         notes = list(self._notes(records))
-        limit = MAX_RUNS_OF_SESSION * _RUN_OF_SESSION.size
-        session, opening = self._family_keys()
-        notes.append(Note(session, _RUN_OF_SESSION.pack(run, self._system()), limit))
+        notes.append(self._note_of_session(run))
+        opening = self._family_keys()[1]
         notes.append(Note(opening, _RESTARTS.pack(run, ending or bytes(4), self.restarts)))
         self.notes = notes
 
@@ -584,9 +602,6 @@ class RunFitting:
         """Return the latest rounds that the request shows, the oldest first."""
         return self._trajectory.latest(MAX_FIRST_ROUNDS)[::-1]
 
-    def _system(self) -> bytes:
-        return self._memory.digester.digest(system_of(self._call))[:4]
-
     def _tool_names(self) -> dict[bytes, frozenset[str]]:
         """Return the tools that the request offers or calls, by the digests in records."""
         names_of = self._memory.digester.names
@@ -613,20 +628,30 @@ def _contains(pairs: bytes, pair: bytes) -> bool:
     return at >= 0
 
 
-def _opening_of(call: Call) -> tuple[bool, bool]:
-    """Return whether the messages before the first round tell of an earlier part of the run, and
-    whether they are the first of a conversation: nothing was done in it before."""
+class _Opening(NamedTuple):
+    """What the messages before the first round that a request shows say."""
+
+    tells: bool
+    """Whether they tell of an earlier part of the run: they contain a summary of it."""
+    is_sealed: bool
+    """Whether that part is an item that only the provider can read."""
+    is_first: bool
+    """Whether nothing was done in the conversation before."""
+    content: bytes
+
+
+def _opening_of(call: Call) -> _Opening:
     before: list[Message] = []
     is_before = False
     for message in call.backwards():
         is_before = is_before or begins_turn(message)
-        # Items of other kinds, such as a compaction that only its provider can read, have no role.
         if is_before or not message.role:
             before.append(message)
         if len(before) >= MAX_OPENING_MESSAGES:
             break
     if before and before[-1].role == "system":
         before.pop()
-    tells = any(_SUMMARY.search(message.text[:SUMMARY_CHARS]) for message in before)
+    is_sealed = any(not one.role and _SUMMARY.search(one.text[:100]) for one in before)
+    tells = is_sealed or any(_SUMMARY.search(one.text[:SUMMARY_CHARS]) for one in before)
     is_first = not any(message.calls or message.results for message in before)
-    return tells, is_first
+    return _Opening(tells, is_sealed, is_first, join([message.text for message in before]))
