@@ -36,7 +36,7 @@ _COMMANDS = re.compile(
     r"""(?:^|[:\[]"|,"(?!\w+":)|[;&|(`{]|\\n|\b(?:sudo|then|do|else)\s|-\w*c\s+(?:'|\\"))\s*(?:"""
     r"cd\s[^;&|\\\"]*(?:$|\")|(?:edit|create|insert|sed\s+(?:-\w+\s+)*-\w*i|perl\s+-\w*i|tee"
     r"|touch|mkdir|rm|mv|cp|chmod|ln|export|source|kill|patch|apply_patch"
-    r"|git\s+(?:apply|checkout|switch|restore|commit|stash|reset|add|merge|rebase|pull|clone|mv|rm)"
+    r"|git\s+(?:apply|bisect|checkout|switch|restore|commit|stash|reset|add|merge|rebase|pull|clone|mv|rm)"
     r"|(?:pip3?|npm|pnpm|apt|apt-get|yarn|cargo|mvn|gradle|conda|uv|go|brew)\s+(?:-\w+\s+)*"
     r"(?:install|add|build|update|upgrade|get|ci)"
     r"|(?:docker|kubectl|systemctl|service)\s+(?:\S+\s+)?(?:run|build|start|stop|restart|apply|rm)"

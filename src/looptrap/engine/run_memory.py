@@ -46,6 +46,9 @@ MAX_FIRST_ROUNDS = 8
 LIVE_S = 900
 """Seconds after its latest request for which a run may go on after a compaction."""
 
+MAX_REPEATABLE_MESSAGES = 40
+"""Messages after a compaction in which every round is remembered in full."""
+
 RESTART_S = 120
 """Seconds after the latest request of a run for which a new one that begins alike restarts it."""
 
@@ -268,7 +271,9 @@ class RunFitting:
         call = self._call
         if new and not link.flags and self._is_whole(link):
             round_ = new[0]
-            is_brief = round_.calls and self._trajectory.is_new_call
+            # What comes soon after a compaction may come again after the next one.
+            is_repeatable = link.segment > 0 and len(call.raws) <= MAX_REPEATABLE_MESSAGES
+            is_brief = round_.calls and not is_repeatable and self._trajectory.is_new_call
             digester = self._memory.digester
             record = (
                 digester.brief_record(round_, self._newest_key[2:])

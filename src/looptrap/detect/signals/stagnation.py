@@ -77,7 +77,7 @@ def _count_stale(rounds: list[Round], polls_per_repeat: int) -> int:
                 weight += 1 / polls_per_repeat if round_.is_poll or round_.is_step else 1
         elif round_.is_search and any(map(round_.has_same_result, same_failures)):
             weight += 0.5
-        if round_.made_change and not same_calls:
+        if round_.made_change and not any(map(round_.has_same_result, same_calls)):
             changes += 1
         changes_at_check[round_.signature] = changes
         same_calls.append(round_)
