@@ -146,6 +146,9 @@ class RememberedRound(Round):
         self.is_step = bool(traits & Trait.STEP)
         self.is_search = bool(traits & Trait.SEARCH)
         self.called_unknown_tool = bool(traits & Trait.UNKNOWN_TOOL)
+        after = traits & (Trait.AFTER_COMPACTION | Trait.AFTER_TRIM)
+        self.begins_segment = after == Trait.AFTER_COMPACTION
+        """Whether it follows a compaction that kept no round before it."""
 
     @property
     def signature_texts(self) -> list[str]:

@@ -156,7 +156,8 @@ class RunTrajectory(Trajectory):
         if latest.segment and not latest.traits & Trait.NEWS:
             self.stale_segments = latest.stale_segments + 1
         self._unread = iter(())
-        self._rounds = [one for one in self.all_rounds if one.record.segment == latest.segment]
+        begins = next((age for age, one in enumerate(self.all_rounds) if one.begins_segment), None)
+        self._rounds = list(self.all_rounds[: None if begins is None else begins + 1])
 
     def rounds_before_compaction(self) -> int:
         """Return how many rounds came between the latest two compactions, as far as is known."""

@@ -322,15 +322,20 @@ class RunFitting:
     def _judge_run(self, link: RunLink, records: list[RoundRecord], seen: bytes) -> None:
         is_cut = bool(self._new) and not self._is_whole(link)
         is_partial = is_cut or bool(link.flags & PARTIAL)
+        # A summary may stand for all but the latest rounds, which are kept.
+        is_compacted = len(self._call.raws) < link.messages and _opening_of(self._call).tells
+        traits_before = records[-1].traits
+        mark = Trait.AFTER_TRIM if is_partial and not link.flags & PARTIAL else Trait(0)
+        if is_compacted and self._new:
+            link, traits_before = _next_segment(link, records[-1]), 0
+            mark = Trait.AFTER_TRIM | Trait.AFTER_COMPACTION
         added: list[RoundRecord] = []
         pairs = b""
         for round_ in self._new:
             before = self._trajectory.latest(2)
             record = self._full_record(round_, before[1] if len(before) > 1 else None)
-            record, pairs = self._in_segment(record, link, records[-1].traits, seen)
-            if is_partial and not link.flags & PARTIAL:
-                record = record._replace(traits=record.traits | Trait.AFTER_TRIM)
-            added.append(record)
+            record, pairs = self._in_segment(record, link, traits_before, seen)
+            added.append(record._replace(traits=record.traits | mark))
         self._conclude(link, [*records, *added], added, pairs, is_partial=is_partial)
 
     def _in_segment(
@@ -478,17 +483,7 @@ class RunFitting:
 
     def _go_on(self, run: bytes, records: list[RoundRecord], seen: bytes) -> None:
         """Continue a run after a compaction."""
-        last = records[-1]
-        is_stale = last.segment > 0 and not last.traits & Trait.NEWS
-        link = RunLink(
-            run,
-            0,
-            0,
-            0,
-            (last.segment + 1) % 256 or 1,
-            min(last.stale_segments + 1, 255) if is_stale else 0,
-            last.total_calls,
-        )
+        link = _next_segment(RunLink(run, 0, 0), records[-1])
         added: list[RoundRecord] = []
         all_pairs = b""
         rounds = self._first_rounds()
@@ -631,6 +626,16 @@ def _contains(pairs: bytes, pair: bytes) -> bool:
     while at >= 0 and at % PAIR_BYTES:
         at = pairs.find(pair, at + 1)
     return at >= 0
+
+
+def _next_segment(link: RunLink, last: RoundRecord) -> RunLink:
+    """Return a run's link after a compaction that followed its last round."""
+    is_stale = last.segment > 0 and not last.traits & Trait.NEWS
+    return link._replace(
+        segment=(last.segment + 1) % 256 or 1,
+        stale_segments=min(last.stale_segments + 1, 255) if is_stale else 0,
+        total_calls=last.total_calls,
+    )
 
 
 class _Opening(NamedTuple):
