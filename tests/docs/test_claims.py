@@ -10,7 +10,7 @@ from looptrap.policy.action import Action
 
 RESULTS = ROOT / "bench" / "RESULTS.md"
 
-BY_ITSELF = {"conversation", "cycle", "failing", "turn_budget", "chant"}
+BY_ITSELF = {"conversation", "cycle", "failing", "compaction", "turn_budget", "chant"}
 """What the README gives a line of its own."""
 
 
@@ -31,6 +31,9 @@ def test_the_readme_says_after_how_many_rounds_each_loop_is_refused():
     )
     assert f"**refused** on the {counts['conversation']}th time" in page
     assert f"more than {counts['turn_budget']} tool calls" in page
+    assert re.search(
+        rf"\| the same calls after each compaction .* after the {counts['compaction']}rd", page
+    )
 
 
 def test_the_report_and_the_readme_say_who_labelled_the_runs():

@@ -32,6 +32,8 @@ WATCH_NOUNS = {
     "unknown_tool": "call in a row to a tool that is not there",
     "monologue": "equal text in a row",
     "turn_budget": "tool call of a turn",
+    "compaction": "compaction in a row without anything new after it",
+    "restart": "run in a row that ended at the same point",
     "chant": "repetition in a row within an answer",
 }
 """What a rule counts, by what it watches."""
