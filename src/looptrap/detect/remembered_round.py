@@ -63,6 +63,8 @@ class Trait(IntFlag):
     STEP = 256
     NOTE = 512
     """It only thinks or plans, whatever the words."""
+    PENDING = 524288
+    """It is the call of an answer, whose result no request has shown."""
     CHECK = 131072
     LOOK = 262144
     SEARCH = 1024

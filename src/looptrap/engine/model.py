@@ -10,7 +10,7 @@ import msgspec
 from looptrap.detect.signals.signal import Evidence
 from looptrap.detect.trajectory import Trajectory
 from looptrap.dialect.model import Call, Outcome
-from looptrap.engine.run_memory import RunFitting, RunLink
+from looptrap.engine.run_memory import RunFitting
 from looptrap.errors import (
     BudgetExceededError,
     KilledError,
@@ -106,8 +106,8 @@ class Ticket(msgspec.Struct, gc=False):
     """Repeated hits in streaks: the store records when this call is answered."""
     notes: Sequence[Note] = ()
     """What the store is to remember of the run."""
-    run_link: RunLink | None = None
-    """The run, for an answer that a later call can continue."""
+    fitting: RunFitting | None = None
+    """The run of the call, for what its answer says of it."""
     open_call: object = None
     """For a ticket of `Guard.check`: ends the call when the ticket is dropped."""
     refunds: Sequence[Settlement] = ()

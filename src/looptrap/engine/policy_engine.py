@@ -199,7 +199,7 @@ class PolicyEngine:
         ticket.listening = planned.listening
         ticket.trajectory = planned.trajectory
         if planned.fitting is not None:
-            ticket.notes, ticket.run_link = planned.fitting.notes, planned.fitting.link
+            ticket.notes, ticket.fitting = planned.fitting.notes, planned.fitting
         if planned.killed is not None:
             ticket.verdict = planned.killed
             return ticket
@@ -228,8 +228,8 @@ class PolicyEngine:
         return judge.hear(ticket, text)
 
     def remember_answer(self, ticket: Ticket, turn: AnsweredTurn, now: float) -> Sequence[Note]:
-        """Return what to remember of an answer that a later call can continue."""
-        return self._runs.remember_answer(ticket.call, ticket.run_link, turn, now)
+        """Return what to remember of the calls in an answer."""
+        return self._runs.remember_answer(ticket.call, ticket.fitting, turn, now)
 
     def settle(
         self,

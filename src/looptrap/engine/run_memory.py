@@ -30,7 +30,7 @@ from looptrap.detect.round import Round
 from looptrap.detect.signals.unknown_tool import calls_unknown_tool
 from looptrap.detect.trajectory import RunTrajectory, Trajectory, begins_turn
 from looptrap.dialect.agent_session import agent_session_of
-from looptrap.dialect.model import AnsweredTurn, Call, Message, ToolResult
+from looptrap.dialect.model import AnsweredTurn, Call, Message, ToolCall, ToolResult
 from looptrap.store.model import Note
 
 PAIR_BYTES = 5
@@ -150,12 +150,15 @@ class RunMemory:
         return self._session.key(call, b"system\xfe%b" % system_of(call))
 
     def remember_answer(
-        self, call: Call, link: RunLink | None, turn: AnsweredTurn, now: float
+        self, call: Call, fitting: RunFitting | None, turn: AnsweredTurn, now: float
     ) -> Sequence[Note]:
-        """Return what to remember of an answer that a later call can continue."""
+        """Return what to remember of an answer, which a later call may continue."""
         calls = turn.calls
         if not calls:
             return ()
+        if not call.keeps_history:
+            return fitting.remember_calls(calls) if fitting is not None else ()
+        link = fitting.link if fitting is not None else None
         key = self.chain_key(call, turn.response_id)
         if link is None:
             link = RunLink(self.run_key(call, key, now), 0, 0, PARTIAL)
@@ -313,7 +316,7 @@ class RunFitting:
         """Judge a run of which the request shows less than is remembered."""
         link = self._link
         assert link is not None
-        records = records_of(recalled[0])
+        records = _rounds_in(recalled[0])
         if records:
             self._judge_run(link, records, recalled[1])
         else:
@@ -428,7 +431,7 @@ class RunFitting:
         for run, records, seen in zip(
             self._candidates, recalled[:count], recalled[count : 2 * count], strict=True
         ):
-            found = records_of(records)
+            found = _rounds_in(records)
             if found and self._now - found[-1].seconds <= LIVE_S:
                 live.append((run, found, seen))
         if self._may_continue:
@@ -444,7 +447,7 @@ class RunFitting:
         ending = b""
         if self._restart is not None:
             _, known_ending, restarts = self._restart
-            ending = self._ending(records_of(recalled[-1]))
+            ending = self._ending(_rounds_in(recalled[-1]))
             if ending:
                 self.restarts = restarts + 1 if ending == known_ending else 1
         self._start_run(self._first_rounds(), ending)
@@ -543,7 +546,7 @@ class RunFitting:
         link, calls = self._link, self._calls
         assert link is not None
         assert calls is not None
-        records, seen = records_of(recalled[0]), recalled[1]
+        records, seen = _rounds_in(recalled[0]), recalled[1]
         if records and records[-1].link == calls.link:
             added, pairs = [], b""  # it was sent before
         else:
@@ -554,6 +557,28 @@ class RunFitting:
         self._conclude(link, [*records, *added], added, pairs, is_partial=True)
 
     # What to remember
+
+    @property
+    def reads_answer(self) -> bool:
+        """Whether the calls of the answer may be what is new since the latest compaction.
+
+        The next compaction may come before a request shows their results.
+        """
+        return self.link is not None and bool(self.link.flags & UNDECIDED)
+
+    def remember_calls(self, calls: tuple[ToolCall, ...]) -> Sequence[Note]:
+        """Return the note of an answer's calls, where they are new in a run that is undecided."""
+        if self.run is None or self.link is None or not self.reads_answer:
+            return ()
+        message, latest = Message("assistant", "", calls), self.run.records[-1]
+        record = self._memory.digester.calls_record(message, b"")
+        known = {one.signature for one in self.run.records}
+        if record.signature in known or record.traits & Trait.NOTE:
+            return ()
+        traits = int(Trait.NEW | Trait.NEWS | Trait.PENDING)
+        place = latest.segment, latest.stale_segments, latest.total_calls
+        pending = self._placed(record._replace(link=bytes(4)), traits, *place)
+        return [Note(self.link.run, pending.pack(), MAX_REMEMBERED_ROUNDS * ROUND_BYTES)]
 
     def _full_record(self, round_: Round, before: Round | None) -> RoundRecord:
         is_unknown_tool = calls_unknown_tool(round_, frozenset(self._call.tools))
@@ -618,6 +643,17 @@ def _follow_each_other(runs: Sequence[Sequence[RoundRecord]]) -> bool:
     latest = max(runs, key=lambda records: records[-1].seconds)
     others = [records for records in runs if records is not latest]
     return all(records[-1].seconds <= latest[0].seconds for records in others)
+
+
+def _rounds_in(remembered: bytes) -> list[RoundRecord]:
+    """Return the records of a run; those of pending calls only last, or before a compaction."""
+    records = records_of(remembered)
+    nexts = [*records[1:], None]
+    return [
+        record
+        for record, after in zip(records, nexts, strict=True)
+        if not record.traits & Trait.PENDING or after is None or after.segment != record.segment
+    ]
 
 
 def _contains(pairs: bytes, pair: bytes) -> bool:
