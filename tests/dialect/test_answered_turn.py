@@ -10,9 +10,8 @@ from tests.dialect.test_stream import pieces
 
 from looptrap.dialect.answer import answer_reader, answered_turn
 from looptrap.dialect.model import AnsweredTurn, Message, Request, ToolCall, ToolResult
-from looptrap.dialect.openai_responses import MAX_KEPT_CHARS
 from looptrap.dialect.registry import read
-from looptrap.dialect.stream import MAX_EVENT_BYTES, UNREAD_BYTES, sse_event
+from looptrap.dialect.stream import MAX_EVENT_BYTES, MAX_KEPT_CHARS, UNREAD_BYTES, sse_event
 
 LOOK = ToolCall("call_fake-1_0", "look", '{"at":1,"by":"me"}')
 SAID = ToolCall("", "look", '{"by": "me", "at": 1}')
@@ -194,4 +193,7 @@ class TestKeptHistories:
     ])  # fmt: skip
     def test_the_provider_keeps_what_the_call_does_not_forbid(self, call, keeps):
         assert call.keeps_history is keeps
-        assert (answered_turn(call, json.dumps(answer([PATCH])).encode()) is not None) is keeps
+
+    def test_whoever_asks_decides_which_answers_are_read(self):
+        turn = answered_turn(request(store=False), json.dumps(answer([PATCH])).encode())
+        assert [call.id for call in turn.calls] == ["c3"]

@@ -8,7 +8,7 @@ from bench.attempts import PLANS
 
 from looptrap.admin import event_stream, metrics
 from looptrap.detect import scope
-from looptrap.dialect import openai_responses, stream
+from looptrap.dialect import stream
 from looptrap.dialect.model import MAX_NAME_CHARS, MAX_TOKENS
 from looptrap.engine import counters
 from looptrap.gateway import app, capture, handler, logs, trace_export
@@ -106,7 +106,7 @@ def test_the_page_says_the_bound_that_holds(what, bounds):
 
 
 def test_the_page_says_what_is_kept_of_answers_without_end():
-    assert f"up to {openai_responses.MAX_KEPT_CHARS // MB} MB of one are kept" in PAGE
+    assert f"up to {stream.MAX_KEPT_CHARS // MB} MB of one are kept" in PAGE
     assert f"more than {stream.MAX_TEXTS:,} texts" in PAGE
 
 

@@ -40,8 +40,8 @@ def response_call(**more):
 
 
 def response(of, text):
-    """Return an answer of OpenAI Responses with a text and a tool call."""
-    writer = DIALECTS["openai_responses"].writer
+    """Return an answer to a call, with a text and a tool call."""
+    writer = DIALECTS[of.dialect].writer
     made = ModelAnswer(of, {}, "1", int(T), [text], [ToolCall("", "look", '{"at": 1}')])
     return b"".join(writer.stream(made)) if of.stream else encode(writer.body(made))
 
@@ -234,6 +234,19 @@ class TestAnswers:
         assert before == transaction.answered()
         assert [(made.name, made.arguments) for made in before.calls] == [("look", '{"at":1}')]
         assert before.response_id == "resp_1"
+
+    @pytest.mark.parametrize("path", [CHAT, "/v1/messages"])
+    @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "in one piece"])
+    def test_the_calls_are_known_where_the_ticket_needs_them(self, path, stream):
+        asked = call(path=path, stream=stream)
+        for is_needed in (True, False):
+            transaction = judged(Action.ALLOW, of=asked)
+            transaction.ticket.reads_answer = is_needed
+            body = response(asked, "Let me look.")
+            assert answered(transaction, body) == body
+            turn = transaction.answered()
+            assert (turn is not None) is is_needed
+            assert turn is None or [made.name for made in turn.calls] == ["look"]
 
     @pytest.mark.parametrize(("of", "status", "is_encoded"), [
         (lambda: response_call(store=False), 200, False),

@@ -10,7 +10,7 @@ from tests.dialect.streams import hear
 from tests.incident.test_tracker import seen, tracker
 
 from looptrap.admin import metrics
-from looptrap.dialect import openai_responses, stream
+from looptrap.dialect import stream
 from looptrap.dialect.model import Outcome, Usage
 from looptrap.gateway.upstream.upstream_state import MAX_TRACKED_CIRCUITS, UpstreamState
 from looptrap.incident import sharing as sharing_module
@@ -114,7 +114,7 @@ def endless(number, size):
 
 
 def test_an_answer_without_end_is_not_kept_for_ever(monkeypatch):
-    monkeypatch.setattr(openai_responses, "MAX_KEPT_CHARS", 100_000)
+    monkeypatch.setattr(stream, "MAX_KEPT_CHARS", 100_000)
     hearing, _ = hear("responses", [endless(number, 1_000) for number in range(50)])
     assert not hearing.is_lost
     hearing, _ = hear("responses", [endless(number, 1_000) for number in range(200)])

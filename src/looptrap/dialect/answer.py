@@ -162,25 +162,36 @@ def _is_models_turn(call: Call) -> bool:
 # Streams
 
 
-def answer_reader(dialect: DialectName, stream: bool) -> AnswerReader | None:
-    """Return a reader for a passing answer of a dialect; None where answers have no text."""
-    parser = DIALECTS[dialect].stream_parser
-    return AnswerReader(parser(), stream) if parser is not None else None
+def answer_reader(
+    dialect: DialectName, stream: bool, *, keeps_calls: bool = True
+) -> AnswerReader | None:
+    """Return a reader for a passing answer of a dialect; None where answers have no text.
+
+    `keeps_calls` is whether `answered_turn` is to follow.
+    """
+    parser_type = DIALECTS[dialect].stream_parser
+    if parser_type is None:
+        return None
+    parser = parser_type()
+    parser.keeps_calls = keeps_calls
+    return AnswerReader(parser, stream)
 
 
 def answered_turn(call: Call, answer: AnswerReader | bytes) -> AnsweredTurn | None:
-    """Return what a later call can continue of an answer; None where the provider keeps nothing.
+    """Return an answer's tool calls as a request would repeat them.
 
+    None where it is no answer of a model, or of an API that keeps the history and has no id.
     `answer` is whole (JSON, or all events of a stream), or has been read while it passed. Of a cut
     or very large answer, the turn has the items that were complete.
     """
-    if not call.keeps_history:
-        return None
     reader = _read_whole(call, answer) if isinstance(answer, bytes) else answer
     if reader is None:
         return None
     reader.read_rest()
-    return reader.parser.answered_turn()
+    try:
+        return reader.parser.answered_turn()
+    except UNREADABLE:
+        return None  # nested too deeply
 
 
 def _read_whole(call: Call, answer: bytes) -> AnswerReader | None:

@@ -14,6 +14,7 @@ from looptrap.dialect.content import (
     UNREADABLE,
     MessageParts,
     decode,
+    decode_or_none,
     encode,
     flatten,
     id_text,
@@ -24,10 +25,19 @@ from looptrap.dialect.content import (
     tool_names,
 )
 from looptrap.dialect.dialect import AnswerWriter, Dialect, History, ModelAnswer, halves
-from looptrap.dialect.model import Call, Json, Message, Refusal, Request, ToolResult, Usage
+from looptrap.dialect.model import (
+    AnsweredTurn,
+    Call,
+    Json,
+    Message,
+    Refusal,
+    Request,
+    ToolResult,
+    Usage,
+)
 from looptrap.dialect.path import model_in_path
 from looptrap.dialect.splice import append_element, find_field, last_element, wrap_value
-from looptrap.dialect.stream import StreamParser, named_events
+from looptrap.dialect.stream import CALL_CHARS, StreamParser, named_events
 from looptrap.dialect.usage import NO_DETAILS, Count, TokenDetails, UsageFormat
 
 
@@ -103,6 +113,8 @@ def _tool_result(block: Json) -> ToolResult:
 # Passing answers
 
 _TEXT_BLOCKS = frozenset(("text", "thinking"))
+_TOOL_BLOCKS = ("tool_use", "tool_result")
+"""How the types of calls, and of the results of Anthropic's own tools, end."""
 
 
 class _EventPart(msgspec.Struct, gc=False):
@@ -111,23 +123,57 @@ class _EventPart(msgspec.Struct, gc=False):
     type: str = ""
     text: str | None = None
     thinking: str | None = None
+    partial_json: str | None = None
 
 
 class _Event(msgspec.Struct, gc=False):
     type: str
     index: int = 0
     delta: _EventPart | None = None
-    content_block: _EventPart | None = None
-    content: list[_EventPart] = []
+    content_block: msgspec.Raw = ABSENT
+    message: msgspec.Raw = ABSENT
+    """As the first event shows it."""
+    id: Any = None
+    content: list[msgspec.Raw] = []
     """Of a whole message."""
+
+
+class _MessageId(msgspec.Struct, gc=False):
+    id: Any = None
+
+
+_decode_part = msgspec.json.Decoder(_EventPart).decode
+_decode_message_id = msgspec.json.Decoder(_MessageId).decode
+
+
+class _ToolBlock(msgspec.Struct, gc=False):
+    """A tool call, or the result of one of Anthropic's own tools."""
+
+    shape: bytes
+    """The block as its first event showed it."""
+    input: list[str] = []
+    is_complete: bool = False
+
+    def close(self) -> Json | None:
+        """Return the block with its input; None where it is incomplete or no object."""
+        block = decode_or_none(self.shape) if self.is_complete else None
+        if not isinstance(block, dict):
+            return None
+        sent = "".join(self.input)
+        return {**block, "input": sent} if sent else block
 
 
 class MessageStreamParser(StreamParser):
     """Parses the blocks of a message."""
 
-    __slots__ = ()
+    __slots__ = ("_blocks", "_id")
 
     event = _Event
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._blocks: dict[int, _ToolBlock] = {}
+        self._id: str | None = None  # "" where the message has none
 
     @property
     def can_end(self) -> bool:
@@ -140,20 +186,50 @@ class MessageStreamParser(StreamParser):
                 case "content_block_delta":
                     self._add(event.index, event.delta)
                 case "content_block_start":
-                    self._add(event.index, event.content_block)
-                    self.open[event.index] = event.content_block.type if event.content_block else ""
+                    self.open[event.index] = self._begin(event.index, event.content_block)
                 case "content_block_stop":
                     self.open.pop(event.index, None)
+                    if (block := self._blocks.get(event.index)) is not None:
+                        block.is_complete = True
+                case "message_start":
+                    message = decode_or_none(event.message, _decode_message_id)
+                    self._id = id_text(message and message.id)
                 case "message_delta" | "message_stop" | "error":
                     self.is_ending = True
                 case "message":
-                    for index, part in enumerate(event.content):
-                        self._add(index, part)
+                    self._id = id_text(event.id)
+                    for index, raw in enumerate(event.content):
+                        self._begin(index, raw)
+                        if (block := self._blocks.get(index)) is not None:
+                            block.is_complete = True
+
+    def _begin(self, index: int, raw: msgspec.Raw) -> str:
+        """Begin a block; return its type."""
+        part = decode_or_none(raw, _decode_part)
+        if part is None:
+            return ""
+        if self.keeps_calls and part.type.endswith(_TOOL_BLOCKS):
+            self._blocks[index] = _ToolBlock(bytes(raw))
+            self.kept_chars += CALL_CHARS + len(raw)
+        else:
+            self._add(index, part)
+        return part.type
 
     def _add(self, index: int, part: _EventPart | None) -> None:
         text = (part.text or part.thinking) if part is not None else None
         if text:
             self.texts[index].pieces.append(text)
+        elif part is not None and index in self._blocks and part.partial_json:
+            self._blocks[index].input.append(part.partial_json)
+            self.kept_chars += len(part.partial_json)
+
+    def answered_turn(self) -> AnsweredTurn | None:
+        if self._id is None and not self._blocks:
+            return None
+        closed = (self._blocks[index].close() for index in sorted(self._blocks))
+        blocks = [block for block in closed if block is not None]
+        message = _message(_Message("assistant", blocks))
+        return AnsweredTurn(self._id or "", messages=(message,) if blocks else ())
 
     def finish(self) -> bytes:
         """Return the end of every open block, and of the message."""

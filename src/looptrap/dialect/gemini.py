@@ -5,8 +5,10 @@ Google accepts field names in camelCase and in snake_case; so does this module.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import groupby
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -19,6 +21,7 @@ from looptrap.dialect.content import (
     MessageParts,
     canonical,
     decode,
+    decode_or_none,
     digest,
     encode,
     id_text,
@@ -30,10 +33,20 @@ from looptrap.dialect.content import (
     untyped_text,
 )
 from looptrap.dialect.dialect import AnswerWriter, Dialect, History, ModelAnswer
-from looptrap.dialect.model import Call, Json, Message, Refusal, Request, ToolResult, Usage
+from looptrap.dialect.model import (
+    AnsweredTurn,
+    Call,
+    Json,
+    Message,
+    Refusal,
+    Request,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
 from looptrap.dialect.path import model_in_path
 from looptrap.dialect.splice import append_element, find_field
-from looptrap.dialect.stream import StreamParser, sse_event
+from looptrap.dialect.stream import CALL_CHARS, StreamParser, sse_event
 from looptrap.dialect.usage import Count, UsageFormat
 
 
@@ -138,9 +151,10 @@ def _output(response: object) -> str:
 # Passing answers
 
 
-class _AnswerPart(msgspec.Struct, gc=False):
+class _AnswerPart(msgspec.Struct, gc=False, rename="camel"):
     text: str | None = None
     thought: bool = False
+    function_call: msgspec.Raw = ABSENT
 
 
 class _AnswerContent(msgspec.Struct, gc=False):
@@ -157,17 +171,39 @@ class _Response(msgspec.Struct, gc=False):
     candidates: list[_Candidate] = []
 
 
-class GeminiStreamParser(StreamParser):
-    """Parses the candidates of a response."""
+class _ResponseId(msgspec.Struct, gc=False):
+    id: Any = msgspec.field(default=None, name="responseId")
 
-    __slots__ = ()
+
+class _CallContinuation(msgspec.Struct, gc=False):
+    will_continue: Any = msgspec.field(default=None, name="willContinue")
+
+
+# A name, a quoted name in brackets, or an index, of a JSON path.
+_PATH_STEP = re.compile(r"""(?<=\.)[^.\[\]]+|(?<=\[)(?:'[^']*'|"[^"]*"|\d+)(?=\])""")
+
+_decode_response_id = msgspec.json.Decoder(_ResponseId).decode
+_decode_continuation = msgspec.json.Decoder(_CallContinuation).decode
+
+
+class GeminiStreamParser(StreamParser):
+    """Parses the candidates of a response; keeps the function calls of the first one."""
+
+    __slots__ = ("_calls", "_has_begun", "has_open_call")
 
     event = _Response
     allows_comments = False
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._calls: list[bytes] = []
+        self._has_begun = False
+        self.has_open_call = False
+        """Whether a function call has begun and not ended: it must not be cut in half."""
+
     @property
     def can_end(self) -> bool:
-        return bool(self.open)
+        return bool(self.open) and not self.has_open_call
 
     def parse(self, events: list[_Response]) -> None:
         for event in events:
@@ -177,10 +213,26 @@ class GeminiStreamParser(StreamParser):
                     if part.text:
                         key = (index, "thought") if part.thought else index
                         self.texts[key].pieces.append(part.text)
+                    elif part.function_call is not ABSENT:
+                        self._take_call(index, part.function_call)
                 if candidate.finish_reason is None:
                     self.open[index] = True
                 else:
                     self.open.pop(index, None)
+        self._has_begun = self._has_begun or any(event.candidates for event in events)
+
+    def _take_call(self, index: int, raw: msgspec.Raw) -> None:
+        call = decode_or_none(raw, _decode_continuation)
+        self.has_open_call = call is not None and bool(call.will_continue)
+        if self.keeps_calls and index == 0:
+            self._calls.append(bytes(raw))
+            self.kept_chars += CALL_CHARS + len(raw)
+
+    def answered_turn(self) -> AnsweredTurn | None:
+        if not self._has_begun:
+            return None
+        shown = decode_or_none(self.latest, _decode_response_id) or _ResponseId()
+        return AnsweredTurn.of_calls(id_text(shown.id), tuple(_join_calls(self._calls)))
 
     def finish(self) -> bytes:
         """Return a last response that ends every open candidate."""
@@ -193,6 +245,55 @@ class GeminiStreamParser(StreamParser):
 
     def fail(self, error: bytes) -> bytes:
         return b"data: %b\n\n" % error
+
+
+def _join_calls(raws: Iterable[bytes]) -> Iterator[ToolCall]:
+    """Yield function calls, each from its parts where its arguments came bit by bit."""
+    call: Json = {}
+    bits: list[Json] = []
+    for raw in raws:
+        sent = decode_or_none(raw)
+        if not isinstance(sent, dict):
+            continue
+        if not call or sent.get("name"):
+            call, bits = sent, []
+        if isinstance(sent.get("partialArgs"), list):
+            bits += (bit for bit in sent["partialArgs"] if isinstance(bit, dict))
+        if call and not sent.get("willContinue"):
+            yield read_tool_call({**call, "args": _arguments(bits)} if bits else call, "id", "args")
+            call = {}
+
+
+def _arguments(bits: Iterable[Json]) -> Any:
+    """Return arguments from bits of text and other values, each with its path."""
+    tree: Json = {}
+    for path, group in groupby(bits, lambda bit: bit.get("jsonPath")):
+        values = [_value_of(bit) for bit in group]
+        texts = [value for value in values if isinstance(value, str)]
+        _put(tree, str(path), "".join(texts) if texts else values[-1])
+    return _with_lists(tree)
+
+
+def _value_of(bit: Json) -> object:
+    return bit.get("stringValue", bit.get("numberValue", bit.get("boolValue")))
+
+
+def _put(tree: Json, path: str, value: object) -> None:
+    """Put a value at a path such as `$.files[0].name`; its indexes are keys too."""
+    *steps, last = _PATH_STEP.findall(path) or [""]
+    for step in steps:
+        tree = tree.setdefault(step, {})
+        if not isinstance(tree, dict):
+            return
+    tree[last] = value
+
+
+def _with_lists(tree: Any) -> Any:
+    """Return the tree with a list for each object whose keys are indexes."""
+    if not isinstance(tree, dict):
+        return tree
+    values = {step.strip("'\""): _with_lists(value) for step, value in tree.items()}
+    return list(values.values()) if tree and all(map(str.isdecimal, tree)) else values
 
 
 # Answers

@@ -42,7 +42,6 @@ from looptrap.dialect.model import (
     Usage,
     join_turns,
 )
-from looptrap.dialect.openai_responses import MAX_KEPT_CHARS
 from looptrap.dialect.splice import append_element, find_field, wrap_value
 from looptrap.dialect.stream import GrowingText, StreamParser, sse_event
 from looptrap.dialect.usage import Count, UsageFormat
@@ -241,7 +240,7 @@ class _OpenStep:
 class InteractionsStreamParser(StreamParser):
     """Parses the steps of an interaction; the last event of a stream has none of them."""
 
-    __slots__ = ("_kept_chars", "_whole", "closed", "interaction")
+    __slots__ = ("_whole", "closed", "interaction")
 
     event = _Event
 
@@ -251,12 +250,7 @@ class InteractionsStreamParser(StreamParser):
         """The interaction as the latest event showed it."""
         self.closed: dict[int, Json] = {}
         """The steps that have ended."""
-        self._kept_chars = 0
         self._whole: _Interaction | None = None  # where it comes in one piece
-
-    @property
-    def is_full(self) -> bool:
-        return super().is_full or self._kept_chars > MAX_KEPT_CHARS
 
     @property
     def can_end(self) -> bool:
@@ -281,25 +275,25 @@ class InteractionsStreamParser(StreamParser):
             if step.text is None:
                 step.text = self.texts[index] = GrowingText(keep_all=True)
             step.text.pieces.append(delta.text or "")
-            self._kept_chars += len(delta.text or "")
+            self.kept_chars += len(delta.text or "")
         elif delta.type == "arguments_delta":
             if isinstance(delta.arguments, str):
                 step.arguments.append(delta.arguments)
-                self._kept_chars += len(delta.arguments)
+                self.kept_chars += len(delta.arguments)
         elif delta.type == "thought_summary":
             if isinstance(delta.content, dict) and isinstance(delta.content.get("text"), str):
                 self.texts[index, "thought"].pieces.append(delta.content["text"])
         else:  # a tool of Google's own
             sent = {name: getattr(delta, name) for name in _STEP_FIELDS}
             step.shape |= {name: value for name, value in sent.items() if value is not None}
-            self._kept_chars += len(encode(sent))
+            self.kept_chars += len(encode(sent))
 
     def _parse_other(self, event: _Event) -> None:
         match event.event_type:
             case "step.start":
                 shape = _object(event.step)
                 self.open[event.index] = _OpenStep(shape) if shape else _OpenStep()
-                self._kept_chars += len(event.step)
+                self.kept_chars += len(event.step)
             case "step.stop":
                 step: _OpenStep | None = self.open.pop(event.index, None)
                 if step is not None:

@@ -156,14 +156,21 @@ class AnsweredTurn(msgspec.Struct, frozen=True, gc=False):
     """A model's answer in the form in which a request would repeat it in its history.
 
     Where the provider keeps the history, the next request has only the results of these calls.
+    Where the client repeats it, the messages have only calls and results, and no texts.
     """
 
     response_id: str
-    """The id by which a later request continues the answer (`previous_response_id`)."""
+    """The id by which a later request continues the answer (`previous_response_id`); where the
+    client repeats the history, the id of the answer, or none."""
     conversation: str = ""
     """The conversation to which the provider added the answer, if it names one."""
     messages: tuple[Message, ...] = ()
     """One message of the assistant, or more where built-in tools gave results between its calls."""
+
+    @classmethod
+    def of_calls(cls, response_id: str, calls: tuple[ToolCall, ...]) -> AnsweredTurn:
+        """Return the turn with these calls and no more."""
+        return cls(response_id, messages=(Message("assistant", "", calls),) if calls else ())
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
@@ -12,8 +12,10 @@ from looptrap.dialect.content import (
     ABSENT,
     ROLES,
     UNREADABLE,
+    canonical,
     canonical_arguments,
     decode,
+    decode_or_none,
     encode,
     flatten,
     id_text,
@@ -22,6 +24,7 @@ from looptrap.dialect.content import (
 )
 from looptrap.dialect.dialect import AnswerWriter, Dialect, History, ModelAnswer, halves
 from looptrap.dialect.model import (
+    AnsweredTurn,
     Call,
     Json,
     Message,
@@ -33,7 +36,7 @@ from looptrap.dialect.model import (
 )
 from looptrap.dialect.path import model_in_path
 from looptrap.dialect.splice import append_element, find_field
-from looptrap.dialect.stream import DONE, StreamParser, sse_event
+from looptrap.dialect.stream import CALL_CHARS, DONE, StreamParser, sse_event
 from looptrap.dialect.usage import NO_DETAILS, Count, TokenDetails, UsageFormat, optional_field
 
 
@@ -141,6 +144,31 @@ class _Delta(msgspec.Struct, gc=False):
     reasoning_content: str | None = None
     reasoning: str | None = None
     tool_calls: list[msgspec.Raw] | None = None
+    function_call: msgspec.Raw = ABSENT
+
+
+class _FunctionDelta(msgspec.Struct, gc=False):
+    """A function or custom tool, or a delta of one."""
+
+    name: str | None = None
+    arguments: Any = None
+    input: str | None = None
+
+
+class _CallDelta(msgspec.Struct, gc=False):
+    index: int | None = None
+    id: str | None = None
+    function: _FunctionDelta | None = None
+    custom: _FunctionDelta | None = None
+
+
+class _AnswerId(msgspec.Struct, gc=False):
+    id: Any = None
+
+
+_decode_call = msgspec.json.Decoder(_ToolCall).decode
+_decode_call_delta = msgspec.json.Decoder(_CallDelta).decode
+_decode_answer_id = msgspec.json.Decoder(_AnswerId).decode
 
 
 class _Choice(msgspec.Struct, gc=False):
@@ -155,10 +183,41 @@ class _Chunk(msgspec.Struct, gc=False):
     choices: list[_Choice] = []
 
 
-class ChatStreamParser(StreamParser):
-    """Parses the choices of a completion."""
+class _GrowingCall(msgspec.Struct, gc=False):
+    """A tool call that comes in deltas."""
 
-    __slots__ = ("has_tool_call",)
+    id: str
+    name: str
+    is_custom: bool
+    pieces: list[str] = []
+    """Of its arguments, or of the input of a custom tool."""
+
+    def is_over_at(self, delta: _CallDelta) -> bool:
+        """Return whether a delta of the same index that names a tool begins another call.
+
+        Some servers send all calls with one index, or with none.
+        """
+        if self.id and delta.id:
+            return self.id != delta.id
+        return delta.index is None or bool(self.pieces)
+
+    def tool_call(self, *, is_complete: bool) -> ToolCall | None:
+        """Return the call; None where the answer ended before it was complete.
+
+        Only the end of its choice tells that it is complete, or arguments that are JSON.
+        """
+        arguments = "".join(self.pieces)
+        if not is_complete and (self.is_custom or type(decode_or_none(arguments)) is not dict):
+            return None
+        if not self.is_custom:
+            arguments = canonical_arguments(arguments)
+        return ToolCall(self.id, self.name, arguments)
+
+
+class ChatStreamParser(StreamParser):
+    """Parses the choices of a completion; keeps the tool calls of the first one."""
+
+    __slots__ = ("_calls", "_growing", "_has_ended", "_whole", "has_tool_call")
 
     event = _Chunk
     last_delta: ClassVar[Json] = {"delta": {}}
@@ -168,6 +227,10 @@ class ChatStreamParser(StreamParser):
         super().__init__()
         self.has_tool_call = False
         """Whether a choice calls a tool: a tool call must not be cut in half."""
+        self._has_ended = False  # the first choice
+        self._whole: _Delta | None = None  # where it comes in one piece
+        self._calls: list[_GrowingCall] = []
+        self._growing: dict[int | None, _GrowingCall] = {}  # the latest call of each index
 
     @property
     def can_end(self) -> bool:
@@ -181,6 +244,7 @@ class ChatStreamParser(StreamParser):
                     self.open[index] = True
                 else:
                     self.open.pop(index, None)
+                    self._has_ended |= index == 0
                 delta = choice.delta or choice.message
                 if delta is None:
                     self.texts[index].pieces.append(choice.text or "")
@@ -189,8 +253,47 @@ class ChatStreamParser(StreamParser):
                     self.texts[index].pieces.append(delta.content)
                 elif thought := delta.reasoning_content or delta.reasoning:
                     self.texts[index, "thought"].pieces.append(thought)
-                if delta.tool_calls:
+                if delta.tool_calls or delta.function_call != ABSENT:
                     self.has_tool_call = True
+                    if self.keeps_calls and index == 0:
+                        self._keep_calls(choice)
+
+    def _keep_calls(self, choice: _Choice) -> None:
+        if choice.delta is None:
+            self._whole = choice.message
+            return
+        for raw in _raw_calls(choice.delta):
+            try:
+                self._grow(_decode_call_delta(raw))
+            except UNREADABLE:
+                continue
+
+    def _grow(self, delta: _CallDelta) -> None:
+        """Add a delta to its call, or begin another."""
+        function = delta.function or delta.custom or _FunctionDelta()
+        call = self._growing.get(delta.index)
+        if call is None or (function.name and call.is_over_at(delta)):
+            call = _GrowingCall(delta.id or "", function.name or "", delta.custom is not None)
+            self._growing[delta.index] = call
+            self._calls.append(call)
+            self.kept_chars += CALL_CHARS
+        call.id = call.id or delta.id or ""
+        call.name = call.name or function.name or ""
+        if piece := function.input if call.is_custom else function.arguments:
+            call.pieces.append(piece if isinstance(piece, str) else canonical(piece))
+            self.kept_chars += len(call.pieces[-1])
+
+    def answered_turn(self) -> AnsweredTurn | None:
+        if not self._has_ended and 0 not in self.open:
+            return None
+        shown = decode_or_none(self.latest, _decode_answer_id) or _AnswerId()
+        if self._whole is not None:
+            sent = (decode_or_none(raw, _decode_call) for raw in _raw_calls(self._whole))
+            calls = (_tool_call(call) for call in sent if call is not None)
+        else:
+            grown = (call.tool_call(is_complete=self._has_ended) for call in self._calls)
+            calls = (call for call in grown if call is not None)
+        return AnsweredTurn.of_calls(id_text(shown.id), tuple(calls))
 
     def finish(self) -> bytes:
         """Return a chunk for each open choice, with the ids of the chunks before."""
@@ -204,6 +307,11 @@ class ChatStreamParser(StreamParser):
 
     def fail(self, error: bytes) -> bytes:
         return b"data: %b\n\n" % error + DONE
+
+
+def _raw_calls(sent: _Delta) -> Sequence[bytes | msgspec.Raw]:
+    """Return the calls of a message or delta; a legacy function as the one call."""
+    return sent.tool_calls or (b'{"index":0,"function":%b}' % bytes(sent.function_call),)
 
 
 # Answers

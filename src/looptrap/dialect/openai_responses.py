@@ -165,9 +165,6 @@ def _output(item: Json) -> ToolResult:
 _NOTHING = msgspec.Raw(b"null")
 _EMPTY = b"{}"
 
-MAX_KEPT_CHARS = 4 * 1024 * 1024
-"""Characters and bytes of an answer that are kept to end it; a larger answer is not cut."""
-
 _OUTPUT, _REASONING = "response.output_text", "response.reasoning_text"
 _SUMMARY = "response.reasoning_summary_text"
 _DELTAS = {f"{kind}.delta": kind for kind in (_OUTPUT, _REASONING, _SUMMARY)}
@@ -287,7 +284,7 @@ class _OpenItem:
 class ResponsesStreamParser(StreamParser):
     """Parses the items of a response; the end of a stream repeats all of its text."""
 
-    __slots__ = ("_kept_chars", "_whole", "closed", "number", "response")
+    __slots__ = ("_whole", "closed", "number", "response")
 
     event = _Event
 
@@ -299,12 +296,7 @@ class ResponsesStreamParser(StreamParser):
         """The response as the first events showed it, and at the end the last one."""
         self.closed: dict[int, msgspec.Raw] = {}
         """The final form of the items that have ended."""
-        self._kept_chars = 0
         self._whole: _Response | None = None  # where it comes in one piece
-
-    @property
-    def is_full(self) -> bool:
-        return super().is_full or self._kept_chars > MAX_KEPT_CHARS
 
     @property
     def can_end(self) -> bool:
@@ -319,7 +311,7 @@ class ResponsesStreamParser(StreamParser):
             kind = event.type
             if kind in _DELTAS:
                 if event.delta:
-                    self._kept_chars += len(event.delta)
+                    self.kept_chars += len(event.delta)
                     self._part(event, _DELTAS[kind]).text.pieces.append(event.delta)
             else:
                 self._parse_other(event)
@@ -335,7 +327,7 @@ class ResponsesStreamParser(StreamParser):
             case "response.output_item.done":
                 self.open.pop(event.output_index, None)
                 self.closed[event.output_index] = msgspec.Raw(bytes(event.item))
-                self._kept_chars += len(event.item)
+                self.kept_chars += len(event.item)
             case "response.content_part.added":
                 self._part(event, _OUTPUT).shape = _object(event.part)
             case "response.reasoning_summary_part.added":
@@ -344,7 +336,7 @@ class ResponsesStreamParser(StreamParser):
                 if (item := self.open.get(event.output_index)) is not None:
                     item.parts.pop(_position(event), None)
                     item.closed[_position(event)] = msgspec.Raw(bytes(event.part))
-                    self._kept_chars += len(event.part)
+                    self.kept_chars += len(event.part)
             case "" if event.output is not None:
                 self._whole = event
                 for key, text in _texts_of(event.output):

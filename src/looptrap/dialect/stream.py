@@ -246,6 +246,12 @@ def open_fence(text: str) -> str:
 MAX_TEXTS = 1_000
 """Texts of one answer that are kept apart."""
 
+MAX_KEPT_CHARS = 4 * 1024 * 1024
+"""Characters and bytes of one answer that are kept, to end it or for its turn."""
+
+CALL_CHARS = 64
+"""Counted for each tool call that is kept, besides its own characters."""
+
 UNREAD_BYTES = 16 * 1024
 """A shorter stream is not read at all: it is over before a cut would save anything."""
 
@@ -262,7 +268,7 @@ MAX_EVENT_BYTES = 4 * 1024 * 1024
 class StreamParser(ABC):
     """Collects the texts of one answer from its events, and can end the answer."""
 
-    __slots__ = ("is_ending", "latest", "open", "texts")
+    __slots__ = ("is_ending", "keeps_calls", "kept_chars", "latest", "open", "texts")
 
     event: ClassVar[type[msgspec.Struct]]
     """The fields that are decoded of each event, and of a whole answer: only those in use."""
@@ -284,6 +290,10 @@ class StreamParser(ABC):
         """Whether the last events have begun."""
         self.latest = b""
         """The latest event that could be read."""
+        self.keeps_calls = True
+        """Whether tool calls are kept for `answered_turn`; only texts are judged."""
+        self.kept_chars = 0
+        """What is kept of the answer, in characters or bytes."""
 
     @property
     def tokens(self) -> int:
@@ -293,7 +303,7 @@ class StreamParser(ABC):
     @property
     def is_full(self) -> bool:
         """Whether the answer is larger than what is kept of one."""
-        return len(self.texts) > MAX_TEXTS
+        return len(self.texts) > MAX_TEXTS or self.kept_chars > MAX_KEPT_CHARS
 
     @property
     @abstractmethod
@@ -313,7 +323,7 @@ class StreamParser(ABC):
         """Return the events that report a failure with this error body."""
 
     def answered_turn(self) -> AnsweredTurn | None:
-        """Return what a later call can continue; None where the API keeps no history."""
+        """Return the tool calls of what was read; None where it is no answer of a model."""
         return None
 
     def take(self, data: list[bytes]) -> None:

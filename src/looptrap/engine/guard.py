@@ -217,8 +217,10 @@ class Guard(PolicyEngine):
                 self.store.settle(ticket.settlements(outcome), now)
             if outcome is not None and outcome.usage is not NO_USAGE:
                 self.tally.count_usage(ticket.call, outcome, "")
-            if answer and (turn := answered_turn(ticket.call, answer)) is not None:
-                self.store.remember(self.remember_answer(ticket, turn, now), now)
+            if answer and (ticket.call.keeps_history or ticket.reads_answer):
+                turn = answered_turn(ticket.call, answer)
+                if turn is not None:
+                    self.store.remember(self.remember_answer(ticket, turn, now), now)
         self._open.conclude(ticket)
         self._answer(ticket, now)
 

@@ -288,9 +288,10 @@ class Transaction:
             self._meter = UsageMeter(call, length)
             is_short = length is not None and length < MIN_REPEATED_CHARS
             is_judged = bool(self.ticket.listening) and not is_short
-            if (is_judged or call.keeps_history) and not is_encoded:
-                reader = answer_reader(call.dialect, call.stream)
-                if call.keeps_history:
+            is_read = call.keeps_history or self.ticket.reads_answer
+            if (is_judged or is_read) and not is_encoded:
+                reader = answer_reader(call.dialect, call.stream, keeps_calls=is_read)
+                if is_read:
                     self._reader = reader
                 if is_judged and reader is not None:
                     self._stream_guard = StreamGuard(
@@ -320,10 +321,7 @@ class Transaction:
         self._meter = self._reader = self._stream_guard = None
 
     def answered(self) -> AnsweredTurn | None:
-        """Return what a later call can continue, once the answer is complete.
-
-        None where the provider keeps no history, and where the answer was not read.
-        """
+        """Return the tool calls of the answer, once it is complete; None where it was not read."""
         return None if self._reader is None else answered_turn(self.call, self._reader)
 
     def lose(self, now: float) -> None:
