@@ -49,19 +49,50 @@ BODIES = {
     "gemini": b'{"contents":[]}',
     "gemini_interactions": b'{"model":"m","input":"hi"}',
 }
-KEPT: tuple[tuple[DialectName, bool], ...] = (
+TURNS: tuple[tuple[DialectName, bool], ...] = (
     ("openai_responses", True),
     ("openai_responses", False),
     ("gemini_interactions", True),
     ("gemini_interactions", False),
+    ("openai_chat", True),
+    ("openai_chat", False),
+    ("anthropic", True),
+    ("anthropic", False),
+    ("gemini", True),
+    ("gemini", False),
 )
-"""The answers of APIs that keep histories."""
+"""The answers whose tool calls are read."""
+
+ODD_TURNS: tuple[tuple[tuple[DialectName, bool], tuple[bytes, ...]], ...] = (
+    (("openai_chat", True), (
+        b'{"choices":[{"delta":{"tool_calls":[{"id":"a","custom":{"name":"s","input":"x"}}]}}]}',
+        b'{"choices":[{"delta":{"tool_calls":[{"custom":{"input":"y"}}]}}]}',
+        b'{"choices":[{"delta":{"tool_calls":[{"index":1,"function":{"name":"f"}}]}}]}',
+        b'{"choices":[{"delta":{},"finish_reason":"tool_calls"}]}',
+    )),
+    (("openai_chat", True), (
+        b'{"choices":[{"delta":{"function_call":{"name":"f","arguments":"{"}}}]}',
+        b'{"choices":[{"delta":{"function_call":{"arguments":"}"}}}]}',
+    )),
+    (("anthropic", True), (
+        b'{"type":"content_block_start","content_block":{"type":"server_tool_use","id":"s"}}',
+        b'{"type":"content_block_stop"}',
+        b'{"type":"content_block_start","index":1,"content_block":{"type":"web_search_tool_result"}}',
+        b'{"type":"content_block_stop","index":1}',
+    )),
+    (("gemini", True), (
+        b'{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","willContinue":true}}]}}]}',
+        b'{"candidates":[{"content":{"parts":[{"functionCall":{"partialArgs":'
+        b'[{"jsonPath":"$.a[0].b","stringValue":"x"}]}}]}}]}',
+    )),
+)  # fmt: skip
 
 HEADERS = [(b"retry-after", b"3"), (b"x-should-retry", b"false")]
 WORDS = (
     b"data: ", b"event: error\n", b"\n\n", b"data: [DONE]\n\n", b'"usage":', b'"usageMetadata":',
     b'"error":', b'"response":', b'"message":', b'"delta":', b'"choices":', b'"index":',
     b'"content_block":', b'"type":"content_block_delta"', b'"type":"response.failed"',
+    b'"tool_calls":[{"index":1,"function":{"arguments":"', b'"partial_json":"', b'"functionCall":{',
     b'"event_type":"step.delta"', b'"interaction":', b'"step":', b'"arguments":', b'"steps":',
 )  # fmt: skip
 
@@ -118,9 +149,9 @@ def _cut(dialect: DialectName, hearing: AnswerReader) -> None:
 
 
 def check_turn(data: bytes) -> None:
-    """What a later call can continue is the same in any chunks, and no exception."""
-    (dialect, stream), text = pick(data, KEPT)
-    call = Call(Request(body=b"{}"), dialect, stream=stream, keeps_history=True)
+    """The tool calls of an answer are the same in any chunks, and no exception."""
+    (dialect, stream), text = pick(data, TURNS)
+    call = Call(Request(body=b"{}"), dialect, stream=stream)
     hearing = answer_reader(dialect, stream)
     assert hearing is not None
     for chunk in cuts(text):
@@ -173,11 +204,13 @@ def seeds() -> Iterator[bytes]:
 
 
 def turns() -> Iterator[bytes]:
-    """Yield the answers of APIs that keep histories."""
+    """Yield the answers whose tool calls are read, and some in forms that no writer has."""
     for one in seeds():
         kind, text = pick(one, KINDS)
-        if kind in KEPT:
-            yield seed(KEPT.index(kind), text)
+        if kind in TURNS:
+            yield seed(TURNS.index(kind), text)
+    for kind, lines in ODD_TURNS:
+        yield seed(TURNS.index(kind), b"".join(b"data: %b\n\n" % line for line in lines))
 
 
 def framed() -> Iterator[bytes]:

@@ -1,5 +1,6 @@
 """The guard, walked through each preset's documented examples, boundary by boundary."""
 
+import json
 from datetime import UTC, datetime
 
 import pytest
@@ -142,6 +143,19 @@ class TestStreaks:
             ticket = guard.check(chat("It failed. " * number + prompt), now=T + 40 * number)
             guard.conclude(ticket, Outcome(200), now=T + 40 * number + 38)
         assert refusal(guard, 240, chat("It failed. " * 6 + prompt)).hit_count == 6
+
+    @pytest.mark.parametrize("is_needed", [True, False])
+    def test_the_calls_of_an_answer_are_read_where_they_are_needed(self, is_needed, monkeypatch):
+        turns = []
+        guard = Guard.from_preset("default")
+        monkeypatch.setattr(guard, "remember_answer", lambda _, turn, now: turns.append(turn) or ())
+        function = {"name": "look", "arguments": "{}"}
+        message = {"role": "assistant", "tool_calls": [{"id": "c", "function": function}]}
+        ticket = guard.check(chat(), now=T)
+        ticket.reads_answer = is_needed
+        answer = json.dumps({"choices": [{"message": message}]}).encode()
+        guard.conclude(ticket, Outcome(200), now=T + 1, answer=answer)
+        assert [call.name for turn in turns for call in turn.calls] == ["look"] * is_needed
 
     def test_an_outcome_is_counted_once(self):
         guard = Guard.from_preset("default")
