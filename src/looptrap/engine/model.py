@@ -108,8 +108,6 @@ class Ticket(msgspec.Struct, gc=False):
     """What the store is to remember of the run."""
     fitting: RunFitting | None = None
     """The run of the call, for what its answer says of it."""
-    run_link: RunLink | None = None
-    """The run, for an answer that a later call can continue."""
     reads_answer: bool = False
     """Whether the calls of the answer are needed, to tell whether a run goes on."""
     open_call: object = None

@@ -200,6 +200,7 @@ class PolicyEngine:
         ticket.trajectory = planned.trajectory
         if planned.fitting is not None:
             ticket.notes, ticket.fitting = planned.fitting.notes, planned.fitting
+            ticket.reads_answer = planned.fitting.reads_answer
         if planned.killed is not None:
             ticket.verdict = planned.killed
             return ticket
