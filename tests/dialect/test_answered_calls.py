@@ -709,6 +709,7 @@ def test_a_reader_of_texts_alone_keeps_no_calls(form):
         reader.follow(chunk)
     assert reader.parser.texts
     assert reader.parser.kept_chars == 0
+    assert answered_turn(request(PATHS[form]), reader) is None
 
 
 @in_every_form

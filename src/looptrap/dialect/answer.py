@@ -185,7 +185,7 @@ def answered_turn(call: Call, answer: AnswerReader | bytes) -> AnsweredTurn | No
     or very large answer, the turn has the items that were complete.
     """
     reader = _read_whole(call, answer) if isinstance(answer, bytes) else answer
-    if reader is None:
+    if reader is None or not reader.parser.keeps_calls:
         return None
     reader.read_rest()
     try:
