@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import zip_longest
 from struct import Struct
 from typing import NamedTuple
 
@@ -648,10 +649,9 @@ def _follow_each_other(runs: Sequence[Sequence[RoundRecord]]) -> bool:
 def _rounds_in(remembered: bytes) -> list[RoundRecord]:
     """Return the records of a run; those of pending calls only last, or before a compaction."""
     records = records_of(remembered)
-    nexts = [*records[1:], None]
     return [
         record
-        for record, after in zip(records, nexts, strict=True)
+        for record, after in zip_longest(records, records[1:])
         if not record.traits & Trait.PENDING or after is None or after.segment != record.segment
     ]
 
