@@ -7,7 +7,14 @@ import msgspec
 import pytest
 from tests.admin.looping import PATH, history, incident, loop, reading
 from tests.admin.operating import operating, told
+from tests.detect.forgetful import ForgetfulAgent
+from tests.detect.runs import Use, bash
 from tests.gateway.serving import CHAT, JSON
+
+from looptrap.admin.incident_view import looping_tool
+from looptrap.detect.remembered_round import UNKNOWN_TOOL
+from looptrap.detect.strip import StripCell
+from looptrap.incident.model import Incident, compact_strip
 
 READ = ("read_file", {"path": "a.py"}, "import b\n" * 9)
 TEST = ("run_tests", {}, "AssertionError: 1 != 2 in test_a, as it was before")
@@ -57,6 +64,7 @@ async def test_what_is_counted_has_a_cell_a_call(running):
     assert len({cell["id"] for cell in shown["strip"]}) == 1
     assert shown["strip"][0] == {
         "id": shown["fingerprint"][2:10], "tools": [], "is_error": False, "repeats": True,
+        "after": "",
     }  # fmt: skip
     assert shown["tool"] is None
 
@@ -88,6 +96,27 @@ async def test_nothing_of_what_was_said_is_kept(running):
     await here.ask(headers=JSON, body=history(*rounds, task="fnord"))
     shown = json.dumps(await incident(operator, is_drawn))
     assert not [word for word in ("xyzzy", "plugh", "fnord") if word in shown]
+
+
+async def test_the_strip_of_a_trimmed_history_shows_what_was_left_out(running):
+    here, operator = running
+    agent = ForgetfulAgent(keeps=2)
+    for use in [Use("read_file", {"path": "a.py"}, "import b"), bash("ls", "a.py")] * 5:
+        agent.does(use)
+        await here.ask(headers=JSON, body=msgspec.json.encode(agent.body()))
+    shown = await incident(operator, lambda one: len(one["strip"]) == 10)
+    ids = [cell["id"] for cell in shown["strip"]]
+    assert ids == ids[:2] * 5
+    assert [cell["after"] for cell in shown["strip"]] == ["", "", "trim"] + [""] * 7
+
+
+@pytest.mark.parametrize(("tool", "named"), [("read_file", "read_file"), (UNKNOWN_TOOL, None)])
+def test_a_tool_is_named_if_its_name_is_known(tool, named):
+    cells = [StripCell("5e46a67f", (tool,), False, True)] * 5
+    one = Incident(
+        id="i", instance="a", key="k", opened=0, last=0, signal="repeat", strip=compact_strip(cells)
+    )
+    assert looping_tool(one) == named
 
 
 async def test_every_rule_that_spoke_is_there_with_its_thresholds(running):

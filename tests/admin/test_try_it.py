@@ -61,7 +61,16 @@ async def test_a_loop_is_judged_step_by_step(operator):
     ].items()
     assert (
         found["strip"]
-        == [{"id": step["strip_id"], "tools": ["read_file"], "is_error": True, "repeats": True}] * 6
+        == [
+            {
+                "id": step["strip_id"],
+                "tools": ["read_file"],
+                "is_error": True,
+                "repeats": True,
+                "after": "",
+            }
+        ]
+        * 6
     )
 
 

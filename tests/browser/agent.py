@@ -1,5 +1,7 @@
 """Agents that go in circles: each call carries the whole conversation so far, as real ones do."""
 
+from secrets import token_hex
+
 import msgspec
 
 
@@ -16,13 +18,22 @@ class Agent:
 
     def use(self, tool, arguments, result):
         """Have called a tool, and got that result."""
-        number = f"call_{len(self.messages)}"
+        number = f"call_a1{token_hex(8)}"
         function = {"name": tool, "arguments": msgspec.json.encode(arguments).decode()}
         call = {"id": number, "type": "function", "function": function}
         self.messages += [
             {"role": "assistant", "content": None, "tool_calls": [call]},
             {"role": "tool", "tool_call_id": number, "content": result},
         ]
+
+    def compact(self):
+        """Leave a summary in place of all that was called."""
+        summary = "This session is continued from an earlier one. Summary: the pump is to be fixed."
+        self.messages = [self.messages[0], {"role": "user", "content": summary}]
+
+    def trim(self, rounds):
+        """Leave out all but the task and the latest rounds."""
+        self.messages = [self.messages[0], *self.messages[1:][-2 * rounds :]]
 
     def ask(self):
         """Ask the model what to do next; return the answer."""

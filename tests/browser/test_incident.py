@@ -190,3 +190,33 @@ def test_names_are_only_names(gateway, open_tab):
         expect(tab.page.locator("main .loading")).to_have_count(0)
         assert tab.page.locator("script:not([src])").count() == 0
         assert tab.page.locator("img").count() == 0
+
+
+def test_a_strip_tells_where_the_history_was_trimmed(gateway, open_tab):
+    agent = Agent(gateway)
+    for _ in range(6):
+        agent.use(*READ)
+        agent.trim(2)
+        agent.ask()
+    tab = shown(gateway, open_tab)
+    expect(tab.page.locator(".strip-cells .cell")).to_have_text([*"AAAAAA"])
+    expect(tab.page.locator(".strip-cells .break")).to_have_attribute("title", "trimmed")
+    expect(tab.page.locator(".strip-said")).to_contain_text("Trimmed before round 3.")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_strip_tells_where_the_history_was_compacted(gateway, open_tab, pictures, theme):
+    agent = Agent(gateway)
+    for _ in range(4):
+        for one in (*honest(2), *CYCLE):
+            agent.use(*one)
+            agent.ask()
+        agent.compact()
+    tab = shown(gateway, open_tab, color_scheme=theme)
+    rows = tab.page.locator(".strip-rows")
+    expect(tab.page.locator(".strip-cells .break")).to_have_count(3)
+    expect(rows).to_have_accessible_name(re.compile("Compacted before rounds 5, 9, 13"))
+    fifth = tab.page.locator('[data-number="5"]')
+    expect(fifth).to_have_accessible_name(re.compile("the first after the history was compacted"))
+    expect(tab.page.locator(".strip-legend")).to_contain_text("line: compacted")
+    pictures.take(tab, f"incident-compacted-{theme}")

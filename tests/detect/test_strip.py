@@ -3,9 +3,12 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.detect.forgetful import ForgetfulAgent
 from tests.detect.runs import DIALECTS, Person, Use, bash, openai, says, together, trajectory
 
+from looptrap.detect.remembered_round import RoundDigester
 from looptrap.detect.strip import MAX_CELLS, strip
+from looptrap.detect.trajectory import RunTrajectory
 
 SECRET = b"secret"
 
@@ -106,3 +109,67 @@ def test_equal_letters_make_equal_cells(letters):
         same = [other for other, one in enumerate(shown) if one.id == cell.id]
         assert same == [other for other, one in enumerate(latest) if one == latest[place]]
         assert cell.repeats == (len(same) > 1)
+
+
+LIST, EDIT = bash("ls", "a.py b.py"), Use("edit", {"path": "a.py"}, "edited")
+
+
+def shown(ticket):
+    """Return the strip as letters, with what happened before each: `/` compacted, `<` trimmed."""
+    marks = {"": "", "compaction": "/", "trim": "<", "restart": "!"}
+    known = {}
+    drawn = strip(ticket.trajectory, SECRET)
+    letter = lambda id: known.setdefault(id, chr(ord("a") + len(known)))  # noqa: E731
+    return "".join(marks[cell.after] + letter(cell.id) for cell in drawn)
+
+
+def test_of_a_trimmed_run_all_remembered_rounds_are_shown():
+    agent = ForgetfulAgent(keeps=2)
+    ticket = agent.does(LIST, EDIT, READ, TEST, READ, TEST)
+    assert shown(ticket) == "ab<cdcd"
+
+
+def test_of_a_compacted_run_the_rounds_before_are_shown_too():
+    agent = ForgetfulAgent(session="s")
+    agent.does(LIST, READ, TEST)
+    agent.compact()
+    agent.does(READ, TEST)
+    agent.compact()
+    assert shown(agent.does(READ)) == "abc/bc/b"
+
+
+def test_a_run_that_begins_again_is_marked_at_its_beginning():
+    guard = ForgetfulAgent(session="s").guard
+    for _ in range(3):
+        ticket = ForgetfulAgent(guard, session="s").does(TEST)
+    assert ticket.trajectory.restarts == 2
+    assert shown(ticket) == "!a"
+
+
+def test_a_history_that_is_shown_whole_has_no_marks():
+    assert shown(ForgetfulAgent().does(READ, TEST, READ, TEST)) == "abab"
+
+
+def test_remembered_rounds_tell_tools_and_failures():
+    agent = ForgetfulAgent(keeps=2, tools=["bash"])
+    drawn = strip(agent.does(READ, TEST, LIST, LIST).trajectory, SECRET)
+    assert [cell.tools for cell in drawn] == [("a tool",), ("bash",), ("bash",), ("bash",)]
+    assert [cell.is_error for cell in drawn] == [False, True, False, False]
+    assert [cell.repeats for cell in drawn] == [False, False, True, True]
+
+
+def test_what_is_said_without_a_call_names_no_tool():
+    digester = RoundDigester(SECRET)
+    said = trajectory(openai, [says("Let me think.")] * 2).latest(2)
+    records = [digester.record(one, b"link") for one in said]
+    call = ForgetfulAgent().call()
+    drawn = strip(RunTrajectory(call, records, {}), SECRET)
+    assert [cell.tools for cell in drawn] == [(), ()]
+    assert drawn[0].id == drawn[1].id
+
+
+@given(letters=st.lists(st.sampled_from("abcd"), min_size=4, max_size=40))
+def test_remembered_rounds_share_ids_as_shown_ones_do(letters):
+    run = [bash(f"cat {one}", f"content of {one}") for one in letters]
+    whole, trimmed = ForgetfulAgent().does(*run), ForgetfulAgent(keeps=2).does(*run)
+    assert shown(trimmed).replace("<", "") == shown(whole)

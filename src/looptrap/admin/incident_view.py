@@ -11,7 +11,8 @@ from msgspec import Raw
 
 from looptrap.admin.api import iso_time, view_of
 from looptrap.config import Config
-from looptrap.detect.strip import MAX_CELLS, StripCell
+from looptrap.detect.remembered_round import UNKNOWN_TOOL
+from looptrap.detect.strip import MAX_CELLS, Break, StripCell
 from looptrap.dialect.answer import Answer
 from looptrap.dialect.model import Call, DialectName, Request
 from looptrap.incident.model import (
@@ -162,6 +163,7 @@ class CellView(TypedDict):
     tools: list[str]
     is_error: bool
     repeats: bool
+    after: Break
 
 
 class RuleCountView(TypedDict):
@@ -316,7 +318,7 @@ def visible_strip(incident: Incident) -> tuple[StripUnit, list[StripCell]]:
 
 
 def looping_tool(incident: Incident) -> str | None:
-    """Return the only tool of an incident; None where there are several, or none."""
+    """Return the only tool of an incident; None where there are several, none, or no name."""
     unit, cells = visible_strip(incident)
     if unit == "call":
         return incident.tool or None
@@ -324,7 +326,7 @@ def looping_tool(incident: Incident) -> str | None:
     cells = cells[-(ago + 1) :] if ago else cells
     looping = [one for one in cells if one.repeats] or [one for one in cells if one.is_error]
     names = {name for one in looping or cells[-1:] for name in one.tools}
-    return names.pop() if len(names) == 1 else None
+    return names.pop() if len(names) == 1 and UNKNOWN_TOOL not in names else None
 
 
 def _count(

@@ -44,6 +44,9 @@ be equal."""
 
 MAX_WORDS_CHARS = 2_000
 
+UNKNOWN_TOOL = "a tool"
+"""What a tool is called of which only the digest of its name is left."""
+
 _NO_GIST = bytes(5)
 _NO_FAILURE = bytes(4)
 _NO_ARGUMENTS = bytes(12)
@@ -130,7 +133,7 @@ class RememberedRound(Round):
         traits = record.traits
         has_failed = bool(traits & Trait.FAILED)
         self.calls = _PLACEHOLDERS[: record.call_count]
-        self.names = tools.get(record.names, _UNKNOWN_NAMES)
+        self.names = tools.get(record.names, _UNKNOWN_NAMES) if record.call_count else _NO_NAMES
         self.signature = record.signature
         self.result = record.result.hex()
         self.text = self.arguments = self.masked_arguments = _as_text(record.argument_words)
@@ -200,7 +203,8 @@ class RememberedRound(Round):
 
 _NO_MESSAGE = Message("assistant")
 _PLACEHOLDERS = (ToolCall("", "", ""),) * 255
-_UNKNOWN_NAMES = frozenset({"a tool"})
+_UNKNOWN_NAMES = frozenset({UNKNOWN_TOOL})
+_NO_NAMES: frozenset[str] = frozenset()
 
 
 def _record(round_: Round) -> RoundRecord:

@@ -5,19 +5,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from hashlib import blake2b
+from typing import Literal
 
 import msgspec
 
 from looptrap.detect.canonical import join
+from looptrap.detect.remembered_round import RememberedRound, Trait
 from looptrap.detect.round import Round
 from looptrap.detect.similarity import MAX_COMPARED_CHARS, differs_only_in_noise, gist_of_result
-from looptrap.detect.trajectory import Trajectory
+from looptrap.detect.trajectory import RunTrajectory, Trajectory
 
 MAX_CELLS = 60
 """Latest rounds that are shown."""
 
 MAX_COMPARED_RESULTS = 16
 """Earlier results of the same call with which a result is compared."""
+
+
+Break = Literal["", "compaction", "trim", "restart"]
+"""What happened to a history between two rounds; mostly nothing."""
 
 
 class StripCell(msgspec.Struct, frozen=True, gc=False):
@@ -29,21 +35,43 @@ class StripCell(msgspec.Struct, frozen=True, gc=False):
     is_error: bool
     repeats: bool
     """Whether another cell of the strip has the same id."""
+    after: Break = ""
+    """Whether the history was compacted or trimmed just before it, or the run began again."""
 
 
 def strip(
     rounds: Trajectory | Sequence[Round], secret: bytes, limit: int = MAX_CELLS
 ) -> list[StripCell]:
-    """Return the latest `limit` rounds, the oldest first; a sequence is given the latest first."""
-    latest = rounds.latest(limit) if isinstance(rounds, Trajectory) else rounds[:limit]
-    oldest_first = latest[::-1]
+    """Return the latest `limit` rounds, the oldest first; a sequence is given the latest first.
+
+    Of a run, these are all that are remembered, also those before a compaction.
+    """
+    oldest_first = _latest(rounds, limit)[::-1]
     round_ids = _RoundIds(secret)
     ids = [round_ids.id(round_) for round_ in oldest_first]
     occurrences = Counter(ids)
+    breaks = [_break_before(round_) for round_ in oldest_first]
+    if breaks and isinstance(rounds, Trajectory) and rounds.restarts:
+        breaks[0] = "restart"
     return [
-        StripCell(id, tuple(sorted(round_.names)), round_.failure is not None, occurrences[id] > 1)
-        for id, round_ in zip(ids, oldest_first, strict=True)
+        StripCell(
+            id, tuple(sorted(round_.names)), round_.failure is not None, occurrences[id] > 1, after
+        )
+        for id, round_, after in zip(ids, oldest_first, breaks, strict=True)
     ]
+
+
+def _latest(rounds: Trajectory | Sequence[Round], limit: int) -> Sequence[Round]:
+    if isinstance(rounds, RunTrajectory):
+        return rounds.all_rounds[:limit]
+    return rounds.latest(limit) if isinstance(rounds, Trajectory) else rounds[:limit]
+
+
+def _break_before(round_: Round) -> Break:
+    traits = round_.record.traits if isinstance(round_, RememberedRound) else 0
+    if traits & Trait.AFTER_COMPACTION:
+        return "compaction"
+    return "trim" if traits & Trait.AFTER_TRIM else ""
 
 
 class _RoundIds:
@@ -58,16 +86,15 @@ class _RoundIds:
         known = self._by_signature.setdefault(round_.signature, [])
         for other, id in reversed(known[-MAX_COMPARED_RESULTS:]):
             if _is_same(round_, other):
+                if isinstance(round_, RememberedRound):
+                    known.append((round_, id))  # more may be known of it than of the other
                 return id
         id = self._new_id(round_)
         known.append((round_, id))
         return id
 
     def _new_id(self, round_: Round) -> str:
-        result = round_.result if round_.calls else round_.text
-        signature = round_.signature_texts
-        gist = gist_of_result(result[:MAX_COMPARED_CHARS], round_.failure is not None)
-        content = join([*signature, "", str(len(signature))]) + gist
+        content = _content(round_)
         id = self._digest(content)
         # Results that only begin alike are not equal.
         while id in self._used:
@@ -82,8 +109,19 @@ class _RoundIds:
         return keyed.hexdigest()
 
 
+def _content(round_: Round) -> bytes:
+    """Return what an id is the digest of."""
+    if isinstance(round_, RememberedRound):
+        record = round_.record
+        return record.signature + (record.gist if any(record.gist) else record.result)
+    result = round_.result if round_.calls else round_.text
+    signature = round_.signature_texts
+    gist = gist_of_result(result[:MAX_COMPARED_CHARS], round_.failure is not None)
+    return join([*signature, "", str(len(signature))]) + gist
+
+
 def _is_same(round_: Round, other: Round) -> bool:
     """Return whether two rounds with the same calls are equal; without calls, by their text."""
-    if round_.calls:
+    if round_.calls or isinstance(round_, RememberedRound):
         return round_.has_same_result(other)
     return differs_only_in_noise(round_.text, other.text)

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from looptrap.detect.signals.signal import Evidence
-from looptrap.detect.strip import StripCell
+from looptrap.detect.strip import Break, StripCell
 from looptrap.policy.action import Action
 from looptrap.policy.policy import Mode
 from looptrap.usage.savings import rounded_mean, usd
@@ -44,6 +44,8 @@ class Strip(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     kinds: tuple[RoundKind, ...] = ()
     order: tuple[int, ...] = ()
+    breaks: tuple[tuple[int, Break], ...] = ()
+    """Where the history was compacted, trimmed or begun again, by the index of the next round."""
 
 
 NO_STRIP = Strip()
@@ -62,14 +64,24 @@ def compact_strip(cells: Sequence[StripCell]) -> Strip:
             if size > MAX_STRIP_BYTES:
                 break
         order.append(known.setdefault(kind, len(known)))
-    return Strip(tuple(known), tuple(reversed(order)))
+    kept = cells[len(cells) - len(order) :]
+    breaks = tuple((index, cell.after) for index, cell in enumerate(kept) if cell.after)
+    return Strip(tuple(known), tuple(reversed(order)), breaks)
 
 
 def strip_cells(strip: Strip) -> list[StripCell]:
     """Return the cells of a strip; indexes without a kind are skipped."""
-    rounds = [strip.kinds[one] for one in strip.order if 0 <= one < len(strip.kinds)]
-    times = Counter(kind.id for kind in rounds)
-    return [StripCell(kind.id, kind.tools, kind.is_error, times[kind.id] > 1) for kind in rounds]
+    breaks = dict(strip.breaks)
+    rounds = [
+        (strip.kinds[one], breaks.get(index, ""))
+        for index, one in enumerate(strip.order)
+        if 0 <= one < len(strip.kinds)
+    ]
+    times = Counter(kind.id for kind, _ in rounds)
+    return [
+        StripCell(kind.id, kind.tools, kind.is_error, times[kind.id] > 1, after)
+        for kind, after in rounds
+    ]
 
 
 EventName = Literal[

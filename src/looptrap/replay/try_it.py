@@ -214,13 +214,18 @@ class Explainer:
 
     def explain(self, call: Call, now: float, answer: str) -> list[RuleExplanation]:
         """Return what rules find in a call and its answer, without those that find nothing."""
-        guard = self._guard
+        guard, store = self._guard, self._guard.store
         plan = guard.plan(call, now)
         retry = call.request.is_retry
-        counts = guard.store.hit(plan.hits, now, retry=retry)
-        if plan.follows and (more := guard.follow(plan, counts)):
-            counts += guard.store.hit(more, now, retry=retry)
-        guard.store.answer([hit for hit in plan.hits if not hit.mark], now)
+        counts = store.hit(plan.hits, now, retry=retry)
+        while plan.follows:
+            more = guard.follow(plan, counts, store.recall(plan.recalls, now))
+            if not more and not plan.recalls:
+                break
+            counts += store.hit(more, now, retry=retry)
+        store.answer([hit for hit in plan.hits if not hit.mark], now)
+        if plan.fitting is not None:
+            store.remember(plan.fitting.notes, now)
         return [
             *self._explain_counts(plan, counts),
             *(self._explanation(finding.watch, finding.evidence) for finding in plan.findings),

@@ -4,9 +4,18 @@ import { capital } from "./wording.js";
 
 export const HUES = 8;
 const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+const MOST_NUMBERS = 6;
+
+/** What happened to a history before a round, in a word. */
+export const BREAKS = { compaction: "compacted", trim: "trimmed", restart: "restarted" };
+const FIRST_AFTER = {
+  compaction: "the first after the history was compacted",
+  trim: "the first after older rounds were left out",
+  restart: "the first after the run began again",
+};
 
 /**
- * @typedef {{id: string, tools: string[], is_error: boolean, repeats: boolean}} Cell as the API tells it
+ * @typedef {{id: string, tools: string[], is_error: boolean, repeats: boolean, after: "" | keyof BREAKS}} Cell as the API tells it
  * @typedef {{letter: string, hue: number, tools: string[], isError: boolean, numbers: number[]}} Kind
  *   of rounds that came more than once; `numbers` begin with 1
  */
@@ -40,19 +49,29 @@ export function didWords(tools, isError, noun = "round") {
 }
 
 /** Describe one round, and those it equals; for a rule that counts across requests a cell is a call. */
-export function roundWords({ number, tools, is_error: isError, kind, repeats }, total, noun = "round") {
-  const did = `${capital(noun)} ${number} of ${total}: ${didWords(tools, isError, noun)}`;
+export function roundWords({ number, tools, is_error: isError, kind, repeats, after }, total, noun = "round") {
+  const place = after ? `, ${FIRST_AFTER[after]}` : "";
+  const did = `${capital(noun)} ${number} of ${total}${place}: ${didWords(tools, isError, noun)}`;
   if (!kind) return `${did}. It occurs once.`;
   const others = kind.numbers.filter((other) => other !== number);
-  const shown = others.length > 6 ? `${others.slice(0, 6).join(", ")} …` : others.join(", ");
-  const same = `${noun === "round" ? "Same call, same result" : "Same"} as ${noun}${others.length > 1 ? "s" : ""} ${shown}`;
+  const same = `${noun === "round" ? "Same call, same result" : "Same"} as ${numbered(others, noun)}`;
   return `${did}. ${same}${repeats ? ": part of the evidence" : ""}.`;
 }
 
 /** Describe the strip to screen readers. */
 export function stripWords({ cells, kinds }, noun = "round") {
   const repeated = kinds.map((kind) => `${kind.letter}, ${didWords(kind.tools, kind.isError, noun)}, ${kind.numbers.length} times`);
-  return `${cells.length} ${noun}s, oldest first. ${repeated.length ? `What repeats: ${repeated.join("; ")}.` : "Nothing repeats."}`;
+  const repeats = repeated.length ? `What repeats: ${repeated.join("; ")}.` : "Nothing repeats.";
+  return [`${cells.length} ${noun}s, oldest first.`, repeats, breakWords(cells)].filter(Boolean).join(" ");
+}
+
+/** Say where a history was compacted or trimmed, or its run began again; empty where it was not. */
+export function breakWords(cells) {
+  const told = Object.entries(BREAKS).map(([after, word]) => {
+    const numbers = cells.filter((cell) => cell.after === after).map((cell) => cell.number);
+    return numbers.length ? `${capital(word)} before ${numbered(numbers, "round")}.` : "";
+  });
+  return told.filter(Boolean).join(" ");
 }
 
 /** Pairs of neighbours among equal rounds, by index, for the arcs. */
@@ -60,6 +79,11 @@ export function links(kinds) {
   return kinds.flatMap((kind) =>
     kind.numbers.slice(1).map((number, index) => ({ from: kind.numbers[index] - 1, to: number - 1, kind })),
   );
+}
+
+function numbered(numbers, noun) {
+  const shown = numbers.length > MOST_NUMBERS ? `${numbers.slice(0, MOST_NUMBERS).join(", ")} …` : numbers.join(", ");
+  return `${noun}${numbers.length > 1 ? "s" : ""} ${shown}`;
 }
 
 function letter(index) {

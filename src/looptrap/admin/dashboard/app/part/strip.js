@@ -3,7 +3,7 @@
 
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../html.js";
 import { counted } from "../number.js";
-import { didWords, readRounds, roundWords, stripWords } from "../rounds.js";
+import { BREAKS, breakWords, didWords, readRounds, roundWords, stripWords } from "../rounds.js";
 import { Arcs, arcRoom } from "./arc.js";
 
 const MIN_PITCH_PX = 24; // px of a cell and its gap, as a finger needs: below it, rows are made
@@ -45,6 +45,7 @@ export function Strip({ cells, noun = "round", current, onChoose }) {
             <${Arcs} kinds=${read.kinds} first=${index * columns} length=${row.length} pitch=${pitch} chosen=${chosen?.kind} />
             <div class="strip-cells">
               ${row.map((cell) => html`
+                ${cell.after && html`<${Break} key=${`before-${cell.number}`} after=${cell.after} />`}
                 <${Round} key=${cell.number} cell=${cell} total=${cells.length} noun=${noun} isRoving=${cell.number === at.number} isDimmed=${chosen?.kind && chosen.kind !== cell.kind} isCurrent=${cell.number === current} onPoint=${point} onChoose=${onChoose} />
               `)}
             </div>
@@ -70,8 +71,14 @@ function Round({ cell, total, noun, isRoving, isDimmed, isCurrent, onPoint, onCh
   `;
 }
 
+/** A line between two rounds; the round after it says the same to screen readers. */
+function Break({ after }) {
+  return html`<span class="break ${after}" title=${BREAKS[after]} aria-hidden="true"></span>`;
+}
+
 function Legend({ kinds, cells, noun }) {
-  if (!kinds.length) return null;
+  const breaks = Object.keys(BREAKS).filter((after) => cells.some((cell) => cell.after === after));
+  if (!kinds.length && !breaks.length) return null;
   const hasErrors = cells.some((cell) => cell.is_error);
   const hasEvidence = cells.some((cell) => cell.repeats);
   return html`
@@ -83,6 +90,7 @@ function Legend({ kinds, cells, noun }) {
       ${kinds.length > 8 && html`<li class="quiet">and ${kinds.length - 8} more</li>`}
       ${hasErrors && html`<li class="quiet"><span class="cell once error"><span class="face"></span></span> cut corner: failed</li>`}
       ${hasEvidence && html`<li class="quiet"><span class="cell once repeats"><span class="face"></span></span> ring: part of the evidence</li>`}
+      ${breaks.map((after) => html`<li key=${after} class="quiet"><${Break} after=${after} /> line: ${BREAKS[after]}</li>`)}
     </ul>
   `;
 }
@@ -92,7 +100,7 @@ export function MiniStrip({ cells, most = 24 }) {
   const read = useMemo(() => readRounds(cells), [cells]);
   return html`
     <span class="mini-strip" role="img" aria-label=${stripWords(read)}>
-      ${read.cells.slice(-most).map((cell) => html`<span key=${cell.number} class=${["cell", ...marks(cell)].join(" ")}><span class="face"></span></span>`)}
+      ${read.cells.slice(-most).map((cell) => html`${cell.after && html`<${Break} key=${`before-${cell.number}`} after=${cell.after} />`}<span key=${cell.number} class=${["cell", ...marks(cell)].join(" ")}><span class="face"></span></span>`)}
     </span>
   `;
 }
@@ -104,9 +112,11 @@ function marks(cell) {
 function summary({ cells, kinds }, noun) {
   const repeated = kinds.reduce((sum, kind) => sum + kind.numbers.length, 0);
   const all = `${counted(cells.length, noun)}, oldest first`;
-  if (!repeated) return `${all}. No two of them are equal.`;
   const some = repeated === cells.length ? "all" : repeated;
-  return `${all}: ${some} of them ${kinds.length === 1 ? "are equal" : `repeat ${kinds.length} different ones`}.`;
+  const equal = repeated
+    ? `${all}: ${some} of them ${kinds.length === 1 ? "are equal" : `repeat ${kinds.length} different ones`}.`
+    : `${all}. No two of them are equal.`;
+  return `${equal} ${breakWords(cells)}`.trim();
 }
 
 function layout(width, length) {
