@@ -140,8 +140,9 @@ def test_of_a_compacted_run_the_rounds_before_are_shown_too():
 
 def test_a_run_that_begins_again_is_marked_at_its_beginning():
     guard = ForgetfulAgent(session="s").guard
-    for _ in range(3):
-        ticket = ForgetfulAgent(guard, session="s").does(TEST)
+    for _ in range(2):
+        ForgetfulAgent(guard, session="s").does(LIST, TEST)
+    ticket = ForgetfulAgent(guard, session="s").does(LIST)
     assert ticket.trajectory.restarts == 2
     assert shown(ticket) == "!a"
 

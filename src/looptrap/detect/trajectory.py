@@ -159,6 +159,12 @@ class RunTrajectory(Trajectory):
         begins = next((age for age, one in enumerate(self.all_rounds) if one.begins_segment), None)
         self._rounds = list(self.all_rounds[: None if begins is None else begins + 1])
 
+    def count_shown(self, limit: int) -> int:
+        """Return how many rounds the request shows itself, at most `limit`."""
+        if self._call.chain:
+            return 0
+        return sum(1 for _ in islice(_backwards(self._call), limit))
+
     def rounds_before_compaction(self) -> int:
         """Return how many rounds came between the latest two compactions, as far as is known."""
         segment = self.records[-1].segment

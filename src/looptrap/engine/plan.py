@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from looptrap.detect import near
 from looptrap.detect.fingerprint import Fingerprint, conversation_opening, fingerprint_key
 from looptrap.detect.scope import Window, WindowKind
+from looptrap.detect.signals.signal import Evidence
 from looptrap.detect.trajectory import RunTrajectory, Trajectory
 from looptrap.dialect.model import Call
 from looptrap.engine.model import HistoryFinding, Plan, PredecessorQuery
@@ -161,4 +164,17 @@ def _find_evidence(
         evidence = watch.signal(trajectory)
         if evidence is not None and evidence.count >= watch.ladder.first:
             content = trajectory.fingerprint_content([evidence.signal, str(evidence.count)])
-            yield HistoryFinding(watch, evidence, watch.fingerprint.key(call, content), -1)
+            key = watch.fingerprint.key(call, content)
+            yield HistoryFinding(watch, _with_source(evidence, trajectory), key, -1)
+
+
+def _with_source(evidence: Evidence, trajectory: Trajectory) -> Evidence:
+    """Return evidence that says, where most of it is remembered, what the request shows of it."""
+    if not isinstance(trajectory, RunTrajectory) or evidence.signal == "compaction":
+        return evidence
+    shown = trajectory.count_shown(evidence.ago + 1)
+    if shown > evidence.ago:
+        return evidence
+    latest = "the latest round" if shown == 1 else f"the latest {shown} rounds"
+    source = f"this request shows {latest}" if shown else "the provider keeps the history"
+    return replace(evidence, what=f"{evidence.what}; {source}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from looptrap.detect.round import Round
 from looptrap.detect.signals.signal import Evidence, HistorySignal, tool_list
-from looptrap.detect.trajectory import Trajectory
+from looptrap.detect.trajectory import RunTrajectory, Trajectory
 
 RECENT_ROUNDS = 6
 """The latest result must equal one of this many before it: otherwise there is progress."""
@@ -108,9 +108,11 @@ class TurnBudget(HistorySignal):
         count, rounds = trajectory.count_calls(MAX_ROUNDS_READ)
         if not count:
             return None
+        # Of a long run, not all rounds are remembered.
+        span = "" if isinstance(trajectory, RunTrajectory) else f" in {rounds} rounds"
         return Evidence(
             signal="turn_budget",
-            what=f"{count} tool calls in {rounds} rounds since the last user message",
+            what=f"{count} tool calls{span} since the last user message",
             count=count,
             ago=rounds - 1,
             confidence=0.5,
