@@ -2,6 +2,8 @@
 
 import msgspec
 import pytest
+from tests.detect.forgetful import ForgetfulAgent
+from tests.detect.runs import bash
 
 from looptrap.config import load
 from looptrap.dialect.model import Outcome, Request, Usage
@@ -147,6 +149,12 @@ class TestObservation:
         counted = [observed(self.judged(rounds(n))).turn_calls for n in range(1, 33)]
         assert sum(one >= 0 for one in counted) == 4
         assert max(counted) == 16
+
+    def test_a_trimmed_history_counts_with_what_was_left_out(self):
+        agent = ForgetfulAgent(keeps=2)
+        fine = [bash(f"cat {n}", f"text {n}") for n in range(47)]
+        one = observed(agent.does(*fine, bash("make", "error: no rule to make target")))
+        assert (one.tools, one.failed, one.turn_calls) == (1, 1, 48)
 
 
 def test_of_very_many_calls_indicators_see_a_sample():

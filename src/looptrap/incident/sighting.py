@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from looptrap.bounded import BoundedCache
 from looptrap.detect.fingerprint import conversation_opening, derived_session
-from looptrap.detect.trajectory import Trajectory
+from looptrap.detect.trajectory import RunTrajectory, Trajectory
 from looptrap.dialect.model import MAX_NAME_CHARS, Call, Outcome
 from looptrap.engine import Ticket
 from looptrap.incident.indicator import Observation
@@ -153,5 +153,8 @@ class SightingFactory:
             return 0, 0, 0
         turn_calls = -1
         if trajectory.length & TURN_COUNT_MASK < 2:
-            turn_calls = sum(one.result_count for one in trajectory.latest(self._rounds))
+            if isinstance(trajectory, RunTrajectory):
+                turn_calls, _ = trajectory.count_calls(self._rounds)  # of forgotten rounds too
+            else:
+                turn_calls = sum(one.result_count for one in trajectory.latest(self._rounds))
         return len(latest[0].calls), latest[0].failures, turn_calls
