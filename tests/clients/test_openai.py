@@ -2,6 +2,7 @@
 
 import openai
 import pytest
+from tests.client import kept_history
 
 from looptrap.testing import Reply
 
@@ -239,3 +240,12 @@ def test_an_agent_that_repeats_itself_is_stopped_by_its_own_history(client, prov
     assert len(calls) == provider.calls == 5
     assert caught.value.response.headers["x-looptrap-rule"] == "no-progress"
     assert caught.value.code == "recursive_loop_detected"
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_an_agent_whose_history_the_provider_keeps_is_refused(client, provider, stream):
+    provider._script = [kept_history.READ]
+    answers, error = await kept_history.run(client, stream=stream)
+    assert isinstance(error, openai.RateLimitError)
+    assert (answers, error.response.headers["x-looptrap-rule"]) == (5, "no-progress")
+    assert "5 times in 5 rounds; the provider keeps the history" in error.message

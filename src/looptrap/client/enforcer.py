@@ -170,7 +170,8 @@ class Enforcer:
     def settle(self, guarded_call: GuardedCall, outcome: Outcome | None) -> None:
         """Record what became of a call; None when it was not sent."""
         ticket, now, provider = guarded_call.ticket, self.clock(), guarded_call.provider
-        self.guard.end(ticket, outcome, now, provider)
+        turn = guarded_call.answered() if outcome is not None else None
+        self.guard.end(ticket, outcome, now, provider, turn)
         if self.incident_history is not None:
             self.incident_history.record(
                 ticket,

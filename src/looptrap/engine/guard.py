@@ -13,7 +13,7 @@ from weakref import WeakSet
 from looptrap.dialect.answer import answered_turn
 from looptrap.dialect.body import read_body
 from looptrap.dialect.header import PROGRESS, SESSION_HEADERS, is_retry, session_of
-from looptrap.dialect.model import NO_USAGE, Call, Outcome, Usage
+from looptrap.dialect.model import NO_USAGE, AnsweredTurn, Call, Outcome, Usage
 from looptrap.engine.counters import Counters
 from looptrap.engine.model import Plan, Ticket
 from looptrap.engine.plan import release
@@ -230,9 +230,21 @@ class Guard(PolicyEngine):
                 self.store.answer(ticket.streaks, now)
                 ticket.streaks = ()
 
-    def end(self, ticket: Ticket, outcome: Outcome | None, now: float, provider: str = "") -> None:
-        """Settle a call of a transaction; without an outcome, one that was not sent."""
+    def end(
+        self,
+        ticket: Ticket,
+        outcome: Outcome | None,
+        now: float,
+        provider: str = "",
+        turn: AnsweredTurn | None = None,
+    ) -> None:
+        """Settle a call of a transaction; without an outcome, one that was not sent.
+
+        `turn` is what a later call can continue, where the provider keeps the history.
+        """
         with self._lock:
+            if turn is not None:
+                self.store.remember(self.remember_answer(ticket, turn, now), now)
             if ticket.streaks:
                 self.store.answer(ticket.streaks, now)
             if ticket.holds:
