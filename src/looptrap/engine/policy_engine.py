@@ -141,10 +141,12 @@ class PolicyEngine:
                 plan.await_progress(planned, *self._progress)
             else:
                 plan.read(planned, reading, self._tools, maxsize)
-                assert planned.trajectory is not None
-                planned.fitting = fitting = self._runs.begin(call, planned.trajectory, now)
-                planned.recalls = fitting.recalls
-                planned.follows = planned.follows or bool(fitting.recalls)
+                # The history of a guarded tool is whole, and its latest result only expected.
+                if call.generates:
+                    assert planned.trajectory is not None
+                    planned.fitting = fitting = self._runs.begin(call, planned.trajectory, now)
+                    planned.recalls = fitting.recalls
+                    planned.follows = planned.follows or bool(fitting.recalls)
         if self._meters is not None:
             planned.metered, planned.now = self._meters.plan(call, now), now
         return planned
