@@ -89,7 +89,7 @@ def test_the_same_error_after_ever_other_actions_is_seen(form):
 def test_a_person_who_answers_code_begins_anew(text):
     messages = [TASK]
     for n in range(8):
-        messages += [acted(n), {"role": "user", "content": text}]
+        messages += [acted(n), {"role": "user", "content": f"{text} I mean {WORDS[n]}."}]
     body = json.dumps(ask(messages)).encode()
     call = read(Request(path="/v1/chat/completions", body=body))
     assert Trajectory(call).latest(1) == []

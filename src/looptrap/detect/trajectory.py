@@ -10,6 +10,7 @@ from sys import maxsize
 from msgspec import Raw
 
 from looptrap.detect.canonical import join
+from looptrap.detect.harness import IsTimer, TurnStarts
 from looptrap.detect.remembered_round import RememberedRound, RoundRecord, Trait
 from looptrap.detect.round import NUDGE_MARK, Reader, Round, cached_field
 from looptrap.dialect.model import Call, Message, ToolCall, ToolResult
@@ -43,14 +44,20 @@ class Trajectory:
     """The rounds since the last user message, decoded from the latest back, as needed."""
 
     def __init__(
-        self, call: Call, limit: int = maxsize, exempt: frozenset[str] = frozenset()
+        self,
+        call: Call,
+        limit: int = maxsize,
+        exempt: frozenset[str] = frozenset(),
+        is_timer: IsTimer | None = None,
     ) -> None:
         """Read at most the latest `limit` rounds, and none that call only `exempt` tools.
 
-        When the latest round calls only such tools, there are no rounds.
+        When the latest round calls only such tools, there are no rounds. A harness's message
+        begins a turn only where a timer sends it.
         """
         self._call = call
-        self._unread: Iterator[Round] = islice(_backwards(call), limit)
+        starts = TurnStarts(call, begins_turn, is_timer)
+        self._unread: Iterator[Round] = islice(_backwards(call, starts), limit)
         self._rounds: list[Round] = []
         if exempt:
             self._unread = _without(exempt, self._unread)
@@ -205,16 +212,16 @@ def _is_long(raw: Raw) -> bool:
     return size > MAX_NUDGE_BYTES or (size > 4 * MAX_INJECTED_CHARS and _NUDGE not in bytes(raw))
 
 
-def _backwards(call: Call) -> Iterator[Round]:
+def _backwards(call: Call, starts: TurnStarts) -> Iterator[Round]:
     """Yield the rounds from the latest back; tool messages stay raw where that is possible."""
     if call.peek is not None and call.read is not None:
-        yield from _peeking(call, call.peek, call.read)
+        yield from _peeking(call, call.peek, call.read, starts)
         return
     answers: list[Message] = []
-    for message in call.backwards():
+    for index, message in call.placed_backwards():
         if message.results:
             answers.append(message)
-        if begins_turn(message):
+        if starts.is_start(index, message):
             return
         if message.role == "user" and is_observation(message.text):
             answers.append(text_as_result(message))
@@ -232,14 +239,17 @@ def _without(exempt: frozenset[str], rounds: Iterator[Round]) -> Iterator[Round]
             return
 
 
-def _peeking(call: Call, peek: Callable[[Raw], str], read: Reader) -> Iterator[Round]:
+def _peeking(
+    call: Call, peek: Callable[[Raw], str], read: Reader, starts: TurnStarts
+) -> Iterator[Round]:
     answers: list[Raw | Message] = []
     # The last messages were decoded to count the prompt, and are not decoded again.
     already_read = call.decoded_tail
-    index = len(already_read)
+    place = len(call.raws)
+    unread = place - len(already_read)
     for raw in reversed(call.raws):
-        index -= 1
-        message = already_read[index] if index >= 0 else None
+        place -= 1
+        message = already_read[place - unread] if place >= unread else None
         role = peek(raw) if message is None else message.role
         if role == "tool":
             answers.append(raw)
@@ -251,10 +261,11 @@ def _peeking(call: Call, peek: Callable[[Raw], str], read: Reader) -> Iterator[R
             yield Round(message_or_raw, answers, read)
             answers = []
         elif role == "user":
-            if _is_long(raw) and not may_be_observation(memoryview(raw)):
+            is_long = _is_long(raw) and not may_be_observation(memoryview(raw))
+            if is_long and not starts.may_continue(place):
                 return
             message = message or read(raw)
-            if begins_turn(message):
+            if starts.is_start(place, message):
                 return
             if is_observation(message.text):
                 answers.append(text_as_result(message))

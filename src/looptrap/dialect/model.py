@@ -267,6 +267,26 @@ class Call(msgspec.Struct, gc=False, eq=False):
         messages = chain(reversed(known), unread) if known else unread
         return _join_turns(messages) if self.has_split_turns else messages
 
+    def placed_backwards(self) -> Iterator[tuple[int, Message]]:
+        """Yield the same, each with the place in `raws` at which it begins."""
+        place = len(self.raws)
+        if not self.has_split_turns or self.read is None or not self.raws:
+            for message in self.backwards():
+                place -= 1
+                yield place, message
+            return
+
+        def reading(read: Callable[[msgspec.Raw], Message]) -> Iterator[Message]:
+            nonlocal place
+            for raw in reversed(self.raws):
+                place -= 1
+                yield read(raw)
+            place -= 1
+
+        # A turn is complete only when the message before it has been read.
+        for message in _join_turns(reading(self.read)):
+            yield place + 1, message
+
     @property
     def decoded_tail(self) -> Sequence[Message]:
         """The last messages that are already decoded, one for each of the last `raws`."""

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from looptrap.detect import near
 from looptrap.detect.fingerprint import Fingerprint, conversation_opening, fingerprint_key
+from looptrap.detect.harness import IsTimer
 from looptrap.detect.scope import Window, WindowKind
 from looptrap.detect.signals.signal import Evidence
 from looptrap.detect.trajectory import RunTrajectory, Trajectory
@@ -52,11 +53,15 @@ def count_near(plan: Plan, watch: CountingWatch, content: bytes) -> None:
 
 
 def read(
-    plan: Plan, watches: Sequence[HistoryWatch], tools: Mapping[str, ToolRule], limit: int
+    plan: Plan,
+    watches: Sequence[HistoryWatch],
+    tools: Mapping[str, ToolRule],
+    limit: int,
+    is_timer: IsTimer,
 ) -> None:
     """Read the latest `limit` rounds of the history, and plan to query earlier refusals."""
     exempt = frozenset(name for name, rule in tools.items() if rule.exempt) if tools else NO_TOOLS
-    search(plan, watches, tools, Trajectory(plan.call, limit, exempt))
+    search(plan, watches, tools, Trajectory(plan.call, limit, exempt, is_timer))
 
 
 def search(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from sys import maxsize
 
 from looptrap.detect import near
-from looptrap.detect.fingerprint import Fingerprint
+from looptrap.detect.fingerprint import Fingerprint, conversation_opening
+from looptrap.detect.harness import ends_with_harness
 from looptrap.detect.scope import STREAK_MEMORY_S
 from looptrap.detect.trajectory import is_fresh
 from looptrap.dialect.header import SESSION_HEADERS
@@ -51,8 +53,37 @@ class RecentPromptEnds:
         return is_known
 
 
+TIMER_S = 55.0
+"""Seconds without a request after which a harness's next message is a timer's, such as a
+heartbeat: a harness that urges an agent on answers it at once."""
+
+MAX_PACES = 20_000
+
+
+class HarnessPaces:
+    """Remembers the pace of conversations in which a harness repeats its message; bounded."""
+
+    __slots__ = ("_paces",)
+
+    def __init__(self) -> None:
+        self._paces: dict[bytes, tuple[float, bool]] = {}
+
+    def is_timer(self, conversation: bytes, is_new: bool, now: float) -> bool:
+        """Return whether a timer sends the messages; `is_new` says that one was just sent.
+
+        The first one counts as a timer's: nothing is known of it yet.
+        """
+        latest, is_timer = self._paces.pop(conversation, (-TIMER_S, True))
+        if is_new:
+            is_timer = now - latest >= TIMER_S
+        self._paces[conversation] = now, is_timer
+        if len(self._paces) > MAX_PACES:
+            del self._paces[next(iter(self._paces))]
+        return is_timer
+
+
 class PolicyEngine:
-    """Judges calls by policies; its only state is its counters and the recent prompt ends.
+    """Judges calls by policies; its only state is its counters, the recent prompt ends and paces.
 
     A `Transaction` takes a call through it.
     """
@@ -91,6 +122,8 @@ class PolicyEngine:
         self._runs = RunMemory(key)
         self.session_headers = tuple(name.lower().encode() for name in session_headers)
         self._recent_ends = RecentPromptEnds(STREAK_MEMORY_S)
+        self._paces = HarnessPaces()
+        self._conversation = Fingerprint(key, ("pace",), ("caller", "session"))
         budgets = tuple(budgets)
         is_metered = bool(budgets) or any(policy.rates for policy in policies)
         if prices is None and is_metered:
@@ -135,12 +168,16 @@ class PolicyEngine:
                 planned.listening = (
                     (*listening, *binding.listening) if listening else binding.listening
                 )
-        if reading and not (is_fresh(call) if fresh is None else fresh):
+        if reading and fresh is None:
+            fresh = is_fresh(call)
+        if reading and (not fresh or ends_with_harness(call)):
             planned.history_watches = reading
             if call.request.progress:
+                planned.now = now
                 plan.await_progress(planned, *self._progress)
             else:
-                plan.read(planned, reading, self._tools, maxsize)
+                is_timer = partial(self._is_timer, call, now)
+                plan.read(planned, reading, self._tools, maxsize, is_timer)
                 # The history of a guarded tool is whole, and its latest result only expected.
                 if call.generates:
                     assert planned.trajectory is not None
@@ -166,10 +203,16 @@ class PolicyEngine:
                 plan.predecessor(planned, query, marks)
         if planned.progress_index >= 0 and planned.trajectory is None:
             limit = plan.rounds_since_progress(planned, counts, maxsize)
-            plan.read(planned, planned.history_watches, self._tools, limit)
+            is_timer = partial(self._is_timer, planned.call, planned.now)
+            plan.read(planned, planned.history_watches, self._tools, limit, is_timer)
         if planned.recalls:
             self._fit_run(planned, recalled)
         return planned.hits[known:]
+
+    def _is_timer(self, call: Call, now: float, is_new: bool) -> bool:
+        """Return whether a timer sends the harness's messages of a conversation."""
+        conversation = self._conversation.key(call, conversation_opening(call))
+        return self._paces.is_timer(conversation, is_new, now)
 
     def _fit_run(self, planned: Plan, recalled: Sequence[bytes]) -> None:
         """Fit a call to its run; once that is done, judge what the run remembers, if it is more."""

@@ -1,0 +1,148 @@
+"""Harness messages: a user message that comes back word for word is no person's.
+
+`No tool calls found in the response. …` after each answer comes from the program around the agent.
+Such a message begins no turn: what the agent did before it and after it is one run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from msgspec import Raw
+
+from looptrap.detect.canonical import LONG_TEXT, mask
+from looptrap.dialect.model import Call, Message
+
+MIN_HARNESS_CHARS = 20
+"""Shorter messages come back from persons too: "yes", "next", "try again"."""
+
+MIN_TIMES = 3
+"""How often a request must show a message before it is a harness's."""
+
+MAX_MESSAGES_APART = 8
+"""Messages before one in which it must have come before."""
+
+FIRST_INDEX = 2 * (MIN_TIMES - 1)
+"""Before this place a message cannot have come that often, with answers between."""
+
+SIZE_SLACK_BYTES = 128
+"""Bytes by which equal messages may differ in size: markers for caches, times and counters."""
+
+_PLAIN = re.compile(r"[A-Za-z _.:=,-]{8,24}")
+"""A piece of a text as JSON writes it too, and without numbers, which may differ."""
+
+_NUMBER = re.compile(r"\d+")
+
+IsTimer = Callable[[bool], bool]
+"""Returns whether a timer sends a harness's messages, with long pauses; given whether the request
+ends with one."""
+
+
+def is_same_message(left: str, right: str) -> bool:
+    """Return whether two texts differ at most in times, ids and counters.
+
+    Plain numbers may differ too where most of the text stands in lines that are equal: such a
+    message has a state at its end. In a single line a number is what the message is about.
+    """
+    if left == right:
+        return True
+    if abs(len(left) - len(right)) > SIZE_SLACK_BYTES or len(left) > LONG_TEXT:
+        return False
+    if mask(left) == mask(right):
+        return True
+    pairs = list(zip(left.split("\n"), right.split("\n"), strict=False))
+    equal = sum(len(line) + 1 for line, other in pairs if line == other)
+    return 2 * equal > len(left) and _NUMBER.sub("#", left) == _NUMBER.sub("#", right)
+
+
+def comes_back(call: Call, index: int, message: Message) -> bool:
+    """Return whether a request shows a user's message at least three times up to this place.
+
+    The assistant must have answered between.
+    """
+    if index < FIRST_INDEX or len(message.text) < MIN_HARNESS_CHARS:
+        return False
+    for _ in range(MIN_TIMES - 1):
+        before = _place_before(call, index, message.text)
+        if before < 0 or not _is_answered(call, before, index):
+            return False
+        index = before
+    return True
+
+
+def ends_with_harness(call: Call) -> bool:
+    """Return whether the last message, a user's, is a harness's."""
+    last = len(call.raws) - 1
+    return last >= FIRST_INDEX and comes_back(call, last, call.tail(1)[0])
+
+
+def may_come_back(call: Call, index: int) -> bool:
+    """Return, by sizes alone, whether a message may be one that came before."""
+    size = len(call.raws[index])
+    return index >= FIRST_INDEX and any(
+        abs(len(raw) - size) <= SIZE_SLACK_BYTES for raw in _raws_before(call, index)
+    )
+
+
+def _place_before(call: Call, index: int, text: str) -> int:
+    """Return the place of the same message before; -1 where there is none nearby."""
+    assert call.read is not None  # there are messages
+    size = len(call.raws[index])
+    least, most = size - SIZE_SLACK_BYTES, size + SIZE_SLACK_BYTES
+    needle: bytes | None = None
+    for distance, raw in enumerate(_raws_before(call, index), 1):
+        if not least <= len(raw) <= most:
+            continue
+        if needle is None:
+            found = _PLAIN.search(text, 0, LONG_TEXT)
+            needle = found[0].encode() if found is not None else b""
+        if needle not in bytes(raw):
+            continue
+        message = call.read(raw)
+        if message.role == "user" and not message.results and is_same_message(message.text, text):
+            return index - distance
+    return -1
+
+
+def _raws_before(call: Call, index: int) -> Sequence[Raw]:
+    """Return the few messages before a place, the latest first."""
+    return call.raws[max(0, index - MAX_MESSAGES_APART) : index][::-1]
+
+
+def _is_answered(call: Call, place: int, later: int) -> bool:
+    """Return whether the assistant said or called something between two messages."""
+    assert call.read is not None
+    return any(call.read(raw).role == "assistant" for raw in call.raws[place + 1 : later])
+
+
+class TurnStarts:
+    """Finds, from the latest message back, where the turn of an agent begins."""
+
+    def __init__(
+        self, call: Call, begins_turn: Callable[[Message], bool], is_timer: IsTimer | None
+    ) -> None:
+        self._call = call
+        self._begins_turn = begins_turn
+        self._is_timer = is_timer
+        self._texts: list[str] = []
+
+    def is_start(self, index: int, message: Message) -> bool:
+        """Return whether a message, at this place of the request, begins a turn."""
+        return self._begins_turn(message) and not self._is_harness(index, message)
+
+    def may_continue(self, index: int) -> bool:
+        """Return, without decoding it, whether a long message may be a harness's."""
+        return bool(self._texts) or may_come_back(self._call, index)
+
+    def _is_harness(self, index: int, message: Message) -> bool:
+        text = message.text
+        if any(is_same_message(text, known) for known in self._texts):
+            return True
+        if not comes_back(self._call, index, message):
+            return False
+        is_last = index == len(self._call.raws) - 1
+        if self._is_timer is not None and self._is_timer(is_last):
+            return False
+        self._texts.append(text)
+        return True
