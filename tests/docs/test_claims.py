@@ -10,7 +10,7 @@ from looptrap.policy.action import Action
 
 RESULTS = ROOT / "bench" / "RESULTS.md"
 
-BY_ITSELF = {"conversation", "cycle", "failing", "compaction", "turn_budget", "chant"}
+BY_ITSELF = {"conversation", "cycle", "failing", "idle", "compaction", "turn_budget", "chant"}
 """What the README gives a line of its own."""
 
 
@@ -29,6 +29,7 @@ def test_the_readme_says_after_how_many_rounds_each_loop_is_refused():
     assert re.search(
         rf"\| one failure .* \| \*\*refused\*\* after {counts['failing']} rounds", page
     )
+    assert f"in the same few words | **refused** after {counts['idle']} turns" in page
     assert f"**refused** on the {counts['conversation']}th time" in page
     assert f"more than {counts['turn_budget']} tool calls" in page
     assert re.search(

@@ -66,6 +66,7 @@ def history(name, watch, **thresholds):
                     history("stagnation", "stagnation", warn=6, block=8),
                     history("unknown-tool", "unknown_tool", warn=3, block=5),
                     history("monologue", "monologue", warn=3, block=5),
+                    history("idle-talk", "idle", warn=6, block=10),
                     history("compaction-loop", "compaction", warn=2, block=3),
                     Rule(name="restart-loop", watch="restart", ladder=Ladder({Action.WARN: 3})),
                     history("turn-budget", "turn_budget", warn=150, block=200),

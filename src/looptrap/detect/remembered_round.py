@@ -47,6 +47,9 @@ MAX_WORDS_CHARS = 2_000
 UNKNOWN_TOOL = "a tool"
 """What a tool is called of which only the digest of its name is left."""
 
+_SKETCH_BYTES = 20
+_WORD_BITS = 12
+_WORD_MASK = (1 << _WORD_BITS) - 1
 _NO_GIST = bytes(5)
 _NO_FAILURE = bytes(4)
 _NO_ARGUMENTS = bytes(12)
@@ -96,6 +99,8 @@ class RoundRecord(NamedTuple):
     """… and of what is left without volatile tokens; zeros where that was not worked out."""
     failure: bytes
     failure_words: bytes
+    """A byte for each word. Of a round without calls, `failure` and this are a sketch of its words:
+    twelve bits for each of up to thirteen."""
     argument_words: bytes
     """A byte for each word; of a round without calls, of the words it said."""
     names: bytes
@@ -138,6 +143,7 @@ class RememberedRound(Round):
         self.result = record.result.hex()
         self.text = self.arguments = self.masked_arguments = _as_text(record.argument_words)
         self.arguments_gist = record.argument_words
+        self.words_said = _words_of(b"" if self.calls else record.failure + record.failure_words)
         self.failure = record.failure.hex() if has_failed else None
         self.failures = int(has_failed)
         self.is_report = bool(traits & Trait.REPORT)
@@ -216,6 +222,15 @@ def _as_text(words: bytes) -> str:
     return words.rstrip(b"\0").decode("latin-1")
 
 
+def _words_of(sketch: bytes) -> frozenset[str]:
+    """Return the words of a sketch, each as one character."""
+    bits, words = int.from_bytes(sketch), set()
+    while bits:
+        words.add(chr(bits & _WORD_MASK))
+        bits >>= _WORD_BITS
+    return frozenset(words)
+
+
 class RoundDigester:
     """Makes records of rounds: keyed, so that they say nothing to who does not have the key."""
 
@@ -265,6 +280,15 @@ class RoundDigester:
             words = words[: size // 2] + words[-(size - size // 2) :]
         return bytes(self._word(word) for word in words).ljust(size, b"\0")
 
+    def sketch(self, words: frozenset[str]) -> bytes:
+        """Return some bits of some words: of two texts with the same words, the same ones."""
+        encoded = (word.encode("utf-8", "surrogatepass") for word in words)
+        digests = sorted(int.from_bytes(self.digest(word)) for word in encoded)
+        bits = 0
+        for digest in digests[: 8 * _SKETCH_BYTES // _WORD_BITS]:
+            bits = bits << _WORD_BITS | (digest & _WORD_MASK or 1)
+        return bits.to_bytes(_SKETCH_BYTES)
+
     def _word(self, word: str) -> int:
         return self.digest(word.encode("utf-8", "surrogatepass"))[0] or 1
 
@@ -302,13 +326,14 @@ class RoundDigester:
         if before is not None and has_calls and before.signature == round_.signature:
             is_append = round_.writes_again(before) and round_.has_similar_result(before)
             traits |= Trait.APPENDED if is_append else 0
+        sketch = bytes(_SKETCH_BYTES) if has_calls else self.sketch(round_.words_said)
         return RoundRecord(
             link=link[:4],
             signature=self.signature(round_) if has_calls else bytes(6),
             result=self.result(text),
             gist=self.gist(text, is_failure=failure is not None),
-            failure=_NO_FAILURE if failure is None else self.digest(failure.encode())[:4],
-            failure_words=bytes(16) if failure is None else self.words(failure, 16),
+            failure=sketch[:4] if failure is None else self.digest(failure.encode())[:4],
+            failure_words=sketch[4:] if failure is None else self.words(failure, 16),
             argument_words=self.words(round_.arguments if has_calls else text, 12),
             names=self.names(round_.names),
             traits=int(traits),

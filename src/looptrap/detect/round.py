@@ -27,6 +27,7 @@ from looptrap.detect.failure import (
 from looptrap.detect.similarity import (
     MAX_COMPARED_CHARS,
     differs_only_in_noise,
+    distinct_words,
     is_similar,
     shares_most_words,
 )
@@ -86,6 +87,9 @@ SIZE_SLACK_BYTES = 64
 ENVELOPE_BYTES = 160
 """Approximate bytes of a tool message beside its result."""
 
+MAX_TALK_CHARS, MAX_TALK_WORDS = 600, 32
+"""Longest announcement or excuse, in characters and in distinct words."""
+
 MAX_RESULT_CHARS = 65_536
 """Results are compared by this many first characters, and by their length."""
 
@@ -115,6 +119,14 @@ class Round:
     def text(self) -> str:
         """Its text."""
         return self.assistant_message.text
+
+    @cached_field
+    def words_said(self) -> frozenset[str]:
+        """The words of a short text; none of a long one or of code, which are content."""
+        if len(self.text) > MAX_TALK_CHARS or "```" in self.text:
+            return frozenset()
+        words = distinct_words(self.text)
+        return words if len(words) <= MAX_TALK_WORDS else frozenset()
 
     @cached_field
     def calls(self) -> tuple[ToolCall, ...]:

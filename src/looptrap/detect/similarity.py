@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import islice, starmap
+import re
+from collections.abc import Callable, Iterator
+from itertools import islice, pairwise, starmap
 
 from rapidfuzz import fuzz
 from rapidfuzz.distance import Postfix, Prefix
 
 from looptrap.detect.canonical import is_all_volatile, mask, mask_result, normalise
+
+_WORD = re.compile(
+    r"""(?P<unspaced> [\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7af]+ )
+      | \w*\d\w* | [^\W\d_\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7af]{4,}
+    """,
+    re.VERBOSE,
+)
+"""Numbers, and words long enough to mean something; in scripts without spaces, a whole clause."""
 
 Masking = Callable[[str], str]
 
@@ -36,6 +45,19 @@ def is_similar(left: str, right: str, percent: float = SIMILAR_PERCENT) -> bool:
 def shares_most_words(left: str, right: str) -> bool:
     """Return whether most words are equal: `KeyError: 'a'` is not `KeyError: 'b'`."""
     return fuzz.ratio(left.split(), right.split(), score_cutoff=SHARED_WORDS_PERCENT) > 0
+
+
+def distinct_words(text: str) -> frozenset[str]:
+    """Return the words that mean something; pairs of characters where there are no such words."""
+    text = text.lower()
+    words: set[str] = set()
+    for found in _WORD.finditer(text):
+        words.update(_pairs(found[0]) if found["unspaced"] else (found[0],))
+    return frozenset(words or _pairs("".join(text.split())))
+
+
+def _pairs(text: str) -> Iterator[str]:
+    return map("".join, pairwise(text))
 
 
 def differs_only_in_noise(left: str, right: str, are_failures: bool = False) -> bool:

@@ -155,7 +155,7 @@ DEFAULT_CALLS = 5_000
 TIME_LIMIT_S = 7.0
 """Seconds for judging; later calls are left out."""
 
-FUZZY_SIGNALS = ("near_repeat", "mutating_repeat", "monologue", "same_error")
+FUZZY_SIGNALS = ("near_repeat", "mutating_repeat", "monologue", "idle", "same_error")
 """Signals that find less in digests than in texts."""
 
 UNCAPTURED_WATCHES = ("request", *ANSWERS)

@@ -102,6 +102,7 @@ def test_evidence_names_tools_and_counts_and_nothing_that_was_said(signal, write
             for n in range(6)
         ],
         "monologue": [says(f"{marker}, goodbye")] * 6,
+        "idle": [says(f"{marker}, goodbye")] * 6,
         "unknown_tool": [Use("browse", {"url": marker}, marker)] * 6,
         "stagnation": [bash(marker, marker)] * 24,
     }

@@ -9,6 +9,7 @@ mutating_repeat   the same call in a row, while its result merely grows or shift
 stagnation        mostly results that had come before
 unknown_tool      calls to tools that do not exist
 monologue         the same text again, without a tool call
+idle              turn after turn without a tool call, in the same words
 turn_budget       more tool calls than a turn should need
 
 Two patterns across requests:
@@ -28,6 +29,7 @@ from collections.abc import Callable, Mapping
 from looptrap.detect.signals.across import Compaction, Restart
 from looptrap.detect.signals.chant import Chant, Monologue
 from looptrap.detect.signals.failing import Failing, SameError
+from looptrap.detect.signals.idle import Idle
 from looptrap.detect.signals.near_repeat import MutatingRepeat, NearRepeat
 from looptrap.detect.signals.repeat import Cycle, Repeat
 from looptrap.detect.signals.signal import AnswerSignal, HistorySignal, SignalOptions
@@ -44,6 +46,7 @@ SIGNALS: Mapping[str, Callable[[SignalOptions], HistorySignal]] = {
     "stagnation": Stagnation,
     "unknown_tool": UnknownTool,
     "monologue": Monologue,
+    "idle": Idle,
     "turn_budget": TurnBudget,
     "compaction": Compaction,
     "restart": Restart,
@@ -63,6 +66,7 @@ ROUNDS: Mapping[str, int] = {
     "stagnation": 22,
     "unknown_tool": 8,
     "monologue": 8,
+    "idle": 12,
 }
 """Latest rounds that each considers by default; a turn budget has no such bound."""
 

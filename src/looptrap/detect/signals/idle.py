@@ -1,0 +1,53 @@
+"""`idle`: an agent that has tools and only talks, turn after turn, in the same words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from looptrap.detect.round import Round
+from looptrap.detect.signals.signal import Evidence, HistorySignal
+from looptrap.detect.trajectory import Trajectory
+
+MIN_SHARED = 3 / 4
+"""Share of what a row of turns says that several of them say. Ten short paragraphs about one
+subject share about half of their words."""
+
+MIN_KNOWN = 1 / 2
+"""Share of the latest turn's words that another turn of the row says too."""
+
+
+class Idle(HistorySignal):
+    """Counts the latest turns in a row without a tool call whose words mostly come again."""
+
+    def __call__(self, trajectory: Trajectory) -> Evidence | None:
+        """Return how many; None after a tool call, for new words, or where there are no tools."""
+        newest = trajectory.newest
+        if newest is None or newest.calls or not trajectory.tools:
+            return None
+        rounds = trajectory.latest_while(_is_talk, self._options.rounds)
+        for count in range(len(rounds), max(self._options.first, 2) - 1, -1):
+            shared = _shared(rounds[:count])
+            if shared >= MIN_SHARED:
+                return Evidence(
+                    signal="idle",
+                    what=f"{count} turns in a row without a tool call, mostly in the same words",
+                    count=count,
+                    ago=count - 1,
+                    confidence=shared,
+                )
+        return None
+
+
+def _is_talk(round_: Round) -> bool:
+    return not round_.calls and bool(round_.words_said)
+
+
+def _shared(rounds: Sequence[Round]) -> float:
+    """Return the share of all that is said that several say; 0 where the latest says new things."""
+    said = Counter(word for round_ in rounds for word in round_.words_said)
+    again = {word for word, times in said.items() if times > 1}
+    latest = rounds[0].words_said
+    if len(latest & again) < MIN_KNOWN * len(latest):
+        return 0.0
+    return sum(said[word] for word in again) / said.total()
