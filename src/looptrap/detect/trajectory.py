@@ -170,7 +170,7 @@ class RunTrajectory(Trajectory):
         """Return how many rounds the request shows itself, at most `limit`."""
         if self._call.chain:
             return 0
-        return sum(1 for _ in islice(_backwards(self._call), limit))
+        return len(Trajectory(self._call).latest(limit))
 
     def rounds_before_compaction(self) -> int:
         """Return how many rounds came between the latest two compactions, as far as is known."""
