@@ -93,7 +93,7 @@ _PLANS = _NOTES | frozenset("plan plans planning reflect reasoning memo".split()
 
 def is_note(name: str) -> bool:
     """Return whether a tool only takes down what an agent thinks or plans to do."""
-    return not _PLANS.isdisjoint(words_of(name))
+    return "todo" in name[:MAX_NAME_CHARS].lower() or not _PLANS.isdisjoint(words_of(name))
 
 
 def words_of(name: str) -> tuple[str, ...]:
@@ -114,7 +114,9 @@ def _verb(name: str) -> str:
     verbs = [word for word in words if word in _VERBS]
     if "and" in words and len(verbs) > 1:  # find and replace
         return verbs[1]
-    return "think" if not _NOTES.isdisjoint(words) else verbs[0] if verbs else ""
+    if "todo" in name.lower() or not _NOTES.isdisjoint(words):
+        return "think"
+    return verbs[0] if verbs else ""
 
 
 _POLL_NAMES = re.compile(

@@ -248,8 +248,12 @@ class RoundDigester:
         """Return the digest of a round's calls; empty bytes where it has none."""
         calls = round_.calls
         if len(calls) == 1:
-            return self.digest(join(("s", calls[0].name, calls[0].arguments)))[:6]
+            return self.call_signature(calls[0])
         return self.digest(join(["s", *round_.signature_texts]))[:6]
+
+    def call_signature(self, call: ToolCall) -> bytes:
+        """Return the digest of one call; that of a round with no other."""
+        return self.digest(join(("s", call.name, call.arguments)))[:6]
 
     def names(self, names: frozenset[str]) -> bytes:
         """Return the digest of a set of tools."""

@@ -17,6 +17,7 @@ from itertools import zip_longest
 from struct import Struct
 from typing import NamedTuple
 
+from looptrap.detect.call_kind import is_note
 from looptrap.detect.canonical import join
 from looptrap.detect.fingerprint import Fingerprint, conversation_opening
 from looptrap.detect.remembered_round import (
@@ -109,6 +110,14 @@ class RunLink(NamedTuple):
     def pack(self) -> bytes:
         """Return the link as bytes."""
         return _LINK.pack(*self)
+
+
+class _Pair(NamedTuple):
+    """Digests of a call, and of it with its exact result and with the result's gist."""
+
+    call: bytes
+    exact: bytes
+    gist: bytes
 
 
 class RunMemory:
@@ -210,11 +219,13 @@ class RunFitting:
         self._calls: RoundRecord | None = None
         self._candidates: Sequence[bytes] = ()
         self._has_ids = False
+        self._session = ""
         self._compacted: set[bytes] = set()
         self._entry = bytes(4), bytes(4)
         self._may_continue = False
         self._restart: tuple[bytes, bytes, int] | None = None
         self._results: Sequence[ToolResult] = ()
+        self._seen = b""
         self.run: RunTrajectory | None = None
         """What to judge in place of the history that the request shows; None where it shows all."""
         self.restarts = 0
@@ -338,29 +349,37 @@ class RunFitting:
         for round_ in self._new:
             before = self._trajectory.latest(2)
             record = self._full_record(round_, before[1] if len(before) > 1 else None)
-            record, pairs = self._in_segment(record, link, traits_before, seen)
+            record, pairs = self._in_segment(record, link, traits_before, seen, round_)
             added.append(record._replace(traits=record.traits | mark))
-        self._conclude(link, [*records, *added], added, pairs, is_partial=is_partial)
+        self._conclude(link, [*records, *added], added, seen, pairs, is_partial=is_partial)
 
     def _in_segment(
-        self, record: RoundRecord, link: RunLink, traits_before: int, seen: bytes
+        self,
+        record: RoundRecord,
+        link: RunLink,
+        traits_before: int,
+        seen: bytes,
+        round_: Round | None = None,
     ) -> tuple[RoundRecord, bytes]:
         """Return a new record placed in its segment, and its pairs that had not been seen."""
-        pairs = self._pairs(record)
-        is_new = not any(_contains(seen, pair) for pair in pairs)
-        counts = is_new and record.call_count and not record.traits & Trait.NOTE
-        traits = record.traits | (Trait.NEW if is_new else 0)
-        if counts or (traits_before & Trait.NEWS):
+        new = [
+            pair
+            for pair in self._pairs(record, round_)
+            if not (_contains(seen, pair.exact) or _contains(seen, pair.gist))
+        ]
+        traits = record.traits | (Trait.NEW if new else 0)
+        if new or traits_before & Trait.NEWS:
             traits |= Trait.NEWS
         total = min(link.total_calls + record.call_count, 65_535)
         placed = self._placed(record, traits, link.segment, link.stale_segments, total)
-        return placed, b"".join(pairs) if is_new else b""
+        return placed, b"".join([pair.call + pair.gist for pair in new])
 
     def _conclude(
         self,
         link: RunLink,
         records: Sequence[RoundRecord],
         added: Sequence[RoundRecord],
+        seen: bytes,
         pairs: bytes,
         *,
         is_partial: bool,
@@ -380,14 +399,15 @@ class RunFitting:
         )
         if flags:
             self.run = RunTrajectory(call, records[-MAX_REMEMBERED_ROUNDS:], self._tool_names())
+        self._seen = seen + pairs
         self.notes = self._notes(added, pairs) if added else ()
 
     # A run that is not known by its latest round but one
 
     def _family_keys(self) -> Sequence[bytes]:
         call, memory = self._call, self._memory
-        session = call.request.session or agent_session_of(call)
-        return memory.session_key(call, session), memory.opening_key(call)
+        self._session = call.request.session or agent_session_of(call)
+        return memory.session_key(call, self._session), memory.opening_key(call)
 
     def _take_families(self, recalled: Sequence[bytes]) -> None:
         """Find out whether a new run goes on after a compaction, or is a restart."""
@@ -412,17 +432,19 @@ class RunFitting:
     def _runs_of(self, of_session: bytes, opening: _Opening) -> list[bytes]:
         """Return the latest runs of a session, each once; note which may go on after a compaction.
 
-        A run that began with the same summary is another one: after each compaction it differs.
+        Where no session is named, a run that began with the same summary is another one: after each
+        compaction it differs.
         """
         digest = self._memory.digester.digest
         self._entry = digest(system_of(self._call))[:4], digest(opening.content)[:4]
         system, content = self._entry
         began = {run: entry for run, *entry in _RUN_OF_SESSION.iter_unpack(of_session)}
         runs = {run: of_content for run, (its, of_content) in began.items() if its == system}
+        is_certain = opening.is_sealed or bool(self._session)
         self._compacted = {
             run
             for run, of_content in runs.items()
-            if opening.tells and (opening.is_sealed or of_content != content)
+            if opening.tells and (is_certain or of_content != content)
         }
         return list(runs)
 
@@ -494,14 +516,14 @@ class RunFitting:
         for round_, before in zip(rounds, [None, *rounds], strict=False):
             traits = added[-1].traits if added else 0
             record, pairs = self._in_segment(
-                self._full_record(round_, before), link, traits, seen + all_pairs
+                self._full_record(round_, before), link, traits, seen + all_pairs, round_
             )
             if not added:
                 record = record._replace(traits=record.traits | Trait.AFTER_COMPACTION)
             link = link._replace(total_calls=record.total_calls)
             added.append(record)
             all_pairs += pairs
-        self._conclude(link, [*records, *added], added, all_pairs, is_partial=False)
+        self._conclude(link, [*records, *added], added, seen, all_pairs, is_partial=False)
         self.notes = [*self.notes, self._note_of_session(run)]
 
     def _note_of_session(self, run: bytes) -> Note:
@@ -555,7 +577,7 @@ class RunFitting:
             traits = records[-1].traits if records else int(Trait.NEWS)
             record, pairs = self._in_segment(record, link, traits, seen)
             added = [record]
-        self._conclude(link, [*records, *added], added, pairs, is_partial=True)
+        self._conclude(link, [*records, *added], added, seen, pairs, is_partial=True)
 
     # What to remember
 
@@ -571,15 +593,27 @@ class RunFitting:
         """Return the note of an answer's calls, where they are new in a run that is undecided."""
         if self.run is None or self.link is None or not self.reads_answer:
             return ()
-        message, latest = Message("assistant", "", calls), self.run.records[-1]
-        record = self._memory.digester.calls_record(message, b"")
-        known = {one.signature for one in self.run.records}
-        if record.signature in known or record.traits & Trait.NOTE:
+        digester, latest = self._memory.digester, self.run.records[-1]
+        known = {record.signature for record in self.run.records}
+        signatures = [digester.call_signature(call) for call in calls if not is_note(call.name)]
+        marks = [
+            digester.digest(b"call" + one)[:PAIR_BYTES] for one in signatures if one not in known
+        ]
+        new = [mark for mark in marks if not _contains(self._seen, mark)]
+        if not new:
             return ()
+        record = digester.calls_record(Message("assistant", "", calls), bytes(4))
         traits = int(Trait.NEW | Trait.NEWS | Trait.PENDING)
         place = latest.segment, latest.stale_segments, latest.total_calls
-        pending = self._placed(record._replace(link=bytes(4)), traits, *place)
-        return [Note(self.link.run, pending.pack(), MAX_REMEMBERED_ROUNDS * ROUND_BYTES)]
+        pending = self._placed(record, traits, *place)
+        return self._notes_of(self.link.run, pending.pack(), b"".join(new))
+
+    def _notes_of(self, run: bytes, records: bytes, pairs: bytes) -> list[Note]:
+        notes = [Note(run, records, MAX_REMEMBERED_ROUNDS * ROUND_BYTES)]
+        if pairs:
+            seen = self._memory.seen_key(self._call, run)
+            notes.append(Note(seen, pairs, MAX_PAIRS * PAIR_BYTES))
+        return notes
 
     def _full_record(self, round_: Round, before: Round | None) -> RoundRecord:
         is_unknown_tool = calls_unknown_tool(round_, frozenset(self._call.tools))
@@ -602,22 +636,38 @@ class RunFitting:
             seconds=int(self._now) & 0xFFFFFFFF,
         )
 
-    def _pairs(self, record: RoundRecord) -> list[bytes]:
-        results = [record.result, record.gist] if any(record.gist) else [record.result]
+    def _pairs(self, record: RoundRecord, round_: Round | None) -> list[_Pair]:
+        """Return the calls of a round with their results; none of notes that an agent makes."""
+        if record.call_count == 0 or record.traits & Trait.NOTE:
+            return []
+        if round_ is None or record.call_count == 1:
+            return [self._pair(record.signature, record.result, record.gist)]
+        digester = self._memory.digester
+        return [
+            self._pair(
+                digester.call_signature(call),
+                digester.result(text := result.text if result is not None else ""),
+                digester.gist(text, is_failure=round_.failure is not None),
+            )
+            for call, result in zip(round_.calls, round_.results, strict=True)
+            if not is_note(call.name)
+        ]
+
+    def _pair(self, signature: bytes, result: bytes, gist: bytes) -> _Pair:
         digest = self._memory.digester.digest
-        return [digest(record.signature + result)[:PAIR_BYTES] for result in results]
+        parts = (b"call" + signature, signature + result, signature + gist)
+        return _Pair(*(digest(part)[:PAIR_BYTES] for part in parts))
 
     def _notes(self, records: Sequence[RoundRecord], pairs: bytes | None = None) -> Sequence[Note]:
         """Return the notes of new rounds; all of their pairs count as seen where none are given."""
         link = self.link
         assert link is not None
         if pairs is None:
-            pairs = b"".join([pair for record in records for pair in self._pairs(record)])
+            digest = self._memory.digester.digest
+            exact = [digest(record.signature + record.result) for record in records]
+            pairs = b"".join([pair[:PAIR_BYTES] for pair in exact])
         packed = b"".join([record.pack() for record in records])
-        notes = [Note(link.run, packed, MAX_REMEMBERED_ROUNDS * ROUND_BYTES)]
-        if pairs:
-            seen = self._memory.seen_key(self._call, link.run)
-            notes.append(Note(seen, pairs, MAX_PAIRS * PAIR_BYTES))
+        notes = self._notes_of(link.run, packed, pairs)
         if not self._call.chain:
             notes.append(Note(self._newest_key, link.pack()))
             if self._before_key and self._before_key != self._newest_key:
