@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import string
+from collections.abc import Iterator
 from typing import Any
 
 WORDS = (
@@ -33,6 +35,11 @@ class Author:
 
     def tool(self) -> str:
         return self._random.choice(TOOLS)
+
+    def call_id(self) -> str:
+        """Return the id of a tool call as providers make them: random."""
+        chars = self._random.choices(string.ascii_letters + string.digits, k=24)
+        return f"call_{''.join(chars)}"
 
 
 def small() -> dict[str, Any]:
@@ -69,9 +76,9 @@ def large(messages: int = 60, size: int = 58_000) -> dict[str, Any]:
                 history.append({"role": "user", "content": author.text(each)})
             case 1:
                 asked = {"query": author.text(each - 160), "limit": 10, "page": turn}
-                history.append(_tool_call(turn, "search_docs", asked))
+                history.append(_tool_call(f"call_{turn}", "search_docs", asked))
             case _:
-                history.append(_tool_result(turn - 1, author.text(each)))
+                history.append(_tool_result(f"call_{turn - 1}", author.text(each)))
     history.append({"role": "user", "content": f"{author.text(400)} {UNIQUE}"})
     names = ["search_docs", *(f"tool_{number}" for number in range(7))]
     return {"model": "gpt-4o-mini", "messages": history, "tools": _tools(author, names)}
@@ -80,17 +87,33 @@ def large(messages: int = 60, size: int = 58_000) -> dict[str, Any]:
 def agent(rounds: int = 40, size: int = 57_000) -> dict[str, Any]:
     """One user message, then honest tool rounds: every call and result new."""
     author = Author()
-    each = (size - 4_000) // rounds - 260
+    history = _agent_history(author, [f"call_{turn}" for turn in range(rounds)], size)
+    history[-1]["content"] = f"{UNIQUE} {history[-1]['content']}"
+    return {"model": "gpt-4o-mini", "messages": history, "tools": _tools(author, TOOLS)}
+
+
+def agent_run(seed: int, first: int = 35, last: int = 45) -> Iterator[dict[str, Any]]:
+    """Yield the requests of one agent, with `first` to `last` rounds: each repeats the one before
+    and adds a round. Ids of tool calls are random, as providers give them."""
+    author = Author(seed)
+    history = _agent_history(author, [author.call_id() for _ in range(last)], 64_000)
+    tools = _tools(author, TOOLS)
+    for rounds in range(first, last + 1):
+        yield {"model": "gpt-4o-mini", "messages": history[: 2 + 2 * rounds], "tools": tools}
+
+
+def _agent_history(author: Author, ids: list[str], size: int) -> list[dict[str, Any]]:
+    """Return a system prompt, a user message, and a round for each id of a tool call."""
+    each = (size - 4_000) // len(ids) - 260
     history: list[dict[str, Any]] = [
         {"role": "system", "content": author.text(2_000)},
         {"role": "user", "content": author.text(600)},
     ]
-    for turn in range(rounds):
-        call = _tool_call(turn, author.tool(), {"command": author.text(60), "n": turn})
+    for turn, call_id in enumerate(ids):
+        call = _tool_call(call_id, author.tool(), {"command": author.text(60), "n": turn})
         history.append({**call, "content": author.text(80)})
-        history.append(_tool_result(turn, author.text(author.about(each))))
-    history[-1]["content"] = f"{UNIQUE} {history[-1]['content']}"
-    return {"model": "gpt-4o-mini", "messages": history, "tools": _tools(author, TOOLS)}
+        history.append(_tool_result(call_id, author.text(author.about(each))))
+    return history
 
 
 def encoded(body: dict[str, Any]) -> bytes:
@@ -107,14 +130,14 @@ BODIES = {
 }
 
 
-def _tool_call(turn: int, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+def _tool_call(call_id: str, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     function = {"name": name, "arguments": json.dumps(arguments)}
-    call = {"id": f"call_{turn}", "type": "function", "function": function}
+    call = {"id": call_id, "type": "function", "function": function}
     return {"role": "assistant", "content": None, "tool_calls": [call]}
 
 
-def _tool_result(turn: int, text: str) -> dict[str, Any]:
-    return {"role": "tool", "tool_call_id": f"call_{turn}", "content": text}
+def _tool_result(call_id: str, text: str) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": call_id, "content": text}
 
 
 def _tools(author: Author, names: list[str]) -> list[dict[str, Any]]:

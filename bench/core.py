@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from bench.bodies import BODIES, UNIQUE
+from bench.bodies import BODIES, UNIQUE, agent_run, encoded
 from bench.figure import Figure
 from looptrap.detect.scope import Window
 from looptrap.dialect.model import Request, Usage
@@ -37,7 +37,7 @@ HEADERS = [
 
 
 def judge_all(preset: str, bodies: list[bytes]) -> Callable[[], None]:
-    """Return a run over the bodies, each new, as the gateway would make it."""
+    """Return a run over the bodies, in order, as the gateway would make it."""
 
     def run() -> None:
         guard = Guard.from_preset(preset, secret=b"bench")
@@ -115,17 +115,30 @@ class Judged(NamedTuple):
     judge: Callable[[], None]
 
 
-def judged(preset: str) -> Iterator[Judged]:
-    """Measure every body."""
+AGENT_RUNS = 32
+
+
+def samples() -> Iterator[tuple[str, list[bytes]]]:
+    """Yield kinds of bodies, each with bodies to judge in order.
+
+    Each body is new, except in agent runs: there a request continues the one before.
+    """
     for name, make in BODIES.items():
         body = make()
         calls = max(20, min(2_000, 20_000_000 // len(body)))
-        bodies = [body.replace(UNIQUE.encode(), b"%016d" % n) for n in range(calls)]
+        yield name, [body.replace(UNIQUE.encode(), b"%016d" % n) for n in range(calls)]
+    yield "agent run", [encoded(body) for seed in range(AGENT_RUNS) for body in agent_run(seed)]
+
+
+def judged(preset: str) -> Iterator[Judged]:
+    """Measure every kind of body."""
+    for name, bodies in samples():
+        calls = len(bodies)
         judge = judge_all(preset, bodies)
         rounds = rounds_us([judge, loads_all(bodies)], calls)
         best, loaded = (min(times) for times in zip(*rounds, strict=True))
         spread = median(times[0] for times in rounds) / best - 1
-        yield Judged(name, len(body), best, loaded, spread, judge)
+        yield Judged(name, sum(map(len, bodies)) // calls, best, loaded, spread, judge)
 
 
 def figures() -> Iterator[Figure]:
@@ -145,10 +158,10 @@ def main() -> None:
 
     print(f"bytes a tracked fingerprint: {bytes_a_fingerprint():.0f}\n")
     print(f"preset {options.preset}; CPU µs a call, the least of 7 rounds")
-    print(f"{'body':<8}{'bytes':>10}{'judged':>10}{'json.loads':>12}{'ratio':>8}")
+    print(f"{'body':<10}{'bytes':>10}{'judged':>10}{'json.loads':>12}{'ratio':>8}")
     for one in judged(options.preset):
         ratio = one.judged / one.loaded
-        print(f"{one.body:<8}{one.size:>10}{one.judged:>10.1f}{one.loaded:>12.1f}{ratio:>8.2f}")
+        print(f"{one.body:<10}{one.size:>10}{one.judged:>10.1f}{one.loaded:>12.1f}{ratio:>8.2f}")
         if options.profile:
             profile = cProfile.Profile()
             profile.runcall(one.judge)
