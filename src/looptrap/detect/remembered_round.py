@@ -52,6 +52,7 @@ _WORD_BITS = 12
 _WORD_MASK = (1 << _WORD_BITS) - 1
 _NO_GIST = bytes(5)
 _NO_FAILURE = bytes(4)
+_NO_WORDS = bytes(16)
 _NO_ARGUMENTS = bytes(12)
 
 
@@ -87,6 +88,11 @@ class Trait(IntFlag):
     """When it was new, earlier rounds were no longer in the request, or no longer whole."""
 
 
+# Plain numbers: Python code combines flags, and that is slow.
+_BRIEF = int(Trait.NEW | Trait.NEWS | Trait.MADE_CHANGE)
+_BRIEF_FAILED = _BRIEF | int(Trait.FAILED)
+
+
 class RoundRecord(NamedTuple):
     """The fields of a round's record."""
 
@@ -116,6 +122,14 @@ class RoundRecord(NamedTuple):
     """Tool calls of the run so far."""
     seconds: int = 0
     """When it was new, since 1970."""
+
+    def has_same_result(self, other: RoundRecord) -> bool:
+        """Return whether the results are equal except for volatile tokens, as far as is known."""
+        return self.result == other.result or self.gist == other.gist != _NO_GIST
+
+    def repeats(self, other: RoundRecord) -> bool:
+        """Return whether calls and results are equal."""
+        return self.signature == other.signature and self.has_same_result(other)
 
     def pack(self) -> bytes:
         """Return the record as bytes."""
@@ -177,8 +191,7 @@ class RememberedRound(Round):
 
     def has_same_result(self, other: Round) -> bool:
         """Return whether the results are equal except for volatile tokens, as far as is known."""
-        mine, theirs = self.record, _record(other)
-        return mine.result == theirs.result or mine.gist == theirs.gist != _NO_GIST
+        return self.record.has_same_result(_record(other))
 
     def has_similar_result(self, other: Round) -> bool:
         """Return whether the same call added the same again when it was new."""
@@ -345,23 +358,24 @@ class RoundDigester:
         )
 
     def brief_record(self, round_: Round, link: bytes) -> RoundRecord:
-        """Return the record of a round whose call was certainly never made before.
+        """Return the record of a round whose call was certainly never made before: it is news.
 
         As long as a request shows its run whole, little is needed of such a round, and the rest
         would take long to work out.
         """
         failure = round_.failure
+        # By position: names take longer.
         return RoundRecord(
-            link=link[:4],
-            signature=self.signature(round_),
-            result=self.result(round_.result),
-            gist=_NO_GIST,
-            failure=_NO_FAILURE if failure is None else self.digest(failure.encode())[:4],
-            failure_words=bytes(16),
-            argument_words=_NO_ARGUMENTS,
-            names=self.names(round_.names),
-            traits=Trait.NEW | Trait.MADE_CHANGE | (0 if failure is None else Trait.FAILED),
-            call_count=min(len(round_.calls), 255),
+            link[:4],
+            self.signature(round_),
+            self.result(round_.result),
+            _NO_GIST,
+            _NO_FAILURE if failure is None else self.digest(failure.encode())[:4],
+            _NO_WORDS,
+            _NO_ARGUMENTS,
+            self.names(round_.names),
+            _BRIEF if failure is None else _BRIEF_FAILED,
+            min(len(round_.calls), 255),
         )
 
     def calls_record(self, message: Message, link: bytes) -> RoundRecord:

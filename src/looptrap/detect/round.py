@@ -104,11 +104,14 @@ class Round:
         assistant_message: Message | Raw,
         tool_messages: Sequence[Message | Raw],
         read: Reader | None = None,
+        known: Sequence[Message] = (),
     ) -> None:
         self._assistant_message = assistant_message
         self._tool_messages = tool_messages
         """The latest first; what is still raw is decoded with `read`."""
         self._read = read
+        self._known = known
+        """The first of the tool messages, where they were decoded before."""
 
     @cached_field
     def assistant_message(self) -> Message:
@@ -144,11 +147,21 @@ class Round:
     def results(self) -> tuple[ToolResult | None, ...]:
         """In the order of the calls; None where there is no result."""
         found: dict[str, list[ToolResult]] = {}
-        for message in map(self._decoded, self._tool_messages):
+        known = self._known
+        rest = self._tool_messages[len(known) :]
+        for message in (*known, *map(self._decoded, rest)):
             for result in reversed(message.results):
                 found.setdefault(result.call_id or result.name, []).append(result)
         unmatched = [found.get(call.id or call.name) for call in self.calls]
         return tuple(results.pop() if results else None for results in unmatched)
+
+    @property
+    def last_result_id(self) -> str:
+        """The id of the call whose result came last; empty where there is none."""
+        if not self._tool_messages:
+            return ""
+        last = self._known[0] if self._known else self._decoded(self._tool_messages[0])
+        return last.results[-1].call_id if last.results else ""
 
     def _decoded(self, message: Message | Raw) -> Message:
         if isinstance(message, Message):

@@ -243,6 +243,7 @@ def _peeking(
     call: Call, peek: Callable[[Raw], str], read: Reader, starts: TurnStarts
 ) -> Iterator[Round]:
     answers: list[Raw | Message] = []
+    known: list[Message] = []
     # The last messages were decoded to count the prompt, and are not decoded again.
     already_read = call.decoded_tail
     place = len(call.raws)
@@ -252,14 +253,16 @@ def _peeking(
         message = already_read[place - unread] if place >= unread else None
         role = peek(raw) if message is None else message.role
         if role == "tool":
+            if message is not None and len(known) == len(answers):
+                known.append(message)
             answers.append(raw)
         elif role == "assistant":
             is_read = bool(answers) and isinstance(answers[0], Message)
             message_or_raw = (
                 _assistant_message(message or read(raw), answers) if is_read else message or raw
             )
-            yield Round(message_or_raw, answers, read)
-            answers = []
+            yield Round(message_or_raw, answers, read, known)
+            answers, known = [], []
         elif role == "user":
             is_long = _is_long(raw) and not may_be_observation(memoryview(raw))
             if is_long and not starts.may_continue(place):

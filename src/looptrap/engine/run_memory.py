@@ -12,7 +12,7 @@ the provider), the rounds that are remembered are judged in its place.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from itertools import zip_longest
 from struct import Struct
 from typing import NamedTuple
@@ -37,7 +37,8 @@ from looptrap.store.model import Note
 
 PAIR_BYTES = 5
 MAX_PAIRS = 200
-"""Pairs of call and result of a run that are remembered to tell what is new."""
+"""Calls, and pairs of call and result, of the compacted part of a run that are remembered to tell
+what is new."""
 
 MAX_RUNS_OF_SESSION = 8
 """Latest runs of a session that are remembered."""
@@ -82,12 +83,15 @@ _SUMMARY = re.compile(
 )
 """How a message says that it stands for an earlier part of the conversation."""
 
-_RANDOM_ID = re.compile(r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{8,}|\d{12,}")
+_RANDOM_ID = re.compile(r"(?=[A-Za-z0-9]{8})(?:[A-Za-z]+\d|\d+[A-Za-z])|\d{12}")
 """What the ids of providers contain, and numbers such as `call_0` do not: they come again."""
 
 _LINK = Struct("<16sIIBBBH")
 _RESTARTS = Struct("<16s4sH")
 _RUN_OF_SESSION = Struct("<16s4s4s")
+
+_NEWS = int(Trait.NEWS)
+"""A plain number: Python code combines flags, and that is slow."""
 
 PARTIAL, UNDECIDED = 1, 2
 
@@ -113,10 +117,9 @@ class RunLink(NamedTuple):
 
 
 class _Pair(NamedTuple):
-    """Digests of a call, and of it with its exact result and with the result's gist."""
+    """Digests of a call, and of it with the gist of its result."""
 
     call: bytes
-    exact: bytes
     gist: bytes
 
 
@@ -135,11 +138,11 @@ class RunMemory:
 
     def link_key(self, call: Call, round_: Round) -> bytes:
         """Return the key under which the store links a round to its run."""
+        if has_random_id(round_):
+            return self._link.key(call, join([round_.last_result_id]))
         ids = [made.id for made in round_.calls]
-        if not _are_random(ids):
-            text = round_.result if round_.calls else round_.text
-            ids = [*ids, *round_.signature_texts, text]
-        return self._link.key(call, join(ids))
+        text = round_.result if round_.calls else round_.text
+        return self._link.key(call, join([*ids, *round_.signature_texts, text]))
 
     def chain_key(self, call: Call, chain: str) -> bytes:
         """Return the key of a history that the provider keeps."""
@@ -147,11 +150,12 @@ class RunMemory:
 
     def run_key(self, call: Call, first_link: bytes, now: float) -> bytes:
         """Return the key of a new run."""
-        return self._run.key(call, b"%b %d" % (first_link, now))
+        return self._run.key(call, b"%b %d" % (first_link, now))[:-1] + b"r"
 
-    def seen_key(self, call: Call, run: bytes) -> bytes:
-        """Return the key of the pairs that were seen in a run."""
-        return self._run.key(call, b"seen %b" % run)
+    @staticmethod
+    def seen_key(run: bytes) -> bytes:
+        """Return the key of the pairs that were seen in a run: its own, but for the last byte."""
+        return run[:-1] + b"s"
 
     def session_key(self, call: Call, session: str) -> bytes:
         """Return the key of the runs of a session; without a name, of one system prompt."""
@@ -186,8 +190,9 @@ class RunMemory:
         return self._session.key(call, b"opening\xfe%b" % conversation_opening(call))
 
 
-def _are_random(ids: Sequence[str]) -> bool:
-    return bool(ids) and all(map(_RANDOM_ID.search, ids))
+def has_random_id(round_: Round) -> bool:
+    """Return whether the id of a round's last result is one that no other round has."""
+    return _RANDOM_ID.search(round_.last_result_id) is not None
 
 
 def system_of(call: Call) -> bytes:
@@ -207,48 +212,52 @@ def _has_system(call: Call) -> bool:
 class RunFitting:
     """One request on its way to its run: asks the store, at most three times, then takes notes."""
 
+    # Most calls need few of these: what is set in the class costs nothing.
+    run: RunTrajectory | None = None
+    """What to judge in place of the history that the request shows; None where it shows all."""
+    restarts = 0
+    """Runs in a row that began like this one and ended alike."""
+    notes: Sequence[Note] = ()
+    """What the store is to remember."""
+    link: RunLink | None = None
+    """Where the run is now."""
+    _link: RunLink | None = None
+    _new: Sequence[Round] = ()
+    _newest_key = b""
+    _before_key = b""
+    _has_ids = False
+    _session = ""
+    _families: Sequence[bytes] = ()
+    _candidates: Sequence[bytes] = ()
+    _compacted: Set[bytes] = frozenset()
+    _entry = bytes(4), bytes(4)
+    _may_continue = False
+    _restart: tuple[bytes, bytes, int] | None = None
+    _calls: RoundRecord | None = None
+    _results: Sequence[ToolResult] = ()
+    _seen = b""
+
     def __init__(self, memory: RunMemory, call: Call, trajectory: Trajectory, now: float) -> None:
         self._memory = memory
         self._call = call
         self._trajectory = trajectory
         self._now = now
-        self._link: RunLink | None = None
-        self._new: Sequence[Round] = ()
-        self._newest_key = b""
-        self._before_key = b""
-        self._calls: RoundRecord | None = None
-        self._candidates: Sequence[bytes] = ()
-        self._has_ids = False
-        self._session = ""
-        self._compacted: set[bytes] = set()
-        self._entry = bytes(4), bytes(4)
-        self._may_continue = False
-        self._restart: tuple[bytes, bytes, int] | None = None
-        self._results: Sequence[ToolResult] = ()
-        self._seen = b""
-        self.run: RunTrajectory | None = None
-        """What to judge in place of the history that the request shows; None where it shows all."""
-        self.restarts = 0
-        """Runs in a row that began like this one and ended alike."""
-        self.notes: Sequence[Note] = ()
-        """What the store is to remember."""
-        self.link: RunLink | None = None
-        """Where the run is now; for the answer of a provider that keeps the history."""
-        self._take = self._take_links
+        # A bound method would refer back to this object: only the collector would free both.
+        self._take = RunFitting._take_links
         self.recalls = self._first_recalls()
         """The keys whose values `take` needs next; none when it is done."""
 
     def _first_recalls(self) -> Sequence[bytes]:
         call, memory = self._call, self._memory
         if call.chain:
-            self._take = self._take_chain
+            self._take = RunFitting._take_chain
             self._newest_key = memory.chain_key(call, call.chain)
             return (self._newest_key,)
         rounds = self._trajectory.latest(2)
         if not rounds:
             return ()
         self._newest_key = memory.link_key(call, rounds[0])
-        self._has_ids = _are_random([made.id for made in rounds[0].calls])
+        self._has_ids = has_random_id(rounds[0])
         if len(rounds) == 1:
             return (self._newest_key, *self._family_keys())
         self._before_key = memory.link_key(call, rounds[1])
@@ -257,7 +266,7 @@ class RunFitting:
     def take(self, recalled: Sequence[bytes]) -> None:
         """Take what the store remembers under `recalls`."""
         self.recalls = ()
-        self._take(recalled)
+        self._take(self, recalled)
 
     # The run of a request that shows rounds
 
@@ -274,7 +283,7 @@ class RunFitting:
             # Rounds that are known by their content alone may come again: then this is the newest.
             self._continue(RunLink(*_LINK.unpack(before)), self._trajectory.latest(1))
         else:
-            self._take, self.recalls = self._take_families, self._family_keys()
+            self._take, self.recalls = RunFitting._take_families, self._family_keys()
 
     def _is_sent_again(self, link: RunLink) -> bool:
         call = self._call
@@ -295,7 +304,7 @@ class RunFitting:
                 if is_brief
                 else self._full_record(round_, self._trajectory.latest(2)[1])
             )
-            traits = record.traits | Trait.NEWS
+            traits = record.traits | _NEWS
             total = min(link.total_calls + record.call_count, 65_535)
             record = self._placed(record, traits, link.segment, link.stale_segments, total)
             self.link = RunLink(
@@ -307,10 +316,10 @@ class RunFitting:
                 link.stale_segments,
                 total,
             )
-            self.notes = self._notes([record])
+            self.notes = self._notes([record], b"")
         elif new or link.flags:
-            self._take = self._take_run
-            self.recalls = (link.run, self._memory.seen_key(call, link.run))
+            self._take = RunFitting._take_run
+            self.recalls = (link.run, self._memory.seen_key(link.run))
 
     def _is_whole(self, link: RunLink) -> bool:
         """Return whether a request only adds messages to those of the request before."""
@@ -320,7 +329,7 @@ class RunFitting:
         body_bytes = len(self._call.request.body)
         if not body_bytes:
             return True  # a recorded call, of which only the messages are left
-        added = sum(memoryview(raw).nbytes for raw in raws[link.messages :])
+        added = sum(map(len, raws[link.messages :]))
         altered = body_bytes - link.body_bytes - added
         return -MAX_ALTERED_BYTES <= altered <= MAX_ALTERED_BYTES
 
@@ -349,7 +358,7 @@ class RunFitting:
         for round_ in self._new:
             before = self._trajectory.latest(2)
             record = self._full_record(round_, before[1] if len(before) > 1 else None)
-            record, pairs = self._in_segment(record, link, traits_before, seen, round_)
+            record, pairs = self._in_segment(record, link, records, traits_before, seen, round_)
             added.append(record._replace(traits=record.traits | mark))
         self._conclude(link, [*records, *added], added, seen, pairs, is_partial=is_partial)
 
@@ -357,16 +366,15 @@ class RunFitting:
         self,
         record: RoundRecord,
         link: RunLink,
+        records: Sequence[RoundRecord],
         traits_before: int,
         seen: bytes,
         round_: Round | None = None,
     ) -> tuple[RoundRecord, bytes]:
         """Return a new record placed in its segment, and its pairs that had not been seen."""
-        new = [
-            pair
-            for pair in self._pairs(record, round_)
-            if not (_contains(seen, pair.exact) or _contains(seen, pair.gist))
-        ]
+        new = [pair for pair in self._pairs(record, round_) if not _contains(seen, pair.gist)]
+        if new and any(map(record.repeats, records)):
+            new = []
         traits = record.traits | (Trait.NEW if new else 0)
         if new or traits_before & Trait.NEWS:
             traits |= Trait.NEWS
@@ -405,15 +413,17 @@ class RunFitting:
     # A run that is not known by its latest round but one
 
     def _family_keys(self) -> Sequence[bytes]:
-        call, memory = self._call, self._memory
-        self._session = call.request.session or agent_session_of(call)
-        return memory.session_key(call, self._session), memory.opening_key(call)
+        if not self._families:
+            call, memory = self._call, self._memory
+            self._session = call.request.session or agent_session_of(call)
+            self._families = memory.session_key(call, self._session), memory.opening_key(call)
+        return self._families
 
     def _take_families(self, recalled: Sequence[bytes]) -> None:
         """Find out whether a new run goes on after a compaction, or is a restart."""
         of_session, of_opening = recalled
         opening = _opening_of(self._call)
-        self._take = self._take_candidates
+        self._take = RunFitting._take_candidates
         runs = self._runs_of(of_session, opening)
         # Without ids, the latest round but one is not known again once its result is left out.
         self._may_continue = bool(self._before_key) and not self._has_ids
@@ -421,7 +431,7 @@ class RunFitting:
         self._restart = _RESTARTS.unpack(of_opening) if of_opening and opening.is_first else None
         keys = list(self._candidates)
         if keys:
-            keys += [self._memory.seen_key(self._call, run) for run in self._candidates]
+            keys += [self._memory.seen_key(run) for run in self._candidates]
         if self._restart is not None:
             keys.append(self._restart[0])
         if keys:
@@ -515,9 +525,9 @@ class RunFitting:
         rounds = self._first_rounds()
         for round_, before in zip(rounds, [None, *rounds], strict=False):
             traits = added[-1].traits if added else 0
-            record, pairs = self._in_segment(
-                self._full_record(round_, before), link, traits, seen + all_pairs, round_
-            )
+            full = self._full_record(round_, before)
+            known = [*records, *added]
+            record, pairs = self._in_segment(full, link, known, traits, seen + all_pairs, round_)
             if not added:
                 record = record._replace(traits=record.traits | Trait.AFTER_COMPACTION)
             link = link._replace(total_calls=record.total_calls)
@@ -545,7 +555,7 @@ class RunFitting:
             total = min(total + record.call_count, 65_535)
             records.append(self._placed(record, record.traits | Trait.NEWS, 0, 0, total))
         self.link = RunLink(run, len(call.raws), len(call.request.body), 0, 0, 0, total)
-        notes = list(self._notes(records))
+        notes = self._notes(records, b"")
         notes.append(self._note_of_session(run))
         opening = self._family_keys()[1]
         notes.append(Note(opening, _RESTARTS.pack(run, ending or bytes(4), self.restarts)))
@@ -562,8 +572,8 @@ class RunFitting:
         self._link = RunLink(*_LINK.unpack(value[: _LINK.size]))
         self._calls = records_of(value[_LINK.size :])[0]
         self._results = results
-        self._take = self._take_kept
-        self.recalls = (self._link.run, self._memory.seen_key(self._call, self._link.run))
+        self._take = RunFitting._take_kept
+        self.recalls = (self._link.run, self._memory.seen_key(self._link.run))
 
     def _take_kept(self, recalled: Sequence[bytes]) -> None:
         link, calls = self._link, self._calls
@@ -575,7 +585,7 @@ class RunFitting:
         else:
             record = self._memory.digester.completed(calls, self._results)
             traits = records[-1].traits if records else int(Trait.NEWS)
-            record, pairs = self._in_segment(record, link, traits, seen)
+            record, pairs = self._in_segment(record, link, records, traits, seen)
             added = [record]
         self._conclude(link, [*records, *added], added, seen, pairs, is_partial=True)
 
@@ -611,7 +621,7 @@ class RunFitting:
     def _notes_of(self, run: bytes, records: bytes, pairs: bytes) -> list[Note]:
         notes = [Note(run, records, MAX_REMEMBERED_ROUNDS * ROUND_BYTES)]
         if pairs:
-            seen = self._memory.seen_key(self._call, run)
+            seen = self._memory.seen_key(run)
             notes.append(Note(seen, pairs, MAX_PAIRS * PAIR_BYTES))
         return notes
 
@@ -627,13 +637,16 @@ class RunFitting:
     def _placed(
         self, record: RoundRecord, traits: int, segment: int, stale_segments: int, total: int
     ) -> RoundRecord:
-        return record._replace(
-            traits=traits,
-            segment=segment,
-            stale_segments=stale_segments,
-            messages=min(len(self._call.raws), 65_535),
-            total_calls=total,
-            seconds=int(self._now) & 0xFFFFFFFF,
+        # By position: `_replace` takes longer.
+        return RoundRecord(
+            *record[:8],
+            traits,
+            record.call_count,
+            segment,
+            stale_segments,
+            min(len(self._call.raws), 65_535),
+            total,
+            int(self._now) & 0xFFFFFFFF,
         )
 
     def _pairs(self, record: RoundRecord, round_: Round | None) -> list[_Pair]:
@@ -641,31 +654,29 @@ class RunFitting:
         if record.call_count == 0 or record.traits & Trait.NOTE:
             return []
         if round_ is None or record.call_count == 1:
-            return [self._pair(record.signature, record.result, record.gist)]
+            return [self._pair(record.signature, record.gist)]
         digester = self._memory.digester
         return [
             self._pair(
                 digester.call_signature(call),
-                digester.result(text := result.text if result is not None else ""),
-                digester.gist(text, is_failure=round_.failure is not None),
+                digester.gist(
+                    result.text if result is not None else "", is_failure=round_.failure is not None
+                ),
             )
             for call, result in zip(round_.calls, round_.results, strict=True)
             if not is_note(call.name)
         ]
 
-    def _pair(self, signature: bytes, result: bytes, gist: bytes) -> _Pair:
+    def _pair(self, signature: bytes, gist: bytes) -> _Pair:
         digest = self._memory.digester.digest
-        parts = (b"call" + signature, signature + result, signature + gist)
-        return _Pair(*(digest(part)[:PAIR_BYTES] for part in parts))
+        return _Pair(
+            digest(b"call" + signature)[:PAIR_BYTES], digest(signature + gist)[:PAIR_BYTES]
+        )
 
-    def _notes(self, records: Sequence[RoundRecord], pairs: bytes | None = None) -> Sequence[Note]:
-        """Return the notes of new rounds; all of their pairs count as seen where none are given."""
+    def _notes(self, records: Sequence[RoundRecord], pairs: bytes) -> list[Note]:
+        """Return the notes of new rounds."""
         link = self.link
         assert link is not None
-        if pairs is None:
-            digest = self._memory.digester.digest
-            exact = [digest(record.signature + record.result) for record in records]
-            pairs = b"".join([pair[:PAIR_BYTES] for pair in exact])
         packed = b"".join([record.pack() for record in records])
         notes = self._notes_of(link.run, packed, pairs)
         if not self._call.chain:
