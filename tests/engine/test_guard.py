@@ -148,7 +148,9 @@ class TestStreaks:
     def test_the_calls_of_an_answer_are_read_where_they_are_needed(self, is_needed, monkeypatch):
         turns = []
         guard = Guard.from_preset("default")
-        monkeypatch.setattr(guard, "remember_answer", lambda _, turn, now: turns.append(turn) or ())
+        monkeypatch.setattr(
+            guard, "remember_answer", lambda _, turn, *_now, **_where: turns.append(turn) or ()
+        )
         function = {"name": "look", "arguments": "{}"}
         message = {"role": "assistant", "tool_calls": [{"id": "c", "function": function}]}
         ticket = guard.check(chat(), now=T)

@@ -65,7 +65,7 @@ def test_a_history_that_is_shown_whole_is_all_there_is_to_say():
 
 def test_evidence_that_the_request_shows_is_not_called_remembered():
     said = words(guard_of("repeat", 2), [LIST, TEST, bash("w", "x"), READ, READ], keeps=3)
-    assert said == "read_file with the same arguments and result, 2 times in 3 rounds"
+    assert said == "read_file with the same arguments and result, 2 times in 2 rounds"
 
 
 def test_compactions_speak_for_themselves():

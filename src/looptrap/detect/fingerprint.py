@@ -53,7 +53,12 @@ class Fingerprint:
         """
         keyed = self._named.copy()
         keyed.update(b"\xfe%b\xfe%b" % (join(self._by(call)), content))
-        return _place(call.request.project or call.request.caller) + keyed.digest()
+        return place_of(call) + keyed.digest()
+
+
+def place_of(call: Call) -> bytes:
+    """Return the two bytes with which all keys of a call begin."""
+    return _place(call.request.project or call.request.caller)
 
 
 # The bound keeps callers that come and go from filling the memory.

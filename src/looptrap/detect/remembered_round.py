@@ -34,6 +34,7 @@ from looptrap.dialect.model import Message, ToolCall, ToolResult
 
 _FORMAT = Struct("<4s6s5s5s4s16s12s3sIBBBHHI")
 ROUND_BYTES = _FORMAT.size
+_SIGNATURE_AT = 4
 
 MAX_REMEMBERED_ROUNDS = 40
 """Latest rounds of a run that are remembered."""
@@ -134,6 +135,14 @@ class RoundRecord(NamedTuple):
     def pack(self) -> bytes:
         """Return the record as bytes."""
         return _FORMAT.pack(*self)
+
+
+def has_signature(remembered: bytes, signature: bytes) -> bool:
+    """Return whether one of the remembered rounds made these calls."""
+    at = remembered.find(signature)
+    while at >= 0 and at % ROUND_BYTES != _SIGNATURE_AT:
+        at = remembered.find(signature, at + 1)
+    return at >= 0
 
 
 def records_of(remembered: bytes) -> list[RoundRecord]:
@@ -252,7 +261,7 @@ class RoundDigester:
         self._names: dict[frozenset[str], bytes] = {}
 
     def digest(self, content: bytes) -> bytes:
-        """Return the keyed digest of some content: 16 bytes."""
+        """Return the keyed digest of some content: at least 8 bytes."""
         keyed = self._hasher.copy()
         keyed.update(content)
         return keyed.digest()
@@ -279,7 +288,7 @@ class RoundDigester:
 
     def result(self, text: str) -> bytes:
         """Return the digest of the exact result."""
-        return self.digest(text.encode("utf-8", "surrogatepass"))[:5]
+        return self.digest(_encoded(text))[:5]
 
     def gist(self, text: str, *, is_failure: bool) -> bytes:
         """Return the digest of a result without volatile tokens."""
@@ -299,7 +308,7 @@ class RoundDigester:
 
     def sketch(self, words: frozenset[str]) -> bytes:
         """Return some bits of some words: of two texts with the same words, the same ones."""
-        encoded = (word.encode("utf-8", "surrogatepass") for word in words)
+        encoded = (_encoded(word) for word in words)
         digests = sorted(int.from_bytes(self.digest(word)) for word in encoded)
         bits = 0
         for digest in digests[: 8 * _SKETCH_BYTES // _WORD_BITS]:
@@ -307,7 +316,7 @@ class RoundDigester:
         return bits.to_bytes(_SKETCH_BYTES)
 
     def _word(self, word: str) -> int:
-        return self.digest(word.encode("utf-8", "surrogatepass"))[0] or 1
+        return self.digest(_encoded(word))[0] or 1
 
     def record(
         self,
@@ -349,7 +358,7 @@ class RoundDigester:
             signature=self.signature(round_) if has_calls else bytes(6),
             result=self.result(text),
             gist=self.gist(text, is_failure=failure is not None),
-            failure=sketch[:4] if failure is None else self.digest(failure.encode())[:4],
+            failure=sketch[:4] if failure is None else self.digest(_encoded(failure))[:4],
             failure_words=sketch[4:] if failure is None else self.words(failure, 16),
             argument_words=self.words(round_.arguments if has_calls else text, 12),
             names=self.names(round_.names),
@@ -357,25 +366,41 @@ class RoundDigester:
             call_count=min(len(round_.calls), 255),
         )
 
-    def brief_record(self, round_: Round, link: bytes) -> RoundRecord:
-        """Return the record of a round whose call was certainly never made before: it is news.
+    def pack_brief(
+        self,
+        round_: Round,
+        link: bytes,
+        signature: bytes,
+        segment: int,
+        stale_segments: int,
+        messages: int,
+        total_calls: int,
+        seconds: int,
+        *,
+        with_failure: bool = True,
+    ) -> bytes:
+        """Return the packed record of a round whose call was certainly never made before.
 
         As long as a request shows its run whole, little is needed of such a round, and the rest
         would take long to work out.
         """
-        failure = round_.failure
-        # By position: names take longer.
-        return RoundRecord(
-            link[:4],
-            self.signature(round_),
+        failure = round_.failure if with_failure else None
+        return _FORMAT.pack(
+            link,
+            signature,
             self.result(round_.result),
             _NO_GIST,
-            _NO_FAILURE if failure is None else self.digest(failure.encode())[:4],
+            _NO_FAILURE if failure is None else self.digest(_encoded(failure))[:4],
             _NO_WORDS,
             _NO_ARGUMENTS,
             self.names(round_.names),
             _BRIEF if failure is None else _BRIEF_FAILED,
             min(len(round_.calls), 255),
+            segment,
+            stale_segments,
+            messages,
+            total_calls,
+            seconds & 0xFFFFFFFF,
         )
 
     def calls_record(self, message: Message, link: bytes) -> RoundRecord:
@@ -432,10 +457,22 @@ class RoundDigester:
         return calls._replace(
             result=self.result(text),
             gist=self.gist(text, is_failure=failure is not None),
-            failure=_NO_FAILURE if failure is None else self.digest(failure.encode())[:4],
+            failure=_NO_FAILURE if failure is None else self.digest(_encoded(failure))[:4],
             failure_words=bytes(16) if failure is None else self.words(failure, 16),
             traits=int(traits),
         )
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+class LocalRoundDigester(RoundDigester):
+    """Makes records that never leave this process: by its own keyed hashes, which are faster."""
+
+    def digest(self, content: bytes) -> bytes:
+        """Return the hash of some content: 8 bytes, which no other process can compare."""
+        return hash(content).to_bytes(8, "little", signed=True)
 
 
 _SPACED = {ord(char): " " for char in "\"'`,;:()[]{}<>=\\/|"}

@@ -95,6 +95,18 @@ MAX_RESULT_CHARS = 65_536
 
 Reader = Callable[[Raw], Message]
 
+_RESULT_ID = re.compile(rb'"(?:tool_call_id|tool_use_id)" ?: ?"([\w.:-]{1,128})"')
+
+
+def _last_id_in(raw: Raw) -> str:
+    """Return the id of a tool message with one result, where it stands at either end of it.
+
+    Decoding the message would take longer.
+    """
+    text = bytes(raw)
+    found = _RESULT_ID.findall(text[:200] + b" " + text[-200:])
+    return found[0].decode() if len(found) == 1 and text.count(b'_id"') == 1 else ""
+
 
 class Round:
     """One assistant turn with its tool calls and their results; decoded as needed."""
@@ -160,7 +172,12 @@ class Round:
         """The id of the call whose result came last; empty where there is none."""
         if not self._tool_messages:
             return ""
-        last = self._known[0] if self._known else self._decoded(self._tool_messages[0])
+        if self._known:
+            last = self._known[0]
+        elif isinstance(raw := self._tool_messages[0], Raw) and (id_ := _last_id_in(raw)):
+            return id_
+        else:
+            last = self._decoded(self._tool_messages[0])
         return last.results[-1].call_id if last.results else ""
 
     def _decoded(self, message: Message | Raw) -> Message:

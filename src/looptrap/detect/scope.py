@@ -66,8 +66,9 @@ def conversation(tail: int, with_tools: bool, similarity: Similarity) -> Content
             return normalise(list(map(_masked, texts)))
         if similarity == "exact":
             return normalise(texts)
-        if messages[-1].role == "user" and not messages[-1].results:
-            texts[-1] = without_envelope(texts[-1])
+        if messages[-1].role != "user" or messages[-1].results:
+            return normalise(texts)  # only a prompt is sent with something around it, or twice
+        texts[-1] = without_envelope(texts[-1])
         return without_repetition(normalise(texts))
 
     return content

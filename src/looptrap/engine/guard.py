@@ -171,7 +171,7 @@ class Guard(PolicyEngine):
         now = time.time() if now is None else now
         transaction = Transaction(self, call)
         with self._lock:
-            plan = transaction.plan(now)
+            plan = transaction.plan(now, is_local=True)
             self._open.end_dropped(plan, self.store)
             ticket = transaction.judge_by(self.store, now)
             self.settle(ticket)
@@ -220,7 +220,8 @@ class Guard(PolicyEngine):
             if answer and (ticket.call.keeps_history or ticket.reads_answer):
                 turn = answered_turn(ticket.call, answer)
                 if turn is not None:
-                    self.store.remember(self.remember_answer(ticket, turn, now), now)
+                    notes = self.remember_answer(ticket, turn, now, is_local=True)
+                    self.store.remember(notes, now)
         self._open.conclude(ticket)
         self._answer(ticket, now)
 
@@ -244,7 +245,8 @@ class Guard(PolicyEngine):
         """
         with self._lock:
             if turn is not None:
-                self.store.remember(self.remember_answer(ticket, turn, now), now)
+                notes = self.remember_answer(ticket, turn, now, is_local=True)
+                self.store.remember(notes, now)
             if ticket.streaks:
                 self.store.answer(ticket.streaks, now)
             if ticket.holds:

@@ -62,6 +62,9 @@ class Plan(msgspec.Struct, gc=False):
     """Watches that read the history, perhaps once it is known how much of it counts."""
     fitting: RunFitting | None = None
     """What finds the run of the call in the store."""
+    is_unread: bool = False
+    """Whether the history is searched only when its run is found, which knows which calls are new.
+    """
     recalls: Sequence[bytes] = ()
     """The keys of notes to recall next."""
     progress_index: int = -1

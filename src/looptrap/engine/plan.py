@@ -60,8 +60,15 @@ def read(
     is_timer: IsTimer,
 ) -> None:
     """Read the latest `limit` rounds of the history, and plan to query earlier refusals."""
+    search(plan, watches, tools, history_of(plan.call, tools, limit, is_timer))
+
+
+def history_of(
+    call: Call, tools: Mapping[str, ToolRule], limit: int, is_timer: IsTimer
+) -> Trajectory:
+    """Return the latest `limit` rounds of a history, without those of exempt tools."""
     exempt = frozenset(name for name, rule in tools.items() if rule.exempt) if tools else NO_TOOLS
-    search(plan, watches, tools, Trajectory(plan.call, limit, exempt, is_timer))
+    return Trajectory(call, limit, exempt, is_timer)
 
 
 def search(

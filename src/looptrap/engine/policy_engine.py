@@ -135,8 +135,12 @@ class PolicyEngine:
                 budgets, policies, secret=key, prices=prices, recent_accounts=self.tally.accounts
             )
 
-    def plan(self, call: Call, now: float) -> Plan:
-        """Return what to count for a call, and the evidence in its history."""
+    def plan(self, call: Call, now: float, *, is_local: bool = False) -> Plan:
+        """Return what to count for a call, and the evidence in its history.
+
+        Where the store is in this process (`is_local`), the run is looked up before its history
+        is searched: that is faster, and asking twice costs nothing.
+        """
         for switch in self._kill_switches:
             if switch.kills(call, now):
                 return Plan(call, [], [], killed=switch.verdict)
@@ -177,13 +181,16 @@ class PolicyEngine:
                 plan.await_progress(planned, *self._progress)
             else:
                 is_timer = partial(self._is_timer, call, now)
-                plan.read(planned, reading, self._tools, maxsize, is_timer)
+                history = plan.history_of(call, self._tools, maxsize, is_timer)
                 # The history of a guarded tool is whole, and its latest result only expected.
                 if call.generates:
-                    assert planned.trajectory is not None
-                    planned.fitting = fitting = self._runs.begin(call, planned.trajectory, now)
+                    planned.fitting = fitting = self._runs.begin(call, history, now, is_local)
                     planned.recalls = fitting.recalls
-                    planned.follows = planned.follows or bool(fitting.recalls)
+                if is_local and planned.recalls:
+                    planned.trajectory, planned.is_unread = history, True
+                else:
+                    planned.follows = planned.follows or bool(planned.recalls)
+                    plan.search(planned, reading, self._tools, history)
         if self._meters is not None:
             planned.metered, planned.now = self._meters.plan(call, now), now
         return planned
@@ -206,7 +213,7 @@ class PolicyEngine:
             is_timer = partial(self._is_timer, planned.call, planned.now)
             plan.read(planned, planned.history_watches, self._tools, limit, is_timer)
         if planned.recalls:
-            self._fit_run(planned, recalled)
+            self.fit_run(planned, recalled)
         return planned.hits[known:]
 
     def _is_timer(self, call: Call, now: float, is_new: bool) -> bool:
@@ -214,8 +221,8 @@ class PolicyEngine:
         conversation = self._conversation.key(call, conversation_opening(call))
         return self._paces.is_timer(conversation, is_new, now)
 
-    def _fit_run(self, planned: Plan, recalled: Sequence[bytes]) -> None:
-        """Fit a call to its run; once that is done, judge what the run remembers, if it is more."""
+    def fit_run(self, planned: Plan, recalled: Sequence[bytes]) -> None:
+        """Fit a call to its run; then search what the run remembers, if it is more."""
         fitting = planned.fitting
         assert fitting is not None
         fitting.take(recalled)
@@ -223,9 +230,11 @@ class PolicyEngine:
         if planned.recalls:
             return
         trajectory = fitting.run or planned.trajectory
-        if fitting.restarts and trajectory is not None:
+        assert trajectory is not None
+        if fitting.restarts:
             trajectory.restarts = fitting.restarts
-        if trajectory is not None and (fitting.run is not None or fitting.restarts):
+        if planned.is_unread or fitting.run is not None or fitting.restarts:
+            planned.is_unread = False
             plan.search(planned, planned.history_watches, self._tools, trajectory)
 
     def judge(
@@ -273,9 +282,11 @@ class PolicyEngine:
         """
         return judge.hear(ticket, text)
 
-    def remember_answer(self, ticket: Ticket, turn: AnsweredTurn, now: float) -> Sequence[Note]:
+    def remember_answer(
+        self, ticket: Ticket, turn: AnsweredTurn, now: float, *, is_local: bool
+    ) -> Sequence[Note]:
         """Return what to remember of the calls in an answer."""
-        return self._runs.remember_answer(ticket.call, ticket.fitting, turn, now)
+        return self._runs.remember_answer(ticket.call, ticket.fitting, turn, now, is_local)
 
     def settle(
         self,

@@ -19,13 +19,15 @@ from typing import NamedTuple
 
 from looptrap.detect.call_kind import is_note
 from looptrap.detect.canonical import join
-from looptrap.detect.fingerprint import Fingerprint, conversation_opening
+from looptrap.detect.fingerprint import Fingerprint, conversation_opening, place_of
 from looptrap.detect.remembered_round import (
     MAX_REMEMBERED_ROUNDS,
     ROUND_BYTES,
+    LocalRoundDigester,
     RoundDigester,
     RoundRecord,
     Trait,
+    has_signature,
     records_of,
 )
 from looptrap.detect.round import Round
@@ -40,10 +42,16 @@ MAX_PAIRS = 200
 """Calls, and pairs of call and result, of the compacted part of a run that are remembered to tell
 what is new."""
 
+MAX_RUN_BYTES = MAX_REMEMBERED_ROUNDS * ROUND_BYTES
+
+MIN_TRUSTED_ROUNDS = 20
+"""Rounds that must be remembered of a run that was not seen from its beginning, to tell by them
+whether a call is new: as many as are searched otherwise."""
+
 MAX_RUNS_OF_SESSION = 8
 """Latest runs of a session that are remembered."""
 
-MAX_FIRST_ROUNDS = 8
+MAX_FIRST_ROUNDS = 20
 """Latest rounds that are remembered of a run that is first seen with many."""
 
 LIVE_S = 900
@@ -83,9 +91,6 @@ _SUMMARY = re.compile(
 )
 """How a message says that it stands for an earlier part of the conversation."""
 
-_RANDOM_ID = re.compile(r"(?=[A-Za-z0-9]{8})(?:[A-Za-z]+\d|\d+[A-Za-z])|\d{12}")
-"""What the ids of providers contain, and numbers such as `call_0` do not: they come again."""
-
 _LINK = Struct("<16sIIBBBH")
 _RESTARTS = Struct("<16s4sH")
 _RUN_OF_SESSION = Struct("<16s4s4s")
@@ -93,7 +98,8 @@ _RUN_OF_SESSION = Struct("<16s4s4s")
 _NEWS = int(Trait.NEWS)
 """A plain number: Python code combines flags, and that is slow."""
 
-PARTIAL, UNDECIDED = 1, 2
+PARTIAL, UNDECIDED, COMPLETE = 1, 2, 4
+HIDDEN = PARTIAL | UNDECIDED
 
 
 class RunLink(NamedTuple):
@@ -106,7 +112,7 @@ class RunLink(NamedTuple):
     body_bytes: int
     flags: int = 0
     """`PARTIAL`: a request did not show all of the run's latest segment. `UNDECIDED`: nothing new
-    has come since the latest compaction."""
+    has come since the latest compaction. `COMPLETE`: the run was seen from its beginning."""
     segment: int = 0
     stale_segments: int = 0
     total_calls: int = 0
@@ -127,19 +133,31 @@ class RunMemory:
     """Fits requests to the runs that a store remembers."""
 
     def __init__(self, secret: bytes) -> None:
-        self.digester = RoundDigester(secret)
+        self._digester = RoundDigester(secret)
+        self._local_digester = LocalRoundDigester(secret)
         self._link = Fingerprint(secret, ("run link",), ("caller",))
         self._run = Fingerprint(secret, ("run",), ("caller",))
         self._session = Fingerprint(secret, ("run session",), ("caller",))
 
-    def begin(self, call: Call, trajectory: Trajectory, now: float) -> RunFitting:
-        """Begin to fit a request to its run."""
-        return RunFitting(self, call, trajectory, now)
+    def begin(self, call: Call, trajectory: Trajectory, now: float, is_local: bool) -> RunFitting:
+        """Begin to fit a request to its run; `is_local` says that asking the store is free."""
+        return RunFitting(self, call, trajectory, now, is_local)
 
-    def link_key(self, call: Call, round_: Round) -> bytes:
-        """Return the key under which the store links a round to its run."""
-        if has_random_id(round_):
-            return self._link.key(call, join([round_.last_result_id]))
+    def digester(self, is_local: bool) -> RoundDigester:
+        """Return what makes the records of a store in this process, or of one that is shared."""
+        return self._local_digester if is_local else self._digester
+
+    def link_key(self, call: Call, round_: Round, is_local: bool = False) -> bytes:
+        """Return the key under which the store links a round to its run.
+
+        For a store in this process, the id itself is enough: a digest takes longer.
+        """
+        last_id = round_.last_result_id
+        if is_random(last_id):
+            if is_local:
+                caller = call.request.caller
+                return place_of(call) + f"{len(caller)} {caller} {last_id}".encode()
+            return self._link.key(call, last_id.encode())
         ids = [made.id for made in round_.calls]
         text = round_.result if round_.calls else round_.text
         return self._link.key(call, join([*ids, *round_.signature_texts, text]))
@@ -164,7 +182,12 @@ class RunMemory:
         return self._session.key(call, b"system\xfe%b" % system_of(call))
 
     def remember_answer(
-        self, call: Call, fitting: RunFitting | None, turn: AnsweredTurn, now: float
+        self,
+        call: Call,
+        fitting: RunFitting | None,
+        turn: AnsweredTurn,
+        now: float,
+        is_local: bool,
     ) -> Sequence[Note]:
         """Return what to remember of an answer, which a later call may continue."""
         calls = turn.calls
@@ -176,8 +199,9 @@ class RunMemory:
         key = self.chain_key(call, turn.response_id)
         if link is None:
             link = RunLink(self.run_key(call, key, now), 0, 0, PARTIAL)
-        ids = self.digester.digest(join([made.id for made in calls]))
-        record = self.digester.calls_record(Message("assistant", "", calls), ids)
+        digester = self.digester(is_local)
+        ids = digester.digest(join([made.id for made in calls]))
+        record = digester.calls_record(Message("assistant", "", calls), ids)
         value = link.pack() + record.pack()
         notes = [Note(key, value)]
         conversation = turn.conversation or ("" if call.chain.startswith("resp") else call.chain)
@@ -190,9 +214,17 @@ class RunMemory:
         return self._session.key(call, b"opening\xfe%b" % conversation_opening(call))
 
 
-def has_random_id(round_: Round) -> bool:
-    """Return whether the id of a round's last result is one that no other round has."""
-    return _RANDOM_ID.search(round_.last_result_id) is not None
+def is_random(id_: str) -> bool:
+    """Return whether an id ends as those of providers do: no other round has it.
+
+    Numbers such as `call_0` come again.
+    """
+    end = id_.replace("-", "_").rpartition("_")[2]
+    if len(end) < 8 or not end.isascii() or not end.isalnum():
+        return False
+    if end.isdigit():
+        return len(end) >= 12
+    return not end.isalpha() or (len(end) >= 16 and not (end.islower() or end.isupper()))
 
 
 def system_of(call: Call) -> bytes:
@@ -237,7 +269,11 @@ class RunFitting:
     _results: Sequence[ToolResult] = ()
     _seen = b""
 
-    def __init__(self, memory: RunMemory, call: Call, trajectory: Trajectory, now: float) -> None:
+    def __init__(
+        self, memory: RunMemory, call: Call, trajectory: Trajectory, now: float, is_local: bool
+    ) -> None:
+        self._is_local = is_local
+        self._digester = memory.digester(is_local)
         self._memory = memory
         self._call = call
         self._trajectory = trajectory
@@ -256,11 +292,11 @@ class RunFitting:
         rounds = self._trajectory.latest(2)
         if not rounds:
             return ()
-        self._newest_key = memory.link_key(call, rounds[0])
-        self._has_ids = has_random_id(rounds[0])
+        self._newest_key = memory.link_key(call, rounds[0], self._is_local)
+        self._has_ids = is_random(rounds[0].last_result_id)
         if len(rounds) == 1:
             return (self._newest_key, *self._family_keys())
-        self._before_key = memory.link_key(call, rounds[1])
+        self._before_key = memory.link_key(call, rounds[1], self._is_local)
         return (self._newest_key, self._before_key)
 
     def take(self, recalled: Sequence[bytes]) -> None:
@@ -292,34 +328,59 @@ class RunFitting:
     def _continue(self, link: RunLink, new: Sequence[Round]) -> None:
         """Continue a known run with its new round, if there is one."""
         self._link, self._new = link, new
-        call = self._call
-        if new and not link.flags and self._is_whole(link):
-            round_ = new[0]
-            # What comes soon after a compaction may come again after the next one.
-            is_repeatable = link.segment > 0 and len(call.raws) <= MAX_REPEATABLE_MESSAGES
-            is_brief = round_.calls and not is_repeatable and self._trajectory.is_new_call
-            digester = self._memory.digester
-            record = (
-                digester.brief_record(round_, self._newest_key[2:])
-                if is_brief
-                else self._full_record(round_, self._trajectory.latest(2)[1])
-            )
-            traits = record.traits | _NEWS
-            total = min(link.total_calls + record.call_count, 65_535)
-            record = self._placed(record, traits, link.segment, link.stale_segments, total)
-            self.link = RunLink(
-                link.run,
-                len(call.raws),
-                len(call.request.body),
-                0,
-                link.segment,
-                link.stale_segments,
-                total,
-            )
-            self.notes = self._notes([record], b"")
-        elif new or link.flags:
+        if new and not link.flags & HIDDEN and self._is_whole(link):
+            if self._is_local:
+                self._take, self.recalls = RunFitting._take_whole, (link.run,)
+            else:
+                self._add(link, new[0], self._trajectory.is_new_call)
+        elif new or link.flags & HIDDEN:
             self._take = RunFitting._take_run
             self.recalls = (link.run, self._memory.seen_key(link.run))
+
+    def _take_whole(self, recalled: Sequence[bytes]) -> None:
+        """Add the new round of a run that the request shows whole, by what is known of the run."""
+        remembered, link, round_ = recalled[0], self._link, self._new[0]
+        assert link is not None
+        is_new, signature = False, b""
+        if round_.calls:
+            signature = self._digester.signature(round_)
+            is_new = not has_signature(remembered, signature)
+            if link.flags & COMPLETE or len(remembered) >= MIN_TRUSTED_ROUNDS * ROUND_BYTES:
+                self._trajectory.is_new_call = is_new
+        self._add(link, round_, is_new, signature)
+
+    def _add(self, link: RunLink, round_: Round, is_new: bool, signature: bytes = b"") -> None:
+        """Add a round to a run that the request shows whole."""
+        call, digester = self._call, self._digester
+        messages = len(call.raws)
+        count = len(round_.calls)
+        total = min(link.total_calls + count, 65_535)
+        place = link.segment, link.stale_segments, min(messages, 65_535), total
+        # What comes soon after a compaction may come again after the next one.
+        is_repeatable = link.segment > 0 and messages <= MAX_REPEATABLE_MESSAGES
+        if is_new and not is_repeatable:
+            signature = signature or digester.signature(round_)
+            packed = digester.pack_brief(
+                round_, self._newest_key[-4:], signature, *place, int(self._now)
+            )
+        else:
+            record = self._full_record(round_, self._trajectory.latest(2)[1])
+            traits = record.traits | _NEWS
+            packed = self._placed(record, traits, link.segment, link.stale_segments, total).pack()
+        self.link = RunLink(
+            link.run,
+            messages,
+            len(call.request.body),
+            link.flags,
+            link.segment,
+            link.stale_segments,
+            total,
+        )
+        self.notes = (
+            Note(link.run, packed, MAX_RUN_BYTES),
+            Note(self._newest_key, self.link.pack()),
+            Note(self._before_key, b""),
+        )
 
     def _is_whole(self, link: RunLink) -> bool:
         """Return whether a request only adds messages to those of the request before."""
@@ -396,6 +457,7 @@ class RunFitting:
         call, latest = self._call, records[-1]
         is_undecided = latest.segment > 0 and not latest.traits & Trait.NEWS
         flags = (PARTIAL if is_partial else 0) | (UNDECIDED if is_undecided else 0)
+        flags |= link.flags & COMPLETE
         self.link = RunLink(
             link.run,
             len(call.raws),
@@ -405,10 +467,11 @@ class RunFitting:
             latest.stale_segments,
             latest.total_calls,
         )
-        if flags:
+        if flags & HIDDEN:
             self.run = RunTrajectory(call, records[-MAX_REMEMBERED_ROUNDS:], self._tool_names())
         self._seen = seen + pairs
-        self.notes = self._notes(added, pairs) if added else ()
+        packed = b"".join([record.pack() for record in added])
+        self.notes = self._notes(packed, pairs) if added else ()
 
     # A run that is not known by its latest round but one
 
@@ -445,7 +508,7 @@ class RunFitting:
         Where no session is named, a run that began with the same summary is another one: after each
         compaction it differs.
         """
-        digest = self._memory.digester.digest
+        digest = self._digester.digest
         self._entry = digest(system_of(self._call))[:4], digest(opening.content)[:4]
         system, content = self._entry
         began = {run: entry for run, *entry in _RUN_OF_SESSION.iter_unpack(of_session)}
@@ -487,7 +550,7 @@ class RunFitting:
 
     def _extends(self, records: Sequence[RoundRecord]) -> bool:
         """Return whether a request makes the same latest calls as a run, and then one more."""
-        signature = self._memory.digester.signature
+        signature = self._digester.signature
         shown = [signature(round_) for round_ in self._trajectory.latest(4)[1:] if round_.calls]
         known = [record.signature for record in records[: -len(shown) - 1 : -1]]
         return shown == known and len(self._call.raws) > records[-1].messages
@@ -515,7 +578,7 @@ class RunFitting:
         if self._now - last.seconds > RESTART_S:
             return b""
         content = b"%b%b%d" % (last.signature, last.result, last.total_calls)
-        return self._memory.digester.digest(content)[:4]
+        return self._digester.digest(content)[:4]
 
     def _go_on(self, run: bytes, records: list[RoundRecord], seen: bytes) -> None:
         """Continue a run after a compaction."""
@@ -544,18 +607,31 @@ class RunFitting:
         """Remember the first rounds of a run, and that it is one of its session."""
         memory, call = self._memory, self._call
         run = memory.run_key(call, self._newest_key, self._now)
-        records: list[RoundRecord] = []
-        total = 0
+        packed, total, messages = b"", 0, min(len(call.raws), 65_535)
         for round_ in rounds:
-            link = memory.link_key(call, round_)[2:]
+            link = memory.link_key(call, round_, self._is_local)[-4:]
+            total = min(total + len(round_.calls), 65_535)
             if round_.calls:
-                record = memory.digester.brief_record(round_, link)
+                seconds = int(self._now)
+                signature = self._digester.signature(round_)
+                packed += self._digester.pack_brief(
+                    round_,
+                    link,
+                    signature,
+                    0,
+                    0,
+                    messages,
+                    total,
+                    seconds,
+                    with_failure=round_ is rounds[-1],  # for the others that takes too long
+                )
             else:
                 record = self._full_record(round_, None)
-            total = min(total + record.call_count, 65_535)
-            records.append(self._placed(record, record.traits | Trait.NEWS, 0, 0, total))
-        self.link = RunLink(run, len(call.raws), len(call.request.body), 0, 0, 0, total)
-        notes = self._notes(records, b"")
+                packed += self._placed(record, record.traits | _NEWS, 0, 0, total).pack()
+        # More rounds than these would have been read before.
+        flags = COMPLETE if len(rounds) < MAX_FIRST_ROUNDS else 0
+        self.link = RunLink(run, len(call.raws), len(call.request.body), flags, 0, 0, total)
+        notes = self._notes(packed, b"")
         notes.append(self._note_of_session(run))
         opening = self._family_keys()[1]
         notes.append(Note(opening, _RESTARTS.pack(run, ending or bytes(4), self.restarts)))
@@ -583,7 +659,7 @@ class RunFitting:
         if records and records[-1].link == calls.link:
             added, pairs = [], b""  # it was sent before
         else:
-            record = self._memory.digester.completed(calls, self._results)
+            record = self._digester.completed(calls, self._results)
             traits = records[-1].traits if records else int(Trait.NEWS)
             record, pairs = self._in_segment(record, link, records, traits, seen)
             added = [record]
@@ -603,7 +679,7 @@ class RunFitting:
         """Return the note of an answer's calls, where they are new in a run that is undecided."""
         if self.run is None or self.link is None or not self.reads_answer:
             return ()
-        digester, latest = self._memory.digester, self.run.records[-1]
+        digester, latest = self._digester, self.run.records[-1]
         known = {record.signature for record in self.run.records}
         signatures = [digester.call_signature(call) for call in calls if not is_note(call.name)]
         marks = [
@@ -619,7 +695,7 @@ class RunFitting:
         return self._notes_of(self.link.run, pending.pack(), b"".join(new))
 
     def _notes_of(self, run: bytes, records: bytes, pairs: bytes) -> list[Note]:
-        notes = [Note(run, records, MAX_REMEMBERED_ROUNDS * ROUND_BYTES)]
+        notes = [Note(run, records, MAX_RUN_BYTES)]
         if pairs:
             seen = self._memory.seen_key(run)
             notes.append(Note(seen, pairs, MAX_PAIRS * PAIR_BYTES))
@@ -627,9 +703,9 @@ class RunFitting:
 
     def _full_record(self, round_: Round, before: Round | None) -> RoundRecord:
         is_unknown_tool = calls_unknown_tool(round_, frozenset(self._call.tools))
-        return self._memory.digester.record(
+        return self._digester.record(
             round_,
-            self._memory.link_key(self._call, round_)[2:],
+            self._memory.link_key(self._call, round_, self._is_local)[-4:],
             before,
             is_unknown_tool=is_unknown_tool,
         )
@@ -655,7 +731,7 @@ class RunFitting:
             return []
         if round_ is None or record.call_count == 1:
             return [self._pair(record.signature, record.gist)]
-        digester = self._memory.digester
+        digester = self._digester
         return [
             self._pair(
                 digester.call_signature(call),
@@ -668,17 +744,16 @@ class RunFitting:
         ]
 
     def _pair(self, signature: bytes, gist: bytes) -> _Pair:
-        digest = self._memory.digester.digest
+        digest = self._digester.digest
         return _Pair(
             digest(b"call" + signature)[:PAIR_BYTES], digest(signature + gist)[:PAIR_BYTES]
         )
 
-    def _notes(self, records: Sequence[RoundRecord], pairs: bytes) -> list[Note]:
+    def _notes(self, records: bytes, pairs: bytes) -> list[Note]:
         """Return the notes of new rounds."""
         link = self.link
         assert link is not None
-        packed = b"".join([record.pack() for record in records])
-        notes = self._notes_of(link.run, packed, pairs)
+        notes = self._notes_of(link.run, records, pairs)
         if not self._call.chain:
             notes.append(Note(self._newest_key, link.pack()))
             if self._before_key and self._before_key != self._newest_key:
@@ -691,7 +766,7 @@ class RunFitting:
 
     def _tool_names(self) -> dict[bytes, frozenset[str]]:
         """Return the tools that the request offers or calls, by the digests in records."""
-        names_of = self._memory.digester.names
+        names_of = self._digester.names
         sets = [frozenset((name,)) for name in self._call.tools]
         sets += [round_.names for round_ in self._trajectory.latest(MAX_FIRST_ROUNDS)]
         return {names_of(names): names for names in sets}

@@ -153,9 +153,9 @@ class Transaction:
 
     # Judging
 
-    def plan(self, now: float) -> Plan:
+    def plan(self, now: float, *, is_local: bool = False) -> Plan:
         """Return what to ask the store: hits and charges; `count` takes its answer."""
-        self._plan = plan = self.engine.plan(self.call, now)
+        self._plan = plan = self.engine.plan(self.call, now, is_local=is_local)
         return plan
 
     def count(
@@ -187,14 +187,14 @@ class Transaction:
         """Judge the call by the counts of a store in this process; plan it, unless it is."""
         plan = self._plan
         if plan is None:
-            plan = self._plan = self.engine.plan(self.call, now)
+            plan = self.plan(now, is_local=True)
+        while plan.recalls:
+            self.engine.fit_run(plan, store.recall(plan.recalls, now))
         retry = self.call.request.is_retry
         counts = store.hit(plan.hits, now, retry=retry)
         balances = store.charge(plan.charges, now) if plan.metered else ()
-        recalled = store.recall(plan.recalls, now) if plan.recalls else ()
-        while (more := self.count(counts, balances, recalled)) is not None:
-            counts = store.hit(more.hits, now, retry=retry) if more.hits else []
-            recalled = store.recall(more.recalls, now) if more.recalls else ()
+        while (more := self.count(counts, balances)) is not None:
+            counts = store.hit(more.hits, now, retry=retry)
         ticket = self.ticket
         if ticket.notes:
             store.remember(ticket.notes, now)

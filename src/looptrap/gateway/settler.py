@@ -57,7 +57,9 @@ class Settler:
             self._judge.settle(ticket.settlements(outcome), self.clock())
         if outcome is not None and (turn := transaction.answered()) is not None:
             now = self.clock()
-            if notes := transaction.engine.remember_answer(ticket, turn, now):
+            is_local = not self._judge.is_shared
+            notes = transaction.engine.remember_answer(ticket, turn, now, is_local=is_local)
+            if notes:
                 self._judge.remember(notes, now)
         transaction.engine.settle(ticket, outcome, provider, first_byte)
         if is_logged and self._on_settled is not None:

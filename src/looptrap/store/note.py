@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
 
@@ -41,7 +40,7 @@ class Notes(ExpiringMap[_KeptNote]):
         super().__init__(RUN_MEMORY_S)
         self._max_notes = NOTES_PER_RUN * max_runs
         self._max_of_place = max_runs
-        self._of_place: Counter[bytes] = Counter()
+        self._of_place: dict[bytes, int] = {}
 
     def recall(self, keys: Sequence[bytes], now: float) -> list[bytes]:
         """Return the value of each key; empty where none is known."""
@@ -77,8 +76,10 @@ class Notes(ExpiringMap[_KeptNote]):
         if self.entries.pop(key, None) is None:
             return False
         place = key[:2]
-        self._of_place[place] -= 1
-        if not self._of_place[place]:
+        left = self._of_place[place] - 1
+        if left:
+            self._of_place[place] = left
+        else:
             del self._of_place[place]
         return True
 
@@ -93,13 +94,16 @@ class Notes(ExpiringMap[_KeptNote]):
     def _add(self, key: bytes, value: bytes, now: float) -> None:
         """Add a note; a caller without room loses its own oldest, or else this one."""
         entries, place = self.entries, key[:2]
-        if self._of_place[place] >= self._max_of_place:
+        count = self._of_place.get(place, 0)
+        if count >= self._max_of_place:
             oldest = islice(entries, MAX_SEARCHED_NOTES)
             own = next((one for one in oldest if one[:2] == place), None)
             if own is None:
                 return
             self.release(own)
+            count -= 1
         elif len(entries) >= self._max_notes:
             self.release(next(iter(entries)))
+            count = self._of_place.get(place, 0)
         entries[key] = _KeptNote(value, now)
-        self._of_place[place] += 1
+        self._of_place[place] = count + 1
