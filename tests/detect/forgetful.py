@@ -15,9 +15,22 @@ _numbers = count(1)
 
 
 class ForgetfulAgent:
-    """One run, judged call by call; `keeps` is how many rounds a request shows, if not all."""
+    """One run, judged call by call.
 
-    def __init__(self, guard=None, *, keeps=0, tools=(), session="", task="Make the tests pass."):
+    A request shows the latest `keeps` rounds, or all; and of these the latest `results`, or all.
+    """
+
+    def __init__(
+        self,
+        guard=None,
+        *,
+        keeps=0,
+        results=0,
+        tools=(),
+        session="",
+        task="Make the tests pass.",
+    ):
+        self._results = results
         self.guard = guard or Guard.from_preset(secret=b"secret")
         self._keeps = keeps
         self._tools = [{"type": "function", "function": {"name": name}} for name in tools]
@@ -34,10 +47,14 @@ class ForgetfulAgent:
         self._opening = [*self._opening[:2], {"role": "user", "content": SUMMARY}]
         self._rounds = []
 
+    def use(self, use):
+        """Have called a tool, and got its result."""
+        self._rounds.append(_round(use))
+
     def does(self, *uses):
         """Call tools, ask what to do next after each, and return the last ticket."""
         for use in uses:
-            self._rounds.append(_round(use))
+            self.use(use)
             self.now += 3
             ticket = self.guard.admit(self.call(), self.now)
         return ticket
@@ -45,6 +62,8 @@ class ForgetfulAgent:
     def body(self):
         """Return the next request."""
         shown = self._rounds[-self._keeps :] if self._keeps else self._rounds
+        if self._results:
+            shown = [*map(_elided, shown[: -self._results]), *shown[-self._results :]]
         messages = [*self._opening, *(message for round_ in shown for message in round_)]
         offered = {"tools": self._tools} if self._tools else {}
         return {"model": "m", "messages": messages} | offered
@@ -67,3 +86,8 @@ def _round(use: Use):
         },
         {"role": "tool", "tool_call_id": id, "content": use.result},
     ]
+
+
+def _elided(round_):
+    called, result = round_
+    return [called, {**result, "content": "[Old tool result content cleared]"}]

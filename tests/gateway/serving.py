@@ -1,6 +1,7 @@
 """A gateway and the provider behind it, on the test's own loop; clients that send plain bytes."""
 
 import asyncio
+import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -67,7 +68,7 @@ class Serving:
 
 
 @asynccontextmanager
-async def serving(folder, toml="", *, script=(), env=None, **flags):
+async def serving(folder, toml="", *, script=(), env=None, clock=time.time, **flags):
     """Serve a configuration; `{url}` is the provider's, to which everything goes by default."""
     async with FakeProvider(script) as provider:
         file, state = folder / "looptrap.toml", folder / "state"
@@ -81,7 +82,7 @@ async def serving(folder, toml="", *, script=(), env=None, **flags):
         }
         if flags["upstream"] is not None:
             flags["upstream"] = flags["upstream"].replace("{url}", provider.url)
-        app = App(load(file, env={}, flags=flags), env or {})
+        app = App(load(file, env={}, flags=flags), env or {}, clock=clock)
         [(host, port)] = await app.start()
         here = Serving(app, provider, host, port, StateFile(state))
         try:

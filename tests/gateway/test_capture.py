@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.gateway.serving import CHAT, JSON, chat
 from tests.replay.captured import CANARY, DIALECTS, MODEL, TOOL
+from tests.wire.fake_client import Clock
 
 from looptrap.dialect.captured import Line
 from looptrap.dialect.model import Request
@@ -24,6 +25,7 @@ from looptrap.errors import ConfigError
 from looptrap.gateway import capture
 from looptrap.gateway.capture import Capture, CaptureEncoder, CaptureFolder
 from looptrap.policy.verdict import ALLOWED
+from looptrap.testing import Reply
 
 NAME = re.compile(r"looptrap-\d{8}T\d{6}\.\d{6}Z-\d+\.jsonl")
 BEARER = {"Authorization": f"Bearer sk-{CANARY}"}
@@ -41,7 +43,12 @@ def capturing(serve, tmp_path):
 
 
 async def written(here, tmp_path):
-    """Let the gateway write all it took; return the lines."""
+    """Let the gateway write all it took; return the lines of calls."""
+    return [line for line in await all_written(here, tmp_path) if "answers" not in line]
+
+
+async def all_written(here, tmp_path):
+    """Let the gateway write all it took; return all lines."""
     await asyncio.to_thread(here.app.capture.stop)
     return [
         json.loads(line)
@@ -75,6 +82,7 @@ async def test_a_call_is_a_line_with_its_verdict(capturing, tmp_path):
     first, again, retried = await written(here, tmp_path)
     assert first.pop("t") <= again.pop("t")
     assert len(first.pop("run")) == len(first.pop("caller")) == 16
+    assert first.pop("call") != again.pop("call")
     assert first == {
         "looptrap": 1,
         "form": "content",
@@ -84,6 +92,7 @@ async def test_a_call_is_a_line_with_its_verdict(capturing, tmp_path):
         "stream": True,
         "tools": [],
         "messages": [{"role": "user", "content": "Hello?"}],
+        "rest": len(chat("Hello?", stream=True)) - len('{"role":"user","content":"Hello?"}'),
     }
     assert (again["kept"], again.get("messages", [])) == (1, [])
     assert (retried["session"], retried["user"], retried["retry"]) == ("s-1", "ann", True)
@@ -107,6 +116,49 @@ async def test_what_a_proxy_asks_about_is_captured(capturing, tmp_path):
     here = await capturing()
     await here.ask(target=f"/looptrap/decision{CHAT}", headers=JSON, body=chat())
     assert [line["path"] for line in await written(here, tmp_path)] == [CHAT]
+
+
+async def test_another_line_tells_when_a_call_was_answered(capturing, tmp_path):
+    clock = Clock()
+
+    def answer(_received):
+        clock.now += 12
+        return Reply.text("Done.")
+
+    here = await capturing(script=answer, clock=clock)
+    for _ in range(2):
+        await here.ask(headers=JSON, body=chat())
+    first, answered, second, again = await all_written(here, tmp_path)
+    assert answered == {"looptrap": 1, "answers": first["call"], "t": 1012.0}
+    assert (second["t"], again["answers"], again["t"]) == (1012.0, second["call"], 1024.0)
+
+
+@pytest.mark.parametrize("form", ["digests", "content"])
+async def test_what_a_kept_answer_called_is_written_too(capturing, tmp_path, form):
+    calling = Reply.tool_call(TOOL, {"what": CANARY})
+    here = await capturing(form, script=[calling])
+    body = {"model": MODEL, "input": "Where?"}
+    sent = msgspec.json.encode(body)
+    told = await here.ask(target="/v1/responses", headers=JSON, body=sent)
+    response = msgspec.json.decode(told.body)
+    item = {"type": "function_call_output", "call_id": "x", "output": "no"}
+    more = {**body, "previous_response_id": response["id"], "input": [item]}
+    await here.ask(target="/v1/responses", headers=JSON, body=msgspec.json.encode(more))
+    first, answered, second, _ = await all_written(here, tmp_path)
+    assert first["keeps_history"]
+    assert answered["response"] == second["chain"]
+    assert [one["name"] for one in answered["calls"]] == [TOOL]
+    assert (CANARY in str(answered)) is (form == "content")
+    assert (response["id"] in str(answered)) is (form == "content")
+
+
+@pytest.mark.parametrize("form", ["digests", "content"])
+async def test_the_session_that_an_agent_names_is_written(capturing, tmp_path, form):
+    here = await capturing(form)
+    await here.ask(headers=JSON | {"X-Claude-Code-Session-Id": CANARY}, body=chat())
+    (line,) = await written(here, tmp_path)
+    assert line["agent_session"]
+    assert (CANARY in str(line)) is (form == "content")
 
 
 @pytest.mark.parametrize(

@@ -261,14 +261,33 @@ def test_a_line_that_cannot_be_played_is_passed_over(replay_files, change, why):
     assert why.replace("\\", "") in problem
 
 
-def test_memory_does_not_grow_with_a_capture(tmp_path, monkeypatch):
+def answered(id="lt-1", now=2000.0):
+    return CaptureEncoder("content", b"secret").answer_line(id, None, now)
+
+
+def test_an_answer_to_a_call_that_is_not_there_changes_nothing(replay_files):
+    live = Captured(policies(block=3), "content")
+    live.take(call(stuck(1)))
+    summary, [result], problems = replay_files([answered(), *live.lines, answered()])
+    assert (result.calls, summary.skipped_lines, problems) == (1, 0, [])
+
+
+@pytest.mark.parametrize("change", [{"t": "now"}, {"looptrap": 2}, {"calls": 1}])
+def test_an_answer_that_cannot_be_read_is_passed_over(replay_files, change):
+    broken = json.dumps(json.loads(answered()) | change).encode() + b"\n"
+    summary, _, (_,) = replay_files([broken])
+    assert summary.skipped_lines == 1
+
+
+@pytest.mark.parametrize("id", ["", "lt-{}"], ids=["answered at once", "never answered"])
+def test_memory_does_not_grow_with_a_capture(tmp_path, monkeypatch, id):
     monkeypatch.setattr(captured, "MAX_MESSAGE_BYTES", 1_000_000)
     path = tmp_path / "calls.jsonl"
     lines = CaptureEncoder("content", b"s")
     with path.open("wb") as file:
         for number in range(400):
             one = call([{"role": "user", "content": f"{number} " + "x" * 50_000}])
-            file.write(lines.line(one, ALLOWED, float(number)))
+            file.write(lines.line(one, ALLOWED, float(number), id.format(number)))
     replay = Replay(Ruleset(policies(block=3)))
     tracemalloc.start()
     try:

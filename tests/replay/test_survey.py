@@ -4,6 +4,7 @@ import pytest
 from tests.replay.capturing import BEGAN, Capturing
 from tests.replay.recorded import stuck
 
+from looptrap.gateway.capture import CaptureEncoder
 from looptrap.replay.capture import CaptureSurvey
 
 MANY = 1_000
@@ -52,6 +53,12 @@ def test_what_is_no_call_and_no_capture_is_passed_over(capture):
     (capture.folder / "notes.jsonl").write_bytes(capture.files[0].read_bytes())
     with capture.files[0].open("ab") as file:
         file.write(b'nonsense\n{"looptrap":1}\n{"looptrap":1,"t":"x"}\n\xff\n')
+    assert CaptureSurvey(capture.folder, limit=MANY).calls == 10
+
+
+def test_answers_are_no_calls(capture):
+    with capture.files[0].open("ab") as file:
+        file.write(CaptureEncoder("digests", b"s").answer_line("lt-1", None, BEGAN + 5))
     assert CaptureSurvey(capture.folder, limit=MANY).calls == 10
 
 

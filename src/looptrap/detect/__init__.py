@@ -5,6 +5,7 @@ canonical         one spelling for equal texts, with volatile tokens masked
 near              prompts that repeat an earlier prompt with words added around it
 fingerprint       keyed digests of caller, content and rule name
 trajectory        the rounds inside one request's history; round: one turn with its results
+summary           how a message says that it stands for an earlier part of the conversation
 call_kind         what a tool call does: change, add, poll, step; failure: whether it failed
 similarity        whether two texts are almost equal
 signals           loop patterns in a history or an answer

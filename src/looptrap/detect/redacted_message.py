@@ -25,10 +25,12 @@ from looptrap.detect.call_kind import (
 )
 from looptrap.detect.canonical import LONG_TEXT, join, mask, mask_result, normalise
 from looptrap.detect.failure import failure_of, is_empty_result, is_test_report
+from looptrap.detect.remembered_round import is_random_id
 from looptrap.detect.round import MAX_RESULT_CHARS, NUDGE_MARK, without_nudge
 from looptrap.detect.signals.signal import SignalOptions
 from looptrap.detect.signals.unknown_tool import UnknownTool
 from looptrap.detect.similarity import gist_of_result
+from looptrap.detect.summary import SUMMARY, SUMMARY_CHARS
 from looptrap.detect.trajectory import Trajectory, begins_turn
 from looptrap.dialect.content import UNREADABLE, malformed_message
 from looptrap.dialect.model import Call, Message, Request, ToolCall, ToolResult
@@ -122,7 +124,7 @@ class Redactor:
                 role if role in ROLES else f"?{self.name(role)}",
                 size,
                 self._text(message),
-                tuple(map(self._call, message.calls)),
+                tuple(map(self.call, message.calls)),
                 tuple(
                     self._result(result, result.name or called.get(result.call_id, ""))
                     for result in message.results
@@ -133,6 +135,11 @@ class Redactor:
         """Return the digest of an id or a name; empty for an empty one."""
         return self._digest(b"name", join([text])).translate(_LETTERS)[:16] if text else ""
 
+    def call_id(self, id: str) -> str:
+        """Return the digest of a tool-call id; with a digit if no other call has that id."""
+        name = self.name(id)
+        return f"{name}0" if name and is_random_id(id) else name
+
     def _text(self, message: Message) -> str:
         text = message.text
         if not text.strip():
@@ -140,22 +147,25 @@ class Redactor:
         exact = normalise([text])
         if message.role == "user" and not message.results and not begins_turn(message):
             return f"continue{self._digest(b'exact', exact).translate(_SIGNS)[:16]}"
-        return self._both(_gist(text, mask), exact)
+        words = self._both(_gist(text, mask), exact)
+        is_summary = message.role != "assistant" and SUMMARY.search(text[:SUMMARY_CHARS])
+        return f"summary {words}" if is_summary else words
 
-    def _call(self, call: ToolCall) -> ToolCall:
+    def call(self, call: ToolCall) -> ToolCall:
+        """Return a redacted call of a tool."""
         arguments = call.arguments
         words = self._both(_gist(arguments, mask_result), join([arguments]))
         if is_poll(_NO_NAMES, arguments, ""):
             words = f"wait {words}"
         effects = _effects(arguments)
         fitting = (prefix for prefix in _EFFECT_PREFIXES if _effects(prefix + words) == effects)
-        return ToolCall(self.name(call.id), call.name, next(fitting, "") + words)
+        return ToolCall(self.call_id(call.id), call.name, next(fitting, "") + words)
 
     def _result(self, result: ToolResult, tool: str) -> RedactedResult:
         text = without_nudge(result.text) if NUDGE_MARK in result.text else result.text
         redacted = self._redacted_text(text, result, tool) if text.strip() else ""
         return RedactedResult(
-            self.name(result.call_id), redacted, len(text), result.is_error, result.name
+            self.call_id(result.call_id), redacted, len(text), result.is_error, result.name
         )
 
     def _redacted_text(self, text: str, result: ToolResult, tool: str) -> str:

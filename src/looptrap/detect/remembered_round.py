@@ -137,6 +137,19 @@ class RoundRecord(NamedTuple):
         return _FORMAT.pack(*self)
 
 
+def is_random_id(id_: str) -> bool:
+    """Return whether an id ends as those of providers do: no other round has it.
+
+    Numbers such as `call_0` come again.
+    """
+    end = id_.replace("-", "_").rpartition("_")[2]
+    if len(end) < 8 or not end.isascii() or not end.isalnum():
+        return False
+    if end.isdigit():
+        return len(end) >= 12
+    return not end.isalpha() or (len(end) >= 16 and not (end.islower() or end.isupper()))
+
+
 def has_signature(remembered: bytes, signature: bytes) -> bool:
     """Return whether one of the remembered rounds made these calls."""
     at = remembered.find(signature)

@@ -14,9 +14,10 @@ CLAUDE_CODE_SESSION = b"x-claude-code-session-id"
 CLAUDE_CODE_AGENT = b"x-claude-code-agent-id"
 """A subagent, which has the session of its parent."""
 
+AGENT_SESSION = b"session-id"
 AGENT_SESSION_HEADERS = (
     CLAUDE_CODE_SESSION,
-    b"session-id",
+    AGENT_SESSION,
     b"session_id",
     b"x-session-affinity",
     b"x-qwen-code-session-id",

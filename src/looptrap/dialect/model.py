@@ -230,6 +230,8 @@ class Call(msgspec.Struct, gc=False, eq=False):
     """Reads only the role of one of `raws`, where that is cheaper; never raises."""
     has_split_turns: bool = False
     """Whether several of `raws` may be one turn of the assistant."""
+    sizes: Sequence[int] | None = None
+    """The bytes of each message as it was sent, where `raws` are others."""
     read_tools: Callable[[], tuple[str, ...]] | None = None
     """Reads the names of the tools offered; never raises."""
     _messages: list[Message] | None = None
@@ -298,6 +300,12 @@ class Call(msgspec.Struct, gc=False, eq=False):
         if self._messages is None:
             self._messages = list(self.backwards())[::-1]
         return self._messages
+
+    def message_bytes(self, start: int) -> int:
+        """Return the bytes of the messages from `start` on, as they were sent."""
+        if self.sizes is not None:
+            return sum(self.sizes[start:])
+        return sum(map(len, self.raws[start:]))
 
     @property
     def tools(self) -> tuple[str, ...]:

@@ -129,7 +129,7 @@ class Guard(PolicyEngine):
     def admit(self, call: Call, now: float) -> Ticket:
         """Judge a call that counts as answered at once."""
         ticket = self.begin(Transaction(self, call), now).ticket
-        self._answer(ticket, now)
+        self.answer(ticket, now)
         return ticket
 
     def begin(self, transaction: Transaction, now: float) -> Transaction:
@@ -176,7 +176,7 @@ class Guard(PolicyEngine):
             ticket = transaction.judge_by(self.store, now)
             self.settle(ticket)
         if ticket.verdict.action.refuses:
-            self._answer(ticket, now)
+            self.answer(ticket, now)
         else:
             self._open.add(plan, ticket, now)
         transaction.raise_refusal()
@@ -197,7 +197,7 @@ class Guard(PolicyEngine):
             if ticket.holds:
                 self.store.settle(ticket.settlements(outcome), now)
         self._open.conclude(ticket)
-        self._answer(ticket, now)
+        self.answer(ticket, now)
         return cost
 
     def conclude(
@@ -217,17 +217,23 @@ class Guard(PolicyEngine):
                 self.store.settle(ticket.settlements(outcome), now)
             if outcome is not None and outcome.usage is not NO_USAGE:
                 self.tally.count_usage(ticket.call, outcome, "")
-            if answer and (ticket.call.keeps_history or ticket.reads_answer):
-                turn = answered_turn(ticket.call, answer)
-                if turn is not None:
-                    notes = self.remember_answer(ticket, turn, now, is_local=True)
-                    self.store.remember(notes, now)
         self._open.conclude(ticket)
-        self._answer(ticket, now)
+        is_read = ticket.call.keeps_history or ticket.reads_answer
+        turn = answered_turn(ticket.call, answer) if answer and is_read else None
+        self.answer(ticket, now, turn)
 
-    def _answer(self, ticket: Ticket, now: float) -> None:
-        if ticket.streaks:
-            with self._lock:
+    def answer(self, ticket: Ticket, now: float, turn: AnsweredTurn | None = None) -> None:
+        """Note that a call is answered.
+
+        `turn` is what a later call can continue, where the provider keeps the history.
+        """
+        if not ticket.streaks and turn is None:
+            return
+        with self._lock:
+            if turn is not None:
+                notes = self.remember_answer(ticket, turn, now, is_local=True)
+                self.store.remember(notes, now)
+            if ticket.streaks:
                 self.store.answer(ticket.streaks, now)
                 ticket.streaks = ()
 
@@ -239,16 +245,9 @@ class Guard(PolicyEngine):
         provider: str = "",
         turn: AnsweredTurn | None = None,
     ) -> None:
-        """Settle a call of a transaction; without an outcome, one that was not sent.
-
-        `turn` is what a later call can continue, where the provider keeps the history.
-        """
+        """Settle a call of a transaction, and note its answer; without an outcome, it has none."""
+        self.answer(ticket, now, turn)
         with self._lock:
-            if turn is not None:
-                notes = self.remember_answer(ticket, turn, now, is_local=True)
-                self.store.remember(notes, now)
-            if ticket.streaks:
-                self.store.answer(ticket.streaks, now)
             if ticket.holds:
                 self.store.settle(ticket.settlements(outcome), now)
             self.settle(ticket, outcome, provider)

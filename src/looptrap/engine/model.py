@@ -115,6 +115,8 @@ class Ticket(msgspec.Struct, gc=False):
     """Whether the calls of the answer are needed, to tell whether a run goes on."""
     open_call: object = None
     """For a ticket of `Guard.check`: ends the call when the ticket is dropped."""
+    capture_id: str = ""
+    """Its id in a capture, which its answer refers to."""
     refunds: Sequence[Settlement] = ()
     """Charges that this verdict returns at once."""
     standings: Sequence[BudgetStatus] = ()

@@ -11,7 +11,6 @@ the provider), the rounds that are remembered are judged in its place.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence, Set
 from itertools import zip_longest
 from struct import Struct
@@ -28,10 +27,12 @@ from looptrap.detect.remembered_round import (
     RoundRecord,
     Trait,
     has_signature,
+    is_random_id,
     records_of,
 )
 from looptrap.detect.round import Round
 from looptrap.detect.signals.unknown_tool import calls_unknown_tool
+from looptrap.detect.summary import SUMMARY, SUMMARY_CHARS
 from looptrap.detect.trajectory import RunTrajectory, Trajectory, begins_turn
 from looptrap.dialect.agent_session import agent_session_of
 from looptrap.dialect.model import AnsweredTurn, Call, Message, ToolCall, ToolResult
@@ -72,24 +73,6 @@ SYSTEM_BYTES = 200
 
 MAX_OPENING_MESSAGES = 6
 """Messages before the first round that are searched for a summary."""
-
-SUMMARY_CHARS = 3_000
-"""Characters at the beginning of a message in which it says that it is a summary."""
-
-_SUMMARY = re.compile(
-    r"""
-      \bsummar(?:y|ies|i[sz]ed|i[sz]ation)\b
-    | \bcompact(?:ed|ion)\b | \bcondens(?:ed|ation)\b | \bstate[ _-]snapshot\b
-    | \b(?:continued|continuing|continuation|carr(?:ied|ying)\ over)\b.{0,40}\b(?:from|of)\b
-    | \b(?:previous|prior|earlier|preceding)\ (?:conversation|context|session|messages|history
-        |turns|steps|work)\b
-    | \b(?:done|did|happened|completed|progress|work|conversation|know|learned|tried)\b.{0,20}
-        \bso\ far\b
-    | \bhand-?off\b | \bcontext\ (?:window|limit|was|has\ been|ran)\b | \brecap\b
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
-"""How a message says that it stands for an earlier part of the conversation."""
 
 _LINK = Struct("<16sIIBBBH")
 _RESTARTS = Struct("<16s4sH")
@@ -153,7 +136,7 @@ class RunMemory:
         For a store in this process, the id itself is enough: a digest takes longer.
         """
         last_id = round_.last_result_id
-        if is_random(last_id):
+        if is_random_id(last_id):
             if is_local:
                 caller = call.request.caller
                 return place_of(call) + f"{len(caller)} {caller} {last_id}".encode()
@@ -212,19 +195,6 @@ class RunMemory:
     def opening_key(self, call: Call) -> bytes:
         """Return the key of the runs with the same first messages."""
         return self._session.key(call, b"opening\xfe%b" % conversation_opening(call))
-
-
-def is_random(id_: str) -> bool:
-    """Return whether an id ends as those of providers do: no other round has it.
-
-    Numbers such as `call_0` come again.
-    """
-    end = id_.replace("-", "_").rpartition("_")[2]
-    if len(end) < 8 or not end.isascii() or not end.isalnum():
-        return False
-    if end.isdigit():
-        return len(end) >= 12
-    return not end.isalpha() or (len(end) >= 16 and not (end.islower() or end.isupper()))
 
 
 def system_of(call: Call) -> bytes:
@@ -293,7 +263,7 @@ class RunFitting:
         if not rounds:
             return ()
         self._newest_key = memory.link_key(call, rounds[0], self._is_local)
-        self._has_ids = is_random(rounds[0].last_result_id)
+        self._has_ids = is_random_id(rounds[0].last_result_id)
         if len(rounds) == 1:
             return (self._newest_key, *self._family_keys())
         self._before_key = memory.link_key(call, rounds[1], self._is_local)
@@ -390,7 +360,7 @@ class RunFitting:
         body_bytes = len(self._call.request.body)
         if not body_bytes:
             return True  # a recorded call, of which only the messages are left
-        added = sum(map(len, raws[link.messages :]))
+        added = self._call.message_bytes(link.messages)
         altered = body_bytes - link.body_bytes - added
         return -MAX_ALTERED_BYTES <= altered <= MAX_ALTERED_BYTES
 
@@ -833,7 +803,7 @@ def _opening_of(call: Call) -> _Opening:
             break
     if before and before[-1].role == "system":
         before.pop()
-    is_sealed = any(not one.role and _SUMMARY.search(one.text[:100]) for one in before)
-    tells = is_sealed or any(_SUMMARY.search(one.text[:SUMMARY_CHARS]) for one in before)
+    is_sealed = any(not one.role and SUMMARY.search(one.text[:100]) for one in before)
+    tells = is_sealed or any(SUMMARY.search(one.text[:SUMMARY_CHARS]) for one in before)
     is_first = not any(message.calls or message.results for message in before)
     return _Opening(tells, is_sealed, is_first, join([message.text for message in before]))

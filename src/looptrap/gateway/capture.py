@@ -14,13 +14,24 @@ from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from pathlib import Path
 from threading import Event, Thread
+from typing import NamedTuple
 
 import msgspec
 
 from looptrap.detect.canonical import join
 from looptrap.detect.redacted_message import Redactor
-from looptrap.dialect.captured import HISTORIES, VERSION, CapturedVerdict, Form, Line, RecentRuns
-from looptrap.dialect.model import Call, Message
+from looptrap.dialect.agent_session import agent_session_of
+from looptrap.dialect.captured import (
+    HISTORIES,
+    VERSION,
+    AnswerLine,
+    CapturedVerdict,
+    Form,
+    Line,
+    RecentRuns,
+)
+from looptrap.dialect.model import AnsweredTurn, Call, Message
+from looptrap.engine import RequestIds
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.tls import os_error_text
 from looptrap.policy.verdict import ALLOWED, Verdict
@@ -147,8 +158,8 @@ class CaptureEncoder:
         """Refer to no earlier line: the next one is in another file."""
         self._runs.clear()
 
-    def line(self, call: Call, verdict: Verdict, now: float) -> bytes:
-        """Return a call as a line, with its line end."""
+    def line(self, call: Call, verdict: Verdict, now: float, id: str = "") -> bytes:
+        """Return a call as a line, with its line end; with an `id`, `answer_line` is to follow."""
         request, run = call.request, self._run(call)
         # Messages are compared by hashes of this process, which are never written.
         hashes = array("q", [hash(bytes(raw)) for raw in call.raws])
@@ -172,13 +183,29 @@ class CaptureEncoder:
             project=request.project,
             session=self._redact("session", request.session),
             user=self._redact("user", call.user),
-            chain=self._redact("chain", call.chain),
+            chain=self._chain(call.chain),
             progress=self._redact("progress", request.progress),
             retry=request.is_retry,
             tools=None if before is not None and before.tools == call.tools else call.tools,
             verdict=_verdict_entry(verdict),
             messages=messages,
+            call=id,
+            keeps_history=call.keeps_history,
+            agent_session=self._redact(
+                "session", "" if request.session else agent_session_of(call)
+            ),
+            rest=len(request.body) - call.message_bytes(0),
         )
+        return _encode(line) + b"\n"
+
+    def answer_line(self, id: str, turn: AnsweredTurn | None, now: float) -> bytes:
+        """Return when a call was answered as a line, with its line end."""
+        line = AnswerLine(looptrap=VERSION, answers=id, t=now)
+        if turn is not None:
+            line.response = self._chain(turn.response_id)
+            line.conversation = self._chain(turn.conversation)
+            is_sent = self._form == "content"
+            line.calls = [one if is_sent else self._redactor.call(one) for one in turn.calls]
         return _encode(line) + b"\n"
 
     def _messages(self, call: Call, kept: int) -> Iterator[msgspec.Raw]:
@@ -197,6 +224,11 @@ class CaptureEncoder:
             return self._name("session", request.caller, request.session)
         opening = [f"{one.role} {one.text}" for one in _opening_messages(call)]
         return self._name("beginning", request.caller, call.model, *opening)
+
+    def _chain(self, chain: str) -> str:
+        """Return the id of a kept history, or a digest of it that begins as the id does."""
+        name = self._redact("chain", chain)
+        return f"resp{name}" if name != chain and chain.startswith("resp") else name
 
     def _redact(self, what: str, text: str) -> str:
         """Return a text of the client, or a digest of it."""
@@ -260,6 +292,19 @@ STOP_TIMEOUT_S = 10.0
 log = logging.getLogger("looptrap")
 
 
+class _JudgedCall(NamedTuple):
+    id: str
+    call: Call
+    verdict: Verdict
+    now: float
+
+
+class _AnsweredCall(NamedTuple):
+    id: str
+    turn: AnsweredTurn | None
+    now: float
+
+
 class Capture:
     """Writes calls and their verdicts; no error of capturing affects a call."""
 
@@ -282,7 +327,8 @@ class Capture:
         self._form: Form = form
         self._encoder = CaptureEncoder(form, secret)
         self._monotonic = monotonic
-        self._waiting: deque[tuple[Call, Verdict, float]] = deque()
+        self._waiting: deque[_JudgedCall | _AnsweredCall] = deque()
+        self._ids = RequestIds()
         # Two counters with one writer each need no lock; their difference is waiting.
         self._bytes_added = self._bytes_taken = 0
         self._not_before = 0.0
@@ -295,17 +341,23 @@ class Capture:
         self._thread = Thread(target=self._run, name="looptrap-capture", daemon=True)
         self._thread.start()
 
-    def add(self, call: Call, verdict: Verdict, now: float) -> None:
-        """Queue a call that was judged."""
+    def add(self, call: Call, verdict: Verdict, now: float) -> str:
+        """Queue a call that was judged; return its id, empty if it is not captured."""
         if not call.generates or call.dialect not in HISTORIES:
-            return
+            return ""
         size = len(call.request.body)
         held = self._bytes_added - self._bytes_taken
         if held + size > MAX_WAITING_BYTES or len(self._waiting) >= MAX_WAITING_CALLS:
             self.overflowed += 1
-            return
+            return ""
         self._bytes_added += size
-        self._waiting.append((call, verdict, now))
+        id = self._ids.new().decode()
+        self._waiting.append(_JudgedCall(id, call, verdict, now))
+        return id
+
+    def add_answer(self, id: str, turn: AnsweredTurn | None, now: float) -> None:
+        """Queue that a call was answered, or failed; `turn` is what a later call can continue."""
+        self._waiting.append(_AnsweredCall(id, turn, now))
 
     def rekey(self, secret: bytes) -> None:
         """Make digests with another secret; no line refers to one with the old secret."""
@@ -327,7 +379,7 @@ class Capture:
 
     def _write_some(self) -> None:
         """Write what waits, for at most one burst, into one file."""
-        began, taken = self._monotonic(), 0
+        began, taken, written = self._monotonic(), 0, 0
         lines: list[bytes] = []
         try:
             if began >= self._not_before and self._folder.is_at_end():
@@ -335,21 +387,28 @@ class Capture:
                 self._encoder.start_over()
             until, room = self._monotonic() + BURST_S, self._folder.room
             while self._waiting and room > 0 and (not taken or self._monotonic() < until):
-                call, verdict, now = self._waiting.popleft()
-                self._bytes_taken += len(call.request.body)
-                taken += 1
+                item = self._waiting.popleft()
+                if isinstance(item, _JudgedCall):
+                    self._bytes_taken += len(item.call.request.body)
+                    taken += 1
                 if began >= self._not_before:
-                    lines.append(self._encoder.line(call, verdict, now))
+                    lines.append(self._line(item))
+                    written += isinstance(item, _JudgedCall)
                     room -= len(lines[-1])
             if lines:
                 self._folder.write(b"".join(lines))
-            self.written += len(lines)
-            self.failed += taken - len(lines)
+            self.written += written
+            self.failed += taken - written
         except Exception as error:  # noqa: BLE001 - a call that cannot be written is no outage
             self.failed += taken
             self._folder.close()
             self._not_before = began + RETRY_PAUSE_S
             log.error("calls are not captured: %s", _error_text(error))
+
+    def _line(self, item: _JudgedCall | _AnsweredCall) -> bytes:
+        if isinstance(item, _AnsweredCall):
+            return self._encoder.answer_line(item.id, item.turn, item.now)
+        return self._encoder.line(item.call, item.verdict, item.now, item.id)
 
 
 def _error_text(error: Exception) -> str:

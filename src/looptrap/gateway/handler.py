@@ -80,7 +80,12 @@ class Gateway:
         self.clock = clock
         self._forwarder = Forwarder(pools, attempts)
         self._settler = Settler(
-            judge, clock, on_settled=on_settled, recorder=recorder, tracer=tracer
+            judge,
+            clock,
+            on_settled=on_settled,
+            recorder=recorder,
+            tracer=tracer,
+            capture=capture,
         )
         self._capture = capture
         self._tracer = tracer
@@ -243,10 +248,11 @@ class Gateway:
 
     def _on_judged(self, relay: Relay, transaction: Transaction, began: float) -> None:
         """Act on the verdict, if the client still waits; one that left is only recorded."""
-        verdict = transaction.ticket.verdict
+        ticket = transaction.ticket
+        verdict = ticket.verdict
         self.runtime.engine.tally.decisions.observe(self.clock() - began)
         if self._capture is not None:
-            self._capture.add(transaction.call, verdict, began)
+            ticket.capture_id = self._capture.add(transaction.call, verdict, began)
         if not relay.exchange.is_open:
             self._settler.settle(transaction, is_logged=False)
         elif relay.context.asks_for_decision:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from looptrap.dialect.model import Outcome
 from looptrap.engine import Ticket, Transaction
+from looptrap.gateway.capture import Capture
 from looptrap.gateway.judge import Judge
 from looptrap.gateway.trace import Tracer, TraceSpan
 from looptrap.incident.recorder import IncidentRecorder
@@ -25,8 +26,10 @@ class Settler:
         on_settled: OnSettled | None = None,
         recorder: IncidentRecorder | None = None,
         tracer: Tracer | None = None,
+        capture: Capture | None = None,
     ) -> None:
         self._judge = judge
+        self._capture = capture
         self._on_settled = on_settled
         self._recorder = recorder
         self._tracer = tracer
@@ -55,12 +58,15 @@ class Settler:
             self._judge.answer(ticket.streaks, self.clock())
         if ticket.holds:
             self._judge.settle(ticket.settlements(outcome), self.clock())
-        if outcome is not None and (turn := transaction.answered()) is not None:
+        turn = transaction.answered() if outcome is not None else None
+        if turn is not None:
             now = self.clock()
             is_local = not self._judge.is_shared
             notes = transaction.engine.remember_answer(ticket, turn, now, is_local=is_local)
             if notes:
                 self._judge.remember(notes, now)
+        if self._capture is not None and ticket.capture_id:
+            self._capture.add_answer(ticket.capture_id, turn, self.clock())
         transaction.engine.settle(ticket, outcome, provider, first_byte)
         if is_logged and self._on_settled is not None:
             self._on_settled(transaction, outcome or Outcome(transaction.status))

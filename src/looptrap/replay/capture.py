@@ -11,11 +11,18 @@ from pathlib import Path
 import msgspec
 
 from looptrap.detect.redacted_message import original_size, read_redacted
-from looptrap.dialect.captured import HISTORIES, Form, Line, RecentRuns, call_of
+from looptrap.dialect.captured import (
+    HISTORIES,
+    AnswerLine,
+    Form,
+    Line,
+    RecentRuns,
+    call_of,
+)
 from looptrap.dialect.content import UNREADABLE
 from looptrap.dialect.dialect import History
 from looptrap.dialect.model import Call
-from looptrap.engine import Guard
+from looptrap.engine import Guard, Ticket, Transaction
 from looptrap.errors import CallError
 from looptrap.replay.judge import RunResult, RunVerdicts, replay_guard
 from looptrap.replay.recorded_run import iter_lines
@@ -24,7 +31,11 @@ from looptrap.replay.ruleset import Ruleset
 is_captured = re.compile(rb'\s*\{\s*"looptrap"\s*:').match
 """Matches a line that is a captured call."""
 
+_is_answer = re.compile(rb'\s*\{\s*"looptrap"\s*:\s*\d+\s*,\s*"answers"\s*:').match
+"""Matches a line that tells when a captured call was answered."""
+
 _decode = msgspec.json.Decoder(Line).decode
+_decode_answer = msgspec.json.Decoder(AnswerLine).decode
 
 
 class CapturedRun:
@@ -56,25 +67,28 @@ class CapturedRun:
             self.tools = line.tools
 
     def call(self, line: Line) -> Call:
-        """Return the call of the line that was just added; valid until the next is."""
+        """Return the call of the line that was just added."""
         history = HISTORIES[line.dialect]
         if line.form == "digests":
             history = History(read_redacted, has_split_turns=history.has_split_turns)
-        return call_of(line, self.raws, self.tools, history)
+        # Copied: an answer comes after later lines of the run.
+        return call_of(line, self.raws[:], self._sizes[:], self.tools, history)
 
     @property
     def calls(self) -> int:
         """The number of calls judged so far."""
         return self._verdicts.calls
 
-    def play(self, line: Line, guard: Guard, now: float) -> None:
+    def play(self, line: Line, guard: Guard, now: float) -> Ticket:
         """Judge the call of the line that was just added."""
         if not self.calls:
             self.began, self.model, self.project = line.t, line.model, line.project
-        self._verdicts.add(guard.admit(self.call(line), now).verdict)
+        ticket = guard.begin(Transaction(guard, self.call(line)), now).ticket
+        self._verdicts.add(ticket.verdict)
         if self._verdicts.worst.action.refuses:
             self._saved_calls += 1
             self._saved_bytes += sum(self._sizes)
+        return ticket
 
     def end(self) -> None:
         """Free the messages: no more lines of this run will come."""
@@ -100,9 +114,14 @@ class CaptureReplayer:
         """The time of the latest call that was read."""
         self._open: RecentRuns[CapturedRun] = RecentRuns(CapturedRun.end)
         self._unreported: deque[CapturedRun] = deque()
+        self._unanswered: RecentRuns[Ticket] = RecentRuns()
+        """Calls whose answers are still to come, by their ids."""
 
     def play(self, text: bytes) -> None:
-        """Judge one captured call; raises CallError for another line."""
+        """Judge one captured call, or note the answer to one; raises CallError for another line."""
+        if _is_answer(text):
+            self._play_answer(text)
+            return
         line = read_captured_line(text)
         run = self._open.find(line.run, line.t)
         is_new = run is None
@@ -112,10 +131,25 @@ class CaptureReplayer:
         if is_new:
             self._unreported.append(run)
         self.now = max(self.now, line.t)  # several processes may write the same capture
-        if line.t >= self._since:
-            run.play(line, self._guard, self.now)
         size = sum(memoryview(raw).nbytes for raw in run.raws)
+        if line.t >= self._since:
+            ticket = run.play(line, self._guard, self.now)
+            if line.call:
+                self._unanswered.keep(line.call, line.t, size, ticket)
+            if not line.call or ticket.verdict.action.refuses:
+                self._guard.answer(ticket, self.now)
         self._open.keep(line.run, line.t, size, run)
+
+    def _play_answer(self, text: bytes) -> None:
+        """Note the answer to a call; of a call that was not judged, there is nothing to note."""
+        try:
+            line = _decode_answer(text)
+        except UNREADABLE as error:
+            raise CallError(str(error)) from error
+        self.now = max(self.now, line.t)
+        ticket = self._unanswered.take(line.answers)
+        if ticket is not None:
+            self._guard.answer(ticket, self.now, line.turn())
 
     def finished_results(self) -> Iterator[RunResult]:
         """Yield the results of finished runs, up to the first that is not."""
