@@ -23,8 +23,15 @@ from looptrap.detect.call_kind import (
     is_deferred,
     is_poll,
     is_step,
+    only_looks,
 )
-from looptrap.detect.failure import failure_of, is_empty_result, is_test_report
+from looptrap.detect.failure import (
+    failure_of,
+    is_check,
+    is_empty_result,
+    is_success_report,
+    is_test_report,
+)
 from looptrap.detect.redacted_message import (
     MAX_RESULT_LENGTH,
     Redactor,
@@ -79,6 +86,8 @@ RESULTS = [
     pytest.param("2 failed, 3 passed", id="a report of tests"),
     pytest.param("Too many requests, try again later", id="a word to come again"),
     pytest.param("[image 0123456789abcdef]", id="an image"),
+    pytest.param("All checks passed", id="checks that pass"),
+    pytest.param("Found no issues.", id="a linter without a finding"),
 ]
 
 
@@ -92,6 +101,7 @@ def test_a_result_keeps_what_it_comes_down_to(text, is_error):
     if failure is None:
         assert is_empty_result(stand_in.text) is is_empty_result(text)
         assert is_step(NO_ONE, stand_in.text) is is_step(NO_ONE, text)
+        assert is_success_report(stand_in.text) is is_success_report(text)
     else:
         assert is_test_report(failure_of(stand_in.text, is_error)) is is_test_report(failure)
     assert is_poll(NO_ONE, "", stand_in.text) is is_poll(NO_ONE, "", text)
@@ -143,11 +153,13 @@ def test_results_are_the_same_when_what_they_stand_for_is(one, other):
     [
         '{"cmd":"ls"}', '{"cmd":"touch a"}', '{"cmd":"sleep 5"}', '{"cmd":"wait; touch a"}', "{}",
         '{"command":"view","path":"a"}', '{"command":"create","path":"a"}', '{"file_text":"a"}',
-        '{"action":"click","x":3}',
+        '{"action":"click","x":3}', '{"cmd":"make lint"}', '{"cmd":"cat a; touch b"}',
     ],
 )  # fmt: skip
-def test_arguments_keep_whether_they_alter_something_or_wait(text, tool):
+def test_arguments_keep_whether_they_alter_look_check_or_wait(text, tool):
     stand_in = arguments_of(text, tool)
+    assert only_looks(tool, stand_in) is only_looks(tool, text)
+    assert is_check(stand_in) is is_check(text)
     assert changes_something(tool, stand_in) is changes_something(tool, text)
     assert adds_something(tool, stand_in) is adds_something(tool, text)
     assert is_poll(NO_ONE, stand_in, "") is is_poll(NO_ONE, text, "")

@@ -22,9 +22,16 @@ from looptrap.detect.call_kind import (
     is_deferred,
     is_poll,
     is_step,
+    only_looks,
 )
 from looptrap.detect.canonical import LONG_TEXT, join, mask, mask_result, normalise
-from looptrap.detect.failure import failure_of, is_empty_result, is_test_report
+from looptrap.detect.failure import (
+    failure_of,
+    is_check,
+    is_empty_result,
+    is_success_report,
+    is_test_report,
+)
 from looptrap.detect.remembered_round import is_random_id
 from looptrap.detect.round import MAX_RESULT_CHARS, NUDGE_MARK, without_nudge
 from looptrap.detect.signals.signal import SignalOptions
@@ -41,7 +48,14 @@ ROLES = frozenset(("system", "user", "assistant", "tool", ""))
 MAX_RESULT_LENGTH = 1 << 20
 """Longest result that is rebuilt, whatever length a file gives."""
 
-_EFFECT_PREFIXES = ("", "touch ", '"action":"edit" ', '"action":"create" ', '"action":"view" ')
+_EFFECT_PREFIXES = (
+    "",
+    "cat ",
+    "touch ",
+    '"action":"edit" ',
+    '"action":"create" ',
+    '"action":"view" ',
+)
 """Prefixes for redacted arguments: the first with the effects of the original is used."""
 
 _TOOL_NAMES = ("", "view", "edit")
@@ -157,6 +171,8 @@ class Redactor:
         words = self._both(_gist(arguments, mask_result), join([arguments]))
         if is_poll(_NO_NAMES, arguments, ""):
             words = f"wait {words}"
+        if is_check(arguments):
+            words = f"lint {words}"
         effects = _effects(arguments)
         fitting = (prefix for prefix in _EFFECT_PREFIXES if _effects(prefix + words) == effects)
         return ToolCall(self.call_id(call.id), call.name, next(fitting, "") + words)
@@ -182,6 +198,8 @@ class Redactor:
             words.append("[part 0000000000000000]")  # an image, or the like
         if failure is None and is_empty_result(text):
             words.append("no output")
+        if failure is None and is_success_report(text):
+            words.append("clean")
         if tool and tool in text and _is_unknown(tool, text):
             words.append(f"unknown tool {tool}")
         gist = gist_of_result(text[:MAX_RESULT_CHARS], result.is_error or failure is not None)
@@ -219,5 +237,5 @@ def _effects(arguments: str) -> list[bool]:
     return [
         says(tool, arguments)
         for tool in _TOOL_NAMES
-        for says in (changes_something, adds_something)
+        for says in (changes_something, adds_something, only_looks)
     ]
