@@ -15,6 +15,7 @@ ROLLING, FIXED, REFRESHED = (
     Window(60, kind) for kind in (WindowKind.ROLLING, WindowKind.FIXED, WindowKind.REFRESHED)
 )
 STREAK = Window(15, WindowKind.STREAK)
+SERIAL = Window(15, WindowKind.SERIAL)
 
 
 @pytest.fixture(scope="module", params=["memory", *KINDS, "cluster"])
@@ -319,3 +320,109 @@ def test_streaks_are_counted_as_written_down_here(events):
             waves, twins, began, ended, under_way = 1, 1, now, None, 0
         under_way += waves > 1
         assert calls.begin(now) == waves
+
+
+@pytest.mark.parametrize(
+    ("seconds", "pause", "expected"),
+    [
+        pytest.param(1, 0.25, [1, 2, 3, 4, 5, 6], id="one right after the other"),
+        pytest.param(12, 6, [1, 2, 3, 4, 5, 6], id="a pause of half of an answer"),
+        pytest.param(12, 6.5, [1, 2, 1, 2, 1, 2], id="a longer pause"),
+        pytest.param(600, 15, [1, 2, 3, 4, 5, 6], id="a pause as long as it may be"),
+        pytest.param(600, 15.5, [1, 2, 1, 2, 1, 2], id="a longer one after a slow answer"),
+        pytest.param(0, 1, [1, 2, 1, 2, 1, 2], id="answers that take no time"),
+        pytest.param(1, 1_000, [1, 1, 1, 1, 1, 1], id="long forgotten"),
+    ],
+)
+def test_a_series_counts_what_begins_within_half_of_an_answer_after_it(
+    store, seconds, pause, expected
+):
+    times = [number * (seconds + pause) for number in range(6)]
+    assert Calls(store, SERIAL).sequence(times, seconds) == expected
+
+
+def test_the_pause_in_a_series_is_measured_by_the_answer_right_before(store):
+    calls = Calls(store, SERIAL)
+    assert calls.sequence([0, 10], 8) == [1, 2]
+    assert calls.sequence([20], 2) == [3]
+    assert calls.sequence([23], 8) == [4], "a second after an answer of two"
+    assert calls.sequence([34], 2) == [5], "three after one of eight"
+    assert calls.sequence([38], 1) == [1], "two after one of two"
+
+
+def test_calls_that_overlap_begin_a_series_anew(store):
+    calls = Calls(store, SERIAL)
+    assert calls.sequence([0, 4, 8], 3) == [1, 2, 3]
+    assert calls.begin(12) == 4
+    assert calls.begin(13) == 1, "beside the fourth"
+    assert calls.begin(14) == 1, "beside it too"
+    calls.answer(15)
+    assert calls.sequence([16, 20], 3) == [2, 3]
+
+
+def test_an_answer_from_before_a_series_is_none_of_its_answers(store):
+    calls = Calls(store, SERIAL)
+    assert [calls.begin(0), calls.begin(1), calls.begin(2)] == [1, 2, 1]
+    calls.answer(3)  # the second
+    assert calls.begin(4) == 2
+    assert calls.begin(5) == 1, "the one before is still under way"
+
+
+def test_a_call_that_is_never_answered_holds_a_series_for_a_quarter_of_an_hour(store):
+    calls = Calls(store, SERIAL)
+    assert [calls.begin(time) for time in (0, 1, 100, 900, 901, 902)] == [1, 2, 1, 1, 1, 2]
+
+
+def test_a_client_that_waits_out_its_refusal_goes_on_with_its_series(store):
+    calls = Calls(store, SERIAL)
+    calls.sequence(range(0, 22, 2), 1.5)
+    assert calls.begin(22) == 12
+    store.trip([Trip(b"k", 30, 12)], T + 22)
+    calls.answer(22)  # refused at once
+    assert calls.begin(40) == 13, "in the cooldown"
+    assert calls.begin(60) == 13, "eight seconds after it: less than half of it"
+    store.trip([Trip(b"k", 30, 13)], T + 60)
+    calls.answer(60)
+    assert calls.begin(106) == 1, "after a longer pause"
+
+
+def test_a_transport_retry_in_a_series_belongs_to_its_call(store):
+    calls = Calls(store, SERIAL)
+    calls.sequence([0, 10], 8)
+    assert calls.begin(20) == 3
+    calls.answer(21)  # it failed
+    assert calls.begin(25, retry=True) == 3
+    calls.answer(28)
+    assert calls.begin(32) == 4, "four seconds after a call that took eight in all"
+
+
+def test_releasing_a_key_forgets_its_series(store):
+    calls = Calls(store, SERIAL)
+    assert calls.sequence([0, 4, 8], 3) == [1, 2, 3]
+    assert store.release(b"k")
+    assert calls.begin(12) == 1
+
+
+@given(st.lists(st.tuples(GAPS, st.booleans()), max_size=40))
+def test_series_are_counted_as_written_down_here(events):
+    """The memory store against the rule in the words of the documentation."""
+    store, now = MemoryStore(), 0.0
+    calls, count, began, continues_until, under_way = Calls(store, SERIAL), 0, -1e9, None, 0
+    for gap, is_answer in events:
+        now += gap
+        if is_answer:
+            if under_way:
+                calls.answer(now)
+                under_way -= 1
+                if count > 1:
+                    continues_until = now + min(15, (now - began) / 2)
+            continue
+        if not count or now - began >= 900:
+            count, began, continues_until, under_way = 1, now, None, 0
+        elif under_way:
+            count, continues_until = 1, None
+        elif continues_until is None or now <= continues_until:
+            count, began, under_way = count + 1, now, 1
+        else:
+            count, began, continues_until = 1, now, None
+        assert calls.begin(now) == count

@@ -22,13 +22,17 @@ MARKED = st.binary(min_size=1, max_size=3) | st.sampled_from([b"\0", b"x" * 300]
 HITS = st.lists(
     st.tuples(KEYS, SECONDS, st.sampled_from(WindowKind), st.just(b"") | MARKED), max_size=3
 )
+ROWS = [kind for kind in WindowKind if kind.awaits_answers]
+CALLS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2)), min_size=1, max_size=8)
+"""Seconds that each of some calls takes, and the pause after it."""
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("hit"), HITS, st.booleans()),
         st.tuples(st.just("burst"), KEYS, SECONDS, st.integers(1, 100), st.booleans()),
         st.tuples(st.just("trip"), KEYS, SECONDS, st.integers(0, 10_000)),
         st.tuples(st.just("release"), KEYS),
-        st.tuples(st.just("answer"), KEYS, SECONDS),
+        st.tuples(st.just("answer"), KEYS, SECONDS, st.sampled_from(ROWS)),
+        st.tuples(st.just("calls"), KEYS, SECONDS, st.sampled_from(ROWS), CALLS),
         st.tuples(st.just("wait"), st.integers(0, 32) | st.integers(895, 905)),
     ),
     max_size=40,
@@ -75,8 +79,16 @@ class Pair:
         self.shared.trip(trips, now)
         self.touched[trips[0].key] = self.ticks
 
-    def answer(self, name, seconds):
-        window = Window(self.seconds(seconds), WindowKind.STREAK)
+    def calls(self, name, seconds, kind, calls):
+        """Send calls one after the other."""
+        for takes, pause in calls:
+            self.hit([(name, seconds, kind, b"")], False)
+            self.ticks += takes
+            self.answer(name, seconds, kind)
+            self.ticks += pause
+
+    def answer(self, name, seconds, kind):
+        window = Window(self.seconds(seconds), kind)
         hits, now = [Hit(self.key(name), window)], self.now
         self.memory.answer(hits, now)
         self.shared.answer(hits, now)

@@ -14,7 +14,7 @@ from looptrap.policy.action import Action
 from looptrap.policy.budget import Budget
 from looptrap.policy.policy import KillSwitch, Policy, Project, Selector
 from looptrap.policy.rate import Rate, Values
-from looptrap.policy.rule import ANSWERS, SCOPES, UNNAMED_FACTOR, Rule, ToolRule
+from looptrap.policy.rule import ACROSS_FACTOR, ANSWERS, SCOPES, UNNAMED_FACTOR, Rule, ToolRule
 from looptrap.schema.wording import escaped, listed, quoted, shown
 
 WATCH_NOUNS = {
@@ -166,12 +166,17 @@ def _span(rule: Rule) -> str:
             return f" within {seconds} of the one before"
         case WindowKind.STREAK:
             return f" in a row, each within {seconds} of the answer before,"
+        case WindowKind.SERIAL:
+            return f" one after the other, each within {seconds} and half of the answer before,"
 
 
 def _counted(rule: Rule) -> str:
     if rule.watch not in SCOPES:
         return ""
     by = f", counted by {listed([escaped(name) for name in rule.by], 'and')}"
+    if rule.counts_across:
+        many = f"{ACROSS_FACTOR} times as many"
+        return f"{by}; under other sessions or users, {many}, one right after the other"
     if rule.watch != "session":
         return by
     return f"{by}; without a session id, {UNNAMED_FACTOR} times as many, counted by project"

@@ -164,13 +164,22 @@ class WindowKind(StrEnum):
     STREAK = "streak"
     """Counts waves: hits whose calls overlap are one wave, and a wave that begins within `seconds`
     after the one before was answered continues the streak."""
+    SERIAL = "serial"
+    """Counts calls one after the other: none overlaps another, and each begins within `seconds`
+    after the one before was answered, and within half of the time that this answer took."""
+
+    awaits_answers: bool
+    """Whether it counts from the end of an answer, which the store must be told."""
+
+    def __init__(self, value: str) -> None:
+        self.awaits_answers = value in ("streak", "serial")
 
 
 MAX_TWINS = 16
 """Overlapping calls of one wave; each one more counts as a wave."""
 
 STREAK_MEMORY_S = 900
-"""Seconds for which a streak waits for an answer, and for the next call after the first."""
+"""Seconds for which a count in a row waits for an answer, and for the next call after the first."""
 
 
 class Window(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
@@ -182,4 +191,4 @@ class Window(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
     @property
     def memory(self) -> float:
         """Seconds for which a store remembers its latest hit."""
-        return STREAK_MEMORY_S if self.kind is WindowKind.STREAK else self.seconds
+        return STREAK_MEMORY_S if self.kind.awaits_answers else self.seconds

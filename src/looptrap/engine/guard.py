@@ -10,6 +10,7 @@ from threading import Lock, get_ident
 from typing import Any
 from weakref import WeakSet
 
+from looptrap.detect.scope import WindowKind
 from looptrap.dialect.answer import answered_turn
 from looptrap.dialect.body import read_body
 from looptrap.dialect.header import PROGRESS, SESSION_HEADERS, is_retry, session_of
@@ -31,13 +32,18 @@ Answered = deque[tuple[Sequence[Hit], float]]
 """Hits of calls that were answered, with the time of that."""
 
 
+def _equal_keys(plan: Plan) -> frozenset[bytes]:
+    """Return the keys that calls of one agent share; other agents may count in a series too."""
+    return frozenset(hit.key for hit in plan.hits if hit.window.kind is not WindowKind.SERIAL)
+
+
 class _OpenCall:
     """A call that `check` let pass; when its ticket is dropped, it counts as answered at once."""
 
     __slots__ = ("__weakref__", "_answered", "_now", "_streaks", "keys", "thread")
 
     def __init__(self, plan: Plan, ticket: Ticket, now: float, answered: Answered) -> None:
-        self.keys = frozenset(hit.key for hit in plan.hits)
+        self.keys = _equal_keys(plan)
         self._streaks = ticket.streaks
         self._now = now
         self._answered = answered
@@ -80,7 +86,7 @@ class _OpenCalls:
     def end_dropped(self, plan: Plan, store: MemoryStore) -> None:
         """Tell the store of the calls that count as answered when another one is planned."""
         if not self._is_concluding:
-            thread, keys = get_ident(), {hit.key for hit in plan.hits}
+            thread, keys = get_ident(), _equal_keys(plan)
             equal = (one for one in self._calls if one.thread == thread and one.keys & keys)
             own = list(islice(equal, 2))
             if len(own) == 1:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from looptrap.detect.scope import WindowKind
 from looptrap.detect.signals.signal import Evidence
 from looptrap.detect.trajectory import MESSAGES_A_ROUND
 from looptrap.engine import plan
@@ -73,8 +72,8 @@ def _wasted_probes(length: int, evidence: Evidence, refused: Sequence[bytes]) ->
 
 
 def note_streak(ticket: Ticket, hit: Hit, count: Count) -> None:
-    """Note a call of a streak: the store has counted it as under way, unless it is the first."""
-    if hit.window.kind is WindowKind.STREAK and count.hits > 1 and count.cooldown_left <= 0:
+    """Note a call in a row: the store has counted it as under way, unless it is the first."""
+    if hit.window.kind.awaits_answers and count.hits > 1 and count.cooldown_left <= 0:
         ticket.streaks = [*ticket.streaks, hit]
 
 
@@ -89,7 +88,7 @@ def judge_count(ticket: Ticket, watch: Watch, key: bytes, count: Count, signal: 
         # The cooldown in the store may be longer than the rule's.
         left = max(left, rule.cooldown)
         ticket.trips = [*ticket.trips, Trip(key, rule.cooldown, count.hits)]
-    evidence = counted(rule, count.hits, signal)
+    evidence = counted(watch, count.hits, signal)
     _apply(ticket, watch, verdict_of(watch, action, key, evidence, left))
 
 

@@ -106,7 +106,7 @@ class Ticket(msgspec.Struct, gc=False):
     holds: Sequence[Hold] = ()
     """Granted charges of budgets and rates, until they are settled."""
     streaks: Sequence[Hit] = ()
-    """Repeated hits in streaks: the store records when this call is answered."""
+    """Repeated hits in a row: the store records when this call is answered."""
     notes: Sequence[Note] = ()
     """What the store is to remember of the run."""
     fitting: RunFitting | None = None

@@ -165,6 +165,8 @@ class PolicyEngine:
                             ):
                                 plan.count_near(planned, watch, content)
                                 continue
+                        elif watch.is_across and not (call.request.session or call.user):
+                            continue
                         plan.count(planned, watch, content)
             reading = (*reading, *binding.history_watches) if reading else binding.history_watches
             if binding.listening and call.generates:

@@ -29,6 +29,11 @@ Parts = Literal["all", "content", "calls"]
 UNNAMED_FACTOR = 10
 """Calls without a session id share a fingerprint; their thresholds are multiplied by this."""
 
+NAMED_BY_CLIENTS = ("session", "user")
+"""Descriptors that an agent can change with every call."""
+
+ACROSS_FACTOR = 2
+"""Equal conversations under any session and user: thresholds are multiplied by this."""
 
 _COUNTED = (*SCOPES, *SIGNALS)
 """What a rule can refuse before it is sent."""
@@ -52,7 +57,8 @@ _WINDOW = Table(
             only=SCOPES,
             doc="`rolling`: the last seconds; `fixed`: from the first hit; `refreshed`: every hit"
             " extends it; `streak`: calls in a row, each at most so long after the answer before;"
-            " calls that overlap count once",
+            " calls that overlap count once; `serial`: calls one after the other, none overlapping,"
+            " each also at most half of the time that the answer before took after it",
         ),
     ],
 )
@@ -152,12 +158,34 @@ class Rule:
     enabled: bool = setting("false switches the rule off", default=True)
 
     def __post_init__(self) -> None:
-        limit = HIT_LIMIT // UNNAMED_FACTOR
-        if self.watch == "session" and self.ladder.last > limit:
-            raise ConfigError(
-                f"rule {self.name!r}: threshold is {self.ladder.last}, must be {limit} or less to"
-                f" watch sessions (calls without one are counted {UNNAMED_FACTOR} times as far)"
-            )
+        if self.ladder.last <= self.max_threshold:
+            return
+        if self.watch == "session":
+            why = f"watch sessions (calls without one are counted {UNNAMED_FACTOR} times as far)"
+        elif self.counts_across:
+            why = f"count by session or user (others are counted {ACROSS_FACTOR} times as far)"
+        else:
+            why = "be counted"
+        raise ConfigError(
+            f"rule {self.name!r}: threshold is {self.ladder.last}, must be {self.max_threshold} or"
+            f" less to {why}"
+        )
+
+    @property
+    def counts_across(self) -> bool:
+        """Whether calls under other sessions and users count too, one right after the other."""
+        return (
+            self.watch == "conversation"
+            and self.window.kind is WindowKind.STREAK
+            and not set(NAMED_BY_CLIENTS).isdisjoint(self.by)
+        )
+
+    @property
+    def max_threshold(self) -> int:
+        """The highest threshold it can have: some counts go further than its own."""
+        if self.watch == "session":
+            return HIT_LIMIT // UNNAMED_FACTOR
+        return HIT_LIMIT // ACROSS_FACTOR if self.counts_across else HIT_LIMIT
 
     @property
     def looks_at(self) -> int:

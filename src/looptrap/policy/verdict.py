@@ -8,12 +8,10 @@ import msgspec
 
 from looptrap.detect.fingerprint import fingerprint_text
 from looptrap.detect.round import NUDGE_MARK
-from looptrap.detect.scope import WindowKind
 from looptrap.detect.signals.signal import Evidence
 from looptrap.policy.action import Action
 from looptrap.policy.policy import Compat
-from looptrap.policy.rule import Rule
-from looptrap.policy.watch import HistoryWatch, Watch
+from looptrap.policy.watch import CountingWatch, HistoryWatch, Watch
 
 Reason = Literal[
     "",
@@ -135,11 +133,12 @@ def is_nudge_due(verdict: Verdict) -> bool:
     return verdict.action is Action.NUDGE and (verdict.count - verdict.threshold) % NUDGE_EVERY == 0
 
 
-def counted(rule: Rule, hits: int, signal: str = "") -> Evidence:
+def counted(watch: Watch, hits: int, signal: str = "") -> Evidence:
     """Return the evidence of a count; `signal` names what was counted where the rule does not."""
-    signal, window = signal or rule.watch, rule.window
-    is_streak = window.kind is WindowKind.STREAK
-    span = "in a row" if is_streak else f"in {window.seconds:g} seconds"
+    signal, window = signal or watch.rule.watch, watch.rule.window
+    span = "in a row" if window.kind.awaits_answers else f"in {window.seconds:g} seconds"
+    if isinstance(watch, CountingWatch) and watch.is_across:
+        span += ", under other sessions or users"
     return Evidence(
         signal=signal,
         what=f"{_SUBJECTS[signal]} sent {hits} times {span}",

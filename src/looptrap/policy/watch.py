@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from looptrap.detect import scope
 from looptrap.detect.call_kind import UNCHANGED_POLLS_PER_REPEAT
 from looptrap.detect.fingerprint import Fingerprint
-from looptrap.detect.scope import Content
+from looptrap.detect.scope import Content, Window, WindowKind
 from looptrap.detect.signals import ANSWERS, SIGNALS, AnswerSignal, HistorySignal, SignalOptions
 from looptrap.policy.action import Ladder
 from looptrap.policy.policy import Policy
-from looptrap.policy.rule import UNNAMED_FACTOR, Rule, ToolRule
+from looptrap.policy.rule import ACROSS_FACTOR, NAMED_BY_CLIENTS, UNNAMED_FACTOR, Rule, ToolRule
 from looptrap.policy.select import Selects, selects
 
 
@@ -37,6 +37,10 @@ class CountingWatch(Watch):
 
     content: Content
     is_near: bool = False
+    factor: int = 1
+    """By what the thresholds of its rule are multiplied."""
+    is_across: bool = False
+    """Whether it counts calls that name a session or a user, whichever they name."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,7 +91,9 @@ def _watches(
         higher = rule.ladder.times(UNNAMED_FACTOR)
         return [
             CountingWatch(policy, rule, named, rule.ladder, scope.session(True)),
-            CountingWatch(policy, rule, unnamed, higher, scope.session(False)),
+            CountingWatch(
+                policy, rule, unnamed, higher, scope.session(False), factor=UNNAMED_FACTOR
+            ),
         ]
     own, ladder = fingerprint(rule.name, rule.by), rule.ladder
     if rule.watch in SIGNALS:
@@ -99,8 +105,22 @@ def _watches(
         return [HistoryWatch(policy, rule, own, ladder, _signal(rule, ladder), by_tool)]
     if rule.watch in ANSWERS:
         return [AnswerWatch(policy, rule, own, ladder, ANSWERS[rule.watch]())]
-    is_near = rule.similarity == "near"
-    return [CountingWatch(policy, rule, own, ladder, _content(policy, rule), is_near)]
+    content, is_near = _content(policy, rule), rule.similarity == "near"
+    watches = [CountingWatch(policy, rule, own, ladder, content, is_near)]
+    if rule.counts_across:
+        # An agent may name a new session or user with every call. Users send the same, too; but
+        # their calls overlap, or come at any time, and not one right after the other.
+        across = fingerprint(
+            f"{rule.name} across", [name for name in rule.by if name not in NAMED_BY_CLIENTS]
+        )
+        serial = replace(rule, window=Window(rule.window.seconds, WindowKind.SERIAL))
+        higher = ladder.times(ACROSS_FACTOR)
+        watches.append(
+            CountingWatch(
+                policy, serial, across, higher, content, factor=ACROSS_FACTOR, is_across=True
+            )
+        )
+    return watches
 
 
 def _signal(rule: Rule, ladder: Ladder, *, own: bool = False) -> HistorySignal:

@@ -11,7 +11,7 @@ from looptrap.config.setting import CONFIG
 from looptrap.detect.scope import HIT_LIMIT
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.policy import Policy, Project
-from looptrap.policy.rule import ANSWERS, UNNAMED_FACTOR, Rule, ToolRule
+from looptrap.policy.rule import ANSWERS, Rule, ToolRule
 from looptrap.schema import Table, read
 from looptrap.schema.wording import inside, shown
 
@@ -106,8 +106,7 @@ def scale_policies(policies: Iterable[Policy], factor: float) -> tuple[Policy, .
 
 
 def _scaled_rule(rule: Rule, factor: float) -> Rule:
-    limit = HIT_LIMIT // UNNAMED_FACTOR if rule.watch == "session" else HIT_LIMIT
-    return replace(rule, ladder=scale_ladder(rule.ladder, factor, limit))
+    return replace(rule, ladder=scale_ladder(rule.ladder, factor, rule.max_threshold))
 
 
 def scale_ladder(ladder: Ladder, factor: float, limit: int = HIT_LIMIT) -> Ladder:

@@ -15,9 +15,9 @@ from looptrap.detect.trajectory import Trajectory
 from looptrap.dialect.model import Call
 from looptrap.engine import Plan
 from looptrap.policy.action import Action, Ladder
-from looptrap.policy.rule import UNNAMED_FACTOR, Rule
+from looptrap.policy.rule import Rule
 from looptrap.policy.verdict import Verdict, counted
-from looptrap.policy.watch import Watch
+from looptrap.policy.watch import CountingWatch, Watch
 from looptrap.replay.judge import judge_call, replay_guard
 from looptrap.replay.recorded_run import RecordedRequest
 from looptrap.replay.ruleset import Ruleset
@@ -244,7 +244,7 @@ class Explainer:
         for watch, place, signal in (*own, *followed):
             hits, key = counts[place].hits, (watch.policy.name, watch.rule.name)
             if hits >= MIN_REPEAT_COUNT and (key not in found or hits > found[key].count):
-                found[key] = self._explanation(watch, counted(watch.rule, hits, signal))
+                found[key] = self._explanation(watch, counted(watch, hits, signal))
         return found.values()
 
     def _explanation(self, watch: Watch, evidence: Evidence) -> RuleExplanation:
@@ -269,5 +269,6 @@ class Explainer:
         known = self._real_ladders.get(id(watch.ladder))
         if known is not None:
             return known[1]
-        # Calls without a session have a ladder derived from their rule's.
-        return self._real_ladders[id(watch.rule.ladder)][1].times(UNNAMED_FACTOR)
+        # Some watches have a ladder derived from their rule's.
+        factor = watch.factor if isinstance(watch, CountingWatch) else 1
+        return self._real_ladders[id(watch.rule.ladder)][1].times(factor)

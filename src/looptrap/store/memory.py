@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -118,23 +118,22 @@ class _RefreshedCounts(_FixedCounts):
         return count
 
 
-class _Streak(msgspec.Struct, gc=False):
-    """The waves of a key, and the calls of the latest wave."""
+class _Row(msgspec.Struct, gc=False):
+    """Calls in a row under a key."""
 
     touched: float
     began: float
-    """When its latest wave began."""
-    waves: int
-    twins: int
-    """Calls of the latest wave …"""
-    open: int
-    """… and those that are not answered yet; 0 in the first wave, whose end is not reported."""
-    ended: float
-    """When the latest answer was complete; 0 if that is not known."""
+    """When its latest wave or call began."""
+    count: int = 1
+    open: int = 0
+    """Calls that are not answered yet, without the first, whose end is not reported."""
 
 
-class _StreakCounts(_CountMap["float | _Streak"]):
-    """Waves of calls: a float, the time of the first call, which most keys have, or a streak."""
+R = TypeVar("R", bound=_Row)
+
+
+class _RowCounts(_CountMap[float | R]):
+    """Calls in a row: a float, the time of the first call, which most keys have, or a row."""
 
     __slots__ = ("_pause",)
 
@@ -150,56 +149,128 @@ class _StreakCounts(_CountMap["float | _Streak"]):
             self.entries[key] = now
             return 1
         self.entries.move_to_end(key)
-        streak = _Streak(entry, entry, 1, 1, 0, 0.0) if isinstance(entry, float) else entry
-        if streak.began <= now - STREAK_MEMORY_S:
+        row = self._new_row(entry) if isinstance(entry, float) else entry
+        if row.began <= now - STREAK_MEMORY_S or not self._add(row, now):
             self.entries[key] = now
             return 1
-        if streak.open:
-            streak.twins += 1
-            streak.waves += streak.twins > MAX_TWINS
-        elif not streak.ended or now - streak.ended <= self._pause:
-            streak.waves, streak.twins, streak.began = streak.waves + 1, 1, now
-        else:
-            self.entries[key] = now
-            return 1
-        streak.waves = min(streak.waves, HIT_LIMIT)
-        streak.open += streak.waves > 1
-        streak.touched = max(streak.touched, now)
-        self.entries[key] = streak
-        return streak.waves
+        row.count = min(row.count, HIT_LIMIT)
+        row.touched = max(row.touched, now)
+        self.entries[key] = row
+        return row.count
+
+    @abstractmethod
+    def _new_row(self, first: float) -> R:
+        """Return a row of one call, that began then."""
+
+    @abstractmethod
+    def _add(self, row: R, now: float) -> bool:
+        """Add a call to a row; return whether it belongs there."""
 
     def hold(self, key: bytes) -> None:
         """Note a call that is no hit and will be answered."""
-        if streak := self._known_streak(key):
-            streak.open += 1
+        row = self._row(key)
+        if row is not None and row.count > 1:
+            row.open += 1
 
     def answer(self, key: bytes, now: float) -> None:
         """Note that a call was answered."""
-        if streak := self._known_streak(key):
-            streak.open = max(streak.open - 1, 0)
-            streak.ended, streak.touched = max(streak.ended, now), max(streak.touched, now)
-            self.entries.move_to_end(key)
+        row = self._row(key)
+        if row is None:
+            return
+        row.open = max(row.open - 1, 0)
+        if row.count > 1:
+            self._end(key, row, now - row.began, now)
 
-    def refuse_until(self, key: bytes, until: float) -> None:
-        """Let the pause after a streak begin when its cooldown ends."""
-        if streak := self._known_streak(key):
-            streak.ended, streak.touched = max(streak.ended, until), max(streak.touched, until)
-            streak.began = max(streak.began, until)
-            self.entries.move_to_end(key)
+    def refuse(self, key: bytes, seconds: float, until: float) -> None:
+        """Let the pause after a row begin when its cooldown of so many seconds ends."""
+        row = self._row(key)
+        if row is not None and row.count > 1:
+            self._end(key, row, seconds, until)
+            row.began = max(row.began, until)
 
-    def _known_streak(self, key: bytes) -> _Streak | None:
-        """Return the streak of a key beyond its first wave, whose end is not reported."""
+    def _end(self, key: bytes, row: R, took: float, ended: float) -> None:
+        self._pause_after(row, took, ended)
+        row.touched = max(row.touched, ended)
+        self.entries.move_to_end(key)
+
+    @abstractmethod
+    def _pause_after(self, row: R, took: float, ended: float) -> None:
+        """Begin the pause after an answer that took so many seconds."""
+
+    def _row(self, key: bytes) -> R | None:
+        """Return the row of a key beyond its first call, whose end is not reported."""
         entry = self.entries.get(key)
-        return entry if isinstance(entry, _Streak) and entry.waves > 1 else None
+        return None if isinstance(entry, float) else entry
 
     def peek(self, key: bytes, now: float) -> int:
         entry = self.entries.get(key)
         if entry is None or self.end(entry) <= now:
             return 0
-        return 1 if isinstance(entry, float) else entry.waves
+        return 1 if isinstance(entry, float) else entry.count
 
-    def since(self, entry: float | _Streak) -> float:
+    def since(self, entry: float | R) -> float:
         return entry if isinstance(entry, float) else entry.touched
+
+
+class _Streak(_Row, gc=False):
+    """Waves of calls."""
+
+    twins: int = 1
+    """Calls of the latest wave."""
+    ended: float = 0.0
+    """When the latest answer was complete; 0 if that is not known."""
+
+
+class _StreakCounts(_RowCounts[_Streak]):
+    """Counts waves: calls that overlap are one."""
+
+    __slots__ = ()
+
+    def _new_row(self, first: float) -> _Streak:
+        return _Streak(first, first)
+
+    def _add(self, row: _Streak, now: float) -> bool:
+        if row.open:
+            row.twins += 1
+            row.count += row.twins > MAX_TWINS
+        elif not row.ended or now - row.ended <= self._pause:
+            row.count, row.twins, row.began = row.count + 1, 1, now
+        else:
+            return False
+        row.open += row.count > 1
+        return True
+
+    def _pause_after(self, row: _Streak, _took: float, ended: float) -> None:
+        row.ended = max(row.ended, ended)
+
+
+class _Series(_Row, gc=False):
+    """Calls one after the other; `open` are also those from before it began."""
+
+    until: float = 0.0
+    """How late the next call may begin to continue it; 0 if that is not known."""
+
+
+class _SerialCounts(_RowCounts[_Series]):
+    """Counts calls one after the other; one that overlaps another begins anew."""
+
+    __slots__ = ()
+
+    def _new_row(self, first: float) -> _Series:
+        return _Series(first, first)
+
+    def _add(self, row: _Series, now: float) -> bool:
+        if row.open:
+            # Calls still under way are remembered, so that none of them seems to be a later one.
+            row.count, row.until = 1, 0.0
+        elif not row.until or now <= row.until:
+            row.count, row.open, row.began, row.until = row.count + 1, 1, now, 0.0
+        else:
+            return False
+        return True
+
+    def _pause_after(self, row: _Series, took: float, ended: float) -> None:
+        row.until = max(row.until, ended + min(self._pause, took / 2))
 
 
 class _MarkMap(ExpiringMap["tuple[float, dict[bytes, None]]"]):
@@ -231,6 +302,7 @@ _COUNT_MAPS: dict[WindowKind, type[_CountMap[Any]]] = {
     WindowKind.FIXED: _FixedCounts,
     WindowKind.REFRESHED: _RefreshedCounts,
     WindowKind.STREAK: _StreakCounts,
+    WindowKind.SERIAL: _SerialCounts,
 }
 
 
@@ -301,7 +373,7 @@ class MemoryStore:
                 continue
             counts_map = self._counts[hit.window]
             if retry and self._is_free_retry(hit, now):
-                if isinstance(counts_map, _StreakCounts):
+                if isinstance(counts_map, _RowCounts):
                     counts_map.hold(key)
                 counts.append(Count(counts_map.peek(key, now)))
                 continue
@@ -312,10 +384,10 @@ class MemoryStore:
         return counts
 
     def answer(self, hits: Sequence[Hit], now: float) -> None:
-        """Note that a call with these hits, in streaks, was answered."""
+        """Note that a call with these hits, in a row, was answered."""
         for hit in hits:
             counts_map = self._counts[hit.window]
-            if isinstance(counts_map, _StreakCounts):
+            if isinstance(counts_map, _RowCounts):
                 counts_map.answer(hit.key, now)
 
     def trip(self, trips: Sequence[Trip], now: float) -> None:
@@ -329,10 +401,10 @@ class MemoryStore:
                 cooldown.until = max(cooldown.until, until)
             self._cooldowns.move_to_end(trip.key)
             self._count_new()
-            # A client that waits out its cooldown continues its streak.
+            # A client that waits out its cooldown continues its row.
             for counts_map in self._maps:
-                if isinstance(counts_map, _StreakCounts):
-                    counts_map.refuse_until(trip.key, until)
+                if isinstance(counts_map, _RowCounts):
+                    counts_map.refuse(trip.key, trip.seconds, until)
         for key, cooldown in list(islice(self._cooldowns.items(), MAX_EXPIRED_AT_ONCE)):
             if cooldown.until > now:
                 break

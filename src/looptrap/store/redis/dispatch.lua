@@ -21,7 +21,7 @@ local function carry_out(key, operation)
   elseif letter == 'c' then
     trip(record.sections, unpack_at('<dI4', operation, 2))
   elseif letter == 'a' then
-    change_open(record.sections, 's' .. seconds, -1)
+    change_open(record.sections, operation:sub(10) .. seconds, -1)
   elseif letter == 'm' then
     reply = recall(record.sections, seconds, operation:sub(10))
   elseif letter == 'w' then

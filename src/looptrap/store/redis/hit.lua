@@ -1,11 +1,7 @@
 -- Count hits, remember marks and cooldowns.
 
-local STREAK = '<ddI4I4I4d'
-
--- How long a window's latest hit is remembered; a streak's for longer than its pauses.
-local function memory_of(letter, seconds)
-  return letter == 's' and STREAK_MEMORY_S or unpack_at('<d', seconds)
-end
+-- Calls in a row begin alike: when it was touched, when the latest began, and how many there are.
+local STREAK, SERIES = '<ddI4I4I4d', '<ddI4I4d'
 
 -- How many times, sorted, lie at or before the edge.
 local function stale(times, edge)
@@ -41,9 +37,9 @@ local function peek(record, name, edge)
   local payload = record.sections[name]
   if not payload then return 0 end
   if name:sub(1, 1) == 'r' then return #payload / 8 - stale(payload, edge) end
-  if name:sub(1, 1) == 's' then
-    local touched, _, waves = unpack_at(STREAK, payload)
-    return touched > edge and waves or 0
+  if name:sub(1, 1) == 's' or name:sub(1, 1) == 'o' then
+    local touched, _, count = unpack_at('<ddI4', payload)
+    return touched > edge and count or 0
   end
   local since, hits = unpack_at('<dI4', payload)
   return since > edge and hits or 0
@@ -98,10 +94,44 @@ local function streak(payload, seconds)
   return pack(STREAK, max(touched, now), began, waves, twins, open, ended), waves
 end
 
--- Note a call of a streak that is no hit (1), or an answer (-1).
+local function new_series()
+  return pack(SERIES, now, now, 1, 0, 0), 1
+end
+
+local function series(payload)
+  if not payload then return new_series() end
+  local touched, began, calls, open, ends = unpack_at(SERIES, payload)
+  if began <= now - STREAK_MEMORY_S then return new_series() end
+  if open > 0 then -- these are remembered, so that none of them seems to be a later one
+    calls = 1
+  elseif ends == 0 or now <= ends then
+    calls, open, began = min(calls + 1, HIT_LIMIT), 1, now
+  else
+    return new_series()
+  end
+  return pack(SERIES, max(touched, now), began, calls, open, 0), calls
+end
+
+-- Until when the next call continues a series, after an answer that took so long.
+local function series_ends(name, took, ended)
+  return ended + min(unpack_at('<d', name, 2), took / 2)
+end
+
+-- Note a call of a series that is no hit (1), or an answer (-1).
+local function change_series(sections, name, change)
+  local touched, began, calls, open, ends = unpack_at(SERIES, sections[name])
+  if change < 0 and calls > 1 then
+    touched, ends = max(touched, now), max(ends, series_ends(name, now - began, now))
+  end
+  if change < 0 or calls > 1 then open = max(open + change, 0) end
+  sections[name] = pack(SERIES, touched, began, calls, open, ends)
+end
+
+-- Note a call in a row that is no hit (1), or an answer (-1).
 local function change_open(sections, name, change)
   local payload = sections[name]
   if not payload then return end
+  if name:sub(1, 1) == 'o' then return change_series(sections, name, change) end
   local touched, began, waves, twins, open, ended = unpack_at(STREAK, payload)
   if waves == 1 then return end -- the end of the first is not known
   if change < 0 then touched, ended = max(touched, now), max(ended, now) end
@@ -128,13 +158,15 @@ local function hit(record, letter, seconds, is_retry)
   local memory = memory_of(letter, seconds)
   local name, edge = letter .. seconds, now - memory
   if is_retry and is_spared(sections, pack('<d', memory), edge) then
-    if letter == 's' then change_open(sections, name, 1) end
+    if letter == 's' or letter == 'o' then change_open(sections, name, 1) end
     return peek(record, name, edge)
   end
   if letter == 'r' then return rolling(record, name, edge) end
   local hits
   if letter == 's' then
     sections[name], hits = streak(sections[name], seconds)
+  elseif letter == 'o' then
+    sections[name], hits = series(sections[name])
   else
     sections[name], hits = fixed(sections[name], edge, letter == 'e')
   end
@@ -181,12 +213,18 @@ local function trip(sections, seconds, hits)
     end
   end
   sections[COOLDOWN] = pack('<ddI4', deadline, seconds, hits)
-  -- A client that waits out its cooldown continues its streak.
+  -- A client that waits out its cooldown continues its row.
   for name, payload in pairs(sections) do
     if name:sub(1, 1) == 's' then
       local touched, began, waves, twins, open, ended = unpack_at(STREAK, payload)
       touched, began, ended = max(touched, deadline), max(began, deadline), max(ended, deadline)
       if waves > 1 then sections[name] = pack(STREAK, touched, began, waves, twins, open, ended) end
+    elseif name:sub(1, 1) == 'o' then
+      -- A refusal is like an answer that takes as long as the cooldown.
+      local touched, began, calls, open, ends = unpack_at(SERIES, payload)
+      touched, began = max(touched, deadline), max(began, deadline)
+      ends = max(ends, series_ends(name, seconds, deadline))
+      if calls > 1 then sections[name] = pack(SERIES, touched, began, calls, open, ends) end
     end
   end
 end
@@ -195,6 +233,7 @@ end
 local first_ttl_ms, first_payload = {}, { r = pack('<d', now), f = pack('<dI4', now, 1) }
 first_payload.e = first_payload.f
 first_payload.s = new_streak()
+first_payload.o = new_series()
 
 local function is_first(record, letter, operation)
   local payload = first_payload[letter]

@@ -46,6 +46,12 @@ local function milliseconds(seconds)
   return string.format('%.0f', math.ceil((seconds + KEY_SLACK_S) * 1000))
 end
 
+-- How long a window's latest hit is remembered; that of a row for longer than its pauses.
+local function memory_of(letter, seconds)
+  if letter == 's' or letter == 'o' then return STREAK_MEMORY_S end
+  return unpack_at('<d', seconds)
+end
+
 -- How many seconds of a section are left, and how many it lasts.
 local function left_of(name, payload)
   local letter = name:sub(1, 1)
@@ -53,7 +59,7 @@ local function left_of(name, payload)
     local deadline, seconds = unpack_at('<dd', payload)
     return deadline - now, seconds
   end
-  local seconds = letter == 's' and STREAK_MEMORY_S or unpack_at('<d', name, 2)
+  local seconds = memory_of(letter, name:sub(2))
   local since = unpack_at('<d', payload, letter == 'r' and #payload - 7 or 1)
   return since - (now - seconds), seconds
 end

@@ -1,8 +1,9 @@
 """The script's operations and replies, encoded and decoded.
 
-    r f e s + seconds            a hit in a rolling, fixed or refreshed window, or a streak
-    R F E S + seconds            the same, of a transport retry
-    a     + seconds              an answer to a call of a streak
+    r f e + seconds              a hit in a rolling, fixed or refreshed window
+    s o   + seconds              a hit in a row: in a streak, or one after the other
+    R F E S O + seconds          the same, of a transport retry
+    a     + seconds + s or o     an answer to a call in a row
     m     + seconds + mark       a mark to remember
     c     + seconds + hits       a cooldown
     q                            the rest of a cooldown
@@ -56,6 +57,7 @@ _LETTERS = {
     WindowKind.FIXED: b"f",
     WindowKind.REFRESHED: b"e",
     WindowKind.STREAK: b"s",
+    WindowKind.SERIAL: b"o",
 }
 _SECONDS = Struct("<d")
 _COOLDOWN = Struct("<dI")
@@ -125,7 +127,7 @@ def encode_mark(hit: Hit) -> bytes:
 
 def encode_answer(hit: Hit) -> bytes:
     """Return the operation that notes an answer."""
-    return b"a" + _SECONDS.pack(hit.window.seconds)
+    return b"a" + _SECONDS.pack(hit.window.seconds) + _LETTERS[hit.window.kind]
 
 
 def encode_trip(trip: Trip) -> bytes:

@@ -102,7 +102,7 @@ class RedisStore:
     def answer(
         self, hits: Sequence[Hit], now: float | None, then: Callable[[], object] = lambda: None
     ) -> None:
-        """Note that a call with these hits, in streaks, was answered; call `then` once that is."""
+        """Note that a call with these hits, in a row, was answered; call `then` once that is."""
         self._server.take(answer_request(hits, then), now)
 
     def trip(self, trips: Sequence[Trip], now: float | None) -> None:
