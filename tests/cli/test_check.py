@@ -71,7 +71,8 @@ def test_says_in_a_sentence_what_the_default_does(check):
         "  default: binds every call",
         "    identical-conversation: the 6th equal conversation or the same prompt with words"
         " before it in a row, each within 15 s of the answer before, is blocked for 30 s, extended"
-        " by every attempt, counted by caller, model, session and user",
+        " by every attempt, counted by caller, model, session and user; under other sessions or"
+        " users, 2 times as many, one right after the other",
         "    no-progress: the 4th equal round within the latest 12 rounds passes with a warning and"
         " the 5th is blocked for 30 s",
         "    cycle: the 3rd equal block of rounds in a row within the latest 24 rounds is blocked"

@@ -48,6 +48,7 @@ def new_session(number):
     "named",
     [
         pytest.param(new_session, id="a new session"),
+        pytest.param(lambda n: {"headers": {"X-Session-Id": f"s-{n}"}}, id="in a header"),
         pytest.param(lambda n: {"session": f"s-{n // 3}"}, id="a new session every three calls"),
         pytest.param(lambda n: {"request": chat(user=f"u-{n}")}, id="a new user"),
         pytest.param(
@@ -112,6 +113,11 @@ def test_a_call_that_names_neither_is_counted_once():
     assert len(guard.store) - hits == 1
     guard.check(chat(), now=T, session="s")
     assert len(guard.store) - hits == 3
+
+
+def test_a_sample_whose_calls_are_kept_apart_on_purpose_passes():
+    guard = Guard.from_preset("default")
+    assert passed(guard, lambda n: {"headers": {"X-Looptrap-Session": f"sample-{n}"}}) == 30
 
 
 def test_one_session_is_refused_at_the_sixth_as_ever():

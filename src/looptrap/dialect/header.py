@@ -7,6 +7,9 @@ from collections.abc import Iterable, Mapping
 SESSION_HEADERS = ("X-Looptrap-Session", "X-Session-Id", "X-Zelyx-Session-Id")
 """Headers for the session, unless the operator sets others."""
 
+OWN_SESSION = b"x-looptrap-session"
+"""The session that an application names for Looptrap, to keep calls apart on purpose."""
+
 RETRY_COUNT = b"x-stainless-retry-count"
 """The number of earlier attempts, sent by OpenAI's and Anthropic's SDKs."""
 

@@ -12,7 +12,7 @@ from looptrap.detect.fingerprint import Fingerprint, conversation_opening
 from looptrap.detect.harness import ends_with_harness
 from looptrap.detect.scope import STREAK_MEMORY_S
 from looptrap.detect.trajectory import is_fresh
-from looptrap.dialect.header import SESSION_HEADERS
+from looptrap.dialect.header import OWN_SESSION, SESSION_HEADERS
 from looptrap.dialect.model import NO_USAGE, AnsweredTurn, Call, Outcome
 from looptrap.engine import judge, plan
 from looptrap.engine.counters import Counters
@@ -80,6 +80,11 @@ class HarnessPaces:
         if len(self._paces) > MAX_PACES:
             del self._paces[next(iter(self._paces))]
         return is_timer
+
+
+def keeps_apart(call: Call) -> bool:
+    """Return whether an application keeps calls apart on purpose, such as those of a sample."""
+    return call.request.header(OWN_SESSION) is not None
 
 
 class PolicyEngine:
@@ -165,7 +170,9 @@ class PolicyEngine:
                             ):
                                 plan.count_near(planned, watch, content)
                                 continue
-                        elif watch.is_across and not (call.request.session or call.user):
+                        elif watch.is_across and (
+                            not (call.request.session or call.user) or keeps_apart(call)
+                        ):
                             continue
                         plan.count(planned, watch, content)
             reading = (*reading, *binding.history_watches) if reading else binding.history_watches

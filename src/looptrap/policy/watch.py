@@ -40,7 +40,7 @@ class CountingWatch(Watch):
     factor: int = 1
     """By what the thresholds of its rule are multiplied."""
     is_across: bool = False
-    """Whether it counts calls that name a session or a user, whichever they name."""
+    """Whether it counts only calls for which an agent names a session or user, whichever."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
