@@ -288,6 +288,12 @@ def test_an_unknown_descriptor_is_a_mistake_with_its_place():
     assert "model" in mistake
 
 
+def test_a_streak_by_session_must_leave_room_for_calls_under_other_sessions():
+    streak = {"window_kind": "streak", "by": ["caller", "session"]}
+    (mistake,) = rule_mistakes(**streak, threshold=5_001)
+    assert "must be 5000 or less to count by session or user" in mistake
+
+
 def test_a_session_rule_must_leave_room_for_calls_without_a_session():
     (mistake,) = rule_mistakes(watch="session", threshold=1_001)
     assert "must be 1000 or less" in mistake
@@ -376,7 +382,7 @@ SCOPE_RULES = st.fixed_dictionaries(
         "by": st.lists(st.sampled_from(["caller", "user", "header:x-a"]), max_size=3),
         "similarity": st.sampled_from(["exact", "masked"]),
         "window": SECONDS,
-        "window_kind": st.sampled_from(["rolling", "fixed", "refreshed"]),
+        "window_kind": st.sampled_from(["rolling", "fixed", "refreshed", "serial"]),
         "cooldown": SECONDS,
         "retry_after": SECONDS,
         "extend": st.booleans(),
