@@ -4,7 +4,7 @@ store                 RedisStore: what a gateway calls
 request               hits, charges, cooldowns, notes, releases; RequestBatch: those of a loop turn
 script                the script's operations and replies, encoded and decoded
 record.lua            the script, run inside the server: what is stored under a key,
-hit.lua               counting,
+hit.lua, serial.lua   counting,
 account.lua           charges and reservations,
 note.lua              notes of agent runs,
 dispatch.lua          and which operation does what

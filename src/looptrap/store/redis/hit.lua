@@ -1,7 +1,6 @@
 -- Count hits, remember marks and cooldowns.
 
--- Calls in a row begin alike: when it was touched, when the latest began, and how many there are.
-local STREAK, SERIES = '<ddI4I4I4d', '<ddI4I4d'
+local STREAK = '<ddI4I4I4d'
 
 -- How many times, sorted, lie at or before the edge.
 local function stale(times, edge)
@@ -94,44 +93,11 @@ local function streak(payload, seconds)
   return pack(STREAK, max(touched, now), began, waves, twins, open, ended), waves
 end
 
-local function new_series()
-  return pack(SERIES, now, now, 1, 0, 0), 1
-end
-
-local function series(payload)
-  if not payload then return new_series() end
-  local touched, began, calls, open, ends = unpack_at(SERIES, payload)
-  if began <= now - STREAK_MEMORY_S then return new_series() end
-  if open > 0 then -- these are remembered, so that none of them seems to be a later one
-    calls = 1
-  elseif ends == 0 or now <= ends then
-    calls, open, began = min(calls + 1, HIT_LIMIT), 1, now
-  else
-    return new_series()
-  end
-  return pack(SERIES, max(touched, now), began, calls, open, 0), calls
-end
-
--- Until when the next call continues a series, after an answer that took so long.
-local function series_ends(name, took, ended)
-  return ended + min(unpack_at('<d', name, 2), took / 2)
-end
-
--- Note a call of a series that is no hit (1), or an answer (-1).
-local function change_series(sections, name, change)
-  local touched, began, calls, open, ends = unpack_at(SERIES, sections[name])
-  if change < 0 and calls > 1 then
-    touched, ends = max(touched, now), max(ends, series_ends(name, now - began, now))
-  end
-  if change < 0 or calls > 1 then open = max(open + change, 0) end
-  sections[name] = pack(SERIES, touched, began, calls, open, ends)
-end
-
 -- Note a call in a row that is no hit (1), or an answer (-1).
 local function change_open(sections, name, change)
   local payload = sections[name]
   if not payload then return end
-  if name:sub(1, 1) == 'o' then return change_series(sections, name, change) end
+  if name:sub(1, 1) == 'o' then return serial().change_open(sections, name, change) end
   local touched, began, waves, twins, open, ended = unpack_at(STREAK, payload)
   if waves == 1 then return end -- the end of the first is not known
   if change < 0 then touched, ended = max(touched, now), max(ended, now) end
@@ -166,7 +132,7 @@ local function hit(record, letter, seconds, is_retry)
   if letter == 's' then
     sections[name], hits = streak(sections[name], seconds)
   elseif letter == 'o' then
-    sections[name], hits = series(sections[name])
+    sections[name], hits = serial().hit(sections[name])
   else
     sections[name], hits = fixed(sections[name], edge, letter == 'e')
   end
@@ -220,11 +186,7 @@ local function trip(sections, seconds, hits)
       touched, began, ended = max(touched, deadline), max(began, deadline), max(ended, deadline)
       if waves > 1 then sections[name] = pack(STREAK, touched, began, waves, twins, open, ended) end
     elseif name:sub(1, 1) == 'o' then
-      -- A refusal is like an answer that takes as long as the cooldown.
-      local touched, began, calls, open, ends = unpack_at(SERIES, payload)
-      touched, began = max(touched, deadline), max(began, deadline)
-      ends = max(ends, series_ends(name, seconds, deadline))
-      if calls > 1 then sections[name] = pack(SERIES, touched, began, calls, open, ends) end
+      serial().refuse(sections, name, seconds, deadline)
     end
   end
 end
@@ -233,10 +195,9 @@ end
 local first_ttl_ms, first_payload = {}, { r = pack('<d', now), f = pack('<dI4', now, 1) }
 first_payload.e = first_payload.f
 first_payload.s = new_streak()
-first_payload.o = new_series()
 
 local function is_first(record, letter, operation)
-  local payload = first_payload[letter]
+  local payload = first_payload[letter] or letter == 'o' and serial().first
   if record.is_known or not payload then return false end
   local ttl_ms = first_ttl_ms[operation]
   if not ttl_ms then

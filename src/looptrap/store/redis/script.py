@@ -76,7 +76,7 @@ def _build_script() -> bytes:
     """
     constants = {**vars(scope), **vars(model), **vars(account), **globals()}
     folder = files("looptrap.store.redis")
-    parts = ("record", "hit", "account", "note", "dispatch")
+    parts = ("record", "serial", "hit", "account", "note", "dispatch")
     texts = [folder.joinpath(f"{part}.lua").read_text("utf-8") for part in parts]
 
     def insert(name: re.Match[str]) -> str:
