@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 from bench.loops import across
 from bench.loops.__main__ import main
+from bench.loops.live import MAX_DIFFERENCE, make_loops, play_at_once
 
 from looptrap.dialect.body import read_body
 
@@ -181,3 +182,11 @@ def test_the_report_is_of_one_kind_on_demand(report):
 def test_the_report_lists_the_scenarios_without_playing_them(report):
     listed = report("--list")
     assert [line.split()[1] for line in listed] == ["loop", "honest", "honest", "loop"]
+
+
+@pytest.mark.parametrize("pace", [0.5, 4.0, 60.0])
+def test_the_loops_that_are_played_live_are_refused_like_those_with_whole_histories(pace):
+    for loop in make_loops(pace, 20):
+        expected = play_at_once(loop.name, loop.whole)
+        refused = play_at_once(loop.name, loop.shown)
+        assert abs(refused - expected) <= MAX_DIFFERENCE, loop.name
