@@ -52,6 +52,9 @@ whether a call is new: as many as are searched otherwise."""
 MAX_RUNS_OF_SESSION = 8
 """Latest runs of a session that are remembered."""
 
+MAX_COMPARED_ROUNDS = 8
+"""Latest rounds by whose calls a run without tool-call ids is known again."""
+
 MAX_FIRST_ROUNDS = 20
 """Latest rounds that are remembered of a run that is first seen with many."""
 
@@ -64,9 +67,17 @@ MAX_REPEATABLE_MESSAGES = 40
 RESTART_S = 120
 """Seconds after the latest request of a run for which a new one that begins alike restarts it."""
 
-MAX_ALTERED_BYTES = 128
-"""Bytes by which earlier messages may change from one request to the next: markers for caches
-move. More is taken for results that were left out."""
+MAX_SEPARATOR_BYTES = 4
+"""Bytes between two messages of a request."""
+
+MAX_ALTERED_BYTES = 16
+"""Bytes by which the rest of a request may change from one to the next: counters and times do. More
+is taken for results that were left out, or …"""
+
+MAX_MARKED_BYTES = 128
+"""… for markers of prompt caches that moved, where there are any."""
+
+_CACHE_MARKER = b'"cache_control"'
 
 SYSTEM_BYTES = 200
 """Bytes at the beginning of a system prompt that identify it; times and states may follow."""
@@ -103,6 +114,11 @@ class RunLink(NamedTuple):
     def pack(self) -> bytes:
         """Return the link as bytes."""
         return _LINK.pack(*self)
+
+    @classmethod
+    def unpack(cls, value: bytes) -> RunLink | None:
+        """Return the link in these bytes; None where there is none."""
+        return cls(*_LINK.unpack(value)) if len(value) == _LINK.size else None
 
 
 class _Pair(NamedTuple):
@@ -278,16 +294,17 @@ class RunFitting:
 
     def _take_links(self, recalled: Sequence[bytes]) -> None:
         newest, *others = recalled
-        if newest:
-            link = RunLink(*_LINK.unpack(newest))
-            if self._has_ids or self._is_sent_again(link):
-                self._continue(link, ())
-                return
-        if not self._before_key:
+        link = RunLink.unpack(newest)
+        before = RunLink.unpack(others[0]) if self._before_key else None
+        # Rounds that are known by their content alone may come again. The round before one that was
+        # sent before leads nowhere any more.
+        may_be_known = before is None or self._newest_key == self._before_key
+        if link is not None and (self._has_ids or (may_be_known and self._is_sent_again(link))):
+            self._continue(link, ())
+        elif not self._before_key:
             self._take_families(others)
-        elif before := others[0]:
-            # Rounds that are known by their content alone may come again: then this is the newest.
-            self._continue(RunLink(*_LINK.unpack(before)), self._trajectory.latest(1))
+        elif before is not None:
+            self._continue(before, self._trajectory.latest(1))
         else:
             self._take, self.recalls = RunFitting._take_families, self._family_keys()
 
@@ -362,17 +379,33 @@ class RunFitting:
             return True  # a recorded call, of which only the messages are left
         added = self._call.message_bytes(link.messages)
         altered = body_bytes - link.body_bytes - added
-        return -MAX_ALTERED_BYTES <= altered <= MAX_ALTERED_BYTES
+        between = MAX_SEPARATOR_BYTES * (len(raws) - link.messages)
+        if -MAX_ALTERED_BYTES <= altered <= MAX_ALTERED_BYTES + between:
+            return True
+        is_small = -MAX_MARKED_BYTES <= altered <= MAX_MARKED_BYTES
+        return is_small and _CACHE_MARKER in self._call.request.body
 
     def _take_run(self, recalled: Sequence[bytes]) -> None:
         """Judge a run of which the request shows less than is remembered."""
         link = self._link
         assert link is not None
         records = _rounds_in(recalled[0])
-        if records:
+        if records and (self._has_ids or self._shows_end_of(records)):
             self._judge_run(link, records, recalled[1])
         else:
             self._start_run(self._new or self._trajectory.latest(1), b"")
+
+    def _shows_end_of(self, records: Sequence[RoundRecord]) -> bool:
+        """Return whether the calls before a new round are the latest ones of a run."""
+        shown = self._signatures(after=len(self._new))
+        known = [record.signature for record in records[::-1]]
+        return shown[: len(known)] == known[: len(shown)]
+
+    def _signatures(self, after: int) -> list[bytes]:
+        """Return the signatures of the latest rounds as in records, without the first `after`."""
+        signature = self._digester.signature
+        rounds = self._trajectory.latest(MAX_COMPARED_ROUNDS)[after:]
+        return [signature(round_) if round_.calls else bytes(6) for round_ in rounds]
 
     def _judge_run(self, link: RunLink, records: list[RoundRecord], seen: bytes) -> None:
         is_cut = bool(self._new) and not self._is_whole(link)
@@ -461,7 +494,8 @@ class RunFitting:
         # Without ids, the latest round but one is not known again once its result is left out.
         self._may_continue = bool(self._before_key) and not self._has_ids
         self._candidates = runs if self._compacted or self._may_continue else []
-        self._restart = _RESTARTS.unpack(of_opening) if of_opening and opening.is_first else None
+        is_known = opening.is_first and len(of_opening) == _RESTARTS.size
+        self._restart = _RESTARTS.unpack(of_opening) if is_known else None
         keys = list(self._candidates)
         if keys:
             keys += [self._memory.seen_key(run) for run in self._candidates]
@@ -481,7 +515,8 @@ class RunFitting:
         digest = self._digester.digest
         self._entry = digest(system_of(self._call))[:4], digest(opening.content)[:4]
         system, content = self._entry
-        began = {run: entry for run, *entry in _RUN_OF_SESSION.iter_unpack(of_session)}
+        whole = len(of_session) - len(of_session) % _RUN_OF_SESSION.size
+        began = {run: entry for run, *entry in _RUN_OF_SESSION.iter_unpack(of_session[:whole])}
         runs = {run: of_content for run, (its, of_content) in began.items() if its == system}
         is_certain = opening.is_sealed or bool(self._session)
         self._compacted = {
@@ -515,15 +550,15 @@ class RunFitting:
             _, known_ending, restarts = self._restart
             ending = self._ending(_rounds_in(recalled[-1]))
             if ending:
-                self.restarts = restarts + 1 if ending == known_ending else 1
+                self.restarts = min(restarts + 1, 65_535) if ending == known_ending else 1
         self._start_run(self._first_rounds(), ending)
 
     def _extends(self, records: Sequence[RoundRecord]) -> bool:
         """Return whether a request makes the same latest calls as a run, and then one more."""
-        signature = self._digester.signature
-        shown = [signature(round_) for round_ in self._trajectory.latest(4)[1:] if round_.calls]
+        shown = self._signatures(after=1)
         known = [record.signature for record in records[: -len(shown) - 1 : -1]]
-        return shown == known and len(self._call.raws) > records[-1].messages
+        is_longer = len(self._call.raws) > records[-1].messages
+        return bool(shown) and shown == known and is_longer
 
     def _extend(self, run: bytes, records: list[RoundRecord], seen: bytes) -> None:
         last = records[-1]
@@ -806,4 +841,6 @@ def _opening_of(call: Call) -> _Opening:
     is_sealed = any(not one.role and SUMMARY.search(one.text[:100]) for one in before)
     tells = is_sealed or any(SUMMARY.search(one.text[:SUMMARY_CHARS]) for one in before)
     is_first = not any(message.calls or message.results for message in before)
+    # Where rounds of an earlier turn are shown, nothing stands for them, whatever a person asks.
+    tells = tells and (is_first or is_sealed)
     return _Opening(tells, is_sealed, is_first, join([message.text for message in before]))
