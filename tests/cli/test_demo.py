@@ -37,9 +37,10 @@ async def test_without_looptrap_every_call_reaches_the_provider():
 
 async def test_with_looptrap_the_sixth_equal_conversation_is_refused():
     act = await performed(DemoRun(is_guarded=True, limit=20))
-    # The first two calls fill the context window; from the third on they are equal.
+    # The first two calls fill the context window; from the third on they are equal. The run is
+    # remembered beyond the window: the same failure, five times.
     assert act.answered == 7
-    assert [step.verdict for step in act.steps] == ["allow"] * 7 + ["block"]
+    assert [step.verdict for step in act.steps] == ["allow"] * 5 + ["warn"] * 2 + ["block"]
     refusal = act.refusal
     assert refusal is not None
     assert (refusal.status, refusal.code) == (429, "recursive_loop_detected")

@@ -182,7 +182,9 @@ class TestByDefault:
     async def test_a_credential_is_kept_as_a_digest_only(self, app):
         seen = []
         plan = app.guard.plan
-        app.guard.plan = lambda call, now: seen.append(call) or plan(call, now)
+        app.guard.plan = lambda call, *rest, **named: (
+            seen.append(call) or plan(call, *rest, **named)
+        )
         await ask(app, headers={"authorization": "Bearer sk-very-secret"})
         assert seen[0].request.caller.startswith("cred:")
         assert "secret" not in seen[0].request.caller

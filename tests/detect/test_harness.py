@@ -108,14 +108,14 @@ def test_the_nags_of_a_split_history_are_found_too():
     assert len(Trajectory(call).latest(99)) == 6
 
 
-def test_a_timer_begins_a_turn_each_time():
+def test_a_message_after_a_pause_begins_a_turn_each_time():
     body = json.dumps(openai([*nagged(), LS])).encode()
     call = read(Request(path="/v1/chat/completions", body=body))
     asked = []
 
-    def is_timer(is_last):
+    def comes_after_pause(is_last):
         asked.append(is_last)
         return True
 
-    assert len(Trajectory(call, is_timer=is_timer).latest(9)) == 1
+    assert len(Trajectory(call, comes_after_pause=comes_after_pause).latest(9)) == 1
     assert asked == [False]

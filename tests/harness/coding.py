@@ -267,7 +267,7 @@ LOOPS = [
     case(each(unmatched, times=20), 8, id="editor: edits that never match"),
     case(
         each(lambda n: edits(n, "String to replace not found in file."), notes, times=20),
-        20,
+        21,
         id="own tools: edits that never match, with notes between",
     ),
     case(

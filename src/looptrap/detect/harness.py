@@ -34,9 +34,9 @@ _PLAIN = re.compile(r"[A-Za-z _.:=,-]{8,24}")
 
 _NUMBER = re.compile(r"\d+")
 
-IsTimer = Callable[[bool], bool]
-"""Returns whether a timer sends a harness's messages, with long pauses; given whether the request
-ends with one."""
+ComesAfterPause = Callable[[bool], bool]
+"""Returns whether a repeated message comes after a pause, so that a person or a timer may send it;
+given whether the request ends with it."""
 
 
 def is_same_message(left: str, right: str) -> bool:
@@ -120,12 +120,17 @@ class TurnStarts:
     """Finds, from the latest message back, where the turn of an agent begins."""
 
     def __init__(
-        self, call: Call, begins_turn: Callable[[Message], bool], is_timer: IsTimer | None
+        self,
+        call: Call,
+        begins_turn: Callable[[Message], bool],
+        comes_after_pause: ComesAfterPause | None,
     ) -> None:
         self._call = call
         self._begins_turn = begins_turn
-        self._is_timer = is_timer
+        self._comes_after_pause = comes_after_pause
         self._texts: list[str] = []
+        self.has_repeats = False
+        """Whether a user's message comes back in what was read so far."""
 
     def is_start(self, index: int, message: Message) -> bool:
         """Return whether a message, at this place of the request, begins a turn."""
@@ -141,8 +146,9 @@ class TurnStarts:
             return True
         if not comes_back(self._call, index, message):
             return False
+        self.has_repeats = True
         is_last = index == len(self._call.raws) - 1
-        if self._is_timer is not None and self._is_timer(is_last):
+        if self._comes_after_pause is not None and self._comes_after_pause(is_last):
             return False
         self._texts.append(text)
         return True

@@ -10,7 +10,7 @@ from sys import maxsize
 from msgspec import Raw
 
 from looptrap.detect.canonical import join
-from looptrap.detect.harness import IsTimer, TurnStarts
+from looptrap.detect.harness import ComesAfterPause, TurnStarts
 from looptrap.detect.remembered_round import RememberedRound, RoundRecord, Trait
 from looptrap.detect.round import NUDGE_MARK, Reader, Round, cached_field
 from looptrap.dialect.model import Call, Message, ToolCall, ToolResult
@@ -48,16 +48,16 @@ class Trajectory:
         call: Call,
         limit: int = maxsize,
         exempt: frozenset[str] = frozenset(),
-        is_timer: IsTimer | None = None,
+        comes_after_pause: ComesAfterPause | None = None,
     ) -> None:
         """Read at most the latest `limit` rounds, and none that call only `exempt` tools.
 
-        When the latest round calls only such tools, there are no rounds. A harness's message
-        begins a turn only where a timer sends it.
+        When the latest round calls only such tools, there are no rounds. A message that comes
+        back begins a turn only if it comes after a pause.
         """
         self._call = call
-        starts = TurnStarts(call, begins_turn, is_timer)
-        self._unread: Iterator[Round] = islice(_backwards(call, starts), limit)
+        self.starts = TurnStarts(call, begins_turn, comes_after_pause)
+        self._unread: Iterator[Round] = islice(_backwards(call, self.starts), limit)
         self._rounds: list[Round] = []
         if exempt:
             self._unread = _without(exempt, self._unread)

@@ -233,6 +233,7 @@ class Guard(PolicyEngine):
 
         `turn` is what a later call can continue, where the provider keeps the history.
         """
+        self.note_answer(ticket, now)
         if not ticket.streaks and turn is None:
             return
         with self._lock:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from looptrap.detect import near
 from looptrap.detect.fingerprint import Fingerprint, conversation_opening, fingerprint_key
-from looptrap.detect.harness import IsTimer
+from looptrap.detect.harness import ComesAfterPause
 from looptrap.detect.scope import Window, WindowKind
 from looptrap.detect.signals.signal import Evidence
 from looptrap.detect.trajectory import RunTrajectory, Trajectory
@@ -57,18 +57,18 @@ def read(
     watches: Sequence[HistoryWatch],
     tools: Mapping[str, ToolRule],
     limit: int,
-    is_timer: IsTimer,
+    comes_after_pause: ComesAfterPause,
 ) -> None:
     """Read the latest `limit` rounds of the history, and plan to query earlier refusals."""
-    search(plan, watches, tools, history_of(plan.call, tools, limit, is_timer))
+    search(plan, watches, tools, history_of(plan.call, tools, limit, comes_after_pause))
 
 
 def history_of(
-    call: Call, tools: Mapping[str, ToolRule], limit: int, is_timer: IsTimer
+    call: Call, tools: Mapping[str, ToolRule], limit: int, comes_after_pause: ComesAfterPause
 ) -> Trajectory:
     """Return the latest `limit` rounds of a history, without those of exempt tools."""
     exempt = frozenset(name for name, rule in tools.items() if rule.exempt) if tools else NO_TOOLS
-    return Trajectory(call, limit, exempt, is_timer)
+    return Trajectory(call, limit, exempt, comes_after_pause)
 
 
 def search(

@@ -53,33 +53,38 @@ class RecentPromptEnds:
         return is_known
 
 
-TIMER_S = 55.0
-"""Seconds without a request after which a harness's next message is a timer's, such as a
-heartbeat: a harness that urges an agent on answers it at once."""
+MIN_PAUSE_S = 5.0
+"""Seconds after an answer in which only a program sends a message again: a person has to read the
+answer, and a timer waits for its time."""
 
-MAX_PACES = 20_000
+MAX_PAUSES = 20_000
 
 
-class HarnessPaces:
-    """Remembers the pace of conversations in which a harness repeats its message; bounded."""
+class HarnessPauses:
+    """Remembers when conversations were answered in which a user's message comes back; bounded."""
 
-    __slots__ = ("_paces",)
+    __slots__ = ("_pauses",)
 
     def __init__(self) -> None:
-        self._paces: dict[bytes, tuple[float, bool]] = {}
+        self._pauses: dict[bytes, tuple[float, bool]] = {}
 
-    def is_timer(self, conversation: bytes, is_new: bool, now: float) -> bool:
-        """Return whether a timer sends the messages; `is_new` says that one was just sent.
+    def comes_after_pause(self, conversation: bytes, is_new: bool, now: float) -> bool:
+        """Return whether the message comes after a pause; `is_new` says that it was just sent.
 
-        The first one counts as a timer's: nothing is known of it yet.
+        Of the first one nothing is known: it may.
         """
-        latest, is_timer = self._paces.pop(conversation, (-TIMER_S, True))
+        latest, is_after_pause = self._pauses.pop(conversation, (-MIN_PAUSE_S, True))
         if is_new:
-            is_timer = now - latest >= TIMER_S
-        self._paces[conversation] = now, is_timer
-        if len(self._paces) > MAX_PACES:
-            del self._paces[next(iter(self._paces))]
-        return is_timer
+            is_after_pause = now - latest >= MIN_PAUSE_S
+        self._pauses[conversation] = now, is_after_pause
+        if len(self._pauses) > MAX_PAUSES:
+            del self._pauses[next(iter(self._pauses))]
+        return is_after_pause
+
+    def note_answer(self, conversation: bytes, now: float) -> None:
+        """Note that the latest request is answered: a pause begins now."""
+        if (known := self._pauses.get(conversation)) is not None:
+            self._pauses[conversation] = now, known[1]
 
 
 def keeps_apart(call: Call) -> bool:
@@ -88,7 +93,7 @@ def keeps_apart(call: Call) -> bool:
 
 
 class PolicyEngine:
-    """Judges calls by policies; its only state is its counters, the recent prompt ends and paces.
+    """Judges calls by policies; its only state is its counters, the recent prompt ends and pauses.
 
     A `Transaction` takes a call through it.
     """
@@ -127,8 +132,8 @@ class PolicyEngine:
         self._runs = RunMemory(key)
         self.session_headers = tuple(name.lower().encode() for name in session_headers)
         self._recent_ends = RecentPromptEnds(STREAK_MEMORY_S)
-        self._paces = HarnessPaces()
-        self._conversation = Fingerprint(key, ("pace",), ("caller", "session"))
+        self._pauses = HarnessPauses()
+        self._conversation = Fingerprint(key, ("pause",), ("caller", "session"))
         budgets = tuple(budgets)
         is_metered = bool(budgets) or any(policy.rates for policy in policies)
         if prices is None and is_metered:
@@ -189,8 +194,8 @@ class PolicyEngine:
                 planned.now = now
                 plan.await_progress(planned, *self._progress)
             else:
-                is_timer = partial(self._is_timer, call, now)
-                history = plan.history_of(call, self._tools, maxsize, is_timer)
+                after_pause = partial(self._comes_after_pause, call, now)
+                history = plan.history_of(call, self._tools, maxsize, after_pause)
                 # The history of a guarded tool is whole, and its latest result only expected.
                 if call.generates:
                     planned.fitting = fitting = self._runs.begin(call, history, now, is_local)
@@ -219,16 +224,24 @@ class PolicyEngine:
                 plan.predecessor(planned, query, marks)
         if planned.progress_index >= 0 and planned.trajectory is None:
             limit = plan.rounds_since_progress(planned, counts, maxsize)
-            is_timer = partial(self._is_timer, planned.call, planned.now)
-            plan.read(planned, planned.history_watches, self._tools, limit, is_timer)
+            after_pause = partial(self._comes_after_pause, planned.call, planned.now)
+            plan.read(planned, planned.history_watches, self._tools, limit, after_pause)
         if planned.recalls:
             self.fit_run(planned, recalled)
         return planned.hits[known:]
 
-    def _is_timer(self, call: Call, now: float, is_new: bool) -> bool:
-        """Return whether a timer sends the harness's messages of a conversation."""
+    def _comes_after_pause(self, call: Call, now: float, is_new: bool) -> bool:
+        """Return whether a person or a timer may send the message that comes back."""
         conversation = self._conversation.key(call, conversation_opening(call))
-        return self._paces.is_timer(conversation, is_new, now)
+        return self._pauses.comes_after_pause(conversation, is_new, now)
+
+    def note_answer(self, ticket: Ticket, now: float) -> None:
+        """Note the end of an answer, where a user's message comes back in the conversation."""
+        trajectory = ticket.trajectory
+        if trajectory is not None and trajectory.starts.has_repeats:
+            call = ticket.call
+            conversation = self._conversation.key(call, conversation_opening(call))
+            self._pauses.note_answer(conversation, now)
 
     def fit_run(self, planned: Plan, recalled: Sequence[bytes]) -> None:
         """Fit a call to its run; then search what the run remembers, if it is more."""
@@ -238,8 +251,10 @@ class PolicyEngine:
         planned.recalls = fitting.recalls
         if planned.recalls:
             return
-        trajectory = fitting.run or planned.trajectory
-        assert trajectory is not None
+        shown = planned.trajectory
+        assert shown is not None
+        trajectory = fitting.run or shown
+        trajectory.starts = shown.starts
         if fitting.restarts:
             trajectory.restarts = fitting.restarts
         if planned.is_unread or fitting.run is not None or fitting.restarts:

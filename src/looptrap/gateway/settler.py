@@ -67,6 +67,7 @@ class Settler:
                 self._judge.remember(notes, now)
         if self._capture is not None and ticket.capture_id:
             self._capture.add_answer(ticket.capture_id, turn, self.clock())
+        transaction.engine.note_answer(ticket, self.clock())
         transaction.engine.settle(ticket, outcome, provider, first_byte)
         if is_logged and self._on_settled is not None:
             self._on_settled(transaction, outcome or Outcome(transaction.status))
