@@ -92,7 +92,7 @@ def agent(rounds: int = 40, size: int = 57_000) -> dict[str, Any]:
     return {"model": "gpt-4o-mini", "messages": history, "tools": _tools(author, TOOLS)}
 
 
-def agent_run(seed: int, first: int = 35, last: int = 45) -> Iterator[dict[str, Any]]:
+def agent_run(seed: int, first: int = 1, last: int = 45) -> Iterator[dict[str, Any]]:
     """Yield the requests of one agent, with `first` to `last` rounds: each repeats the one before
     and adds a round. Ids of tool calls are random, as providers give them."""
     author = Author(seed)

@@ -115,7 +115,7 @@ class Judged(NamedTuple):
     judge: Callable[[], None]
 
 
-AGENT_RUNS = 32
+AGENT_RUNS = 8
 
 
 def samples() -> Iterator[tuple[str, list[bytes]]]:

@@ -37,7 +37,7 @@ from looptrap.detect.round import MAX_RESULT_CHARS, NUDGE_MARK, without_nudge
 from looptrap.detect.signals.signal import SignalOptions
 from looptrap.detect.signals.unknown_tool import UnknownTool
 from looptrap.detect.similarity import gist_of_result
-from looptrap.detect.summary import SUMMARY, SUMMARY_CHARS
+from looptrap.detect.summary import is_summary
 from looptrap.detect.trajectory import Trajectory, begins_turn
 from looptrap.dialect.content import UNREADABLE, malformed_message
 from looptrap.dialect.model import Call, Message, Request, ToolCall, ToolResult
@@ -162,8 +162,8 @@ class Redactor:
         if message.role == "user" and not message.results and not begins_turn(message):
             return f"continue{self._digest(b'exact', exact).translate(_SIGNS)[:16]}"
         words = self._both(_gist(text, mask), exact)
-        is_summary = message.role != "assistant" and SUMMARY.search(text[:SUMMARY_CHARS])
-        return f"summary {words}" if is_summary else words
+        is_opening = message.role != "assistant" and is_summary(text)
+        return f"summary {words}" if is_opening else words
 
     def call(self, call: ToolCall) -> ToolCall:
         """Return a redacted call of a tool."""

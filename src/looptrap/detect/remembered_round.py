@@ -158,6 +158,12 @@ def has_signature(remembered: bytes, signature: bytes) -> bool:
     return at >= 0
 
 
+def ends_with_call(remembered: bytes, signature: bytes) -> bool:
+    """Return whether the latest one of the remembered rounds made these calls."""
+    at = len(remembered) - ROUND_BYTES + _SIGNATURE_AT
+    return remembered[at : at + len(signature)] == signature
+
+
 def records_of(remembered: bytes) -> list[RoundRecord]:
     """Return the records of a run, the oldest first."""
     whole = len(remembered) - len(remembered) % ROUND_BYTES

@@ -76,7 +76,10 @@ def _session_in_headers(call: Call) -> str:
 
 
 def _session_in_body(call: Call) -> str:
-    body = decode_or_none(call.request.body, _decode_body)
+    sent = call.request.body
+    if b'"metadata"' not in sent and b'"prompt_cache_key"' not in sent:
+        return ""
+    body = decode_or_none(sent, _decode_body)
     if body is None:
         return ""
     metadata = decode_or_none(body.metadata, _decode_metadata) or _Metadata()

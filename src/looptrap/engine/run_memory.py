@@ -11,7 +11,7 @@ the provider), the rounds that are remembered are judged in its place.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import zip_longest
 from struct import Struct
 from typing import NamedTuple
@@ -26,13 +26,14 @@ from looptrap.detect.remembered_round import (
     RoundDigester,
     RoundRecord,
     Trait,
+    ends_with_call,
     has_signature,
     is_random_id,
     records_of,
 )
 from looptrap.detect.round import Round
 from looptrap.detect.signals.unknown_tool import calls_unknown_tool
-from looptrap.detect.summary import SUMMARY, SUMMARY_CHARS
+from looptrap.detect.summary import is_summary
 from looptrap.detect.trajectory import RunTrajectory, Trajectory, begins_turn
 from looptrap.dialect.agent_session import agent_session_of
 from looptrap.dialect.model import AnsweredTurn, Call, Message, ToolCall, ToolResult
@@ -55,8 +56,12 @@ MAX_RUNS_OF_SESSION = 8
 MAX_COMPARED_ROUNDS = 8
 """Latest rounds by whose calls a run without tool-call ids is known again."""
 
-MAX_FIRST_ROUNDS = 20
-"""Latest rounds that are remembered of a run that is first seen with many."""
+MAX_FIRST_ROUNDS = 2
+"""Latest rounds that are remembered of a run that is first seen with many: these are read anyway,
+and more would make the first request of every resumed run slow."""
+
+MAX_SEGMENT_ROUNDS = 20
+"""Latest rounds that are remembered of what a request shows after a compaction."""
 
 LIVE_S = 900
 """Seconds after its latest request for which a run may go on after a compaction."""
@@ -82,6 +87,12 @@ _CACHE_MARKER = b'"cache_control"'
 SYSTEM_BYTES = 200
 """Bytes at the beginning of a system prompt that identify it; times and states may follow."""
 
+MAX_OPENING_HISTORY = 60
+"""Messages of a request that may be the first one after a compaction or a restart."""
+
+MAX_PLACEHOLDER_CHARS = 200
+"""Characters of a text that stands for a result that was left out."""
+
 MAX_OPENING_MESSAGES = 6
 """Messages before the first round that are searched for a summary."""
 
@@ -92,8 +103,11 @@ _RUN_OF_SESSION = Struct("<16s4s4s")
 _NEWS = int(Trait.NEWS)
 """A plain number: Python code combines flags, and that is slow."""
 
-PARTIAL, UNDECIDED, COMPLETE = 1, 2, 4
+PARTIAL, UNDECIDED, COMPLETE, UNLISTED = 1, 2, 4, 8
 HIDDEN = PARTIAL | UNDECIDED
+
+_LiveRun = tuple[bytes, list[RoundRecord], bytes]
+"""The key of a run, its records, and the pairs that were seen in it."""
 
 
 class RunLink(NamedTuple):
@@ -106,7 +120,8 @@ class RunLink(NamedTuple):
     body_bytes: int
     flags: int = 0
     """`PARTIAL`: a request did not show all of the run's latest segment. `UNDECIDED`: nothing new
-    has come since the latest compaction. `COMPLETE`: the run was seen from its beginning."""
+    has come since the latest compaction. `COMPLETE`: the run was seen from its beginning.
+    `UNLISTED`: its session does not know of it yet."""
     segment: int = 0
     stale_segments: int = 0
     total_calls: int = 0
@@ -149,7 +164,8 @@ class RunMemory:
     def link_key(self, call: Call, round_: Round, is_local: bool = False) -> bytes:
         """Return the key under which the store links a round to its run.
 
-        For a store in this process, the id itself is enough: a digest takes longer.
+        For a store in this process, the id itself or Python's own hash is enough: a digest takes
+        longer.
         """
         last_id = round_.last_result_id
         if is_random_id(last_id):
@@ -159,7 +175,10 @@ class RunMemory:
             return self._link.key(call, last_id.encode())
         ids = [made.id for made in round_.calls]
         text = round_.result if round_.calls else round_.text
-        return self._link.key(call, join([*ids, *round_.signature_texts, text]))
+        content = [*ids, *round_.signature_texts, text]
+        if is_local:
+            return place_of(call) + b"%d" % hash((call.request.caller, *content))
+        return self._link.key(call, join(content))
 
     def chain_key(self, call: Call, chain: str) -> bytes:
         """Return the key of a history that the provider keeps."""
@@ -305,8 +324,26 @@ class RunFitting:
             self._take_families(others)
         elif before is not None:
             self._continue(before, self._trajectory.latest(1))
+        elif self._is_resumed():
+            self._resume()
         else:
             self._take, self.recalls = RunFitting._take_families, self._family_keys()
+
+    def _is_resumed(self) -> bool:
+        """Return whether a run that is not known has a long history: it began somewhere else.
+
+        A run without ids may not be known because its results were left out: then they are short.
+        """
+        if len(self._call.raws) <= MAX_OPENING_HISTORY:
+            return False
+        return self._has_ids or len(self._trajectory.latest(2)[1].result) > MAX_PLACEHOLDER_CHARS
+
+    def _resume(self) -> None:
+        """Begin to remember a run at its latest round; the rest follows with its next request."""
+        call = self._call
+        run = self._memory.run_key(call, self._newest_key, self._now)
+        self.link = RunLink(run, len(call.raws), len(call.request.body), UNLISTED)
+        self.notes = (Note(self._newest_key, self.link.pack()),)
 
     def _is_sent_again(self, link: RunLink) -> bool:
         call = self._call
@@ -358,7 +395,7 @@ class RunFitting:
             link.run,
             messages,
             len(call.request.body),
-            link.flags,
+            link.flags & ~UNLISTED,
             link.segment,
             link.stale_segments,
             total,
@@ -368,6 +405,9 @@ class RunFitting:
             Note(self._newest_key, self.link.pack()),
             Note(self._before_key, b""),
         )
+        if link.flags & UNLISTED:
+            self._entry = digester.digest(system_of(call))[:4], bytes(4)
+            self.notes += (self._note_of_session(link.run),)
 
     def _is_whole(self, link: RunLink) -> bool:
         """Return whether a request only adds messages to those of the request before."""
@@ -397,14 +437,14 @@ class RunFitting:
 
     def _shows_end_of(self, records: Sequence[RoundRecord]) -> bool:
         """Return whether the calls before a new round are the latest ones of a run."""
-        shown = self._signatures(after=len(self._new))
+        shown = self._signatures(MAX_COMPARED_ROUNDS)[len(self._new) :]
         known = [record.signature for record in records[::-1]]
         return shown[: len(known)] == known[: len(shown)]
 
-    def _signatures(self, after: int) -> list[bytes]:
-        """Return the signatures of the latest rounds as in records, without the first `after`."""
+    def _signatures(self, count: int) -> list[bytes]:
+        """Return the signatures of the latest rounds as in records, the latest first."""
         signature = self._digester.signature
-        rounds = self._trajectory.latest(MAX_COMPARED_ROUNDS)[after:]
+        rounds = self._trajectory.latest(count)
         return [signature(round_) if round_.calls else bytes(6) for round_ in rounds]
 
     def _judge_run(self, link: RunLink, records: list[RoundRecord], seen: bytes) -> None:
@@ -488,13 +528,15 @@ class RunFitting:
     def _take_families(self, recalled: Sequence[bytes]) -> None:
         """Find out whether a new run goes on after a compaction, or is a restart."""
         of_session, of_opening = recalled
-        opening = _opening_of(self._call)
+        # After a compaction or a restart, a request is short.
+        is_short = len(self._call.raws) <= MAX_OPENING_HISTORY
+        opening = _opening_of(self._call) if is_short else _NO_OPENING
         self._take = RunFitting._take_candidates
         runs = self._runs_of(of_session, opening)
         # Without ids, the latest round but one is not known again once its result is left out.
         self._may_continue = bool(self._before_key) and not self._has_ids
         self._candidates = runs if self._compacted or self._may_continue else []
-        is_known = opening.is_first and len(of_opening) == _RESTARTS.size
+        is_known = opening.is_first and self._is_beginning() and len(of_opening) == _RESTARTS.size
         self._restart = _RESTARTS.unpack(of_opening) if is_known else None
         keys = list(self._candidates)
         if keys:
@@ -528,18 +570,20 @@ class RunFitting:
 
     def _take_candidates(self, recalled: Sequence[bytes]) -> None:
         count = len(self._candidates)
-        live = []
-        for run, records, seen in zip(
-            self._candidates, recalled[:count], recalled[count : 2 * count], strict=True
-        ):
-            found = _rounds_in(records)
-            if found and self._now - found[-1].seconds <= LIVE_S:
-                live.append((run, found, seen))
+        candidates = list(
+            zip(self._candidates, recalled[:count], recalled[count : 2 * count], strict=True)
+        )
         if self._may_continue:
-            continued = [one for one in live if self._extends(one[1])]
-            if len(continued) == 1:
-                self._extend(*continued[0])
-                return
+            # Few runs made the call before: no others need to be compared.
+            before = self._signatures(2)[1]
+            likely = self._live(one for one in candidates if ends_with_call(one[1], before))
+            if likely:
+                shown = self._signatures(MAX_COMPARED_ROUNDS)[1:]
+                continued = [one for one in likely if self._extends(one[1], shown)]
+                if len(continued) == 1:
+                    self._extend(*continued[0])
+                    return
+        live = self._live(candidates) if self._compacted else []
         if live and _follow_each_other([records for _, records, _ in live]):
             latest = max(live, key=lambda one: one[1][-1].seconds)
             if latest[0] in self._compacted:
@@ -553,12 +597,17 @@ class RunFitting:
                 self.restarts = min(restarts + 1, 65_535) if ending == known_ending else 1
         self._start_run(self._first_rounds(), ending)
 
-    def _extends(self, records: Sequence[RoundRecord]) -> bool:
+    def _live(self, candidates: Iterable[tuple[bytes, bytes, bytes]]) -> list[_LiveRun]:
+        """Return the runs that sent a request lately."""
+        unpacked = [(run, _rounds_in(packed), seen) for run, packed, seen in candidates]
+        since = self._now - LIVE_S
+        return [one for one in unpacked if one[1] and one[1][-1].seconds >= since]
+
+    def _extends(self, records: Sequence[RoundRecord], shown: Sequence[bytes]) -> bool:
         """Return whether a request makes the same latest calls as a run, and then one more."""
-        shown = self._signatures(after=1)
         known = [record.signature for record in records[: -len(shown) - 1 : -1]]
         is_longer = len(self._call.raws) > records[-1].messages
-        return bool(shown) and shown == known and is_longer
+        return shown[: len(known)] == known and is_longer
 
     def _extend(self, run: bytes, records: list[RoundRecord], seen: bytes) -> None:
         last = records[-1]
@@ -590,7 +639,7 @@ class RunFitting:
         link = _next_segment(RunLink(run, 0, 0), records[-1])
         added: list[RoundRecord] = []
         all_pairs = b""
-        rounds = self._first_rounds()
+        rounds = self._trajectory.latest(MAX_SEGMENT_ROUNDS)[::-1]
         for round_, before in zip(rounds, [None, *rounds], strict=False):
             traits = added[-1].traits if added else 0
             full = self._full_record(round_, before)
@@ -613,8 +662,9 @@ class RunFitting:
         memory, call = self._memory, self._call
         run = memory.run_key(call, self._newest_key, self._now)
         packed, total, messages = b"", 0, min(len(call.raws), 65_535)
-        for round_ in rounds:
-            link = memory.link_key(call, round_, self._is_local)[-4:]
+        links = [self._before_key, self._newest_key][-len(rounds) :]
+        for round_, key in zip(rounds, links, strict=True):
+            link = key[-4:]
             total = min(total + len(round_.calls), 65_535)
             if round_.calls:
                 seconds = int(self._now)
@@ -633,8 +683,7 @@ class RunFitting:
             else:
                 record = self._full_record(round_, None)
                 packed += self._placed(record, record.traits | _NEWS, 0, 0, total).pack()
-        # More rounds than these would have been read before.
-        flags = COMPLETE if len(rounds) < MAX_FIRST_ROUNDS else 0
+        flags = COMPLETE if self._is_beginning() else 0
         self.link = RunLink(run, len(call.raws), len(call.request.body), flags, 0, 0, total)
         notes = self._notes(packed, b"")
         notes.append(self._note_of_session(run))
@@ -765,6 +814,10 @@ class RunFitting:
                 notes.append(Note(self._before_key, b""))
         return notes
 
+    def _is_beginning(self) -> bool:
+        """Return whether the request shows no more than the first rounds of a run."""
+        return len(self._trajectory.latest(MAX_FIRST_ROUNDS + 1)) <= MAX_FIRST_ROUNDS
+
     def _first_rounds(self) -> Sequence[Round]:
         """Return the latest rounds that the request shows, the oldest first."""
         return self._trajectory.latest(MAX_FIRST_ROUNDS)[::-1]
@@ -773,7 +826,7 @@ class RunFitting:
         """Return the tools that the request offers or calls, by the digests in records."""
         names_of = self._digester.names
         sets = [frozenset((name,)) for name in self._call.tools]
-        sets += [round_.names for round_ in self._trajectory.latest(MAX_FIRST_ROUNDS)]
+        sets += [round_.names for round_ in self._trajectory.latest(MAX_SEGMENT_ROUNDS)]
         return {names_of(names): names for names in sets}
 
 
@@ -815,6 +868,21 @@ def _next_segment(link: RunLink, last: RoundRecord) -> RunLink:
     )
 
 
+def _users_backwards(call: Call) -> Iterator[Message]:
+    """Yield the messages from the last to the first; decode no rounds before a user's message."""
+    peek, read = call.peek, call.read
+    if peek is None or read is None:
+        yield from call.backwards()
+        return
+    skipped = True
+    for raw in reversed(call.raws):
+        if skipped and peek(raw) in ("assistant", "tool"):
+            continue
+        message = read(raw)
+        skipped = skipped and not begins_turn(message)
+        yield message
+
+
 class _Opening(NamedTuple):
     """What the messages before the first round that a request shows say."""
 
@@ -827,10 +895,13 @@ class _Opening(NamedTuple):
     content: bytes
 
 
+_NO_OPENING = _Opening(False, False, False, b"")
+
+
 def _opening_of(call: Call) -> _Opening:
     before: list[Message] = []
     is_before = False
-    for message in call.backwards():
+    for message in _users_backwards(call):
         is_before = is_before or begins_turn(message)
         if is_before or not message.role:
             before.append(message)
@@ -838,8 +909,8 @@ def _opening_of(call: Call) -> _Opening:
             break
     if before and before[-1].role == "system":
         before.pop()
-    is_sealed = any(not one.role and SUMMARY.search(one.text[:100]) for one in before)
-    tells = is_sealed or any(SUMMARY.search(one.text[:SUMMARY_CHARS]) for one in before)
+    is_sealed = any(not one.role and is_summary(one.text, 100) for one in before)
+    tells = is_sealed or any(is_summary(one.text) for one in before)
     is_first = not any(message.calls or message.results for message in before)
     # Where rounds of an earlier turn are shown, nothing stands for them, whatever a person asks.
     tells = tells and (is_first or is_sealed)
