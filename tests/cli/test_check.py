@@ -75,7 +75,7 @@ def test_says_in_a_sentence_what_the_default_does(check):
         " users, 2 times as many, one right after the other",
         "    no-progress: the 4th equal round within the latest 12 rounds passes with a warning and"
         " the 5th is blocked for 30 s",
-        "    cycle: the 3rd equal block of rounds in a row within the latest 24 rounds is blocked"
+        "    cycle: the 3rd equal block of rounds in a row within the latest 40 rounds is blocked"
         " for 30 s",
     ]
     assert lines[-5:] == [

@@ -52,6 +52,16 @@ LONG_FILE = "\n".join(
         pytest.param("done\n[exit status 127]", id="exit status at the end"),
         pytest.param("compiled\n" * 500 + "exit code 2", id="exit code after a long output"),
         pytest.param("Error: old text not found in total.py", id="a failed edit"),
+        pytest.param("403 Forbidden", id="forbidden"),
+        pytest.param('{"message": "Unauthorized"}', id="unauthorized"),
+        pytest.param("You are not authorised to read this.", id="not authorised"),
+        pytest.param("python: No module named pytest", id="no module"),
+        pytest.param("{'success': False, 'data': None}", id="a Python dictionary"),
+        pytest.param('{"ok":false}', id="JSON: not ok"),
+        pytest.param('{"isError": true, "content": []}', id="an MCP error"),
+        pytest.param("make returned a non-zero exit status", id="exit status in words"),
+        pytest.param('{"stdout": "building", "exit_code": 2}', id="exit code in JSON"),
+        pytest.param("Process exited with status code 3\nbye", id="exited with status code"),
         pytest.param("429 Too Many Requests: invalid until later", id="refused for now"),
         pytest.param('{"success": false, "reason": "card"}', id="JSON success: false"),
         pytest.param('{"status": "error", "data": null}', id="JSON status"),
@@ -96,6 +106,10 @@ def test_is_a_failure(text):
             "     1→class NotFound:\n     2→    'cannot be found'", id="a numbered listing"
         ),
         pytest.param("a.py:3:    raise ValueError('must be')", id="a search in source"),
+        pytest.param("{'success': True, 'data': None}", id="a Python dictionary of success"),
+        pytest.param('{"isError": false, "content": ["x"]}', id="an MCP result"),
+        pytest.param("docs/forbidden-words.md\nsrc/unauthorized.py", id="names of files"),
+        pytest.param('{"stdout": "error log is empty", "exit_code": 0}', id="exit code 0 in JSON"),
     ],
 )
 def test_is_no_failure(text):

@@ -267,7 +267,7 @@ LOOPS = [
     case(each(unmatched, times=20), 8, id="editor: edits that never match"),
     case(
         each(lambda n: edits(n, "String to replace not found in file."), notes, times=20),
-        21,
+        14,
         id="own tools: edits that never match, with notes between",
     ),
     case(
@@ -282,7 +282,7 @@ LOOPS = [
     ),
     case(
         each(reads, edits, lambda n: runs("pytest -q", FAILED), times=20),
-        28,
+        36,
         id="own tools: read, edit, test, the same failure for ever",
     ),
     case([reads(1), runs("git diff", "")] * 10, 8, id="own tools: the same file and an empty diff"),

@@ -64,6 +64,7 @@ def history(name, watch, **thresholds):
                     history("only-failures", "failing", warn=8, block=13),
                     history("near-repeat", "near_repeat", warn=5, block=6),
                     history("stagnation", "stagnation", warn=6, block=8),
+                    history("same-words", "same_words", warn=5, block=8),
                     history("unknown-tool", "unknown_tool", warn=3, block=5),
                     history("monologue", "monologue", warn=3, block=5),
                     history("idle-talk", "idle", warn=6, block=10),

@@ -32,6 +32,7 @@ WATCH_NOUNS = {
     "unknown_tool": "call in a row to a tool that is not there",
     "monologue": "equal text in a row",
     "idle": "turn in a row of talk in the same words",
+    "same_words": "round announced in the same words",
     "turn_budget": "tool call of a turn",
     "compaction": "compaction in a row without anything new after it",
     "restart": "run in a row that ended at the same point",

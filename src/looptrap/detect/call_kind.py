@@ -20,16 +20,21 @@ _NOTES = frozenset("think thought todo todos".split())
 _ALTERS = frozenset(
     "edit write create insert replace patch update append delete remove rename move save commit"
     " apply install upload submit put set add send book cancel modify exchange transfer post undo"
-    " change enable disable toggle reset pay refund schedule".split()
+    " change enable disable toggle reset pay refund schedule publish notify".split()
 )
 _ADDS = frozenset("create insert append add book".split())
+_SENDS = frozenset("send post upload create publish submit notify".split())
+"""What leaves the agent: doing it again is doing it twice, whatever receipt comes back."""
+_SEARCHES = frozenset("search find lookup grep".split())
 _ACTS = frozenset("click type fill press tap swipe drag select navigate goto".split())
 """Actions on a page or a screen."""
 _VERBS = _LOOKS | _ALTERS | _ACTS
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
-_ACTION = re.compile(r'"(?:action|command|operation)":"([a-z_]{3,24})"')
-"""The argument that selects what a tool with several functions does."""
+_ACTION = re.compile(
+    r'"(?:action|action_?type|command|sub_?command|operation|method)":"([A-Za-z_]{2,24})"'
+)
+"""The argument that selects what a tool with several functions does: a part of its name."""
 
 _COMMANDS = re.compile(
     # where a command begins: with the argument, after another one, or in quotes after -c
@@ -66,6 +71,7 @@ _LOOKING = re.compile(
     r"|sed\s+-n|git\s+(?:status|diff|log|show|branch|blame))\b"
 )
 """Commands that only look at files."""
+_SEARCHING = re.compile(r"""["'&;|(]\s*(?:grep|rg|ag|ack|find|locate)\s""")
 
 
 def only_looks(name: str, arguments: str) -> bool:
@@ -77,6 +83,22 @@ def only_looks(name: str, arguments: str) -> bool:
     return _LOOKING.search(text) is not None and _COMMANDS.search(text) is None
 
 
+def sends_something(name: str, arguments: str) -> bool:
+    """Return whether a call sends something out into the world."""
+    return _verb_of(name, arguments) in _SENDS
+
+
+def searches(name: str, arguments: str) -> bool:
+    """Return whether a call searches for something, by its tool's name or its command."""
+    return _verb_of(name, arguments) in _SEARCHES or _SEARCHING.search(arguments[:200]) is not None
+
+
+def name_with_action(name: str, arguments: str) -> str:
+    """Return a tool's name, with what a tool with several functions is told to do."""
+    action = _ACTION.search(arguments[:MAX_ARGUMENT_CHARS])
+    return name if action is None else f"{name} {action[1]}"
+
+
 def adds_something(name: str, arguments: str) -> bool:
     """Return whether a call creates something: the same call twice creates two of it."""
     return _verb_of(name, arguments) in _ADDS
@@ -84,7 +106,7 @@ def adds_something(name: str, arguments: str) -> bool:
 
 def _verb_of(name: str, arguments: str) -> str:
     action = _ACTION.search(arguments[:MAX_ARGUMENT_CHARS])
-    verb = _verb(action[1][:MAX_NAME_CHARS]) if action is not None else ""
+    verb = _verb(action[1].lower()) if action is not None else ""
     return verb or _verb(name[:MAX_NAME_CHARS])
 
 
@@ -150,6 +172,11 @@ _STEPS = frozenset(
     " delegate".split()
 )
 
+_SCREEN_ACTIONS = _ACTS | frozenset("key scroll hover".split())
+
+MIN_SCREEN_CHARS = 200
+"""Fewer characters do not show a page."""
+
 MAX_STATE_CHARS = 400
 """Longer results are content, not a state."""
 
@@ -164,11 +191,21 @@ UNCHANGED_POLLS_PER_REPEAT = 4
 
 
 def is_poll(names: frozenset[str], arguments: str, result: str) -> bool:
-    """Return whether a call asks for the state of something that runs by itself, or waits."""
+    """Return whether a call asks for the state of something that runs by itself, or waits.
+
+    `names` are those of `name_with_action`.
+    """
     read = [name[:MAX_NAME_CHARS] for name in names]
     if any(map(_POLL_NAMES.search, read)) or _WAITS.search(arguments[:2_000]):
         return True
     return len(result) <= MAX_STATE_CHARS and _UNDER_WAY.search(result) is not None
+
+
+def is_screen_action(names: frozenset[str], result: str) -> bool:
+    """Return whether a call acts on a page or a screen, and its result shows that whole."""
+    return len(result) >= MIN_SCREEN_CHARS and all(
+        not _SCREEN_ACTIONS.isdisjoint(words_of(name)) for name in names
+    )
 
 
 def is_deferred(result: str) -> bool:

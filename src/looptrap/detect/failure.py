@@ -18,14 +18,17 @@ MAX_LINE_CHARS = 300
 _FAILURE = re.compile(
     # words of their own: not in the name of a file, a folder or a function
     r"(?<![\w./\\-])(?:errors?|exception|fail(?:ed|ure|s)?|fatal|denied|refused|invalid|undefined"
-    r"|missing|panic|err!)(?![\w/\\-]|\.\w|\s?=)"
+    r"|missing|panic|forbidden|unauthori[sz]ed|err!)(?![\w/\\-]|\.\w|\s?=)"
     r"|[a-z](?:error|exception)(?=:|$|\s)|error(?=:)|exception(?=:)|traceback"
     r"|unrecogni[sz]ed|not found|no such|\bcannot\b|can't|could not|couldn't"
-    r"|unable to|timed out|time-?out|unexpected|mismatch|aborted"
-    r"|not (?:an? )?(?:defined|allowed|permitted|supported|valid|recogni[sz]ed|exist|available"
-    r"|unique|been read)|does not|doesn't|don't exist|did not (?:appear|match|contain|exist|find)"
+    r"|unable to|timed out|time-?out|unexpected|mismatch|aborted|no module named"
+    r"|non-?zero (?:exit|status)"
+    r"|not (?:an? )?(?:defined|allowed|authori[sz]ed|permitted|supported|valid|recogni[sz]ed|exist"
+    r"|available|unique|been read)"
+    r"|does not|doesn't|don't exist|did not (?:appear|match|contain|exist|find)"
     r"|must be|no replacement|no changes (?:to|were) ma"
-    r"|\"(?:success|ok)\": ?false|http[/\d. ]{1,6}[45]\d\d\b|status(?: code)?\W{1,3}[45]\d\d\b"
+    r"|[\"'](?:success|ok|succeeded)[\"']: ?false|\bsuccess ?= ?false|is_?error[\"']?: ?true"
+    r"|http[/\d. ]{1,6}[45]\d\d\b|status(?: code)?\W{1,3}[45]\d\d\b"
     r"|\b(?:fehler|erreur|errore|fallo)\b|nicht gefunden|introuvable|no se (?:pudo|encontr)"
     r"|ошибка|错误|失败|エラー|오류"
 )
@@ -44,7 +47,7 @@ _SOURCE = re.compile(
 """How a line of source or of a listing begins: the errors in it are no failure."""
 
 _EXIT = re.compile(
-    r"(?:return ?code|exit(?:ed)?[ _]?(?:with )?(?:code|status)?)\W{0,4}(-?\d{1,5})\b"
+    r"(?:return ?code|exit(?:ed)?[ _]?(?:with )?(?:status )?(?:code|status)?)\W{0,4}(-?\d{1,5})\b"
 )
 _NAMED = re.compile(r"\s*[\w.]*(?:error|exception)\b")
 _NOTHING = re.compile(

@@ -16,9 +16,9 @@ from looptrap.detect.call_kind import (
     adds_something,
     changes_something,
     is_deferred,
-    is_note,
     is_poll,
     is_step,
+    sends_something,
 )
 from looptrap.detect.canonical import join
 from looptrap.detect.failure import (
@@ -28,7 +28,7 @@ from looptrap.detect.failure import (
     is_success_report,
     is_test_report,
 )
-from looptrap.detect.round import MAX_QUERY_CHARS, Round, without_nudge
+from looptrap.detect.round import MAX_QUERY_CHARS, Round, receipt, without_nudge
 from looptrap.detect.similarity import gist_of_result, is_similar
 from looptrap.dialect.model import Message, ToolCall, ToolResult
 
@@ -73,6 +73,8 @@ class Trait(IntFlag):
     """It only thinks or plans, whatever the words."""
     PENDING = 524288
     """It is the call of an answer, whose result no request has shown."""
+    SENT = 1048576
+    """It sends something out into the world: ids in its receipt do not count."""
     CHECK = 131072
     LOOK = 262144
     SEARCH = 1024
@@ -198,6 +200,9 @@ class RememberedRound(Round):
         self.is_poll = bool(traits & Trait.POLL)
         self.is_step = bool(traits & Trait.STEP)
         self.is_search = bool(traits & Trait.SEARCH)
+        self.is_note = bool(traits & Trait.NOTE)
+        # What cannot be told from a record: the gist of a receipt is one without its ids.
+        self.is_sent = self.has_hits = self.is_screen_action = False
         self.called_unknown_tool = bool(traits & Trait.UNKNOWN_TOOL)
         after = traits & (Trait.AFTER_COMPACTION | Trait.AFTER_TRIM)
         self.begins_segment = after == Trait.AFTER_COMPACTION
@@ -353,6 +358,8 @@ class RoundDigester:
         failure = round_.failure
         has_calls = bool(round_.calls)
         text = round_.result if has_calls else round_.text
+        if round_.is_sent:
+            text = receipt(text)
         traits = (
             (Trait.FAILED if failure is not None else 0)
             | (Trait.REPORT if round_.is_report else 0)
@@ -364,7 +371,7 @@ class RoundDigester:
             | (Trait.POLL if has_calls and round_.is_poll else 0)
             | (Trait.DEFERRED if has_calls and round_.is_deferred else 0)
             | (Trait.STEP if has_calls and round_.is_step else 0)
-            | (Trait.NOTE if has_calls and all(map(is_note, round_.names)) else 0)
+            | (Trait.NOTE if round_.is_note else 0)
             | (Trait.SEARCH if round_.is_search else 0)
             | (Trait.UNKNOWN_TOOL if is_unknown_tool else 0)
         )
@@ -430,11 +437,12 @@ class RoundDigester:
         traits = (
             (Trait.MADE_CHANGE if any(changes_something(*one) for one in requests) else 0)
             | (Trait.MADE_ADDITION if any(adds_something(*one) for one in requests) else 0)
-            | (Trait.POLL if is_poll(names, arguments, "") else 0)
-            | (Trait.STEP if is_step(names, "") else 0)
+            | (Trait.POLL if is_poll(round_.actions, arguments, "") else 0)
+            | (Trait.STEP if is_step(round_.actions, "") else 0)
+            | (Trait.SENT if all(sends_something(*one) for one in requests) else 0)
             | (Trait.LOOK if round_.only_looks else 0)
             | (Trait.CHECK if is_check(f"{' '.join(names)} {arguments}") else 0)
-            | (Trait.NOTE if all(map(is_note, names)) else 0)
+            | (Trait.NOTE if round_.is_note else 0)
             | (Trait.SEARCH if len(arguments) <= MAX_QUERY_CHARS else 0)
         )
         return RoundRecord(
@@ -455,6 +463,8 @@ class RoundDigester:
         text = without_nudge("\n".join(result.text for result in results))
         failure = failure_of(text, any(result.is_error for result in results))
         traits = Trait(calls.traits)
+        if Trait.SENT in traits and failure is None:
+            text = receipt(text)
         is_empty = failure is None and is_empty_result(text)
         may_search = Trait.SEARCH in traits
         traits &= ~Trait.SEARCH

@@ -12,9 +12,14 @@ from looptrap.detect.call_kind import (
     adds_something,
     changes_something,
     is_deferred,
+    is_note,
     is_poll,
+    is_screen_action,
     is_step,
+    name_with_action,
     only_looks,
+    searches,
+    sends_something,
 )
 from looptrap.detect.canonical import mask_result, normalise
 from looptrap.detect.failure import (
@@ -28,6 +33,7 @@ from looptrap.detect.similarity import (
     MAX_COMPARED_CHARS,
     differs_only_in_noise,
     distinct_words,
+    is_same_screen,
     is_similar,
     shares_most_words,
 )
@@ -41,6 +47,14 @@ def without_nudge(text: str) -> str:
     """Return a text without the nudge at its end."""
     start = text.find(NUDGE_MARK)
     return text if start < 0 else text[:start].rstrip()
+
+
+_NUMBERED = re.compile(r"[\w-]*\d[\w.:-]*")
+
+
+def receipt(text: str) -> str:
+    """Return what a receipt says apart from its numbers and ids; longer results are content."""
+    return _NUMBERED.sub("#", text) if len(text) <= MAX_RECEIPT_CHARS else text
 
 
 T = TypeVar("T")
@@ -84,11 +98,23 @@ _LINES = re.compile(r'\\[ntr"]|["\n]')
 SIZE_SLACK_BYTES = 64
 """Bytes by which equal results may differ in size: numbers and ids grow."""
 
+MAX_ID_SLACK_BYTES = 8
+"""Bytes by which messages with the same text differ in size: their ids."""
+
 ENVELOPE_BYTES = 160
 """Approximate bytes of a tool message beside its result."""
 
 MAX_TALK_CHARS, MAX_TALK_WORDS = 600, 32
 """Longest announcement or excuse, in characters and in distinct words."""
+
+MIN_HITS_CHARS = 200
+"""Fewer characters are no list of hits."""
+
+MAX_SCREEN_CHARS = 8_000
+"""Pages are compared by this many first characters."""
+
+MAX_RECEIPT_CHARS = 400
+"""Longer results are content."""
 
 MAX_RESULT_CHARS = 65_536
 """Results are compared by this many first characters, and by their length."""
@@ -292,11 +318,47 @@ class Round:
         )
 
     @cached_field
+    def actions(self) -> frozenset[str]:
+        """The tools that were called, each with what it was told to do."""
+        return frozenset(name_with_action(call.name, call.arguments) for call in self.calls)
+
+    @cached_field
+    def is_note(self) -> bool:
+        """Whether it only took down what the agent thinks or plans."""
+        return bool(self.calls) and all(map(is_note, self.names))
+
+    @cached_field
+    def is_sent(self) -> bool:
+        """Whether it sent something out into the world."""
+        return (
+            bool(self.calls)
+            and self.failure is None
+            and all(sends_something(call.name, call.arguments) for call in self.calls)
+        )
+
+    @cached_field
+    def has_hits(self) -> bool:
+        """Whether it searched for something, and found some."""
+        return (
+            bool(self.calls)
+            and len(self.result) >= MIN_HITS_CHARS
+            and self.failure is None
+            and all(searches(call.name, call.arguments) for call in self.calls)
+        )
+
+    @cached_field
+    def is_screen_action(self) -> bool:
+        """Whether it acted on a page or a screen, and got that back whole."""
+        return self.failure is None and is_screen_action(self.actions, self.result)
+
+    @cached_field
     def is_poll(self) -> bool:
         """Whether it asked for the state of something that runs by itself, or has to wait."""
         # Words in a failure ("error while running x") are not a state.
         state = self.result if self.failure is None else ""
-        return self.is_deferred or is_poll(self.names, self.arguments, state)
+        if self.is_deferred:
+            return True
+        return is_poll(self.actions, self.arguments, state) and not self.is_sent
 
     @cached_field
     def is_deferred(self) -> bool:
@@ -306,7 +368,7 @@ class Round:
     @cached_field
     def is_step(self) -> bool:
         """Whether it made one more step that succeeded, with no further result."""
-        return self.failure is None and is_step(self.names, self.result)
+        return self.failure is None and is_step(self.actions, self.result)
 
     def has_same_result(self, other: Round) -> bool:
         """Return whether the results are equal except for volatile tokens."""
@@ -362,8 +424,32 @@ class Round:
         )
 
     def repeats(self, other: Round) -> bool:
-        """Return whether calls and results are equal."""
-        return self.signature == other.signature and self.has_same_result(other)
+        """Return whether calls and results are equal; receipts of what was sent may differ."""
+        if self.signature != other.signature:
+            return False
+        return self.has_same_result(other) or self.is_sent_again(other)
+
+    def is_sent_again(self, other: Round) -> bool:
+        """Return whether the same was sent twice: only the receipts differ."""
+        return self.is_sent and other.is_sent and receipt(self.result) == receipt(other.result)
+
+    def has_same_hits(self, other: Round) -> bool:
+        """Return whether both searched for something, and found the same."""
+        return (
+            abs(self.size - other.size) <= MAX_ID_SLACK_BYTES
+            and self.has_hits
+            and other.has_hits
+            and self.result == other.result
+        )
+
+    def shows_same_screen(self, other: Round) -> bool:
+        """Return whether the same action led to the same page, but for a counter or a line."""
+        return (
+            self.signature == other.signature
+            and self.is_screen_action
+            and other.is_screen_action
+            and is_same_screen(self.result[:MAX_SCREEN_CHARS], other.result[:MAX_SCREEN_CHARS])
+        )
 
     def fails_like(self, other: Round, percent: float) -> bool:
         """Return whether both failed with almost equal messages; reports must be equal."""

@@ -74,6 +74,30 @@ def differs_only_in_noise(left: str, right: str, are_failures: bool = False) -> 
     )
 
 
+_CONSOLE = re.compile(r"\bconsole\b|\[(?:log|info|warn(?:ing)?|error|debug)\]", re.IGNORECASE)
+"""A line that tells what a page logged, not what it shows."""
+
+MAX_COUNTER_LINES = 2
+"""Lines of a page in which a counter may move while it stays the same."""
+
+_DIGITS = re.compile(r"\d+")
+
+
+def is_same_screen(left: str, right: str) -> bool:
+    """Return whether two pages differ at most in what they log, and in a counter or two."""
+    left_lines, right_lines = (
+        [line for line in text.splitlines() if _CONSOLE.search(line[:200]) is None]
+        for text in (left, right)
+    )
+    if len(left_lines) != len(right_lines):
+        return False
+    pairs = zip(left_lines, right_lines, strict=True)
+    different = list(islice((pair for pair in pairs if pair[0] != pair[1]), MAX_COUNTER_LINES + 1))
+    return len(different) <= MAX_COUNTER_LINES and all(
+        _DIGITS.sub("#", a) == _DIGITS.sub("#", b) for a, b in different
+    )
+
+
 def gist_of_result(text: str, is_failure: bool) -> bytes:
     """Return what two results that differ only in noise have in common."""
     return _gist(text, _masking(text, is_failure))

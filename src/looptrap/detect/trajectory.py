@@ -12,7 +12,7 @@ from msgspec import Raw
 from looptrap.detect.canonical import join
 from looptrap.detect.harness import ComesAfterPause, TurnStarts
 from looptrap.detect.remembered_round import RememberedRound, RoundRecord, Trait
-from looptrap.detect.round import NUDGE_MARK, Reader, Round, cached_field
+from looptrap.detect.round import MAX_ID_SLACK_BYTES, NUDGE_MARK, Reader, Round, cached_field
 from looptrap.dialect.model import Call, Message, ToolCall, ToolResult
 
 MAX_INJECTED_CHARS = 40
@@ -26,11 +26,16 @@ _INJECTED = re.compile(
 MESSAGES_A_ROUND = 2
 """At least: the assistant's message, and a result."""
 
-MAX_SEARCHED_MESSAGES = 40
+MAX_SEARCHED_MESSAGES = 44
 """Latest messages that are searched for a call before they are decoded."""
 
 MIN_NEEDLE_CHARS, MAX_NEEDLE_CHARS = 4, 24
 """Characters of a call to search for: fewer prove nothing, more make the search no faster."""
+
+MAX_SAYING_MESSAGES = 17
+"""Latest messages that are searched for what the agent says now."""
+
+_PLAIN_PIECE = re.compile(r"[A-Za-z0-9 _.:=,-]{12,24}")
 
 _PLAIN = re.compile(r"[A-Za-z0-9 _.:=,-]+")
 """What JSON never escapes, however deeply it is nested."""
@@ -82,6 +87,22 @@ class Trajectory:
         if len(needle) < MIN_NEEDLE_CHARS:
             return False
         return b"".join(self._call.raws[-MAX_SEARCHED_MESSAGES:]).count(needle) < 2
+
+    def may_have_come_before(self, messages: int) -> bool:
+        """Return, by sizes alone, whether the last message may be among so many before it."""
+        sizes = list(map(len, self._call.raws[-messages - 1 :]))
+        last = sizes.pop() if sizes else 0
+        return any(abs(size - last) <= MAX_ID_SLACK_BYTES for size in sizes)
+
+    def may_have_said(self, text: str) -> bool:
+        """Return whether the latest text of the agent may stand in the messages before, too.
+
+        A plain piece of it is searched for, without decoding them.
+        """
+        found = _PLAIN_PIECE.search(text)
+        if found is None:
+            return True
+        return b"".join(self._call.raws[-MAX_SAYING_MESSAGES:]).count(found[0].encode()) > 1
 
     restarts = 0
     """Runs in a row that began like this one and ended alike."""

@@ -7,6 +7,11 @@ from tests.detect.signals.steps import CAT, LS, WORDS, case, in_both_dialects
 PWD = bash("pwd", "/src")
 
 
+def blocks(size):
+    """A block of rounds, each another one, three times."""
+    return [bash(f"cat {n}.txt", f"text {n}") for n in range(size)] * 3
+
+
 @in_both_dialects
 @pytest.mark.parametrize(
     ("steps", "expected"),
@@ -14,7 +19,18 @@ PWD = bash("pwd", "/src")
         case([LS, CAT] * 3, 3, id="two rounds, three times"),
         case([LS, CAT, PWD] * 4, 4, id="three rounds, four times"),
         case([bash(word, word) for word in WORDS[:8]] * 3, 3, id="eight rounds, three times"),
-        case([bash(word, word) for word in WORDS[:9]] * 2, 0, id="nine rounds are too many"),
+        case([bash(word, word) for word in WORDS[:9]] * 2, 2, id="nine rounds, twice"),
+        case(
+            [*[bash(word, word) for word in WORDS[:9]] * 2, *(bash(w, w) for w in WORDS[:7])],
+            3,
+            id="nine rounds, almost three times",
+        ),
+        case(blocks(14)[:29], 2, id="fourteen rounds, twice"),
+        case(blocks(14)[:30], 3, id="sixteen rounds came again in a block of fourteen"),
+        case(blocks(20)[:39], 0, id="twenty rounds, almost twice"),
+        case(blocks(20)[:40], 3, id="twenty rounds, twice"),
+        case(blocks(21), 0, id="twenty-one rounds are too many"),
+        case([*blocks(14)[:27], bash("make", "done"), *blocks(14)[28:30]], 0, id="a new result"),
         case([PWD, *[LS, CAT] * 3], 3, id="after something else"),
         case([*[LS, CAT] * 3, PWD], 0, id="then something new"),
         case([LS, CAT, LS], 0, id="not yet twice"),

@@ -105,6 +105,10 @@ def test_evidence_names_tools_and_counts_and_nothing_that_was_said(signal, write
         "idle": [says(f"{marker}, goodbye")] * 6,
         "unknown_tool": [Use("browse", {"url": marker}, marker)] * 6,
         "stagnation": [bash(marker, marker)] * 24,
+        "same_words": [
+            together(Use("write", {"text": f"{marker} {n}"}, "ok"), text=f"{marker}. " * 9)
+            for n in range(12)
+        ],
     }
     failing = [Use("bash", {"command": marker}, f"error: {marker}")] * 6
     found = evidence(signal, write, shown.get(signal, failing), tools=["bash"])

@@ -29,6 +29,28 @@ from tests.detect.signals.steps import LS, WORDS, case, edit, in_both_dialects
             id="others between",
         ),
         case([edit("return sum(xs)")] * 4 + [edit("return sum(xs)", "ok")], 0, id="then it works"),
+        case([edit("return sum(xs) ")] + [edit("return sum(xs)")] * 4, 6, id="four to the letter"),
+        case(
+            [*[edit("return sum(xs)")] * 2, edit("return sum(xs) "), *[edit("return sum(xs)")] * 2],
+            6,
+            id="four to the letter, around a variant",
+        ),
+        case(
+            [bash("python total.py", "Error: no such file")] + [edit("return sum(xs)")] * 4,
+            5,
+            id="four to the letter after another failure: perhaps a stutter",
+        ),
+        case(
+            [edit("return sum(xs)" + " " * (n % 3)) for n in range(5)],
+            5,
+            id="three variants in turn",
+        ),
+        case(
+            [*[edit("return sum(xs)")] * 2, LS, edit("return sum(xs) "), edit("return sum(xs)")],
+            4,
+            id="a look between breaks the run of failures",
+        ),
+        case([Use("read_log", {"pump": 5}, "timed out")] * 5, 5, id="a poll that fails"),
         case(
             [bash(f"grep -rn {word} src/{word[::-1]}", "no matches found") for word in WORDS],
             1,

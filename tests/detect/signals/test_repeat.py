@@ -5,6 +5,17 @@ from tests.detect.runs import Person, Use, bash, count, says, together
 from tests.detect.signals.steps import CAT, LS, WORDS, case, in_both_dialects, reading
 
 
+def posts(result, text="The build is red", tool="post_message"):
+    return Use(tool, {"channel": "builds", "text": text}, result)
+
+
+def click(n, title="Your cart", columns=0):
+    """A click on the same button, and the page that follows."""
+    rows = "\n".join(f"- row {row}: {row * columns or 'empty'}" for row in range(20))
+    page = f"# {title}\n{rows}\n- visits: {n}\n- console: [LOG] rendered {'again ' * n}"
+    return Use("browser_click", {"element": "Buy"}, page)
+
+
 @in_both_dialects
 @pytest.mark.parametrize(
     ("steps", "expected"),
@@ -24,6 +35,49 @@ from tests.detect.signals.steps import CAT, LS, WORDS, case, in_both_dialects, r
         case([LS, says("Hm."), LS, says("Hm.")], 0, id="talk is no call"),
         case([bash("ls", None)] * 3, 3, id="calls whose results never came"),
         case([reading(page) for page in range(6)], 0, id="paging"),
+        case([posts(f"sent, id msg-{n}7f") for n in range(5)], 5, id="sent again: another receipt"),
+        case(
+            [posts("sent", text=f"Hello, {word}") for word in WORDS],
+            0,
+            id="sent to everybody: another message",
+        ),
+        case(
+            [posts(f"{word} answered: not today", tool="send_keys") for word in WORDS],
+            0,
+            id="an answer is no receipt",
+        ),
+        case(
+            [Use("fetch", {"url": "/jobs"}, f"job-{n} is next") for n in range(5)],
+            0,
+            id="numbers count in what is read",
+        ),
+        case(
+            [Use("mail", {"action": "send", "to": "ops"}, f"queued as {n}") for n in range(5)],
+            5,
+            id="sent by a tool with several functions",
+        ),
+        case(
+            [Use("mail", {"action": "fetch", "to": "ops"}, f"{n} unread") for n in range(5)],
+            0,
+            id="read by the same tool",
+        ),
+        case([click(n) for n in range(16)], 4, id="the same page but for a counter and a log line"),
+        case([click(n, word) for n, word in enumerate(WORDS)], 0, id="another page each time"),
+        case(
+            [click(n, columns=n) for n in range(1, 12)], 0, id="a page on which many numbers change"
+        ),
+        case([click(0)] * 5, 5, id="the same page to the letter"),
+        case(
+            [Use("computer", {"action": "key", "text": "Down"}, "ok")] * 8,
+            2,
+            id="steps by a tool with several functions",
+        ),
+        case([Use("computer", {"action": "ls"}, "ok")] * 5, 5, id="another of its functions"),
+        case(
+            [Use("job", {"action": "wait", "id": "7"}, "ok")] * 8,
+            2,
+            id="polls by a tool with several functions",
+        ),
     ],
 )
 def test_repeat(write, steps, expected):

@@ -1,8 +1,23 @@
 """Many rounds that bring nothing new."""
 
 import pytest
-from tests.detect.runs import Person, Use, bash, count
+from tests.detect.runs import Person, Use, bash, count, together
 from tests.detect.signals.steps import LS, case, edit, in_both_dialects
+
+HITS = "\n".join(f"src/total_{n}.py:{n}: total = sum(values)" for n in range(9))
+RED = "2 failed, 30 passed"
+FIX = "The test is still red, since the total is computed in the wrong place. I will move it now."
+RUN = "The total is moved to the right place now. I will run the test again to see it turn green."
+
+
+def asks(n, hits=None):
+    """Search for something in other words each time."""
+    found = HITS if hits is None else f"{HITS}\nsrc/{'x' * hits}.py:1: total = {hits}"
+    return Use("search_code", {"query": f"total {'value ' * n}"}, found)
+
+
+def said(n):
+    return together(edit(f"x{n}" * n, f"Saved line {n}."), text=FIX)
 
 
 @in_both_dialects
@@ -20,6 +35,29 @@ from tests.detect.signals.steps import LS, case, edit, in_both_dialects
             id="edit and run, the output never changes",
         ),
         case([bash(f"find / -name {n}", "") for n in range(15)], False, id="not for long yet"),
+        case([asks(n) for n in range(20)], True, id="the same hits, asked in other words"),
+        case([asks(n, hits=n) for n in range(24)], False, id="other hits for each question"),
+        case(
+            [Use("fetch", {"id": n}, HITS) for n in range(24)],
+            False,
+            id="a batch with equal results is no search",
+        ),
+        case(
+            [step for n in range(8) for step in (edit(f"x{n}" * n, "Saved."), bash("test", RED))],
+            False,
+            id="a test that stays red for a while, whatever is edited",
+        ),
+        case(
+            [step for n in range(12) for step in (edit(f"x{n}" * n, "Saved."), bash("test", RED))],
+            True,
+            id="a test that stays red for ever",
+        ),
+        case([bash("test", RED)] * 20, True, id="a test that stays red, and nothing is edited"),
+        case(
+            [step for n in range(12) for step in (said(n), together(bash("test", RED), text=RUN))],
+            True,
+            id="a test that stays red, and each edit is announced in the same words",
+        ),
         case([bash(f"cat {n}", chr(97 + n) * 9) for n in range(25)], False, id="all results new"),
         case(
             [*[bash(f"find / -name {n}", "") for n in range(24)], bash("cat a", "found it")],

@@ -7,6 +7,7 @@ failing           one failure after the other
 near_repeat       almost the same call, which still fails or returns nothing
 mutating_repeat   the same call in a row, while its result merely grows or shifts
 stagnation        mostly results that had come before
+same_words        the same sentences beside the calls, whatever is called
 unknown_tool      calls to tools that do not exist
 monologue         the same text again, without a tool call
 idle              turn after turn without a tool call, in the same words
@@ -32,6 +33,7 @@ from looptrap.detect.signals.failing import Failing, SameError
 from looptrap.detect.signals.idle import Idle
 from looptrap.detect.signals.near_repeat import MutatingRepeat, NearRepeat
 from looptrap.detect.signals.repeat import Cycle, Repeat
+from looptrap.detect.signals.same_words import SameWords
 from looptrap.detect.signals.signal import AnswerSignal, HistorySignal, SignalOptions
 from looptrap.detect.signals.stagnation import Stagnation, TurnBudget
 from looptrap.detect.signals.unknown_tool import UnknownTool
@@ -44,6 +46,7 @@ SIGNALS: Mapping[str, Callable[[SignalOptions], HistorySignal]] = {
     "near_repeat": NearRepeat,
     "mutating_repeat": MutatingRepeat,
     "stagnation": Stagnation,
+    "same_words": SameWords,
     "unknown_tool": UnknownTool,
     "monologue": Monologue,
     "idle": Idle,
@@ -58,12 +61,13 @@ ANSWERS: Mapping[str, Callable[[], AnswerSignal]] = {"chant": Chant}
 
 ROUNDS: Mapping[str, int] = {
     "repeat": 12,
-    "cycle": 24,
+    "cycle": 40,
     "same_error": 8,
     "failing": 16,
     "near_repeat": 8,
     "mutating_repeat": 10,
     "stagnation": 22,
+    "same_words": 24,
     "unknown_tool": 8,
     "monologue": 8,
     "idle": 12,

@@ -21,7 +21,12 @@ class SameError(HistorySignal):
         latest = trajectory.newest
         if latest is None or latest.failure is None or latest.is_deferred:
             return None
-        rounds = trajectory.since_change(self._options.rounds)
+        # Notes that an agent takes in between are neither a try nor progress.
+        rounds = [
+            round_
+            for round_ in trajectory.since_change(2 * self._options.rounds)
+            if not round_.is_note
+        ][: self._options.rounds]
         equal = [
             age
             for age, round_ in enumerate(rounds)

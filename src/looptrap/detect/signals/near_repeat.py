@@ -7,6 +7,18 @@ from looptrap.detect.signals.signal import Evidence, HistorySignal, tool_list
 from looptrap.detect.similarity import SIMILAR_PERCENT
 from looptrap.detect.trajectory import Trajectory
 
+REPEATS_PER_EXTRA = 3
+"""Failing calls repeated to the letter, one failure after the other, that weigh as one more: who
+tries variants may find one that works, who repeats himself does not."""
+
+
+def _count_repeats(rounds: list[Round]) -> int:
+    """Return how often the latest call was made before; 0 where a call between succeeded."""
+    latest, *before = rounds
+    if any(round_.failure is None for round_ in before):
+        return 0
+    return sum(round_.signature == latest.signature for round_ in before)
+
 
 class NearRepeat(HistorySignal):
     """Counts the failing or empty rounds similar to the latest among the last `rounds`."""
@@ -21,11 +33,17 @@ class NearRepeat(HistorySignal):
         rounds = trajectory.since_change(self._options.rounds)
         near = [age for age, round_ in enumerate(rounds) if round_.is_variant_of(latest)]
         how = "failed" if latest.failure is not None else "brought nothing"
+        what = f"{tool_list(latest)} with almost the same arguments {how} {len(near)} times"
+        count = len(near)
+        if latest.failure is not None and not latest.is_poll:
+            repeats = _count_repeats(rounds[: near[-1] + 1])
+            if repeats >= REPEATS_PER_EXTRA:
+                count += repeats // REPEATS_PER_EXTRA
+                what += f", {repeats + 1} of them to the letter,"
         return Evidence(
             signal="near_repeat",
-            what=f"{tool_list(latest)} with almost the same arguments {how} {len(near)} times"
-            f" in {len(rounds)} rounds",
-            count=len(near),
+            what=f"{what} in {len(rounds)} rounds",
+            count=count,
             ago=near[-1],
             confidence=0.9 * len(near) / len(rounds),
         )

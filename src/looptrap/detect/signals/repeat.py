@@ -23,6 +23,12 @@ class Repeat(HistorySignal):
             rounds = trajectory.since_change(options.rounds * options.polls_per_repeat)
             equal = self._ages_of_equal(rounds)
             count = len(equal) // options.polls_per_repeat
+        elif options.with_results and newest.is_screen_action:
+            # A counter or a line of a log has changed on the page, which may be what was wanted.
+            screens = trajectory.latest(options.rounds * options.polls_per_repeat)
+            seen = [age for age, one in enumerate(screens) if one.shows_same_screen(newest)]
+            if len(seen) // options.polls_per_repeat > count:
+                rounds, equal, count = screens, seen, len(seen) // options.polls_per_repeat
         if count < 2:
             return None
         same = "the same arguments and result" if options.with_results else "the same arguments"
@@ -43,8 +49,12 @@ class Repeat(HistorySignal):
         ]
 
 
-MIN_CYCLE_ROUNDS, MAX_CYCLE_ROUNDS = 2, 8
+MIN_CYCLE_ROUNDS, MAX_CYCLE_ROUNDS = 2, 20
 """Rounds in a block; a single repeated round is a `repeat`."""
+
+LONG_CYCLE_ROUNDS = 16
+"""Rounds that came again in order, as many as in three times a block of eight: in a longer block
+they count as three times too, once it has come again whole."""
 
 
 class Cycle(HistorySignal):
@@ -62,6 +72,9 @@ class Cycle(HistorySignal):
         if times < 2:
             return None
         count = times
+        again = _count_again(rounds, block_size)
+        if again >= LONG_CYCLE_ROUNDS:
+            count = max(count, 3)
         if any(round_.is_poll for round_ in rounds[:block_size]):
             # Alternating a poll and a wait is polling too, and legitimate for longer.
             rounds = trajectory.latest(block_size * self._options.rounds)
@@ -84,6 +97,16 @@ def _longest_cycle(rounds: list[Round]) -> tuple[int, int]:
         if times > best:
             best, length = times, size
     return best, length
+
+
+def _count_again(rounds: list[Round], size: int) -> int:
+    """Return how many of the latest rounds in a row equal the ones `size` rounds before."""
+    again = 0
+    for later, earlier in zip(rounds, rounds[size:], strict=False):
+        if not earlier.repeats(later):
+            break
+        again += 1
+    return again
 
 
 def _count_blocks(rounds: list[Round], size: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from looptrap.detect.round import Round
+from looptrap.detect.signals.same_words import words_beside
 from looptrap.detect.signals.signal import Evidence, HistorySignal, tool_list
 from looptrap.detect.trajectory import RunTrajectory, Trajectory
 
@@ -14,6 +15,9 @@ SAME_CALL_ROUNDS = 40
 
 MIN_ROUNDS = 20
 """Fewer rounds are no evidence."""
+
+REPORT_WEIGHT = 0.75
+"""What a test report that had come before counts if there was a new change in between."""
 
 
 class Stagnation(HistorySignal):
@@ -36,8 +40,9 @@ class Stagnation(HistorySignal):
         count = _count_stale(rounds, self._options.polls_per_repeat)
         tries = _count_same_failures(trajectory)
         what = f"{count} of the latest {len(rounds)} results had come before"
-        if tries > count + 1:
-            count = min(tries - 1, len(rounds))
+        weighed = int((tries - 1) * (REPORT_WEIGHT if newest.is_report else 1))
+        if weighed > count:
+            count = min(weighed, len(rounds))
             what = f"{tool_list(newest)} failed the same way {tries} times, whatever came between"
         return Evidence(
             signal="stagnation",
@@ -49,23 +54,37 @@ class Stagnation(HistorySignal):
 
 
 def _is_plain_success(latest: Round, trajectory: Trajectory) -> bool:
-    """Return whether a new call succeeded, as most do: then nothing stagnates."""
-    return latest.failure is None and not latest.is_empty and trajectory.is_new_call
+    """Return whether a new call succeeded, as most do: then nothing stagnates.
+
+    A search in other words may bring the same hits.
+    """
+    if latest.failure is not None or latest.is_empty or not trajectory.is_new_call:
+        return False
+    if not (trajectory.may_have_come_before(2 * RECENT_ROUNDS) and latest.has_hits):
+        return True
+    return not any(map(latest.has_same_hits, trajectory.latest(RECENT_ROUNDS + 1)[1:]))
 
 
 def _count_stale(rounds: list[Round], polls_per_repeat: int) -> int:
     """Return how many rounds had a result that came before, and were no batch work.
 
-    Equal results for new arguments are a batch, unless they are failures. Equal empty results may
-    be a search that is stuck or a legitimate one: they count half. Polls count little. After a new
-    change, every check may report success once more, and everything may be looked at once more.
+    Equal results for new arguments are a batch, unless they are failures. Equal empty results, and
+    equal hits, may be a search that is stuck or a legitimate one: they count half. Polls count
+    little. After a new change, every check may report success once more, and everything may be
+    looked at once more; a test report that stays counts less. An agent that announces its changes
+    in the same words each time makes the same change, whatever it writes.
     """
     weight = 0.0
     changes = 0
     by_signature: dict[object, list[Round]] = {}
     changes_at_check: dict[object, int] = {}
     by_failure: dict[object, list[Round]] = {}
+    earlier_rounds: list[Round] = []
+    words_said: set[str] = set()
     for round_ in reversed(rounds):
+        words = words_beside(round_)
+        is_replay = bool(words) and words in words_said
+        words_said.add(words)
         same_calls = by_signature.setdefault(round_.signature, [])
         is_fruitless = round_.failure or round_.is_empty
         same_failures = by_failure.setdefault(round_.failure, []) if is_fruitless else []
@@ -73,14 +92,23 @@ def _count_stale(rounds: list[Round], polls_per_repeat: int) -> int:
         if any(map(round_.has_same_result, comparable)):
             is_first_since_change = changes_at_check.get(round_.signature, changes) < changes
             is_quiet = round_.reports_success or (round_.only_looks and round_.failure is None)
-            if not (is_first_since_change and is_quiet):
-                weight += 1 / polls_per_repeat if round_.is_poll or round_.is_step else 1
-        elif round_.is_search and any(map(round_.has_same_result, same_failures)):
+            if round_.is_poll or round_.is_step:
+                weight += 1 / polls_per_repeat
+            elif not is_first_since_change or is_replay:
+                weight += 1
+            elif not is_quiet:
+                weight += REPORT_WEIGHT if round_.is_report else 1
+        elif (round_.is_search and any(map(round_.has_same_result, same_failures))) or (
+            any(map(round_.has_same_hits, earlier_rounds))
+        ):
             weight += 0.5
+        elif is_replay and round_.made_change:
+            weight += 1
         if round_.made_change and not any(map(round_.has_same_result, same_calls)):
             changes += 1
         changes_at_check[round_.signature] = changes
         same_calls.append(round_)
+        earlier_rounds.append(round_)
         same_failures.append(round_)
     return int(weight)
 
