@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from looptrap.detect.signals.chant import MAX_UNIT_CHARS, MAX_VALUE_CHARS, MIN_REPEATED_CHARS, Chant
+from looptrap.detect.signals.chant import MAX_UNIT_CHARS, MAX_VALUE_CHARS, MIN_CUT_CHARS, Chant
 from looptrap.dialect.stream import MAX_TAIL_CHARS, tail_of
 
 case = pytest.param
@@ -67,6 +67,24 @@ def test_a_chant_is_counted(text, times):
     assert len(text) > MAX_TAIL_CHARS or count(text) == times
 
 
+@pytest.mark.parametrize(
+    ("text", "times"),
+    [
+        case("I must not talk in class. \n" * 40, 5, id="forty short lines"),
+        case("I must not talk in class. \n" * 39, 0, id="thirty-nine"),
+        case(SORRY * 35, 5, id="35 times a sentence"),
+        case(SORRY * 60, 60, id="60 times a sentence"),
+        case(PARAGRAPH * 10, 5, id="ten times a block of paragraphs"),
+        case(PARAGRAPH * 13, 13, id="13 times a block of paragraphs"),
+        case("okay then " * 85, 5, id="two words, 85 times"),
+        case("okay then " * 60, 0, id="two words, 60 times"),
+    ],
+)
+def test_a_short_chant_is_warned_of_before_it_is_cut(text, times):
+    """The default preset warns at 4 and cuts at 6."""
+    assert count(text) == times
+
+
 VERSES = "".join(
     f"{prose(30, seed)}\nOh, carry me home, carry me over the sea,\nand never let go of me.\n\n"
     for seed in range(30)
@@ -84,7 +102,8 @@ FENCED = "print('waiting for the server to come up again')\n"
         case("ok", id="hardly anything"),
         case("ha " * 8, id="a laugh"),
         case(SORRY * 20, id="twenty times a sentence: somebody may have wanted that"),
-        case("I must not talk in class. \n" * 60, id="sixty lines for a schoolboy"),
+        case("I must not talk in class. \n" * 30, id="thirty lines for a schoolboy"),
+        case("In stock.\n" * 60, id="sixty short answers"),
         case(prose(3_000), id="prose"),
         case(VERSES, id="a refrain with new verses between"),
         case(SORRY * 80 + STORY, id="a chant that is over"),
@@ -158,7 +177,7 @@ def test_a_unit_is_counted_as_often_as_it_was_said(unit, extra, before):
     single = unit_of(unit)
     assume(len(set(single)) > 2)
     assume(unit.split()[0] not in ("info", "warn", "error"))  # a line of a log begins so
-    times = MIN_REPEATED_CHARS // len(squeezed(unit)) + 1 + extra
+    times = MIN_CUT_CHARS // len(squeezed(unit)) + 1 + extra
     text = before + unit * times
     assume(len(text) <= MAX_TAIL_CHARS)
     found = times * len(squeezed(unit)) // len(single)
@@ -174,7 +193,7 @@ def test_text_that_says_nothing_twice_in_a_row_never_trips(author, size):
 
 @given(st.integers(0, len(PARAGRAPH) * 2), st.integers(0, len(PARAGRAPH)))
 def test_where_a_chant_is_broken_off_changes_little(at, more):
-    text = PARAGRAPH * 13
+    text = PARAGRAPH * 17
     assert abs(count(text[at:]) - count(text[at : len(text) - more])) <= 2
     whole = count(text)
     assert abs(whole - count(text[: len(text) - more])) <= 1

@@ -13,7 +13,16 @@ from looptrap.dialect.stream import FENCE, open_fence, tail_of
 
 MIN_REPEATED_CHARS = 1_600
 """Least characters of repetition, without white space: some 400 tokens. Refrains, and lines that a
-person asked to have repeated a few dozen times, stay below."""
+person asked to have repeated two dozen times, stay below."""
+
+MIN_CUT_CHARS = 2_400
+"""Characters of repetition from which a chant may be cut off; before that it is warned of."""
+
+MAX_WARNED_COUNT = 5
+"""Most times that a shorter repetition counts."""
+
+MIN_SHORT_TIMES = 40
+"""How often a short unit must be repeated where that makes fewer characters."""
 
 MAX_UNIT_CHARS = 1_000
 """Longest unit that is searched for."""
@@ -55,13 +64,14 @@ class Chant:
         found = _repetition(text)
         if found is None or open_fence(text):
             return None
-        unit, count = found
+        unit, times = found
         if not _is_worded(unit) or _is_structure(text, 2 * len(unit)):
             return None
+        is_long = len(unit) * times >= MIN_CUT_CHARS
         return Evidence(
             signal="chant",
-            what=f"the same {len(unit)} characters said {count} times in a row",
-            count=count,
+            what=f"the same {len(unit)} characters said {times} times in a row",
+            count=times if is_long else min(times, MAX_WARNED_COUNT),
         )
 
 
@@ -88,12 +98,14 @@ def _has_echo(text: str) -> bool:
 
 def _repeated(text: str) -> tuple[str, int] | None:
     """Return the shortest unit that makes up the end of a text, and how often it occurs."""
-    if len(text) < MIN_REPEATED_CHARS:
+    if len(text) < MIN_SHORT_TIMES * (MAX_VALUE_CHARS + 1):
         return None
     latest = text[-MIN_REPEATED_CHARS:]
     for period in _periods(latest):
-        if latest[period:] == latest[:-period]:
-            return text[-period:], _run(text, period) // period
+        least = min(MIN_REPEATED_CHARS, MIN_SHORT_TIMES * max(period, MAX_VALUE_CHARS + 1))
+        end = latest[-least:]
+        if len(end) == least and end[period:] == end[:-period]:
+            return text[-period:], _run(text, period, least) // period
     return None
 
 
@@ -101,13 +113,14 @@ def _periods(text: str) -> Iterator[int]:
     """Yield the distances at which the end of a text occurs again, the nearest first."""
     last = len(text) - NEEDLE_CHARS
     at, needle = last, text[last:]
-    while (at := text.rfind(needle, last - MAX_UNIT_CHARS, at + NEEDLE_CHARS - 1)) >= 0:
+    first = max(0, last - MAX_UNIT_CHARS)
+    while (at := text.rfind(needle, first, at + NEEDLE_CHARS - 1)) >= 0:
         yield last - at
 
 
-def _run(text: str, period: int) -> int:
-    """Return how many characters at the end repeat one unit: `MIN_REPEATED_CHARS` or more."""
-    known, size = MIN_REPEATED_CHARS, len(text)
+def _run(text: str, period: int, least: int) -> int:
+    """Return how many characters at the end repeat one unit: `least` or more."""
+    known, size = least, len(text)
     while known < size:
         middle = (known + size + 1) // 2
         if text[-middle + period :] == text[-middle:-period]:
