@@ -9,9 +9,10 @@ from functools import cache
 from itertools import pairwise
 
 import pytest
-
 from bench.loops.held_out import scenarios
+from bench.loops.held_out.frameworks import HARNESSES
 from bench.loops.scenario import Scenario, Step
+
 from looptrap.dialect.body import read_body
 from looptrap.dialect.model import Call, Message
 
@@ -25,6 +26,7 @@ RESULTS_AS_TEXT = {"cline", "mini-swe-agent", "swe-agent-text", "smolagents"}
 MASKED = re.compile(r"0x[0-9a-f]+|[0-9a-f]*\d[0-9a-f]*", re.IGNORECASE)
 ECHOED_HEAD = re.compile(r"^\[\w+ for '.*?'\] Result:", re.DOTALL)
 REMINDER = re.compile(r"\s*<system-reminder>.*?</system-reminder>", re.DOTALL)
+PAGE = re.compile(r"<browser_state>(.*?)</browser_state>", re.DOTALL)
 OBSERVATION = re.compile(
     r"(?:\nObservation: |\[\[ ## observation_\d+ ## \]\]\n)(.*?)"
     r"(?=\n\n\[\[ ## thought_|\n\nRespond with|$)",
@@ -70,9 +72,12 @@ def observations(messages: list[Message], harness: str) -> set[str]:
     for message in messages:
         if harness in RESULTS_AS_TEXT and message.role == "user":
             seen.add(_masked_result(message.text, ""))
+        if harness == "browser-use":
+            seen |= {_masked_result(found, "") for found in PAGE.findall(message.text)}
         if harness in ("crewai", "dspy"):
             seen |= {_masked_result(found, "") for found in OBSERVATION.findall(message.text)}
-    return seen
+    cleared = HARNESSES[harness].cleared if harness in HARNESSES else ""
+    return seen - {_masked_result(cleared, "")}
 
 
 def test_that_a_seed_makes_the_same_split_again() -> None:
@@ -169,19 +174,20 @@ def test_that_a_loop_brings_nothing_new_from_where_it_begins(scenario: Scenario)
     seen: set[str] = set()
     for number, step in enumerate(scenario.steps):
         shown = observations(read_step(step).messages, scenario.harness)
-        if number >= scenario.begins and scenario.shows != "elided":
+        if number >= scenario.begins:
             assert shown <= seen, f"step {number} shows {next(iter(shown - seen))!r}"
         seen |= shown
 
 
 @pytest.mark.parametrize("scenario", HONEST, ids=lambda s: s.name)
 def test_that_an_honest_run_goes_on(scenario: Scenario) -> None:
-    """Never do two dozen requests in a row say nothing that none before them has said."""
+    """Never do two dozen requests in a row say nothing new, unless users or hours lie between."""
     seen: set[str] = set()
     since = 0
-    for step in scenario.steps:
+    for before, step in pairwise(scenario.steps):
         texts = {text for message in read_step(step).messages for text in _texts(message)}
-        since = 0 if texts - seen else since + 1
+        is_apart = step.at - before.at > 240 or step.headers != before.headers
+        since = 0 if texts - seen or is_apart else since + 1
         seen |= texts
         assert since < 24
 

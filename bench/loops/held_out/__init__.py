@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
-from bench.loops.held_out import acting, browsing, coding, repairs, searching, talking, waiting
+from bench.loops.held_out import (
+    acting,
+    browsing,
+    coding,
+    prompting,
+    repairs,
+    searching,
+    setbacks,
+    talking,
+    teams,
+    waiting,
+    windows,
+)
 from bench.loops.held_out.stage import stage
 from bench.loops.scenario import Scenario
 
-MODULES = (coding, repairs, searching, waiting, acting, talking, browsing)
+TOLD = (coding, setbacks, repairs, searching, waiting, acting, talking, browsing, windows)
+"""Modules of tales, which are staged in the form of a harness."""
+MADE = (prompting, teams)
+"""Modules that make their scenarios themselves."""
 
 
 def scenarios(seed: int = 0) -> list[Scenario]:
     """Return all scenarios of the split; the same ones for the same seed."""
     found = []
-    for module in MODULES:
+    for module in TOLD:
         for case in module.cases():
-            shows = "" if case.shows == "whole" else f"-{case.shows}"
             label = "loop" if case.is_loop else "fine"
-            name = f"{case.kind}/{case.story}/{case.harness}{shows}/{label}"
+            name = f"{case.kind}/{case.story}/{case.harness}/{label}"
             found.append(stage(case, name, seed))
+    for maker in MADE:
+        found += maker.made(seed)
     return found

@@ -92,8 +92,12 @@ def to_all(verb: str) -> Callable[[Random], Tale]:
         for who in rng.sample(PEOPLE, rng.randrange(16, 23)):
             deed = Deed(verb, _act(verb, who, matter, 0), _receipt(verb, noise), seconds=0.9)
             rounds.append(Round("Next one.", [deed], note=f"Told {who}."))
-        return Tale(f"Tell everybody about {matter}, one by one.",
-                    [*rounds, Round("Everybody knows now.")], tools=SENDING, persona=OFFICE)  # fmt: skip
+        return Tale(
+            f"Tell everybody about {matter}, one by one.",
+            [*rounds, Round("Everybody knows now.")],
+            tools=SENDING,
+            persona=OFFICE,
+        )
 
     return tell
 
@@ -120,10 +124,9 @@ def _order(rng: Random, number: str, state: str) -> str:
 
 def stubborn_case(rng: Random) -> Tale:
     """The customer's helper insists, the bot looks the order up again, and says the same."""
-    noise = Noise(rng)
     number = f"#W{rng.randrange(10**6, 10**7)}"
     order = _order(rng, number, "in transit")
-    before = _greeting(rng, noise)
+    before = _greeting(rng)
     refuses = (
         f"I am sorry, order {number} is on its way, so I can not change it.",
         f"I'm sorry, but as order {number} is on its way it can not be changed.",
@@ -135,11 +138,18 @@ def stubborn_case(rng: Random) -> Tale:
             return Round("", [Deed("get_order", {"order_id": number}, order)], note="Looked it up.")
         return Round(refuses[n // 2 % 2], heard=insists[n // 2 % 2], pause=rng.uniform(2, 5))
 
-    return repeat(f"Hello, I want another address for {number}.", before, make, rng, 4,
-                  tools=SHOP, persona=POLICY)
+    return repeat(
+        f"Hello, I want another address for {number}.",
+        before,
+        make,
+        rng,
+        4,
+        tools=SHOP,
+        persona=POLICY,
+    )
 
 
-def _greeting(rng: Random, noise: Noise) -> list[Round]:
+def _greeting(rng: Random) -> list[Round]:
     who = rng.choice(PEOPLE)
     user = json.dumps({"user_id": f"{who}_{rng.randrange(9999)}", "tier": "plain"})
     ids = [f"#W{rng.randrange(10**6, 10**7)}" for _ in range(2)]
@@ -155,7 +165,6 @@ def _greeting(rng: Random, noise: Noise) -> list[Round]:
 
 def lost_order(rng: Random) -> Tale:
     """The bot asks for the number, gets it, does not find it, and asks for the number."""
-    noise = Noise(rng)
     number = f"#W{rng.randrange(10**5, 10**6)}"
 
     def make(n: int) -> Round:
@@ -166,14 +175,20 @@ def lost_order(rng: Random) -> Tale:
                 "I can not find that order. What is its number, please?")  # fmt: skip
         return Round(asks[n // 2 % 2], heard=f"It is {number}.", pause=rng.uniform(2, 5))
 
-    return repeat(f"Hi! Where is my order {number}?", _greeting(rng, noise), make, rng, 2,
-                  tools=SHOP, persona=POLICY)
+    return repeat(
+        f"Hi! Where is my order {number}?",
+        _greeting(rng),
+        make,
+        rng,
+        2,
+        tools=SHOP,
+        persona=POLICY,
+    )
 
 
 def long_service(rng: Random) -> Tale:
     """One customer with many wishes; the same order is looked up after each change."""
-    noise = Noise(rng)
-    rounds = _greeting(rng, noise)
+    rounds = _greeting(rng)
     for name in rng.sample(GOODS, rng.randrange(4, 7)):
         number = f"#W{rng.randrange(10**6, 10**7)}"
         street = f"{rng.randrange(1, 90)} {name.capitalize()} Street"
@@ -189,26 +204,39 @@ def long_service(rng: Random) -> Tale:
                   heard=f"Yes, I have one more order, from {rng.randrange(1, 28)} October.",
                   pause=rng.uniform(15, 60)),
         ]  # fmt: skip
-    return Tale("Hello, I have moved. I want another address for all that I ordered.",
-                [*rounds, Round("All orders go to the new address.")], tools=SHOP, persona=POLICY)
+    return Tale(
+        "Hello, I have moved. I want another address for all that I ordered.",
+        [*rounds, Round("All orders go to the new address.")],
+        tools=SHOP,
+        persona=POLICY,
+    )
 
 
 def searching_with_customer(rng: Random) -> Tale:
     """The number is wrong a few times; then it is right, and the case goes on."""
-    noise = Noise(rng)
-    rounds = _greeting(rng, noise)
+    rounds = _greeting(rng)
     for attempt in range(4):
         number = f"#W{rng.randrange(10**5, 10**6)}"
         deed = Deed("get_order", {"order_id": number}, "Error: order not found", failed=True)
         rounds.append(Round("", [deed]))
-        rounds.append(Round("I could not find it. Could you give me the number of the order?",
-                            heard=f"Perhaps it is the one on paper number {attempt + 2}.", pause=35))
+        rounds.append(
+            Round(
+                "I could not find it. Could you give me the number of the order?",
+                heard=f"Perhaps it is the one on paper number {attempt + 2}.",
+                pause=35,
+            )
+        )
     for name in rng.sample(GOODS, 7):
         number = f"#W{rng.randrange(10**6, 10**7)}"
         deed = Deed("get_order", {"order_id": number}, _order(rng, number, "pending"))
         rounds.append(Round("", [deed], note=f"Found {number}."))
-        rounds.append(Round(f"Here it is: a {name}. Is it this one?",
-                            heard=f"No, mine was not a {name}. Here is another number.", pause=28))
+        rounds.append(
+            Round(
+                f"Here it is: a {name}. Is it this one?",
+                heard=f"No, mine was not a {name}. Here is another number.",
+                pause=28,
+            )
+        )
     return Tale("Hi! I lost the number of an order.", [*rounds, Round("I hand you to a person.")],
                 tools=SHOP, persona=POLICY)  # fmt: skip
 

@@ -11,14 +11,13 @@ from bench.loops.held_out.tale import Case, Deed, Round, Tale, cases_of
 
 SITES = ("fjordferries.example", "brickyard.example", "gardenloans.example", "stampfair.example")
 WARES = ("anchor", "bellows", "caliper", "dynamo", "easel", "flask", "gimbal", "hinge", "inkwell",
-         "jigsaw", "kiln", "ladder", "mallet", "nozzle", "oar", "pulley", "quiver", "reel")  # fmt: skip
+         "jigsaw", "kiln", "ladder", "mallet", "nozzle", "oar", "pulley", "quiver",
+         "reel")  # fmt: skip
 
 
 def page(site: str, path: str, title: str, lines: Sequence[str], code: str, console: str) -> str:
     """Return what a browser's tool shows after an action."""
-    listed = "\n".join(
-        f"  - {line} [ref=e{number}]" for number, line in enumerate(lines, start=11)
-    )
+    listed = "\n".join(f"  - {line} [ref=e{number}]" for number, line in enumerate(lines, start=11))
     return (
         f"### Ran Playwright code\n```js\n{code}\n```\n\n### New console messages\n{console}\n\n"
         f"### Page state\n- Page URL: https://{site}/{path}\n- Page Title: {title}\n"
@@ -37,9 +36,13 @@ def _visits(rng: Random, site: str, count: int) -> list[Round]:
         path = f"{ware}/{rng.randrange(100)}"
         text = page(site, path, f"{ware} - {site}", _wares(rng), "await page.goto(…);", "(none)")
         url = f"https://{site}/{path}"
-        rounds.append(Round(f"Opening page {number + 1}.",
-                            [Deed("browser_navigate", {"url": url}, text, seconds=2.0)],
-                            note=f"Saw {path}."))
+        rounds.append(
+            Round(
+                f"Opening page {number + 1}.",
+                [Deed("browser_navigate", {"url": url}, text, seconds=2.0)],
+                note=f"Saw {path}.",
+            )
+        )
     return rounds
 
 
@@ -50,9 +53,7 @@ def dead_click(rng: Random) -> Tale:
     ways = rng.choice((1, 3))
 
     def make(n: int) -> Round:
-        console = (
-            f"- [LOG] {noise.stamp()} heartbeat {n + 7} @ https://{site}/app.js:{rng.randrange(900)}"
-        )
+        console = f"- [LOG] {noise.stamp()} heartbeat {n + 7} @ https://{site}/app.js:{rng.randrange(900)}"
         code = "await page.getByRole('button', { name: 'Add to basket' }).click();"
         text = page(site, "shop", "Shop", lines, code, console)
         args = {"element": "Add to basket button", "ref": "e16"}
@@ -66,8 +67,13 @@ def dead_click(rng: Random) -> Tale:
         said = ("The basket is still empty, I click again.", "Clicking the button.", "")[n % 3]
         return Round(said, [deed], note="The basket is empty.")
 
-    return repeat(f"Put two items into the basket of {site}.",
-                  _visits(rng, site, rng.randrange(2, 8)), make, rng, ways)
+    return repeat(
+        f"Put two items into the basket of {site}.",
+        _visits(rng, site, rng.randrange(2, 8)),
+        make,
+        rng,
+        ways,
+    )
 
 
 def live_clicks(rng: Random) -> Tale:
@@ -82,10 +88,17 @@ def live_clicks(rng: Random) -> Tale:
         console = f"- [LOG] {noise.stamp()} heartbeat @ https://{site}/app.js:{rng.randrange(900)}"
         text = page(site, "shop", "Shop", lines, code, console)
         args = {"element": "Add to basket button", "ref": "e16"}
-        rounds.append(Round("Clicking the button.", [Deed("browser_click", args, text)],
-                            note=f"{number} items are in the basket."))
-    return Tale(f"Put {number} of the first item into the basket of {site}.",
-                [*rounds, Round("They are in the basket.")])
+        rounds.append(
+            Round(
+                "Clicking the button.",
+                [Deed("browser_click", args, text)],
+                note=f"{number} items are in the basket.",
+            )
+        )
+    return Tale(
+        f"Put {number} of the first item into the basket of {site}.",
+        [*rounds, Round("They are in the basket.")],
+    )
 
 
 def end_of_page(rng: Random) -> Tale:
@@ -99,8 +112,9 @@ def end_of_page(rng: Random) -> Tale:
         said = ("Scrolling down to see more.", "There must be more below.")[n % 2]
         return Round(said, [Deed("browser_evaluate", {"function": code}, text)], note="Scrolled.")
 
-    return repeat(f"Find the cheapest quern on {site}.", _visits(rng, site, rng.randrange(2, 9)),
-                  make, rng)
+    return repeat(
+        f"Find the cheapest quern on {site}.", _visits(rng, site, rng.randrange(2, 9)), make, rng
+    )
 
 
 def long_page(rng: Random) -> Tale:
@@ -110,9 +124,13 @@ def long_page(rng: Random) -> Tale:
     rounds = _visits(rng, site, 1)
     for _ in range(rng.randrange(16, 26)):
         text = page(site, "list", "List", _wares(rng, 6), f"await page.evaluate({code});", "(none)")
-        rounds.append(Round("Scrolling down to see more.",
-                            [Deed("browser_evaluate", {"function": code}, text)],
-                            note=f"Saw {text[-40:-20]}."))
+        rounds.append(
+            Round(
+                "Scrolling down to see more.",
+                [Deed("browser_evaluate", {"function": code}, text)],
+                note=f"Saw {text[-40:-20]}.",
+            )
+        )
     return Tale(f"Find the cheapest quern on {site}.", [*rounds, Round("It costs 41 kr.")])
 
 
@@ -139,8 +157,13 @@ def login_circle(rng: Random) -> Tale:
         args = {"element": field, "ref": f"e{10 + place}", "text": value}
         return Round("", [Deed("browser_type", args, text)])
 
-    return repeat(f"Sign in to {site} and download the last bill.",
-                  _visits(rng, site, rng.randrange(2, 6)), make, rng, 4)
+    return repeat(
+        f"Sign in to {site} and download the last bill.",
+        _visits(rng, site, rng.randrange(2, 6)),
+        make,
+        rng,
+        4,
+    )
 
 
 def wizard(rng: Random) -> Tale:
@@ -156,8 +179,13 @@ def wizard(rng: Random) -> Tale:
             rounds.append(Round("", [Deed("browser_type", args, text)]))
         text = page(site, f"claim/step-{number + 1}", "Claim", _wares(rng, 2), "click", "(none)")
         args = {"element": "Next", "ref": "e13"}
-        rounds.append(Round("Next page.", [Deed("browser_click", args, text)],
-                            note=f"Filled in the page of {ware}."))
+        rounds.append(
+            Round(
+                "Next page.",
+                [Deed("browser_click", args, text)],
+                note=f"Filled in the page of {ware}.",
+            )
+        )
     return Tale(f"File the claim on {site}.", [*rounds, Round("The claim is filed.")])
 
 
@@ -174,8 +202,11 @@ def frozen_screen(rng: Random) -> Tale:
         if kind != "screenshot":
             args["coordinate"] = [x + rng.randrange(-6, 7), y + rng.randrange(-4, 5)]
         said = ("I click on OK.", "The dialog is still open.", "Let me look again.", "")[n % 4]
-        return Round(said, [Deed("computer", args, "", image=screen, seconds=2.0)],
-                     note="The dialog is still open.")
+        return Round(
+            said,
+            [Deed("computer", args, "", image=screen, seconds=2.0)],
+            note="The dialog is still open.",
+        )
 
     return repeat("Close the dialog and export the sheet as PDF.", before, make, rng, 1)
 
@@ -190,9 +221,13 @@ def _screens(rng: Random, count: int) -> list[Round]:
         else:
             args["text"] = rng.choice(("Return", "ctrl+s", "alt+F", "Report", "Page_Down"))
         shot = picture(f"{number} {rng.random()}")
-        rounds.append(Round("Next, the menu." if number % 2 else "",
-                            [Deed("computer", args, "", image=shot, seconds=2.0)],
-                            note=f"Step {number + 1} at the screen."))
+        rounds.append(
+            Round(
+                "Next, the menu." if number % 2 else "",
+                [Deed("computer", args, "", image=shot, seconds=2.0)],
+                note=f"Step {number + 1} at the screen.",
+            )
+        )
     return rounds
 
 
@@ -202,8 +237,13 @@ def moving_screen(rng: Random) -> Tale:
     for number in range(rng.randrange(16, 26)):
         args = {"action": "key", "text": "Page_Down"}
         shot = picture(f"page {number} {rng.random()}")
-        rounds.append(Round("Next page.", [Deed("computer", args, "", image=shot, seconds=2.0)],
-                            note=f"Read page {number}."))
+        rounds.append(
+            Round(
+                "Next page.",
+                [Deed("computer", args, "", image=shot, seconds=2.0)],
+                note=f"Read page {number}.",
+            )
+        )
     return Tale("Read the manual on the screen and sum it up.", [*rounds, Round("A summary: …")])
 
 
@@ -217,14 +257,15 @@ def cases() -> list[Case]:
     loop = {"is_loop": True}
     return [
         *cases_of("browser", "dead-click", dead_click,
-                  "playwright-mcp playwright-mcp-anthropic", **loop, difficulty="hard"),
-        *cases_of("browser", "end-of-page", end_of_page, "playwright-mcp", **loop),
+                  "playwright-mcp playwright-mcp-anthropic browser-use", **loop,
+                  difficulty="hard"),
+        *cases_of("browser", "end-of-page", end_of_page, "playwright-mcp browser-use", **loop),
         *cases_of("browser", "login", login_circle, "playwright-mcp playwright-mcp-anthropic",
                   **loop, difficulty="hard"),
         *cases_of("browser", "basket", live_clicks, "playwright-mcp playwright-mcp-anthropic",
                   difficulty="hard"),
-        *cases_of("browser", "long-page", long_page, "playwright-mcp playwright-mcp-anthropic"),
-        *cases_of("browser", "wizard", wizard, "playwright-mcp"),
+        *cases_of("browser", "long-page", long_page, "playwright-mcp-anthropic browser-use"),
+        *cases_of("browser", "wizard", wizard, "playwright-mcp browser-use"),
         *cases_of("screen", "frozen", frozen_screen, "computer-use", **loop),
         *cases_of("screen", "pages", moving_screen, "computer-use", difficulty="hard"),
         *cases_of("screen", "sheet", filling_sheet, "computer-use"),

@@ -14,6 +14,13 @@ from bench.loops.held_out.tale import Deed, Tale
 GENERIC = frozenset({"shell", "read", "edit", "write", "find"})
 
 
+def described(command: str, noise: Noise) -> str:
+    """Return how a model describes a command: not always in the same words."""
+    what = command.split()[0]
+    return noise.rng.choice((f"Run {what}", f"Run {what}", f"Runs {what} in the project",
+                             f"Use {what} to see the state"))  # fmt: skip
+
+
 class ClaudeCode(Harness):
     """Claude Code: streams, keeps sealed thoughts, adds reminders to some results."""
 
@@ -61,25 +68,26 @@ class ClaudeCode(Harness):
         return {"metadata": {"user_id": f"user_9d2f_account_4c11_session_{session}"}}
 
     def headers(self, session: str) -> Mapping[str, str]:
-        return {"user-agent": "claude-cli/2.1.88 (external, cli)", "x-app": "cli"}
+        agent = {"user-agent": "claude-cli/2.1.88 (external, cli)", "x-app": "cli"}
+        return {**agent, "x-claude-code-session-id": session}
 
     def express(self, deed: Deed, noise: Noise) -> tuple[str, Json, str]:
         if deed.verb in ("TodoWrite", "Task", "ScheduleWakeup"):
             return deed.verb, dict(deed.args), deed.result
         if deed.verb not in GENERIC:
             return super().express(deed, noise)
-        name, args, result = self._express_generic(deed)
+        name, args, result = self._express_generic(deed, noise)
         if noise.rng.random() < 0.18:
             reminder = noise.rng.choice(self.reminders)
             result += f"\n\n<system-reminder>\n{reminder}\n</system-reminder>"
         return name, args, result
 
-    def _express_generic(self, deed: Deed) -> tuple[str, Json, str]:
+    def _express_generic(self, deed: Deed, noise: Noise) -> tuple[str, Json, str]:
         args = deed.args
         path = f"{self.root}/{args.get('path', '')}".rstrip("/")
         match deed.verb:
             case "shell":
-                about = f"Run {args['command'].split()[0]}"
+                about = described(args["command"], noise)
                 output = deed.result or "(Bash completed with no output)"
                 if deed.code:
                     output = f"Exit code {deed.code}\n{deed.result}"
@@ -215,7 +223,8 @@ class GeminiCli(Harness):
                     f"Output: {output}\nError: (none)\nExit Code: {deed.code}\nSignal: (none)\n"
                     f"Background PIDs: (none)\nProcess Group PGID: {noise.pid()}"
                 )
-                sent = {"command": args["command"], "description": "Runs it in the project."}
+                sent = {"command": args["command"]}
+                sent["description"] = described(args["command"], noise)
                 return "run_shell_command", sent, text
             case "read":
                 return "read_file", {"file_path": path}, deed.result
@@ -272,7 +281,8 @@ class OpenCode(Harness):
         path = f"/code/app/{args.get('path', '')}"
         match deed.verb:
             case "shell":
-                sent = {"command": args["command"], "description": "Runs a command"}
+                sent = {"command": args["command"]}
+                sent["description"] = described(args["command"], noise)
                 return "bash", sent, deed.result or "(no output)"
             case "read":
                 lines = deed.result.split("\n")
@@ -292,131 +302,3 @@ class OpenCode(Harness):
             case "TodoWrite":
                 return "todowrite", dict(args), deed.result
         return super().express(deed, noise)
-
-
-class Editor(Harness):
-    """A harness with a shell and one tool for files, which takes a command."""
-
-    shell: ClassVar[str] = "bash"
-    editor: ClassVar[str] = "str_replace_editor"
-    root: ClassVar[str] = "/testbed"
-
-    def wrap(self, output: str, code: int, noise: Noise) -> str:
-        """Return the result of a command as this harness shows it."""
-        return output
-
-    def express(self, deed: Deed, noise: Noise) -> tuple[str, Json, str]:
-        args = deed.args
-        path = f"{self.root}/{args.get('path', '')}"
-        match deed.verb:
-            case "shell" | "find":
-                command, output = as_command(deed)
-                sent = {"command": command}
-                code = deed.code or int(deed.verb == "find" and not output)
-                return self.shell, sent, self.wrap(output, code, noise)
-            case "read":
-                shown = f"Here's the result of running `cat -n` on {path}:\n"
-                sent = {"command": "view", "path": path}
-                return self.editor, sent, shown + numbered(deed.result)
-            case "write":
-                sent = {"command": "create", "path": path, "file_text": args["content"]}
-                return self.editor, sent, f"File created successfully at: {path}"
-            case "edit":
-                sent = {"command": "str_replace", "path": path}
-                sent |= {"old_str": args["old"], "new_str": args["new"]}
-                if deed.failed:
-                    gone = f"`{args['old']}` did not appear verbatim in {path}."
-                    return self.editor, sent, f"No replacement was performed, old_str {gone}"
-                shown = numbered(args["new"])
-                done = f"The file {path} has been edited. Here is a snippet of it:\n{shown}\n"
-                return self.editor, sent, done + "Review the change and edit again if necessary."
-        return super().express(deed, noise)
-
-
-class OpenHands(Editor):
-    """OpenHands: results end in lines about the exit code and the interpreter."""
-
-    name = "openhands"
-    model = "claude-opus-4-6"
-    shell = "execute_bash"
-    root = "/workspace"
-    nudge = (
-        "Please continue working on the task on whatever approach you think is suitable.\n"
-        "If you think you have solved it, use the finish tool. Do not ask for human help."
-    )
-    tools = (
-        Tool("execute_bash", "Run a command in a terminal.", ("command", "is_input")),
-        Tool("str_replace_editor", "View and edit files.", ("command", "path")),
-        Tool("finish", "Say that the task is done.", ("message",)),
-        Tool("think", "Log a thought.", ("thought",)),
-    )
-
-    def system(self, tale: Tale, noise: Noise) -> str:
-        return (
-            "You are OpenHands agent, an assistant that can run commands, edit files and browse to "
-            "solve technical tasks. First explore, then reproduce, then change as little as "
-            f"possible, then verify. {tale.persona}"
-        )
-
-    def wrap(self, output: str, code: int, noise: Noise) -> str:
-        return (
-            f"{output}\n[The command completed with exit code {code}.]\n"
-            "[Current working directory: /workspace]\n"
-            "[Python interpreter: /openhands/venv/bin/python]\n"
-            f"[Command finished with exit code {code}]"
-        )
-
-
-class SweAgent(Editor):
-    """SWE-agent with function calling."""
-
-    name = "swe-agent"
-    model = "gpt-5.2"
-    tools = (
-        Tool("bash", "Run a command.", ("command",)),
-        Tool("str_replace_editor", "View and edit files.", ("command", "path")),
-        Tool("submit", "Submit the current state."),
-    )
-    nudge = (
-        "Your last output did not use any tool calls!\nPlease make sure your output includes "
-        "exactly _ONE_ function call! If you think you are done, call `submit`."
-    )
-
-    def system(self, tale: Tale, noise: Noise) -> str:
-        return f"You are a helpful assistant that works with a computer. {tale.persona}"
-
-    def opening(self, tale: Tale, noise: Noise) -> str:
-        return (
-            f"<uploaded_files>\n/testbed\n</uploaded_files>\nThe issue:\n\n<pr_description>\n"
-            f"{tale.task}\n</pr_description>\n\nChange the files outside the tests so that it is "
-            "resolved. Your thinking should be thorough."
-        )
-
-    def wrap(self, output: str, code: int, noise: Noise) -> str:
-        nothing = "Your command ran successfully and did not produce any output."
-        return f"OBSERVATION:\n{output or nothing}"
-
-
-class DeepAgents(Editor):
-    """LangChain's deep agents, on Anthropic."""
-
-    name = "deepagents"
-    dialect = "anthropic"
-    model = "claude-haiku-4-5"
-    call_ids = "toolu_01"
-    shell = "execute"
-    editor = "file"
-    root = "/app"
-    tools = (
-        Tool("execute", "Run a command in the sandbox.", ("command",)),
-        Tool("file", "View and edit files.", ("command", "path")),
-        Tool("write_todos", "Keep a list of todos.", ("todos",)),
-        Tool("task", "Start a subagent.", ("description", "subagent_type")),
-    )
-
-    def wrap(self, output: str, code: int, noise: Noise) -> str:
-        status = "succeeded" if code == 0 else "failed"
-        return f"{output}\n[Command {status} with exit code {code}]"
-
-
-CODERS = (ClaudeCode, Codex, GeminiCli, OpenCode, OpenHands, SweAgent, DeepAgents)

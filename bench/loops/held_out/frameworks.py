@@ -6,12 +6,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from bench.loops.form import Done, Json, Tool
-from bench.loops.held_out.coders import CODERS
-from bench.loops.held_out.harness import Harness
+from bench.loops.form import Done, Frame, Json, Tool
+from bench.loops.held_out.coders import ClaudeCode, Codex, GeminiCli, OpenCode
+from bench.loops.held_out.editors import DeepAgents, OpenHands, SweAgent
+from bench.loops.held_out.harness import Harness, Turn
 from bench.loops.held_out.noise import Noise
-from bench.loops.held_out.tale import Deed, Tale
-from bench.loops.held_out.texters import TEXTERS
+from bench.loops.held_out.tale import Deed, Round, Tale
+from bench.loops.held_out.texters import TEXTERS, Dspy
+from bench.loops.held_out.wire import told
 
 
 class LangGraph(Harness):
@@ -219,7 +221,66 @@ class Goose(Harness):
         return super().express(deed, noise)
 
 
+class AutoGen(Harness):
+    """AutoGen: the agents of a team see each other as users with names."""
+
+    name = "autogen"
+    model = "gpt-4o"
+
+
+class AutoGenAnthropic(AutoGen):
+    """The same on Anthropic."""
+
+    name = "autogen-anthropic"
+    dialect = "anthropic"
+    model = "claude-sonnet-4-5"
+
+
+class BrowserUse(Dspy):
+    """browser-use: each request is one prompt with the history and the page as it is now."""
+
+    name = "browser-use"
+    dialect = "anthropic"
+    model = "claude-sonnet-4-6"
+
+    def system(self, tale: Tale, noise: Noise) -> str:
+        return (
+            "You are a browser agent. Each step you get the history, the request and the page. "
+            "Answer with JSON: evaluation_previous_goal, memory, next_goal, action."
+        )
+
+    def perform(self, frame: Frame, round_: Round, noise: Noise) -> Turn:
+        deed = round_.deeds[0] if round_.deeds else Deed("done", {"success": True}, "")
+        action = {deed.verb.removeprefix("browser_"): dict(deed.args)}
+        plan = {
+            "evaluation_previous_goal": "Uncertain" if deed.failed else "Success",
+            "memory": round_.note,
+            "next_goal": round_.said,
+            "action": [action],
+        }
+        shown = deed.result.partition("### Page state\n")[2] or "about:blank"
+        parts = {"goal": round_.said, "action": json.dumps(action), "page": shown}
+        return Turn(Done(json.dumps(plan), (), noise.word(28)), (), [parts], [parts])
+
+    def gather(self, task: str, parts: list[Json]) -> list[Json]:
+        history = "\n".join(
+            f"<step_{n}>\nNext Goal: {part['goal']}\nAction: {part['action']}\n</step_{n}>"
+            for n, part in enumerate(parts, 1)
+        )
+        page = parts[-1]["page"] if parts else "about:blank"
+        return told(
+            self.dialect,
+            f"<agent_history>\n{history}\n</agent_history>\n<user_request>\n{task}\n"
+            f"</user_request>\n<step_info>Step {len(parts) + 1} of 100</step_info>\n"
+            f"<browser_state>\n{page}\n</browser_state>",
+        )
+
+
+CODERS = (ClaudeCode, Codex, GeminiCli, OpenCode, OpenHands, SweAgent, DeepAgents)
 FRAMEWORKS = (
+    AutoGen,
+    AutoGenAnthropic,
+    BrowserUse,
     LangGraph,
     LangGraphAnthropic,
     AgentsSdk,

@@ -8,6 +8,7 @@ from random import Random
 from bench.loops.form import Tool
 from bench.loops.held_out.coding import repeat
 from bench.loops.held_out.noise import Noise
+from bench.loops.held_out.phrases import retry
 from bench.loops.held_out.tale import Case, Deed, Round, Tale, cases_of
 
 SUBJECTS = (
@@ -68,8 +69,8 @@ def _first_steps(rng: Random, subject: str, noise: Noise, count: int) -> list[Ro
         if number % 2:
             url = f"https://{rng.choice(OUTLETS)}.example.org/{noise.hex(6)}"
             text = " ".join(
-                f"{rng.choice(OUTLETS).capitalize()} {rng.randrange(1990, 2026)} on the {aspect} of "
-                f"{subject}: {rng.randrange(3, 97)} of {rng.randrange(100, 400)}."
+                f"{rng.choice(OUTLETS).capitalize()} {rng.randrange(1990, 2026)} on the {aspect} "
+                f"of {subject}: {rng.randrange(3, 97)} of {rng.randrange(100, 400)}."
                 for _ in range(4)
             )
             deed = Deed("fetch_page", {"url": url}, text, seconds=1.4)
@@ -89,14 +90,8 @@ def same_hits(rng: Random) -> Tale:
 
     def make(n: int) -> Round:
         args = {"query": _rephrased(subject, detail, n), "page": 1}
-        said = (
-            f"The {detail} is not in there. I'll try other words.",
-            "Still no number. Let me refine the query.",
-            "Let me search more precisely.",
-            "",
-        )[n % 4]
         deed = Deed("web_search", args, _answered(hits, noise), seconds=1.2)
-        return Round(said, [deed], note=f"No {detail} found yet.")
+        return Round(retry(rng), [deed], note=f"No {detail} found yet.")
 
     return repeat(
         f"Write a page about {subject}; it must give the {detail} at {place}.",
@@ -118,7 +113,7 @@ def new_hits(rng: Random) -> Tale:
         hits = _hits(rng, subject, rng.randrange(1, 4), noise)
         deed = Deed("web_search", args, _answered(hits, noise), seconds=1.2)
         note = hits[0]["title"]
-        rounds.append(Round("Let me search more precisely.", [deed], note=f"Found: {note}."))
+        rounds.append(Round(retry(rng), [deed], note=f"Found: {note}."))
     task = f"Collect sources on the {detail} of {subject}, at {place} and elsewhere."
     return Tale(task, [*rounds, Round("Here is the list of sources.")], tools=WEB, persona=PERSONA)
 
@@ -132,8 +127,12 @@ def paging(rng: Random) -> Tale:
         args = {"query": f"{subject} {detail}", "page": page}
         deed = Deed("web_search", args, _answered(_hits(rng, subject, 3, noise), noise))
         rounds.append(Round("Next page." if page > 1 else "", [deed], note=f"Read page {page}."))
-    return Tale(f"How many sources on {subject} are there? Go through all pages.",
-                [*rounds, Round("That was the last page.")], tools=WEB, persona=PERSONA)
+    return Tale(
+        f"How many sources on {subject} are there? Go through all pages.",
+        [*rounds, Round("That was the last page.")],
+        tools=WEB,
+        persona=PERSONA,
+    )
 
 
 TABLES = ("bookings", "vessels", "berths", "invoices", "pilots", "cargo", "customers", "delays")
@@ -152,8 +151,13 @@ def _schema_steps(rng: Random) -> list[Round]:
     for table in rng.sample(TABLES, rng.randrange(2, 5)):
         columns = ",\n  ".join(f"{name} TEXT" for name in rng.sample(COLUMNS, 5))
         text = f"CREATE TABLE {table} (\n  id INTEGER,\n  {columns}\n)"
-        rounds.append(Round("", [Deed("sql_db_schema", {"table_names": table}, text)],
-                            note=f"Know the columns of {table}."))
+        rounds.append(
+            Round(
+                "",
+                [Deed("sql_db_schema", {"table_names": table}, text)],
+                note=f"Know the columns of {table}.",
+            )
+        )
     return rounds
 
 
@@ -176,8 +180,9 @@ def no_rows(rng: Random) -> Tale:
         said = ("Perhaps the spelling differs.", "Let me write it differently.", "")[n % 3]
         return Round(said, [Deed("sql_db_query", {"query": query}, empty)], note="No rows.")
 
-    return repeat(f"How many {table} are {value}?", _schema_steps(rng), make, rng, tools=SQL,
-                  persona=ANALYST)
+    return repeat(
+        f"How many {table} are {value}?", _schema_steps(rng), make, rng, tools=SQL, persona=ANALYST
+    )
 
 
 def new_rows(rng: Random) -> Tale:
@@ -188,10 +193,19 @@ def new_rows(rng: Random) -> Tale:
         query = f"SELECT {column}, COUNT(*) FROM {table} GROUP BY {column}"
         rows = [(rng.choice(("open", "shut", "late", "void")), rng.randrange(4000))
                 for _ in range(rng.randrange(0, 4))]  # fmt: skip
-        rounds.append(Round("Next count.", [Deed("sql_db_query", {"query": query}, str(rows))],
-                            note=f"{table} by {column}: {rows}."))
-    return Tale("Profile the database: counts by each column that looks like a category.",
-                [*rounds, Round("The profile is complete.")], tools=SQL, persona=ANALYST)
+        rounds.append(
+            Round(
+                "Next count.",
+                [Deed("sql_db_query", {"query": query}, str(rows))],
+                note=f"{table} by {column}: {rows}.",
+            )
+        )
+    return Tale(
+        "Profile the database: counts by each column that looks like a category.",
+        [*rounds, Round("The profile is complete.")],
+        tools=SQL,
+        persona=ANALYST,
+    )
 
 
 NOTEBOOK = (Tool("run_cell", "Run a cell of the notebook.", ("code",)),)
@@ -203,22 +217,29 @@ def same_key_error(rng: Random) -> Tale:
     column = rng.choice(("depth_m", "sold_at", "weight_kg", "lot_no"))
     ways = (
         "df['{c}'].mean()", "df.{c}.mean()", "df[['{c}']].describe()", "df.loc[:, '{c}'].mean()",
-        "df.groupby('region')['{c}'].mean()", "df['{c}'].dropna().mean()", "df.agg({{'{c}': 'mean'}})",
+        "df.groupby('region')['{c}'].mean()", "df['{c}'].dropna().mean()",
+        "df.agg({{'{c}': 'mean'}})",
         "df['{c}'].astype(float).mean()", "np.mean(df['{c}'])", "df.filter(['{c}'])['{c}'].mean()",
     )  # fmt: skip
 
     def make(n: int) -> Round:
         code = ways[n % len(ways)].format(c=column) + "\n" * (n // len(ways))
         error = (
-            f"KeyError                 Traceback (most recent call last)\nCell In[{n + 4}], line 1\n"
+            f"KeyError           Traceback (most recent call last)\nCell In[{n + 4}], line 1\n"
             f"File frame.py:{3800}, in Index.get_loc(self, key) at {noise.address()}\n"
             f"KeyError: '{column}'"
         )
         said = ("Another way to reach the column.", "That should work.", "")[n % 3]
         return Round(said, [Deed("run_cell", {"code": code}, error, failed=True)])
 
-    return repeat(f"What is the mean of {column} in lots.csv?", _cells(rng, rng.randrange(2, 8)),
-                  make, rng, tools=NOTEBOOK, persona="You analyse data in a notebook.")
+    return repeat(
+        f"What is the mean of {column} in lots.csv?",
+        _cells(rng, rng.randrange(2, 8)),
+        make,
+        rng,
+        tools=NOTEBOOK,
+        persona="You analyse data in a notebook.",
+    )
 
 
 def _cells(rng: Random, count: int) -> list[Round]:
@@ -234,8 +255,13 @@ def _cells(rng: Random, count: int) -> list[Round]:
             (f"df['{name}'] = df['{name}'].str.strip()", ""),
             (f"df.sort_values('{name}').head(2)", f"{name} {rng.sample(range(999), 3)}"),
         )[number % 6]
-        rounds.append(Round(f"Step {number + 1}.", [Deed("run_cell", {"code": code}, result)],
-                            note=f"Cell {number + 1}: {code}"))
+        rounds.append(
+            Round(
+                f"Step {number + 1}.",
+                [Deed("run_cell", {"code": code}, result)],
+                note=f"Cell {number + 1}: {code}",
+            )
+        )
     return rounds
 
 
@@ -246,8 +272,12 @@ def many_cells(rng: Random) -> Tale:
         error = "KeyError: 'lot'"
         code = ("df['lot']", "df.lot", "df.columns.get_loc('lot')")[place - 5]
         rounds.insert(place, Round("", [Deed("run_cell", {"code": code}, error, failed=True)]))
-    return Tale("Clean the files and tell what is in them.", [*rounds, Round("All clean now.")],
-                tools=NOTEBOOK, persona="You analyse data in a notebook.")
+    return Tale(
+        "Clean the files and tell what is in them.",
+        [*rounds, Round("All clean now.")],
+        tools=NOTEBOOK,
+        persona="You analyse data in a notebook.",
+    )
 
 
 def cases() -> list[Case]:

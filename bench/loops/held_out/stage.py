@@ -43,7 +43,7 @@ def stage(case: Case, name: str, seed: int) -> Scenario:
         staging.steps,
         case.harness,
         0 if begins is None else staging.step_of[begins],
-        "prompt" if case.harness == "dspy" else case.shows,
+        "prompt" if isinstance(staging.harness, Dspy) else case.shows,
         case.difficulty,
     )
 

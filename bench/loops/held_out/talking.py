@@ -7,8 +7,9 @@ from random import Random
 from bench.loops.form import Tool
 from bench.loops.held_out.acting import PEOPLE
 from bench.loops.held_out.coding import DONE, bug, repeat
-from bench.loops.held_out.projects import line_of, look_around, pick_project, tested
 from bench.loops.held_out.noise import Noise
+from bench.loops.held_out.phrases import promise
+from bench.loops.held_out.projects import line_of, look_around, pick_project, tested
 from bench.loops.held_out.tale import Case, Deed, Round, Tale, cases_of, edit, shell
 
 
@@ -16,16 +17,11 @@ def announcing(rng: Random) -> Tale:
     """The agent only announces what it will do, and is told to go on."""
     project = pick_project(rng)
     module = rng.choice(project.modules)
-    says = (
-        f"I will now update {project.path(module)} and then run the tests.",
-        f"Next, I'll update {project.path(module)}; afterwards I will run the tests.",
-        f"Great, let me now change {project.path(module)} and run the tests right after.",
-        f"I am going to edit {project.path(module)} now, followed by a run of the tests.",
-    )
+    deed = f"change {project.path(module)} and run the tests"
     return repeat(
         bug(project, rng),
         look_around(project, rng, rng.randrange(2, 9)),
-        lambda n: Round(says[n % 4], note="About to edit."),
+        lambda _: Round(promise(rng, deed), note="About to edit."),
         rng,
         4,
     )
@@ -45,14 +41,16 @@ def announcing_service(rng: Random) -> Tale:
         )
         for name in rng.sample(PEOPLE, rng.randrange(2, 7))
     ]
-    says = (
-        f"I'll send the reminder to {who} now. One moment please.",
-        f"Sending the reminder to {who} now, please wait a moment.",
-        f"Understood. I will now send the reminder to {who}.",
+    deed = f"send the reminder to {who}"
+    return repeat(
+        f"Remind {who} of the open invoice.",
+        before,
+        lambda _: Round(promise(rng, deed), note="About to send."),
+        rng,
+        3,
+        tools=tools,
+        persona="You look after open invoices. Use the tools.",
     )
-    return repeat(f"Remind {who} of the open invoice.", before,
-                  lambda n: Round(says[n % 3], note="About to send."), rng, 3, tools=tools,
-                  persona="You look after open invoices. Use the tools.")
 
 
 TOPICS = (
@@ -74,7 +72,7 @@ def conversation(rng: Random) -> Tale:
         said = rng.choice(
             (
                 f"For {part} I would plan {number_word} days, and keep the second half free.",
-                f"With {part}, {number_word} is a good number to begin with; more is rarely better.",
+                f"With {part}, {number_word} is a good start; more is rarely better.",
                 f"About {part}: most people overdo it. Start with {number_word} and see.",
                 f"I will now assume that {part} matters most. Then take {number_word}.",
             )
@@ -90,8 +88,12 @@ def conversation(rng: Random) -> Tale:
         )
         rounds.append(Round(said, heard=heard, pause=rng.uniform(18, 120), note=said))
     tools = (Tool("web_search", "Search the web.", ("query",)),)
-    return Tale(f"I have questions about {topic}.", rounds, tools=tools,
-                persona="You are a friendly assistant. Use tools only where you must.")
+    return Tale(
+        f"I have questions about {topic}.",
+        rounds,
+        tools=tools,
+        persona="You are a friendly assistant. Use tools only where you must.",
+    )
 
 
 def unheeded_nag(rng: Random) -> Tale:
@@ -103,8 +105,13 @@ def unheeded_nag(rng: Random) -> Tale:
         f"I have finished the task. {module} handles the case now; nothing else is to be done.",
         f"Everything is done. The change of {module} is complete.",
     )
-    return repeat(bug(project, rng), look_around(project, rng, rng.randrange(2, 10)),
-                  lambda n: Round(says[n % 3], note="Done."), rng, 3)
+    return repeat(
+        bug(project, rng),
+        look_around(project, rng, rng.randrange(2, 10)),
+        lambda n: Round(says[n % 3], note="Done."),
+        rng,
+        3,
+    )
 
 
 def heeded_nag(rng: Random) -> Tale:
@@ -159,8 +166,16 @@ def hand_off_ping_pong(rng: Random) -> Tale:
         said = ("", f"This is a matter for {other}.")[n // 2 % 2]
         return Round(said, [_hand(other)], speaker=one, note=f"Handed to {other}.")
 
-    return repeat(f"I was charged for a {device} that never worked. What now?", before, make, rng,
-                  2, tools=DESK_TOOLS, persona=DESKS["triage"], personas=DESKS)
+    return repeat(
+        f"I was charged for a {device} that never worked. What now?",
+        before,
+        make,
+        rng,
+        2,
+        tools=DESK_TOOLS,
+        persona=DESKS["triage"],
+        personas=DESKS,
+    )
 
 
 def hand_offs_with_answers(rng: Random) -> Tale:
@@ -177,7 +192,7 @@ def hand_offs_with_answers(rng: Random) -> Tale:
         rounds.append(
             Round(f"In {text}. Is there anything else?", speaker=speaker, note=text,
                   heard=f"Yes: question {number + 2}, about my "
-                  f"{rng.choice(('card', 'flight', 'phone', 'bill'))} of {rng.randrange(2014, 2026)}.",
+                  f"{rng.choice(('card', 'flight', 'phone'))} of {rng.randrange(2014, 2026)}.",
                   pause=rng.uniform(20, 70))
         )  # fmt: skip
     return Tale("I have several questions.", rounds, tools=DESK_TOOLS, persona=DESKS["triage"],

@@ -242,7 +242,7 @@ class SmolAgents(TextHarness):
             code = f"print(run({as_command(deed)[0]!r}))"
         else:
             args = ", ".join(f"{key}={value!r}" for key, value in deed.args.items())
-            code = deed.args["code"] if "code" in deed.args else f"print({deed.verb}({args}))"
+            code = deed.args.get("code", f"print({deed.verb}({args}))")
         return f"Thought: {said}\n<code>\n{code}\n</code>"
 
     def report(self, deed: Deed, noise: Noise) -> str:

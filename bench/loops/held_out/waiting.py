@@ -8,6 +8,7 @@ from random import Random
 from bench.loops.form import Tool
 from bench.loops.held_out.coding import repeat
 from bench.loops.held_out.noise import Noise
+from bench.loops.held_out.phrases import retry, wait
 from bench.loops.held_out.tale import Case, Deed, Round, Tale, cases_of, shell
 
 OPS = "You are on call for a small platform team. Change nothing that you were not asked to change."
@@ -31,7 +32,8 @@ def _survey(rng: Random, noise: Noise, count: int) -> list[Round]:
             ("kubectl get ns", "\n".join(f"{n}   Active   {rng.randrange(9, 90)}d" for n in names)),
             (
                 f"kubectl describe deploy/{name} -n {name} | head -8",
-                f"Name: {name}\nReplicas: {rng.randrange(2, 9)} desired\nImage: {name}:{noise.hex(7)}",
+                f"Name: {name}\nReplicas: {rng.randrange(2, 9)} desired\n"
+                f"Image: {name}:{noise.hex(7)}",
             ),
             (f"kubectl logs deploy/{name} -n {name} --tail=2", f"{noise.stamp()} {name} listening"),
             (f"helm history {name}", f"REVISION {rng.randrange(3, 40)} deployed {name}-chart"),
@@ -49,12 +51,20 @@ def pending_pod(rng: Random) -> Tale:
     def make(n: int) -> Round:
         head = "NAME                     READY   STATUS    RESTARTS   AGE\n"
         output = f"{head}{pod}   0/1     Pending   0          {age + 37 * n}s"
-        said = "" if quiet else ("Not ready yet, waiting.", "Still pending; checking again.")[n % 2]
-        return Round(said, [shell(f"sleep 30 && kubectl get pods -n {name}", output, 0, 30.4)],
-                     note=f"{name} is pending.")
+        said = "" if quiet else wait(rng)
+        return Round(
+            said,
+            [shell(f"sleep 30 && kubectl get pods -n {name}", output, 0, 30.4)],
+            note=f"{name} is pending.",
+        )
 
-    return repeat(f"Roll out {name} and tell me when it is up.",
-                  _survey(rng, noise, rng.randrange(2, 8)), make, rng, persona=OPS)
+    return repeat(
+        f"Roll out {name} and tell me when it is up.",
+        _survey(rng, noise, rng.randrange(2, 8)),
+        make,
+        rng,
+        persona=OPS,
+    )
 
 
 def slow_rollout(rng: Random) -> Tale:
@@ -64,12 +74,21 @@ def slow_rollout(rng: Random) -> Tale:
     ready, total = 0, rng.randrange(14, 24)
     while ready < total:
         ready += rng.choice((0, 1, 1, 1))
-        output = f"NAME    READY   UP-TO-DATE   AVAILABLE\n{name}   {ready}/{total}   {total}   {ready}"
-        rounds.append(Round("Not ready yet, waiting.",
-                            [shell(f"sleep 20 && kubectl get deploy {name}", output, 0, 20.3)],
-                            note=f"{ready} of {total} replicas are ready."))
-    return Tale(f"Roll out {name} and tell me when it is up.",
-                [*rounds, Round(f"{name} is up with all {total} replicas.")], persona=OPS)
+        output = (
+            f"NAME    READY   UP-TO-DATE   AVAILABLE\n{name}   {ready}/{total}   {total}   {ready}"
+        )
+        rounds.append(
+            Round(
+                "Not ready yet, waiting.",
+                [shell(f"sleep 20 && kubectl get deploy {name}", output, 0, 20.3)],
+                note=f"{ready} of {total} replicas are ready.",
+            )
+        )
+    return Tale(
+        f"Roll out {name} and tell me when it is up.",
+        [*rounds, Round(f"{name} is up with all {total} replicas.")],
+        persona=OPS,
+    )
 
 
 def _state(noise: Noise, job: str, state: str, **more: object) -> str:
@@ -81,14 +100,19 @@ def stuck_job(rng: Random) -> Tale:
     noise = Noise(rng)
     job, name = f"job-{noise.hex(8)}", rng.choice(SERVICES)
     state = rng.choice(("QUEUED", "RUNNING", "WAITING_FOR_RUNNER"))
-    says = ("Let me check again.", "The job is not done yet. I'll look once more.", "Checking.")
 
-    def make(n: int) -> Round:
+    def make(_: int) -> Round:
         deed = Deed("job_status", {"job_id": job}, _state(noise, job, state, percent=40))
-        return Round(says[n % 3], [deed], pause=rng.uniform(0, 15), note="The job is not done.")
+        return Round(wait(rng), [deed], pause=rng.uniform(0, 15), note="The job is not done.")
 
-    return repeat(f"Rebuild the index of {name} and publish it.", _started(rng, noise, job, name),
-                  make, rng, tools=JOBS, persona=OPS)
+    return repeat(
+        f"Rebuild the index of {name} and publish it.",
+        _started(rng, noise, job, name),
+        make,
+        rng,
+        tools=JOBS,
+        persona=OPS,
+    )
 
 
 def _started(rng: Random, noise: Noise, job: str, name: str) -> list[Round]:
@@ -96,8 +120,13 @@ def _started(rng: Random, noise: Noise, job: str, name: str) -> list[Round]:
     for other in rng.sample(SERVICES, rng.randrange(1, 6)):
         old = f"job-{noise.hex(8)}"
         text = _state(noise, old, "SUCCEEDED", name=other, rows=rng.randrange(999))
-        rounds.append(Round(f"How was {other} built?",
-                            [Deed("job_status", {"job_id": old}, text)], note=f"Saw {other}."))
+        rounds.append(
+            Round(
+                f"How was {other} built?",
+                [Deed("job_status", {"job_id": old}, text)],
+                note=f"Saw {other}.",
+            )
+        )
     started = _state(noise, job, "ACCEPTED", name=name)
     rounds.append(Round("Starting the job.", [Deed("start_job", {"name": name}, started)]))
     return rounds
@@ -113,14 +142,24 @@ def moving_job(rng: Random) -> Tale:
         done = round(100 * (poll + rng.random()) / polls)
         stage = STAGES[poll * len(STAGES) // polls]
         text = _state(noise, job, "RUNNING", percent=done, stage=stage)
-        rounds.append(Round("Let me check again.", [Deed("job_status", {"job_id": job}, text)],
-                            pause=rng.uniform(5, 40), note=f"The job is at {done}%."))
+        rounds.append(
+            Round(
+                wait(rng),
+                [Deed("job_status", {"job_id": job}, text)],
+                pause=rng.uniform(5, 40),
+                note=f"The job is at {done}%.",
+            )
+        )
     text = _state(noise, job, "SUCCEEDED", rows=rng.randrange(10_000))
     rounds.append(Round("", [Deed("job_status", {"job_id": job}, text)]))
     args = {"job_id": job, "target": "main"}
     rounds.append(Round("Publishing.", [Deed("publish", args, "published")]))
-    return Tale(f"Rebuild the index of {name} and publish it.",
-                [*rounds, Round("The index is rebuilt and published.")], tools=JOBS, persona=OPS)
+    return Tale(
+        f"Rebuild the index of {name} and publish it.",
+        [*rounds, Round("The index is rebuilt and published.")],
+        tools=JOBS,
+        persona=OPS,
+    )
 
 
 def quiet_then_done(rng: Random) -> Tale:
@@ -139,8 +178,12 @@ def quiet_then_done(rng: Random) -> Tale:
         rounds.append(Round("", [Deed("job_status", {"job_id": job}, text)], note=f"{name} done."))
         args = {"job_id": job, "target": name}
         rounds.append(Round("", [Deed("publish", args, f"published {name}")]))
-    return Tale(f"Rebuild and publish {', '.join(names)}.", [*rounds, Round("All published.")],
-                tools=JOBS, persona=OPS)
+    return Tale(
+        f"Rebuild and publish {', '.join(names)}.",
+        [*rounds, Round("All published.")],
+        tools=JOBS,
+        persona=OPS,
+    )
 
 
 def unchanged_ci(rng: Random) -> Tale:
@@ -156,8 +199,13 @@ def unchanged_ci(rng: Random) -> Tale:
         said = ("CI is still waiting.", "I'll look at the run again.", "Let me wait a bit.")[n % 3]
         return Round(said, [shell(f"sleep 60; gh run view {run}", output, 0, 61)], note="CI waits.")
 
-    return repeat(f"Merge the branch of {name} when its checks are green.",
-                  _survey(rng, noise, rng.randrange(2, 9)), make, rng, persona=OPS)
+    return repeat(
+        f"Merge the branch of {name} when its checks are green.",
+        _survey(rng, noise, rng.randrange(2, 9)),
+        make,
+        rng,
+        persona=OPS,
+    )
 
 
 def ci_that_gets_on(rng: Random) -> Tale:
@@ -168,12 +216,19 @@ def ci_that_gets_on(rng: Random) -> Tale:
         for _ in range(rng.randrange(1, 4)):
             lines = [f"{'✓' if n < done else '*'} {s}" for n, s in enumerate(STAGES)]
             output = f"* main {name}-ci · {run}\n\nJOBS\n" + "\n".join(lines)
-            rounds.append(Round("Let me wait a bit.",
-                                [shell(f"sleep 60; gh run view {run}", output, 0, 61)],
-                                note=f"{done} stages are green."))
+            rounds.append(
+                Round(
+                    "Let me wait a bit.",
+                    [shell(f"sleep 60; gh run view {run}", output, 0, 61)],
+                    note=f"{done} stages are green.",
+                )
+            )
     rounds.append(Round("Green.", [shell("gh pr merge --squash", "✓ Squashed and merged")]))
-    return Tale(f"Merge the branch of {name} when its checks are green.",
-                [*rounds, Round("Merged.")], persona=OPS)
+    return Tale(
+        f"Merge the branch of {name} when its checks are green.",
+        [*rounds, Round("Merged.")],
+        persona=OPS,
+    )
 
 
 def state_lock(rng: Random) -> Tale:
@@ -190,13 +245,20 @@ def state_lock(rng: Random) -> Tale:
         output = (
             "Error: Error acquiring the state lock\n\nLock Info:\n"
             f"  ID:        {lock}\n  Path:      {name}/terraform.tfstate\n  Who:       ci@runner\n"
-            f"  Created:   2026-11-02 21:14:09 UTC\n\nrequest {noise.hex(12)} took {noise.seconds()}s"
+            f"  Created:   2026-11-02 21:14:09 UTC\n\n"
+            f"request {noise.hex(12)} took {noise.seconds()}s"
         )
         deed = shell(f"terraform {step} -input=false", output, 1, 4)
-        return Round(("The lock may be gone by now.", "Retrying.")[n % 2], [deed], note="Locked.")
+        return Round(retry(rng), [deed], note="Locked.")
 
-    return repeat(f"Apply the change of the network to {name}.",
-                  _survey(rng, noise, rng.randrange(3, 9)), make, rng, len(steps), persona=OPS)
+    return repeat(
+        f"Apply the change of the network to {name}.",
+        _survey(rng, noise, rng.randrange(3, 9)),
+        make,
+        rng,
+        len(steps),
+        persona=OPS,
+    )
 
 
 def modules_applied(rng: Random) -> Tale:
@@ -204,16 +266,25 @@ def modules_applied(rng: Random) -> Tale:
     noise = Noise(rng)
     rounds = _survey(rng, noise, 2)
     for place, name in enumerate(SERVICES):
-        rounds.append(Round(f"Workspace {name}.", [shell(f"terraform workspace select {name}", "")]))
+        rounds.append(
+            Round(f"Workspace {name}.", [shell(f"terraform workspace select {name}", "")])
+        )
         for _ in range(4 if place == 3 else 0):
             output = f"Error: Error acquiring the state lock\n  ID: {noise.uuid()}"
-            rounds.append(Round("Locked; waiting.", [shell("terraform apply", output, 1)], pause=30))
+            rounds.append(
+                Round("Locked; waiting.", [shell("terraform apply", output, 1)], pause=30)
+            )
         added = rng.randrange(1, 40)
-        output = f"Apply complete! Resources: {added} added, {rng.randrange(9)} changed, 0 destroyed."
+        output = (
+            f"Apply complete! Resources: {added} added, {rng.randrange(9)} changed, 0 destroyed."
+        )
         rounds.append(Round("", [shell("terraform apply", output, 0, 25)], note=f"Applied {name}."))
         rounds.append(Round("", [shell("terraform plan -detailed-exitcode", "No changes.", 0, 9)]))
-    return Tale("Apply the network change to every workspace.",
-                [*rounds, Round("All workspaces are up to date.")], persona=OPS)
+    return Tale(
+        "Apply the network change to every workspace.",
+        [*rounds, Round("All workspaces are up to date.")],
+        persona=OPS,
+    )
 
 
 def crash_cycle(rng: Random) -> Tale:
@@ -236,8 +307,14 @@ def crash_cycle(rng: Random) -> Tale:
         said = ("What do the logs say?", "How are the pods?", "A restart may help.")[n % 3]
         return Round(said, [shell(command, output, 0, 6)], note=f"{name} crashes: {error}.")
 
-    return repeat(f"{name} does not come up since this morning. Repair it.",
-                  _survey(rng, noise, rng.randrange(2, 8)), make, rng, 3, persona=OPS)
+    return repeat(
+        f"{name} does not come up since this morning. Repair it.",
+        _survey(rng, noise, rng.randrange(2, 8)),
+        make,
+        rng,
+        3,
+        persona=OPS,
+    )
 
 
 def crash_repaired(rng: Random) -> Tale:
@@ -253,8 +330,11 @@ def crash_repaired(rng: Random) -> Tale:
             Round("", [shell(f"kubectl rollout restart deploy/{name}",
                              f"deployment.apps/{name} restarted")]),
         ]  # fmt: skip
-    return Tale(f"{name} does not come up since this morning. Repair it.",
-                [*rounds, Round("It is up.")], persona=OPS)
+    return Tale(
+        f"{name} does not come up since this morning. Repair it.",
+        [*rounds, Round("It is up.")],
+        persona=OPS,
+    )
 
 
 def cases() -> list[Case]:
