@@ -63,11 +63,13 @@ def _masked_result(text: str, arguments: str) -> str:
 
 def observations(messages: list[Message], harness: str) -> set[str]:
     """Return what an agent sees of the world in these messages, without its noise."""
+    cleared = HARNESSES[harness].cleared if harness in HARNESSES else ""
     calls = {call.id: call.arguments for message in messages for call in message.calls}
     seen = {
         _masked_result(result.text, calls.get(result.call_id, ""))
         for message in messages
         for result in message.results
+        if result.text != cleared
     }
     for message in messages:
         if harness in RESULTS_AS_TEXT and message.role == "user":
@@ -76,7 +78,6 @@ def observations(messages: list[Message], harness: str) -> set[str]:
             seen |= {_masked_result(found, "") for found in PAGE.findall(message.text)}
         if harness in ("crewai", "dspy"):
             seen |= {_masked_result(found, "") for found in OBSERVATION.findall(message.text)}
-    cleared = HARNESSES[harness].cleared if harness in HARNESSES else ""
     return seen - {_masked_result(cleared, "")}
 
 

@@ -74,6 +74,8 @@ class ClaudeCode(Harness):
     def express(self, deed: Deed, noise: Noise) -> tuple[str, Json, str]:
         if deed.verb in ("TodoWrite", "Task", "ScheduleWakeup"):
             return deed.verb, dict(deed.args), deed.result
+        if deed.is_unknown:
+            return deed.verb, dict(deed.args), f"<tool_use_error>{deed.result}</tool_use_error>"
         if deed.verb not in GENERIC:
             return super().express(deed, noise)
         name, args, result = self._express_generic(deed, noise)
@@ -168,7 +170,7 @@ class Codex(Harness):
             command = f"rg -n {args['pattern']!r} {args['path']}"
         code = deed.code or int(deed.verb == "find" and not output)
         text = (
-            f"Chunk ID: {noise.hex(6)}\nWall time: {noise.seconds(0.02, 3)}12 seconds\n"
+            f"Chunk ID: {noise.hex(6)}\nWall time: {noise.rng.uniform(0.02, 3):.4f} seconds\n"
             f"Process exited with code {code}\nOriginal token count: {len(output) // 4}\n"
             f"Output:\n{output}"
         )
@@ -208,6 +210,10 @@ class GeminiCli(Harness):
             f"This is the Gemini CLI. Today's date is {noise.now:%A, %B %d, %Y}. My operating "
             "system is: linux. I'm working in the directory: /work-area/app\n\n" + tale.task
         )
+
+    def is_error(self, deed: Deed) -> bool:
+        """A command that fails is no error of the tool: its result tells the exit code."""
+        return deed.failed and deed.verb != "shell"
 
     def call_id(self, name: str, noise: Noise) -> str:
         """Return an id that only the results have: it is made by the harness."""

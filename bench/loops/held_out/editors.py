@@ -22,6 +22,9 @@ class Editor(Harness):
         """Return the result of a command as this harness shows it."""
         return output
 
+    def is_error(self, deed: Deed) -> bool:
+        return deed.failed and deed.verb != "shell"
+
     def express(self, deed: Deed, noise: Noise) -> tuple[str, Json, str]:
         args = deed.args
         path = f"{self.root}/{args.get('path', '')}"

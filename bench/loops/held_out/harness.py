@@ -73,6 +73,10 @@ class Harness:
         prefix = "" if deed.is_unknown else self.prefix
         return prefix + deed.verb, dict(deed.args), deed.result
 
+    def is_error(self, deed: Deed) -> bool:
+        """Return whether the harness marks a result as an error for the API."""
+        return deed.failed
+
     def call_id(self, name: str, noise: Noise) -> str:
         return self.call_ids + noise.word()
 
@@ -83,7 +87,7 @@ class Harness:
             free_text = args.pop("free_text", "")
             call_id = self.call_id(name, noise)
             uses.append(Use(call_id, name, args, result, free_text, json.dumps(args)))
-            got.append(Got(result, deed.failed, deed.image))
+            got.append(Got(result, self.is_error(deed), deed.image))
         done = Done(round_.said, uses, noise.word(28))
         heard = round_.heard or ("" if uses else self.nudge)
         cleared = [Got(self.cleared)] * len(uses)

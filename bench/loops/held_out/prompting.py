@@ -55,13 +55,25 @@ TOWNS = ("Aalen", "Bruck", "Celje", "Dax", "Evora", "Faro", "Gijon", "Hamar", "I
          "Kotor", "Luleå", "Mdina", "Nafplio", "Oulu", "Pecs", "Ronda", "Split")  # fmt: skip
 
 
+GOODS = ("lamp oil", "slate", "barrels", "wool", "salt", "tiles", "copper wire", "seed potatoes",
+         "paper", "hops", "window glass", "rope", "lime", "candles", "cork", "felt")  # fmt: skip
+REASONS = (
+    "the second half is still open", "you took back less than was agreed", "the ship was late",
+    "our clerk forgot the toll", "the price rose in spring", "it was weighed wrongly",
+    "the first bill never reached you", "storage had to be paid", "two crates were found later",
+    "your agent signed for it", "the exchange rate fell", "a discount was given in error",
+)  # fmt: skip
+
+
 def letter(rng: Random) -> str:
     """Return a letter that has never been written before."""
     town, other = rng.sample(TOWNS, 2)
     return (
         f"Letter from {town}, {rng.randrange(1, 29)} October 2026.\nWe ask you to pay "
-        f"{rng.randrange(40, 9000)} euros for {rng.randrange(2, 60)} crates which you received in "
-        f"{other} on the {rng.randrange(1, 29)}th. Our sign is {rng.randrange(10**5)}/{town[:2]}."
+        f"{rng.randrange(40, 9000)} euros for {rng.randrange(2, 60)} crates of {rng.choice(GOODS)} "
+        f"which you received in {other} on the {rng.randrange(1, 29)}th, because "
+        f"{rng.choice(REASONS)}. Also, {rng.choice(REASONS)}. Our sign is "
+        f"{rng.randrange(10**5)}/{town[:2]}."
     )
 
 

@@ -22,6 +22,21 @@ SUBJECTS = (
     ("acoustic bat monitoring", "false positive rate", "Wye Valley survey"),
 )
 OUTLETS = ("review", "report", "journal", "archive", "notes", "gazette", "bulletin", "digest")
+AUTHORS = (
+    "Abebe", "Bianchi", "Castro", "Dubois", "Eriksen", "Fofana", "Gruber", "Hosseini", "Ito",
+    "Jansen", "Kowalska", "Lindqvist", "Mbeki", "Novotny", "Okafor", "Petrov", "Quispe", "Rahman",
+    "Schmid", "Tanaka", "Ueda", "Vargas", "Wójcik", "Yilmaz",
+)  # fmt: skip
+REGIONS = (
+    "Galicia", "Jutland", "Savoy", "Thrace", "Lapland", "Umbria", "Wallonia", "Silesia", "Epirus",
+    "Bohemia", "Alentejo", "Connacht", "Friesland", "Istria", "Masuria", "Navarre",
+)  # fmt: skip
+REMARKS = (
+    "mostly in villages", "some of them at sea", "before the war", "all measured twice",
+    "with a poor sample", "against earlier claims", "paid by the makers", "over nine winters",
+    "without a control group", "as the council had asked", "but only for new buildings",
+    "where records survive", "after the reform", "in private hands", "at half the cost",
+)  # fmt: skip
 PERSONA = "You are a careful research assistant. Cite your sources, and do not guess."
 WEB = (
     Tool("web_search", "Search the web.", ("query", "page")),
@@ -34,12 +49,13 @@ def _hits(rng: Random, subject: str, count: int, noise: Noise) -> list[dict[str,
     for _ in range(count):
         outlet, number = rng.choice(OUTLETS), rng.randrange(100, 9999)
         words = " ".join(rng.sample(subject.split(), 2))
+        who, where = rng.choice(AUTHORS), rng.choice(REGIONS)
         found.append(
             {
-                "title": f"{words.capitalize()}: {outlet} no. {number}",
-                "url": f"https://{outlet}.example.org/{noise.hex(6)}",
-                "content": f"The {outlet} gives {rng.randrange(2, 80)} cases about {subject}, "
-                f"{rng.choice(('mostly rural', 'some by sea', 'before 2020', 'all measured'))}.",
+                "title": f"{words.capitalize()}: what {who} saw in {where}",
+                "url": f"https://{outlet}.example.org/{who.lower()}-{where.lower()}-{noise.hex(6)}",
+                "content": f"{who} counts {number} cases about {subject} in {where}, "
+                f"{rng.choice(REMARKS)}; {rng.choice(REMARKS)}.",
             }
         )
     return found
@@ -70,7 +86,8 @@ def _first_steps(rng: Random, subject: str, noise: Noise, count: int) -> list[Ro
             url = f"https://{rng.choice(OUTLETS)}.example.org/{noise.hex(6)}"
             text = " ".join(
                 f"{rng.choice(OUTLETS).capitalize()} {rng.randrange(1990, 2026)} on the {aspect} "
-                f"of {subject}: {rng.randrange(3, 97)} of {rng.randrange(100, 400)}."
+                f"of {subject} by {rng.choice(AUTHORS)}: {rng.choice(REMARKS)}, "
+                f"{rng.randrange(3, 97)} of {rng.randrange(100, 400)}."
                 for _ in range(4)
             )
             deed = Deed("fetch_page", {"url": url}, text, seconds=1.4)
