@@ -1,10 +1,11 @@
-"""The held-out split of LoopBench: written by someone who has not seen the detector."""
+"""The held-out split of LoopBench: only for tests, so nothing may be tuned to it."""
 
 from __future__ import annotations
 
 from bench.loops.held_out import (
     acting,
     browsing,
+    chores,
     coding,
     prompting,
     repairs,
@@ -18,7 +19,7 @@ from bench.loops.held_out import (
 from bench.loops.held_out.stage import stage
 from bench.loops.scenario import Scenario
 
-TOLD = (coding, setbacks, repairs, searching, waiting, acting, talking, browsing, windows)
+TOLD = (coding, setbacks, repairs, searching, waiting, acting, talking, browsing, chores, windows)
 """Modules of tales, which are staged in the form of a harness."""
 MADE = (prompting, teams)
 """Modules that make their scenarios themselves."""

@@ -57,7 +57,12 @@ class Harness:
         return {}
 
     def frame(self, tale: Tale, noise: Noise, session: str) -> Frame:
-        own = [Tool(self.prefix + t.name, t.about, t.parameters) for t in tale.tools]
+        known = {tool.name for tool in self.tools}
+        own = [
+            Tool(self.prefix + tool.name, tool.about, tool.parameters)
+            for tool in tale.tools
+            if tool.name not in known
+        ]
         return Frame(
             self.model,
             self.system(tale, noise),

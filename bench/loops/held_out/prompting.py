@@ -155,6 +155,15 @@ def batch(rng: Random, dialect: str) -> tuple[list[Step], int]:
     return desk.steps, 0
 
 
+def reviews(rng: Random, dialect: str) -> tuple[list[Step], int]:
+    """Many letters that are checked one by one, with nearly always the same verdict."""
+    desk = Desk(rng, dialect, "You check letters before they are sent. Answer OK or NOT OK.")
+    for number in range(rng.randrange(24, 40)):
+        verdict = "NOT OK" if number % 11 == 10 else "OK"
+        desk.ask(f"Is this letter fit to be sent?\n\n{letter(rng)}", verdict)
+    return desk.steps, 0
+
+
 def few_retries(rng: Random, dialect: str) -> tuple[list[Step], int]:
     """Each letter may take some attempts, with its error in the prompt; all get through."""
     desk = Desk(rng, dialect, EXTRACT)
@@ -265,6 +274,7 @@ class Series:
 ALL = (
     Series("retried-prompt", same_prompt, "chat anthropic gemini", True, "easy"),
     Series("retried-prompt", batch, "chat anthropic", difficulty="easy"),
+    Series("retried-prompt", reviews, "anthropic responses"),
     Series("retried-prompt", samples, "chat gemini", difficulty="hard"),
     Series("retried-prompt", visitors, "chat anthropic", difficulty="hard"),
     Series("retried-prompt", heartbeat, "chat", difficulty="hard"),
