@@ -44,6 +44,11 @@ class Scenario:
     """In the form of which agent or framework the requests are."""
     begins: int = 0
     """For a loop: the step from which nothing new happens."""
+    shows: str = "whole"
+    """How much of its run each request shows: `whole`, `trimmed`, `elided`, `compacted`, `kept` (by
+    the provider) or `prompt` (a prompt that stands alone)."""
+    difficulty: str = "medium"
+    """How hard it is to tell from its opposite: `easy`, `medium` or `hard`."""
 
 
 @dataclass(frozen=True, slots=True)
