@@ -44,6 +44,11 @@ class Scenario:
     """In the form of which agent or framework the requests are."""
     begins: int = 0
     """For a loop: the step from which nothing new happens."""
+    shows: str = "whole"
+    """What of the run a request has: `whole`, `trimmed`, `elided`, `compacted`, `kept` or
+    `prompt`."""
+    difficulty: str = "medium"
+    """How hard it is to tell loop and twin apart: `easy`, `medium`, `hard`."""
 
 
 @dataclass(frozen=True, slots=True)
