@@ -132,7 +132,7 @@ DSPY = Harness(
 )
 MASTRA = replace(by.LANGCHAIN, name="mastra", form="merged", model="gpt-4o")
 MASTRA_CLAUDE = replace(
-    by.LANGCHAIN_CLAUDE, name="mastra", form="merged-anthropic", model="claude-sonnet-4-5"
+    by.LANGCHAIN_CLAUDE, name="mastra-anthropic", form="merged-anthropic", model="claude-sonnet-4-5"
 )
 
 _BROWSER = "You steer a browser to do what the user asks. {rules}\n\nNotes are kept in {root}."

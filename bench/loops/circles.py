@@ -72,8 +72,8 @@ def edit_status_list(world: World, count: int) -> list[Round]:
     status = world.run("git status --short", f" M {path.removeprefix(world.root + '/')}")
     rounds: list[Round] = []
     while len(rounds) < count:
-        for act in (world.edit(path), status, files):
-            rounds.append(Round(world.say("go on with the list"), [act]))
+        acts = (world.edit(path), status, files)
+        rounds += [Round(world.say("go on with the list"), [act]) for act in acts]
     return rounds[:count]
 
 
@@ -181,7 +181,12 @@ def hammered(world: World, count: int, *, wording: str = "new", lead: int = 0) -
 
 def debugging(world: World, count: int) -> list[Round]:
     """Failures in a row, each of them new: one obstacle after the other is removed."""
-    reasons = ("{a} has no {b}", "{b} of {a} is not set", "cannot open {a}/{b}", "{a} expects a {b}")
+    reasons = (
+        "{a} has no {b}",
+        "{b} of {a} is not set",
+        "cannot open {a}/{b}",
+        "{a} expects a {b}",
+    )
     script, rounds = f"./{world.new_name()}.sh", []
     for index in range(count):
         why = world.rng.choice(reasons).format(a=world.new_name(), b=world.noun())
@@ -277,7 +282,8 @@ def checklist(size: int) -> Tell:
 def same_words(world: World, count: int, *, wording: str = "new", lead: int = 0) -> Loop:
     """The same sentences beside each call, although small edits land and change nothing."""
     path, line = world.file(), world.edit().args["old"].split("\n")[0]
-    said = f"{world.prose(2)} The timeout is the cause. I will adjust it and run the test again."
+    said = world.prose(1 if wording == "none" else 2)
+    said = f"{said} The timeout is the cause. I will adjust it and run the test again."
     test = world.run(world.test_command(), world.failure(), 1)
     rounds, value = opening(world, lead), world.rng.randint(20, 60)
     while len(rounds) < count:
