@@ -287,11 +287,11 @@ _THANKS = (
 def thanks(world: World, count: int, *, wording: str = "new", lead: int = 0) -> Loop:
     """Two agents that have nothing left to say but thanks."""
     rounds = [Round(f"{world.prose(3)} What about {world.new_name()}?") for _ in range(lead)]
-    said = world.rng.sample(_THANKS, 2) if wording == "same" else _THANKS
+    said = world.rng.sample(_THANKS, 2 if wording == "same" else len(_THANKS))
     for index in range(count - lead):
-        text = said[index % 2] if wording == "same" else world.rng.choice(said)
-        rounds.append(Round(text))
-    return rounds, lead + 2
+        is_next = wording == "same" or index < len(said)
+        rounds.append(Round(said[index % len(said)] if is_next else world.rng.choice(said)))
+    return rounds, lead + len(said)
 
 
 def exchange(world: World, count: int) -> list[Round]:
