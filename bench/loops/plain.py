@@ -166,7 +166,7 @@ def browser_body(frame: Frame, entries: Iterable[Entry]) -> Json:
         told, _, page = use.result.partition(PAGE)
         image = use.image
         steps.append(
-            f"<step_{number}>\nMemory: {done.text}\nNext Goal: {done.text}\n"
+            f"<step_{number}>\nEvaluation of Previous Step: Done.\nNext Goal: {done.text}\n"
             f"Action Results:\nAction 1/1: {told}\n</step_{number}>"
         )
     history = "\n".join(steps) or "Agent initialized"

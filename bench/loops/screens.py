@@ -28,7 +28,8 @@ def _rows(world: World, count: int = 8) -> list[str]:
 
 
 def _click(element: str, page: str, *, extra: str = "") -> Act:
-    return Act("browser_click", {"element": element, "ref": "e7"}, f"Clicked.{extra}{PAGE}{page}")
+    told = f"Clicked {element}.{extra}{PAGE}{page}"
+    return Act("browser_click", {"element": element, "ref": "e7"}, told)
 
 
 def _console(number: int) -> str:
@@ -126,7 +127,7 @@ def long_form(world: World, count: int) -> list[Round]:
         empty = [f'textbox "{other}"' for other in names[number + 1 : number + 5]]
         page = _page(world, "Application", [*filled[-4:], *empty], "https://forms.example/new")
         args = {"element": name, "ref": f"e{number}", "text": world.noun()}
-        act = Act("browser_type", args, f"Typed.{PAGE}{page}")
+        act = Act("browser_type", args, f"Typed into {name}.{PAGE}{page}")
         rounds.append(Round(world.say(f"fill in {name}"), [act]))
     return rounds
 
@@ -205,7 +206,7 @@ def visits(world: World, count: int) -> list[Round]:
     for _ in range(count):
         address = world.url()
         page = _page(world, world.sentence(4), _rows(world), address)
-        act = Act("browser_navigate", {"url": address}, f"Opened.{PAGE}{page}")
+        act = Act("browser_navigate", {"url": address}, f"Opened {address}.{PAGE}{page}")
         rounds.append(Round(world.say("open the page"), [act]))
     return rounds
 

@@ -8,6 +8,19 @@ from bench.loops.circles import Story, Tell, go_on
 from bench.loops.story import Loop, repeat
 from bench.loops.world import CHUNK, CLOCK, REQUEST, TOOK, Act, Round, World
 
+
+def errand(world: World) -> str:
+    """Return a task that has nothing to do with code."""
+    wish = world.rng.choice(
+        [
+            "Bring {a} up to date, and tell {b} when it is done.",
+            "Find out what became of {a}, then settle {b}.",
+            "Collect what is known about {a} and hand it to {b}.",
+        ]
+    )
+    return f"{wish.format(a=world.new_name(), b=world.new_name())} {world.prose(2)}"
+
+
 # tools that do nothing new
 
 

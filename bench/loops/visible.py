@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from bench.loops import agents as by
 from bench.loops import circles, failures, screens, services, story
 from bench.loops.circles import Story, Tell
-from bench.loops.form import COMPUTER, Entry, Say
+from bench.loops.form import COMPUTER, Entry, Say, Tool
 from bench.loops.harness import Harness, Run, tools_for
+from bench.loops.plain import WRITTEN
 from bench.loops.scenario import Scenario
 from bench.loops.world import Round, World
 
@@ -37,6 +38,11 @@ class Case:
     is_long: bool = False
     """Whether the loop needs many rounds to come round."""
 
+    @property
+    def is_errand(self) -> bool:
+        """Whether the task has nothing to do with code."""
+        return self.kind in ("outbound", "search", "screen", "handoff", "poll")
+
 
 def scenarios(seed: int = 0) -> list[Scenario]:
     """Return the loops and honest runs of all kinds; other seeds draw other texts and lengths."""
@@ -54,15 +60,9 @@ def _tell(seed: int, stem: str, case: Case, harness: Harness) -> Iterator[Scenar
         name = f"{stem}-{f'twin{which}' if which else 'loop'}"
         world = World(random.Random(f"{seed}/{name}"))
         rounds, begins = _honest(world, case, which - 1) if which else _loop(world, case)
-        known = {tool.name for tool in harness.tools}
-        tools = [
-            tool
-            for tool in tools_for(rounds)
-            if tool.name not in known and not tool.name.startswith(services.MISSING)
-        ]
         is_noisy = world.rng.random() < 0.7
-        run = Run(harness, world, is_noisy=is_noisy, other_tools=tools)
-        run.begin(world.task())
+        run = Run(harness, world, is_noisy=is_noisy, other_tools=_tools(harness, rounds))
+        run.begin(services.errand(world) if case.is_errand else world.task())
         case.play(run, rounds)
         yield Scenario(
             name,
@@ -73,6 +73,18 @@ def _tell(seed: int, stem: str, case: Case, harness: Harness) -> Iterator[Scenar
             begins,
             difficulty=case.difficulty,
         )
+
+
+def _tools(harness: Harness, rounds: list[Round]) -> list[Tool]:
+    """Return the tools to offer besides the harness's own; none where calls are plain text."""
+    if harness.form in WRITTEN:
+        return []
+    known = {tool.name for tool in harness.tools}
+    return [
+        tool
+        for tool in tools_for(rounds)
+        if tool.name not in known and not tool.name.startswith(services.MISSING)
+    ]
 
 
 def _loop(world: World, case: Case) -> story.Loop:
