@@ -22,7 +22,7 @@ DIALECTS = {
     "/v1beta/models/gemini-2.5-pro:generateContent": "gemini",
 }
 MODULES = {"across": across, "visible": visible}
-LENGTHS = {"across": ((30, 125), (18, 70)), "visible": ((25, 60), (15, 52))}
+LENGTHS = {"across": ((30, 125), (18, 70)), "visible": ((25, 60), (15, 50))}
 """How many requests a loop has, and an honest run."""
 
 

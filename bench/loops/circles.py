@@ -71,10 +71,10 @@ def edit_status_list(world: World, count: int) -> list[Round]:
     path, files = world.file(), world.listing()
     status = world.run("git status --short", f" M {path.removeprefix(world.root + '/')}")
     rounds: list[Round] = []
-    while len(rounds) < count:
+    for _ in range(max(12, count // 3)):
         acts = (world.edit(path), status, files)
         rounds += [Round(world.say("go on with the list"), [act]) for act in acts]
-    return rounds[:count]
+    return rounds
 
 
 # checks
@@ -109,6 +109,15 @@ def checked_changes(world: World, count: int) -> list[Round]:
     return rounds[:count]
 
 
+def checked_at_once(world: World, count: int) -> list[Round]:
+    """A change, and the same four checks in one answer, all fine, twenty times or so."""
+    checks, rounds = _checks(world), []
+    for _ in range(max(20, count // 2)):
+        rounds.append(Round(world.say("make the next change"), [world.edit()]))
+        rounds.append(Round(world.say("check it"), checks))
+    return rounds
+
+
 # changes
 
 
@@ -128,7 +137,7 @@ def edit_not_found(world: World, count: int, *, wording: str = "new", lead: int 
 def eight_tries(world: World, count: int) -> list[Round]:
     """A failing report after each new change, eight times, then success; and the next bug."""
     rounds: list[Round] = []
-    while len(rounds) < count:
+    for _ in range(max(1, count // 18)):
         test, name, path = world.test_command(), world.new_name(), world.file()
         for _ in range(8):
             rounds.append(Round(world.say("change the next cause"), [world.edit(path)]))
@@ -136,13 +145,13 @@ def eight_tries(world: World, count: int) -> list[Round]:
             rounds.append(Round(world.say("run the test"), [report]))
         rounds.append(Round(world.say("repair the real cause"), [world.edit(path)]))
         rounds.append(Round(world.say("run the test"), [world.run(test, world.passing())]))
-    return rounds[:count]
+    return rounds
 
 
 def stubborn_test(world: World, count: int) -> list[Round]:
     """One test that fails alike seven times while other places are edited; then it passes."""
     rounds: list[Round] = []
-    while len(rounds) < count:
+    for _ in range(max(1, count // 20)):
         test, failure = world.test_command(), world.failure()
         for _ in range(7):
             rounds.append(Round(world.say("try another place"), [world.edit()]))
@@ -150,7 +159,7 @@ def stubborn_test(world: World, count: int) -> list[Round]:
         rounds.append(Round(world.say("found it"), [world.edit()]))
         rounds.append(Round(world.say("run the test"), [world.run(test, world.passing())]))
         rounds += [Round(world.say("read on"), [world.read()]) for _ in range(4)]
-    return rounds[:count]
+    return rounds
 
 
 # failures

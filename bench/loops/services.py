@@ -176,12 +176,12 @@ def tail_poll(world: World, count: int, *, wording: str = "new", lead: int = 0) 
 def patient_poll(world: World, count: int) -> list[Round]:
     """A job whose state is the same twelve times, then it is done; and other work."""
     rounds: list[Round] = []
-    while len(rounds) < count:
+    for _ in range(max(1, count // 17)):
         job, phase = f"job_{world.hex(10)}", world.new_name()
         acts = [_job(job, "running", phase)] * 12 + [_job(job, "done", phase)]
         acts += [world.read(), world.edit(), world.grep(), world.edit()]
         rounds += [Round(world.say("see how far it is"), [act]) for act in acts]
-    return rounds[:count]
+    return rounds
 
 
 # helpers and tools that are not there

@@ -152,8 +152,10 @@ def _same() -> Iterator[Case]:
     yield Case(kind, "easy", circles.looks_only(4), honest, coders)
     yield Case(kind, "easy", circles.wasted_reads, [reread], [by.CLAUDE_CODE])
     yield Case(kind, "easy", circles.looks_only(1), [reread], [by.QWEN_CODE, by.OPENHANDS])
-    checking = [by.CLAUDE_CODE, by.CODEX, by.LANGGRAPH, by.ROO]
-    yield Case(kind, "medium", circles.idle_checks, [circles.checked_changes], checking)
+    careful = [circles.checked_changes, circles.checked_at_once]
+    checking = [by.CLAUDE_CODE, by.CODEX, by.LANGGRAPH]
+    yield Case(kind, "medium", circles.idle_checks, careful, checking)
+    yield Case(kind, "medium", circles.idle_checks, careful[:1], [by.ROO])
     serving = [by.MCP_CLIENT, by.CLAUDE_CODE_MCP, by.LANGGRAPH, by.AGENTS_SDK]
     yield Case(kind, "medium", services.labelled, [services.ids_are_content], serving)
     for field, action, users in (
