@@ -115,7 +115,8 @@ def is_remedied(which: str) -> Tell:
     """A call that fails in this way, what removes the cause, and the call that works; and on."""
 
     def story(world: World, count: int) -> list[Round]:
-        failure, rounds = FAILURES[which], []
+        failure = FAILURES[which]
+        rounds: list[Round] = []
         while len(rounds) < count:
             a, b = world.new_name(), world.noun()
             broken = failure.act(a, b)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 from bench.loops.circles import Story, Tell, go_on
 from bench.loops.story import Loop, repeat
@@ -80,7 +81,7 @@ def other_actions(field: str) -> Tell:
     return story
 
 
-def _desk(args: dict[str, object], told: dict[str, object]) -> Act:
+def _desk(args: Mapping[str, object], told: Mapping[str, object]) -> Act:
     return Act("workspace", args, json.dumps(told))
 
 

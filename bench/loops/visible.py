@@ -46,7 +46,7 @@ class Case:
 
 def scenarios(seed: int = 0) -> list[Scenario]:
     """Return the loops and honest runs of all kinds; other seeds draw other texts and lengths."""
-    found = []
+    found: list[Scenario] = []
     numbers: dict[str, int] = {}
     for case in _cases():
         for harness in case.harnesses:
@@ -267,8 +267,7 @@ def _seen() -> Iterator[Case]:
             level = "hard" if style == "near" else "medium"
             told = screens.dead_screen(tool, style)
             twins = [screens.live_screen(tool, "scroll" if style == "near" else style)]
-            start = screens.glances(tool)
-            yield Case(kind, level, told, twins, [harness], start=start)
+            yield Case(kind, level, told, twins, [harness], start=screens.glances(tool))
 
 
 def _in_company() -> Iterator[Case]:
