@@ -102,7 +102,8 @@ def idle_checks(world: World, count: int, *, wording: str = "new", lead: int = 0
 
 def checked_changes(world: World, count: int) -> list[Round]:
     """A change, and the same four checks, all fine, each time."""
-    checks, rounds = _checks(world), []
+    checks = _checks(world)
+    rounds: list[Round] = []
     while len(rounds) < count:
         rounds.append(Round(world.say("make the next change"), [world.edit()]))
         rounds += [Round(world.say("check it"), [act]) for act in checks]
@@ -261,7 +262,7 @@ def long_cycle(size: int) -> Story:
     def story(world: World, count: int, *, wording: str = "new", lead: int = 0) -> Loop:
         acts = [world.run(world.test_command(), world.failure(), 1)]
         while len(acts) < size:
-            acts.append(world.rng.choice([world.read, world.grep])())
+            acts.append(world.read() if world.rng.random() < 0.5 else world.grep())
         world.rng.shuffle(acts)
         return repeat(world, acts, count, wording=wording, lead=lead)
 
