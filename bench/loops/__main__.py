@@ -9,11 +9,11 @@ import argparse
 from collections.abc import Iterable, Sequence
 from statistics import median
 
-from bench.loops import across, prompts
+from bench.loops import across, prompts, visible
 from bench.loops.scenario import Played, Scenario, play
 from looptrap import Guard
 
-MODULES = (across, prompts)
+MODULES = (across, prompts, visible)
 """Where the scenarios come from: each has `scenarios(seed)`."""
 
 Judged = tuple[Scenario, Played]

@@ -16,6 +16,7 @@ from bench.loops import restart, segment, story
 from bench.loops.fleet import fleet
 from bench.loops.form import Done, Entry, Item, Say, output_item
 from bench.loops.harness import Harness, Run, View, tools_for
+from bench.loops.label import label
 from bench.loops.scenario import Scenario
 from bench.loops.world import Round, World
 
@@ -31,13 +32,14 @@ Tell = Callable[[World, int], list[Round]]
 
 def scenarios(seed: int = 0) -> list[Scenario]:
     """Return the loops and honest runs of all kinds; other seeds draw other texts and lengths."""
-    return [
+    found = [
         *_trimmed(seed),
         *_elided(seed),
         *_kept(seed),
         *segment.scenarios(seed),
         *restart.scenarios(seed),
     ]
+    return label(found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bench.loops.world import PID, TOOK, Act
+from bench.loops.world import CHUNK, PID, TOOK, Act
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,3 +185,86 @@ def dress_as_shell(act: Act, _root: str) -> Dressed:
             command = f"desk {kind} '{json.dumps(act.args)}'"
     result = f"<returncode>{act.exit_code}</returncode>\n<output>\n{act.result}\n</output>"
     return Dressed("", {"command": command}, result)
+
+
+def dress_for_codex_exec(act: Act, root: str) -> Dressed:
+    """Codex with its newer shell tool, which names each piece of output."""
+    if act.kind not in ("read", "run"):
+        return dress_for_codex(act, root)
+    command = act.args.get("command") or f"sed -n '1,200p' {act.args['path']}"
+    said = [
+        f"Chunk ID: {CHUNK}",
+        f"Wall time: {TOOK}12 seconds",
+        f"Process exited with code {act.exit_code}",
+        f"Original token count: {len(act.result) // 4}",
+        "Output:",
+        act.result,
+    ]
+    args = {"cmd": command, "workdir": root, "yield_time_ms": 1000}
+    return Dressed("exec_command", args, "\n".join(said))
+
+
+def dress_for_gemini_briefly(act: Act, root: str) -> Dressed:
+    """Gemini CLI as it is now: lines that say nothing are left out."""
+    if act.kind != "run":
+        return dress_for_gemini(act, root)
+    args = {"command": act.args["command"], "description": "Runs the command."}
+    said = [f"Output: {act.result or '(empty)'}"]
+    if act.exit_code:
+        said.append(f"Exit Code: {act.exit_code}")
+    return Dressed("run_shell_command", args, "\n".join([*said, f"Process Group PGID: {PID}"]))
+
+
+def dress_for_qwen(act: Act, root: str) -> Dressed:
+    dressed = dress_for_gemini(act, root)
+    return replace(dressed, name="edit") if act.kind == "edit" else dressed
+
+
+def dress_for_cline(act: Act, _root: str) -> Dressed:
+    """Calls are elements, and results begin with the call that they are of."""
+    match act.kind:
+        case "read":
+            path = act.args["path"]
+            return _headed("read_file", {"path": path}, path, act.result)
+        case "run":
+            command = act.args["command"]
+            ended = f"Command failed with exit code {act.exit_code}." if act.exit_code else ""
+            told = f"{ended or 'Command executed.'}\nOutput:\n{act.result}"
+            args = {"command": command, "requires_approval": "false"}
+            return _headed("execute_command", args, command, told)
+        case "edit":
+            path, old, new = (act.args[key] for key in ("path", "old", "new"))
+            diff = f"------- SEARCH\n{old}\n=======\n{new}\n+++++++ REPLACE"
+            done = act.result or f"The content was successfully saved to {path}."
+            return _headed("replace_in_file", {"path": path, "diff": diff}, path, done)
+    return _served(act)
+
+
+def _headed(name: str, args: Mapping[str, Any], what: str, result: str) -> Dressed:
+    return Dressed(name, args, f"[{name} for '{what}'] Result:\n{result}")
+
+
+def _served(act: Act) -> Dressed:
+    """A tool of another server, which Cline and Roo call through one tool of their own."""
+    args = {"server_name": "desk", "tool_name": act.kind, "arguments": json.dumps(act.args)}
+    return Dressed("use_mcp_tool", args, f"[use_mcp_tool for 'desk'] Result:\n{act.result}")
+
+
+def dress_for_roo(act: Act, root: str) -> Dressed:
+    match act.kind:
+        case "read":
+            path, lines = act.args["path"], act.result.count("\n") + 1
+            shown = _numbered(act.result, " | ")
+            content = f'<content lines="1-{lines}">\n{shown}\n</content>'
+            told = f"<file><path>{path}</path>\n{content}\n</file>"
+            return _headed("read_file", {"path": path}, path, told)
+        case "run":
+            command = act.args["command"]
+            place = f"Command executed in terminal within working directory '{root}'."
+            told = f"{place} Exit code: {act.exit_code}\nOutput:\n{act.result}"
+            return _headed("execute_command", {"command": command}, command, told)
+        case "edit":
+            dressed = dress_for_cline(act, root)
+            result = dressed.result.replace("replace_in_file", "apply_diff")
+            return replace(dressed, name="apply_diff", result=result)
+    return _served(act)

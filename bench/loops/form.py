@@ -12,6 +12,8 @@ Json = dict[str, Any]
 CHAT = "/v1/chat/completions"
 MESSAGES = "/v1/messages"
 RESPONSES = "/v1/responses"
+COMPUTER = "computer_use_preview"
+"""The tool of the Responses API whose calls and results are items of their own."""
 GEMINI = "/v1beta/models/gemini-2.5-pro:generateContent"
 
 
@@ -27,6 +29,8 @@ class Use:
     """The input of a custom tool, which takes text and no arguments."""
     arguments: str = "{}"
     """The arguments as the model wrote them."""
+    image: str = ""
+    """A screenshot that comes with the result, in base64."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,8 @@ def chat_body(frame: Frame, entries: Iterable[Entry]) -> Json:
             case Done(text, uses):
                 messages.append(chat_message(text, uses))
                 messages += [
-                    {"role": "tool", "tool_call_id": use.id, "content": use.result} for use in uses
+                    {"role": "tool", "tool_call_id": use.id, "content": _chat_content(use)}
+                    for use in uses
                 ]
     tools = [
         {
@@ -112,6 +117,17 @@ def chat_body(frame: Frame, entries: Iterable[Entry]) -> Json:
     if frame.stream:
         body |= {"stream": True, "stream_options": {"include_usage": True}}
     return body
+
+
+def image_url(image: str) -> str:
+    return f"data:image/png;base64,{image}"
+
+
+def _chat_content(use: Use) -> str | list[Json]:
+    if not use.image:
+        return use.result
+    shown = {"type": "image_url", "image_url": {"url": image_url(use.image)}}
+    return [{"type": "text", "text": use.result}, shown]
 
 
 def chat_message(text: str, uses: Iterable[Use]) -> Json:
@@ -155,7 +171,7 @@ def anthropic_body(frame: Frame, entries: Iterable[Entry]) -> Json:
             case Done(text, uses):
                 _append_blocks(messages, "assistant", anthropic_blocks(frame, entry))
                 results = [
-                    {"type": "tool_result", "tool_use_id": use.id, "content": use.result}
+                    {"type": "tool_result", "tool_use_id": use.id, "content": _blocks_of(use)}
                     for use in uses
                 ]
                 if results:
@@ -176,6 +192,14 @@ def anthropic_body(frame: Frame, entries: Iterable[Entry]) -> Json:
     if frame.stream:
         body["stream"] = True
     return body
+
+
+def _blocks_of(use: Use) -> str | list[Json]:
+    if not use.image:
+        return use.result
+    source = {"type": "base64", "media_type": "image/png", "data": use.image}
+    said = [{"type": "text", "text": use.result}] if use.result else []
+    return [*said, {"type": "image", "source": source}]
 
 
 def _append_blocks(messages: list[Json], role: str, blocks: list[Json]) -> None:
@@ -249,6 +273,7 @@ _ITEM_IDS = {
     "function_call": "fc",
     "custom_tool_call": "ctc",
     "reasoning": "rs",
+    "computer_call": "cu",
 }
 
 
@@ -262,6 +287,9 @@ def _sent_back(frame: Frame, done: Done) -> list[Json]:
 
 def _responses_tool(tool: Tool) -> Json:
     about = {"name": tool.name, "description": tool.about}
+    if tool.name == COMPUTER:
+        size = {"display_width": 1280, "display_height": 800, "environment": "browser"}
+        return {"type": "computer_use_preview", **size}
     if tool.is_custom:
         return {"type": "custom", **about}
     return {"type": "function", **about, "strict": False, "parameters": tool.schema()}
@@ -273,6 +301,9 @@ def _spoken(text: str) -> Json:
 
 
 def _call_item(use: Use) -> Json:
+    if use.name == COMPUTER:
+        about = {"type": "computer_call", "status": "completed", "action": dict(use.args)}
+        return {**about, "call_id": use.id, "pending_safety_checks": []}
     if use.free_text:
         about = {"type": "custom_tool_call", "status": "completed", "input": use.free_text}
     else:
@@ -281,8 +312,15 @@ def _call_item(use: Use) -> Json:
 
 
 def output_item(use: Use) -> Json:
+    if use.name == COMPUTER:
+        shown = {"type": "computer_screenshot", "image_url": image_url(use.image)}
+        return {"type": "computer_call_output", "call_id": use.id, "output": shown}
     kind = "custom_tool_call_output" if use.free_text else "function_call_output"
-    return {"type": kind, "call_id": use.id, "output": use.result}
+    output: str | list[Json] = use.result
+    if use.image:
+        shown = {"type": "input_image", "image_url": image_url(use.image)}
+        output = [{"type": "input_text", "text": use.result}, shown]
+    return {"type": kind, "call_id": use.id, "output": output}
 
 
 def gemini_body(frame: Frame, entries: Iterable[Entry]) -> Json:
@@ -294,12 +332,17 @@ def gemini_body(frame: Frame, entries: Iterable[Entry]) -> Json:
                 contents.append({"role": speaker, "parts": [{"text": text}]})
             case Done(text, uses):
                 contents.append({"role": "model", "parts": gemini_parts(frame, entry)})
-                results = [
+                results: list[Json] = [
                     {"functionResponse": {"name": use.name, "response": {"output": use.result}}}
                     for use in uses
                 ]
+                images = [
+                    {"inlineData": {"mimeType": "image/png", "data": use.image}}
+                    for use in uses
+                    if use.image
+                ]
                 if results:
-                    contents.append({"role": "user", "parts": results})
+                    contents.append({"role": "user", "parts": results + images})
     declared = [
         {"name": t.name, "description": t.about, "parametersJsonSchema": t.schema()}
         for t in frame.tools
@@ -323,6 +366,15 @@ def gemini_parts(frame: Frame, done: Done) -> list[Json]:
             part["thoughtSignature"] = _seal(done)
         parts.append(part)
     return parts
+
+
+def share_messages(body: Json, before: Mapping[str, Any]) -> None:
+    """Put the messages of the request before in the place of equal ones, to save memory."""
+    for key in ("messages", "input", "contents", "tools"):
+        if isinstance(now := body.get(key), list):
+            for index, (one, old) in enumerate(zip(now, before.get(key, ()), strict=False)):
+                if one == old:
+                    now[index] = old
 
 
 BODIES = {

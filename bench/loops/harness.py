@@ -9,15 +9,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bench.loops import dress
+from bench.loops import dress, form, plain
 from bench.loops.dress import Dressed
-from bench.loops.form import BODIES, PATHS, Done, Entry, Frame, Json, Say, Tool, Use
+from bench.loops.form import Done, Entry, Frame, Json, Say, Tool, Use, share_messages
 from bench.loops.reply import answer
 from bench.loops.scenario import Step
-from bench.loops.world import CLOCK, PID, REQUEST, TOOK, Act, Round, World
+from bench.loops.world import CHUNK, CLOCK, PID, REQUEST, TOOK, Act, Round, World
 
 View = Callable[[Sequence[Entry]], Sequence[Entry]]
 """What of a history a harness sends."""
+
+BODIES = {**form.BODIES, **plain.BODIES}
+PATHS = {**form.PATHS, **plain.PATHS}
 
 _COMMON = ("read", "run", "edit", "plan")
 _ALNUM = string.ascii_letters + string.digits
@@ -47,6 +50,8 @@ class Harness:
     """Whether answers hold a sealed thought, which goes back with the history."""
     has_item_ids: bool = False
     """Whether items of the Responses API go back with their ids."""
+    note: Callable[[Run], str] = lambda _: ""
+    """What it adds to the last result of a round, of its own."""
 
 
 @dataclass(slots=True)
@@ -117,7 +122,11 @@ class Run:
                 if token in result:
                     result = result.replace(token, value())
             arguments = json.dumps(worn.args)
-            uses.append(Use(self.new_id(), name, worn.args, result, worn.free_text, arguments))
+            told = (worn.args, result, worn.free_text, arguments, act.image)
+            uses.append(Use(self.new_id(), name, *told))
+        note = self.harness.note(self) if uses else ""
+        if note:
+            uses[-1] = replace(uses[-1], result=f"{uses[-1].result}\n\n{note}")
         return Done(one.text, uses, self.world.hex(48))
 
     def send(
@@ -129,12 +138,14 @@ class Run:
     ) -> None:
         """Add a request, and its answer, to the steps."""
         frame = frame or self.frame()
-        form = self.harness.form
-        body = BODIES[form](frame, entries)
-        self.add(body, answer(form, frame, done))
+        kind = self.harness.form
+        body = BODIES[kind](frame, entries)
+        self.add(body, answer(kind, frame, done))
 
     def add(self, body: Json, answered: bytes) -> None:
         takes = round(self.rng.uniform(*self.pace), 2)
+        if self.steps:
+            share_messages(body, self.steps[-1].body)
         path = PATHS[self.harness.form]
         self.steps.append(Step(round(self.clock, 2), takes, body, answered, path, self.headers))
         self.clock += takes + self.rng.uniform(0.1, 5.0)
@@ -169,6 +180,7 @@ class Run:
         yield CLOCK, self.time
         yield PID, self.process
         yield REQUEST, self.world.uuid
+        yield CHUNK, lambda: self.world.hex(6)
 
     def took(self) -> str:
         return f"{self.rng.uniform(0.2, 9.0):.2f}" if self.is_noisy else "0.84"
@@ -243,7 +255,7 @@ def _tools(*described: tuple[str, str, tuple[str, ...]]) -> tuple[Tool, ...]:
 
 
 _EDITOR = ("str_replace_editor", "View, create and edit files.", ("command", "path"))
-_PLAIN_TOOLS = _tools(
+PLAIN = _tools(
     ("read_file", "Read a file.", ("path",)),
     ("run_command", "Run a shell command.", ("command",)),
     ("edit_file", "Replace text in a file.", ("path", "old", "new")),
@@ -357,14 +369,14 @@ MINI_SWE = Harness(
     dress.dress_as_shell,
     ids="none",
 )
-LANGCHAIN = Harness("langchain", "chat", "gpt-4.1-mini", _CODER, dress.dress_plainly, _PLAIN_TOOLS)
+LANGCHAIN = Harness("langchain", "chat", "gpt-4.1-mini", _CODER, dress.dress_plainly, PLAIN)
 LANGCHAIN_CLAUDE = Harness(
     "langchain-anthropic",
     "anthropic",
     "claude-haiku-4-5",
     _CODER,
     dress.dress_plainly,
-    _PLAIN_TOOLS,
+    PLAIN,
     ids="toolu",
 )
 LOCAL = replace(LANGCHAIN, name="langchain-local", model="qwen3-coder-30b", ids="call_0")
@@ -376,10 +388,10 @@ AGENTS_SDK = Harness(
     "gpt-5-mini",
     _CODER,
     dress.dress_plainly,
-    _PLAIN_TOOLS,
+    PLAIN,
     has_item_ids=True,
 )
 RESPONSES_LOOP = replace(AGENTS_SDK, name="responses-sdk", model="gpt-5")
 ADK = Harness(
-    "google-adk", "gemini", "gemini-2.5-pro", _CODER, dress.dress_plainly, _PLAIN_TOOLS, ids="none"
+    "google-adk", "gemini", "gemini-2.5-pro", _CODER, dress.dress_plainly, PLAIN, ids="none"
 )

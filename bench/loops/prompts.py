@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 from bench.loops import talk, teams, words
+from bench.loops.label import label
 from bench.loops.moves import CODE_TOOLS, Form, Run, built, circle, perform, reword, session, work
 from bench.loops.scenario import Scenario, Step
 from bench.loops.speech import (
@@ -36,7 +37,7 @@ AT_ONCE = (0.05, 1.5)
 def scenarios(seed: int = 0) -> list[Scenario]:
     """Return all loops within prompts and talk, with their honest twins."""
     parts = (slow(), growing(), sampling(), named_by_agent(), talk.forms(), teams.forms())
-    return [scenario for part in parts for scenario in built(part, seed)]
+    return label(scenario for part in parts for scenario in built(part, seed))
 
 
 def _asked(rng: Random) -> str:

@@ -14,8 +14,8 @@ from bench.loops.form import (
     anthropic_blocks,
     chat_message,
     gemini_parts,
-    text_of,
 )
+from bench.loops.plain import MERGED, WRITTEN
 
 CREATED = 1_800_000_000
 """When answers say that they were made."""
@@ -23,8 +23,10 @@ CREATED = 1_800_000_000
 
 def answer(form: str, frame: Frame, done: Done) -> bytes:
     """Return a provider's answer that holds this round, as a stream where the frame asks for it."""
-    if form == "text":
-        form, done = "chat", Done(text_of(done), (), done.id)
+    if form in WRITTEN:
+        form, write = WRITTEN[form]
+        done = Done(write(done), (), done.id)
+    form = MERGED.get(form, form)
     if form == "gemini":
         return _encode(_gemini_answer(frame, done))
     whole, stream = {

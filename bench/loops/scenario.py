@@ -45,10 +45,10 @@ class Scenario:
     begins: int = 0
     """For a loop: the step from which nothing new happens."""
     shows: str = "whole"
-    """How much of its run each request shows: `whole`, `trimmed`, `elided`, `compacted`, `kept` (by
-    the provider) or `prompt` (a prompt that stands alone)."""
+    """What of the run a request has: `whole`, `trimmed`, `elided`, `compacted`, `kept` or
+    `prompt`."""
     difficulty: str = "medium"
-    """How hard it is to tell from its opposite: `easy`, `medium` or `hard`."""
+    """How hard it is to tell loop and twin apart: `easy`, `medium`, `hard`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,8 @@ CLOCK = "@CLOCK@"
 """Stands in a result for the time of day."""
 PID = "@PID@"
 """Stands in a result for the number of a process."""
+CHUNK = "@CHUNK@"
+"""Stands in a result for six hex digits that are never twice the same."""
 REQUEST = "@REQUEST@"
 """Stands in a result for the id of a request, which is never twice the same."""
 
@@ -42,6 +44,8 @@ class Act:
     args: Mapping[str, Any]
     result: str
     exit_code: int = 0
+    image: str = ""
+    """A screenshot that comes with the result, in base64."""
 
 
 @dataclass(frozen=True, slots=True)
