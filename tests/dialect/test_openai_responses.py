@@ -271,6 +271,12 @@ def test_reads_the_fields_around_the_items() -> None:
     assert call.generates
 
 
+def test_a_built_in_tool_is_called_without_its_version() -> None:
+    kinds = ["computer_use_preview", "web_search_preview_2025_03_11", "local_shell"]
+    call = responses(input="hi", tools=[{"type": kind} for kind in kinds])
+    assert {"computer", "web_search", "local_shell"} <= set(call.tools)
+
+
 @pytest.mark.parametrize(
     "body", [{}, {"input": 5}, {"input": None}, {"input": {"role": "user"}}, {"prompt": None}]
 )

@@ -203,9 +203,8 @@ def is_poll(names: frozenset[str], arguments: str, result: str) -> bool:
 
 def is_screen_action(names: frozenset[str], result: str) -> bool:
     """Return whether a call acts on a page or a screen, and its result shows that whole."""
-    return len(result) >= MIN_SCREEN_CHARS and all(
-        not _SCREEN_ACTIONS.isdisjoint(words_of(name)) for name in names
-    )
+    is_shown = len(result) >= MIN_SCREEN_CHARS or _DIGEST.search(result) is not None
+    return is_shown and all(not _SCREEN_ACTIONS.isdisjoint(words_of(name)) for name in names)
 
 
 def is_deferred(result: str) -> bool:

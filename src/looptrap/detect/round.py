@@ -338,12 +338,13 @@ class Round:
 
     @cached_field
     def has_hits(self) -> bool:
-        """Whether it searched for something, and found some."""
-        return (
-            bool(self.calls)
-            and len(self.result) >= MIN_HITS_CHARS
-            and self.failure is None
-            and all(searches(call.name, call.arguments) for call in self.calls)
+        """Whether it searched for something and found some, or got a page or a screen back."""
+        if not self.calls or self.failure is not None:
+            return False
+        if self.is_screen_action:
+            return True
+        return len(self.result) >= MIN_HITS_CHARS and all(
+            searches(call.name, call.arguments) for call in self.calls
         )
 
     @cached_field
@@ -434,7 +435,7 @@ class Round:
         return self.is_sent and other.is_sent and receipt(self.result) == receipt(other.result)
 
     def has_same_hits(self, other: Round) -> bool:
-        """Return whether both searched for something, and found the same."""
+        """Return whether both searched and found the same, or acted and changed nothing."""
         return (
             abs(self.size - other.size) <= MAX_ID_SLACK_BYTES
             and self.has_hits

@@ -270,7 +270,9 @@ def _names_of(tool: Json) -> list[str]:
     inner = tool.get(kind) if type(kind) is str else None
     name = tool.get("name") or (inner.get("name") if type(inner) is dict else None) or kind
     if type(name) is str:
-        return [name]
+        # A built-in tool is called without its version: `computer_use_preview` as `computer`.
+        called = name.partition("_preview")[0].removesuffix("_use") if name is kind else name
+        return [name] if called == name else [name, called]
     return [] if tool.get("name") else [key for key in tool if key not in VOLATILE_FIELDS]
 
 

@@ -16,6 +16,12 @@ def asks(n, hits=None):
     return Use("search_code", {"query": f"total {'value ' * n}"}, found)
 
 
+def clicks(n, screen=0):
+    """Click somewhere else each time; the result is a screenshot."""
+    place = {"action": "left_click", "coordinate": [40 + n, 80]}
+    return Use("computer", place, f"[image {screen:016x}]")
+
+
 def said(n):
     return together(edit(f"x{n}" * n, f"Saved line {n}."), text=FIX)
 
@@ -36,6 +42,8 @@ def said(n):
         ),
         case([bash(f"find / -name {n}", "") for n in range(15)], False, id="not for long yet"),
         case([asks(n) for n in range(20)], True, id="the same hits, asked in other words"),
+        case([clicks(n) for n in range(20)], True, id="clicks here and there, the same screen"),
+        case([clicks(n, n) for n in range(24)], False, id="clicks that lead to other screens"),
         case([asks(n, hits=n) for n in range(24)], False, id="other hits for each question"),
         case(
             [Use("fetch", {"id": n}, HITS) for n in range(24)],
