@@ -28,7 +28,7 @@ from looptrap.detect.failure import (
     is_success_report,
     is_test_report,
 )
-from looptrap.detect.round import MAX_QUERY_CHARS, Round, without_nudge
+from looptrap.detect.round import MAX_QUERY_CHARS, Round, plain_result
 from looptrap.detect.similarity import gist_of_result, is_similar
 from looptrap.dialect.model import Message, ToolCall, ToolResult
 
@@ -452,7 +452,7 @@ class RoundDigester:
 
     def completed(self, calls: RoundRecord, results: Sequence[ToolResult]) -> RoundRecord:
         """Return the record of calls with their results."""
-        text = without_nudge("\n".join(result.text for result in results))
+        text = "\n".join(plain_result(result.text) for result in results)
         failure = failure_of(text, any(result.is_error for result in results))
         traits = Trait(calls.traits)
         is_empty = failure is None and is_empty_result(text)
