@@ -67,12 +67,17 @@ def _normal(text: str) -> bytes:
 
 
 def _plain(text: str) -> str:
-    """Return a text without invisible characters, with look-alike letters made Latin."""
-    if not text.isprintable() or any(char in text for char in _ALMOST_INVISIBLE):
-        text = _INVISIBLE.sub("", text)
+    """Return a text without invisible characters, with letters of other forms made Latin."""
     folded = normalize("NFKC", text)
     if folded is not text:
         text = " ".join(folded.split())
+    return plain_letters(text)
+
+
+def plain_letters(text: str) -> str:
+    """Return a text without invisible characters, with look-alike letters made Latin."""
+    if not text.isprintable() or any(char in text for char in _ALMOST_INVISIBLE):
+        text = _INVISIBLE.sub("", text)
     # In text that is mostly Cyrillic or Greek these letters are what they look like.
     if any(char in text for char in _LOOK_ALIKES) and len(_encoded(text)) <= 1.6 * len(text):
         text = text.translate(_LATIN)

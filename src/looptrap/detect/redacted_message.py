@@ -24,6 +24,7 @@ from looptrap.detect.call_kind import (
     is_step,
     only_looks,
 )
+from looptrap.detect.call_spelling import spelling
 from looptrap.detect.canonical import LONG_TEXT, join, mask, mask_arguments, normalise
 from looptrap.detect.failure import (
     failure_of,
@@ -168,7 +169,8 @@ class Redactor:
     def call(self, call: ToolCall) -> ToolCall:
         """Return a redacted call of a tool."""
         arguments = call.arguments
-        words = self._both(_gist(arguments, mask_arguments), join([arguments]))
+        spelt = spelling(arguments)
+        words = self._both(_gist(spelt, mask_arguments), join([spelt]))
         if is_poll(_NO_NAMES, arguments, ""):
             words = f"wait {words}"
         if is_check(arguments):

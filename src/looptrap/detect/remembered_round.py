@@ -20,6 +20,7 @@ from looptrap.detect.call_kind import (
     is_poll,
     is_step,
 )
+from looptrap.detect.call_spelling import spelling
 from looptrap.detect.canonical import join
 from looptrap.detect.failure import (
     failure_of,
@@ -294,7 +295,7 @@ class RoundDigester:
 
     def call_signature(self, call: ToolCall) -> bytes:
         """Return the digest of one call; that of a round with no other."""
-        return self.digest(join(("s", call.name, call.arguments)))[:6]
+        return self.digest(join(("s", call.name, spelling(call.arguments))))[:6]
 
     def names(self, names: frozenset[str]) -> bytes:
         """Return the digest of a set of tools."""

@@ -16,6 +16,7 @@ from looptrap.detect.call_kind import (
     is_step,
     only_looks,
 )
+from looptrap.detect.call_spelling import spelling
 from looptrap.detect.canonical import mask_arguments, normalise
 from looptrap.detect.failure import (
     failure_of,
@@ -207,12 +208,12 @@ class Round:
     @cached_field
     def signature(self) -> Hashable:
         """What equal calls have in common: names and arguments, without order or duplicates."""
-        return frozenset((call.name, call.arguments) for call in self.calls)
+        return frozenset((call.name, spelling(call.arguments)) for call in self.calls)
 
     @property
     def signature_texts(self) -> list[str]:
         """The same as texts, sorted."""
-        pairs = sorted({(call.name, call.arguments) for call in self.calls})
+        pairs = sorted({(call.name, spelling(call.arguments)) for call in self.calls})
         return [text for pair in pairs for text in pair]
 
     @cached_field
