@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.detect.forgetful import ForgetfulAgent
-from tests.detect.runs import Use, count, openai
+from tests.detect.runs import Use, count, openai, together
 from tests.test_default_policy import in_both_dialects
 
 from looptrap.detect.call_spelling import MAX_SPELLED_CHARS, spelling
@@ -149,6 +149,13 @@ def test_each_in_a_spelling_of_its_own():
     agent = ForgetfulAgent()
     assert agent.does(*steps).verdict.action is Action.BLOCK
     assert count("repeat", openai, [*steps, steps[0]]) == 7
+
+
+def test_parallel_calls_in_other_spellings_are_repeats():
+    one = Use("run", {"command": "make -s -k"}, "made"), Use("run", {"command": "make a"}, "a")
+    other = Use("run", {"command": "make -k -s"}, "made"), Use("run", {"command": "make a"}, "a")
+    steps = [together(*one), together(*other[::-1])] * 3
+    assert count("repeat", openai, steps) == 6
 
 
 @given(text=st.text(max_size=60) | st.text("ab -;'\"|&>2\\ ", max_size=60))

@@ -27,6 +27,8 @@ _FIRST_WORDS = (
     *("Chunk ID: ", "Wall time: ", "Exit code: ", "Process exited ", "Process running "),
     *("Command: ", "Output: "),
 )
+_FIRST_LETTERS = frozenset(word[0] for word in _FIRST_WORDS)
+_SPACES = frozenset(" \n\r\t")
 MAX_HEADER_LINES = 8
 MAX_TRAILER_LINES = 8
 MAX_TRAILER_CHARS = 2_000
@@ -48,15 +50,13 @@ def without_notes(text: str) -> str:
     For most results the first word and the last character are all that is looked at.
     """
     last = text[-1:]
-    if last.isspace():
+    if last in _SPACES:
         last = text[-16:].rstrip()[-1:]
     if last == ">":
         text = _without_blocks_after(text)
-    if text.startswith(_FIRST_WORDS):
-        text = _without_blocks_before(text) if text[0] == "<" else _without_frame(text)
-    elif last == "]":
-        return _without_place(text)
-    return text
+    if text[:1] in _FIRST_LETTERS and text.startswith(_FIRST_WORDS):
+        return _without_blocks_before(text) if text[0] == "<" else _without_frame(text)
+    return _without_place(text) if last == "]" else text
 
 
 def _without_blocks_after(text: str) -> str:

@@ -52,10 +52,11 @@ def plain_result(text: str) -> str:
 
 def plain(result: ToolResult) -> ToolResult:
     """Return a result with its plain text."""
-    text = plain_result(result.text)
-    if text is result.text:
+    text = result.text
+    rest = without_notes(without_nudge(text) if NUDGE_MARK in text else text)
+    if rest is text:
         return result
-    return ToolResult(result.call_id, text, result.is_error, result.name)
+    return ToolResult(result.call_id, rest, result.is_error, result.name)
 
 
 T = TypeVar("T")
@@ -245,9 +246,14 @@ class Round:
     @cached_field
     def result(self) -> str:
         """The text of all results, in the order of the sorted calls."""
+        if len(self.calls) == 1:
+            only = self.results[0]
+            return "" if only is None else only.text
         pairs = zip(self.calls, self.results, strict=True)
-        found = sorted((call.name, call.arguments, result.text) for call, result in pairs if result)
-        return found[0][2] if len(found) == 1 else "\n".join(dict.fromkeys(t for _, _, t in found))
+        found = sorted(
+            (call.name, spelling(call.arguments), result.text) for call, result in pairs if result
+        )
+        return "\n".join(dict.fromkeys(text for _, _, text in found))
 
     @cached_field
     def failure(self) -> str | None:
