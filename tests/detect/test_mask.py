@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from looptrap.detect.canonical import mask, mask_result
+from looptrap.detect.canonical import mask, mask_arguments, mask_result
 
 
 @pytest.mark.parametrize(
@@ -68,6 +68,11 @@ def test_what_may_mean_something_counts(one, other):
         pytest.param("30 s remaining", "20 s remaining", id="seconds that remain"),
         pytest.param("ETA: 3 minutes", "ETA: 2 minutes", id="time of arrival"),
         pytest.param("00:10:00 of 01:30:00", "00:20:00 of 01:30:00", id="a time of many"),
+        pytest.param("elapsed: 5 of 9", "elapsed: 6 of 9", id="a duration of many"),
+        pytest.param("took: 5 apples", "took: 6 apples", id="what was taken"),
+        pytest.param("total tokens: 5123", "total tokens: 4096", id="tokens"),
+        pytest.param("created. id: 4711", "created. id: 4712", id="the id of what was created"),
+        pytest.param("Report saved to: a.md", "Report saved to: b.md", id="what was written"),
     ],
 )
 def test_a_number_that_is_the_news_of_a_result_counts(one, other):
@@ -83,16 +88,41 @@ def test_a_number_that_is_the_news_of_a_result_counts(one, other):
         pytest.param("listening on port 50123", "listening on port 50999", id="ports"),
         pytest.param("42 passed in 1.20s", "42 passed in 1.31s", id="durations"),
         pytest.param("[10:00:03] pending", "[10:00:09] pending", id="times"),
+        pytest.param("pids: [77, 78], up", "pids: [1234], up", id="several process ids"),
+        pytest.param('"duration_seconds":0.1}', '"duration_seconds":12}', id="named durations"),
+        pytest.param("Elapsed: 3.5 s, ok", "Elapsed: 2 min, ok", id="named durations with a unit"),
+        pytest.param("sent. Receipt no: R-41", "sent. Receipt no: R-42", id="receipts"),
+        pytest.param("request_id: req_011CZ", "request_id: req_9Qx-7", id="ids of several parts"),
+        pytest.param(
+            "Full output saved to: /tmp/toolu_1.txt",
+            "Full output saved to: /tmp/toolu_2.txt",
+            id="where an output was saved",
+        ),
     ],
 )
 def test_what_is_volatile_in_a_result_does_not_count(one, other):
     assert mask_result(one) == mask_result(other)
 
 
+def test_what_is_asked_for_by_its_number_counts():
+    assert mask_arguments('{"receipt_no": 17}') != mask_arguments('{"receipt_no": 18}')
+    assert mask_arguments('{"duration": 5}') != mask_arguments('{"duration": 6}')
+    assert mask_arguments("sleep 5s") == mask_arguments("sleep 6s")
+
+
 @pytest.mark.parametrize(
     "text",
-    ["5" * 60_000, "a1" * 30_000, "0x" * 30_000, "12:" * 20_000, "line " * 12_000, "a-" * 30_000],
-    ids=["digits", "hex", "0x", "colons", "counters without number", "dashes"],
+    [
+        "receipt pids: " * 4_000,
+        "elapsed_" * 8_000,
+        "5" * 60_000,
+        "a1" * 30_000,
+        "0x" * 30_000,
+        "12:" * 20_000,
+        "line " * 12_000,
+        "a-" * 30_000,
+    ],
+    ids=["labels", "timers", "digits", "hex", "0x", "colons", "counters without number", "dashes"],
 )
 def test_hostile_texts_take_linear_time(text):
     """Twice the text takes about twice the time; a backtracking pattern would take four times."""

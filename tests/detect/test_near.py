@@ -79,6 +79,17 @@ def test_a_prompt_that_contains_an_earlier_one_is_one_more_of_it(prompts, expect
             id="the time, in a sentence of its own",
         ),
         case([f"Please attempt to fix it. Attempt {n} of 9." for n in range(8)], id="the verb"),
+        case(
+            [f"(retry #{n}, 10:00:0{n}) Fix the build" for n in range(8)],
+            id="a retry with its time of day",
+        ),
+        case([f"Fix the build (retry #{n}, 10:00:0{n})" for n in range(8)], id="the same, behind"),
+        case([f"Attempt {n}/10: Fix the build" for n in range(8)], id="attempts of many, in short"),
+        case([f"Fix the build — sent at 10:0{n}" for n in range(8)], id="when it was sent"),
+        case(
+            [f"Fix the build [req-7f{n}a]" for n in range(8)], id="the id of a request, by itself"
+        ),
+        case([f"{PROMPT}. [req-7f{n}a]" for n in range(8)], id="an id after a sentence"),
     ],
 )
 def test_the_same_prompt_once_more_is_refused_the_sixth_time(prompts):
@@ -116,6 +127,15 @@ def test_a_changing_time_in_the_system_prompt_hides_nothing():
             [f"Look up the request. Request id: 4f3a{n:04}-9d2e" for n in range(20)],
             id="a request that is looked up by its id",
         ),
+        case([f"status of request id {n}?" for n in range(4001, 4021)], id="in short"),
+        case([f"Could you check [req-7f{n:02}]" for n in range(20)], id="what to check"),
+        case([f"What is the state of [req-7f{n:02}]" for n in range(20)], id="whose state"),
+        case([f"Close the ticket [req-7f{n:02}]" for n in range(20)], id="which ticket"),
+        case([f"Approve the refund [req-7f{n:02}]" for n in range(20)], id="which refund"),
+        case([f"Let the bot close [req-7f{n:02}]" for n in range(20)], id="what to close"),
+        case([f"Is this a duplicate? [req-7f{n:02}]" for n in range(20)], id="this one"),
+        case([f"Summarise the mail — sent at 10:{n:02}" for n in range(20)], id="which mail"),
+        case([f"Plan my day (retry at {n}:30)" for n in range(8, 20)], id="a time to come back at"),
         case([f"Explain login attempt {n} for user bob" for n in range(20)], id="login attempts"),
         case(
             [f"Attempt {n}: why did this login attempt fail?" for n in range(20)],

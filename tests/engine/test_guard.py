@@ -784,3 +784,11 @@ class TestTools:
             mixed += wait + loop[start : start + 2]
         assert actions(guard, [0], {"model": "m", "messages": mixed}) == ["refused"]
         assert actions(guard, [1], {"model": "m", "messages": mixed + wait}) == ["allow"]
+
+
+def test_time_may_be_a_whole_number():
+    guard = Guard.from_preset("default", secret=b"test")
+    for second in range(5):
+        guard.conclude(guard.check(chat(), now=int(T) + second), Outcome(200), now=int(T) + second)
+    with pytest.raises(LoopDetectedError):
+        guard.check(chat(), now=int(T) + 5)

@@ -149,7 +149,8 @@ _POLL_NAMES = re.compile(
 )
 _UNDER_WAY = re.compile(
     r"\b(?:running|pending|queued|in[ _-]?progress|processing|not (?:yet )?(?:ready|done|finished"
-    r"|complete)|starting|waiting|scheduled|no new (?:output|messages|events|data)|still)\b",
+    r"|complete)|starting|waiting|scheduled|no new (?:output|messages|events|data)"
+    r"|still (?:\w+ing|in|not|no))\b",
     re.IGNORECASE,
 )
 _LATER = re.compile(

@@ -67,12 +67,17 @@ def _normal(text: str) -> bytes:
 
 
 def _plain(text: str) -> str:
-    """Return a text without invisible characters, with look-alike letters made Latin."""
-    if not text.isprintable() or any(char in text for char in _ALMOST_INVISIBLE):
-        text = _INVISIBLE.sub("", text)
+    """Return a text without invisible characters, with letters of other forms made Latin."""
     folded = normalize("NFKC", text)
     if folded is not text:
         text = " ".join(folded.split())
+    return plain_letters(text)
+
+
+def plain_letters(text: str) -> str:
+    """Return a text without invisible characters, with look-alike letters made Latin."""
+    if not text.isprintable() or any(char in text for char in _ALMOST_INVISIBLE):
+        text = _INVISIBLE.sub("", text)
     # In text that is mostly Cyrillic or Greek these letters are what they look like.
     if any(char in text for char in _LOOK_ALIKES) and len(_encoded(text)) <= 1.6 * len(text):
         text = text.translate(_LATIN)
@@ -90,7 +95,7 @@ _UNITS = (
 _ATTEMPTS = "attempt|retry|try"
 _IDS = (
     "chunk|call|message|event|request|req|trace|span|session|correlation|transaction|process|thread"
-    "|job|build|run|task"
+    "|job|build|run|task|agent"
 )
 _POSITIONS = "line|ln|column|col|char|offset"
 _COUNTERS = (
@@ -99,7 +104,10 @@ _COUNTERS = (
 )
 _NUMBER = r"""\.? ["']? [\ _]? [:=\#(\[]{0,2} \ ? ["']? \d+"""
 
-_LABELLED = r"""["']? \ ? [:=] \ ? ["']? (?= [a-z]{0,12} \d ) [0-9a-z]{4,40}"""
+_LABELLED = r"""["']? \ ? [:=] \ ? ["']? (?= [a-z_-]{0,12} \d ) [0-9a-z][0-9a-z_-]{3,63}"""
+
+_TIMERS = "duration|elapsed|latency|(?:wall|execution|response|processing)[\\ _-]?time"
+"""What is called so has a duration, with the unit in its name or none."""
 
 # Each pattern is linear: bounded look-aheads, no repetition inside a repetition. The order is
 # that of the alternatives: a uuid is not hex, a time stamp is not a duration, and the digest that
@@ -119,7 +127,20 @@ _ALWAYS = rf"""
     | (?P<id> \b (?: (?: {_IDS} ) [\ _-]? id | p?pid | pgid | tid | port | nonce ) \b
               (?: {_NUMBER} | {_LABELLED} ) \b )
 """
-_RESULT = re.compile(_ALWAYS, re.VERBOSE | re.IGNORECASE)
+_ARGUMENTS = re.compile(_ALWAYS, re.VERBOSE | re.IGNORECASE)
+_RESULT = re.compile(
+    rf"""
+    {_ALWAYS}
+    | (?P<timer> \b (?: {_TIMERS} ) (?: [\ _-]? (?: {_UNITS} ) )? ["']? \ ? [:=] \ ? ["']?
+                 \d+ (?: \.\d+ )? (?: \ ? (?: {_UNITS} ) )? \b (?! [:.]\d ) )
+    | (?P<receipt> \b (?: receipt (?: [\ _-]? (?: id|no|number ) )? | pids ) \b
+                   ["']? \ ? [:=\#] [\ \#\[]{{0,2}} ["']? [a-z-]{{0,12}} \d [0-9a-z-]{{0,63}}
+                   (?: ,\ ? \d+ ){{0,16}} )
+    | (?P<file> \b full\ output\ (?: (?: has\ been|was|is )\  )?
+                (?: saved|stored|written|available|see ) (?: \ (?: to|at|in ) )? :? \  \S+ )
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
 _VOLATILE = re.compile(
     rf"""
     {_ALWAYS}
@@ -131,7 +152,15 @@ _VOLATILE = re.compile(
 
 _GOAL = re.compile(r"\s?(?:/\s?\d|%|of \d|left\b|remain|to go\b|until\b)", re.IGNORECASE)
 _COUNTDOWN = re.compile(r"(?:remaining|left|eta|countdown)\W{1,4}\Z", re.IGNORECASE)
-_PLACEHOLDERS = re.compile(r"<(?:uuid|hex|time|duration|attempt|id|counter)>")
+_PLACEHOLDERS = re.compile(r"<(?:uuid|hex|time|duration|attempt|id|counter|timer|receipt|file)>")
+_FRAME = re.compile(
+    r"\[(?:The )?command [\w ]{4,24}(?:code|status) -?\d{1,5}\.?\]"
+    r"|<returncode>-?\d{1,5}</returncode>|</?(?:output|stdout|stderr|result)>"
+    r"|\b(?:return ?code|exit(?:ed)?[ _]?(?:with )?(?:code|status)?)\W{0,4}-?\d{1,5}\b"
+    r"|\b(?:output|stdout|result|observation):",
+    re.IGNORECASE,
+)
+"""What harnesses put around the output of a command."""
 
 
 def mask(text: str) -> str:
@@ -145,16 +174,23 @@ def mask(text: str) -> str:
 
 
 def mask_result(text: str) -> str:
-    """Replace volatile tokens in what a tool returned, or was asked, with their kind.
+    """Replace volatile tokens in what a tool returned with their kind.
 
-    Only ids, hex, times, durations and attempts are volatile here. Any other number may be
-    progress: `step 3`, `offset 4096`, `build 40% done`, `20 seconds remaining`.
+    Only ids, hex, times, durations, attempts, receipts and where an output was saved are volatile
+    here. Any other number may be progress: `step 3`, `offset 4096`, `build 40% done`,
+    `20 seconds remaining`.
     """
     return _RESULT.sub(_kind_in_result, text)
 
 
-def is_all_volatile(masked: str) -> bool:
-    """Return whether masking left no letter or digit of a text."""
+def mask_arguments(text: str) -> str:
+    """Replace volatile tokens in what a tool was asked: ids, hex, times, durations, attempts."""
+    return _ARGUMENTS.sub(_kind_in_result, text)
+
+
+def is_all_volatile(text: str) -> bool:
+    """Return whether masking would leave no letter or digit of a result, its frame aside."""
+    masked = mask_result(_FRAME.sub(" ", text))
     return not any(map(str.isalnum, _PLACEHOLDERS.sub("", masked)))
 
 
@@ -163,7 +199,7 @@ def _kind(match: re.Match[str]) -> str:
 
 
 def _kind_in_result(match: re.Match[str]) -> str:
-    if match.lastgroup in ("time", "duration"):
+    if match.lastgroup in ("time", "duration", "timer"):
         text, start, end = match.string, match.start(), match.end()
         if _GOAL.match(text, end) or _COUNTDOWN.search(text[max(0, start - 20) : start]):
             return match[0]

@@ -50,8 +50,11 @@ _ITEM = rf"""
       | (?:the\ )?(?:current|local|present)\ (?:date(?:\ and\ time|time)?|time)(?:\ is)?
         [\ :=]{{1,3}}(?:{_STAMP}|{_DATE}|{_CLOCK})
       | timestamp[\ :=]{{1,3}}(?:{_STAMP}|{_CLOCK}|\d{{10,16}})
+      | sent\ (?:at|on)[\ :]{{1,2}}(?:{_STAMP}|{_DATE}|{_CLOCK})
     )"""
-_ITEMS = rf"{_ITEM}(?:(?:,|;|\ at|\ on|\ -|\ \|)?\ (?:{_ITEM}|{_STAMP})){{0,3}}"
+_ITEMS = rf"{_ITEM}(?:(?:,|;|\ at|\ on|\ -|\ \|)?\ (?:{_ITEM}|{_STAMP}|{_CLOCK})){{0,3}}"
+_ID = r"""(?:req|request|trace|correlation)[-_]
+    (?=[0-9-]{0,64}[a-z])(?=[a-z-]{0,64}\d)[0-9a-z-]{4,64}"""
 _LEADING = re.compile(
     rf"""\s{{0,4}} (?: [\[(<] \s? (?:{_ITEMS}|{_STAMP}) \s? [\])>] [\s:.,;-]{{0,4}}
                     | {_ITEMS} (?: \s?[:.;|\n] | ,\s | \s[-–—]{{1,2}}\s ) \s{{0,4}}
@@ -59,7 +62,7 @@ _LEADING = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _TRAILING = re.compile(
-    rf"""(?: \s? [\[(<] \s? {_ITEMS} \s? [\])>]
+    rf"""(?: \s? [\[(<] \s? (?: {_ITEMS} | (?P<id> {_ID} ) ) \s? [\])>]
            | (?: (?<=[.!?;:,|]) \s | \n | \s[-–—|]{{1,2}}\s
                | \s (?= (?-i:[A-Z]) [\w\ -]{{2,30}} [:=\#] ) )  # such a label begins a clause
              \s{{0,4}} {_ITEMS} )
@@ -67,7 +70,20 @@ _TRAILING = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _find_digit = re.compile(r"\d").search
-_NAMES = ("attempt", "retry", "try", "id", "nonce", "time", "date")
+_NAMES = (
+    *("attempt", "retry", "try", "id", "nonce", "time", "date", "sent"),
+    *("req", "trace", "correlation"),
+)
+_WHOLE = re.compile(
+    r"(?: \b(?:the|an?|my|our|your)\s+[\w-]+ | [.!?)\"'] ) \s*\Z", re.IGNORECASE | re.VERBOSE
+)
+"""How a prompt ends that says what it is about: an id after it need not be that."""
+_POINTS_TO_ID = frozenset(
+    "of for in on to at from with about into by up account user customer booking record refund"
+    " payment change access approval return quote claim transaction application reservation"
+    " document question task item entry row purchase invoice message".split()
+)
+"""Last words before an id that names what the prompt is about."""
 _SUBJECTS = [
     (re.compile(name, re.IGNORECASE), re.compile(subject, re.IGNORECASE))
     for name, subject in (
@@ -75,6 +91,16 @@ _SUBJECTS = [
         ("id", r"\b(?:requests?|ids?|traces?|messages?)\b"),
         ("time", r"\b(?:times?|clock|hours?|now|today|when)\b"),
         (r"date(?!.*time)", r"\b(?:dates?|days?|weeks?|today|when)\b"),
+        (
+            "sent",
+            r"\b(?:e?-?mails?|messages?|letters?|notes?|posts?|texts?|repl(?:y|ies)|reports?|files?"
+            r"|invoices?|orders?|parcels?|packages?|attachments?|transcripts?|it|when|times?)\b",
+        ),
+        (
+            r"(?:req|request|trace|correlation)[-_](?!id)",
+            r"\b(?:tickets?|cases?|incidents?|issues?|orders?|calls?|logs?|runs?|jobs?|threads?"
+            r"|requests?|traces?|ids?|conversations?|it|this|that|them)\b",
+        ),
     )
 ]
 """What an envelope names, and the words of a prompt that asks about it."""
@@ -104,7 +130,9 @@ def without_trailer(text: str) -> str:
     if found is None:
         return text
     rest = text[: len(text) - len(tail) + found.start()]
-    return text if not rest or _is_subject(found[0], rest) else rest
+    if not rest or _is_subject(found[0], rest) or (found["id"] and not _is_whole(rest)):
+        return text
+    return rest
 
 
 def _is_subject(envelope: str, prompt: str) -> bool:
@@ -112,6 +140,13 @@ def _is_subject(envelope: str, prompt: str) -> bool:
     return len(prompt) <= SHORT_PROMPT_CHARS and any(
         name.search(envelope) and subject.search(prompt) for name, subject in _SUBJECTS
     )
+
+
+def _is_whole(prompt: str) -> bool:
+    """Return whether a prompt says by itself what it is about: `Close [req-7f3a]` does not."""
+    end = prompt[-MAX_ENVELOPE_CHARS:]
+    last = end.split()[-1].lower()
+    return _WHOLE.search(end) is not None and _POINTS_TO_ID.isdisjoint((last, last.rstrip("s")))
 
 
 SUFFIX_BYTES, MAX_DISTANCE_BYTES = 16, 2_048

@@ -24,7 +24,8 @@ from looptrap.detect.call_kind import (
     is_step,
     only_looks,
 )
-from looptrap.detect.canonical import LONG_TEXT, join, mask, mask_result, normalise
+from looptrap.detect.call_spelling import spelling
+from looptrap.detect.canonical import LONG_TEXT, join, mask, mask_arguments, normalise
 from looptrap.detect.failure import (
     failure_of,
     is_check,
@@ -33,7 +34,7 @@ from looptrap.detect.failure import (
     is_test_report,
 )
 from looptrap.detect.remembered_round import is_random_id
-from looptrap.detect.round import MAX_RESULT_CHARS, NUDGE_MARK, without_nudge
+from looptrap.detect.round import MAX_RESULT_CHARS, plain_result
 from looptrap.detect.signals.signal import SignalOptions
 from looptrap.detect.signals.unknown_tool import UnknownTool
 from looptrap.detect.similarity import gist_of_result
@@ -168,7 +169,8 @@ class Redactor:
     def call(self, call: ToolCall) -> ToolCall:
         """Return a redacted call of a tool."""
         arguments = call.arguments
-        words = self._both(_gist(arguments, mask_result), join([arguments]))
+        spelt = spelling(arguments)
+        words = self._both(_gist(spelt, mask_arguments), join([spelt]))
         if is_poll(_NO_NAMES, arguments, ""):
             words = f"wait {words}"
         if is_check(arguments):
@@ -178,7 +180,7 @@ class Redactor:
         return ToolCall(self.call_id(call.id), call.name, next(fitting, "") + words)
 
     def _result(self, result: ToolResult, tool: str) -> RedactedResult:
-        text = without_nudge(result.text) if NUDGE_MARK in result.text else result.text
+        text = plain_result(result.text)
         redacted = self._redacted_text(text, result, tool) if text.strip() else ""
         return RedactedResult(
             self.call_id(result.call_id), redacted, len(text), result.is_error, result.name

@@ -20,6 +20,7 @@ from looptrap.detect.call_kind import (
     is_step,
     sends_something,
 )
+from looptrap.detect.call_spelling import spelling
 from looptrap.detect.canonical import join
 from looptrap.detect.failure import (
     failure_of,
@@ -28,7 +29,7 @@ from looptrap.detect.failure import (
     is_success_report,
     is_test_report,
 )
-from looptrap.detect.round import MAX_QUERY_CHARS, Round, receipt, without_nudge
+from looptrap.detect.round import MAX_QUERY_CHARS, Round, plain_result, receipt
 from looptrap.detect.similarity import gist_of_result, is_similar
 from looptrap.dialect.model import Message, ToolCall, ToolResult
 
@@ -299,7 +300,7 @@ class RoundDigester:
 
     def call_signature(self, call: ToolCall) -> bytes:
         """Return the digest of one call; that of a round with no other."""
-        return self.digest(join(("s", call.name, call.arguments)))[:6]
+        return self.digest(join(("s", call.name, spelling(call.arguments))))[:6]
 
     def names(self, names: frozenset[str]) -> bytes:
         """Return the digest of a set of tools."""
@@ -460,7 +461,7 @@ class RoundDigester:
 
     def completed(self, calls: RoundRecord, results: Sequence[ToolResult]) -> RoundRecord:
         """Return the record of calls with their results."""
-        text = without_nudge("\n".join(result.text for result in results))
+        text = "\n".join(plain_result(result.text) for result in results)
         failure = failure_of(text, any(result.is_error for result in results))
         traits = Trait(calls.traits)
         if Trait.SENT in traits and failure is None:

@@ -21,7 +21,8 @@ from looptrap.detect.call_kind import (
     searches,
     sends_something,
 )
-from looptrap.detect.canonical import mask_result, normalise
+from looptrap.detect.call_spelling import spelling
+from looptrap.detect.canonical import mask_arguments, normalise
 from looptrap.detect.failure import (
     failure_of,
     is_check,
@@ -29,6 +30,7 @@ from looptrap.detect.failure import (
     is_success_report,
     is_test_report,
 )
+from looptrap.detect.harness_note import NOTE_MARKS, without_notes
 from looptrap.detect.similarity import (
     MAX_COMPARED_CHARS,
     differs_only_in_noise,
@@ -55,6 +57,19 @@ _NUMBERED = re.compile(r"[\w-]*\d[\w.:-]*")
 def receipt(text: str) -> str:
     """Return what a receipt says apart from its numbers and ids; longer results are content."""
     return _NUMBERED.sub("#", text) if len(text) <= MAX_RECEIPT_CHARS else text
+
+
+def plain_result(text: str) -> str:
+    """Return what a tool returned, without a nudge and what its harness added."""
+    return without_notes(without_nudge(text) if NUDGE_MARK in text else text)
+
+
+def plain(result: ToolResult) -> ToolResult:
+    """Return a result with its plain text."""
+    text = plain_result(result.text)
+    if text is result.text:
+        return result
+    return ToolResult(result.call_id, text, result.is_error, result.name)
 
 
 T = TypeVar("T")
@@ -179,17 +194,21 @@ class Round:
         """The approximate size of the results, without decoding what is raw."""
         if self._read is None:
             return len(self.result)
-        return sum(memoryview(raw).nbytes for raw in self._tool_messages if isinstance(raw, Raw))
+        return sum(memoryview(raw).nbytes for raw in self._raw_messages)
+
+    @property
+    def _raw_messages(self) -> list[Raw]:
+        return [message for message in self._tool_messages if isinstance(message, Raw)]
 
     @cached_field
     def results(self) -> tuple[ToolResult | None, ...]:
-        """In the order of the calls; None where there is no result."""
+        """In the order of the calls, with plain texts; None where there is no result."""
         found: dict[str, list[ToolResult]] = {}
         known = self._known
         rest = self._tool_messages[len(known) :]
         for message in (*known, *map(self._decoded, rest)):
             for result in reversed(message.results):
-                found.setdefault(result.call_id or result.name, []).append(result)
+                found.setdefault(result.call_id or result.name, []).append(plain(result))
         unmatched = [found.get(call.id or call.name) for call in self.calls]
         return tuple(results.pop() if results else None for results in unmatched)
 
@@ -215,12 +234,12 @@ class Round:
     @cached_field
     def signature(self) -> Hashable:
         """What equal calls have in common: names and arguments, without order or duplicates."""
-        return frozenset((call.name, call.arguments) for call in self.calls)
+        return frozenset((call.name, spelling(call.arguments)) for call in self.calls)
 
     @property
     def signature_texts(self) -> list[str]:
         """The same as texts, sorted."""
-        pairs = sorted({(call.name, call.arguments) for call in self.calls})
+        pairs = sorted({(call.name, spelling(call.arguments)) for call in self.calls})
         return [text for pair in pairs for text in pair]
 
     @cached_field
@@ -241,7 +260,7 @@ class Round:
     @cached_field
     def masked_arguments(self) -> str:
         """The arguments without volatile tokens."""
-        return mask_result(self.arguments)
+        return mask_arguments(self.arguments)
 
     @cached_field
     def is_search(self) -> bool:
@@ -252,10 +271,14 @@ class Round:
     @cached_field
     def result(self) -> str:
         """The text of all results, in the order of the sorted calls."""
+        if len(self.calls) == 1:
+            only = self.results[0]
+            return "" if only is None else only.text
         pairs = zip(self.calls, self.results, strict=True)
-        found = sorted((call.name, call.arguments, result.text) for call, result in pairs if result)
-        text = found[0][2] if len(found) == 1 else "\n".join(dict.fromkeys(t for _, _, t in found))
-        return without_nudge(text) if NUDGE_MARK in text else text
+        found = sorted(
+            (call.name, spelling(call.arguments), result.text) for call, result in pairs if result
+        )
+        return "\n".join(dict.fromkeys(text for _, _, text in found))
 
     @cached_field
     def failure(self) -> str | None:
@@ -386,7 +409,16 @@ class Round:
     def may_have_same_result(self, other: Round) -> bool:
         """Return whether the sizes allow equal results: in most cases that saves decoding them."""
         slack = SIZE_SLACK_BYTES + ENVELOPE_BYTES * abs(self.result_count - other.result_count)
-        return abs(self.size - other.size) <= slack + self.size // 8
+        if abs(self.size - other.size) <= slack + self.size // 8:
+            return True
+        return self._may_have_note or other._may_have_note
+
+    @cached_field
+    def _may_have_note(self) -> bool:
+        """Whether a result, still raw, may begin or end with what its harness added."""
+        texts = map(bytes, self._raw_messages)
+        ends = [text[:400] + text[-200:] for text in texts]
+        return any(mark in end for end in ends for mark in NOTE_MARKS)
 
     def has_similar_result(self, other: Round) -> bool:
         """Return whether the results are almost equal."""

@@ -36,6 +36,9 @@ MAX_COMPARED_LINES = 40
 CONTEXT_CHARS = 64
 """Characters around a difference that are compared with it: masking needs the context."""
 
+MAX_LONE_CHARS = 128
+"""A result up to this long may be a lone date or hash, in a frame or with a label."""
+
 
 def is_similar(left: str, right: str, percent: float = SIMILAR_PERCENT) -> bool:
     """Return whether two texts are almost equal."""
@@ -105,9 +108,13 @@ def gist_of_result(text: str, is_failure: bool) -> bytes:
 
 def _masking(text: str, is_failure: bool) -> Masking:
     """Return how to mask a result: not at all where nothing would be left of it."""
-    if len(text) <= CONTEXT_CHARS and is_all_volatile(mask_result(text)):
+    if len(text) <= MAX_LONE_CHARS and is_all_volatile(text):
         return str  # a lone date, duration or hash is the content
-    return mask if is_failure else mask_result
+    return _mask_failure if is_failure else mask_result
+
+
+def _mask_failure(text: str) -> str:
+    return mask(mask_result(text))
 
 
 def _difference(left: str, right: str) -> tuple[str, str]:

@@ -271,7 +271,8 @@ def _names_of(tool: Json) -> list[str]:
     name = tool.get("name") or (inner.get("name") if type(inner) is dict else None) or kind
     if type(name) is str:
         # A built-in tool is called without its version: `computer_use_preview` as `computer`.
-        called = name.partition("_preview")[0].removesuffix("_use") if name is kind else name
+        is_built_in = name is kind
+        called = name.partition("_preview")[0].removesuffix("_use") if is_built_in else name
         return [name] if called == name else [name, called]
     return [] if tool.get("name") else [key for key in tool if key not in VOLATILE_FIELDS]
 

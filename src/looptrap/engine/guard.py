@@ -174,7 +174,7 @@ class Guard(PolicyEngine):
         call.request.session = session or session_of(sent, self.session_headers)
         call.request.is_retry = is_retry(sent)
         call.request.progress = sent.get(PROGRESS, b"").decode("latin-1")
-        now = time.time() if now is None else now
+        now = time.time() if now is None else float(now)
         transaction = Transaction(self, call)
         with self._lock:
             plan = transaction.plan(now, is_local=True)
@@ -194,7 +194,7 @@ class Guard(PolicyEngine):
         Budgets and rates count the usage from then on. Until then they count the reservation, which
         expires after a quarter of an hour.
         """
-        now = time.time() if now is None else now
+        now = time.time() if now is None else float(now)
         price = self.price(ticket.call, ticket.call.model, "", now)
         cost = price.cost(usage) if price is not None else None
         # No usage costs nothing, even of a model without a price.
@@ -217,7 +217,7 @@ class Guard(PolicyEngine):
 
         `answer` is the provider's answer, whole: JSON, or all events of a stream.
         """
-        now = time.time() if now is None else now
+        now = time.time() if now is None else float(now)
         with self._lock:
             if ticket.holds:
                 self.store.settle(ticket.settlements(outcome), now)
@@ -265,5 +265,5 @@ class Guard(PolicyEngine):
         with self._lock:
             known = self.store.release(key)
             if known:
-                self.store.hit(after, time.time() if now is None else now)
+                self.store.hit(after, time.time() if now is None else float(now))
         return known

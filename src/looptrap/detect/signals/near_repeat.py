@@ -7,9 +7,12 @@ from looptrap.detect.signals.signal import Evidence, HistorySignal, tool_list
 from looptrap.detect.similarity import SIMILAR_PERCENT
 from looptrap.detect.trajectory import Trajectory
 
-REPEATS_PER_EXTRA = 3
-"""Failing calls repeated to the letter, one failure after the other, that weigh as one more: who
-tries variants may find one that works, who repeats himself does not."""
+MIN_REPEATS = 3
+"""Failing calls repeated to the letter, one failure after the other, that weigh as one more: an
+agent that tries variants may find one that works, one that repeats itself does not."""
+
+MAX_REPEATS_COUNT = 6
+"""Up to which count: those who set a higher threshold for a tool mean what they say."""
 
 
 def _count_repeats(rounds: list[Round]) -> int:
@@ -37,8 +40,8 @@ class NearRepeat(HistorySignal):
         count = len(near)
         if latest.failure is not None and not latest.is_poll:
             repeats = _count_repeats(rounds[: near[-1] + 1])
-            if repeats >= REPEATS_PER_EXTRA:
-                count += repeats // REPEATS_PER_EXTRA
+            if repeats >= MIN_REPEATS and count < MAX_REPEATS_COUNT:
+                count += 1
                 what += f", {repeats + 1} of them to the letter,"
         return Evidence(
             signal="near_repeat",
