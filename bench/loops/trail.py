@@ -10,21 +10,25 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from itertools import pairwise
 from typing import Any, TypeVar
 
 from bench.loops.answer import Said, read_answer
 from bench.loops.scenario import Step
+from bench.loops.written import last_observation, read_written, without_surroundings
 from looptrap.dialect.body import read_body
 from looptrap.dialect.model import Message, ToolResult
 
-AT_ONCE_S = 5.0
+AT_ONCE_S = 6.0
 """Who goes on this soon after an answer, with a new history, has compacted it."""
 
-COMMAND = re.compile(r"```(?:bash|sh)\n(.*?)\n?```", re.DOTALL)
-"""A command in an agent's text, where no tools are offered."""
+SAME_PROMPT_CHARS = 100
+"""Prompts that are a whole history each, and begin alike for so long, are of one agent."""
+
+CALL_BEGINS = re.compile(r"```|^<\w+>|^Action:|\[\[ ## next_tool_name", re.MULTILINE)
+"""Where a text ends and the call begins that is written in it."""
 
 ERROR = re.compile(r"\W*(error|traceback)\b", re.IGNORECASE)
 """How the result of a tool begins that failed, where the dialect has no mark for it."""
@@ -68,7 +72,6 @@ class Reading:
     chain: str
     system: str
     session: str
-    has_tools: bool
     entries: int
     """How many entries the history has, also those that are no messages."""
 
@@ -109,7 +112,7 @@ def read_step(step: Step) -> Reading:
     messages = [message for message in call.messages if message.role != "system"]
     system = json.dumps([one for one in told if one])
     entries = next((len(step.body[name]) for name in HISTORIES if name in step.body), 0)
-    return Reading(messages, call.chain, system, _session(step), bool(call.tools), entries)
+    return Reading(messages, call.chain, system, _session(step), entries)
 
 
 _read_answer = _shared(read_answer)
@@ -139,6 +142,9 @@ class _Agent:
     chain: str = ""
     """The last answer, or the conversation, by which the provider's history is continued."""
     has_tool_turns: bool = False
+    has_calls: bool = False
+    """Whether it calls tools by the API; else its texts may have calls."""
+    heard: set[str] = field(default_factory=set)
 
     def is_continued_by(self, reading: Reading) -> bool:
         """Return whether a request shows the latest answer, or all of the request before."""
@@ -157,7 +163,22 @@ def _is_equal(first: Reading, reading: Reading) -> bool:
 
 
 def _is_same(message: Message, said: Said) -> bool:
-    return message.text.strip() == said.text.strip() and message.calls == said.calls
+    """Return whether a message is an answer, or goes on with what was observed after it."""
+    text, told = message.text.strip(), said.text.strip()
+    if said.calls:
+        # Some harnesses merge all rounds into one message.
+        return message.calls[-len(said.calls) :] == said.calls and text.endswith(told)
+    is_text = text == told or (told and text.startswith(f"{told}\nObservation:"))
+    return bool(is_text) and not message.calls
+
+
+def _goes_on(before: Reading, reading: Reading) -> bool:
+    """Return whether two prompts without answers are of one history, written in one message."""
+    if before.last >= 0 or reading.last >= 0 or not before.messages or not reading.messages:
+        return False
+    size = SAME_PROMPT_CHARS
+    begins = before.messages[0].text[:size]
+    return len(begins) == size and reading.messages[0].text.startswith(begins)
 
 
 @dataclass(slots=True)
@@ -174,11 +195,11 @@ class Trail:
         if agent is None:
             agent = _Agent(len(self.agents), step.caller, reading, reading)
             self.agents.append(agent)
-            turns = _turns(reading.messages, reading.has_tools)
+            turns = _turns(reading.messages, agent)
         elif agent.said is not None and (agent.said.text or agent.said.calls):
             turns = [_turn_of(agent, reading)]
         else:
-            turns = _turns(reading.messages[len(agent.previous.messages) :], reading.has_tools)
+            turns = _turns(reading.messages[len(agent.previous.messages) :], agent)
         agent.previous, agent.said, agent.answered_at = reading, None, None
         agent.has_tool_turns = agent.has_tool_turns or any(turn.uses for turn in turns)
         agent.chain = reading.chain or agent.chain
@@ -210,6 +231,9 @@ class Trail:
         for agent in idle:
             if agent.has_tool_turns and _is_equal(agent.first, reading):
                 return None  # the same beginning again: it was started anew
+        for agent in idle:
+            if agent.has_tool_turns and _goes_on(agent.previous, reading):
+                return agent
         shown = "\n".join(message.text for message in reading.messages)
         for agent in idle:
             told = agent.said.text.strip() if agent.said is not None else ""
@@ -230,29 +254,37 @@ def _turn_of(agent: _Agent, reading: Reading) -> Turn:
     is_shown = place >= 0 and _is_same(reading.messages[place], said)
     after = reading.messages[place + 1 :] if is_shown or reading.chain else []
     message = Message("assistant", said.text, said.calls)
-    if not is_shown and not reading.chain and not agent.has_tool_turns and not said.calls:
-        after = reading.messages[-1:]  # another prompt, without a history
-    return _turn(message, after, reading.has_tools)
+    if is_shown and not said.calls:
+        message = reading.messages[place]  # it may go on with what was observed
+    elif not is_shown and not reading.chain and not said.calls and not agent.has_calls:
+        after = reading.messages[-1:]  # another prompt, without a history or with all in one text
+    turn = _turn(message, after, agent)
+    if turn.heard in agent.heard:
+        return replace(turn, heard="")  # no user says the same again, but harnesses do
+    agent.heard.add(turn.heard)
+    return turn
 
 
-def _turns(messages: Sequence[Message], has_tools: bool) -> list[Turn]:
+def _turns(messages: Sequence[Message], agent: _Agent) -> list[Turn]:
     """Return the turns of a history."""
     places = [i for i, message in enumerate(messages) if message.role == "assistant"]
     return [
-        _turn(messages[place], messages[place + 1 : end], has_tools)
+        _turn(messages[place], messages[place + 1 : end], agent)
         for place, end in pairwise([*places, len(messages)])
     ]
 
 
-def _turn(message: Message, after: Iterable[Message], has_tools: bool) -> Turn:
+def _turn(message: Message, after: Iterable[Message], agent: _Agent) -> Turn:
     """Return an assistant's message with the results and texts that came after it."""
     after = list(after)
-    heard = "\n".join(one.text for one in after if one.role == "user" and one.text)
-    command = COMMAND.search(message.text) if not has_tools and not message.calls else None
-    if command is not None:
-        arguments = json.dumps({"command": command[1]})
-        text = message.text.replace(command[0], "").strip()
-        return Turn(text, (Use("bash", arguments, heard or None, bool(ERROR.match(heard))),))
+    agent.has_calls = agent.has_calls or bool(message.calls)
+    told = "\n".join(one.text for one in after if one.role == "user" and one.text)
+    heard = without_surroundings(told)
+    if not agent.has_calls and (written := read_written(message.text)):
+        result = last_observation(heard) or last_observation(message.text) or heard or None
+        is_error = bool(result and ERROR.match(result))
+        uses = tuple(Use(*call, result, is_error) for call in written)
+        return Turn(CALL_BEGINS.split(message.text, 1)[0].strip(), uses)
     results = [result for one in (message, *after) for result in one.results]
     uses = []
     for call in message.calls:
