@@ -109,6 +109,11 @@ class _HttpAsker:
         """Return no time: what the detector spends is not known here."""
         return 0.0
 
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()
+
     def _post(self, fields: dict[str, Any]) -> dict[str, Any]:
         parts = urlsplit(self.url)
         if self._connection is None:

@@ -1,6 +1,6 @@
 """Loop detectors of PyPI, each in a process of an environment that is not the project's.
 
-`make bench-loops-packages` makes the environment. `package_worker.py` uses the packages there; here
+`make bench-loops` makes the environment. `package_worker.py` uses the packages there; here
 their questions are asked.
 """
 
@@ -129,7 +129,7 @@ def usable(environment: Path = ENVIRONMENT) -> tuple[list[str], dict[str, str]]:
     """Return the packages that can be used in an environment, and why the others cannot."""
     python = _python(environment)
     if not python.exists():
-        return [], dict.fromkeys(ADAPTERS, "not installed; `make bench-loops-packages` does")
+        return [], dict.fromkeys(ADAPTERS, "not installed; `make bench-loops` does")
     found: list[str] = []
     notes: dict[str, str] = {}
     for name in ADAPTERS:

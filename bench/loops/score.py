@@ -9,7 +9,7 @@ from typing import Any
 
 from bench.loops.scenario import Played, Scenario
 
-WARNED_KINDS = frozenset({"restarts"})
+WARNED_KINDS = frozenset({"restart", "restarts"})
 """Loops to be warned of: a supervisor starts the agent anew, so that a refusal stops nothing."""
 
 
