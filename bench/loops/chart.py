@@ -8,9 +8,9 @@ from xml.sax.saxutils import escape
 
 from bench.loops.score import Score, Scores
 
-WIDTH, HEIGHT = 460, 430
+WIDTH, HEIGHT = 560, 560
 """Of one panel."""
-LEFT, TOP, PLOT = 52, 46, 320
+LEFT, TOP, PLOT = 52, 46, 430
 """Where the plot of a panel is, and its sides."""
 LABEL_STEP = 12.5
 """Pixels between labels at least."""
@@ -38,7 +38,15 @@ text { font: 11px system-ui, sans-serif; fill: #57606a }
 """
 
 Groups = Mapping[str, str]
-"""The group of each detector: `ours`, `preset`, `rule`, `package`; `other` for the rest."""
+"""The group of each detector; `other` for the rest."""
+
+LEGEND = {
+    "ours": "Looptrap",
+    "preset": "its other presets",
+    "rule": "rules of other projects",
+    "package": "packages of PyPI",
+    "other": "others",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +89,7 @@ def _panel(split: str, scores: Mapping[str, Score], groups: Groups) -> str:
     one = next(iter(scores.values()))
     title = f"{split}: {one.loops} loops, {one.honest} honest runs"
     parts = [f'<text class="title" x="{LEFT}" y="22">{escape(title)}</text>', *_axes(scale)]
+    parts += _legend([group for group in LEGEND if any(point.group == group for point in points)])
     for point, y in zip(points, _spread([point.y for point in points]), strict=True):
         parts += _labelled(point, y)
     return "\n".join(parts)
@@ -100,6 +109,14 @@ def _axes(scale: float) -> Iterator[str]:
     yield (
         f'<text x="{middle}" y="{TOP + PLOT + 36}" text-anchor="middle">honest runs refused</text>'
     )
+
+
+def _legend(groups: Sequence[str]) -> Iterator[str]:
+    x, y = float(LEFT), TOP + PLOT + 62
+    for group in groups:
+        yield f'<rect class="{group}" x="{x:.0f}" y="{y - 9}" width="9" height="9"/>'
+        yield f'<text x="{x + 13:.0f}" y="{y}">{LEGEND[group]}</text>'
+        x += 30 + 5.6 * len(LEGEND[group])
 
 
 def _spread(heights: Sequence[float]) -> list[float]:

@@ -28,6 +28,9 @@ RANKS = ("allow", "warn", "refuse")
 class Adapter:
     """One package in one agent: says of each tool call, with its result, what it thinks of it."""
 
+    is_timed = True
+    """Whether the time that it takes is the package's own."""
+
     def turn(self, turn: dict[str, Any]) -> Iterator[Found]:
         """Yield what the package says of a turn."""
         for use in turn["uses"]:
@@ -124,20 +127,22 @@ class LoopGuardrail(Adapter):
 class AgentLoopGuard(Adapter):
     """The guard of agent-loop-guard: README, API.
 
-    It compares outputs by edit distance, in Python: of each it gets the beginning.
+    It computes edit distances in Python, which takes hours here. Another library computes the same
+    ones for it, so its own time is not known.
     """
 
-    output_chars = 300
+    is_timed = False
 
     def __init__(self) -> None:
-        from loop_guard import LoopGuard
+        from loop_guard import LoopGuard, similarity
+        from rapidfuzz.distance import Levenshtein
 
+        similarity.normalized_edit_distance = Levenshtein.normalized_distance
         self._guard = LoopGuard()
 
     def use(self, use: dict[str, Any]) -> Iterator[Found]:
         """Check a call with its output."""
-        output = use["result"][: self.output_chars] if use["result"] is not None else None
-        found = self._guard.check(tool=use["tool"], args=fields(use), output=output)
+        found = self._guard.check(tool=use["tool"], args=fields(use), output=use["result"])
         yield "refuse" if found.is_loop else "warn" if found.should_warn else "allow", found.reason
 
 
@@ -172,9 +177,9 @@ class AgentLoopDetector(Adapter):
         self._detector = LoopDetector()
 
     def turn(self, turn: dict[str, Any]) -> Iterator[Found]:
-        """Check the text of an answer; with calls and no text, the calls."""
-        calls = [[use["tool"], use["arguments"]] for use in turn["uses"]]
-        if self._detector.check(turn["text"] or json.dumps(calls)):
+        """Check an answer: its text and its calls."""
+        calls = [json.dumps([use["tool"], use["arguments"]]) for use in turn["uses"]]
+        if self._detector.check("\n".join([turn["text"], *calls])):
             yield "refuse", "similar outputs in a row"
 
 
@@ -234,7 +239,7 @@ def main() -> None:
             agent = agents[asked["agent"]] = make()
         found = [one for turn in asked["turns"] for one in agent.turn(turn)]
         verdict, reason = max(found, key=lambda one: RANKS.index(one[0]), default=OK)
-        spent = process_time() - begun
+        spent = process_time() - begun if agent.is_timed else 0.0
         print(json.dumps({"verdict": verdict, "reason": reason, "cpu": spent}), file=out)
 
 

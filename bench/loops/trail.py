@@ -259,7 +259,7 @@ def _turn_of(agent: _Agent, reading: Reading) -> Turn:
     elif not is_shown and not reading.chain and not said.calls and not agent.has_calls:
         after = reading.messages[-1:]  # another prompt, without a history or with all in one text
     turn = _turn(message, after, agent)
-    if turn.heard in agent.heard:
+    if is_shown and turn.heard in agent.heard:
         return replace(turn, heard="")  # no user says the same again, but harnesses do
     agent.heard.add(turn.heard)
     return turn
