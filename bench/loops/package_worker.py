@@ -127,7 +127,7 @@ class LoopGuardrail(Adapter):
 class AgentLoopGuard(Adapter):
     """The guard of agent-loop-guard: README, API.
 
-    It computes edit distances in Python, which takes hours here. Another library computes the same
+    It computes edit distances in Python, which takes long here. Another library computes the same
     ones for it, so its own time is not known.
     """
 
