@@ -14,7 +14,7 @@ JOBS ?= 2
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -q
 
 .DEFAULT_GOAL := help
-.PHONY: help serve demo test test-all test-frameworks lint bench bench-check fuzz audit lock sbom chaos soak pictures docs clean
+.PHONY: help serve demo test test-all test-frameworks lint bench bench-check bench-loops fuzz audit lock sbom chaos soak pictures docs clean
 
 help:  ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 17
@@ -45,6 +45,9 @@ bench: $(DEV_STAMP)  ## Measure everything, and write bench/RESULTS.md; ARGS="--
 
 bench-check: $(DEV_STAMP)  ## Measure again, and hold the ratios against bench/RESULTS.md
 	$(BIN)/python -m bench.report --check $(ARGS)
+
+bench-loops: $(DEV_STAMP) $(FRAMEWORKS)/loops/.installed  ## Compare loop detectors on LoopBench, packages of PyPI too
+	$(BIN)/python -m bench.loops --compare $(ARGS)
 
 fuzz: $(FUZZ_STAMP)  ## Fuzz every parser; ARGS="--seconds 600 --target wire", --list says which
 	$(BIN)/python -m fuzz $(ARGS)
@@ -108,6 +111,11 @@ $(LOCK_STAMP): $(DEV_STAMP)
 $(FRAMEWORKS)/%/.installed: tests/frameworks/%.txt | $(VENV)/.made
 	$(BIN)/python -m venv --clear $(FRAMEWORKS)/$*
 	$(FRAMEWORKS)/$*/bin/python -m pip install --quiet --requirement $<
+	touch $@
+
+$(FRAMEWORKS)/loops/.installed: bench/loops/packages.txt | $(VENV)/.made
+	$(BIN)/python -m venv --clear $(FRAMEWORKS)/loops
+	$(FRAMEWORKS)/loops/bin/python -m pip install --quiet --requirement $<
 	touch $@
 
 $(FRAMEWORKS)/node/.installed: tests/frameworks/node/package.json

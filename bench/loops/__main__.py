@@ -1,47 +1,115 @@
-"""What the default policy does on loops across requests, and on honest runs like them.
+"""What loop detectors do on loops across requests, and on honest runs like them.
 
-python -m bench.loops [--seed N] [--kind KIND] [--list]
+python -m bench.loops [--seed N] [--split dev|test] [--kind KIND] [--list] [--detector DETECTOR]
+python -m bench.loops --compare [--detector DETECTOR] [--packages PATH] [--processes N]
+
+Without --detector it is Looptrap's default preset. A detector is `module:attribute` or a URL.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
+import time
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from statistics import median
 
-from bench.loops import across, prompts, visible
-from bench.loops.scenario import Played, Scenario, play
-from looptrap import Guard
+from bench.loops import across, held_out, prompts, visible
+from bench.loops.compare import Entrants, judge_all
+from bench.loops.detector import DetectorError, load_detector
+from bench.loops.packages import ENVIRONMENT, usable
+from bench.loops.report import table, write
+from bench.loops.rules import presets
+from bench.loops.scenario import Played, Scenario, ask
+from bench.loops.score import scores_of
 
 MODULES = (across, prompts, visible)
-"""Where the scenarios come from: each has `scenarios(seed)`."""
+"""Where the scenarios of the split `dev` come from: each has `scenarios(seed)`."""
+
 
 Judged = tuple[Scenario, Played]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Play the scenarios, and print what became of them."""
-    options = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    chosen = _options(arguments)
+    splits = _splits(chosen.seed, chosen.split, chosen.kind)
+    try:
+        if chosen.list:
+            _list(splits)
+        elif chosen.compare:
+            _compare(chosen, splits)
+        else:
+            detector = load_detector(chosen.detector[0]) if chosen.detector else presets()[0]
+            found = [one for scenarios in splits.values() for one in scenarios]
+            judged = [(one, ask(one, detector.new_run())) for one in found]
+            print_kinds(judged)
+            _print_misses(judged)
+    except DetectorError as error:
+        sys.exit(str(error))
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    options = argparse.ArgumentParser(
+        prog="python -m bench.loops", description=(__doc__ or "").split("\n")[0]
+    )
     options.add_argument("--seed", type=int, default=0, help="other seeds draw other scenarios")
+    options.add_argument("--split", choices=("dev", "test"), help="[dev; both with --compare]")
     options.add_argument("--kind", help="only scenarios of this kind")
     options.add_argument("--list", action="store_true", help="list the scenarios; play none")
+    options.add_argument(
+        "--detector",
+        action="append",
+        default=[],
+        metavar="DETECTOR",
+        help="module:attribute or a URL; several with --compare",
+    )
+    options.add_argument(
+        "--compare",
+        action="store_true",
+        help="ask all detectors; write the table, results.json and the chart",
+    )
+    options.add_argument(
+        "--packages", type=Path, default=ENVIRONMENT, help="an environment with packages of PyPI"
+    )
+    options.add_argument("--processes", type=int, help="[one for each core]")
     chosen = options.parse_args(arguments)
-    found = [
-        one
-        for module in MODULES
-        for one in module.scenarios(chosen.seed)
-        if chosen.kind in (None, one.kind)
-    ]
-    if chosen.list:
-        for one in found:
-            print(f"{one.name:48} {'loop' if one.is_loop else 'honest':6} {len(one.steps):4} steps")
-        return
-    judged = [(one, play(one, Guard.from_preset("default", secret=b"bench"))) for one in found]
-    _print_table(judged)
-    _print_misses(judged)
+    if not chosen.compare:
+        chosen.split = chosen.split or "dev"
+    return chosen
 
 
-def _print_table(judged: Iterable[Judged]) -> None:
+def _splits(seed: int, only: str | None, kind: str | None) -> dict[str, list[Scenario]]:
+    """Return the scenarios of each split."""
+    modules = {"dev": MODULES, "test": (held_out,)}
+    return {
+        split: [
+            one for module in found for one in module.scenarios(seed) if kind in (None, one.kind)
+        ]
+        for split, found in modules.items()
+        if only in (None, split)
+    }
+
+
+def _list(splits: dict[str, list[Scenario]]) -> None:
+    for one in (one for found in splits.values() for one in found):
+        print(f"{one.name:48} {'loop' if one.is_loop else 'honest':6} {len(one.steps):4} steps")
+
+
+def _compare(chosen: argparse.Namespace, splits: dict[str, list[Scenario]]) -> None:
+    """Ask all detectors; write the report only of all scenarios of the seed that it is about."""
+    begun = time.perf_counter()
+    known, notes = usable(chosen.packages)
+    entrants = Entrants(tuple(known), tuple(chosen.detector), environment=chosen.packages)
+    cases = list(judge_all(entrants, splits, chosen.processes))
+    print(table(scores_of(cases), notes))
+    if chosen.kind is None and chosen.split is None and chosen.seed == 0 and not chosen.detector:
+        write(cases, notes, chosen.seed)
+    print(f"{len(cases)} runs in {time.perf_counter() - begun:.0f} s", file=sys.stderr)
+
+
+def print_kinds(judged: Iterable[Judged]) -> None:
     by_kind: dict[str, list[Judged]] = {}
     for one in judged:
         by_kind.setdefault(one[0].kind, []).append(one)
