@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from random import Random
 
-from bench.loops.held_out.noise import Noise
-from bench.loops.held_out.phrases import retry
-from bench.loops.held_out.projects import (
+from bench.loops.tales.noise import Noise
+from bench.loops.tales.phrases import retry
+from bench.loops.tales.projects import (
     Project,
     line_of,
     look_around,
     pick_project,
     source,
 )
-from bench.loops.held_out.tale import Case, Round, Tale, cases_of, edit, read, shell
+from bench.loops.tales.tale import Case, Round, Tale, cases_of, edit, read, shell
 
 DONE = "That is all. The change is in place and the checks are green."
 

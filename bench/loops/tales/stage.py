@@ -7,14 +7,14 @@ from dataclasses import replace
 from random import Random
 
 from bench.loops.form import Done, Frame, Json
-from bench.loops.held_out.frameworks import HARNESSES, Mastra
-from bench.loops.held_out.harness import Harness, Turn
-from bench.loops.held_out.noise import Noise
-from bench.loops.held_out.tale import Case, Round, Tale
-from bench.loops.held_out.texters import Dspy
-from bench.loops.held_out.wire import PATHS, request, told
 from bench.loops.reply import answer
 from bench.loops.scenario import Scenario, Step
+from bench.loops.tales.frameworks import HARNESSES, Mastra
+from bench.loops.tales.harness import Harness, Turn
+from bench.loops.tales.noise import Noise
+from bench.loops.tales.tale import Case, Round, Tale
+from bench.loops.tales.texters import Dspy
+from bench.loops.tales.wire import PATHS, request, told
 
 SUMMARISE = (
     "Write a summary of this conversation for yourself: what was asked, what was done, what was "

@@ -6,11 +6,11 @@ import json
 from random import Random
 
 from bench.loops.form import Tool
-from bench.loops.held_out.coding import DONE, bug, repeat
-from bench.loops.held_out.noise import Noise
-from bench.loops.held_out.phrases import promise, retry
-from bench.loops.held_out.projects import line_of, look_around, pick_project, source
-from bench.loops.held_out.tale import Case, Deed, Round, Tale, cases_of, edit, read, shell
+from bench.loops.tales.coding import DONE, bug, repeat
+from bench.loops.tales.noise import Noise
+from bench.loops.tales.phrases import promise, retry
+from bench.loops.tales.projects import line_of, look_around, pick_project, source
+from bench.loops.tales.tale import Case, Deed, Round, Tale, cases_of, edit, read, shell
 
 MAZE = (Tool("move", "Go to the next room.", ("direction",)), Tool("look", "Look around."))
 EXPLORER = "You explore an old house by moving from room to room. Find the key."

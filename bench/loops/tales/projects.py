@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from bench.loops.held_out.noise import Noise
-from bench.loops.held_out.tale import Round, find, read, shell
+from bench.loops.tales.noise import Noise
+from bench.loops.tales.tale import Round, find, read, shell
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ import json
 from random import Random
 
 from bench.loops.form import Tool
-from bench.loops.held_out.coding import repeat
-from bench.loops.held_out.noise import Noise
-from bench.loops.held_out.phrases import retry
-from bench.loops.held_out.tale import Case, Deed, Round, Tale, cases_of
+from bench.loops.tales.coding import repeat
+from bench.loops.tales.noise import Noise
+from bench.loops.tales.phrases import retry
+from bench.loops.tales.tale import Case, Deed, Round, Tale, cases_of
 
 SUBJECTS = (
     ("heat pumps in old stone houses", "flow temperature", "Nordhavn field study"),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bench.loops.held_out import acting, coding, repairs, searching, setbacks, talking, waiting
-from bench.loops.held_out.tale import Case, Teller
+from bench.loops.tales import acting, coding, repairs, searching, setbacks, talking, waiting
+from bench.loops.tales.tale import Case, Teller
 
 Told = tuple[str, Teller, str, dict[str, int]]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from random import Random
 
-from bench.loops.held_out.coding import DONE, bug, repeat
-from bench.loops.held_out.noise import Noise
-from bench.loops.held_out.phrases import retry
-from bench.loops.held_out.projects import (
+from bench.loops.tales.coding import DONE, bug, repeat
+from bench.loops.tales.noise import Noise
+from bench.loops.tales.phrases import retry
+from bench.loops.tales.projects import (
     draw_failure,
     line_of,
     look_around,
@@ -16,7 +16,7 @@ from bench.loops.held_out.projects import (
     source,
     tested,
 )
-from bench.loops.held_out.tale import Case, Deed, Round, Tale, cases_of, edit, find, read, shell
+from bench.loops.tales.tale import Case, Deed, Round, Tale, cases_of, edit, find, read, shell
 
 FAILURES: Sequence[tuple[str, int, Callable[[Noise], str]]] = (
     (

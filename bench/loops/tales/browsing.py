@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from bench.loops.held_out.coding import repeat
-from bench.loops.held_out.noise import Noise, picture
-from bench.loops.held_out.tale import Case, Deed, Round, Tale, cases_of
+from bench.loops.tales.coding import repeat
+from bench.loops.tales.noise import Noise, picture
+from bench.loops.tales.tale import Case, Deed, Round, Tale, cases_of
 
 SITES = ("fjordferries.example", "brickyard.example", "gardenloans.example", "stampfair.example")
 WARES = ("anchor", "bellows", "caliper", "dynamo", "easel", "flask", "gimbal", "hinge", "inkwell",

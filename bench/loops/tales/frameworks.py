@@ -7,13 +7,13 @@ import json
 from collections.abc import Mapping, Sequence
 
 from bench.loops.form import Done, Frame, Json, Tool
-from bench.loops.held_out.coders import ClaudeCode, Codex, GeminiCli, OpenCode
-from bench.loops.held_out.editors import DeepAgents, OpenHands, SweAgent
-from bench.loops.held_out.harness import Harness, Turn
-from bench.loops.held_out.noise import Noise
-from bench.loops.held_out.tale import Deed, Round, Tale
-from bench.loops.held_out.texters import TEXTERS, Dspy
-from bench.loops.held_out.wire import told
+from bench.loops.tales.coders import ClaudeCode, Codex, GeminiCli, OpenCode
+from bench.loops.tales.editors import DeepAgents, OpenHands, SweAgent
+from bench.loops.tales.harness import Harness, Turn
+from bench.loops.tales.noise import Noise
+from bench.loops.tales.tale import Deed, Round, Tale
+from bench.loops.tales.texters import TEXTERS, Dspy
+from bench.loops.tales.wire import told
 
 
 class LangGraph(Harness):

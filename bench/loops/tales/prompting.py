@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from random import Random
 
 from bench.loops.form import GEMINI, Done, Frame
-from bench.loops.held_out.noise import Noise
-from bench.loops.held_out.wire import PATHS, request, told
 from bench.loops.reply import answer
 from bench.loops.scenario import Scenario, Step
+from bench.loops.tales.noise import Noise
+from bench.loops.tales.wire import PATHS, request, told
 
 MODELS = {
     "chat": "gpt-4.1-mini",

@@ -7,11 +7,11 @@ import json
 from typing import ClassVar
 
 from bench.loops.form import Done, Frame, Json, Tool
-from bench.loops.held_out.coders import GENERIC, OpenCode
-from bench.loops.held_out.harness import TextHarness, Turn, as_command
-from bench.loops.held_out.noise import Noise
-from bench.loops.held_out.tale import Deed, Round, Tale
-from bench.loops.held_out.wire import told
+from bench.loops.tales.coders import GENERIC, OpenCode
+from bench.loops.tales.harness import TextHarness, Turn, as_command
+from bench.loops.tales.noise import Noise
+from bench.loops.tales.tale import Deed, Round, Tale
+from bench.loops.tales.wire import told
 
 
 def surroundings(noise: Noise, used: int) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from random import Random
 
 from bench.loops.form import Tool
-from bench.loops.held_out.acting import PEOPLE
-from bench.loops.held_out.coding import DONE, bug, repeat
-from bench.loops.held_out.noise import Noise
-from bench.loops.held_out.phrases import promise
-from bench.loops.held_out.projects import line_of, look_around, pick_project, tested
-from bench.loops.held_out.tale import Case, Deed, Round, Tale, cases_of, edit, shell
+from bench.loops.tales.acting import PEOPLE
+from bench.loops.tales.coding import DONE, bug, repeat
+from bench.loops.tales.noise import Noise
+from bench.loops.tales.phrases import promise
+from bench.loops.tales.projects import line_of, look_around, pick_project, tested
+from bench.loops.tales.tale import Case, Deed, Round, Tale, cases_of, edit, shell
 
 
 def announcing(rng: Random) -> Tale:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from random import Random
 
 from bench.loops.form import Tool
-from bench.loops.held_out.coding import repeat
-from bench.loops.held_out.noise import Noise
-from bench.loops.held_out.tale import Case, Deed, Round, Tale, cases_of
+from bench.loops.tales.coding import repeat
+from bench.loops.tales.noise import Noise
+from bench.loops.tales.tale import Case, Deed, Round, Tale, cases_of
 
 PEOPLE = (
     "amara.osei", "bjorn.lie", "chiara.sala", "dmitri.volkov", "elif.kaya", "farid.nasser",

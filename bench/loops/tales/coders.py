@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from bench.loops.form import Json, Tool
-from bench.loops.held_out.harness import Harness, as_command, numbered
-from bench.loops.held_out.noise import Noise
-from bench.loops.held_out.tale import Deed, Tale
+from bench.loops.tales.harness import Harness, as_command, numbered
+from bench.loops.tales.noise import Noise
+from bench.loops.tales.tale import Deed, Tale
 
 GENERIC = frozenset({"shell", "read", "edit", "write", "find"})
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from bench.loops.form import Done, Frame, Json, Tool, Use
-from bench.loops.held_out.noise import Noise
-from bench.loops.held_out.tale import Deed, Round, Tale
-from bench.loops.held_out.wire import Got, answered, returned, told
+from bench.loops.tales.noise import Noise
+from bench.loops.tales.tale import Deed, Round, Tale
+from bench.loops.tales.wire import Got, answered, returned, told
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from bench.loops.held_out.coding import DONE, bug, repeat
-from bench.loops.held_out.noise import Noise
-from bench.loops.held_out.projects import (
+from bench.loops.tales.coding import DONE, bug, repeat
+from bench.loops.tales.noise import Noise
+from bench.loops.tales.projects import (
     draw_failure,
     line_of,
     look_around,
@@ -15,7 +15,7 @@ from bench.loops.held_out.projects import (
     source,
     tested,
 )
-from bench.loops.held_out.tale import Case, Deed, Round, Tale, cases_of, edit, read, shell, write
+from bench.loops.tales.tale import Case, Deed, Round, Tale, cases_of, edit, read, shell, write
 
 
 def same_red(rng: Random) -> Tale:

@@ -1,4 +1,4 @@
-"""The laws of the held-out split: what each of its scenarios must be."""
+"""The laws of the tales: what each of these scenarios must be."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from functools import cache
 from itertools import pairwise
 
 import pytest
-from bench.loops.held_out import scenarios
-from bench.loops.held_out.frameworks import HARNESSES
 from bench.loops.scenario import Scenario, Step
+from bench.loops.tales import scenarios
+from bench.loops.tales.frameworks import HARNESSES
 
 from looptrap.dialect.body import read_body
 from looptrap.dialect.model import Call, Message

@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from bench.loops.form import Json, Tool
-from bench.loops.held_out.harness import Harness, as_command, numbered
-from bench.loops.held_out.noise import Noise
-from bench.loops.held_out.tale import Deed, Tale
+from bench.loops.tales.harness import Harness, as_command, numbered
+from bench.loops.tales.noise import Noise
+from bench.loops.tales.tale import Deed, Tale
 
 
 class Editor(Harness):

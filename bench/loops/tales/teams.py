@@ -8,14 +8,14 @@ from dataclasses import replace
 from random import Random
 
 from bench.loops.form import Done, Frame, Json, Tool, Use
-from bench.loops.held_out.frameworks import HARNESSES
-from bench.loops.held_out.noise import Noise
-from bench.loops.held_out.projects import Project, look_around, pick_project, source
-from bench.loops.held_out.stage import path_of
-from bench.loops.held_out.tale import Round, Tale, read
-from bench.loops.held_out.wire import Got, answered, request, returned, told
 from bench.loops.reply import answer
 from bench.loops.scenario import Scenario, Step
+from bench.loops.tales.frameworks import HARNESSES
+from bench.loops.tales.noise import Noise
+from bench.loops.tales.projects import Project, look_around, pick_project, source
+from bench.loops.tales.stage import path_of
+from bench.loops.tales.tale import Round, Tale, read
+from bench.loops.tales.wire import Got, answered, request, returned, told
 
 Made = tuple[list[Step], int]
 
