@@ -792,3 +792,31 @@ def test_time_may_be_a_whole_number():
         guard.conclude(guard.check(chat(), now=int(T) + second), Outcome(200), now=int(T) + second)
     with pytest.raises(LoopDetectedError):
         guard.check(chat(), now=int(T) + 5)
+
+
+def test_an_agent_whose_history_grows_does_not_send_the_same_again():
+    """In plain text no id tells rounds apart: edit, check, edit, check, and all goes well."""
+    guard = Guard.from_preset("default", secret=b"test")
+    messages = [{"role": "user", "content": "Tidy up the parser."}]
+    for number in range(40):
+        command = "make lint" if number % 2 else f"sed -i s/x{number}/y/ parser.py"
+        output = "All checks passed!" if number % 2 else ""
+        messages += [
+            {"role": "assistant", "content": f"```bash\n{command}\n```"},
+            {"role": "user", "content": f"<returncode>0</returncode>\n<output>{output}</output>"},
+        ]
+        ticket = guard.check({"model": "m", "messages": messages}, now=T + 3 * number)
+        guard.conclude(ticket, Outcome(200), now=T + 3 * number + 2)
+        assert ticket.verdict.action is Action.ALLOW
+
+
+def test_one_whose_window_slides_does():
+    guard = Guard.from_preset("default", secret=b"test")
+    window = [
+        {"role": "assistant", "content": "```bash\nmake\n```"},
+        {"role": "user", "content": "<returncode>0</returncode>\n<output>nothing</output>"},
+    ]
+    with pytest.raises(LoopDetectedError):
+        for number in range(12):
+            ticket = guard.check({"model": "m", "messages": window * 2}, now=T + 3 * number)
+            guard.conclude(ticket, Outcome(200), now=T + 3 * number + 2)

@@ -79,6 +79,7 @@ _CHECKS = re.compile(
     re.IGNORECASE,
 )
 _NUMBER = re.compile(rf"({_TALLY.pattern})|\d+")
+_FIELD = re.compile(r"\s*[\w.\[\]-]{1,60}:?\s*")
 MAX_STATUS_LETTERS = 24
 """Letters beside the exit status up to which there is no message."""
 
@@ -110,6 +111,12 @@ def failure_of(text: str, is_error: bool = False) -> str | None:
     ):
         return None
     first = (error_lines or [line[:MAX_LINE_CHARS] for line in lines[-2:]])[:3]
+    if is_short and len(error_lines) > 1:
+        # A name between two lines of an error belongs to it: the field that is missing.
+        begin = lines.index(error_lines[0])
+        between = lines[begin + 1 : lines.index(error_lines[1], begin + 1)]
+        if len(between) == 1 and _FIELD.fullmatch(between[0]) is not None:
+            first = [first[0], between[0], *first[1:]]
     # A run that fails less often than before is progress, wherever it says so.
     tally = next((line for line in reversed(lines) if _TALLY.search(line[:MAX_LINE_CHARS])), "")
     summary = " ".join(first if tally in first else [tally[:MAX_LINE_CHARS], *first])

@@ -149,6 +149,20 @@ def _last_id_in(raw: Raw) -> str:
     return found[0].decode() if len(found) == 1 and text.count(b'_id"') == 1 else ""
 
 
+def _match_by_name(
+    calls: Sequence[ToolCall], results: list[ToolResult | None], left: list[ToolResult]
+) -> None:
+    """Give results whose ids fit to no call to the calls without one, by name and in order.
+
+    Some harnesses give ids to results only.
+    """
+    for place, call in enumerate(calls):
+        if results[place] is None and left:
+            same = [one for one in left if one.name in ("", call.name)] or left
+            results[place] = same[-1]
+            left.remove(same[-1])
+
+
 class Round:
     """One assistant turn with its tool calls and their results; decoded as needed."""
 
@@ -209,8 +223,11 @@ class Round:
         for message in (*known, *map(self._decoded, rest)):
             for result in reversed(message.results):
                 found.setdefault(result.call_id or result.name, []).append(plain(result))
-        unmatched = [found.get(call.id or call.name) for call in self.calls]
-        return tuple(results.pop() if results else None for results in unmatched)
+        queues = [found.get(call.id or call.name) for call in self.calls]
+        results = [queue.pop() if queue else None for queue in queues]
+        if None in results and any(found.values()):
+            _match_by_name(self.calls, results, [one for queue in found.values() for one in queue])
+        return tuple(results)
 
     @property
     def last_result_id(self) -> str:

@@ -5,6 +5,12 @@ from tests.detect.runs import Person, Use, anthropic, bash, count, openai
 from tests.detect.signals.steps import LS, NO_FILE, WORDS, case, in_both_dialects
 
 
+def orders(*fields, lacks):
+    """An order with some fields, refused for lack of one."""
+    error = f"1 validation error for Order\n{lacks}\n  Field required [type=missing]"
+    return Use("place_order", dict.fromkeys(fields, "x"), error)
+
+
 @in_both_dialects
 @pytest.mark.parametrize(
     ("steps", "expected"),
@@ -18,6 +24,12 @@ from tests.detect.signals.steps import LS, NO_FILE, WORDS, case, in_both_dialect
         ),
         case([bash("cat a", NO_FILE), LS] * 3 + [bash("cat b", NO_FILE)], 4, id="in most rounds"),
         case([bash("cat a", NO_FILE)] * 4 + [LS], 0, id="the latest went well"),
+        case(
+            [orders(*WORDS[: n + 1], lacks=WORDS[n + 1]) for n in range(8)],
+            1,
+            id="one missing field after the other",
+        ),
+        case([orders(WORDS[n], lacks="price") for n in range(6)], 6, id="a field that stays away"),
         case([bash(word, "") for word in WORDS], 0, id="empty success is no error"),
         case([bash(word, "no matches found") for word in WORDS], 0, id="no matches is no error"),
         case([bash(f"cat {word}", NO_FILE) for word in WORDS], 8, id="no more than it looks at"),

@@ -30,7 +30,8 @@ class SameError(HistorySignal):
         equal = [
             age
             for age, round_ in enumerate(rounds)
-            if round_.fails_like(latest, SAME_ERROR_PERCENT) or _fails_again(round_, latest)
+            if (round_.fails_like(latest, SAME_ERROR_PERCENT) or _fails_again(round_, latest))
+            and not (age and _is_answered(round_, rounds[age - 1]))
         ]
         return Evidence(
             signal="same_error",
@@ -40,6 +41,21 @@ class SameError(HistorySignal):
             ago=equal[-1],
             confidence=len(equal) / len(rounds),
         )
+
+
+def _is_answered(failed: Round, later: Round) -> bool:
+    """Return whether the next call brought what a failure had asked for, and it asks no more.
+
+    An agent that fills in one missing field after the other makes progress.
+    """
+    if failed.failure is None or later.failure is None or failed.failure == later.failure:
+        return False
+    before, after = failed.arguments.lower(), later.arguments.lower()
+    return any(
+        word in after and word not in before and word not in later.failure
+        for word in failed.failure.split()
+        if word.isidentifier() and len(word) > 3
+    )
 
 
 def _fails_again(round_: Round, latest: Round) -> bool:
