@@ -816,7 +816,8 @@ def test_one_whose_window_slides_does():
         {"role": "assistant", "content": "```bash\nmake\n```"},
         {"role": "user", "content": "<returncode>0</returncode>\n<output>nothing</output>"},
     ]
+    for number in range(5):
+        ticket = guard.check({"model": "m", "messages": window * 2}, now=T + 3 * number)
+        guard.conclude(ticket, Outcome(200), now=T + 3 * number + 2)
     with pytest.raises(LoopDetectedError):
-        for number in range(12):
-            ticket = guard.check({"model": "m", "messages": window * 2}, now=T + 3 * number)
-            guard.conclude(ticket, Outcome(200), now=T + 3 * number + 2)
+        guard.check({"model": "m", "messages": window * 2}, now=T + 15)
