@@ -30,6 +30,17 @@ SAME = [
     case(shell("pytest --tb=short -q a.py", "pytest -q --tb=short a.py"), id="flags with values"),
     case(shell("grep -n 'foo bar' a", 'grep -n "foo bar" a'), id="other quotes"),
     case(shell("grep -n 'foo' a", "grep -n foo a"), id="quotes that are not needed"),
+    case(
+        [{"command": "make", "description": why} for why in ("Build it", "Run the build", "")],
+        id="another description of a command",
+    ),
+    case(
+        [
+            {"old_string": "a", "new_string": "b", "instruction": why, "file_path": "x.py"}
+            for why in ("Fix it.", 'Say "b" now, with \\ in it.')
+        ],
+        id="another instruction for an edit",
+    ),
     case(shell("pytest  -q", "pytest -q", " pytest -q "), id="more spaces"),
     case(shell("make -s;", "make -s", "make -s ;"), id="a semicolon"),
     case(shell("make -s 2>&1", "make -s", "make -s 2>&1 | cat"), id="errors and output together"),
@@ -49,6 +60,14 @@ SAME = [
     ),
 ]
 OTHER = [
+    case(
+        [{"title": "Bug", "description": text} for text in ("It hangs", "It crashes")],
+        id="a description that is the content",
+    ),
+    case(
+        [{"command": command, "description": "Build"} for command in ("make", "make test")],
+        id="another command under the same description",
+    ),
     case(shell("mv a b", "mv b a"), id="operands in another order"),
     case(shell("grep -n foo a b", "grep -n foo b a"), id="files in another order"),
     case(shell("sed -i s/a/b/ x", "sed -i s/b/a/ x"), id="another replacement"),

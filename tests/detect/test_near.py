@@ -40,6 +40,10 @@ def growing(prompt, before="", after="", times=8):
     return [before * n + prompt + after * n for n in range(times)]
 
 
+LETTER = "Extract the fields.\n\nLetter from Faro: we ask you to pay 1015 euros for 53 crates."
+WORDS = "parser lexer token grammar syntax visitor walker emitter linker".split()
+
+
 @pytest.mark.parametrize(
     ("prompts", "expected"),
     [
@@ -90,6 +94,32 @@ def test_a_prompt_that_contains_an_earlier_one_is_one_more_of_it(prompts, expect
             [f"Fix the build [req-7f{n}a]" for n in range(8)], id="the id of a request, by itself"
         ),
         case([f"{PROMPT}. [req-7f{n}a]" for n in range(8)], id="an id after a sentence"),
+        case(
+            [
+                f"[2026-11-15T10:00:{n:02}Z] job 9{n}7696e6, attempt {n}\nSum up.\n\n(attempt {n})"
+                for n in range(9)
+            ],
+            id="two envelopes in front and one behind",
+        ),
+        case(
+            [
+                f"{LETTER}\n\nYour last answer was:\n{word}, I think.\nIt was rejected"
+                f" (trace 5d{n}b): amount is required."
+                for n, word in enumerate(WORDS)
+            ],
+            id="the last answer behind it, and why it was rejected",
+        ),
+        case(
+            [
+                LETTER
+                + "".join(
+                    f"\n\nAttempt {one} failed after {one}.5 s: the answer is not valid JSON."
+                    for one in range(1, n)
+                )
+                for n in range(2, 11)
+            ],
+            id="a report of each attempt behind it",
+        ),
     ],
 )
 def test_the_same_prompt_once_more_is_refused_the_sixth_time(prompts):
@@ -164,6 +194,24 @@ def test_a_changing_time_in_the_system_prompt_hides_nothing():
         case(
             [("An example of how to do it well. " * 20) + f"{n} " + PROMPT for n in range(20)],
             id="much other content before the same question",
+        ),
+        case(
+            [
+                f"{LETTER}\n\nYour last answer was:\nA draft.\nIt was rejected: {word} is missing."
+                for word in WORDS
+            ],
+            id="another reason each time",
+        ),
+        case(
+            [
+                f"{LETTER} {n}\n\nYour last answer was:\nA draft.\nIt was rejected: no amount."
+                for n in range(9)
+            ],
+            id="other letters, rejected for the same reason",
+        ),
+        case(
+            [f"job 9{n}7696e6: what does its log say?" for n in range(9)],
+            id="jobs that are asked about",
         ),
     ],
 )

@@ -20,6 +20,18 @@ _COMMANDS = ("command", "cmd")
 _QUERIES = ("query", "q", "search_query", "search_term")
 """Arguments that hold a shell command, and words to search for."""
 
+_EXPLAINED = ('"command":', '"cmd":', '"code":', '"old_string":', '"old_str":')
+_EXPLANATIONS = (
+    *('"description":', '"explanation":', '"instruction":', '"justification":'),
+    *('"rationale":', '"purpose":', '"thought":'),
+)
+"""What runs or changes something, and what a model writes beside that about it: the text differs
+each time, and changes nothing."""
+_EXPLANATION = re.compile(
+    r'"(?:description|explanation|instruction|justification|rationale|purpose|thought)":'
+    r'"(?:[^"\\]|\\.)*",?'
+)
+
 _PLAIN_COMMAND = re.compile(r'"(?:command|cmd)":"([^"]*)"')
 _find_quoting = re.compile(r"""['"\\`()<]""").search
 _PARTS = re.compile(
@@ -47,8 +59,19 @@ _OPERATORS = frozenset(
 """Words that make a query of a language, in which the order means something."""
 
 
+def without_explanation(arguments: str) -> str:
+    """Return arguments without what says why a command is run, or an edit made."""
+    if not any(name in arguments for name in _EXPLAINED):
+        return arguments
+    # Most tools take no such argument.
+    if not any(name in arguments for name in _EXPLANATIONS):
+        return arguments
+    return _EXPLANATION.sub("", arguments)
+
+
 def spelling(arguments: str) -> str:
     """Return the arguments of a call in one spelling, for those that mean the same."""
+    arguments = without_explanation(arguments)
     if not arguments.isascii():
         arguments = plain_letters(arguments)
     if len(arguments) > MAX_SPELLED_CHARS:

@@ -35,6 +35,13 @@ MAX_LABEL_CHARS = 24
 MAX_VALUE_CHARS = 16
 """An envelope at the end has a digit among this many last characters."""
 
+MAX_ENVELOPES = 3
+"""Envelopes before a prompt that are taken off."""
+
+MAX_REPORT_CHARS, MAX_REASON_CHARS = 6_000, 300
+"""Characters at a prompt's end that are searched for reports of failed attempts, and the
+characters of a line that say why."""
+
 SHORT_PROMPT_CHARS = 600
 """A prompt up to this long may be about the thing that its envelope names."""
 
@@ -46,6 +53,8 @@ _ITEM = rf"""
         \d{{1,9}}(?:\ ?(?:/|of)\ ?\d{{1,9}})?
       | (?:x-)?(?:request|correlation|trace|message)[\ _-]?id[\ :=\#]{{1,3}}
         (?=[0-9-]{{0,64}}[a-z])(?=[a-z-]{{0,64}}\d)[0-9a-z-]{{8,64}}
+      | (?:job|run|task|batch)(?:\ id)?[\ :=\#]{{1,3}}
+        (?=[0-9-]{{0,64}}[a-z])(?=[a-z-]{{0,64}}\d)[0-9a-z-]{{6,64}}
       | nonce[\ :=\#]{{1,3}}[0-9a-z-]{{1,64}}
       | (?:the\ )?(?:current|local|present)\ (?:date(?:\ and\ time|time)?|time)(?:\ is)?
         [\ :=]{{1,3}}(?:{_STAMP}|{_DATE}|{_CLOCK})
@@ -69,6 +78,18 @@ _TRAILING = re.compile(
         \s? [.!]? \s{{0,4}} \Z""",
     re.IGNORECASE | re.VERBOSE,
 )
+_REPORT = re.compile(
+    r"""\n\s{0,8} (?: (?:your|the|my) \ (?:last|previous|prior|first) \ (?:answer|response|output
+        |reply|attempt|completion|result)\b
+      | (?:attempt|try|retry)\W{0,3}\d{1,4}\ (?:failed|was\ rejected) )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""How a report of a failed attempt begins, on a line of its own."""
+_REJECTION = re.compile(
+    r"\b(?:reject|invalid|fail|error|could not|cannot|not (?:valid|parse|match)|missing|required)",
+    re.IGNORECASE,
+)
+_NUMBERED = re.compile(r"[\w-]*\d[\w.:-]*")
 _find_digit = re.compile(r"\d").search
 _NAMES = (
     *("attempt", "retry", "try", "id", "nonce", "time", "date", "sent"),
@@ -89,6 +110,7 @@ _SUBJECTS = [
     for name, subject in (
         ("attempt|retry", r"\b(?:attempts?|retries)\b(?!\ to\b)"),
         ("id", r"\b(?:requests?|ids?|traces?|messages?)\b"),
+        ("job|run|task|batch", r"\b(?:jobs?|runs?|tasks?|batch(?:es)?|logs?|its?|this|that)\b"),
         ("time", r"\b(?:times?|clock|hours?|now|today|when)\b"),
         (r"date(?!.*time)", r"\b(?:dates?|days?|weeks?|today|when)\b"),
         (
@@ -113,10 +135,39 @@ def without_envelope(text: str) -> str:
     ids or the time. A number inside the question belongs to the question, and so does one that the
     rest of a short prompt refers to.
     """
-    found = _LEADING.match(text, 0, MAX_ENVELOPE_CHARS)
-    if found is not None and not _is_subject(found[0], rest := text[found.end() :]):
-        text = rest or text
-    return without_trailer(text)
+    text = without_report(text)
+    start = 0
+    for _ in range(MAX_ENVELOPES):
+        found = _LEADING.match(text, start, start + MAX_ENVELOPE_CHARS)
+        if found is None or found.end() == len(text):
+            break
+        start = found.end()
+    if not start:
+        return without_trailer(text)
+    # An envelope at one end may name what the other one does: what is inside decides.
+    inner = without_trailer(text[start:])
+    return without_trailer(text) if _is_subject(text[:start], inner) else inner
+
+
+def without_report(text: str) -> str:
+    """Return a prompt without reports of failed attempts at its end.
+
+    What was answered goes; why it was rejected stays, once: feedback that differs is news.
+    """
+    if "\n" not in text:
+        return text
+    tail = text[-MAX_REPORT_CHARS:]
+    found = _REPORT.search(tail)
+    if found is None:
+        return text
+    report = tail[found.start() :]
+    reasons = [line for line in report.splitlines() if _REJECTION.search(line[:MAX_REASON_CHARS])]
+    if not reasons:
+        return text
+    masked = dict.fromkeys(_NUMBERED.sub("#", line[:MAX_REASON_CHARS]).lower() for line in reasons)
+    if len(masked) > 1:
+        return text
+    return f"{text[: len(text) - len(report)]}\n{next(iter(masked))}"
 
 
 def without_trailer(text: str) -> str:

@@ -9,6 +9,7 @@ from sys import maxsize
 
 from msgspec import Raw
 
+from looptrap.detect.call_spelling import without_explanation
 from looptrap.detect.canonical import join
 from looptrap.detect.harness import ComesAfterPause, TurnStarts
 from looptrap.detect.remembered_round import RememberedRound, RoundRecord, Trait
@@ -82,7 +83,8 @@ class Trajectory:
         """
         if self.newest is None:
             return True
-        longest = max(_PLAIN.findall(self.newest.arguments), key=len, default="")
+        arguments = without_explanation(self.newest.arguments)
+        longest = max(_PLAIN.findall(arguments), key=len, default="")
         needle = longest[:MAX_NEEDLE_CHARS].encode()
         if len(needle) < MIN_NEEDLE_CHARS:
             return False

@@ -175,10 +175,6 @@ class PolicyEngine:
                             ):
                                 plan.count_near(planned, watch, content)
                                 continue
-                            if not fresh and not call.chain:
-                                # An agent whose history grows does not send the same again: what
-                                # it does in circles, the history shows.
-                                content += b" %d" % len(call.raws)
                         elif watch.is_across and (
                             not (call.request.session or call.user) or keeps_apart(call)
                         ):
