@@ -10,9 +10,22 @@ from sys import maxsize
 from msgspec import Raw
 
 from looptrap.detect.canonical import join
-from looptrap.detect.harness import ComesAfterPause, TurnStarts
+from looptrap.detect.harness import (
+    FINAL_MARK,
+    ComesAfterPause,
+    TurnStarts,
+    is_final,
+)
+from looptrap.detect.harness_text import is_harness_text
+from looptrap.detect.merged_turn import MIN_REPEATS, rounds_of
 from looptrap.detect.remembered_round import RememberedRound, RoundRecord, Trait
 from looptrap.detect.round import NUDGE_MARK, Reader, Round, cached_field
+from looptrap.detect.text_history import (
+    TextStep,
+    may_have_steps,
+    steps_in_answer,
+    steps_in_prompt,
+)
 from looptrap.dialect.model import Call, Message, ToolCall, ToolResult
 
 MAX_INJECTED_CHARS = 40
@@ -36,6 +49,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9 _.:=,-]+")
 """What JSON never escapes, however deeply it is nested."""
 
 _NUDGE = NUDGE_MARK.encode()
+_OBSERVED = b"bservation"
 MAX_NUDGE_BYTES = 4_000
 """Most bytes of a nudge."""
 
@@ -56,7 +70,7 @@ class Trajectory:
         back begins a turn only if it comes after a pause.
         """
         self._call = call
-        self.starts = TurnStarts(call, begins_turn, comes_after_pause)
+        self.starts = TurnStarts(call, may_begin_turn, comes_after_pause)
         self._unread: Iterator[Round] = islice(_backwards(call, self.starts), limit)
         self._rounds: list[Round] = []
         if exempt:
@@ -81,7 +95,10 @@ class Trajectory:
         needle = longest[:MAX_NEEDLE_CHARS].encode()
         if len(needle) < MIN_NEEDLE_CHARS:
             return False
-        return b"".join(self._call.raws[-MAX_SEARCHED_MESSAGES:]).count(needle) < 2
+        # After the round there may be more than its result: what a harness says.
+        after = self.starts.newest_place + MESSAGES_A_ROUND
+        searched = self._call.raws[max(0, after - MAX_SEARCHED_MESSAGES) :]
+        return b"".join(searched).count(needle) < 2
 
     restarts = 0
     """Runs in a row that began like this one and ended alike."""
@@ -200,10 +217,16 @@ def _has_new_result(round_: Round, before: list[Round]) -> bool:
     return bool(same_calls) and not any(round_.has_same_result(earlier) for earlier in same_calls)
 
 
+FIRST_MESSAGES = 3
+"""Messages of a request in which no run can be in a loop yet."""
+
+
 def is_fresh(call: Call) -> bool:
     """Return whether the last message is a person's: then there are no rounds yet."""
     last = call.tail(1)
-    return bool(last) and begins_turn(last[0])
+    if not last or not may_begin_turn(last[0]):
+        return False
+    return len(call.raws) <= FIRST_MESSAGES or not is_harness_text(last[0].text)
 
 
 def _is_long(raw: Raw) -> bool:
@@ -214,9 +237,15 @@ def _is_long(raw: Raw) -> bool:
 
 def _backwards(call: Call, starts: TurnStarts) -> Iterator[Round]:
     """Yield the rounds from the latest back; tool messages stay raw where that is possible."""
-    if call.peek is not None and call.read is not None:
+    if (steps := _steps_at_end(call)) is not None:
+        yield from steps
+    elif call.peek is not None and call.read is not None:
         yield from _peeking(call, call.peek, call.read, starts)
-        return
+    else:
+        yield from _reading(call, starts)
+
+
+def _reading(call: Call, starts: TurnStarts) -> Iterator[Round]:
     answers: list[Message] = []
     for index, message in call.placed_backwards():
         if message.results:
@@ -226,7 +255,14 @@ def _backwards(call: Call, starts: TurnStarts) -> Iterator[Round]:
         if message.role == "user" and is_observation(message.text):
             answers.append(text_as_result(message))
         if message.role == "assistant":
-            yield Round(_assistant_message(message, answers), answers)
+            is_ours = not answers and message.text.startswith(FINAL_MARK)
+            if not starts.read_answer(index, is_ours):
+                continue
+            if not answers and not message.calls and may_have_steps(message.text):
+                yield from _answer_rounds(call, message)
+            else:
+                turn = Round(_assistant_message(message, answers), answers)
+                yield from _split(turn, starts) if len(message.calls) > MIN_REPEATS else (turn,)
             answers = []
 
 
@@ -257,11 +293,20 @@ def _peeking(
                 known.append(message)
             answers.append(raw)
         elif role == "assistant":
+            if not starts.read_answer(place, not answers and is_final(raw)):
+                continue
+            if not answers and _OBSERVED in bytes(raw):
+                yield from _answer_rounds(call, message or read(raw))
+                continue
             is_read = bool(answers) and isinstance(answers[0], Message)
             message_or_raw = (
                 _assistant_message(message or read(raw), answers) if is_read else message or raw
             )
-            yield Round(message_or_raw, answers, read, known)
+            turn = Round(message_or_raw, answers, read, known)
+            if len(answers) > MIN_REPEATS:
+                yield from _split(turn, starts)
+            else:
+                yield turn
             answers, known = [], []
         elif role == "user":
             is_long = _is_long(raw) and not may_be_observation(memoryview(raw))
@@ -274,13 +319,52 @@ def _peeking(
                 answers.append(text_as_result(message))
 
 
+def _split(turn: Round, starts: TurnStarts) -> Sequence[Round]:
+    """Return the rounds of a turn, and note if it was merged."""
+    rounds = rounds_of(turn)
+    starts.has_merged_turn = starts.has_merged_turn or len(rounds) > 1
+    return rounds
+
+
+def _steps_at_end(call: Call) -> Iterator[Round] | None:
+    """Return the rounds of a history in text that is the last message; None where there is none."""
+    last = call.tail(1)
+    if not last or last[0].role != "user" or last[0].results or not may_have_steps(last[0].text):
+        return None
+    steps = steps_in_prompt(last[0].text)
+    return _text_rounds(call, steps) if steps else None
+
+
+def _answer_rounds(call: Call, message: Message) -> Iterator[Round]:
+    """Return the rounds of an assistant's message to which a harness added the results."""
+    steps = () if message.calls else steps_in_answer(message.text)
+    return _text_rounds(call, steps) if steps else iter((Round(message, ()),))
+
+
+def _text_rounds(call: Call, steps: Sequence[TextStep]) -> Iterator[Round]:
+    is_named = not call.tools
+    for step in steps:
+        called, observed = step.messages(is_named=is_named, name=TEXT_TOOL_NAME)
+        yield Round(called, (observed,))
+
+
+def ends_with_steps(call: Call) -> bool:
+    """Return whether the last message, a user's, is a history in text: then it is no person's."""
+    return may_have_steps(call.tail(1)[0].text) and _steps_at_end(call) is not None
+
+
 def _assistant_message(message: Message, answers: Sequence[Message | Raw]) -> Message:
     """Return the assistant's message; where a harness answered in text, as a tool call."""
     return text_as_call(message) if answers and not message.calls else message
 
 
 def begins_turn(message: Message) -> bool:
-    """Return whether a person wrote a message, and not a harness with "continue" or a result."""
+    """Return whether a person wrote a message, by all that the message itself tells."""
+    return may_begin_turn(message) and not is_harness_text(message.text)
+
+
+def may_begin_turn(message: Message) -> bool:
+    """Return whether a message is a user's, and neither "continue" nor a nudge nor a result."""
     if message.role != "user" or message.results or message.text.startswith(NUDGE_MARK):
         return False
     if len(message.text) <= MAX_INJECTED_CHARS and _INJECTED.fullmatch(message.text) is not None:

@@ -34,7 +34,7 @@ from looptrap.detect.remembered_round import (
 from looptrap.detect.round import Round
 from looptrap.detect.signals.unknown_tool import calls_unknown_tool
 from looptrap.detect.summary import is_summary
-from looptrap.detect.trajectory import RunTrajectory, Trajectory, begins_turn
+from looptrap.detect.trajectory import RunTrajectory, Trajectory, may_begin_turn
 from looptrap.dialect.agent_session import agent_session_of
 from looptrap.dialect.model import AnsweredTurn, Call, Message, ToolCall, ToolResult
 from looptrap.store.model import Note
@@ -295,8 +295,9 @@ class RunFitting:
             self._newest_key = memory.chain_key(call, call.chain)
             return (self._newest_key,)
         rounds = self._trajectory.latest(2)
-        if not rounds:
-            return ()
+        starts = self._trajectory.starts
+        if not rounds or starts.has_merged_turn or starts.has_ended:
+            return ()  # what was merged is shown whole; what Looptrap said is no round
         self._newest_key = memory.link_key(call, rounds[0], self._is_local)
         self._has_ids = is_random_id(rounds[0].last_result_id)
         if len(rounds) == 1:
@@ -346,7 +347,10 @@ class RunFitting:
         self.notes = (Note(self._newest_key, self.link.pack()),)
 
     def _is_sent_again(self, link: RunLink) -> bool:
+        """Return whether the request is that of the link, or adds only what is no round."""
         call = self._call
+        if len(call.raws) > link.messages:
+            return self._trajectory.starts.newest_place < link.messages
         return (len(call.raws), len(call.request.body)) == (link.messages, link.body_bytes)
 
     def _continue(self, link: RunLink, new: Sequence[Round]) -> None:
@@ -879,7 +883,7 @@ def _users_backwards(call: Call) -> Iterator[Message]:
         if skipped and peek(raw) in ("assistant", "tool"):
             continue
         message = read(raw)
-        skipped = skipped and not begins_turn(message)
+        skipped = skipped and not may_begin_turn(message)
         yield message
 
 
@@ -902,7 +906,7 @@ def _opening_of(call: Call) -> _Opening:
     before: list[Message] = []
     is_before = False
     for message in _users_backwards(call):
-        is_before = is_before or begins_turn(message)
+        is_before = is_before or may_begin_turn(message)
         if is_before or not message.role:
             before.append(message)
         if len(before) >= MAX_OPENING_MESSAGES:

@@ -1,0 +1,38 @@
+"""Merged turns: several rounds that a framework wrote into one message of the assistant.
+
+Mastra appends the calls of every step to one message while the model says nothing new. Read as
+one round, equal calls would be parallel twins, and count once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from looptrap.detect.round import Round
+from looptrap.dialect.model import Message
+
+MIN_REPEATS = 5
+"""Calls of one message that repeat an earlier one, and its result: no model makes six equal calls
+at a time. Fewer may be a slip."""
+
+
+def rounds_of(turn: Round) -> Sequence[Round]:
+    """Return the rounds of a merged turn, the latest first; of any other only the turn itself.
+
+    A sampler makes equal calls too, but their results differ.
+    """
+    calls = turn.calls
+    if len(calls) - len({(call.name, call.arguments) for call in calls}) < MIN_REPEATS:
+        return (turn,)
+    answered = [pair for pair in zip(calls, turn.results, strict=True) if pair[1] is not None]
+    texts: dict[tuple[str, str], list[str]] = {}
+    for call, result in answered:
+        texts.setdefault((call.name, call.arguments), []).append(result.text if result else "")
+    repeats = sum(len(found) - 1 for found in texts.values() if len(set(found)) == 1)
+    if repeats < MIN_REPEATS:
+        return (turn,)
+    return [
+        Round(Message("assistant", "", (call,)), [Message("tool", "", (), (result,))])
+        for call, result in reversed(answered)
+        if result is not None
+    ]
