@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Raw
 
 from looptrap.detect.canonical import LONG_TEXT, mask
+from looptrap.detect.courtesy import MAX_COURTESY_CHARS, is_courtesy
 from looptrap.detect.harness_text import is_harness_text, may_be_harness_message
 from looptrap.dialect.model import Call, Message
 
@@ -46,6 +47,11 @@ _NUMBER = re.compile(r"\d+")
 ComesAfterPause = Callable[[bool], bool]
 """Returns whether a repeated message comes after a pause, so that a person or a timer may send it;
 given whether the request ends with it."""
+
+
+HasGrown = Callable[[Sequence[str]], bool]
+"""Returns whether a request before ended with one of these results but the first: their ids, the
+latest first."""
 
 
 def is_same_message(left: str, right: str) -> bool:
@@ -125,6 +131,18 @@ def _is_answered(call: Call, place: int, later: int) -> bool:
     return any(call.read(raw).role == "assistant" for raw in call.raws[place + 1 : later])
 
 
+MIN_COURTESIES = 6
+"""Courtesies of each side that a request must show before they are taken for idle talk."""
+
+
+def ends_with_courtesies(call: Call) -> bool:
+    """Return, by the last message, a user's, whether two sides may only exchange courtesies."""
+    if len(call.raws) < 2 * MIN_COURTESIES:
+        return False
+    text = call.tail(1)[0].text
+    return len(text) <= MAX_COURTESY_CHARS and is_courtesy(text)
+
+
 def is_final(raw: Raw) -> bool:
     """Return, without decoding an assistant's message, whether Looptrap wrote it."""
     return len(raw) <= MAX_FINAL_BYTES and _FINAL in bytes(raw)
@@ -143,10 +161,13 @@ class TurnStarts:
         self._may_begin = may_begin
         self._comes_after_pause = comes_after_pause
         self._texts: list[str] = []
+        self.has_grown: HasGrown | None = None
         self.has_repeats = False
         """Whether a user's message comes back in what was read so far."""
         self.has_merged_turn = False
         """Whether a framework merged the rounds of what was read so far."""
+        self.has_courtesies = False
+        """Whether a user answered a courtesy with one in what was read so far."""
         self.newest_place = -1
         """Where the latest message of the assistant stands; -1 before it was read."""
         self.has_ended = False
@@ -182,8 +203,21 @@ class TurnStarts:
             or may_be_harness_message(call.raws[index])
         )
 
+    def _answers_courtesy(self, index: int, text: str) -> bool:
+        """Return whether a user, perhaps another agent, answers one courtesy with another."""
+        call = self._call
+        if not index > 0 or len(call.raws) < 2 * MIN_COURTESIES or not is_courtesy(text):
+            return False
+        assert call.read is not None
+        before = call.read(call.raws[index - 1])
+        is_answer = before.role == "assistant" and not before.calls and is_courtesy(before.text)
+        self.has_courtesies = self.has_courtesies or is_answer
+        return is_answer
+
     def _is_harness(self, index: int, message: Message) -> bool:
         text = message.text
+        if len(text) <= MAX_COURTESY_CHARS and self._answers_courtesy(index, text):
+            return True
         is_known_form = is_harness_text(text)
         if any(is_same_message(text, known) for known in self._texts):
             return True

@@ -33,6 +33,9 @@ MAX_RAW_START = 160
 _OPENING_TAG = re.compile(
     r"\s*<([\w-]{0,24}(?:system|reminder|environment)[\w-]{0,24})>", re.IGNORECASE
 )
+_TAG_IN_LINE = re.compile(
+    r"^<([\w-]{0,24}(?:system|reminder|environment)[\w-]{0,24})>", re.IGNORECASE | re.MULTILINE
+)
 _PERSON_INSIDE = re.compile(r"\buser (?:sent|said|wrote|asked|says|replied)\b", re.IGNORECASE)
 """Some harnesses pass on in a reminder what a person typed."""
 
@@ -47,6 +50,22 @@ def _is_tagged(text: str) -> bool:
             return False
         at = closed + len(end)
     return at > 0 and not text[at:].strip() and _PERSON_INSIDE.search(text) is None
+
+
+MAX_TAGGED = 4
+"""Texts in tags that are taken out of one text."""
+
+
+def without_tagged(text: str) -> str:
+    """Return a text without what a harness adds to it inside such tags."""
+    for _ in range(MAX_TAGGED):
+        tag = _TAG_IN_LINE.search(text)
+        end = f"</{tag[1]}>" if tag is not None else ""
+        closed = text.find(end, tag.end()) if tag is not None else -1
+        if tag is None or closed < 0:
+            break
+        text = text[: tag.start()] + text[closed + len(end) :]
+    return text
 
 
 # "Please proceed to the next step using your best judgement."

@@ -16,23 +16,31 @@ MIN_REPEATS = 5
 at a time. Fewer may be a slip."""
 
 
-def rounds_of(turn: Round) -> Sequence[Round]:
+def rounds_of(turn: Round, *, is_certain: bool = False) -> Sequence[Round]:
     """Return the rounds of a merged turn, the latest first; of any other only the turn itself.
 
-    A sampler makes equal calls too, but their results differ.
+    A turn is certainly merged if it grew from request to request. Otherwise its calls tell: a
+    sampler makes equal calls too, but their results differ.
     """
-    calls = turn.calls
-    if len(calls) - len({(call.name, call.arguments) for call in calls}) < MIN_REPEATS:
+    if not is_certain and not _is_merged(turn):
         return (turn,)
-    answered = [pair for pair in zip(calls, turn.results, strict=True) if pair[1] is not None]
-    texts: dict[tuple[str, str], list[str]] = {}
-    for call, result in answered:
-        texts.setdefault((call.name, call.arguments), []).append(result.text if result else "")
-    repeats = sum(len(found) - 1 for found in texts.values() if len(set(found)) == 1)
-    if repeats < MIN_REPEATS:
-        return (turn,)
-    return [
+    answered = zip(turn.calls, turn.results, strict=True)
+    rounds = [
         Round(Message("assistant", "", (call,)), [Message("tool", "", (), (result,))])
-        for call, result in reversed(answered)
+        for call, result in answered
         if result is not None
     ]
+    return rounds[::-1] or (turn,)
+
+
+def _is_merged(turn: Round) -> bool:
+    """Return whether so many calls repeat an earlier one, with its result."""
+    calls = turn.calls
+    if len(calls) - len({(call.name, call.arguments) for call in calls}) < MIN_REPEATS:
+        return False
+    texts: dict[tuple[str, str], list[str]] = {}
+    for call, result in zip(calls, turn.results, strict=True):
+        if result is not None:
+            texts.setdefault((call.name, call.arguments), []).append(result.text)
+    repeats = sum(len(found) - 1 for found in texts.values() if len(set(found)) == 1)
+    return repeats >= MIN_REPEATS

@@ -13,10 +13,11 @@ from looptrap.detect.canonical import join
 from looptrap.detect.harness import (
     FINAL_MARK,
     ComesAfterPause,
+    HasGrown,
     TurnStarts,
     is_final,
 )
-from looptrap.detect.harness_text import is_harness_text
+from looptrap.detect.harness_text import is_harness_text, without_tagged
 from looptrap.detect.merged_turn import MIN_REPEATS, rounds_of
 from looptrap.detect.remembered_round import RememberedRound, RoundRecord, Trait
 from looptrap.detect.round import NUDGE_MARK, Reader, Round, cached_field
@@ -26,6 +27,7 @@ from looptrap.detect.text_history import (
     steps_in_answer,
     steps_in_prompt,
 )
+from looptrap.dialect.content import canonical
 from looptrap.dialect.model import Call, Message, ToolCall, ToolResult
 
 MAX_INJECTED_CHARS = 40
@@ -48,6 +50,9 @@ MIN_NEEDLE_CHARS, MAX_NEEDLE_CHARS = 4, 24
 _PLAIN = re.compile(r"[A-Za-z0-9 _.:=,-]+")
 """What JSON never escapes, however deeply it is nested."""
 
+MAX_IDS = 8
+"""Latest results of a turn by which it is known to have grown."""
+
 _NUDGE = NUDGE_MARK.encode()
 _OBSERVED = b"bservation"
 MAX_NUDGE_BYTES = 4_000
@@ -63,14 +68,17 @@ class Trajectory:
         limit: int = maxsize,
         exempt: frozenset[str] = frozenset(),
         comes_after_pause: ComesAfterPause | None = None,
+        has_grown: HasGrown | None = None,
     ) -> None:
         """Read at most the latest `limit` rounds, and none that call only `exempt` tools.
 
         When the latest round calls only such tools, there are no rounds. A message that comes
-        back begins a turn only if it comes after a pause.
+        back begins a turn only if it comes after a pause. A turn that has grown since the request
+        before is read as several.
         """
         self._call = call
         self.starts = TurnStarts(call, may_begin_turn, comes_after_pause)
+        self.starts.has_grown = has_grown
         self._unread: Iterator[Round] = islice(_backwards(call, self.starts), limit)
         self._rounds: list[Round] = []
         if exempt:
@@ -261,8 +269,8 @@ def _reading(call: Call, starts: TurnStarts) -> Iterator[Round]:
             if not answers and not message.calls and may_have_steps(message.text):
                 yield from _answer_rounds(call, message)
             else:
-                turn = Round(_assistant_message(message, answers), answers)
-                yield from _split(turn, starts) if len(message.calls) > MIN_REPEATS else (turn,)
+                turn = Round(_assistant_message(call, message, answers), answers)
+                yield from _split(turn, starts, index) if len(message.calls) > 1 else (turn,)
             answers = []
 
 
@@ -300,11 +308,13 @@ def _peeking(
                 continue
             is_read = bool(answers) and isinstance(answers[0], Message)
             message_or_raw = (
-                _assistant_message(message or read(raw), answers) if is_read else message or raw
+                _assistant_message(call, message or read(raw), answers)
+                if is_read
+                else message or raw
             )
             turn = Round(message_or_raw, answers, read, known)
-            if len(answers) > MIN_REPEATS:
-                yield from _split(turn, starts)
+            if len(answers) > 1:
+                yield from _split(turn, starts, place)
             else:
                 yield turn
             answers, known = [], []
@@ -319,9 +329,13 @@ def _peeking(
                 answers.append(text_as_result(message))
 
 
-def _split(turn: Round, starts: TurnStarts) -> Sequence[Round]:
-    """Return the rounds of a turn, and note if it was merged."""
-    rounds = rounds_of(turn)
+def _split(turn: Round, starts: TurnStarts, place: int) -> Sequence[Round]:
+    """Return the rounds of a turn with several results, and note if it was merged."""
+    is_newest, has_grown = place == starts.newest_place, starts.has_grown
+    is_grown = is_newest and has_grown is not None and has_grown(turn.latest_ids(MAX_IDS))
+    if not is_grown and turn.result_count <= MIN_REPEATS and len(turn.calls) <= MIN_REPEATS:
+        return (turn,)
+    rounds = rounds_of(turn, is_certain=is_grown)
     starts.has_merged_turn = starts.has_merged_turn or len(rounds) > 1
     return rounds
 
@@ -353,9 +367,14 @@ def ends_with_steps(call: Call) -> bool:
     return may_have_steps(call.tail(1)[0].text) and _steps_at_end(call) is not None
 
 
-def _assistant_message(message: Message, answers: Sequence[Message | Raw]) -> Message:
+def _assistant_message(call: Call, message: Message, answers: Sequence[Message | Raw]) -> Message:
     """Return the assistant's message; where a harness answered in text, as a tool call."""
-    return text_as_call(message) if answers and not message.calls else message
+    if not answers or message.calls:
+        return message
+    called = text_as_call(message)
+    # A request that offers tools would not know one that is called in text.
+    is_unknown = called.calls[0].name != TEXT_TOOL_NAME and bool(call.tools)
+    return text_as_call(message, is_named=False) if is_unknown else called
 
 
 def begins_turn(message: Message) -> bool:
@@ -414,6 +433,10 @@ _CALL_ID = re.compile(
     r"""(['"])id\1:\ ?(['"])[^'"]{1,80}\2,\ ?(?=(['"])type\3:\ ?(['"])function\4)""", re.VERBOSE
 )
 """The id of a call written in the API's form: it differs each time."""
+_ELEMENT = re.compile(r"^<([a-z][a-z0-9_]{1,40})>", re.MULTILINE)
+_FIELD = re.compile(r"<([a-z][a-z0-9_]{1,40})>([^<]*)</\1>")
+MAX_ELEMENTS = 8
+"""Elements at line starts of which the first that is closed is the action."""
 _ACTION = re.compile(r"^\W{0,3}action\b.*", re.IGNORECASE | re.MULTILINE | re.DOTALL)
 
 
@@ -432,18 +455,36 @@ def is_observation(text: str) -> bool:
     return text[-3:].rstrip()[-1:] in ("#", "$") and _SHELL_PROMPT.search(text[-60:]) is not None
 
 
-def text_as_call(message: Message) -> Message:
+def text_as_call(message: Message, *, is_named: bool = True) -> Message:
     """Return the assistant's text as a tool call: only the action, where it can be recognised."""
-    blocks = _FENCED.findall(message.text)
+    text, name = message.text, TEXT_TOOL_NAME
+    blocks = _FENCED.findall(text)
     if blocks:
         action = "\n".join(blocks)
+    elif (found := _ACTION.search(text)) is not None:
+        action = found[0]
+    elif (element := _element_in(text)) is not None:
+        tag, action = element
+        name = tag if is_named else name
     else:
-        found = _ACTION.search(message.text)
-        action = found[0] if found else message.text
+        action = text
     action = _CALL_ID.sub("", action.strip())
-    return Message("assistant", message.text, (ToolCall("", TEXT_TOOL_NAME, action),))
+    return Message("assistant", text, (ToolCall(TEXT_TOOL_NAME, name, action),))
+
+
+def _element_in(text: str) -> tuple[str, str] | None:
+    """Return the tag and the content of an action that is written as XML; None if there is none."""
+    for tag in islice(_ELEMENT.finditer(text), MAX_ELEMENTS):
+        end = text.rfind(f"</{tag[1]}>")
+        if end > tag.start() and tag[1] != "thinking":
+            content = text[tag.end() : end]
+            fields = dict(_FIELD.findall(content))
+            is_all = len(fields) == content.count("</") and not _FIELD.sub("", content).strip()
+            return tag[1], canonical(fields) if is_all else content
+    return None
 
 
 def text_as_result(message: Message) -> Message:
     """Return the harness's answer as the result of that call."""
-    return Message("tool", "", (), (ToolResult("", message.text, name=TEXT_TOOL_NAME),))
+    text = without_tagged(message.text)
+    return Message("tool", "", (), (ToolResult(TEXT_TOOL_NAME, text, name=TEXT_TOOL_NAME),))
