@@ -234,7 +234,8 @@ def is_fresh(call: Call) -> bool:
     last = call.tail(1)
     if not last or not may_begin_turn(last[0]):
         return False
-    return len(call.raws) <= FIRST_MESSAGES or not is_harness_text(last[0].text)
+    is_first = len(call.raws) <= FIRST_MESSAGES and not call.chain
+    return is_first or not is_harness_text(last[0].text)
 
 
 def _is_long(raw: Raw) -> bool:
