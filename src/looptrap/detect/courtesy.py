@@ -27,9 +27,10 @@ _OTHERS = frozenset(
     support sure take talk talking that that's the then there things this time to today together
     tomorrow too truly until up us very warm was we we'll week weekend well were what when
     whenever will wish with wonderful words work worked working worries would yes you
-    you'll you're you've your yours yourself auch auf bitte dank dir einen geschehen ihnen noch schönen sehr tag
-    vielen wunderbaren buen bueno de día hasta igual igualmente luego mucho nada muchas que
-    tenga tengas un usted au aussi beaucoup bientôt bonne de rien je vous une à""".split()
+    you'll you're you've your yours yourself
+    auch auf bitte dank dir einen geschehen ihnen noch schönen sehr tag vielen wunderbaren
+    buen bueno de día hasta igual igualmente luego mucho nada muchas que tenga tengas un usted
+    au aussi beaucoup bientôt bonne rien je vous une à""".split()
 )
 """… and no other but these."""
 

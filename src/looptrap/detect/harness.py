@@ -28,6 +28,9 @@ MAX_MESSAGES_APART = 8
 FIRST_INDEX = 2 * (MIN_TIMES - 1)
 """Before this place a message cannot have come that often, with answers between."""
 
+FIRST_ANSWERED = 2
+"""Before this place nothing has been answered about which a harness could complain."""
+
 SIZE_SLACK_BYTES = 128
 """Bytes by which equal messages may differ in size: markers for caches, times and counters."""
 
@@ -151,6 +154,19 @@ def is_final(raw: Raw) -> bool:
 class TurnStarts:
     """Finds, from the latest message back, where the turn of an agent begins."""
 
+    # Most calls change few of these: what is set in the class costs nothing.
+    has_grown: HasGrown | None = None
+    has_repeats = False
+    """Whether a user's message comes back in what was read so far."""
+    has_other_form = False
+    """Whether rounds were read that a framework merged, or wrote as text: they are shown whole."""
+    has_courtesies = False
+    """Whether a user answered a courtesy with one in what was read so far."""
+    newest_place = -1
+    """Where the latest message of the assistant stands; -1 before it was read."""
+    has_ended = False
+    """Whether that message is Looptrap's, which ended the run."""
+
     def __init__(
         self,
         call: Call,
@@ -161,17 +177,6 @@ class TurnStarts:
         self._may_begin = may_begin
         self._comes_after_pause = comes_after_pause
         self._texts: list[str] = []
-        self.has_grown: HasGrown | None = None
-        self.has_repeats = False
-        """Whether a user's message comes back in what was read so far."""
-        self.has_merged_turn = False
-        """Whether a framework merged the rounds of what was read so far."""
-        self.has_courtesies = False
-        """Whether a user answered a courtesy with one in what was read so far."""
-        self.newest_place = -1
-        """Where the latest message of the assistant stands; -1 before it was read."""
-        self.has_ended = False
-        """Whether that message is Looptrap's, which ended the run."""
 
     def is_start(self, index: int, message: Message) -> bool:
         """Return whether a message, at this place of the request, begins a turn."""
@@ -196,12 +201,9 @@ class TurnStarts:
 
     def may_continue(self, index: int) -> bool:
         """Return, without decoding it, whether a long message may be a harness's."""
-        call = self._call
-        return (
-            bool(self._texts)
-            or may_come_back(call, index)
-            or may_be_harness_message(call.raws[index])
-        )
+        if self._texts or may_come_back(self._call, index):
+            return True
+        return index >= FIRST_ANSWERED and may_be_harness_message(self._call.raws[index])
 
     def _answers_courtesy(self, index: int, text: str) -> bool:
         """Return whether a user, perhaps another agent, answers one courtesy with another."""

@@ -60,7 +60,7 @@ class TextStep(NamedTuple):
 
 def may_have_steps(text: str) -> bool:
     """Return whether a message may be a history in text: most are not."""
-    return text.find(_HINT, max(0, len(text) - END_CHARS)) >= 0
+    return text.find(_HINT, -END_CHARS) >= 0
 
 
 def steps_in_prompt(text: str) -> Sequence[TextStep]:

@@ -234,8 +234,11 @@ def is_fresh(call: Call) -> bool:
     last = call.tail(1)
     if not last or not may_begin_turn(last[0]):
         return False
+    text = last[0].text
+    if may_have_steps(text) and steps_in_prompt(text):
+        return False
     is_first = len(call.raws) <= FIRST_MESSAGES and not call.chain
-    return is_first or not is_harness_text(last[0].text)
+    return is_first or not is_harness_text(text)
 
 
 def _is_long(raw: Raw) -> bool:
@@ -246,9 +249,7 @@ def _is_long(raw: Raw) -> bool:
 
 def _backwards(call: Call, starts: TurnStarts) -> Iterator[Round]:
     """Yield the rounds from the latest back; tool messages stay raw where that is possible."""
-    if (steps := _steps_at_end(call)) is not None:
-        yield from steps
-    elif call.peek is not None and call.read is not None:
+    if call.peek is not None and call.read is not None:
         yield from _peeking(call, call.peek, call.read, starts)
     else:
         yield from _reading(call, starts)
@@ -256,7 +257,13 @@ def _backwards(call: Call, starts: TurnStarts) -> Iterator[Round]:
 
 def _reading(call: Call, starts: TurnStarts) -> Iterator[Round]:
     answers: list[Message] = []
+    last = len(call.raws) - 1
     for index, message in call.placed_backwards():
+        if index == last and message.role == "user":
+            rounds = _prompt_rounds(call, message, starts)
+            if rounds is not None:
+                yield from rounds
+                return
         if message.results:
             answers.append(message)
         if starts.is_start(index, message):
@@ -292,6 +299,8 @@ def _peeking(
     # The last messages were decoded to count the prompt, and are not decoded again.
     already_read = call.decoded_tail
     place = len(call.raws)
+    last = place - 1
+    is_newest = True
     unread = place - len(already_read)
     for raw in reversed(call.raws):
         place -= 1
@@ -302,11 +311,15 @@ def _peeking(
                 known.append(message)
             answers.append(raw)
         elif role == "assistant":
-            if not starts.read_answer(place, not answers and is_final(raw)):
-                continue
-            if not answers and _OBSERVED in bytes(raw):
-                yield from _answer_rounds(call, message or read(raw))
-                continue
+            if not answers:
+                if not starts.read_answer(place, is_final(raw)):
+                    continue
+                is_newest = False
+                if _OBSERVED in bytes(raw):
+                    yield from _answer_rounds(call, message or read(raw))
+                    continue
+            elif is_newest:
+                is_newest, starts.newest_place = False, place
             is_read = bool(answers) and isinstance(answers[0], Message)
             message_or_raw = (
                 _assistant_message(call, message or read(raw), answers)
@@ -320,6 +333,12 @@ def _peeking(
                 yield turn
             answers, known = [], []
         elif role == "user":
+            if place == last:
+                message = message or read(raw)
+                rounds = _prompt_rounds(call, message, starts)
+                if rounds is not None:
+                    yield from rounds
+                    return
             is_long = _is_long(raw) and not may_be_observation(memoryview(raw))
             if is_long and not starts.may_continue(place):
                 return
@@ -337,16 +356,16 @@ def _split(turn: Round, starts: TurnStarts, place: int) -> Sequence[Round]:
     if not is_grown and turn.result_count <= MIN_REPEATS and len(turn.calls) <= MIN_REPEATS:
         return (turn,)
     rounds = rounds_of(turn, is_certain=is_grown)
-    starts.has_merged_turn = starts.has_merged_turn or len(rounds) > 1
+    starts.has_other_form = starts.has_other_form or len(rounds) > 1
     return rounds
 
 
-def _steps_at_end(call: Call) -> Iterator[Round] | None:
-    """Return the rounds of a history in text that is the last message; None where there is none."""
-    last = call.tail(1)
-    if not last or last[0].role != "user" or last[0].results or not may_have_steps(last[0].text):
+def _prompt_rounds(call: Call, message: Message, starts: TurnStarts) -> Iterator[Round] | None:
+    """Return the rounds of the last message, a user's, if it is a history in text."""
+    if message.results or not may_have_steps(message.text):
         return None
-    steps = steps_in_prompt(last[0].text)
+    steps = steps_in_prompt(message.text)
+    starts.has_other_form = bool(steps)
     return _text_rounds(call, steps) if steps else None
 
 
@@ -361,11 +380,6 @@ def _text_rounds(call: Call, steps: Sequence[TextStep]) -> Iterator[Round]:
     for step in steps:
         called, observed = step.messages(is_named=is_named, name=TEXT_TOOL_NAME)
         yield Round(called, (observed,))
-
-
-def ends_with_steps(call: Call) -> bool:
-    """Return whether the last message, a user's, is a history in text: then it is no person's."""
-    return may_have_steps(call.tail(1)[0].text) and _steps_at_end(call) is not None
 
 
 def _assistant_message(call: Call, message: Message, answers: Sequence[Message | Raw]) -> Message:

@@ -12,7 +12,7 @@ from looptrap.detect.fingerprint import Fingerprint, conversation_opening
 from looptrap.detect.harness import ends_with_courtesies, ends_with_harness
 from looptrap.detect.remembered_round import is_random_id
 from looptrap.detect.scope import STREAK_MEMORY_S
-from looptrap.detect.trajectory import ends_with_steps, is_fresh
+from looptrap.detect.trajectory import is_fresh
 from looptrap.dialect.header import OWN_SESSION, SESSION_HEADERS
 from looptrap.dialect.model import NO_USAGE, AnsweredTurn, Call, Outcome
 from looptrap.engine import judge, plan
@@ -217,10 +217,7 @@ class PolicyEngine:
                 )
         if reading and fresh is None:
             fresh = is_fresh(call)
-        is_text = bool(reading and fresh) and ends_with_steps(call)
-        if reading and (
-            not fresh or is_text or ends_with_harness(call) or ends_with_courtesies(call)
-        ):
+        if reading and (not fresh or ends_with_harness(call) or ends_with_courtesies(call)):
             planned.history_watches = reading
             if call.request.progress:
                 planned.now = now
@@ -229,9 +226,8 @@ class PolicyEngine:
                 after_pause = partial(self._comes_after_pause, call, now)
                 has_grown = partial(self._turn_ends.has_grown, call.request.caller)
                 history = plan.history_of(call, self._tools, maxsize, after_pause, has_grown)
-                # The history of a guarded tool is whole, and its latest result only expected. One
-                # in text is whole too.
-                if call.generates and not is_text:
+                # The history of a guarded tool is whole, and its latest result only expected.
+                if call.generates:
                     planned.fitting = fitting = self._runs.begin(call, history, now, is_local)
                     planned.recalls = fitting.recalls
                 if is_local and planned.recalls:

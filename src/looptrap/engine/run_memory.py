@@ -305,8 +305,8 @@ class RunFitting:
             return (self._newest_key,)
         rounds = self._trajectory.latest(2)
         starts = self._trajectory.starts
-        if not rounds or starts.has_merged_turn or starts.has_courtesies or starts.has_ended:
-            return ()  # what was merged is shown whole; courtesies and our own words tell nothing
+        if not rounds or starts.has_other_form or starts.has_courtesies or starts.has_ended:
+            return ()  # other forms are shown whole; courtesies and our own words tell nothing
         self._newest_key = memory.link_key(call, rounds[0], self._is_local)
         self._has_ids = is_random_id(rounds[0].last_result_id)
         if len(rounds) == 1:
