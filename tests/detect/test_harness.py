@@ -12,8 +12,8 @@ from looptrap.detect.trajectory import Trajectory
 from looptrap.dialect.model import Request
 from looptrap.dialect.registry import read
 
-NAG = "No tool calls found in the response. Every response must include one."
-OTHER_NAG = "Please proceed to the next step using your best judgement."
+NAG = "The night build waits for all of the tests. Look after every one of them."
+OTHER_NAG = "Whatever the docs still need, add it to the list of open points."
 
 
 def nagged(nag=NAG, turns=3):

@@ -127,3 +127,31 @@ def test_an_action_in_text_is_no_unknown_tool():
     tools = [{"type": "function", "function": {"name": "bash"}}]
     messages = run(7, "Observation: {}", WORDS.__getitem__, lambda n: f"cat {WORDS[n]}")
     Guard.from_preset("default").check({**ask(messages), "tools": tools}, now=T)
+
+
+def element(number, path):
+    words = ["Let me look.", "Once more.", "I check this again.", "Next: look at the code."]
+    return {
+        "role": "assistant",
+        "content": f"<thinking>\n{WORDS[number % 10]}\n</thinking>\n{words[number % 4]}\n\n"
+        f"<read_file>\n<path>{path}</path>\n</read_file>",
+    }
+
+
+def told(number, path, result):
+    state = f"<environment_details>\n# Time\n8:0{number}\n{20_000 + 381 * number:,} tokens used"
+    return {
+        "role": "user",
+        "content": f"[read_file for '{path}'] Result:\n{result}\n{state}\n</environment_details>",
+    }
+
+
+def test_elements_are_the_action_and_what_a_harness_adds_in_tags_is_no_result():
+    def run(count, path, result):
+        rounds = ((element(n, path(n)), told(n, path(n), result(n))) for n in range(count))
+        return [TASK, *(message for pair in rounds for message in pair)]
+
+    same = run(6, lambda n: "src/app.py", lambda n: "import this")
+    assert refusal(same) == "repeat"
+    assert refusal(run(9, lambda n: "queue.txt", lambda n: f"{WORDS[n]} waits")) is None
+    assert refusal(run(9, lambda n: f"{WORDS[n]}.py", lambda n: WORDS[n])) is None

@@ -1,4 +1,4 @@
-"""Harness messages: a user message that comes back word for word is no person's.
+"""Harness messages: what comes back word for word, or has the form of a nag, is no person's.
 
 `No tool calls found in the response. …` after each answer comes from the program around the agent.
 Such a message begins no turn: what the agent did before it and after it is one run.
@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from msgspec import Raw
 
 from looptrap.detect.canonical import LONG_TEXT, mask
+from looptrap.detect.courtesy import MAX_COURTESY_CHARS, is_courtesy
+from looptrap.detect.harness_text import is_harness_text, may_be_harness_message
 from looptrap.dialect.model import Call, Message
 
 MIN_HARNESS_CHARS = 20
@@ -26,8 +28,19 @@ MAX_MESSAGES_APART = 8
 FIRST_INDEX = 2 * (MIN_TIMES - 1)
 """Before this place a message cannot have come that often, with answers between."""
 
+FIRST_ANSWERED = 2
+"""Before this place nothing has been answered about which a harness could complain."""
+
 SIZE_SLACK_BYTES = 128
 """Bytes by which equal messages may differ in size: markers for caches, times and counters."""
+
+FINAL_MARK = "Looptrap ended this run"
+"""How the last words of a run begin that was ended here in place of the model."""
+
+_FINAL = FINAL_MARK.encode()
+MAX_FINAL_BYTES = 4_000
+MAX_FINALS_APART = 12
+"""Messages before the last words of a run in which it may have been ended before."""
 
 _PLAIN = re.compile(r"[A-Za-z _.:=,-]{8,24}")
 """A piece of a text as JSON writes it too, and without numbers, which may differ."""
@@ -37,6 +50,11 @@ _NUMBER = re.compile(r"\d+")
 ComesAfterPause = Callable[[bool], bool]
 """Returns whether a repeated message comes after a pause, so that a person or a timer may send it;
 given whether the request ends with it."""
+
+
+HasGrown = Callable[[Sequence[str]], bool]
+"""Returns whether a request before ended with one of these results but the first: their ids, the
+latest first."""
 
 
 def is_same_message(left: str, right: str) -> bool:
@@ -116,36 +134,98 @@ def _is_answered(call: Call, place: int, later: int) -> bool:
     return any(call.read(raw).role == "assistant" for raw in call.raws[place + 1 : later])
 
 
+MIN_COURTESIES = 6
+"""Courtesies of each side that a request must show before they are taken for idle talk."""
+
+
+def ends_with_courtesies(call: Call) -> bool:
+    """Return, by the last message, a user's, whether two sides may only exchange courtesies."""
+    if len(call.raws) < 2 * MIN_COURTESIES:
+        return False
+    text = call.tail(1)[0].text
+    return len(text) <= MAX_COURTESY_CHARS and is_courtesy(text)
+
+
+def is_final(raw: Raw) -> bool:
+    """Return, without decoding an assistant's message, whether Looptrap wrote it."""
+    return len(raw) <= MAX_FINAL_BYTES and _FINAL in bytes(raw)
+
+
 class TurnStarts:
     """Finds, from the latest message back, where the turn of an agent begins."""
+
+    # Most calls change few of these: what is set in the class costs nothing.
+    has_grown: HasGrown | None = None
+    has_repeats = False
+    """Whether a user's message comes back in what was read so far."""
+    has_other_form = False
+    """Whether rounds were read that a framework merged, or wrote as text: they are shown whole."""
+    has_courtesies = False
+    """Whether a user answered a courtesy with one in what was read so far."""
+    newest_place = -1
+    """Where the latest message of the assistant stands; -1 before it was read."""
+    has_ended = False
+    """Whether that message is Looptrap's, which ended the run."""
 
     def __init__(
         self,
         call: Call,
-        begins_turn: Callable[[Message], bool],
+        may_begin: Callable[[Message], bool],
         comes_after_pause: ComesAfterPause | None,
     ) -> None:
         self._call = call
-        self._begins_turn = begins_turn
+        self._may_begin = may_begin
         self._comes_after_pause = comes_after_pause
         self._texts: list[str] = []
-        self.has_repeats = False
-        """Whether a user's message comes back in what was read so far."""
 
     def is_start(self, index: int, message: Message) -> bool:
         """Return whether a message, at this place of the request, begins a turn."""
-        return self._begins_turn(message) and not self._is_harness(index, message)
+        return self._may_begin(message) and not self._is_harness(index, message)
+
+    def read_answer(self, index: int, is_ours: bool) -> bool:
+        """Note an answer at this place; return whether it is a round.
+
+        What Looptrap said in the model's place is none. But the first time the model gets a turn
+        after it, to change its approach.
+        """
+        is_newest = self.newest_place < 0
+        if is_newest and not is_ours:
+            self.newest_place = index
+        if not is_ours:
+            return True
+        before = self._call.raws[max(0, index - MAX_FINALS_APART) : index]
+        if not is_newest or any(map(is_final, before)):
+            return False
+        self.newest_place, self.has_ended = index, True
+        return True
 
     def may_continue(self, index: int) -> bool:
         """Return, without decoding it, whether a long message may be a harness's."""
-        return bool(self._texts) or may_come_back(self._call, index)
+        if self._texts or may_come_back(self._call, index):
+            return True
+        return index >= FIRST_ANSWERED and may_be_harness_message(self._call.raws[index])
+
+    def _answers_courtesy(self, index: int, text: str) -> bool:
+        """Return whether a user, perhaps another agent, answers one courtesy with another."""
+        call = self._call
+        if not index > 0 or len(call.raws) < 2 * MIN_COURTESIES or not is_courtesy(text):
+            return False
+        assert call.read is not None
+        before = call.read(call.raws[index - 1])
+        is_answer = before.role == "assistant" and not before.calls and is_courtesy(before.text)
+        self.has_courtesies = self.has_courtesies or is_answer
+        return is_answer
 
     def _is_harness(self, index: int, message: Message) -> bool:
         text = message.text
+        if len(text) <= MAX_COURTESY_CHARS and self._answers_courtesy(index, text):
+            return True
+        is_known_form = is_harness_text(text)
         if any(is_same_message(text, known) for known in self._texts):
             return True
-        if not comes_back(self._call, index, message):
-            return False
+        # A timer may send reminders in tags; nothing else of a known form comes from one.
+        if (is_known_form and text[:1] != "<") or not comes_back(self._call, index, message):
+            return is_known_form
         self.has_repeats = True
         is_last = index == len(self._call.raws) - 1
         if self._comes_after_pause is not None and self._comes_after_pause(is_last):

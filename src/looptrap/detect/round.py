@@ -242,6 +242,17 @@ class Round:
             last = self._decoded(self._tool_messages[0])
         return last.results[-1].call_id if last.results else ""
 
+    def latest_ids(self, limit: int) -> list[str]:
+        """Return the ids of the calls whose results came last, the latest first."""
+        ids: list[str] = []
+        for message in self._tool_messages[:limit]:
+            if isinstance(message, Raw) and (id_ := _last_id_in(message)):
+                ids.append(id_)
+            else:
+                results = self._decoded(message).results[: -limit - 1 : -1]
+                ids += [result.call_id for result in results]
+        return ids[:limit]
+
     def _decoded(self, message: Message | Raw) -> Message:
         if isinstance(message, Message):
             return message

@@ -11,9 +11,24 @@ from msgspec import Raw
 
 from looptrap.detect.call_spelling import without_explanation
 from looptrap.detect.canonical import join
-from looptrap.detect.harness import ComesAfterPause, TurnStarts
+from looptrap.detect.harness import (
+    FINAL_MARK,
+    ComesAfterPause,
+    HasGrown,
+    TurnStarts,
+    is_final,
+)
+from looptrap.detect.harness_text import is_harness_text, without_tagged
+from looptrap.detect.merged_turn import MIN_REPEATS, rounds_of
 from looptrap.detect.remembered_round import RememberedRound, RoundRecord, Trait
 from looptrap.detect.round import MAX_ID_SLACK_BYTES, NUDGE_MARK, Reader, Round, cached_field
+from looptrap.detect.text_history import (
+    TextStep,
+    may_have_steps,
+    steps_in_answer,
+    steps_in_prompt,
+)
+from looptrap.dialect.content import canonical
 from looptrap.dialect.model import Call, Message, ToolCall, ToolResult
 
 MAX_INJECTED_CHARS = 40
@@ -41,7 +56,11 @@ _PLAIN_PIECE = re.compile(r"[A-Za-z0-9 _.:=,-]{12,24}")
 _PLAIN = re.compile(r"[A-Za-z0-9 _.:=,-]+")
 """What JSON never escapes, however deeply it is nested."""
 
+MAX_IDS = 8
+"""Latest results of a turn by which it is known to have grown."""
+
 _NUDGE = NUDGE_MARK.encode()
+_OBSERVED = b"bservation"
 MAX_NUDGE_BYTES = 4_000
 """Most bytes of a nudge."""
 
@@ -55,14 +74,17 @@ class Trajectory:
         limit: int = maxsize,
         exempt: frozenset[str] = frozenset(),
         comes_after_pause: ComesAfterPause | None = None,
+        has_grown: HasGrown | None = None,
     ) -> None:
         """Read at most the latest `limit` rounds, and none that call only `exempt` tools.
 
         When the latest round calls only such tools, there are no rounds. A message that comes
-        back begins a turn only if it comes after a pause.
+        back begins a turn only if it comes after a pause. A turn that has grown since the request
+        before is read as several.
         """
         self._call = call
-        self.starts = TurnStarts(call, begins_turn, comes_after_pause)
+        self.starts = TurnStarts(call, may_begin_turn, comes_after_pause)
+        self.starts.has_grown = has_grown
         self._unread: Iterator[Round] = islice(_backwards(call, self.starts), limit)
         self._rounds: list[Round] = []
         if exempt:
@@ -88,7 +110,10 @@ class Trajectory:
         needle = longest[:MAX_NEEDLE_CHARS].encode()
         if len(needle) < MIN_NEEDLE_CHARS:
             return False
-        return b"".join(self._call.raws[-MAX_SEARCHED_MESSAGES:]).count(needle) < 2
+        # After the round there may be more than its result: what a harness says.
+        after = self.starts.newest_place + MESSAGES_A_ROUND
+        searched = self._call.raws[max(0, after - MAX_SEARCHED_MESSAGES) :]
+        return b"".join(searched).count(needle) < 2
 
     def may_have_come_before(self, messages: int) -> bool:
         """Return, by sizes alone, whether the last message may be among so many before it."""
@@ -223,10 +248,20 @@ def _has_new_result(round_: Round, before: list[Round]) -> bool:
     return bool(same_calls) and not any(round_.has_same_result(earlier) for earlier in same_calls)
 
 
+FIRST_MESSAGES = 3
+"""Messages of a request in which no run can be in a loop yet."""
+
+
 def is_fresh(call: Call) -> bool:
     """Return whether the last message is a person's: then there are no rounds yet."""
     last = call.tail(1)
-    return bool(last) and begins_turn(last[0])
+    if not last or not may_begin_turn(last[0]):
+        return False
+    text = last[0].text
+    if may_have_steps(text) and steps_in_prompt(text):
+        return False
+    is_first = len(call.raws) <= FIRST_MESSAGES and not call.chain
+    return is_first or not is_harness_text(text)
 
 
 def _is_long(raw: Raw) -> bool:
@@ -239,9 +274,19 @@ def _backwards(call: Call, starts: TurnStarts) -> Iterator[Round]:
     """Yield the rounds from the latest back; tool messages stay raw where that is possible."""
     if call.peek is not None and call.read is not None:
         yield from _peeking(call, call.peek, call.read, starts)
-        return
+    else:
+        yield from _reading(call, starts)
+
+
+def _reading(call: Call, starts: TurnStarts) -> Iterator[Round]:
     answers: list[Message] = []
+    last = len(call.raws) - 1
     for index, message in call.placed_backwards():
+        if index == last and message.role == "user":
+            rounds = _prompt_rounds(call, message, starts)
+            if rounds is not None:
+                yield from rounds
+                return
         if message.results:
             answers.append(message)
         if starts.is_start(index, message):
@@ -249,7 +294,14 @@ def _backwards(call: Call, starts: TurnStarts) -> Iterator[Round]:
         if message.role == "user" and is_observation(message.text):
             answers.append(text_as_result(message))
         if message.role == "assistant":
-            yield Round(_assistant_message(message, answers), answers)
+            is_ours = not answers and message.text.startswith(FINAL_MARK)
+            if not starts.read_answer(index, is_ours):
+                continue
+            if not answers and not message.calls and may_have_steps(message.text):
+                yield from _answer_rounds(call, message)
+            else:
+                turn = Round(_assistant_message(call, message, answers), answers)
+                yield from _split(turn, starts, index) if len(message.calls) > 1 else (turn,)
             answers = []
 
 
@@ -270,6 +322,8 @@ def _peeking(
     # The last messages were decoded to count the prompt, and are not decoded again.
     already_read = call.decoded_tail
     place = len(call.raws)
+    last = place - 1
+    is_newest = True
     unread = place - len(already_read)
     for raw in reversed(call.raws):
         place -= 1
@@ -280,13 +334,34 @@ def _peeking(
                 known.append(message)
             answers.append(raw)
         elif role == "assistant":
+            if not answers:
+                if not starts.read_answer(place, is_final(raw)):
+                    continue
+                is_newest = False
+                if _OBSERVED in bytes(raw):
+                    yield from _answer_rounds(call, message or read(raw))
+                    continue
+            elif is_newest:
+                is_newest, starts.newest_place = False, place
             is_read = bool(answers) and isinstance(answers[0], Message)
             message_or_raw = (
-                _assistant_message(message or read(raw), answers) if is_read else message or raw
+                _assistant_message(call, message or read(raw), answers)
+                if is_read
+                else message or raw
             )
-            yield Round(message_or_raw, answers, read, known)
+            turn = Round(message_or_raw, answers, read, known)
+            if len(answers) > 1:
+                yield from _split(turn, starts, place)
+            else:
+                yield turn
             answers, known = [], []
         elif role == "user":
+            if place == last:
+                message = message or read(raw)
+                rounds = _prompt_rounds(call, message, starts)
+                if rounds is not None:
+                    yield from rounds
+                    return
             is_long = _is_long(raw) and not may_be_observation(memoryview(raw))
             if is_long and not starts.may_continue(place):
                 return
@@ -297,13 +372,56 @@ def _peeking(
                 answers.append(text_as_result(message))
 
 
-def _assistant_message(message: Message, answers: Sequence[Message | Raw]) -> Message:
+def _split(turn: Round, starts: TurnStarts, place: int) -> Sequence[Round]:
+    """Return the rounds of a turn with several results, and note if it was merged."""
+    is_newest, has_grown = place == starts.newest_place, starts.has_grown
+    is_grown = is_newest and has_grown is not None and has_grown(turn.latest_ids(MAX_IDS))
+    if not is_grown and turn.result_count <= MIN_REPEATS and len(turn.calls) <= MIN_REPEATS:
+        return (turn,)
+    rounds = rounds_of(turn, is_certain=is_grown)
+    starts.has_other_form = starts.has_other_form or len(rounds) > 1
+    return rounds
+
+
+def _prompt_rounds(call: Call, message: Message, starts: TurnStarts) -> Iterator[Round] | None:
+    """Return the rounds of the last message, a user's, if it is a history in text."""
+    if message.results or not may_have_steps(message.text):
+        return None
+    steps = steps_in_prompt(message.text)
+    starts.has_other_form = bool(steps)
+    return _text_rounds(call, steps) if steps else None
+
+
+def _answer_rounds(call: Call, message: Message) -> Iterator[Round]:
+    """Return the rounds of an assistant's message to which a harness added the results."""
+    steps = () if message.calls else steps_in_answer(message.text)
+    return _text_rounds(call, steps) if steps else iter((Round(message, ()),))
+
+
+def _text_rounds(call: Call, steps: Sequence[TextStep]) -> Iterator[Round]:
+    is_named = not call.tools
+    for step in steps:
+        called, observed = step.messages(is_named=is_named, name=TEXT_TOOL_NAME)
+        yield Round(called, (observed,))
+
+
+def _assistant_message(call: Call, message: Message, answers: Sequence[Message | Raw]) -> Message:
     """Return the assistant's message; where a harness answered in text, as a tool call."""
-    return text_as_call(message) if answers and not message.calls else message
+    if not answers or message.calls:
+        return message
+    called = text_as_call(message)
+    # A request that offers tools would not know one that is called in text.
+    is_unknown = called.calls[0].name != TEXT_TOOL_NAME and bool(call.tools)
+    return text_as_call(message, is_named=False) if is_unknown else called
 
 
 def begins_turn(message: Message) -> bool:
-    """Return whether a person wrote a message, and not a harness with "continue" or a result."""
+    """Return whether a person wrote a message, by all that the message itself tells."""
+    return may_begin_turn(message) and not is_harness_text(message.text)
+
+
+def may_begin_turn(message: Message) -> bool:
+    """Return whether a message is a user's, and neither "continue" nor a nudge nor a result."""
     if message.role != "user" or message.results or message.text.startswith(NUDGE_MARK):
         return False
     if len(message.text) <= MAX_INJECTED_CHARS and _INJECTED.fullmatch(message.text) is not None:
@@ -353,6 +471,10 @@ _CALL_ID = re.compile(
     r"""(['"])id\1:\ ?(['"])[^'"]{1,80}\2,\ ?(?=(['"])type\3:\ ?(['"])function\4)""", re.VERBOSE
 )
 """The id of a call written in the API's form: it differs each time."""
+_ELEMENT = re.compile(r"^<([a-z][a-z0-9_]{1,40})>", re.MULTILINE)
+_FIELD = re.compile(r"<([a-z][a-z0-9_]{1,40})>([^<]*)</\1>")
+MAX_ELEMENTS = 8
+"""Elements at line starts of which the first that is closed is the action."""
 _ACTION = re.compile(r"^\W{0,3}action\b.*", re.IGNORECASE | re.MULTILINE | re.DOTALL)
 
 
@@ -371,18 +493,36 @@ def is_observation(text: str) -> bool:
     return text[-3:].rstrip()[-1:] in ("#", "$") and _SHELL_PROMPT.search(text[-60:]) is not None
 
 
-def text_as_call(message: Message) -> Message:
+def text_as_call(message: Message, *, is_named: bool = True) -> Message:
     """Return the assistant's text as a tool call: only the action, where it can be recognised."""
-    blocks = _FENCED.findall(message.text)
+    text, name = message.text, TEXT_TOOL_NAME
+    blocks = _FENCED.findall(text)
     if blocks:
         action = "\n".join(blocks)
+    elif (found := _ACTION.search(text)) is not None:
+        action = found[0]
+    elif (element := _element_in(text)) is not None:
+        tag, action = element
+        name = tag if is_named else name
     else:
-        found = _ACTION.search(message.text)
-        action = found[0] if found else message.text
+        action = text
     action = _CALL_ID.sub("", action.strip())
-    return Message("assistant", message.text, (ToolCall("", TEXT_TOOL_NAME, action),))
+    return Message("assistant", text, (ToolCall(TEXT_TOOL_NAME, name, action),))
+
+
+def _element_in(text: str) -> tuple[str, str] | None:
+    """Return the tag and the content of an action that is written as XML; None if there is none."""
+    for tag in islice(_ELEMENT.finditer(text), MAX_ELEMENTS):
+        end = text.rfind(f"</{tag[1]}>")
+        if end > tag.start() and tag[1] != "thinking":
+            content = text[tag.end() : end]
+            fields = dict(_FIELD.findall(content))
+            is_all = len(fields) == content.count("</") and not _FIELD.sub("", content).strip()
+            return tag[1], canonical(fields) if is_all else content
+    return None
 
 
 def text_as_result(message: Message) -> Message:
     """Return the harness's answer as the result of that call."""
-    return Message("tool", "", (), (ToolResult("", message.text, name=TEXT_TOOL_NAME),))
+    text = without_tagged(message.text)
+    return Message("tool", "", (), (ToolResult(TEXT_TOOL_NAME, text, name=TEXT_TOOL_NAME),))

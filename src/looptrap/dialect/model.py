@@ -172,6 +172,11 @@ class AnsweredTurn(msgspec.Struct, frozen=True, gc=False):
         """Return the turn with these calls and no more."""
         return cls(response_id, messages=(Message("assistant", "", calls),) if calls else ())
 
+    def short_text(self, limit: int) -> str:
+        """Return what it says; nothing if that is longer than `limit`."""
+        text = "\n".join(message.text for message in self.messages if message.role == "assistant")
+        return text if len(text) <= limit else ""
+
     @property
     def calls(self) -> tuple[ToolCall, ...]:
         """All tool calls, in their order."""

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from looptrap.detect import near
 from looptrap.detect.fingerprint import Fingerprint, conversation_opening, fingerprint_key
-from looptrap.detect.harness import ComesAfterPause
+from looptrap.detect.harness import ComesAfterPause, HasGrown
 from looptrap.detect.scope import Window, WindowKind
 from looptrap.detect.signals.signal import Evidence
 from looptrap.detect.trajectory import RunTrajectory, Trajectory
@@ -64,11 +64,15 @@ def read(
 
 
 def history_of(
-    call: Call, tools: Mapping[str, ToolRule], limit: int, comes_after_pause: ComesAfterPause
+    call: Call,
+    tools: Mapping[str, ToolRule],
+    limit: int,
+    comes_after_pause: ComesAfterPause,
+    has_grown: HasGrown | None = None,
 ) -> Trajectory:
     """Return the latest `limit` rounds of a history, without those of exempt tools."""
     exempt = frozenset(name for name, rule in tools.items() if rule.exempt) if tools else NO_TOOLS
-    return Trajectory(call, limit, exempt, comes_after_pause)
+    return Trajectory(call, limit, exempt, comes_after_pause, has_grown)
 
 
 def search(

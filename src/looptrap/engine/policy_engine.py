@@ -9,7 +9,8 @@ from sys import maxsize
 
 from looptrap.detect import near
 from looptrap.detect.fingerprint import Fingerprint, conversation_opening
-from looptrap.detect.harness import ends_with_harness
+from looptrap.detect.harness import ends_with_courtesies, ends_with_harness
+from looptrap.detect.remembered_round import is_random_id
 from looptrap.detect.scope import STREAK_MEMORY_S
 from looptrap.detect.trajectory import is_fresh
 from looptrap.dialect.header import OWN_SESSION, SESSION_HEADERS
@@ -87,13 +88,40 @@ class HarnessPauses:
             self._pauses[conversation] = now, known[1]
 
 
+MAX_TURN_ENDS = 20_000
+
+
+class TurnEnds:
+    """Remembers the last results of turns with several, to see which turns grow; bounded."""
+
+    __slots__ = ("_ends",)
+
+    def __init__(self) -> None:
+        self._ends: dict[tuple[str, str], None] = {}
+
+    def has_grown(self, caller: str, ids: Sequence[str]) -> bool:
+        """Return whether a turn ended before with one of its results but the last.
+
+        `ids` are those of its latest results, the latest first. Only those that no other turn
+        has count.
+        """
+        found = [(caller, id_) for id_ in ids if is_random_id(id_)]
+        if len(found) < len(ids) or len(found) < 2:
+            return False
+        is_grown = any(one in self._ends for one in found[1:])
+        self._ends[found[0]] = None
+        if len(self._ends) > MAX_TURN_ENDS:
+            del self._ends[next(iter(self._ends))]
+        return is_grown
+
+
 def keeps_apart(call: Call) -> bool:
     """Return whether an application keeps calls apart on purpose, such as those of a sample."""
     return call.request.header(OWN_SESSION) is not None
 
 
 class PolicyEngine:
-    """Judges calls by policies; its only state is its counters, the recent prompt ends and pauses.
+    """Judges calls by policies; its only state is its counters, and a few facts of recent calls.
 
     A `Transaction` takes a call through it.
     """
@@ -133,6 +161,7 @@ class PolicyEngine:
         self.session_headers = tuple(name.lower().encode() for name in session_headers)
         self._recent_ends = RecentPromptEnds(STREAK_MEMORY_S)
         self._pauses = HarnessPauses()
+        self._turn_ends = TurnEnds()
         self._conversation = Fingerprint(key, ("pause",), ("caller", "session"))
         budgets = tuple(budgets)
         is_metered = bool(budgets) or any(policy.rates for policy in policies)
@@ -188,14 +217,15 @@ class PolicyEngine:
                 )
         if reading and fresh is None:
             fresh = is_fresh(call)
-        if reading and (not fresh or ends_with_harness(call)):
+        if reading and (not fresh or ends_with_harness(call) or ends_with_courtesies(call)):
             planned.history_watches = reading
             if call.request.progress:
                 planned.now = now
                 plan.await_progress(planned, *self._progress)
             else:
                 after_pause = partial(self._comes_after_pause, call, now)
-                history = plan.history_of(call, self._tools, maxsize, after_pause)
+                has_grown = partial(self._turn_ends.has_grown, call.request.caller)
+                history = plan.history_of(call, self._tools, maxsize, after_pause, has_grown)
                 # The history of a guarded tool is whole, and its latest result only expected.
                 if call.generates:
                     planned.fitting = fitting = self._runs.begin(call, history, now, is_local)

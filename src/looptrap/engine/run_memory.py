@@ -34,7 +34,7 @@ from looptrap.detect.remembered_round import (
 from looptrap.detect.round import Round
 from looptrap.detect.signals.unknown_tool import calls_unknown_tool
 from looptrap.detect.summary import is_summary
-from looptrap.detect.trajectory import RunTrajectory, Trajectory, begins_turn
+from looptrap.detect.trajectory import RunTrajectory, Trajectory, may_begin_turn
 from looptrap.dialect.agent_session import agent_session_of
 from looptrap.dialect.model import AnsweredTurn, Call, Message, ToolCall, ToolResult
 from looptrap.store.model import Note
@@ -71,6 +71,9 @@ MAX_REPEATABLE_MESSAGES = 40
 
 RESTART_S = 120
 """Seconds after the latest request of a run for which a new one that begins alike restarts it."""
+
+MAX_SAID_CHARS = 4_096
+"""Characters of an answer without calls that is remembered: a longer one is content."""
 
 MAX_SEPARATOR_BYTES = 4
 """Bytes between two messages of a request."""
@@ -209,17 +212,23 @@ class RunMemory:
     ) -> Sequence[Note]:
         """Return what to remember of an answer, which a later call may continue."""
         calls = turn.calls
-        if not calls:
-            return ()
         if not call.keeps_history:
-            return fitting.remember_calls(calls) if fitting is not None else ()
+            return fitting.remember_calls(calls) if fitting is not None and calls else ()
+        digester = self.digester(is_local)
+        if calls:
+            ids = digester.digest(join([made.id for made in calls]))
+            record = digester.calls_record(Message("assistant", "", calls), ids)
+        elif call.chain and fitting is not None and (text := turn.short_text(MAX_SAID_CHARS)):
+            # Most answers in words end a run, and nothing is remembered of them. But this one comes
+            # after the results of tools, or after what a harness said.
+            said = Round(Message("assistant", text), ())
+            record = digester.record(said, digester.digest(turn.response_id.encode()))
+        else:
+            return ()
         link = fitting.link if fitting is not None else None
         key = self.chain_key(call, turn.response_id)
         if link is None:
             link = RunLink(self.run_key(call, key, now), 0, 0, PARTIAL)
-        digester = self.digester(is_local)
-        ids = digester.digest(join([made.id for made in calls]))
-        record = digester.calls_record(Message("assistant", "", calls), ids)
         value = link.pack() + record.pack()
         notes = [Note(key, value)]
         conversation = turn.conversation or ("" if call.chain.startswith("resp") else call.chain)
@@ -295,8 +304,9 @@ class RunFitting:
             self._newest_key = memory.chain_key(call, call.chain)
             return (self._newest_key,)
         rounds = self._trajectory.latest(2)
-        if not rounds:
-            return ()
+        starts = self._trajectory.starts
+        if not rounds or starts.has_other_form or starts.has_courtesies or starts.has_ended:
+            return ()  # other forms are shown whole; courtesies and our own words tell nothing
         self._newest_key = memory.link_key(call, rounds[0], self._is_local)
         self._has_ids = is_random_id(rounds[0].last_result_id)
         if len(rounds) == 1:
@@ -346,7 +356,10 @@ class RunFitting:
         self.notes = (Note(self._newest_key, self.link.pack()),)
 
     def _is_sent_again(self, link: RunLink) -> bool:
+        """Return whether the request is that of the link, or adds only what is no round."""
         call = self._call
+        if len(call.raws) > link.messages:
+            return self._trajectory.starts.newest_place < link.messages
         return (len(call.raws), len(call.request.body)) == (link.messages, link.body_bytes)
 
     def _continue(self, link: RunLink, new: Sequence[Round]) -> None:
@@ -694,13 +707,15 @@ class RunFitting:
     # A history that the provider keeps
 
     def _take_chain(self, recalled: Sequence[bytes]) -> None:
-        """Join the results of a request with the calls of the answer before."""
+        """Join the results of a request with the calls of the answer before, if it had any."""
         value = recalled[0]
         results = [result for message in self._call.messages for result in message.results]
-        if len(value) != _LINK.size + ROUND_BYTES or not results:
+        if len(value) != _LINK.size + ROUND_BYTES:
+            return
+        self._calls = records_of(value[_LINK.size :])[0]
+        if bool(results) != bool(self._calls.call_count):
             return
         self._link = RunLink(*_LINK.unpack(value[: _LINK.size]))
-        self._calls = records_of(value[_LINK.size :])[0]
         self._results = results
         self._take = RunFitting._take_kept
         self.recalls = (self._link.run, self._memory.seen_key(self._link.run))
@@ -713,7 +728,7 @@ class RunFitting:
         if records and records[-1].link == calls.link:
             added, pairs = [], b""  # it was sent before
         else:
-            record = self._digester.completed(calls, self._results)
+            record = self._digester.completed(calls, self._results) if self._results else calls
             traits = records[-1].traits if records else int(Trait.NEWS)
             record, pairs = self._in_segment(record, link, records, traits, seen)
             added = [record]
@@ -879,7 +894,7 @@ def _users_backwards(call: Call) -> Iterator[Message]:
         if skipped and peek(raw) in ("assistant", "tool"):
             continue
         message = read(raw)
-        skipped = skipped and not begins_turn(message)
+        skipped = skipped and not may_begin_turn(message)
         yield message
 
 
@@ -902,7 +917,7 @@ def _opening_of(call: Call) -> _Opening:
     before: list[Message] = []
     is_before = False
     for message in _users_backwards(call):
-        is_before = is_before or begins_turn(message)
+        is_before = is_before or may_begin_turn(message)
         if is_before or not message.role:
             before.append(message)
         if len(before) >= MAX_OPENING_MESSAGES:

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from looptrap.detect.fingerprint import fingerprint_text
+from looptrap.detect.harness import FINAL_MARK
 from looptrap.detect.round import NUDGE_MARK
 from looptrap.detect.signals.signal import Evidence
 from looptrap.policy.action import Action
@@ -169,9 +170,9 @@ def refusal_text(verdict: Verdict) -> str:
 def final_text(verdict: Verdict) -> str:
     """Return the last words of a run that is ended here."""
     if verdict.reason != "loop_detected":
-        return f"Looptrap ended this run. {verdict.message}"
+        return f"{FINAL_MARK}. {verdict.message}"
     return (
-        f"Looptrap ended this run ({CODES[verdict.reason]}) because it was going in circles:"
+        f"{FINAL_MARK} ({CODES[verdict.reason]}) because it was going in circles:"
         f" {_repetition(verdict)}."
         " The model was not asked again. Before starting over, change the approach:"
         " other arguments, another tool, or a smaller task."

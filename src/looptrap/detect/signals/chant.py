@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from unicodedata import category
 
+from looptrap.detect.signals.idle import brings_words_each_time
 from looptrap.detect.signals.signal import Evidence, HistorySignal
 from looptrap.detect.similarity import SIMILAR_PERCENT
 from looptrap.detect.trajectory import Trajectory
@@ -171,11 +172,11 @@ class Monologue(HistorySignal):
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how often in a row; None after a tool call, or for the first time."""
         newest = trajectory.newest
-        if newest is None or newest.calls:
-            return None
+        if newest is None or newest.calls or trajectory.starts.has_courtesies:
+            return None  # `idle` judges courtesies
         rounds = trajectory.latest_while(newest.says_like, self._options.rounds)
         count = len(rounds)
-        if count < 2:
+        if count < 2 or brings_words_each_time(rounds):
             return None
         return Evidence(
             signal="monologue",

@@ -1,10 +1,13 @@
-"""`idle`: an agent that has tools and only talks, turn after turn, in the same words."""
+"""`idle`: an agent that has tools and only talks, turn after turn, in the same words; or two sides
+that only exchange courtesies."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 
+from looptrap.detect.courtesy import is_courtesy
+from looptrap.detect.remembered_round import RememberedRound
 from looptrap.detect.round import Round
 from looptrap.detect.signals.signal import Evidence, HistorySignal
 from looptrap.detect.trajectory import Trajectory
@@ -23,7 +26,11 @@ class Idle(HistorySignal):
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how many; None after a tool call, for new words, or where there are no tools."""
         newest = trajectory.newest
-        if newest is None or newest.calls or not trajectory.tools:
+        if newest is None or newest.calls:
+            return None
+        if trajectory.starts.has_courtesies:
+            return self._courtesies(trajectory)
+        if not trajectory.tools:
             return None
         rounds = trajectory.latest_while(_is_talk, self._options.rounds)
         for count in range(len(rounds), max(self._options.first, 2) - 1, -1):
@@ -38,6 +45,23 @@ class Idle(HistorySignal):
                 )
         return None
 
+    def _courtesies(self, trajectory: Trajectory) -> Evidence | None:
+        """Return how many of the latest turns in a row were nothing but courtesies."""
+        rounds = trajectory.latest_while(_is_courteous, self._options.rounds)
+        count = len(rounds)
+        if count < 2:
+            return None
+        return Evidence(
+            signal="idle",
+            what=f"{count} turns in a row of nothing but courtesies, on both sides",
+            count=count,
+            ago=count - 1,
+        )
+
+
+def _is_courteous(round_: Round) -> bool:
+    return not round_.calls and is_courtesy(round_.text)
+
 
 def _is_talk(round_: Round) -> bool:
     return not round_.calls and bool(round_.words_said)
@@ -51,3 +75,15 @@ def _shared(rounds: Sequence[Round]) -> float:
     if len(latest & again) < MIN_KNOWN * len(latest):
         return 0.0
     return sum(said[word] for word in again) / said.total()
+
+
+def brings_words_each_time(rounds: Sequence[Round]) -> bool:
+    """Return whether each turn has a word of its own, as the questions of a quiz have.
+
+    Numbers are no such words: counters change too.
+    """
+    if isinstance(rounds[0], RememberedRound):
+        return False  # its words cannot be told from numbers
+    said = [{word for word in round_.words_said if word.isalpha()} for round_ in rounds]
+    times = Counter(word for words in said for word in words)
+    return all(any(times[word] == 1 for word in words) for words in said)
