@@ -20,7 +20,8 @@ _NOTES = frozenset("think thought todo todos".split())
 _ALTERS = frozenset(
     "edit write create insert replace patch update append delete remove rename move save commit"
     " apply install upload submit put set add send book cancel modify exchange transfer post undo"
-    " change enable disable toggle reset pay refund schedule publish notify".split()
+    " change enable disable toggle reset pay refund schedule publish notify assign reserve"
+    " allocate register approve reject grant revoke attach detach claim close merge deploy".split()
 )
 _ADDS = frozenset("create insert append add book".split())
 _SENDS = frozenset("send post upload create publish submit notify".split())
@@ -44,6 +45,8 @@ _COMMANDS = re.compile(
     r"|git\s+(?:apply|bisect|checkout|switch|restore|commit|stash|reset|add|merge|rebase|pull|clone|mv|rm)"
     r"|(?:pip3?|npm|pnpm|apt|apt-get|yarn|cargo|mvn|gradle|conda|uv|go|brew)\s+(?:-\w+\s+)*"
     r"(?:install|add|build|update|upgrade|get|ci)"
+    r"|terraform\s+(?:apply|destroy|import|workspace\s+(?:select|new))|kubectl\s+config\s+use-context"
+    r"|(?:conda|nvm|pyenv|mamba)\s+(?:activate|use|shell)"
     r"|(?:docker|kubectl|systemctl|service)\s+(?:\S+\s+)?(?:run|build|start|stop|restart|apply|rm)"
     r"|(?i:insert\s+into|delete\s+from|update\s+\S+\s+set|(?:create|alter|drop|truncate)\s+\w))\b)"
     # into a file
@@ -155,7 +158,8 @@ _UNDER_WAY = re.compile(
 )
 _LATER = re.compile(
     r"\b(?:too many requests|rate[ _-]?limit(?:ed)?|overloaded|(?:temporarily|service) unavailable"
-    r"|try again (?:later|in \d+)|retry[ _-]after)\b",
+    r"|try again (?:later|in \d+)|retry[ _-]after|(?:acquir\w+|get|obtain) (?:the )?(?:state )?lock"
+    r"|lock is held|waiting for (?:\w+ )?lock)\b",
     re.IGNORECASE,
 )
 _WAITS = re.compile(

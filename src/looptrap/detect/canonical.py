@@ -124,6 +124,7 @@ _ALWAYS = rf"""
     | (?P<duration> \b \d+ (?: \.\d+ )? \ ? (?: {_UNITS} ) \b )
     | (?P<attempt> \b (?: {_ATTEMPTS} ) s? (?: [\ _-]? (?: number|no|count ) \b )?
                    {_NUMBER} (?: \ ? (?: /|of|- ) \ ? \d+ )? \b )
+    | (?P<panic> '\ \( \d{{1,20}} \)\ panicked )
     | (?P<id> \b (?: (?: {_IDS} ) [\ _-]? id | p?pid | pgid | tid | port | nonce ) \b
               (?: {_NUMBER} | {_LABELLED} ) \b )
 """

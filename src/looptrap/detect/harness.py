@@ -160,6 +160,8 @@ class TurnStarts:
     """Whether a user's message comes back in what was read so far."""
     has_other_form = False
     """Whether rounds were read that a framework merged, or wrote as text: they are shown whole."""
+    is_urged = False
+    """Whether a harness urged the agent on in what was read so far."""
     has_courtesies = False
     """Whether a user answered a courtesy with one in what was read so far."""
     newest_place = -1
@@ -180,7 +182,12 @@ class TurnStarts:
 
     def is_start(self, index: int, message: Message) -> bool:
         """Return whether a message, at this place of the request, begins a turn."""
-        return self._may_begin(message) and not self._is_harness(index, message)
+        if not self._may_begin(message):
+            return False
+        if not self._is_harness(index, message):
+            return True
+        self.is_urged = True
+        return False
 
     def read_answer(self, index: int, is_ours: bool) -> bool:
         """Note an answer at this place; return whether it is a round.

@@ -444,6 +444,7 @@ _OBSERVATION_START = re.compile(
     | execution\ (?:result|output)s?\b
     | (?:command|tool|code|function|script|terminal)\ (?:output|result|response)s?\b
     | (?:output|results?)\ of\ (?:the\ )?(?:tool|command|action|function|code)\b
+    | old\ environment\ output\b | (?:old|earlier|previous)\ (?:tool\ )?(?:output|result)s?\b
     | returncode> | output>
     | tool_(?:result|response|output)\b
     | call\ id:
@@ -454,7 +455,7 @@ _OBSERVATION_START = re.compile(
 _MARKUP_CHARS = " \n\t*#<[("
 _OBSERVATION_WORDS = (
     *("observation", "execution", "command", "tool", "code", "function", "script", "terminal"),
-    *("output", "result", "returncode", "call id"),
+    *("output", "result", "returncode", "call id", "old ", "earlier ", "previous "),
 )
 """First words of such an answer: a cheap test before the pattern."""
 

@@ -124,7 +124,12 @@ def test_idle(write, steps, expected):
 
 @in_both_dialects
 def test_without_tools_talk_is_all_that_a_model_can_do(write):
-    assert evidence("idle", write, after_each(NAG, ANNOUNCED)) is None
+    assert evidence("idle", write, after_each(GO_ON, ANNOUNCED)) is None
+
+
+@in_both_dialects
+def test_a_harness_that_urges_an_agent_on_waits_for_it_to_act(write):
+    assert count("idle", write, after_each(NAG, ANNOUNCED)) >= 10
 
 
 def test_long_answers_are_content_though_they_say_the_same():

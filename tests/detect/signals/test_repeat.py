@@ -62,6 +62,7 @@ def click(n, title="Your cart", columns=0):
             id="read by the same tool",
         ),
         case([click(n) for n in range(16)], 4, id="the same page but for a counter and a log line"),
+        case([click(n) for n in range(40)], 4, id="a counter that moves is only warned of"),
         case([click(n, word) for n, word in enumerate(WORDS)], 0, id="another page each time"),
         case(
             [click(n, columns=n) for n in range(1, 12)], 0, id="a page on which many numbers change"

@@ -42,6 +42,18 @@ def said(n):
         ),
         case([bash(f"find / -name {n}", "") for n in range(15)], False, id="not for long yet"),
         case([asks(n) for n in range(20)], True, id="the same hits, asked in other words"),
+        case(
+            [
+                step
+                for n in range(12)
+                for step in (
+                    Use("reserve_voucher", {"shop": "main"}, f'{{"id": "{n:032x}"}}'),
+                    Use("assign_voucher", {"to": f"customer {n}"}, "assigned"),
+                )
+            ],
+            False,
+            id="what is taken again is used each time",
+        ),
         case([clicks(n) for n in range(20)], True, id="clicks here and there, the same screen"),
         case([clicks(n, n) for n in range(24)], False, id="clicks that lead to other screens"),
         case([asks(n, hits=n) for n in range(24)], False, id="other hits for each question"),

@@ -30,7 +30,8 @@ class Idle(HistorySignal):
             return None
         if trajectory.starts.has_courtesies:
             return self._courtesies(trajectory)
-        if not trajectory.tools:
+        # A harness that urges an agent on waits for it to act, perhaps in plain text.
+        if not (trajectory.tools or trajectory.starts.is_urged):
             return None
         rounds = trajectory.latest_while(_is_talk, self._options.rounds)
         for count in range(len(rounds), max(self._options.first, 2) - 1, -1):

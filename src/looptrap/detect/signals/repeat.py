@@ -6,6 +6,9 @@ from looptrap.detect.round import Round
 from looptrap.detect.signals.signal import Evidence, HistorySignal, tool_list
 from looptrap.detect.trajectory import Trajectory
 
+MAX_SCREENS_COUNT = 4
+"""Most that pages with a counter that moves count: a basket may be filled by the same click."""
+
 
 class Repeat(HistorySignal):
     """Counts the rounds that equal the latest one among the last `rounds`."""
@@ -27,8 +30,9 @@ class Repeat(HistorySignal):
             # A counter or a line of a log has changed on the page, which may be what was wanted.
             screens = trajectory.latest(options.rounds * options.polls_per_repeat)
             seen = [age for age, one in enumerate(screens) if one.shows_same_screen(newest)]
-            if len(seen) // options.polls_per_repeat > count:
-                rounds, equal, count = screens, seen, len(seen) // options.polls_per_repeat
+            weight = min(len(seen) // options.polls_per_repeat, MAX_SCREENS_COUNT)
+            if weight > count:
+                rounds, equal, count = screens, seen, weight
         if count < 2:
             return None
         same = "the same arguments and result" if options.with_results else "the same arguments"

@@ -91,7 +91,9 @@ def _count_stale(rounds: list[Round], polls_per_repeat: int) -> int:
         comparable = same_calls if round_.failure is None else same_failures
         if any(map(round_.has_same_result, comparable)):
             is_first_since_change = changes_at_check.get(round_.signature, changes) < changes
-            is_quiet = round_.reports_success or (round_.only_looks and round_.failure is None)
+            is_quiet = round_.failure is None and (
+                round_.reports_success or round_.only_looks or round_.made_change
+            )
             if round_.is_poll or round_.is_step:
                 weight += 1 / polls_per_repeat
             elif not is_first_since_change or is_replay:
