@@ -28,7 +28,8 @@ from tests.store.serving import server
 
 from looptrap import Guard
 from looptrap.detect.remembered_round import MAX_REMEMBERED_ROUNDS, ROUND_BYTES
-from looptrap.engine.run_memory import _LINK, _RUN_OF_SESSION, MAX_RUNS_OF_SESSION
+from looptrap.engine.run_fitting import _RUN_OF_SESSION, MAX_RUNS_OF_SESSION
+from looptrap.engine.run_memory import LINK
 from looptrap.store.memory import MemoryStore
 from looptrap.store.model import RUN_MEMORY_S
 
@@ -356,7 +357,7 @@ class GarbageStore(MemoryStore):
     """A store that returns anything for a note."""
 
     SIZES = (
-        *(0, 1, _LINK.size, _LINK.size + ROUND_BYTES, ROUND_BYTES, 3 * ROUND_BYTES),
+        *(0, 1, LINK.size, LINK.size + ROUND_BYTES, ROUND_BYTES, 3 * ROUND_BYTES),
         *(_RUN_OF_SESSION.size, 4 * _RUN_OF_SESSION.size, 22, 4_096),
     )
 

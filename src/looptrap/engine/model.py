@@ -10,7 +10,7 @@ import msgspec
 from looptrap.detect.signals.signal import Evidence
 from looptrap.detect.trajectory import Trajectory
 from looptrap.dialect.model import Call, Outcome
-from looptrap.engine.run_memory import RunFitting
+from looptrap.engine.run_fitting import RunFitting
 from looptrap.errors import (
     BudgetExceededError,
     KilledError,

@@ -18,6 +18,7 @@ from looptrap.dialect.model import NO_USAGE, AnsweredTurn, Call, Outcome
 from looptrap.engine import judge, plan
 from looptrap.engine.counters import Counters
 from looptrap.engine.model import Plan, Ticket
+from looptrap.engine.run_fitting import RunFitting, remember_answer
 from looptrap.engine.run_memory import RunMemory
 from looptrap.money.meters import Meters
 from looptrap.money.price import Price, Prices
@@ -228,7 +229,7 @@ class PolicyEngine:
                 history = plan.history_of(call, self._tools, maxsize, after_pause, has_grown)
                 # The history of a guarded tool is whole, and its latest result only expected.
                 if call.generates:
-                    planned.fitting = fitting = self._runs.begin(call, history, now, is_local)
+                    planned.fitting = fitting = RunFitting(self._runs, call, history, now, is_local)
                     planned.recalls = fitting.recalls
                 if is_local and planned.recalls:
                     planned.trajectory, planned.is_unread = history, True
@@ -340,7 +341,7 @@ class PolicyEngine:
         self, ticket: Ticket, turn: AnsweredTurn, now: float, *, is_local: bool
     ) -> Sequence[Note]:
         """Return what to remember of the calls in an answer."""
-        return self._runs.remember_answer(ticket.call, ticket.fitting, turn, now, is_local)
+        return remember_answer(self._runs, ticket.call, ticket.fitting, turn, now, is_local)
 
     def settle(
         self,
