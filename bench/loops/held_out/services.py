@@ -1,0 +1,282 @@
+"""Stories of agents that operate services: jobs, releases, tables, and servers of tools."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+
+from bench.loops.form import Tool
+from bench.loops.held_out.run import (
+    Act,
+    Harness,
+    Label,
+    Plot,
+    Turn,
+    anywhere,
+    clock,
+    hexes,
+    single,
+    uuid,
+)
+from bench.loops.scenario import Scenario
+
+STEPS = "validate copy index compress upload verify notify archive publish clean".split()
+PLACES = "berlin lyon porto oslo gdansk turin malmo ghent bilbao cork brno graz".split()
+
+LANGGRAPH = Harness(
+    "LangGraph",
+    "chat",
+    "gpt-4.1",
+    "You run the nightly jobs of a data platform. Use the tools; report when all is done.",
+    [
+        Tool("get_job_status", "Returns the status of a job", ("job_id",)),
+        Tool("restart_job", "Restarts a job", ("job_id",)),
+        Tool("run_sql", "Runs a query on the warehouse", ("query",)),
+        Tool("list_records", "Lists records by page", ("cursor",)),
+    ],
+    extra=lambda _rng: {"temperature": 0.0, "parallel_tool_calls": False},
+    headers=lambda _rng: {"user-agent": "OpenAI/Python 2.8.1", "x-stainless-lang": "python"},
+)
+DEVOPS = Harness(
+    "DevOps agent",
+    "anthropic",
+    "claude-opus-4-5",
+    "You are an on-call engineer for a Kubernetes cluster. You may read everything and roll "
+    "releases forward and back. Say so when the incident is over.",
+    [
+        Tool("kubectl", "Runs kubectl", ("args",)),
+        Tool("helm", "Runs helm", ("args",)),
+        Tool("wait", "Waits some seconds", ("seconds",)),
+    ],
+    headers=lambda _rng: {"anthropic-version": "2023-06-01"},
+)
+ANALYST = Harness(
+    "Data analyst",
+    "responses",
+    "gpt-5.1",
+    "You answer questions about tables. Run Python in the notebook and look at what it prints.",
+    [Tool("run_cell", "Runs Python in a notebook", ("code",))],
+    has_item_ids=True,
+    extra=lambda rng: {"store": True, "metadata": {"notebook": uuid(rng)}},
+)
+MCP_HOST = Harness(
+    "MCP host",
+    "anthropic",
+    "claude-haiku-4-5",
+    "You are a desktop assistant with tools of several MCP servers.",
+    [
+        Tool("mcp__tracker__search_issues", "Searches issues", ("query", "page")),
+        Tool("mcp__tracker__get_issue", "Returns an issue", ("key",)),
+        Tool("mcp__wiki__fetch_page", "Returns a page of the wiki", ("title",)),
+    ],
+    stream=True,
+)
+GENERIC = Harness(
+    "Gemini function calling",
+    "gemini",
+    "gemini-2.5-flash",
+    "You look after exports. Check them until they are done, and then tell the owner.",
+    [
+        Tool("check_export", "Returns the state of an export", ("export_id",)),
+        Tool("fetch_page", "Returns a page of rows", ("page_token",)),
+    ],
+)
+
+AGAIN = ("Let me check again.", "Checking once more.", "Still nothing; I look again.", "", "")
+
+
+def polling(harness: Harness, rng: Random, style: str) -> Plot:
+    """A job that never moves; or one that moves slowly and ends."""
+    job = f"job-{rng.randint(1000, 9999)}"
+    names = {
+        "LangGraph": ("get_job_status", {"job_id": job}),
+        "DevOps agent": ("kubectl", {"args": f"get pod {job} -o wide"}),
+        "Gemini function calling": ("check_export", {"export_id": job}),
+    }
+    name, args = names[harness.name]
+
+    def status(state: str, at: float) -> Act:
+        told = f'{{"id": "{job}", "state": "{state}", "checked_at": "{clock(rng, at)}"}}'
+        if name == "kubectl":
+            told = f"NAME      STATUS    AGE    NODE\n{job}  {state}   {int(at)}s   <none>"
+        return Act(name, args, told)
+
+    turns = [Turn("I start the job.", [status("Submitted", 0)])]
+    turns.append(Turn("Checking it.", [status("Accepted", 20)]))
+    task = f"Start {job}, wait until it is done, and tell me the result."
+    at, pause = 40.0, rng.choice((0.0, 5.0, 30.0))
+    if style == "loop":
+        for _ in range(rng.randint(26, 40)):
+            turns.append(Turn(rng.choice(AGAIN), [status("Pending", at)], wait=pause))
+            at += 12 + pause
+        return Plot(task, turns)
+    for number, step in enumerate(STEPS):
+        many = rng.randint(3, 5) if style == "recovers" else rng.randint(1, 3)
+        for time in range(many if number < 8 else 1):
+            share = f"{number * 10 + time * 2}%" if style == "moves" else "running"
+            turns.append(Turn(rng.choice(AGAIN), [status(f"{step} {share}", at)], wait=pause))
+            at += 12 + pause
+    turns.append(Turn("", [status("Succeeded", at)]))
+    return Plot(task, [*turns, Turn(f"{job} has succeeded.")])
+
+
+def release(rng: Random, style: str) -> Plot:
+    """A release rolled out and back again; or one cause of trouble after another removed."""
+    app = rng.choice(("checkout", "search-api", "mailer"))
+
+    def call(name: str, args: str, result: str) -> Turn:
+        return Turn(
+            rng.choice(("", "Next step.", "Now this.")), [Act(name, {"args": args}, result)]
+        )
+
+    def pods(state: str) -> Turn:
+        pod = f"{app}-{hexes(rng, 9)}-{rng.randint(10000, 99999)}"
+        shown = f"NAME READY STATUS RESTARTS AGE\n{pod} 0/1 {state} {rng.randint(2, 9)} 40s"
+        return call("kubectl", f"get pods -l app={app}", shown)
+
+    turns = [
+        call("kubectl", "get events", f"Warning  BackOff  pod/{app}  restarting failed container"),
+        call("helm", f"history {app}", "REVISION STATUS\n41 superseded\n42 deployed"),
+    ]
+    task = f"{app} is down since the last release. Bring it back."
+    if style == "loop":
+        for _ in range(rng.randint(8, 10)):
+            turns += [
+                call("helm", f"upgrade {app} ./chart", f"Release {app} has been upgraded."),
+                pods("CrashLoopBackOff"),
+                call("helm", f"rollback {app}", "Rollback was a success! Happy Helming!"),
+                pods("ImagePullBackOff"),
+            ]
+        return Plot(task, turns)
+    lacks = ["DB_URL", "REDIS_URL", "SMTP_HOST", "SENTRY_DSN", "S3_BUCKET", "JWT_KEY"]
+    if style == "recovers":
+        for _ in range(2):
+            turns += [pods("CrashLoopBackOff"), call("helm", f"rollback {app}", "Rollback was ok")]
+    for lack in lacks:
+        said = f"panic: environment variable {lack} is not set\ngoroutine {rng.randint(1, 90)}"
+        turns += [
+            call("kubectl", f"logs deploy/{app} --previous", said),
+            call("kubectl", f"set env deploy/{app} {lack}=...", f"deployment env {lack} updated"),
+            pods("CrashLoopBackOff") if lack != lacks[-1] else pods("Running"),
+        ]
+    return Plot(task, [*turns, Turn(f"{app} runs again; six variables were missing.")])
+
+
+def table(harness: Harness, rng: Random, style: str) -> Plot:
+    """A query that fails or is empty each time; or that answers one question after another."""
+    field = rng.choice(("churn_date", "net_amount", "region_code"))
+    name, key = ("run_sql", "query") if harness is LANGGRAPH else ("run_cell", "code")
+
+    def query(what: str, result: str) -> Act:
+        text = f"SELECT {what} FROM orders" if name == "run_sql" else f"df['{what}'].describe()"
+        return Act(name, {key: text}, result)
+
+    spent = f"{rng.uniform(0.1, 2):.2f}"
+    turns = [
+        Turn("The table first.", [query("*", "columns: id, place, placed_at, total")]),
+        Turn("How many?", [query("count", f"count {rng.randint(10**4, 10**6)} ({spent}s)")]),
+        Turn("The first rows.", [query("head", "7 berlin 2026-03-01 19.90")]),
+    ]
+    task = f"How did {field} develop by place this year? Write a short report."
+
+    def failed(spelling: str) -> Turn:
+        error = f"KeyError: '{field}'\ncell failed after {rng.uniform(0.1, 2):.3f}s"
+        if name == "run_sql":
+            error = f'ERROR: column "{field}" does not exist (request {hexes(rng, 8)})'
+        return Turn(rng.choice(("Let me fix that.", "", "Another try.")), [query(spelling, error)])
+
+    spellings = (field, f"orders.{field}", f"o.{field}", field.upper())
+    if style == "loop":
+        return Plot(task, turns + [failed(spellings[n % 4]) for n in range(rng.randint(26, 40))])
+    if style == "recovers":
+        turns += [failed(spellings[n]) for n in range(4)]
+        turns.append(Turn("It is computed: from total.", [query("total", "float64, no nulls")]))
+    for place in PLACES:
+        mean = f"{place}: mean {rng.uniform(10, 90):.2f}, n={rng.randint(100, 9999)}"
+        turns.append(Turn(rng.choice(("", "Next place.")), [query(f"total[{place}]", mean)]))
+    return Plot(task, [*turns, Turn("The report: sales grew in nine of twelve places.")])
+
+
+def tool_server(rng: Random, style: str) -> Plot:
+    """A server of tools that is gone; or one that comes back."""
+    subject = rng.choice(("login fails on tablets", "slow export", "wrong VAT on invoices"))
+
+    def ask(query: str, result: str) -> Turn:
+        args = {"query": query, "page": "1"}
+        said = rng.choice(("", "I search the tracker.", "Let me try the tracker again."))
+        return Turn(said, [Act("mcp__tracker__search_issues", args, result)])
+
+    def page(title: str) -> Turn:
+        shown = f"# {title.title()}\n\nHow we treat {title}, last changed by the team of {title}."
+        return Turn("", [Act("mcp__wiki__fetch_page", {"title": title}, shown)])
+
+    def gone() -> str:
+        return f"MCP error -32000: Connection closed (request {rng.randint(10, 9999)})"
+
+    turns = [page(title) for title in rng.sample(STEPS, rng.randint(2, 6))]
+    task = f"Collect what we know about '{subject}' from tracker and wiki."
+    queries = (subject, subject.split()[0], f'"{subject}"', subject.split()[-1])
+    if style == "loop":
+        turns += [ask(queries[n % 4], gone()) for n in range(rng.randint(26, 40))]
+        return Plot(task, turns)
+    turns += [ask(subject, gone()) for _ in range(4 if style == "recovers" else 2)]
+    for place in PLACES:
+        key = f"TR-{rng.randint(100, 9999)}"
+        turns.append(ask(f"{subject} {place}", f"{key}: {subject} in {place}, open"))
+        if rng.random() < 0.4:
+            said = f"{key}: seen by two customers of {place}; {rng.choice(STEPS)} helped"
+            turns.append(Turn("", [Act("mcp__tracker__get_issue", {"key": key}, said)]))
+    return Plot(task, [*turns, Turn("Here is the collection, by place.")])
+
+
+def paging(harness: Harness, rng: Random, style: str) -> Plot:
+    """The first page asked for again and again; or all pages one after another."""
+    name, key = ("list_records", "cursor") if harness is LANGGRAPH else ("fetch_page", "page_token")
+
+    def rows(page: int) -> str:
+        names = ", ".join(f"{place}-{STEPS[page % 10]}" for place in PLACES[page // 10 :][:6])
+        return (
+            f'{{"rows": ["{names}"], "next": "{hexes(rng, 12)}", "took_ms": {rng.randint(4, 90)}}}'
+        )
+
+    def get(cursor: str, page: int) -> Turn:
+        return Turn(rng.choice(("", "The next page.")), [Act(name, {key: cursor}, rows(page))])
+
+    turns = [get("", 0), get(hexes(rng, 12), 1), get(hexes(rng, 12), 2)]
+    task = "Export all records to a list and tell me how many there are."
+    if style == "loop":
+        size = rng.choice((1, 2, 3))
+        cursors = [hexes(rng, 12) for _ in range(size)]
+        turns += [get(cursors[n % size], n % size) for n in range(rng.randint(26, 38))]
+        return Plot(task, turns)
+    if style == "recovers":
+        broken = Act(name, {key: "c3"}, f"429 Too Many Requests, try in {rng.randint(1, 9)} s")
+        turns += [Turn("Too fast; I wait.", [broken], wait=8.0) for _ in range(4)]
+    turns += [get(hexes(rng, 12), page) for page in range(3, rng.randint(22, 34))]
+    return Plot(task, [*turns, Turn("That was the last page. All records are exported.")])
+
+
+Story = Callable[[Harness, Random, str], Plot]
+TABLE: Sequence[tuple[str, Story, Sequence[Harness]]] = (
+    ("polling", polling, (LANGGRAPH, DEVOPS, GENERIC)),
+    ("release", anywhere(release), (DEVOPS, DEVOPS)),
+    ("table query", table, (LANGGRAPH, ANALYST, ANALYST)),
+    ("tool server", anywhere(tool_server), (MCP_HOST, MCP_HOST)),
+    ("paging", paging, (LANGGRAPH, GENERIC)),
+)
+
+
+def scenarios(seed: int) -> list[Scenario]:
+    """Return the runs of agents that operate services."""
+    made: list[Scenario] = []
+    for kind, story, harnesses in TABLE:
+        for number, harness in enumerate(harnesses):
+            for style in ("loop", "moves", "recovers"):
+                place = harness.name.lower().replace(" ", "-")
+                name = f"{kind.replace(' ', '-')}/{number}-{place}-{style}"
+                rng = Random(f"{seed}/{name}")
+                shows = "kept" if harness is ANALYST and number == 2 else "whole"
+                hard = "medium" if style != "recovers" and kind != "release" else "hard"
+                label = Label(name, kind, style == "loop", shows, hard)
+                made.append(single(label, harness, story(harness, rng, style), rng))
+    return made
