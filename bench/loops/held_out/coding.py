@@ -22,6 +22,8 @@ AGAIN = (
     "Hmm, the same. Let me retry.",
     "Let me take another approach.",
     "",
+    *CHANGING,
+    *CHECKING,
 )
 
 
@@ -52,8 +54,12 @@ def _rest(coder: Coder, project: Project, rng: Random, few: int = 3, many: int =
     return stint(coder, project, rng, nouns)
 
 
-def _round(makes: Sequence[Callable[[], Act]], rng: Random, count: int) -> list[Turn]:
-    return [Turn(rng.choice(AGAIN), [make()]) for make in islice(cycle(makes), count)]
+def _round(
+    makes: Sequence[Callable[[], Act]], rng: Random, count: int, at_once: int = 1
+) -> list[Turn]:
+    """Return turns that use some acts over and over, one or several in each answer."""
+    acts = (make() for make in cycle(makes))
+    return [Turn(rng.choice(AGAIN), list(islice(acts, at_once))) for _ in range(count)]
 
 
 def _much(rng: Random) -> int:
@@ -97,7 +103,7 @@ def unmatched_edit(coder: Coder, project: Project, rng: Random, style: str) -> P
         return coder.edit(path, old, new, fits=False)
 
     def look() -> Act:
-        return coder.read(path, lines, 12)
+        return coder.read(path, project.page(noun), 12)
 
     if style == "loop":
         makes = rng.choice([[miss], [miss, look], [miss, miss, look]])
@@ -149,7 +155,7 @@ def back_and_forth(coder: Coder, project: Project, rng: Random, style: str) -> P
     nouns = project.nouns[:6]
 
     def read(noun: str) -> Callable[[], Act]:
-        return lambda: coder.read(project.file(noun), project.lines(noun), 30)
+        return lambda: coder.read(project.file(noun), project.page(noun), 30)
 
     def check() -> Act:
         return coder.shell(rng, project.check, project.failure(rng), 1)
@@ -161,18 +167,23 @@ def back_and_forth(coder: Coder, project: Project, rng: Random, style: str) -> P
     sizes[6] = [*(read(noun) for noun in nouns[:4]), state, check]
     if style == "loop":
         size = rng.choice((2, 3, 6))
-        return _plot(project, begin + _round(sizes[size], rng, max(_much(rng), 26 + size)))
+        wide = 2 if size == 6 and coder.harness.flat is None else 1
+        turns = begin + _round(sizes[size], rng, max(_much(rng), 26 + size), wide)
+        return _plot(project, turns)
     turns = list(begin)
     if style == "recovers":
         turns += _round(sizes[2], rng, 6)
         return _plot(project, turns + _rest(coder, project, rng), "Found it and fixed it.")
-    for part in range(rng.randint(8, 11)):
+    for part in range(11):
         noun = nouns[part % 2]
-        turns.append(Turn("", [coder.read(project.file(noun), project.lines(noun, part + 1), 30)]))
+        shown = coder.read(project.file(noun), project.page(noun, part + 1), 30)
+        turns.append(Turn(rng.choice(AGAIN), [shown]))
         changed = coder.edit(project.file(noun), *project.lines(noun, part + 1)[:2])
         turns.append(Turn(rng.choice(CHANGING), [changed]))
-        left = "\n".join(f"FAILED {noun}: {one}" for one in project.nouns[part:] or ["none"])
-        turns.append(Turn(rng.choice(CHECKING), [coder.shell(rng, project.check, left, 1)]))
+        left = [f"FAILED {noun}: {one}" for one in project.nouns[part:]]
+        result = "\n".join(left) or "all pass"
+        done = coder.shell(rng, project.check, result, 1 if left else 0)
+        turns.append(Turn(rng.choice(CHECKING), [done]))
     return _plot(project, turns, "Both files agree now and the check passes.")
 
 
@@ -196,7 +207,7 @@ def red_test(coder: Coder, project: Project, rng: Random, style: str) -> Plot:
         turns.append(Turn("", [green]))
         return _plot(project, turns + _rest(coder, project, rng), "Green.")
     turns = list(begin)
-    for part in range(rng.randint(8, 12)):
+    for part in range(11):
         changed = coder.edit(path, project.lines(noun, part)[0], project.lines(noun, part + 9)[0])
         left = [f"FAILED test_{noun}_{word}" for word in project.nouns[part:]]
         total = f"{len(left)} failed, {40 - len(left)} passed in {rng.uniform(1, 4):.2f}s"
@@ -237,7 +248,7 @@ def reading(coder: Coder, project: Project, rng: Random, style: str) -> Plot:
     noun = project.nouns[2]
 
     def part(number: int) -> Callable[[], Act]:
-        lines = project.lines(noun, number)
+        lines = project.page(noun, number)
         return lambda: coder.read(project.file(noun), lines, number * 200 + 1)
 
     if style == "loop":
@@ -296,7 +307,7 @@ def resumed(coder: Coder, project: Project, rng: Random, style: str) -> Plot:
         old = project.lines(nouns[0])[0] + "  "
 
         def look_at(noun: str) -> Callable[[], Act]:
-            return lambda: coder.read(project.file(noun), project.lines(noun), 5)
+            return lambda: coder.read(project.file(noun), project.page(noun), 5)
 
         makes = [look_at(noun) for noun in nouns[: rng.randint(3, 6)]]
         makes.append(lambda: coder.edit(project.file(nouns[0]), old, "pass", fits=False))
@@ -305,7 +316,7 @@ def resumed(coder: Coder, project: Project, rng: Random, style: str) -> Plot:
     turns = begin + stint(coder, project, rng, rng.sample(list(nouns), 6))
     if style == "recovers":
         again = project.nouns[0]
-        look = coder.read(project.file(again), project.lines(again), 5)
+        look = coder.read(project.file(again), project.page(again), 5)
         turns[9:9] = [Turn("It was cleared; reading it again.", [look]) for _ in range(3)]
         check = coder.shell(rng, project.check, project.failure(rng), 1)
         turns[15:15] = [Turn(rng.choice(AGAIN), [check]) for _ in range(3)]

@@ -74,7 +74,7 @@ def handoff(harness: Harness, rng: Random, style: str) -> list[Told]:
     if style == "loop":
         turns += [passed(number, size) for number in range(rng.randint(28, 38))]
     else:
-        for number in range(rng.randint(8, 10)):
+        for number in range(rng.randint(7, 9)):
             again = 4 if style == "recovers" and number == 3 else 1
             turns += [passed(number + more, 3) for more in range(again)]
             turns.append(found(number + 5))
@@ -136,10 +136,11 @@ def errands(harness: Harness, rng: Random, style: str) -> list[Told]:
     told: list[Told] = []
     for number in range(rng.randint(11, 13) if style == "loop" else 10):
         fixed = style == "loop" and number >= 2
-        fixed = fixed or (style == "recovers" and number in (3, 4))
-        noun = project.nouns[2 if fixed else number % 10]
+        fixed = fixed or (style == "recovers" and number in (3, 7))
+        again = 2 if style == "loop" else number - 1
+        noun = project.nouns[again if fixed else number % 10]
         prompt = f"Find where {noun} is changed while it is read, and report file and line."
-        hit = coder.read(project.file(noun), project.lines(noun), 7)
+        hit = coder.read(project.file(noun), project.page(noun), 7)
         none = coder.search(f"{noun}_lock", [])
         report = f"I found no place where {noun} is changed while it is read."
         args = {"description": f"Find {noun}", "prompt": prompt, "subagent_type": "Explore"}

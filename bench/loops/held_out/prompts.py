@@ -169,7 +169,7 @@ def timer(harness: Harness, rng: Random, style: str) -> list[Told]:
         return teller.told
     for number in range(rng.randint(18, 28)):
         quiet = style == "recovers" and number % 5
-        word = f"gate {TOPICS[number // 3 % 14]} open, pump {THINGS[number * 5 % 12]} on"
+        word = f"gate {TOPICS[number % 14]} shut by {PEOPLE[number % 15]}, pump off"
         look("all quiet, nothing to report" if quiet else word, 900.0 + rng.uniform(0, 5))
     return teller.told
 

@@ -77,6 +77,7 @@ GENERIC = Harness(
     "gemini-2.5-flash",
     "You look after exports. Check them until they are done, and then tell the owner.",
     [
+        Tool("start_export", "Starts an export", ("export_id",)),
         Tool("check_export", "Returns the state of an export", ("export_id",)),
         Tool("fetch_page", "Returns a page of rows", ("page_token",)),
     ],
@@ -90,7 +91,7 @@ def polling(harness: Harness, rng: Random, style: str) -> Plot:
     job = f"job-{rng.randint(1000, 9999)}"
     names = {
         "LangGraph": ("get_job_status", {"job_id": job}),
-        "DevOps agent": ("kubectl", {"args": f"get pod {job} -o wide"}),
+        "DevOps agent": ("kubectl", {"args": f"get job {job} -L step"}),
         "Gemini function calling": ("check_export", {"export_id": job}),
     }
     name, args = names[harness.name]
@@ -98,16 +99,23 @@ def polling(harness: Harness, rng: Random, style: str) -> Plot:
     def status(state: str, at: float) -> Act:
         told = f'{{"id": "{job}", "state": "{state}", "checked_at": "{clock(rng, at)}"}}'
         if name == "kubectl":
-            told = f"NAME      STATUS    AGE    NODE\n{job}  {state}   {int(at)}s   <none>"
+            told = f"NAME      AGE    STEP\n{job}  {int(at)}s   {state}"
         return Act(name, args, told)
 
-    turns = [Turn("I start the job.", [status("Submitted", 0)])]
+    starts = {
+        "get_job_status": ("restart_job", {"job_id": job}),
+        "kubectl": ("kubectl", {"args": f"create -f {job}.yaml"}),
+        "check_export": ("start_export", {"export_id": job}),
+    }
+    start, given = starts[name]
+    turns = [Turn("I start the job.", [Act(start, given, f"{job} created, id {uuid(rng)}")])]
     turns.append(Turn("Checking it.", [status("Accepted", 20)]))
     task = f"Start {job}, wait until it is done, and tell me the result."
     at, pause = 40.0, rng.choice((0.0, 5.0, 30.0))
+    stuck = rng.choice(("unschedulable: no node matches gpu=h300", "blocked: approver has left"))
     if style == "loop":
         for _ in range(rng.randint(26, 40)):
-            turns.append(Turn(rng.choice(AGAIN), [status("Pending", at)], wait=pause))
+            turns.append(Turn(rng.choice(AGAIN), [status(stuck, at)], wait=pause))
             at += 12 + pause
         return Plot(task, turns)
     for number, step in enumerate(STEPS):
