@@ -251,8 +251,14 @@ def reading(coder: Coder, project: Project, rng: Random, style: str) -> Plot:
         lines = project.page(noun, number)
         return lambda: coder.read(project.file(noun), lines, number * 200 + 1)
 
+    def window(page: Sequence[str], start: int) -> Callable[[], Act]:
+        return lambda: coder.read(project.file(noun), page[start : start + 11], start + 1)
+
     if style == "loop":
         makes = [part(number) for number in range(rng.randint(1, 4))]
+        if len(makes) == 1:  # windows that overlap
+            page = project.page(noun)
+            makes = [window(page, start) for start in (0, 3, 1, 4, 2)]
         return _plot(project, begin + _round(makes, rng, _much(rng) + 3))
     if style == "recovers":
         turns = begin + _round([part(0)], rng, 4)
@@ -334,7 +340,8 @@ STORIES: dict[str, Story] = {
     "missing tool": missing_tool,
     "bad arguments": bad_arguments,
 }
-CUTS = {"compacted": resumed, "trimmed": resumed, "elided": resumed}
+CUTS = ("compacted", "trimmed", "elided")
+CUT_STORIES: tuple[Story, ...] = (resumed, red_test, resumed, unmatched_edit)
 HARD = {"back and forth", "red test", "compacted", "elided", "trimmed", "kept", "same error"}
 EASY = {"failing command", "missing tool", "bad arguments"}
 
@@ -360,12 +367,13 @@ def _tell(
 def scenarios(seed: int) -> list[Scenario]:
     """Return the runs of coding agents."""
     made: list[Scenario] = []
-    for at, (kind, story) in enumerate([*STORIES.items(), *CUTS.items()]):
+    for at, kind in enumerate([*STORIES, *CUTS]):
         shows = kind if kind in CUTS else "whole"
         apt = CODERS[:8] if kind in ("missing tool", "bad arguments") else CODERS
         styles = ["loop", "moves"]
         for number in range(4):
             coder = apt[(at * 4 + number * 2) % len(apt)]
+            story = CUT_STORIES[number] if kind in CUTS else STORIES[kind]
             more = ["recovers"] if number % 2 else []
             made += [
                 _tell(seed, kind, number, coder, style, story, shows) for style in styles + more

@@ -85,6 +85,7 @@ def handoff(harness: Harness, rng: Random, style: str) -> list[Told]:
     return Teller(harness, rng).tell(Plot(task, turns))
 
 
+SEARCHER = "You are a file search specialist. You may read, but not change, the code you are given."
 THANKS = (
     "Thank you so much for your help! It was a pleasure to work with you.",
     "You are very welcome! Do not hesitate to reach out if you need anything else.",
@@ -150,6 +151,7 @@ def errands(harness: Harness, rng: Random, style: str) -> list[Told]:
         parent.send([opening, *past], done, parent.frame, shown=shown)
         past.append(done)
         child = Teller(harness, rng, start=parent.at)
+        child.headers, child.frame = parent.headers, replace(parent.frame, system=SEARCHER)
         told += child.tell(Plot(prompt, [Turn("", [hit]), Turn("", [none]), Turn(report)]))
         parent.at = child.at + 0.4
     if style != "loop":

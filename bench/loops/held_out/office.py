@@ -7,6 +7,7 @@ import struct
 import zlib
 from base64 import b64encode
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from random import Random
 
 from bench.loops.form import COMPUTER, Done, Json, Say, Tool, Use
@@ -210,12 +211,14 @@ def support(rng: Random, style: str) -> Plot:
     if style == "recovers":
         turns += [lookup("get_order", "order_id", order, missing()) for _ in range(3)]
         asks = f"I cannot find {order}. Could you check the number?"
-        turns.append(Turn(asks, says="Ah, sorry, one moment.", wait=38.0))
-    for item in rng.sample(THINGS, 9):
-        number = f"A{rng.randint(10000, 99999)}"
+        turns.append(Turn(asks, says="Ah, sorry, wrong paper. It is another one.", wait=38.0))
+    bought = {item: f"A{rng.randint(10000, 99999)}" for item in rng.sample(THINGS, 10)}
+    items = list(bought)
+    for item, after in pairwise(items):
+        number = bought[item]
         found = f"{number}: one {item}, sent from the {rng.choice(TOPICS)} depot"
         turns.append(lookup("get_order", "order_id", number, found))
-        asks = f"And what about the {rng.choice(('other one', item))}? I also ordered more."
+        asks = f"And what about the {after}? That is order {bought[after]}."
         said = f"Your {item} is on its way."
         turns.append(Turn(said, says=asks, wait=rng.uniform(12, 70)))
     return Plot(task, [*turns, Turn("You are welcome. Have a nice day!")])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from random import Random
 
 from bench.loops.form import Done, Entry, Say, Tool
@@ -70,6 +71,22 @@ CHAT_UI = Harness(
     (),
     stream=True,
     extra=lambda rng: {"user": f"user-{hexes(rng, 8)}"},
+    headers=lambda rng: {"x-session-id": uuid(rng)},
+)
+
+
+WRITER = replace(
+    SCRIPT, system="You write short and friendly texts.", extra=lambda _rng: {"temperature": 1.0}
+)
+POET = replace(PIPELINE, system="You write short and friendly texts.")
+GUARD = replace(WRITER, system="You watch the gates and pumps of a water works.")
+WARDEN = replace(NOTEBOOK, system=GUARD.system)
+APP_UI = replace(
+    PIPELINE,
+    name="Chat window",
+    system="You are the assistant of a shop.",
+    stream=True,
+    extra=lambda rng: {"metadata": {"user_id": uuid(rng)}},
     headers=lambda rng: {"x-session-id": uuid(rng)},
 )
 
@@ -158,7 +175,7 @@ def timer(harness: Harness, rng: Random, style: str) -> list[Told]:
     teller = Teller(harness, rng)
 
     def look(word: str, wait: float) -> None:
-        text = f"Report of {clock(rng, teller.at)}: {word}. Is anything wrong? Name, price, unit."
+        text = f"Report of {clock(rng, teller.at)}: {word}. Is anything wrong?"
         _ask(teller, text, f"The report on {word} is fine.", wait)
 
     for number in range(rng.randint(3, 6)):
@@ -193,7 +210,8 @@ def many_users(rng: Random, harness: Harness) -> list[Told]:
     told: list[Told] = []
     for number, person in enumerate(rng.sample(PEOPLE, 12)):
         start = number * rng.uniform(6, 12)
-        teller = Teller(harness, rng, start=start, caller=f"session-{hexes(rng, 6)}")
+        caller = f"session-{hexes(rng, 6)}" if harness is CHAT_UI else "team"
+        teller = Teller(harness, rng, start=start, caller=caller)
         asks = f"My name is {person.title()}; my {THINGS[number]} is broken."
         turns = [
             Turn("Hello! How can I help?", says=asks, wait=rng.uniform(12, 50)),
@@ -219,12 +237,12 @@ Other = Callable[[Random, Harness], list[Told]]
 TABLE: Sequence[tuple[str, Story, Sequence[Harness]]] = (
     ("retried prompt", retried, (SCRIPT, PIPELINE, WORKFLOW, NOTEBOOK)),
     ("repair", repair, (INSTRUCTOR, INSTRUCTOR)),
-    ("timer", timer, (SCRIPT, NOTEBOOK)),
+    ("timer", timer, (GUARD, WARDEN)),
 )
 OTHERS: Sequence[tuple[str, Other, Sequence[Harness]]] = (
-    ("samples", at_once, (SCRIPT, PIPELINE)),
-    ("users", many_users, (CHAT_UI, CHAT_UI)),
-    ("person", person, (CHAT_UI, WORKFLOW)),
+    ("samples", at_once, (WRITER, POET)),
+    ("users", many_users, (CHAT_UI, APP_UI)),
+    ("person", person, (CHAT_UI, APP_UI)),
 )
 
 

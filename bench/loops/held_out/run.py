@@ -213,6 +213,8 @@ class Teller:
                 opening, past = [Say("user", f"{GO_ON}{plot.task}\n\n{summary}")], []
             done = self.done(turn)
             frame = replace(self.frame, system=turn.system) if turn.system else self.frame
+            if shows == "kept":
+                frame = replace(frame, extra={**frame.extra, "store": True})
             if shows == "kept" and past:
                 last = past[-1][1]
                 back = {**frame.extra, "previous_response_id": f"resp_{last.id}"}
