@@ -160,6 +160,22 @@ def errands(harness: Harness, rng: Random, style: str) -> list[Told]:
     return parent.told + told
 
 
+def attempts(harness: Harness, rng: Random) -> list[Told]:
+    """Return the steps of three agents that try the same task at once, each in its own copy."""
+    coder = next(one for one in CODERS if one.harness is harness)
+    project = rng.choice(PROJECTS)
+    told: list[Told] = []
+    for number in range(3):
+        reads = [
+            Turn("", [coder.read(project.file(noun), project.page(noun), 5)])
+            for noun in project.nouns[:4]
+        ]
+        own = stint(coder, project, rng, project.nouns[4 + number * 2 : 6 + number * 2])
+        turns = [*reads, *own, Turn("My attempt is complete.")]
+        told += Teller(harness, rng, start=number * 0.3).tell(Plot(project.task, turns))
+    return told
+
+
 def said_only(harness: Harness, rng: Random, style: str) -> list[Told]:
     """Announcements without an act, and a harness that asks for one; or acts in between."""
     coder = next(one for one in CODERS if one.harness is harness)
@@ -254,4 +270,9 @@ def scenarios(seed: int) -> list[Scenario]:
                 hard = "medium" if is_plain else "hard"
                 label = Label(name, kind, style == "loop", "whole", hard)
                 made.append(scenario(label, harness.name, story(harness, rng, style)))
+    for coder in (CLAUDE, CODEX, OPENCODE):
+        name = f"same-errand/attempts-{coder.harness.name.lower().replace(' ', '-')}"
+        rng = Random(f"{seed}/{name}")
+        label = Label(name, "same errand", is_loop=False, difficulty="hard")
+        made.append(scenario(label, coder.harness.name, attempts(coder.harness, rng)))
     return made

@@ -103,6 +103,8 @@ class Plot:
     turns: Sequence[Turn]
     summary: Callable[[int], str] | None = None
     """What a compaction before turn n writes."""
+    calls_count: bool = False
+    """Whether a call that was not made before is new, though its result is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +230,10 @@ class Teller:
                     entries = [*opening, *entries_of([*old, *past[-keep:]])]
                 else:
                     entries = [*opening, *entries_of(past)]
-                self.send(entries, done, frame, shown=news(past), wait=turn.wait)
+                shown = news(past)
+                if plot.calls_count and past:
+                    shown += [str(act.args) for act in past[-1][0].acts]
+                self.send(entries, done, frame, shown=shown, wait=turn.wait)
             past.append((turn, done))
         return self.told
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from bench.loops.form import Tool
+from bench.loops.held_out.editors import CODERS
 from bench.loops.held_out.run import (
     Act,
     Harness,
@@ -264,6 +265,60 @@ def paging(harness: Harness, rng: Random, style: str) -> Plot:
     return Plot(task, [*turns, Turn("That was the last page. All records are exported.")])
 
 
+def batch(harness: Harness, rng: Random, style: str) -> Plot:
+    """One thing converted again and again; or many things, all with the same result."""
+    coder = next((one for one in CODERS if one.harness is harness), None)
+    names = [f"{place}-{step}" for step in STEPS[:3] for place in PLACES]
+
+    def convert(name: str, *, works: bool = True) -> Turn:
+        said = f"converted 1 file in {rng.uniform(0.1, 2):.2f}s" if works else "disk is busy, retry"
+        if coder is None:
+            said = "deployment.apps restarted" if works else "Error from server: request timed out"
+            return Turn("", [Act("kubectl", {"args": f"rollout restart deploy/{name}"}, said)])
+        command = f"./tools/convert.sh data/{name}.csv"
+        return Turn(rng.choice(("", "The next one.")), [coder.shell(rng, command, said)])
+
+    first = rng.sample(names, rng.randint(4, 7))
+    turns = [convert(name) for name in first]
+    rest = [name for name in names if name not in first]
+    task = "Treat all of them one by one, and tell me when you are through."
+    if style == "loop":
+        turns += [convert(rest[0]) for _ in range(rng.randint(26, 36))]
+        return Plot(task, turns, calls_count=True)
+    if style == "recovers":
+        turns += [convert(rest[0], works=False) for _ in range(4)]
+    turns += [convert(name) for name in rest[: rng.randint(16, 26)]]
+    return Plot(task, [*turns, Turn("All of them are done.")])
+
+
+def bisection(harness: Harness, rng: Random, style: str) -> Plot:
+    """The same check at one commit over and over; or at other commits, until one is found."""
+    coder = next(one for one in CODERS if one.harness is harness)
+
+    def check(is_good: bool) -> Turn:
+        said = f"rendered in {rng.uniform(9, 12):.1f} ms" + ("" if is_good else ": TOO SLOW")
+        return Turn("", [coder.shell(rng, "make bench-render", said, 0 if is_good else 1)])
+
+    def mark(word: str, subject: str, left: int) -> Turn:
+        said = f"Bisecting: {left} revisions left to test\n[{hexes(rng, 40)}] {subject}"
+        return Turn("", [coder.shell(rng, f"git bisect {word}", said)])
+
+    subjects = [f"{step.title()} the {place} view" for place in PLACES for step in STEPS[:2]]
+    turns = [mark("start HEAD v3.1", subjects[0], 900), check(is_good=True), check(is_good=False)]
+    task = "Rendering became slow since v3.1. Find the commit."
+    if style == "loop":
+        for number in range(rng.randint(14, 18)):
+            word = "bad" if number % 2 else "reset && git bisect start HEAD v3.1"
+            turns += [mark(word, subjects[0], 900), check(is_good=False)]
+        return Plot(task, turns)
+    if style == "recovers":
+        turns += [check(is_good=False) for _ in range(4)]
+    for number in range(1, rng.randint(9, 12)):
+        word = rng.choice(("good", "bad"))
+        turns += [mark(word, subjects[number], 900 >> number), check(is_good=rng.random() < 0.5)]
+    return Plot(task, [*turns, Turn(f"It is '{subjects[9]}'.")])
+
+
 Story = Callable[[Harness, Random, str], Plot]
 TABLE: Sequence[tuple[str, Story, Sequence[Harness]]] = (
     ("polling", polling, (LANGGRAPH, DEVOPS, GENERIC)),
@@ -271,7 +326,12 @@ TABLE: Sequence[tuple[str, Story, Sequence[Harness]]] = (
     ("table query", table, (LANGGRAPH, ANALYST, ANALYST)),
     ("tool server", anywhere(tool_server), (MCP_HOST, MCP_HOST)),
     ("paging", paging, (LANGGRAPH, GENERIC)),
+    ("batch", batch, (DEVOPS, CODERS[0].harness, CODERS[7].harness, CODERS[5].harness)),
+    ("bisection", bisection, (CODERS[1].harness, CODERS[7].harness, CODERS[8].harness)),
 )
+
+
+HARD = ("release", "batch", "bisection")
 
 
 def scenarios(seed: int) -> list[Scenario]:
@@ -284,7 +344,7 @@ def scenarios(seed: int) -> list[Scenario]:
                 name = f"{kind.replace(' ', '-')}/{number}-{place}-{style}"
                 rng = Random(f"{seed}/{name}")
                 shows = "kept" if harness is ANALYST and number == 2 else "whole"
-                hard = "medium" if style != "recovers" and kind != "release" else "hard"
+                hard = "medium" if style != "recovers" and kind not in HARD else "hard"
                 label = Label(name, kind, style == "loop", shows, hard)
                 made.append(single(label, harness, story(harness, rng, style), rng))
     return made
