@@ -215,9 +215,9 @@ def support(rng: Random, style: str) -> Plot:
     bought = {item: f"A{rng.randint(10000, 99999)}" for item in rng.sample(THINGS, 10)}
     items = list(bought)
     for item, after in pairwise(items):
-        number = bought[item]
-        found = f"{number}: one {item}, sent from the {rng.choice(TOPICS)} depot"
-        turns.append(lookup("get_order", "order_id", number, found))
+        which = bought[item]
+        found = f"{which}: one {item}, sent from the {rng.choice(TOPICS)} depot"
+        turns.append(lookup("get_order", "order_id", which, found))
         asks = f"And what about the {after}? That is order {bought[after]}."
         said = f"Your {item} is on its way."
         turns.append(Turn(said, says=asks, wait=rng.uniform(12, 70)))

@@ -151,23 +151,23 @@ def repair(harness: Harness, rng: Random, style: str) -> list[Told]:
     """An answer that breaks the same rule after each correction; or another rule, and none."""
     teller = Teller(harness, rng)
 
-    def wrong(field: str, rule: str) -> Turn:
+    def wrong(field: str, rule: str, known: int) -> Turn:
         told = f"Validation Error found:\n1 validation error for Order\n{field}\n  {rule}\nFix it."
-        args = {"name": THINGS[0], "price": f"about {rng.randint(5, 50)}", "unit": "EUR"}
-        return Turn("", [Act("Order", args, told)])
+        args = {f"{thing}_price": f"{rng.randint(5, 50)}" for thing in wanted[:known]}
+        return Turn("", [Act("Order", {"name": PEOPLE[2], **args}, told)])
 
-    rules = [(f"{topic}_{thing}", f"Input should be a valid {topic}") for topic, thing in WORDS]
-    text = f"{PEOPLE[2].title()} orders a {THINGS[0]} for about as much as last time."
+    wanted = rng.sample((*THINGS, *TOPICS), 17)
+    text = f"{PEOPLE[2].title()} orders as last time: {', '.join(wanted)}."
+    steps = [wrong(f"{thing}_price", "Field required", at) for at, thing in enumerate(wanted)]
+    known = rng.randint(2, 5)
+
+    def stuck() -> Turn:
+        return wrong(f"{wanted[known]}_price", "Input should be a valid number", known)
+
     if style == "loop":
-        first = [wrong(*rules[number]) for number in range(rng.randint(2, 4))]
-        again = [wrong("price", "Input should be a valid number") for _ in range(30)]
-        return teller.tell(Plot(text, first + again))
-    turns = [wrong("price", "Input should be a valid number")] * (4 if style == "recovers" else 1)
-    turns += [wrong(*rule) for rule in rules]
-    return teller.tell(Plot(text, [*turns, Turn("The order is complete.")]))
-
-
-WORDS = list(zip(TOPICS, (*THINGS, *PEOPLE), strict=False))
+        return teller.tell(Plot(text, steps[:known] + [stuck() for _ in range(30)]))
+    turns = steps[:known] + [stuck() for _ in range(4 if style == "recovers" else 1)]
+    return teller.tell(Plot(text, [*turns, *steps[known:], Turn("The order is complete.")]))
 
 
 def timer(harness: Harness, rng: Random, style: str) -> list[Told]:
