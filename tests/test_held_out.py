@@ -173,7 +173,7 @@ def test_times_go_on(split):
 
 def test_bodies_are_read_in_their_dialect(split):
     for one in split:
-        for step in (*one.steps[:2], one.steps[len(one.steps) // 2], one.steps[-1]):
+        for step in one.steps:
             call = read_body(json.dumps(step.body).encode(), step.path)
             assert not call.is_opaque, one.name
             assert call.messages, one.name
