@@ -180,6 +180,12 @@ class TurnStarts:
         self._comes_after_pause = comes_after_pause
         self._texts: list[str] = []
 
+    @property
+    def may_be_merged(self) -> bool:
+        """Whether a framework may have merged rounds; guarded tools tell which calls were made at
+        the same time."""
+        return self._call.generates
+
     def is_start(self, index: int, message: Message) -> bool:
         """Return whether a message, at this place of the request, begins a turn."""
         if not self._may_begin(message):

@@ -378,6 +378,8 @@ def _split(turn: Round, starts: TurnStarts, place: int) -> Sequence[Round]:
     is_grown = is_newest and has_grown is not None and has_grown(turn.latest_ids(MAX_IDS))
     if not is_grown and turn.result_count <= MIN_REPEATS and len(turn.calls) <= MIN_REPEATS:
         return (turn,)
+    if not starts.may_be_merged:
+        return (turn,)
     rounds = rounds_of(turn, is_certain=is_grown)
     starts.has_other_form = starts.has_other_form or len(rounds) > 1
     return rounds

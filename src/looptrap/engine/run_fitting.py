@@ -479,7 +479,7 @@ class RunFitting:
         """Return whether a request makes the same latest calls as a run, and then one more."""
         known = [record.signature for record in records[: -len(shown) - 1 : -1]]
         is_longer = len(self._call.raws) > records[-1].messages
-        return shown[: len(known)] == known and is_longer
+        return shown == known and is_longer
 
     def _extend(self, run: bytes, records: list[RoundRecord], seen: bytes) -> None:
         last = records[-1]
