@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from looptrap.detect.failure import (
     failure_of,
     is_check,
+    is_echo,
     is_empty_result,
     is_success_report,
     is_test_report,
@@ -53,6 +54,9 @@ LONG_FILE = "\n".join(
         pytest.param("compiled\n" * 500 + "exit code 2", id="exit code after a long output"),
         pytest.param("Error: old text not found in total.py", id="a failed edit"),
         pytest.param("403 Forbidden", id="forbidden"),
+        pytest.param("src/a.c:24:7: error: expected ';'", id="a compiler"),
+        pytest.param("src/a.py:24: error: Name 'x' is not defined", id="a type checker"),
+        pytest.param("src/a.py:3:1: F821 undefined name 'x'", id="a linter"),
         pytest.param('{"message": "Unauthorized"}', id="unauthorized"),
         pytest.param("You are not authorised to read this.", id="not authorised"),
         pytest.param("python: No module named pytest", id="no module"),
@@ -106,6 +110,8 @@ def test_is_a_failure(text):
             "     1→class NotFound:\n     2→    'cannot be found'", id="a numbered listing"
         ),
         pytest.param("a.py:3:    raise ValueError('must be')", id="a search in source"),
+        pytest.param("src/a.rs:24: pub fn load() -> Result<u8, Error> {", id="a hit in Rust"),
+        pytest.param("src/a.ts:24:7: onError(cannot)", id="a hit with a column"),
         pytest.param("{'success': True, 'data': None}", id="a Python dictionary of success"),
         pytest.param('{"isError": false, "content": ["x"]}', id="an MCP result"),
         pytest.param("docs/forbidden-words.md\nsrc/unauthorized.py", id="names of files"),
@@ -270,3 +276,25 @@ def test_a_hostile_result_costs_no_more_than_its_ends(unit, is_error):
     is_empty_result(text)
     # Quadratic work on this much would take hours: the bound is generous on purpose.
     assert process_time() - begun < 2
+
+
+@pytest.mark.parametrize(
+    ("result", "arguments", "expected"),
+    [
+        pytest.param("TR-7: login fails on tablets", "login fails", True, id="a search for it"),
+        pytest.param("12: ERROR disk full", "grep -i error log", True, id="a search in a log"),
+        pytest.param("cat: cannot open error.log", "cat error.log", False, id="another failure"),
+        pytest.param("failed\nexit code: 1", "./run-failed.sh", False, id="an exit status"),
+        pytest.param("all is well", "grep error", False, id="nothing that sounds like one"),
+    ],
+)
+def test_what_was_asked_for_is_no_failure(result, arguments, expected):
+    assert is_echo(result, arguments) is expected
+
+
+def test_the_missing_field_is_part_of_the_failure():
+    errors = [
+        "Validation Error found:\n1 validation error for Order\n{}\n  Field required\nFix it."
+    ]
+    forms = {failure_of(error.format(name)) for error in errors for name in ("price", "name")}
+    assert len(forms) == 2

@@ -240,6 +240,7 @@ class OpenCode(Coder):
             Tool("edit", "Edits a file", ("filePath", "oldString", "newString")),
             Tool("grep", "Searches contents", ("pattern",)),
             Tool("todowrite", "Writes the list of tasks", ("todos",)),
+            Tool("task", "Gives a task to another agent", ("description", "prompt")),
         ],
         stream=True,
         headers=lambda _rng: {"user-agent": "opencode/1.0.134"},

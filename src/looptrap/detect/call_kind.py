@@ -91,6 +91,17 @@ def sends_something(name: str, arguments: str) -> bool:
     return _verb_of(name, arguments) in _SENDS
 
 
+_SWITCHES = re.compile(
+    r"\bgit\s+(?:bisect|checkout|switch|worktree)\b|\bterraform\s+workspace\b"
+    r"|\bkubectl\s+config\s+use-context\b|\b(?:conda|nvm|pyenv)\s+(?:activate|use|shell)\b"
+)
+
+
+def switches_subject(arguments: str) -> bool:
+    """Return whether a command turns to another revision, workspace or environment."""
+    return _SWITCHES.search(arguments[:MAX_ARGUMENT_CHARS]) is not None
+
+
 def searches(name: str, arguments: str) -> bool:
     """Return whether a call searches for something, by its tool's name or its command."""
     return _verb_of(name, arguments) in _SEARCHES or _SEARCHING.search(arguments[:200]) is not None

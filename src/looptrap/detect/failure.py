@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from looptrap.detect.canonical import mask
 
@@ -45,6 +46,12 @@ _SOURCE = re.compile(
     r"|\s*\d+(?:\t|→| ?\|)"
 )
 """How a line of source or of a listing begins: the errors in it are no failure."""
+_HIT = re.compile(
+    r"\s*[\w./\\-]{1,200}\.\w{1,8}:\d{1,7}(?::\d{1,5})?+[:-]\s?"
+    r"(?!\s*(?:\w+ )?(?:error|warning|exception|fail|fatal|note|undefined|cannot|expected"
+    r"|[a-z]\d{2,4}\b))"
+)
+"""A line that a search found in a file; what a compiler says about a line begins otherwise."""
 
 _EXIT = re.compile(
     r"(?:return ?code|exit(?:ed)?[ _]?(?:with )?(?:status )?(?:code|status)?)\W{0,4}(-?\d{1,5})\b"
@@ -79,6 +86,8 @@ _CHECKS = re.compile(
     re.IGNORECASE,
 )
 _NUMBER = re.compile(rf"({_TALLY.pattern})|\d+")
+FIELD_MARK = "@"
+"""What stands before the name of a field in the description of a failure."""
 _FIELD = re.compile(r"\s*[\w.\[\]-]{1,60}:?\s*")
 MAX_STATUS_LETTERS = 24
 """Letters beside the exit status up to which there is no message."""
@@ -111,20 +120,41 @@ def failure_of(text: str, is_error: bool = False) -> str | None:
     ):
         return None
     first = (error_lines or [line[:MAX_LINE_CHARS] for line in lines[-2:]])[:3]
-    if is_short and len(error_lines) > 1:
-        # A name between two lines of an error belongs to it: the field that is missing.
-        begin = lines.index(error_lines[0])
-        between = lines[begin + 1 : lines.index(error_lines[1], begin + 1)]
-        if len(between) == 1 and _FIELD.fullmatch(between[0]) is not None:
-            first = [first[0], between[0], *first[1:]]
+    if is_short and error_lines:
+        # A name on a line after one of an error belongs to it: the field that is missing.
+        last = error_lines[: len(first)][-1]
+        first += [
+            FIELD_MARK + after.strip()
+            for line, after in pairwise(lines)
+            if (line in first or line == last) and _FIELD.fullmatch(after) is not None
+        ][:2]
     # A run that fails less often than before is progress, wherever it says so.
     tally = next((line for line in reversed(lines) if _TALLY.search(line[:MAX_LINE_CHARS])), "")
     summary = " ".join(first if tally in first else [tally[:MAX_LINE_CHARS], *first])
     return _NUMBER.sub(lambda number: number[1] or "#", " ".join(mask(summary).split()))[:300]
 
 
+def fields_of(failure: str) -> list[str]:
+    """Return the fields that the description of a failure names."""
+    return [word for word in failure.split() if word.startswith(FIELD_MARK)]
+
+
+def is_echo(result: str, arguments: str) -> bool:
+    """Return whether all that sounds like a failure stands in the call too, as in what a search
+    for `error` finds."""
+    arguments, ends = arguments.lower(), _ends(result)
+    status = _EXIT.search(ends)
+    if status is not None and status[1] != "0":
+        return False
+    lines = filter(_reports_failure, ends.splitlines())
+    words = [found[0] for line in lines for found in _FAILURE.finditer(line)]
+    return bool(words) and all(word in arguments for word in words)
+
+
 def _reports_failure(line: str) -> bool:
     if len(line) > MAX_LINE_CHARS or not _FAILURE.search(line) or _SOURCE.match(line):
+        return False
+    if _HIT.match(line) is not None:
         return False
     without = _DENIES.sub("", line)
     return len(without) == len(line) or _FAILURE.search(without) is not None

@@ -203,7 +203,7 @@ class RememberedRound(Round):
         self.is_search = bool(traits & Trait.SEARCH)
         self.is_note = bool(traits & Trait.NOTE)
         # What cannot be told from a record: the gist of a receipt is one without its ids.
-        self.is_sent = self.has_hits = self.is_screen_action = False
+        self.is_sent = self.has_hits = self.is_screen_action = self.switches_subject = False
         self.called_unknown_tool = bool(traits & Trait.UNKNOWN_TOOL)
         after = traits & (Trait.AFTER_COMPACTION | Trait.AFTER_TRIM)
         self.begins_segment = after == Trait.AFTER_COMPACTION

@@ -20,12 +20,16 @@ from looptrap.detect.call_kind import (
     only_looks,
     searches,
     sends_something,
+    switches_subject,
 )
 from looptrap.detect.call_spelling import spelling
 from looptrap.detect.canonical import mask_arguments, normalise
 from looptrap.detect.failure import (
+    FIELD_MARK,
     failure_of,
+    fields_of,
     is_check,
+    is_echo,
     is_empty_result,
     is_success_report,
     is_test_report,
@@ -314,7 +318,10 @@ class Round:
         if not self.calls:
             return None
         is_error = any(result is not None and result.is_error for result in self.results)
-        return failure_of(self.result, is_error)
+        failure = failure_of(self.result, is_error)
+        if failure is None or is_error or not is_echo(self.result, self.arguments):
+            return failure
+        return None
 
     @cached_field
     def failures(self) -> int:
@@ -397,6 +404,11 @@ class Round:
         return len(self.result) >= MIN_HITS_CHARS and all(
             searches(call.name, call.arguments) for call in self.calls
         )
+
+    @cached_field
+    def switches_subject(self) -> bool:
+        """Whether it turned to another revision, workspace or environment."""
+        return self.made_change and any(switches_subject(call.arguments) for call in self.calls)
 
     @cached_field
     def is_screen_action(self) -> bool:
@@ -519,4 +531,6 @@ class Round:
         mine, theirs = self.failure, other.failure
         if mine is None or theirs is None or mine == theirs or self.is_report:
             return mine == theirs is not None
+        if FIELD_MARK in mine and fields_of(mine) != fields_of(theirs):
+            return False
         return is_similar(mine, theirs, percent) and shares_most_words(mine, theirs)

@@ -54,6 +54,23 @@ def said(n):
             False,
             id="what is taken again is used each time",
         ),
+        case(
+            [
+                step
+                for n in range(12)
+                for step in (
+                    bash("git bisect bad", f"{400 - 9 * n} revisions left, {'now ' * n}this one"),
+                    bash("make bench", "TOO SLOW: error"),
+                )
+            ],
+            False,
+            id="the same outcome for each revision of a bisection",
+        ),
+        case(
+            [bash("git checkout old", "on old"), bash("make bench", "TOO SLOW: error")] * 12,
+            True,
+            id="the same revision over and over",
+        ),
         case([clicks(n) for n in range(20)], True, id="clicks here and there, the same screen"),
         case([clicks(n, n) for n in range(24)], False, id="clicks that lead to other screens"),
         case([asks(n, hits=n) for n in range(24)], False, id="other hits for each question"),

@@ -75,9 +75,9 @@ def _count_stale(rounds: list[Round], polls_per_repeat: int) -> int:
     in the same words each time makes the same change, whatever it writes.
     """
     weight = 0.0
-    changes = 0
+    changes = switches = 0
     by_signature: dict[object, list[Round]] = {}
-    changes_at_check: dict[object, int] = {}
+    at_check: dict[object, tuple[int, int]] = {}
     by_failure: dict[object, list[Round]] = {}
     earlier_rounds: list[Round] = []
     words_said: set[str] = set()
@@ -90,11 +90,14 @@ def _count_stale(rounds: list[Round], polls_per_repeat: int) -> int:
         same_failures = by_failure.setdefault(round_.failure, []) if is_fruitless else []
         comparable = same_calls if round_.failure is None else same_failures
         if any(map(round_.has_same_result, comparable)):
-            is_first_since_change = changes_at_check.get(round_.signature, changes) < changes
+            changes_before, switches_before = at_check.get(round_.signature, (changes, switches))
+            is_first_since_change = changes_before < changes
             is_quiet = round_.failure is None and (
                 round_.reports_success or round_.only_looks or round_.made_change
             )
-            if round_.is_poll or round_.is_step:
+            if switches_before < switches:
+                pass  # the same outcome for another revision is batch work
+            elif round_.is_poll or round_.is_step:
                 weight += 1 / polls_per_repeat
             elif not is_first_since_change or is_replay:
                 weight += 1
@@ -108,7 +111,8 @@ def _count_stale(rounds: list[Round], polls_per_repeat: int) -> int:
             weight += 1
         if round_.made_change and not any(map(round_.has_same_result, same_calls)):
             changes += 1
-        changes_at_check[round_.signature] = changes
+            switches += round_.switches_subject
+        at_check[round_.signature] = changes, switches
         same_calls.append(round_)
         earlier_rounds.append(round_)
         same_failures.append(round_)
@@ -119,6 +123,8 @@ def _count_same_failures(trajectory: Trajectory) -> int:
     """Return how often the latest call failed the same way, whatever was changed in between."""
     latest, *before = trajectory.latest(SAME_CALL_ROUNDS)
     if latest.failure is None or latest.is_poll or trajectory.is_new_call:
+        return 0
+    if any(round_.switches_subject for round_ in before):
         return 0
     return 1 + sum(map(latest.repeats, before))
 
