@@ -8,12 +8,16 @@ from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
-from bench.loops import across, visible
+from bench.loops import across, prompts, visible
 from bench.loops.__main__ import main
 from bench.loops.live import MAX_DIFFERENCE, make_loops, play_at_once
+from bench.loops.scenario import play
 from bench.loops.services import MISSING
 
+from looptrap import Guard
 from looptrap.dialect.body import read_body
+
+pytestmark = pytest.mark.slow
 
 DIALECTS = {
     "/v1/chat/completions": "openai_chat",
@@ -301,3 +305,18 @@ def test_the_loops_that_are_played_live_are_refused_like_those_with_whole_histor
         expected = play_at_once(loop.name, loop.whole)
         refused = play_at_once(loop.name, loop.shown)
         assert abs(refused - expected) <= MAX_DIFFERENCE, loop.name
+
+
+@pytest.mark.parametrize("module", [across, prompts], ids=["runs", "prompts and talk"])
+def test_nine_of_ten_loops_across_requests_are_refused_and_hardly_an_honest_run(module):
+    loops = honest = refused_loops = refused_honest = 0
+    for one in module.scenarios(0):
+        if one.kind == "restarts":
+            continue  # these are only warned of
+        is_refused = play(one, Guard.from_preset("default", secret=b"bench")).refused is not None
+        if one.is_loop:
+            loops, refused_loops = loops + 1, refused_loops + is_refused
+        else:
+            honest, refused_honest = honest + 1, refused_honest + is_refused
+    assert refused_loops >= 0.9 * loops
+    assert refused_honest <= 0.02 * honest

@@ -15,6 +15,8 @@ from bench.loops.scenario import Scenario, Step
 
 from looptrap.dialect.body import read_body
 
+pytestmark = pytest.mark.slow
+
 SHOWS = {"whole", "trimmed", "elided", "compacted", "kept", "prompt"}
 AGENTS = {
     "Claude Code",

@@ -16,6 +16,8 @@ from bench.loops.tales.frameworks import HARNESSES
 from looptrap.dialect.body import read_body
 from looptrap.dialect.model import Call, Message
 
+pytestmark = pytest.mark.slow
+
 SPLIT = scenarios()
 LOOPS = [scenario for scenario in SPLIT if scenario.is_loop]
 HONEST = [scenario for scenario in SPLIT if not scenario.is_loop]
