@@ -307,10 +307,9 @@ def test_the_loops_that_are_played_live_are_refused_like_those_with_whole_histor
         assert abs(refused - expected) <= MAX_DIFFERENCE, loop.name
 
 
-@pytest.mark.parametrize("module", [across, prompts], ids=["runs", "prompts and talk"])
-def test_nine_of_ten_loops_across_requests_are_refused_and_hardly_an_honest_run(module):
+def test_nine_of_ten_loops_across_requests_are_refused_and_hardly_an_honest_run():
     loops = honest = refused_loops = refused_honest = 0
-    for one in module.scenarios(0):
+    for one in (*across.scenarios(0), *prompts.scenarios(0)):
         if one.kind == "restarts":
             continue  # these are only warned of
         is_refused = play(one, Guard.from_preset("default", secret=b"bench")).refused is not None
