@@ -12,12 +12,10 @@ import argparse
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 
-from bench.loops import across, prompts, tales, visible
+from bench.loops import across, held_out, prompts, tales, visible
 from bench.loops.compare import Entrants, judge_all
 from bench.loops.detector import DetectorError, load_detector
 from bench.loops.packages import ENVIRONMENT, usable
@@ -28,9 +26,6 @@ from bench.loops.score import scores_of
 
 MODULES = (across, prompts, visible, tales)
 """Where the scenarios of the split `dev` come from: each has `scenarios(seed)`."""
-
-HELD_OUT = "bench.loops.held_out"
-"""Where those of the split `test` come from."""
 
 
 Judged = tuple[Scenario, Played]
@@ -87,9 +82,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def _splits(seed: int, only: str | None, kind: str | None) -> dict[str, list[Scenario]]:
     """Return the scenarios of each split."""
-    modules = {"dev": list(MODULES)}
-    if find_spec(HELD_OUT) is not None:
-        modules["test"] = [import_module(HELD_OUT)]
+    modules = {"dev": MODULES, "test": (held_out,)}
     return {
         split: [
             one for module in found for one in module.scenarios(seed) if kind in (None, one.kind)
