@@ -205,3 +205,11 @@ def _kind_in_result(match: re.Match[str]) -> str:
         if _GOAL.match(text, end) or _COUNTDOWN.search(text[max(0, start - 20) : start]):
             return match[0]
     return _kind(match)
+
+
+_NUMBERED = re.compile(r"[\w-]*\d[\w.:-]*")
+
+
+def without_numbers(text: str) -> str:
+    """Return a text without numbers, and without words that contain one: ids, times, versions."""
+    return _NUMBERED.sub("#", text)

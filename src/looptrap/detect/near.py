@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from looptrap.detect.canonical import SEPARATOR
+from looptrap.detect.canonical import SEPARATOR, without_numbers
 
 PROMPT_END_BYTES = 32
 """Equal last bytes from which two prompts are compared; shorter ends are equal by chance."""
@@ -89,7 +89,6 @@ _REJECTION = re.compile(
     r"\b(?:reject|invalid|fail|error|could not|cannot|not (?:valid|parse|match)|missing|required)",
     re.IGNORECASE,
 )
-_NUMBERED = re.compile(r"[\w-]*\d[\w.:-]*")
 _find_digit = re.compile(r"\d").search
 _NAMES = (
     *("attempt", "retry", "try", "id", "nonce", "time", "date", "sent"),
@@ -164,7 +163,7 @@ def without_report(text: str) -> str:
     reasons = [line for line in report.splitlines() if _REJECTION.search(line[:MAX_REASON_CHARS])]
     if not reasons:
         return text
-    masked = dict.fromkeys(_NUMBERED.sub("#", line[:MAX_REASON_CHARS]).lower() for line in reasons)
+    masked = dict.fromkeys(without_numbers(line[:MAX_REASON_CHARS]).lower() for line in reasons)
     if len(masked) > 1:
         return text
     return f"{text[: len(text) - len(report)]}\n{next(iter(masked))}"

@@ -23,7 +23,7 @@ from looptrap.detect.call_kind import (
     switches_subject,
 )
 from looptrap.detect.call_spelling import spelling
-from looptrap.detect.canonical import mask_arguments, normalise
+from looptrap.detect.canonical import mask_arguments, normalise, without_numbers
 from looptrap.detect.failure import (
     FIELD_MARK,
     failure_of,
@@ -55,12 +55,9 @@ def without_nudge(text: str) -> str:
     return text if start < 0 else text[:start].rstrip()
 
 
-_NUMBERED = re.compile(r"[\w-]*\d[\w.:-]*")
-
-
 def receipt(text: str) -> str:
     """Return what a receipt says apart from its numbers and ids; longer results are content."""
-    return _NUMBERED.sub("#", text) if len(text) <= MAX_RECEIPT_CHARS else text
+    return without_numbers(text) if len(text) <= MAX_RECEIPT_CHARS else text
 
 
 def plain_result(text: str) -> str:
