@@ -207,7 +207,7 @@ def _kind_in_result(match: re.Match[str]) -> str:
     return _kind(match)
 
 
-_NUMBERED = re.compile(r"[\w-]*\d[\w.:-]*")
+_NUMBERED = re.compile(r"(?<![\w-])(?=[\w-]{0,64}\d)[\w.:-]+")
 
 
 def without_numbers(text: str) -> str:
