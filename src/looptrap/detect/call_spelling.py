@@ -21,16 +21,12 @@ _QUERIES = ("query", "q", "search_query", "search_term")
 """Arguments that hold a shell command, and words to search for."""
 
 _EXPLAINED = ('"command":', '"cmd":', '"code":', '"old_string":', '"old_str":')
-_EXPLANATIONS = (
-    *('"description":', '"explanation":', '"instruction":', '"justification":'),
-    *('"rationale":', '"purpose":', '"thought":'),
-)
-"""What runs or changes something, and what a model writes beside that about it: the text differs
-each time, and changes nothing."""
+"""Arguments that run or change something."""
 _EXPLANATION = re.compile(
     r'"(?:description|explanation|instruction|justification|rationale|purpose|thought)":'
     r'"(?:[^"\\]|\\.)*",?'
 )
+"""What a model writes beside them about it: the text differs each time, and changes nothing."""
 
 _PLAIN_COMMAND = re.compile(r'"(?:command|cmd)":"([^"]*)"')
 _find_quoting = re.compile(r"""['"\\`()<]""").search
@@ -61,10 +57,16 @@ _OPERATORS = frozenset(
 
 def without_explanation(arguments: str) -> str:
     """Return arguments without what says why a command is run, or an edit made."""
-    if not any(name in arguments for name in _EXPLAINED):
-        return arguments
-    # Most tools take no such argument.
-    if not any(name in arguments for name in _EXPLANATIONS):
+    # Most tools take no such argument; plain tests are faster than a pattern.
+    if (
+        '"description":' not in arguments
+        and '"explanation":' not in arguments
+        and '"instruction":' not in arguments
+        and '"justification":' not in arguments
+        and '"rationale":' not in arguments
+        and '"purpose":' not in arguments
+        and '"thought":' not in arguments
+    ) or not any(name in arguments for name in _EXPLAINED):
         return arguments
     return _EXPLANATION.sub("", arguments)
 

@@ -17,7 +17,7 @@ import msgspec
 
 from looptrap.detect.canonical import LONG_TEXT, join, mask, normalise
 from looptrap.detect.near import without_envelope, without_repetition, without_trailer
-from looptrap.detect.trajectory import is_observation
+from looptrap.detect.trajectory import FIRST_MESSAGES, is_observation
 from looptrap.dialect.model import Call, Message
 from looptrap.dialect.path import normal_path
 
@@ -49,7 +49,8 @@ def conversation(tail: int, with_tools: bool, similarity: Similarity) -> Content
         if not messages:
             return None
         texts = [call.model, call.chain]
-        if with_tools and (messages[-1].results or is_observation(messages[-1].text)):
+        is_run = len(call.raws) > FIRST_MESSAGES and is_observation(messages[-1].text)
+        if with_tools and (messages[-1].results or is_run):
             # Within a run a longer history is no retry: the signals judge it.
             texts.append(f"after {len(call.raws)}")
         is_near = similarity == "near"

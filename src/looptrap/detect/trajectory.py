@@ -116,10 +116,14 @@ class Trajectory:
         return b"".join(searched).count(needle) < 2
 
     def may_have_come_before(self, messages: int) -> bool:
-        """Return, by sizes alone, whether the last message may be among so many before it."""
-        sizes = list(map(len, self._call.raws[-messages - 1 :]))
-        last = sizes.pop() if sizes else 0
-        return any(abs(size - last) <= MAX_ID_SLACK_BYTES for size in sizes)
+        """Return, by sizes and a piece, whether the last message may be among so many before it."""
+        *before, last = self._call.raws[-messages - 1 :]
+        size, slack = len(last), MAX_ID_SLACK_BYTES
+        alike = [raw for raw in before if -slack <= len(raw) - size <= slack]
+        if not alike:
+            return False
+        piece = bytes(last)[size // 2 : size // 2 + MAX_NEEDLE_CHARS]
+        return any(piece in bytes(raw) for raw in alike)
 
     def may_have_said(self, text: str) -> bool:
         """Return whether the latest text of the agent may stand in the messages before, too.
