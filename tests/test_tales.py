@@ -18,9 +18,20 @@ from looptrap.dialect.model import Call, Message
 
 pytestmark = pytest.mark.slow
 
-SPLIT = scenarios()
-LOOPS = [scenario for scenario in SPLIT if scenario.is_loop]
-HONEST = [scenario for scenario in SPLIT if not scenario.is_loop]
+
+@cache
+def split() -> list[Scenario]:
+    """Return all scenarios: made when a test needs them, not when tests are collected."""
+    return scenarios()
+
+
+def loops() -> list[Scenario]:
+    return [scenario for scenario in split() if scenario.is_loop]
+
+
+def honest() -> list[Scenario]:
+    return [scenario for scenario in split() if not scenario.is_loop]
+
 
 RESULTS_AS_TEXT = {"cline", "mini-swe-agent", "swe-agent-text", "smolagents"}
 """Harnesses whose results are messages of the user."""
@@ -85,54 +96,58 @@ def observations(messages: list[Message], harness: str) -> set[str]:
 
 def test_that_a_seed_makes_the_same_split_again() -> None:
     again = scenarios(0)
-    assert [s.name for s in again] == [s.name for s in SPLIT]
+    assert [s.name for s in again] == [s.name for s in split()]
     assert all(
         json.dumps([step.body for step in one.steps]) == json.dumps([s.body for s in two.steps])
         and [step.answer for step in one.steps] == [step.answer for step in two.steps]
         and [step.at for step in one.steps] == [step.at for step in two.steps]
-        for one, two in zip(again[::7], SPLIT[::7], strict=True)
+        for one, two in zip(again[::7], split()[::7], strict=True)
     )
 
 
 def test_that_another_seed_makes_another_split() -> None:
     other = scenarios(1)
-    assert [s.name for s in other] == [s.name for s in SPLIT]
+    assert [s.name for s in other] == [s.name for s in split()]
     assert all(
         [step.at for step in one.steps] != [step.at for step in two.steps]
-        for one, two in zip(other, SPLIT, strict=True)
+        for one, two in zip(other, split(), strict=True)
     )
 
 
 def test_that_names_are_unique() -> None:
-    assert max(Counter(s.name for s in SPLIT).values()) == 1
+    assert max(Counter(s.name for s in split()).values()) == 1
 
 
 def test_that_the_split_is_large_enough() -> None:
-    assert len(LOOPS) >= 100
-    assert len(HONEST) >= 120
-    assert len(SPLIT) >= 230
-    assert len({s.harness for s in SPLIT}) >= 12
+    assert len(loops()) >= 100
+    assert len(honest()) >= 120
+    assert len(split()) >= 230
+    assert len({s.harness for s in split()}) >= 12
 
 
 def test_that_every_kind_has_loops_and_honest_runs() -> None:
-    assert {s.kind for s in LOOPS} == {s.kind for s in HONEST}
+    assert {s.kind for s in loops()} == {s.kind for s in honest()}
 
 
 def test_that_every_way_to_show_a_run_has_loops_and_honest_runs() -> None:
     ways = {"whole", "trimmed", "elided", "compacted", "kept", "prompt"}
-    assert {s.shows for s in LOOPS} == {s.shows for s in HONEST} == ways
-    assert {s.difficulty for s in LOOPS} == {s.difficulty for s in HONEST}
-    assert {s.difficulty for s in SPLIT} == {"easy", "medium", "hard"}
+    assert {s.shows for s in loops()} == {s.shows for s in honest()} == ways
+    assert {s.difficulty for s in loops()} == {s.difficulty for s in honest()}
+    assert {s.difficulty for s in split()} == {"easy", "medium", "hard"}
 
 
 def test_that_all_dialects_occur_and_chat_and_anthropic_most() -> None:
-    counts = Counter(read_step(s.steps[0]).dialect for s in SPLIT)
+    counts = Counter(read_step(s.steps[0]).dialect for s in split())
     assert set(counts) == {"openai_chat", "anthropic", "openai_responses", "gemini"}
     assert {name for name, _ in counts.most_common(2)} == {"openai_chat", "anthropic"}
 
 
-@pytest.mark.parametrize("scenario", SPLIT, ids=lambda s: s.name)
-def test_that_a_scenario_is_well_formed(scenario: Scenario) -> None:
+def test_that_a_scenario_is_well_formed() -> None:
+    for scenario in split():
+        check_a_scenario_is_well_formed(scenario)
+
+
+def check_a_scenario_is_well_formed(scenario: Scenario) -> None:
     low, high = (25, 70) if scenario.is_loop else (15, 60)
     assert low <= len(scenario.steps) <= high
     times = [step.at for step in scenario.steps]
@@ -171,8 +186,12 @@ def _check_names(call: Call) -> None:
         assert made == [result.name for result in after.results] or not made
 
 
-@pytest.mark.parametrize("scenario", LOOPS, ids=lambda s: s.name)
-def test_that_a_loop_brings_nothing_new_from_where_it_begins(scenario: Scenario) -> None:
+def test_that_a_loop_brings_nothing_new_from_where_it_begins() -> None:
+    for scenario in loops():
+        check_a_loop_brings_nothing_new_from_where_it_begins(scenario)
+
+
+def check_a_loop_brings_nothing_new_from_where_it_begins(scenario: Scenario) -> None:
     assert 2 <= scenario.begins <= len(scenario.steps) - 10
     seen: set[str] = set()
     for number, step in enumerate(scenario.steps):
@@ -182,8 +201,12 @@ def test_that_a_loop_brings_nothing_new_from_where_it_begins(scenario: Scenario)
         seen |= shown
 
 
-@pytest.mark.parametrize("scenario", HONEST, ids=lambda s: s.name)
-def test_that_an_honest_run_goes_on(scenario: Scenario) -> None:
+def test_that_an_honest_run_goes_on() -> None:
+    for scenario in honest():
+        check_an_honest_run_goes_on(scenario)
+
+
+def check_an_honest_run_goes_on(scenario: Scenario) -> None:
     """Never do two dozen requests in a row say nothing new, unless users or hours lie between."""
     seen: set[str] = set()
     since = 0
