@@ -67,7 +67,7 @@ def editor(n, output, status=0):
 def openhands(n, output, status=0):
     return (
         f"{output}\n[The command completed with exit code {status}.]\n"
-        f"[Current working directory: /work/{n}]\n[Python interpreter: /venv/{n}/bin/python]\n"
+        f"[Current working directory: /srv/{n}]\n[Python interpreter: /venv/{n}/bin/python]\n"
         f"[Command finished with exit code {status}]"
     )
 

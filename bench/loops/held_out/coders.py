@@ -125,7 +125,7 @@ class ClaudeCode(Coder):
 class Codex(Coder):
     """Codex on the Responses API, which sends all items again."""
 
-    root = "/root/repo"
+    root = "/srv/repo"
     harness = Harness(
         "Codex",
         "responses",

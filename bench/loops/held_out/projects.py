@@ -133,7 +133,7 @@ PROJECTS = (
             "src/client/session.ts(88,14): error TS2742: The inferred type of 'session' cannot be "
             "named without a reference to '@harbour/core/dist/types'.",
             "npm error Lifecycle script `build` failed with error: code 2",
-            "npm error A complete log is in /root/.npm/_logs/{pid}-debug-0.log",
+            "npm error A complete log is in /home/dev/.npm/_logs/{pid}-debug-0.log",
         ],
         [
             "npx tsc -p tsconfig.build.json && npx vite build",

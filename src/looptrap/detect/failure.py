@@ -122,11 +122,10 @@ def failure_of(text: str, is_error: bool = False) -> str | None:
     first = (error_lines or [line[:MAX_LINE_CHARS] for line in lines[-2:]])[:3]
     if is_short and error_lines:
         # A name on a line after one of an error belongs to it: the field that is missing.
-        last = error_lines[: len(first)][-1]
         first += [
             FIELD_MARK + after.strip()
             for line, after in pairwise(lines)
-            if (line in first or line == last) and _FIELD.fullmatch(after) is not None
+            if line in first and _FIELD.fullmatch(after) is not None
         ][:2]
     # A run that fails less often than before is progress, wherever it says so.
     tally = next((line for line in reversed(lines) if _TALLY.search(line[:MAX_LINE_CHARS])), "")
