@@ -339,3 +339,34 @@ def test_a_file_that_is_no_bundle_is_one_mistake(write, text, mistake):
     path = write(text, "bundle.json")
     (found,) = mistakes(path)
     assert found.startswith(f"{path}: {mistake}")
+
+
+def actions(config: Config) -> set[Action]:
+    return {action for one in config.policies for r in one.rules for action, _ in r.ladder.steps}
+
+
+@pytest.mark.parametrize(
+    ("on_loop", "expected"),
+    [
+        pytest.param(
+            "block", {Action.WARN, Action.STOP, Action.BLOCK}, id="block leaves it to the rules"
+        ),
+        pytest.param("stop", {Action.WARN, Action.STOP}, id="stop sends a final message"),
+        pytest.param("notify", {Action.WARN}, id="notify only warns"),
+    ],
+)
+def test_on_loop_says_what_is_done_at_most(on_loop, expected, write):
+    config = load(write(""), env={}, flags={"on_loop": on_loop})
+    assert expected - actions(config) == set()
+    assert not actions(config) & ({Action.STOP, Action.BLOCK} - expected)
+
+
+def test_on_loop_binds_tools_and_projects_too(write):
+    text = 'on_loop = "stop"\n[tools.poll]\nthresholds = { warn = 9, block = 20 }\n'
+    text += '[[projects]]\nname = "p"\naction = "block"\n[[projects]]\nname = "q"\n'
+    config = load(write(text))
+    assert config.tools["poll"].ladder == Ladder({Action.WARN: 9, Action.STOP: 20})
+    assert [project.action for project in config.projects] == [Action.STOP, None]
+    changed = [place for place, origin in config.origins.items() if origin == "looptrap.toml"]
+    assert "tools.poll.thresholds" in changed
+    assert any(place.startswith("policies[0].rules[0]") for place in changed)

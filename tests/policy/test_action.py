@@ -58,3 +58,28 @@ def test_actions_are_ordered_by_severity():
         "allow", "warn", "throttle", "nudge", "stop", "block",
     ]  # fmt: skip
     assert [a for a in Action if a.refuses] == [Action.STOP, Action.BLOCK]
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "top", "expected"),
+    [
+        pytest.param({"warn": 3, "block": 5}, "stop", {"warn": 3, "stop": 5}, id="in its place"),
+        pytest.param({"stop": 4, "block": 6}, "stop", {"stop": 4}, id="from the lower count on"),
+        pytest.param({"nudge": 3, "block": 5}, "warn", {"warn": 3}, id="all above it"),
+        pytest.param({"warn": 3}, "stop", {"warn": 3}, id="a milder ladder stays as it is"),
+    ],
+)
+def test_no_action_is_above_the_top(thresholds, top, expected):
+    ladder = Ladder({Action(name): count for name, count in thresholds.items()})
+    assert ladder.at_most(Action(top)) == Ladder({Action(a): n for a, n in expected.items()})
+
+
+@given(thresholds, st.sampled_from(list(Action)), st.integers(0, 200))
+def test_a_top_never_makes_an_action_severer(thresholds, top, count):
+    try:
+        ladder = Ladder(thresholds)
+    except ConfigError:
+        return
+    capped = ladder.at_most(top).at(count)
+    assert capped.severity <= min(ladder.at(count).severity, top.severity)
+    assert (capped is Action.ALLOW) == (ladder.at(count) is Action.ALLOW or top is Action.ALLOW)

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     help="Write calls to this folder, for replay: as digests, unless capture is content.",
 )
 @click.option("--mode", metavar="MODE", help="enforce, or shadow to only report.  [enforce]")
+@click.option(
+    "--on-loop", metavar="ACTION", help="block, stop (a final message) or notify.  [block]"
+)
 @click.option("--workers", metavar="N", help="How many processes serve.  [1]")
 @click.option(
     "--allow-anonymous", is_flag=True, default=None, help="Serve other machines without keys."

@@ -17,6 +17,7 @@ from looptrap.detect.scope import HIT_LIMIT
 from looptrap.errors import ConfigError, Problem
 from looptrap.incident.setting import name_channels
 from looptrap.policy import fairvisor, preset
+from looptrap.policy.action import Action, Ladder, milder
 from looptrap.policy.kind import COOLDOWN, WINDOW
 from looptrap.policy.rule import Rule
 from looptrap.schema import INVALID, Field, Kind, Number, from_text, leaves, read
@@ -100,7 +101,7 @@ def load(
         raise ConfigError(problems)
     config = _with_verified_claims(_with_capture(_with_overrides(config, overrides)))
     config = _without_preset(config, overrides) if has_policies else _with_preset(config)
-    config = _with_shadow(_with_loop_guard(config, guarded))
+    config = _with_shadow(_with_on_loop(_with_loop_guard(config, guarded)))
     if problems := list(find_problems(config)):
         raise ConfigError(problems)
     warnings = (*config.warnings, *_unknown_variables(env), *find_warnings(config, now))
@@ -248,6 +249,43 @@ def _override(rule: Rule, values: Mapping[str, Any]) -> Rule:
         window=values.get(WINDOW_SECONDS),
         cooldown=values.get(COOLDOWN_SECONDS),
     )
+
+
+def _with_on_loop(config: Config) -> Config:
+    """Return the configuration without actions that are severer than `on_loop`."""
+    if config.on_loop == "block":
+        return config
+    top = Action.STOP if config.on_loop == "stop" else Action.WARN
+    where = config.origins["on_loop"]
+    origins: dict[str, str] = {}
+
+    def soften(ladder: Ladder, place: str) -> Ladder:
+        softer = ladder.at_most(top)
+        if softer != ladder:
+            origins[f"{place}.thresholds"] = where
+        return softer
+
+    policies = tuple(
+        replace(
+            policy,
+            rules=tuple(
+                replace(rule, ladder=soften(rule.ladder, f"policies[{i}].rules[{j}]"))
+                for j, rule in enumerate(policy.rules)
+            ),
+        )
+        for i, policy in enumerate(config.policies)
+    )
+    tools = {
+        name: tool
+        if tool.ladder is None
+        else replace(tool, ladder=soften(tool.ladder, f"tools.{name}"))
+        for name, tool in config.tools.items()
+    }
+    projects = tuple(
+        replace(one, action=milder(one.action, top)) if one.action else one
+        for one in config.projects
+    )
+    return _changed(config, origins, policies=policies, tools=tools, projects=projects)
 
 
 def _with_shadow(config: Config) -> Config:

@@ -68,6 +68,8 @@ PRICE = _PriceTable.of(PriceSettings)
 
 CaptureForm = Literal["off", "digests", "content"]
 
+OnLoop = Literal["block", "stop", "notify"]
+
 
 @settings
 class Config:
@@ -103,6 +105,11 @@ class Config:
     )
     block_status: int = setting(
         "the HTTP status of a refused loop", Choice([400, 403, 422, 429]), default=429
+    )
+    on_loop: OnLoop = setting(
+        "the severest action against a loop: `block` leaves it to each rule, `stop` sends a final"
+        " message in place of an error, `notify` only warns",
+        default="block",
     )
     store: str = setting(
         "where hits are counted: `memory` inside this process; a Redis or Valkey (`redis://`, `rediss://`,"

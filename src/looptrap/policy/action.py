@@ -28,6 +28,11 @@ class Action(StrEnum):
         self.refuses = _value in ("stop", "block")
 
 
+def milder(one: Action, other: Action) -> Action:
+    """Return the milder of two actions."""
+    return one if one.severity < other.severity else other
+
+
 class Ladder:
     """Thresholds and their actions; counts and severities rise together."""
 
@@ -81,6 +86,13 @@ class Ladder:
     def times(self, factor: int) -> Ladder:
         """Return the same ladder with every threshold `factor` times as high."""
         return Ladder({action: threshold * factor for action, threshold in self.steps})
+
+    def at_most(self, top: Action) -> Ladder:
+        """Return the ladder without actions above `top`: that is taken in their place."""
+        thresholds: dict[Action, int] = {}
+        for action, threshold in self.steps:
+            thresholds.setdefault(milder(action, top), threshold)
+        return Ladder(thresholds)
 
     def override(self, threshold: int | None, action: Action | None) -> Ladder:
         """Return the ladder with its severest step changed; milder steps above it are dropped."""
