@@ -40,7 +40,7 @@ def test_without_anything_the_default_preset_is_in_effect():
     config = load()
     assert config.preset == "default"
     assert config.policies == preset.load("default")
-    assert config.block_status == 429
+    assert config.block_status == "auto"
     assert config.max_fingerprints == 1_000_000
     assert config.session_headers == ("X-Looptrap-Session", "X-Session-Id", "X-Zelyx-Session-Id")
     assert config.warnings == ()
@@ -73,7 +73,9 @@ def test_which_policies_are_in_effect(write, text, env, flags, expected):
 @pytest.mark.parametrize(
     ("text", "env", "flags", "expected"),
     [
-        pytest.param("", {}, {}, 429, id="default"),
+        pytest.param("", {}, {}, "auto", id="default"),
+        pytest.param(AISG, {}, {}, 429, id="a preset that is like a published system"),
+        pytest.param(AISG, {"LOOPTRAP_BLOCK_STATUS": "auto"}, {}, "auto", id="over a preset"),
         pytest.param("block_status = 400", {}, {}, 400, id="file"),
         pytest.param(
             "block_status = 400", {"LOOPTRAP_BLOCK_STATUS": "403"}, {}, 403, id="variable"
@@ -113,7 +115,9 @@ def test_reports_the_mistakes_of_all_layers_at_once(write):
     assert [line.partition(":")[0] for line in found] == [
         "block_status", "projects", "LOOPTRAP_BLOCK_STATUS", "--preset", "LOOP_GUARD_MAX_HITS",
     ]  # fmt: skip
-    assert found[2] == ('LOOPTRAP_BLOCK_STATUS: is the text "teapot", must be 400, 403, 422 or 429')
+    assert found[2] == (
+        'LOOPTRAP_BLOCK_STATUS: is the text "teapot", must be "auto", 400, 403, 422 or 429'
+    )
 
 
 class TestLoopGuardVariables:

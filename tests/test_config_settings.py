@@ -357,7 +357,7 @@ def test_a_session_rule_must_leave_room_for_calls_without_a_session():
         ),
         pytest.param(
             {"block_status": 503},
-            "block_status: is 503, must be 400, 403, 422 or 429",
+            'block_status: is 503, must be "auto", 400, 403, 422 or 429',
             id="a status that clients retry",
         ),
         pytest.param(

@@ -49,10 +49,10 @@ def test_open_incidents_are_listed_a_line_each(running, command):
     listed = running.run(*command)
     assert listed.exit_code == 0, listed.output
     headings, line = listed.stdout.splitlines()
-    expected = "ID LAST CALL CALLER MODEL RULE ACTION HITS REFUSED SAVED STATE"
+    expected = "ID LAST CALL CALLER AGENT MODEL RULE ACTION HITS REFUSED SAVED STATE"
     assert headings.split() == expected.split()
     assert re.fullmatch(
-        rf"{found['id']}  (just now|\d+ s ago) +addr:127\.0\.0\.1 +gpt-5\.3"
+        rf"{found['id']}  (just now|\d+ s ago) +addr:127\.0\.0\.1 +– +gpt-5\.3"
         r" +identical-conversation +block +7 +2 +less than \$0\.0001 +open",
         line,
     )

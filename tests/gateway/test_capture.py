@@ -156,9 +156,11 @@ async def test_what_a_kept_answer_called_is_written_too(capturing, tmp_path, for
 async def test_the_session_that_an_agent_names_is_written(capturing, tmp_path, form):
     here = await capturing(form)
     await here.ask(headers=JSON | {"X-Claude-Code-Session-Id": CANARY}, body=chat())
-    (line,) = await written(here, tmp_path)
-    assert line["agent_session"]
-    assert (CANARY in str(line)) is (form == "content")
+    await here.ask(headers=JSON, body=chat(metadata={"session_id": CANARY}))
+    in_header, in_body = await written(here, tmp_path)
+    assert in_header["session"]
+    assert in_body["agent_session"]
+    assert (CANARY in str([in_header, in_body])) is (form == "content")
 
 
 @pytest.mark.parametrize(

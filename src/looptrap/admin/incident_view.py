@@ -56,7 +56,12 @@ def _call(incident: Incident) -> Call:
     dialect = cast(
         DialectName, incident.dialect if incident.dialect in get_args(DialectName) else "http"
     )
-    request = Request(body=bytes(EMPTY_BODY), caller=incident.caller, project=incident.project)
+    request = Request(
+        body=bytes(EMPTY_BODY),
+        caller=incident.caller,
+        project=incident.project,
+        agent=incident.agent,
+    )
     return Call(request, dialect, incident.model, generates=True, raws=[EMPTY_BODY])
 
 
@@ -217,6 +222,7 @@ class IncidentSummary(TypedDict):
     caller: str
     project: str
     session: str
+    agent: str
     model: str
     dialect: str
     provider: str

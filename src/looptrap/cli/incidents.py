@@ -40,7 +40,8 @@ POLL_INTERVAL_S = 1.0
 LABELS = ("false_alarm", "confirmed")
 
 HEADINGS = (
-    "ID", "LAST CALL", "CALLER", "MODEL", "RULE", "ACTION", "#HITS", "#REFUSED", "#SAVED", "STATE",
+    "ID", "LAST CALL", "CALLER", "AGENT", "MODEL", "RULE", "ACTION", "#HITS", "#REFUSED", "#SAVED",
+    "STATE",
 )  # fmt: skip
 
 ACTIONS = frozenset(action.value for action in Action)
@@ -241,6 +242,7 @@ def _row(incident: IncidentView, now: datetime) -> tuple[str, ...]:
         incident["id"],
         format_age(incident["last"], now),
         incident["caller"] or DASH,
+        incident["agent"] or DASH,
         incident["model"] or DASH,
         incident["rule"],
         _action(incident),
@@ -255,7 +257,8 @@ def _change_line(incident: IncidentView) -> str:
     """Return the state of an incident in one line."""
     when = format_time(incident["closed"] or incident["last"])
     state = "is over" if incident["state"] == "closed" else _action(incident)
-    who = f"{incident['caller'] or DASH} {incident['model'] or DASH} {incident['rule']}"
+    agent = f"{incident['agent']} " if incident["agent"] else ""
+    who = f"{incident['caller'] or DASH} {agent}{incident['model'] or DASH} {incident['rule']}"
     counts = f"{incident['hits']:,} hits, {incident['refused']:,} refused"
     if incident["saved_usd"] is not None:
         counts += f", {format_usd(incident['saved_usd'])} saved"
@@ -289,7 +292,7 @@ def _detail_lines(incident: IncidentView, now: datetime) -> Iterator[str]:
 
 def _facts(incident: IncidentView, now: datetime) -> Iterator[tuple[str, str]]:
     """Yield the facts by name; some are empty."""
-    for name in ("caller", "project", "session", "model", "provider"):
+    for name in ("caller", "project", "session", "agent", "model", "provider"):
         yield name, incident[name]
     for name, then in (("opened", "opened"), ("last call", "last"), ("closed", "closed")):
         if moment := incident[then]:

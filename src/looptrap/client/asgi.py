@@ -15,6 +15,7 @@ from typing import Any
 
 from looptrap.client.enforcer import Enforcer, GuardedCall, guard_from_config
 from looptrap.config import load
+from looptrap.dialect.agent import AUTO, BlockStatus
 from looptrap.dialect.answer import Answer, Headers
 from looptrap.dialect.model import Outcome, Request
 from looptrap.engine import Guard, Transaction
@@ -54,7 +55,7 @@ class LoopMiddleware:
         config: str | Path | None = None,
         caller: Callable[[Scope], str] | None = None,
         max_body: int = MAX_BODY_BYTES,
-        block_status: int | None = None,
+        block_status: BlockStatus | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.app = app
@@ -64,7 +65,7 @@ class LoopMiddleware:
             settings = load(config, env=os.environ)
             guard, block_status = guard_from_config(settings), block_status or settings.block_status
         self.guard = guard or Guard.from_preset(preset or DEFAULT_PRESET)
-        self._enforcer = Enforcer(self.guard, block_status=block_status or 429, clock=clock)
+        self._enforcer = Enforcer(self.guard, block_status=block_status or AUTO, clock=clock)
         self._caller = caller or self._credential_digest
         self._secret = secrets.token_bytes(32)
         self._max_body = max_body

@@ -13,6 +13,7 @@ from typing import Any, Self
 from looptrap.client.history import LocalHistory
 from looptrap.config import Config, load
 from looptrap.config.kind import MEMORY
+from looptrap.dialect.agent import AUTO, BlockStatus
 from looptrap.dialect.header import PROGRESS, TURN, is_retry, session_of
 from looptrap.dialect.model import BYTES_PER_TOKEN, Call, Outcome, Request, Usage
 from looptrap.dialect.registry import read
@@ -108,7 +109,7 @@ class Enforcer:
         guard: Guard,
         *,
         caller: str = "",
-        block_status: int = 429,
+        block_status: BlockStatus = AUTO,
         incident_history: LocalHistory | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -126,7 +127,7 @@ class Enforcer:
         preset: str | None,
         config: str | Path | None,
         history: str | Path,
-        block_status: int | None,
+        block_status: BlockStatus | None,
         **options: Any,
     ) -> Self:
         """Return one with the rules of `guard`, else of the file `config`, else of `preset`."""

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from looptrap.client.enforcer import Enforcer, GuardedCall, is_looptrap_header
 from looptrap.client.session import validate_session_name
+from looptrap.dialect.agent import BlockStatus
 from looptrap.dialect.answer import Answer
 from looptrap.dialect.model import Request
 from looptrap.engine import Guard
@@ -49,7 +50,7 @@ def guard(
     caller: str = "",
     session: str = "",
     history: str | Path = "",
-    block_status: int | None = None,
+    block_status: BlockStatus | None = None,
 ) -> C:
     """Return a copy of a client whose calls are judged before they are sent, as by a gateway.
 

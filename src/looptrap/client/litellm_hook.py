@@ -9,6 +9,7 @@ from typing import Any
 
 from looptrap.client.litellm import ProxyEnforcer, ProxyRefusal
 from looptrap.client.sdk_mixin import missing_package_error
+from looptrap.dialect.agent import BlockStatus
 from looptrap.engine import Guard
 
 try:
@@ -56,7 +57,7 @@ class LooptrapHook(CustomLogger):  # type: ignore[misc,unused-ignore]
         preset: str | None = None,
         config: str | Path | None = None,
         history: str | Path = "",
-        block_status: int | None = None,
+        block_status: BlockStatus | None = None,
     ) -> None:
         super().__init__()
         self._enforcer = ProxyEnforcer.from_options(guard, preset, config, history, block_status)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from looptrap.config.provider import RouteSettings
 from looptrap.config.setting import Config
 from looptrap.detect.scope import WindowKind
+from looptrap.dialect.agent import AUTO
 from looptrap.incident.setting import DAY_S, ChannelSettings
 from looptrap.money.meter import account_descriptors
 from looptrap.money.price import dollars_in_words, nano
@@ -108,8 +109,11 @@ def of_rest(config: Config) -> list[str]:
     """Say how calls are refused, what names a session, and how much is remembered."""
     headers = listed(list(config.session_headers), "or")
     named = f"A session is named by {headers}." if headers else "Sessions are not read."
+    status = f"HTTP status {config.block_status}"
+    if config.block_status == AUTO:
+        status = "the HTTP status that ends its agent, else with 429"
     return [
-        f"A loop is refused with HTTP status {config.block_status}.",
+        f"A loop is refused with {status}.",
         named,
         f"At most {config.max_fingerprints:,} fingerprints are remembered.",
         _history(config),

@@ -19,6 +19,7 @@ from looptrap.incident.setting import name_channels
 from looptrap.policy import fairvisor, preset
 from looptrap.policy.action import Action, Ladder, milder
 from looptrap.policy.kind import COOLDOWN, WINDOW
+from looptrap.policy.refusal import DEFAULT_STATUS
 from looptrap.policy.rule import Rule
 from looptrap.schema import INVALID, Field, Kind, Number, from_text, leaves, read
 from looptrap.schema.wording import escaped, found, suggestion
@@ -119,9 +120,13 @@ def _from_file(path: Path | None, now: datetime) -> tuple[Config, bool]:
     else:
         policies, kill_switches, warnings = fairvisor.load(content, now)
         config = replace(
-            read(CONFIG, {}), policies=policies, kill_switches=kill_switches, warnings=warnings
+            read(CONFIG, {}),
+            policies=policies,
+            kill_switches=kill_switches,
+            block_status=DEFAULT_STATUS,  # for every client, as Fairvisor does
+            warnings=warnings,
         )
-        places = _places(CONFIG.plain(config), "policies[", "kill_switches[")
+        places = _places(CONFIG.plain(config), "policies[", "kill_switches[", "block_status")
     own = is_bundle(path) or "policies" in content
     return replace(config, origins=dict.fromkeys(places, escaped(path.name))), own
 
@@ -206,8 +211,15 @@ def _with_verified_claims(config: Config) -> Config:
 def _with_preset(config: Config) -> Config:
     name = config.preset or preset.DEFAULT
     origins = dict.fromkeys(_places(preset.table(name)), f"preset {name}")
+    policies, block_status = preset.read_preset(name)
+    if "block_status" in config.origins:
+        block_status = config.block_status
     return replace(
-        config, preset=name, policies=preset.load(name), origins={**origins, **config.origins}
+        config,
+        preset=name,
+        policies=policies,
+        block_status=block_status,
+        origins={**origins, **config.origins},
     )
 
 

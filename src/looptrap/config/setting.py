@@ -15,6 +15,7 @@ from looptrap.config.provider import (
     ProviderSettings,
     RouteSettings,
 )
+from looptrap.dialect.agent import AUTO, BlockStatus
 from looptrap.dialect.header import SESSION_HEADERS
 from looptrap.errors import Problem
 from looptrap.incident.setting import (
@@ -29,11 +30,10 @@ from looptrap.money.price import PriceSettings
 from looptrap.policy.budget import BUDGET, Budget
 from looptrap.policy.kind import TOKEN
 from looptrap.policy.policy import KILL_SWITCH, PROJECT, KillSwitch, Mode, Policy, Project
-from looptrap.policy.preset import POLICIES, known
+from looptrap.policy.preset import BLOCK_STATUS, POLICIES, known
 from looptrap.policy.rule import TOOL, ToolRule
 from looptrap.schema import (
     INVALID,
-    Choice,
     Field,
     Listing,
     Mapped,
@@ -87,7 +87,8 @@ class Config:
         default="enforce",
     )
     session_headers: tuple[str, ...] = setting(
-        "where a client may name its session; of several, the first in this list counts",
+        "where a client may name its session; of several, the first in this list counts; without"
+        " one, the session that a known agent names by itself; an empty list turns both off",
         Listing(Text(form="the name of a header", pattern=TOKEN), "header names"),
         default=SESSION_HEADERS,
     )
@@ -103,8 +104,11 @@ class Config:
         default="looptrap.db",
         restart=True,
     )
-    block_status: int = setting(
-        "the HTTP status of a refused loop", Choice([400, 403, 422, 429]), default=429
+    block_status: BlockStatus = setting(
+        "the HTTP status of a refused loop; `auto` is the one that ends a recognised agent at once,"
+        " and 429 for all other clients",
+        BLOCK_STATUS,
+        default=AUTO,
     )
     on_loop: OnLoop = setting(
         "the severest action against a loop: `block` leaves it to each rule, `stop` sends a final"

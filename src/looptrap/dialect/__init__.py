@@ -18,7 +18,7 @@ http                 all other requests, with Bedrock's Converse and InvokeModel
 content              canonical JSON, flattened text, broken messages: reading that dialects share
 path                 paths as a lenient server understands them
 header               headers of clients: the session, a retry
-agent_session        agent_session_of(call): the session that an agent names by itself
+agent                agent_of(call): the program that sent it; the session that it names
 body                 read_body(body): calls inside a process, recognised by shape
 captured             calls as lines of a capture, and calls from such lines
 descriptor           descriptor(name): a property of calls (caller, model, header:…)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import msgspec
 
 from looptrap.dialect.content import UNREADABLE, decode_mended, decode_or_none, encode
 from looptrap.dialect.dialect import ModelAnswer
-from looptrap.dialect.model import AnsweredTurn, Call, DialectName, Json, Refusal, Request
+from looptrap.dialect.model import AnsweredTurn, Call, DialectName, Json, Refusal, Request, ToolCall
 from looptrap.dialect.registry import DIALECTS
 from looptrap.dialect.stream import (
     EVENT_STREAM,
@@ -80,12 +81,18 @@ def refusal_answer(call: Call, refusal: Refusal, headers: Headers, request_id: s
 
 
 def final_answer(
-    call: Call, text: str, headers: Headers, *, request_id: str, now: float
+    call: Call,
+    text: str,
+    headers: Headers,
+    *,
+    request_id: str,
+    now: float,
+    calls: Sequence[ToolCall] = (),
 ) -> Answer | None:
     """Return a last message that looks written by the model, to end a run.
 
-    A framework that handles no error still ends its run on it. None where plain text is not a
-    valid answer.
+    A framework that handles no error still ends its run on it, some only with tool calls. None
+    where plain text is not a valid answer.
     """
     dialect = DIALECTS[call.dialect]
     writer = dialect.writer
@@ -94,7 +101,7 @@ def final_answer(
     sent = decode_body(call)
     if sent is None or not writer.takes_text(sent):
         return None
-    answer = ModelAnswer(call, sent, request_id, int(now), (text,))
+    answer = ModelAnswer(call, sent, request_id, int(now), (text,), calls)
     body = b"".join(writer.stream(answer)) if call.stream else encode(writer.body(answer))
     content_type = EVENT_STREAM if call.stream and dialect.is_event_stream(call) else JSON
     headers = _complete_headers(headers, call.dialect, request_id, content_type)

@@ -13,7 +13,7 @@ from typing import Generic, Literal, TypeVar
 
 import msgspec
 
-from looptrap.dialect.agent_session import AGENT_SESSION
+from looptrap.dialect.agent import AGENT_SESSION
 from looptrap.dialect.dialect import History
 from looptrap.dialect.model import AnsweredTurn, Call, DialectName, Message, Request, ToolCall
 from looptrap.dialect.registry import DIALECTS

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+
+from looptrap.dialect.agent import session_in_headers
 
 SESSION_HEADERS = ("X-Looptrap-Session", "X-Session-Id", "X-Zelyx-Session-Id")
 """Headers for the session, unless the operator sets others."""
@@ -23,12 +25,16 @@ SESSION_LIMIT = b"x-looptrap-session-limit-usd"
 """The cost limit that the client sets for the session, in dollars."""
 
 
-def session_of(headers: Mapping[bytes, bytes], names: Iterable[bytes]) -> str:
-    """Return the session in the first of these headers (lower-case) that was sent."""
+def session_of(headers: Mapping[bytes, bytes], names: Sequence[bytes]) -> str:
+    """Return the session in the first of these headers (lower-case) that was sent.
+
+    Without one, return the session that a known agent names in a header of its own; without
+    names, sessions are not read at all.
+    """
     for name in names:
         if name in headers:
             return headers[name].decode("latin-1")
-    return ""
+    return session_in_headers(headers) if names else ""
 
 
 def is_retry(headers: Mapping[bytes, bytes]) -> bool:

@@ -108,6 +108,8 @@ class Request(msgspec.Struct, gc=False):
     """Whether the service that asks for a decision did not send the body, if there is one."""
     session_limit: int | None = None
     """The cost limit that the client set for the session, in nano-dollars."""
+    agent: str = ""
+    """The name of the agent, where headers and body are not kept."""
     room: object = None
     """The reservation of memory for the body, which must live as long as the request."""
 

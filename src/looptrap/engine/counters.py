@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
+from looptrap.dialect.agent import agent_of
 from looptrap.dialect.model import MAX_NAME_CHARS, Call, Outcome
 from looptrap.money.budget_meter import RecentAccounts
 from looptrap.policy.action import Action
@@ -114,7 +115,7 @@ class Counters:
     """Counters of verdicts, outcomes, usage and latencies."""
 
     __slots__ = (
-        "accounts", "caller_costs", "decisions", "first_bytes", "requests", "rules",
+        "accounts", "agents", "caller_costs", "decisions", "first_bytes", "requests", "rules",
         "shadow_rules", "used",
     )  # fmt: skip
 
@@ -126,6 +127,8 @@ class Counters:
         """Requests by `RequestKind`."""
         self.rules: Counter[tuple[str, str, Action]] = Counter()
         """Verdicts by policy, rule and action, without those of allowed calls."""
+        self.agents: Counter[tuple[str, Action]] = Counter()
+        """The same verdicts by the agent, empty where it is not recognised, and action."""
         self.shadow_rules: Counter[tuple[str, str, Action]] = Counter()
         self.used: CappedDict[tuple[str, str], Used] = CappedDict(Used, MAX_MODELS, (OTHER, OTHER))
         """Usage by provider and model."""
@@ -142,12 +145,13 @@ class Counters:
         )
         """Seconds until a provider's answer began."""
 
-    def count_verdict(self, verdict: Verdict, dialect: str, provider: str, status: int) -> None:
+    def count_verdict(self, verdict: Verdict, call: Call, provider: str, status: int) -> None:
         """Count a request on which a rule acted."""
         signal = verdict.evidence[0].signal if verdict.evidence else ""
-        kind = (verdict.action.value, verdict.rule, signal, dialect, provider, status)
+        kind = (verdict.action.value, verdict.rule, signal, call.dialect, provider, status)
         self.requests[kind][0] += 1
         self.rules[verdict.policy, verdict.rule, verdict.action] += 1
+        self.agents[agent_of(call).name, verdict.action] += 1
 
     def count_usage(self, call: Call, outcome: Outcome, provider: str) -> None:
         """Count the usage of a call, and its cost."""

@@ -357,7 +357,7 @@ class PolicyEngine:
         if verdict is ALLOWED:
             tally.requests["allow", "", "", call.dialect, provider, status][0] += 1
         else:
-            tally.count_verdict(verdict, call.dialect, provider, status)
+            tally.count_verdict(verdict, call, provider, status)
         if heard is not None:
             tally.rules[heard.policy, heard.rule, heard.action] += 1
         if shadow is not None:

@@ -28,7 +28,7 @@ from looptrap.detect.remembered_round import (
 from looptrap.detect.round import Round
 from looptrap.detect.signals.unknown_tool import calls_unknown_tool
 from looptrap.detect.trajectory import RunTrajectory, Trajectory
-from looptrap.dialect.agent_session import agent_session_of
+from looptrap.dialect.agent import agent_session_of
 from looptrap.dialect.model import AnsweredTurn, Call, Message, ToolCall, ToolResult
 from looptrap.engine.run_memory import (
     COMPLETE,

@@ -21,6 +21,7 @@ from typing import NamedTuple, assert_never
 from msgspec.structs import replace
 
 from looptrap.detect.signals.chant import MIN_REPEATED_CHARS
+from looptrap.dialect.agent import AUTO, BlockStatus
 from looptrap.dialect.answer import Answer, Headers, answer_reader, answered_turn
 from looptrap.dialect.model import NO_USAGE, AnsweredTurn, Call, DialectName, Outcome, Usage
 from looptrap.dialect.stream import AnswerReader
@@ -103,7 +104,7 @@ class Transaction:
         call: Call,
         request_id: bytes = b"",
         ids: RequestIds = _default_ids,
-        block_status: int = 429,
+        block_status: BlockStatus = AUTO,
         provider: str = "",
     ) -> None:
         self.engine = engine

@@ -20,7 +20,7 @@ import msgspec
 
 from looptrap.detect.canonical import join
 from looptrap.detect.redacted_message import Redactor
-from looptrap.dialect.agent_session import agent_session_of
+from looptrap.dialect.agent import agent_session_of
 from looptrap.dialect.captured import (
     HISTORIES,
     VERSION,

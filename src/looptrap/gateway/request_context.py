@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from looptrap.dialect.agent import SESSION_FIELDS
 from looptrap.dialect.header import PROGRESS, RETRY_COUNT, SESSION_LIMIT, is_retry, session_of
 from looptrap.gateway.auth import (
     KEY_IN_PATH,
@@ -57,6 +58,7 @@ class InboundHeaders(msgspec.Struct, gc=False):
     """The body's content encoding; empty when it is none."""
     progress: str = ""
     session_limit: bytes = b""
+    is_websocket: bool = False
 
 
 class InboundHeaderReader:
@@ -65,9 +67,12 @@ class InboundHeaderReader:
     def __init__(self, session_headers: Sequence[str], *, relay_compressed: bool) -> None:
         self._sessions = tuple(name.lower().encode() for name in session_headers)
         self._treatments = dict.fromkeys(NOT_FORWARDED, _DROP)
-        self._treatments |= dict.fromkeys(self._sessions, _FORWARD_AND_READ)
+        if self._sessions:
+            read = (*self._sessions, *SESSION_FIELDS)
+            self._treatments |= dict.fromkeys(read, _FORWARD_AND_READ)
         self._treatments |= {
             b"connection": _READ,
+            b"upgrade": _READ,
             b"x-request-id": _FORWARD_AND_READ,
             b"content-encoding": _FORWARD_AND_READ,
             RETRY_COUNT: _FORWARD_AND_READ,
@@ -122,6 +127,7 @@ class InboundHeaderReader:
         inbound.is_retry = is_retry(values)
         inbound.progress = values.get(PROGRESS, b"").decode("latin-1")
         inbound.session_limit = values.get(SESSION_LIMIT, b"")
+        inbound.is_websocket = b"websocket" in values.get(b"upgrade", b"").lower()
         listed = parse_token_list(values.get(b"connection", b"")) - {b"", b"close", b"keep-alive"}
         if listed:
             kept = [one for one in inbound.forwarded if one[0] not in listed]
@@ -135,6 +141,14 @@ INVALID_SESSION_LIMIT = Denial(
     "invalid_session_limit",
     "X-Looptrap-Session-Limit-Usd must be an amount of dollars above 0, such as 2.50.",
 )
+
+
+WEBSOCKET = Denial(
+    426,
+    "websocket_not_supported",
+    "This gateway does not forward WebSockets. Send the request over HTTP.",
+)
+"""Clients that try a WebSocket first, such as Codex, then use HTTP at once."""
 
 
 def parse_session_limit(sent: bytes) -> int | Denial | None:
@@ -230,6 +244,8 @@ class RequestContexts:
         limit = parse_session_limit(inbound.session_limit)
         if isinstance(limit, Denial):
             denied, limit = denied or limit, None
+        if inbound.is_websocket:
+            denied = denied or WEBSOCKET
         claims, claims_until = self._claims.of(headers, self._clock())
         path, mark, query = target.partition(b"?")
         if has_key(path):

@@ -108,6 +108,7 @@ def _loop_data(incident: Incident, hits: int, stage: str) -> dict[str, Any]:
         "signal": incident.signal,
         "caller": incident.caller,
         "session": incident.session,
+        "agent": incident.agent,
         "provider": incident.provider,
         "message": incident.message,
         "evidence": [msgspec.to_builtins(one) for one in incident.evidence],

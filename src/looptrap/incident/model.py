@@ -97,6 +97,8 @@ class IncidentDescription(msgspec.Struct, kw_only=True):
     project: str = ""
     session: str = ""
     """As the client named it, else derived: a digest of how its conversation begins."""
+    agent: str = ""
+    """The client program, such as Claude Code, where it is recognised."""
     model: str = ""
     dialect: str = ""
     provider: str = ""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from looptrap.bounded import BoundedCache
 from looptrap.detect.fingerprint import conversation_opening, derived_session
 from looptrap.detect.trajectory import RunTrajectory, Trajectory
+from looptrap.dialect.agent import agent_of
 from looptrap.dialect.model import MAX_NAME_CHARS, Call, Outcome
 from looptrap.engine import Ticket
 from looptrap.incident.indicator import Observation
@@ -36,7 +37,7 @@ def make_sightings(
 ) -> list[Sighting]:
     """Return one sighting for each decision; `outcome` is None if it was not forwarded."""
     call = ticket.call
-    request = call.request
+    request, agent = call.request, agent_of(call).name
     spent = outcome or NO_OUTCOME
     is_refused = outcome is None and ticket.verdict.action.refuses
     return [
@@ -46,6 +47,7 @@ def make_sightings(
             caller=request.caller,
             project=request.project,
             session=session[:MAX_NAME_CHARS],
+            agent=agent,
             model=call.model[:MAX_NAME_CHARS],
             dialect=call.dialect,
             provider=provider,

@@ -5,20 +5,35 @@ from __future__ import annotations
 import tomllib
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
+from looptrap.dialect.agent import AUTO, BlockStatus
 from looptrap.errors import ConfigError
 from looptrap.policy.policy import POLICY, Policy
-from looptrap.schema import Field, Listing, Table, read
+from looptrap.schema import Choice, Field, Listing, Table, read
 from looptrap.schema.wording import found, listed, suggestion
 
 DEFAULT = "default"
 
 POLICIES = Listing(POLICY, "tables", unique="name")
 
-_PRESET: Table[tuple[Policy, ...]] = Table(
-    fields=[Field(name="policies", kind=POLICIES, doc="those of the preset")],
-    build=lambda policies: policies,
+BLOCK_STATUS = Choice([AUTO, 400, 403, 422, 429])
+
+
+class Preset(NamedTuple):
+    """The contents of a preset's file."""
+
+    policies: tuple[Policy, ...]
+    block_status: BlockStatus
+    """The status of a refused loop, unless the operator sets another."""
+
+
+_PRESET: Table[Preset] = Table(
+    fields=[
+        Field(name="policies", kind=POLICIES, doc="those of the preset"),
+        Field(name="block_status", kind=BLOCK_STATUS, doc="of a refused loop", default=AUTO),
+    ],
+    build=Preset,
 )
 _FOLDER = files("looptrap.policy") / "presets"
 
@@ -55,6 +70,11 @@ def table(name: str) -> dict[str, Any]:
 
 
 @cache
+def read_preset(name: str) -> Preset:
+    """Return the contents of the preset's file."""
+    return read(_PRESET, table(name))
+
+
 def load(name: str) -> tuple[Policy, ...]:
     """Return the preset's policies."""
-    return read(_PRESET, table(name))
+    return read_preset(name).policies

@@ -6,10 +6,11 @@ from math import ceil
 
 import msgspec
 
+from looptrap.dialect.agent import AUTO, UNKNOWN, BlockStatus, agent_of, finishing_calls
 from looptrap.dialect.answer import Answer, final_answer, nudged_body, refusal_answer
 from looptrap.dialect.model import Call, Refusal
 from looptrap.policy.action import Action
-from looptrap.policy.header import headers_of
+from looptrap.policy.header import TRANSIENT_REASONS, headers_of
 from looptrap.policy.rate import RateStatus
 from looptrap.policy.verdict import CODES, Reason, Verdict, final_text, nudge_text, refusal_text
 
@@ -21,6 +22,8 @@ STATUSES: dict[Reason, int] = {
 }
 """Reasons with a status of their own; the others have the configured one."""
 
+DEFAULT_STATUS = 429
+
 
 def refusal(
     call: Call,
@@ -28,10 +31,14 @@ def refusal(
     *,
     shadow: Verdict | None,
     request_id: str,
-    block_status: int,
+    block_status: BlockStatus,
     pace: RateStatus | None = None,
 ) -> Answer:
-    """Return the answer to a call that goes no further; a milder verdict becomes a block."""
+    """Return the answer to a call that goes no further; a milder verdict becomes a block.
+
+    With a status of `auto`, a recognised agent gets the refusal that ends its run, unless the same
+    call may be sent again later.
+    """
     code, message = CODES[verdict.reason], refusal_text(verdict)
     detail = {
         "error": code,
@@ -42,11 +49,14 @@ def refusal(
         "rule": verdict.rule,
         "evidence": verdict.evidence,
     }
-    status = STATUSES.get(verdict.reason, block_status)
+    is_final = verdict.reason not in TRANSIENT_REASONS
+    agent = agent_of(call) if block_status == AUTO and is_final else UNKNOWN
+    configured = block_status if isinstance(block_status, int) else DEFAULT_STATUS
+    status = agent.status or STATUSES.get(verdict.reason, configured)
     blocked = msgspec.structs.replace(verdict, action=Action.BLOCK)
     return refusal_answer(
         call,
-        Refusal(status, code, verdict.reason, message, detail),
+        Refusal(status, agent.code or code, verdict.reason, message, detail),
         headers_of(blocked, shadow, pace),
         request_id,
     )
@@ -56,8 +66,9 @@ def final_message(
     call: Call, verdict: Verdict, *, shadow: Verdict | None, request_id: str, now: float
 ) -> Answer | None:
     """Return the message that ends a run; None where no plain text can be the answer."""
-    headers = headers_of(verdict, shadow)
-    return final_answer(call, final_text(verdict), headers, request_id=request_id, now=now)
+    headers, text = headers_of(verdict, shadow), final_text(verdict)
+    calls = finishing_calls(call, text)
+    return final_answer(call, text, headers, request_id=request_id, now=now, calls=calls)
 
 
 def nudged(call: Call, verdict: Verdict) -> bytes | None:

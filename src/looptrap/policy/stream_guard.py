@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from looptrap.dialect.agent import BlockStatus
 from looptrap.dialect.answer import close_stream
 from looptrap.dialect.model import Call
 from looptrap.dialect.stream import AnswerReader
@@ -26,7 +27,7 @@ class StreamGuard:
         *,
         can_cut: bool,
         request_id: str,
-        block_status: int,
+        block_status: BlockStatus,
     ) -> None:
         self._call = call
         self._reader: AnswerReader | None = reader
@@ -92,7 +93,12 @@ class StreamGuard:
 
 
 def end_stream(
-    call: Call, reader: AnswerReader, verdict: Verdict, *, request_id: str, block_status: int
+    call: Call,
+    reader: AnswerReader,
+    verdict: Verdict,
+    *,
+    request_id: str,
+    block_status: BlockStatus,
 ) -> bytes | None:
     """Return what ends a stream: for `stop` as if the model had finished, else with an error.
 

@@ -169,7 +169,7 @@ def from_text(kind: Kind, text: str) -> object:
     if isinstance(kind, Flag) and text.lower() in ("true", "false"):
         return text.lower() == "true"
     wants_number = isinstance(kind, Number) or (
-        isinstance(kind, Choice) and all(isinstance(value, int) for value in kind.values)
+        isinstance(kind, Choice) and any(isinstance(value, int) for value in kind.values)
     )
     for number in (int, float) if wants_number else ():
         with suppress(ValueError):

@@ -28,7 +28,18 @@ NOTIFY_TYPES: dict[str, NotifyType] = {
 }
 
 LEADING_FIELDS = (
-    *("caller", "session", "model", "budget", "rule", "action", "indicator", "value", "hit_count"),
+    *(
+        "caller",
+        "session",
+        "agent",
+        "model",
+        "budget",
+        "rule",
+        "action",
+        "indicator",
+        "value",
+        "hit_count",
+    ),
     *("refused", "threshold", "cooldown_seconds", "signal", "provider", "mode"),
 )
 """Fields shown first, in this order."""

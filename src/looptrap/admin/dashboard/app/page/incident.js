@@ -75,6 +75,7 @@ function Head({ incident }) {
       <${Fact} name="Caller" value=${incident.caller} query=${{ caller: incident.caller }} />
       <${Fact} name="Project" value=${incident.project} query=${{ project: incident.project }} />
       <${Fact} name="Session" value=${incident.session} query=${{ session: incident.session }} />
+      <${Fact} name="Agent" value=${incident.agent} />
       <${Fact} name="Model" value=${incident.model} query=${{ q: incident.model }} />
       <${Fact} name="Provider" value=${incident.provider} />
       <div><dt>Seen</dt><dd>${lasted >= 1 ? `for ${span(lasted)}, since ` : ""}<${Moment} at=${incident.opened} isExact /></dd></div>

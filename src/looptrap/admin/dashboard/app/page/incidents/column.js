@@ -21,7 +21,7 @@ export const COLUMNS = [
     isName: true,
     render: (one) => html`
       <a href=${linkTo("incidents", { state: "all", caller: one.caller })}>${one.caller || NONE}</a>
-      <${Under} parts=${[one.project, one.session]} />
+      <${Under} parts=${[one.agent, one.project, one.session]} />
     `,
   },
   { title: "Done", render: (one) => html`<${ActionBadge} incident=${one} />` },

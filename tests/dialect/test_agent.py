@@ -1,12 +1,19 @@
-"""The session that an agent names by itself."""
+"""Agents: the session that each names by itself, and how it is recognised."""
 
 import json
+import subprocess
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looptrap.dialect.agent_session import AGENT_SESSION_HEADERS, agent_session_of
+from looptrap.dialect.agent import (
+    AGENT_SESSION_HEADERS,
+    AGENTS,
+    agent_of,
+    agent_session_of,
+    finishing_calls,
+)
 from looptrap.dialect.model import MAX_NAME_CHARS, Request
 from looptrap.dialect.registry import read
 
@@ -31,12 +38,15 @@ def test_a_header_names_the_session(name):
     ([(b"x-claude-code-session-id", b"s"), (b"x-claude-code-agent-id", b"a")], "s:a"),
     ([(b"x-claude-code-agent-id", b"a")], ""),
     ([(b"x-claude-code-agent-id", b"a"), (b"session-id", b"s")], "s"),
+    ([(b"session-id", b"s"), (b"thread-id", b"t")], "s:t"),
+    ([(b"session-id", b"s"), (b"thread-id", b"s")], "s"),
     ([(b"conversation_id", b"c"), (b"session_id", b"s")], "s"),
     ([(b"session-id", b""), (b"conversation_id", b"c")], "c"),
     ([(b"session-id", b"one"), (b"session-id", b"two")], "one"),
     ([(b"authorization", b"secret"), (b"x-user-id", b"u")], ""),
-], ids=["a subagent", "only a subagent", "another agent's header", "the session before the "
-        "conversation", "an empty one is not there", "the first of two", "none"])  # fmt: skip
+], ids=["a subagent", "only a subagent", "another agent's header", "a thread", "the first thread",
+        "the session before the conversation", "an empty one is not there", "the first of two",
+        "none"])  # fmt: skip
 def test_headers_together(headers, session):
     assert agent_session_of(call(headers=headers)) == session
 
@@ -102,3 +112,56 @@ def test_any_type_of_value_names_a_bounded_session_or_none(metadata, key):
     found = agent_session_of(call(metadata=metadata, prompt_cache_key=key))
     assert isinstance(found, str)
     assert len(found) <= MAX_NAME_CHARS
+
+
+# Which program sent a call
+
+
+@pytest.mark.parametrize(("headers", "agent"), [
+    ([(b"user-agent", b"claude-cli/2.1.326 (external, sdk-cli)")], "Claude Code"),
+    ([(b"x-claude-code-session-id", b"s")], "Claude Code"),
+    ([(b"user-agent", b"codex_exec/0.169.0 (Debian 12.0.0; x86_64) xterm")], "Codex"),
+    ([(b"user-agent", b"codex_cli_rs/0.169.0 (Debian 12.0.0; x86_64)")], "Codex"),
+    ([(b"user-agent", b"GeminiCLI-tui/0.61.0/gemini-3.1-pro (linux; x64)")], "Gemini CLI"),
+    ([(b"user-agent", b"QwenCode/0.24.4 (linux; x64)")], "Qwen Code"),
+    ([(b"user-agent", b"opencode/1.18.33 (linux; x64) ai-sdk/provider-utils/4")], "opencode"),
+    ([(b"user-agent", b"OpenAI/Python 3.49.0")], ""),
+    ([(b"user-agent", b"like claude-cli/2.1")], ""),
+    ([(b"x-claude-code", b"s")], ""),
+    ([], ""),
+], ids=lambda value: value if isinstance(value, str) else None)  # fmt: skip
+def test_an_agent_is_recognised_by_its_headers(headers, agent):
+    assert agent_of(call(headers=headers)).name == agent
+
+
+SUBMITS = "Submit with `echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT`."
+BASH = {"type": "function", "function": {"name": "bash", "parameters": {}}}
+
+
+def messages(*texts):
+    roles = ["system", "user", *["assistant", "user"] * len(texts)]
+    return [{"role": role, "content": text} for role, text in zip(roles, texts, strict=False)]
+
+
+@pytest.mark.parametrize(("texts", "agent"), [
+    (["You are an agent.", SUBMITS], "mini-swe-agent"),
+    ([SUBMITS, "Go."], "mini-swe-agent"),
+    (["You are an agent.", "Go.", "I read it.", SUBMITS], ""),
+], ids=["in the task", "in the system prompt", "a file that an agent reads"])  # fmt: skip
+def test_an_agent_without_headers_of_its_own_is_recognised_by_its_prompt(texts, agent):
+    assert agent_of(call(messages=messages(*texts))).name == agent
+
+
+@pytest.mark.parametrize(("tools", "names"), [([BASH], ["bash"]), ([], [])])
+def test_a_run_is_ended_by_a_tool_only_if_the_agent_has_it(tools, names):
+    made = finishing_calls(call(messages=messages("x", SUBMITS), tools=tools), "It's stuck.")
+    assert [one.name for one in made] == names
+    if names:
+        command = json.loads(made[0].arguments)["command"]
+        run = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True)
+        assert run.stdout == "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT\nIt's stuck.\n"
+
+
+def test_agents_have_names_of_their_own_and_statuses_that_no_sdk_retries():
+    assert len({agent.name for agent in AGENTS}) == len(AGENTS)
+    assert {agent.status for agent in AGENTS} <= {None, 400, 403, 422}

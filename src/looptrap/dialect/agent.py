@@ -1,0 +1,200 @@
+"""Agents: the client programs that are recognised, and the sessions that they name.
+
+Recognition decides the form of a refusal, and it names the agent in incidents and metrics. It does
+not decide who pays or what is a loop, so a client that claims another name gains nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from shlex import quote
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from looptrap.dialect.content import ABSENT, decode_or_none
+from looptrap.dialect.model import MAX_NAME_CHARS, Call, ToolCall
+
+AUTO: Literal["auto"] = "auto"
+BlockStatus = int | Literal["auto"]
+"""The status of a refused loop; `auto` is the one that ends the client."""
+
+
+class FinishTool(NamedTuple):
+    """The tool whose call ends the run of an agent."""
+
+    name: str
+    arguments: Callable[[str], dict[str, str]]
+    """Returns the arguments of the call that reports a text."""
+
+
+class Agent(msgspec.Struct, frozen=True, kw_only=True):
+    """A client program: how it is recognised, and which refusal ends its run."""
+
+    name: str
+    """The name that people know, in incidents and metrics too."""
+    user_agent: bytes = b""
+    """How its `User-Agent` begins, in lower case."""
+    header: bytes = b""
+    """A header that only this program sends."""
+    prompt: bytes = b""
+    """What its first messages contain, where its headers are those of a library."""
+    status: int | None = None
+    """The status of a refusal that ends it at once; None where every refusal does."""
+    code: str | None = None
+    """The error code with which it shows the message of an error, and not the whole body."""
+    finish: FinishTool | None = None
+    """The tool with which a final message ends its run, where text alone does not."""
+
+
+SUBMIT = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
+"""A command whose output begins with this line ends a run of mini-swe-agent."""
+
+
+AGENTS = (
+    Agent(name="Claude Code", user_agent=b"claude-cli/", header=b"x-claude-code-session-id"),
+    Agent(name="Codex", user_agent=b"codex", status=400, code="invalid_prompt"),
+    Agent(name="Gemini CLI", user_agent=b"geminicli", status=400),
+    Agent(name="Qwen Code", user_agent=b"qwencode/", status=400),
+    Agent(name="opencode", user_agent=b"opencode/", status=400),
+    Agent(
+        name="mini-swe-agent",
+        prompt=SUBMIT.encode(),
+        status=400,
+        finish=FinishTool("bash", lambda text: {"command": f"echo {SUBMIT}; echo {quote(text)}"}),
+    ),
+)
+"""Measured with the real programs: docs/reference/clients.md has the results."""
+
+UNKNOWN = Agent(name="")
+
+
+def agent_of(call: Call) -> Agent:
+    """Return the program that sent a call; UNKNOWN where it is not recognised."""
+    if call.request.agent:
+        return next((one for one in AGENTS if one.name == call.request.agent), UNKNOWN)
+    sent = {name: value for name, value in call.request.headers if name in _RECOGNISING_HEADERS}
+    user_agent = sent.get(b"user-agent", b"").lower()
+    for agent in AGENTS:
+        if agent.user_agent and user_agent.startswith(agent.user_agent):
+            return agent
+        if agent.header and agent.header in sent:
+            return agent
+        if agent.prompt and any(agent.prompt in bytes(raw) for raw in call.raws[:2]):
+            return agent
+    return UNKNOWN
+
+
+def finishing_calls(call: Call, text: str) -> tuple[ToolCall, ...]:
+    """Return the tool calls that a final message needs to end the agent's run: mostly none."""
+    finish = agent_of(call).finish
+    if finish is None or finish.name not in call.tools:
+        return ()
+    arguments = msgspec.json.encode(finish.arguments(text)).decode()
+    return (ToolCall("call_looptrap", finish.name, arguments),)
+
+
+_RECOGNISING_HEADERS = frozenset((b"user-agent", *(one.header for one in AGENTS if one.header)))
+
+# Sessions
+
+CLAUDE_CODE_SESSION = b"x-claude-code-session-id"
+CLAUDE_CODE_AGENT = b"x-claude-code-agent-id"
+
+AGENT_SESSION = b"session-id"
+AGENT_SESSION_HEADERS = (
+    CLAUDE_CODE_SESSION,
+    AGENT_SESSION,
+    b"session_id",
+    b"x-session-affinity",
+    b"x-qwen-code-session-id",
+    b"x-opencode-session",
+    b"x-amp-thread-id",
+    b"x-session-id",
+    b"conversation_id",
+    b"conversation-id",
+)
+"""Headers in which agents name the session of a call; the first one counts."""
+
+_PARTS = {CLAUDE_CODE_SESSION: CLAUDE_CODE_AGENT, AGENT_SESSION: b"thread-id"}
+"""Headers that name a part of a session: a subagent, or a thread of Codex."""
+
+SESSION_FIELDS = frozenset((*AGENT_SESSION_HEADERS, *_PARTS.values()))
+"""Headers from which sessions of agents are read."""
+
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+class _Metadata(msgspec.Struct, gc=False):
+    session_id: Any = None
+    thread_id: Any = None
+    conversation_id: Any = None
+    user_id: Any = None
+
+
+class _Body(msgspec.Struct, gc=False):
+    metadata: msgspec.Raw = ABSENT
+    prompt_cache_key: Any = None
+
+
+class _UserId(msgspec.Struct, gc=False):
+    session_id: Any = None
+
+
+_decode_body = msgspec.json.Decoder(_Body).decode
+_decode_metadata = msgspec.json.Decoder(_Metadata).decode
+_decode_user_id = msgspec.json.Decoder(_UserId).decode
+
+
+def agent_session_of(call: Call) -> str:
+    """Return the session that the agent names, whatever the operator has configured; or ""."""
+    sent: dict[bytes, bytes] = {}
+    for name, value in call.request.headers:
+        if name in SESSION_FIELDS:
+            sent.setdefault(name, value)
+    return (session_in_headers(sent) or _session_in_body(call))[:MAX_NAME_CHARS]
+
+
+def session_in_headers(headers: Mapping[bytes, bytes]) -> str:
+    """Return the session in the headers (lower-case) of a known agent; or ""."""
+    for name in AGENT_SESSION_HEADERS:
+        if session := headers.get(name, b"").decode("latin-1").strip():
+            part = headers.get(_PARTS.get(name, b""), b"").decode("latin-1").strip()
+            if part in ("", session):  # Codex names its first thread like the session
+                return session
+            # Short enough that a long session does not cut the part off.
+            return f"{session[: MAX_NAME_CHARS // 2]}:{part}"
+    return ""
+
+
+def _session_in_body(call: Call) -> str:
+    sent = call.request.body
+    if b'"metadata"' not in sent and b'"prompt_cache_key"' not in sent:
+        return ""
+    body = decode_or_none(sent, _decode_body)
+    if body is None:
+        return ""
+    metadata = decode_or_none(body.metadata, _decode_metadata) or _Metadata()
+    for name in (
+        metadata.session_id,
+        metadata.thread_id,
+        metadata.conversation_id,
+        _session_in_user_id(metadata.user_id),
+        body.prompt_cache_key,  # last: applications may share the key of a cache among sessions
+    ):
+        if isinstance(name, str) and (session := name.strip()):
+            return session
+    return ""
+
+
+def _session_in_user_id(user_id: object) -> Any:
+    """Return the session in the id of a user, where Claude Code puts it for Anthropic's API."""
+    if not isinstance(user_id, str):
+        return None
+    if user_id.startswith("{"):
+        found = decode_or_none(user_id, _decode_user_id)
+        return found.session_id if found is not None else None
+    user, _, session = user_id.rpartition("_session_")
+    is_legacy = user.startswith("user_") and "_account_" in user
+    return session if is_legacy and _UUID.fullmatch(session) else None

@@ -1,0 +1,110 @@
+"""Agents as the gateway sees them: the refusal that ends each, their sessions, their WebSockets."""
+
+import json
+
+import pytest
+from tests.gateway.serving import JSON, chat, until
+
+CLAUDE_CODE = {"User-Agent": "claude-cli/2.1.326 (external, sdk-cli)"}
+CODEX = {"User-Agent": "codex_exec/0.169.0 (Debian 12.0.0; x86_64)"}
+QWEN_CODE = {"User-Agent": "QwenCode/0.24.4 (linux; x64)"}
+SDK = {"User-Agent": "OpenAI/Python 3.49.0"}
+
+BUDGET = "[[budgets]]\nname = 'one'\nby = ['caller']\nlimit_tokens = 1\nperiod = '1d'\n"
+KILLED = "[[kill_switches]]\nmatch = { 'header:x-team' = 'red' }\n"
+BUSY = """
+[[policies]]
+name = "p"
+  [[policies.rates]]
+  name = "slow"
+  rps = 0.1
+  burst = 1
+"""
+
+
+async def refused(here, headers, calls=7):
+    """Send the same prompt again and again; return the last answer, a refusal."""
+    for _ in range(calls):
+        answer = await here.ask(headers=JSON | headers, body=chat())
+    return answer.status, json.loads(answer.body)
+
+
+@pytest.mark.parametrize(("headers", "status", "code"), [
+    pytest.param(SDK, 429, "recursive_loop_detected", id="an SDK"),
+    pytest.param(CLAUDE_CODE, 429, "recursive_loop_detected", id="Claude Code obeys the headers"),
+    pytest.param(QWEN_CODE, 400, "recursive_loop_detected", id="Qwen Code retries a 429"),
+    pytest.param(CODEX, 400, "invalid_prompt", id="Codex shows only messages with codes it knows"),
+])  # fmt: skip
+async def test_an_agent_gets_the_refusal_that_ends_it(serve, headers, status, code):
+    here = await serve()
+    found, body = await refused(here, headers)
+    assert (found, body["error"]["code"]) == (status, code)
+    assert "recursive_loop_detected" in body["error"]["message"]
+    assert body["detail"]["error"] == "recursive_loop_detected"
+
+
+@pytest.mark.parametrize(("toml", "more", "headers", "status", "error"), [
+    pytest.param("block_status = 403\n", {}, CODEX, 403, "recursive_loop_detected", id="set"),
+    pytest.param('preset = "aisg"\n', {}, CODEX, 429, "recursive_loop_detected", id="a preset"),
+    pytest.param(BUDGET, {}, CODEX, 400, "budget_exceeded", id="a budget"),
+    pytest.param(BUDGET, {}, CLAUDE_CODE, 402, "budget_exceeded", id="a budget, Claude Code"),
+    pytest.param(KILLED, {"X-Team": "red"}, CODEX, 400, "killed", id="a kill switch"),
+    pytest.param(BUSY, {}, CODEX, 429, "rate_limited", id="a rate: the call may be sent again"),
+])  # fmt: skip
+async def test_the_status_of_other_refusals(serve, toml, more, headers, status, error):
+    here = await serve(toml)
+    calls = 7 if error == "recursive_loop_detected" else 3
+    found, body = await refused(here, headers | more, calls)
+    assert (found, body["detail"]["error"]) == (status, error)
+
+
+async def test_an_incident_and_the_metrics_name_the_agent(serve):
+    here = await serve()
+    await refused(here, QWEN_CODE)
+    history = here.app.recorder.history
+    await until(history.open_incidents)
+    assert [one.agent for one in history.open_incidents()] == ["Qwen Code"]
+    assert here.app.tally.agents == {("Qwen Code", "block"): 2}
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        pytest.param(
+            lambda n: {"X-Claude-Code-Session-Id": "s", "X-Claude-Code-Agent-Id": f"a{n}"},
+            id="subagents of Claude Code",
+        ),
+        pytest.param(lambda n: {"session-id": f"s{n}", "thread-id": f"s{n}"}, id="Codex"),
+        pytest.param(lambda n: {"session-id": "s", "thread-id": f"t{n}"}, id="threads of Codex"),
+        pytest.param(lambda n: {"x-session-affinity": f"s{n}"}, id="opencode"),
+    ],
+)
+async def test_agents_with_one_prompt_and_sessions_of_their_own_are_no_loop(serve, names):
+    here = await serve()
+    answers = [await here.ask(headers=JSON | names(number % 8), body=chat()) for number in range(8)]
+    assert [answer.status for answer in answers] == [200] * 8
+
+
+async def test_without_session_headers_the_sessions_of_agents_are_not_read(serve):
+    here = await serve("session_headers = []\n")
+    answers = [
+        await here.ask(headers=JSON | {"session-id": f"s{number}"}, body=chat())
+        for number in range(8)
+    ]
+    assert [answer.status for answer in answers] == [200] * 5 + [429] * 3
+
+
+@pytest.mark.parametrize("value", ["websocket", "WebSocket", "h2c, websocket"])
+async def test_a_websocket_is_refused_at_once(serve, value):
+    here = await serve()
+    headers = {"Connection": "Upgrade", "Upgrade": value, "Sec-WebSocket-Version": "13"}
+    answer = await here.ask("GET", "/v1/responses", headers)
+    assert answer.status == 426
+    assert json.loads(answer.body)["error"]["code"] == "websocket_not_supported"
+    assert here.provider.requests == []
+
+
+async def test_another_upgrade_is_ignored(serve):
+    here = await serve()
+    headers = JSON | {"Connection": "Upgrade", "Upgrade": "h2c"}
+    assert (await here.ask(headers=headers, body=chat())).status == 200
