@@ -124,6 +124,7 @@ def test_any_type_of_value_names_a_bounded_session_or_none(metadata, key):
     ([(b"user-agent", b"codex_cli_rs/0.169.0 (Debian 12.0.0; x86_64)")], "Codex"),
     ([(b"user-agent", b"GeminiCLI-tui/0.61.0/gemini-3.1-pro (linux; x64)")], "Gemini CLI"),
     ([(b"user-agent", b"QwenCode/0.24.4 (linux; x64)")], "Qwen Code"),
+    ([(b"user-agent", b"claude-cli/0.24.4 (external, cli)")], "Qwen Code"),
     ([(b"user-agent", b"opencode/1.18.33 (linux; x64) ai-sdk/provider-utils/4")], "opencode"),
     ([(b"user-agent", b"OpenAI/Python 3.49.0")], ""),
     ([(b"user-agent", b"like claude-cli/2.1")], ""),
@@ -147,7 +148,9 @@ def messages(*texts):
     (["You are an agent.", SUBMITS], "mini-swe-agent"),
     ([SUBMITS, "Go."], "mini-swe-agent"),
     (["You are an agent.", "Go.", "I read it.", SUBMITS], ""),
-], ids=["in the task", "in the system prompt", "a file that an agent reads"])  # fmt: skip
+    (["You are OpenHands agent, a helpful AI assistant.", "Go."], "OpenHands"),
+    (["Changes must use this *SEARCH/REPLACE block* format.", "Go."], "aider"),
+], ids=["in the task", "the system prompt", "a file", "OpenHands", "aider"])  # fmt: skip
 def test_an_agent_without_headers_of_its_own_is_recognised_by_its_prompt(texts, agent):
     assert agent_of(call(messages=messages(*texts))).name == agent
 
@@ -164,4 +167,4 @@ def test_a_run_is_ended_by_a_tool_only_if_the_agent_has_it(tools, names):
 
 def test_agents_have_names_of_their_own_and_statuses_that_no_sdk_retries():
     assert len({agent.name for agent in AGENTS}) == len(AGENTS)
-    assert {agent.status for agent in AGENTS} <= {None, 400, 403, 422}
+    assert {agent.status for agent in AGENTS} <= {None, 400, 403, 404, 422}

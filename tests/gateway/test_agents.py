@@ -58,6 +58,25 @@ async def test_the_status_of_other_refusals(serve, toml, more, headers, status, 
     assert (found, body["detail"]["error"]) == (status, error)
 
 
+OPENHANDS = [
+    {"role": "system", "content": "You are OpenHands agent, a helpful AI assistant."},
+    {"role": "user", "content": "Again?"},
+]
+
+
+@pytest.mark.parametrize(("more", "status", "verdict"), [
+    pytest.param({}, 200, b"stop", id="a final message"),
+    pytest.param({"response_format": {"type": "json_object"}}, 429, b"block", id="JSON only"),
+])  # fmt: skip
+async def test_an_agent_that_shows_no_errors_gets_a_final_message(serve, more, status, verdict):
+    here = await serve()
+    for _ in range(7):
+        answer = await here.ask(headers=JSON, body=chat(messages=OPENHANDS, **more))
+    assert (answer.status, answer.headers[b"x-looptrap-verdict"]) == (status, verdict)
+    assert b"recursive_loop_detected" in answer.body or b"Looptrap ended this run" in answer.body
+    assert here.provider.calls == 5
+
+
 async def test_an_incident_and_the_metrics_name_the_agent(serve):
     here = await serve()
     await refused(here, QWEN_CODE)

@@ -34,14 +34,16 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     """The name that people know, in incidents and metrics too."""
-    user_agent: bytes = b""
+    user_agents: tuple[bytes, ...] = ()
     """How its `User-Agent` begins, in lower case."""
     header: bytes = b""
     """A header that only this program sends."""
-    prompt: bytes = b""
+    prompts: tuple[bytes, ...] = ()
     """What its first messages contain, where its headers are those of a library."""
     status: int | None = None
-    """The status of a refusal that ends it at once; None where every refusal does."""
+    """The status of a refusal that ends it at once; None where the usual one does."""
+    shows_messages_only: bool = False
+    """Whether it shows the reason only in a final message: that is sent in place of an error."""
     code: str | None = None
     """The error code with which it shows the message of an error, and not the whole body."""
     finish: FinishTool | None = None
@@ -53,21 +55,27 @@ SUBMIT = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 
 
 AGENTS = (
-    Agent(name="Claude Code", user_agent=b"claude-cli/", header=b"x-claude-code-session-id"),
-    Agent(name="Codex", user_agent=b"codex", status=400, code="invalid_prompt"),
-    Agent(name="Gemini CLI", user_agent=b"geminicli", status=400),
-    Agent(name="Qwen Code", user_agent=b"qwencode/", status=400),
-    Agent(name="opencode", user_agent=b"opencode/", status=400),
+    # With Anthropic's API it calls itself claude-cli, with a version of its own.
+    Agent(name="Qwen Code", user_agents=(b"qwencode/", b"claude-cli/0."), status=400),
+    Agent(name="Claude Code", user_agents=(b"claude-cli/",), header=b"x-claude-code-session-id"),
+    Agent(name="Codex", user_agents=(b"codex",), status=400, code="invalid_prompt"),
+    Agent(name="Gemini CLI", user_agents=(b"geminicli",), status=400),
+    Agent(name="opencode", user_agents=(b"opencode/",), status=400),
+    Agent(name="OpenHands", prompts=(b"You are OpenHands agent",), shows_messages_only=True),
+    Agent(name="aider", prompts=(b"*SEARCH/REPLACE block*", b"*file listing*"), status=400),
     Agent(
         name="mini-swe-agent",
-        prompt=SUBMIT.encode(),
-        status=400,
+        prompts=(SUBMIT.encode(),),
+        status=404,
         finish=FinishTool("bash", lambda text: {"command": f"echo {SUBMIT}; echo {quote(text)}"}),
     ),
 )
 """Measured with the real programs: docs/reference/clients.md has the results."""
 
 UNKNOWN = Agent(name="")
+
+MAX_PROMPT_BYTES = 65_536
+"""Bytes of each of the first two messages in which prompts of agents are looked for."""
 
 
 def agent_of(call: Call) -> Agent:
@@ -76,12 +84,13 @@ def agent_of(call: Call) -> Agent:
         return next((one for one in AGENTS if one.name == call.request.agent), UNKNOWN)
     sent = {name: value for name, value in call.request.headers if name in _RECOGNISING_HEADERS}
     user_agent = sent.get(b"user-agent", b"").lower()
+    opening = b"".join([memoryview(raw)[:MAX_PROMPT_BYTES] for raw in call.raws[:2]])
     for agent in AGENTS:
-        if agent.user_agent and user_agent.startswith(agent.user_agent):
-            return agent
-        if agent.header and agent.header in sent:
-            return agent
-        if agent.prompt and any(agent.prompt in bytes(raw) for raw in call.raws[:2]):
+        if (
+            user_agent.startswith(agent.user_agents)
+            or agent.header in sent
+            or any(prompt in opening for prompt in agent.prompts)
+        ):
             return agent
     return UNKNOWN
 

@@ -32,7 +32,7 @@ from looptrap.money.estimate import is_charged
 from looptrap.money.price import dollars_in_header
 from looptrap.policy.action import Action
 from looptrap.policy.header import COST, UNPRICED, headers_of
-from looptrap.policy.refusal import final_message, nudged, refusal
+from looptrap.policy.refusal import final_message, nudged, refusal, wants_message
 from looptrap.policy.stream_guard import StreamGuard
 from looptrap.policy.verdict import is_nudge_due
 from looptrap.store.memory import MemoryStore
@@ -230,21 +230,32 @@ class Transaction:
             case Action.NUDGE:
                 if can_nudge and is_nudge_due(verdict):
                     self.body = nudged(self.call, verdict)
-            case Action.STOP:
-                if can_end:
-                    self.answer = final_message(
-                        self.call,
-                        verdict,
-                        shadow=self.ticket.shadow,
-                        request_id=self.make_request_id().decode("latin-1"),
-                        now=now,
-                    )
+            case Action.STOP | Action.BLOCK:
+                if can_end and self._wants_message():
+                    self._end_run(now)
                 if self.answer is None:
                     self.refuse(dialect)
-            case Action.BLOCK:
-                self.refuse(dialect)
             case _:
                 assert_never(action)
+
+    def _wants_message(self) -> bool:
+        """Return whether the refusal is a final message, for the rule or for the agent."""
+        verdict = self.ticket.verdict
+        is_stop = verdict.action is Action.STOP
+        return is_stop or wants_message(self.call, verdict, self._block_status)
+
+    def _end_run(self, now: float) -> None:
+        """Set `answer` to a final message, where the call can have one."""
+        stopped = replace(self.ticket.verdict, action=Action.STOP)
+        self.answer = final_message(
+            self.call,
+            stopped,
+            shadow=self.ticket.shadow,
+            request_id=self.make_request_id().decode("latin-1"),
+            now=now,
+        )
+        if self.answer is not None:
+            self.ticket.verdict = stopped
 
     def skip_delay(self) -> None:
         """Do not delay a throttled call, since too many wait already: refuse it.

@@ -6,7 +6,7 @@ from math import ceil
 
 import msgspec
 
-from looptrap.dialect.agent import AUTO, UNKNOWN, BlockStatus, agent_of, finishing_calls
+from looptrap.dialect.agent import AUTO, UNKNOWN, Agent, BlockStatus, agent_of, finishing_calls
 from looptrap.dialect.answer import Answer, final_answer, nudged_body, refusal_answer
 from looptrap.dialect.model import Call, Refusal
 from looptrap.policy.action import Action
@@ -49,8 +49,7 @@ def refusal(
         "rule": verdict.rule,
         "evidence": verdict.evidence,
     }
-    is_final = verdict.reason not in TRANSIENT_REASONS
-    agent = agent_of(call) if block_status == AUTO and is_final else UNKNOWN
+    agent = _agent_to_end(call, verdict, block_status)
     configured = block_status if isinstance(block_status, int) else DEFAULT_STATUS
     status = agent.status or STATUSES.get(verdict.reason, configured)
     blocked = msgspec.structs.replace(verdict, action=Action.BLOCK)
@@ -60,6 +59,18 @@ def refusal(
         headers_of(blocked, shadow, pace),
         request_id,
     )
+
+
+def wants_message(call: Call, verdict: Verdict, block_status: BlockStatus) -> bool:
+    """Return whether the agent is refused with a final message in place of an error."""
+    return _agent_to_end(call, verdict, block_status).shows_messages_only
+
+
+def _agent_to_end(call: Call, verdict: Verdict, block_status: BlockStatus) -> Agent:
+    """Return the agent whose run a refusal should end; UNKNOWN where it gets the usual refusal."""
+    if block_status != AUTO or verdict.reason in TRANSIENT_REASONS:
+        return UNKNOWN
+    return agent_of(call)
 
 
 def final_message(
