@@ -10,6 +10,7 @@ from looptrap.config import Config, load
 from looptrap.errors import ConfigError
 from looptrap.policy import preset
 from looptrap.policy.action import Action, Ladder
+from looptrap.policy.rule import Rule
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 OWN = '[[policies]]\nname = "own"\n[[policies.rules]]\nname = "r"\nwatch = "tool"\nthreshold = 4\n'
@@ -103,7 +104,8 @@ def test_later_layers_win(write, text, env, flags, expected):
 def test_warns_of_a_preset_that_the_file_overrules(write, env, flags, warning):
     config = load(write(OWN), env=env, flags=flags)
     assert config.preset is None
-    assert config.warnings == (f"{warning}: aisg has no effect, the file has policies of its own",)
+    line = f"{warning}: aisg has no effect, the file has policies of its own"
+    assert config.warnings[0] == line
 
 
 def test_reports_the_mistakes_of_all_layers_at_once(write):
@@ -231,7 +233,7 @@ def test_the_effective_values_are_the_ones_in_effect():
 
 def test_warns_of_claims_that_nobody_verifies(write):
     text = OWN + 'by = ["caller", "jwt:org_id"]\n[[kill_switches]]\nmatch = { "jwt:sub" = "x" }'
-    assert load(write(text)).warnings == (
+    assert load(write(text)).warnings[:-1] == (
         "policies[0].rules[0].by: jwt:org_id: unverified claims read as empty",
         "kill_switches[0].match: jwt:sub: unverified claims read as empty",
     )
@@ -374,3 +376,91 @@ def test_on_loop_binds_tools_and_projects_too(write):
     changed = [place for place, origin in config.origins.items() if origin == "looptrap.toml"]
     assert "tools.poll.thresholds" in changed
     assert any(place.startswith("policies[0].rules[0]") for place in changed)
+
+
+def rule_of(config: Config, name: str) -> Rule:
+    return next(r for one in config.policies for r in one.rules if r.name == name)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        pytest.param(
+            "no-progress", "thresholds = { warn = 6, block = 9 }",
+            {"ladder": Ladder({Action.WARN: 6, Action.BLOCK: 9})}, id="other steps",
+        ),
+        pytest.param(
+            "no-progress", "threshold = 8", {"ladder": Ladder({Action.BLOCK: 8})},
+            id="another threshold for the severest action",
+        ),
+        pytest.param(
+            "same-error", 'action = "stop"', {"ladder": Ladder({Action.STOP: 7})},
+            id="another action at the same count",
+        ),
+        pytest.param("chant", "enabled = false", {"enabled": False}, id="switched off"),
+        pytest.param("identical-conversation", "window = 5", {"cooldown": 30.0}, id="the window"),
+    ],
+)  # fmt: skip
+def test_one_rule_is_changed_and_the_others_stay(write, name, text, expected):
+    config = load(write(f'[rules."{name}"]\n{text}\n'))
+    changed, before = rule_of(config, name), rule_of(load(), name)
+    assert changed != before
+    assert {each: getattr(changed, each) for each in expected} == expected
+    others = [r for r in config.policies[0].rules if r.name != name]
+    assert others == [r for r in load().policies[0].rules if r.name != name]
+    assert config.warnings == ()
+    places = [place for place, origin in config.origins.items() if origin == "looptrap.toml"]
+    assert any(place.startswith("policies[0].rules[") for place in places)
+
+
+def test_a_rule_of_ones_own_policy_is_changed_too(write):
+    config = load(write(OWN + "[rules.r]\nenabled = false\n"))
+    assert not rule_of(config, "r").enabled
+
+
+@pytest.mark.parametrize(
+    ("text", "mistake"),
+    [
+        pytest.param(
+            "[rules.cylce]\nenabled = false", "rules.cylce: there is no such rule, did you mean"
+            " cycle?", id="a name that is nearly right",
+        ),
+        pytest.param(
+            "[rules.x]\nenabled = false", "rules.x: there is no such rule; the rules are"
+            " identical-conversation, no-progress,", id="a name that is not known",
+        ),
+        pytest.param("[rules.cycle]", "rules.cycle: is empty, must say what is different", id="0"),
+        pytest.param(
+            "[rules.cycle]\nwindow = 3", 'rules.cycle.window: means nothing to watch = "cycle"',
+            id="a setting of other rules",
+        ),
+        pytest.param(
+            '[rules."no-progress"]\nthreshold = 40',
+            "rules.no-progress.threshold: is 40, must be 12 or less (no more rounds are looked at)",
+            id="more than there are rounds",
+        ),
+        pytest.param(
+            "[rules.cycle]\nwatch = 1\nenabled = true", "rules.cycle.watch: is not a setting",
+            id="watch",
+        ),
+        pytest.param("rules = 3", "rules: is 3, must be a table of rules", id="no table"),
+    ],
+)  # fmt: skip
+def test_a_change_that_makes_no_sense_is_a_mistake(write, text, mistake):
+    (found,) = mistakes(write(text))
+    assert found.startswith(mistake)
+
+
+@pytest.mark.parametrize(
+    ("text", "warns"),
+    [
+        pytest.param(OWN, True, id="rules of one's own leave the default ones out"),
+        pytest.param('preset = "default"\n' + OWN, True, id="although a preset is named"),
+        pytest.param("", False, id="the default"),
+        pytest.param(AISG, False, id="another preset"),
+        pytest.param("policies = []", False, id="nothing on purpose"),
+    ],
+)
+def test_warns_of_policies_that_replace_the_default_rules(write, text, warns):
+    warnings = load(write(text)).warnings
+    assert any("replace the default rules" in one for one in warnings) is warns

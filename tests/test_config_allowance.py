@@ -121,9 +121,8 @@ def test_the_banner_says_both(tmp_path):
         '[[budgets]]\nby = ["turn"]\nlimit_usd = 1\nthresholds = { block = 100 }\n'
     )
     said = banner(load(file), ("127.0.0.1", 4100), ("127.0.0.1", 4101), False).splitlines()
-    assert said[-4:] == [
-        "Policies:",
-        "  r: 2 calls a second, for each caller",
+    assert "  r: 2 calls a second, for each caller" in said
+    assert said[-2:] == [
         "Budgets:",
         "  turn: a turn may cost $1.00 in all: refused above",
     ]

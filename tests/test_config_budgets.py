@@ -303,9 +303,21 @@ def test_budgets_come_on_top_of_the_preset(loaded):
     assert config.warnings == ()
 
 
-def test_warns_of_rates_that_took_the_place_of_all_rules(loaded):
-    config = loaded('[[policies]]\nname = "p"\n[[policies.rates]]\nname = "r"\nrps = 1\n')
-    assert config.warnings == ("policies: have rates and no rules, so no loops are detected",)
+OWN_RATES = '[[policies]]\nname = "{name}"\n[[policies.rates]]\nname = "r"\nrps = 1\n'
+
+
+def test_rates_come_on_top_of_the_preset(loaded):
+    config = loaded(OWN_RATES.format(name="p"))
+    assert [policy.name for policy in config.policies] == ["p", "default"]
+    assert config.preset == "default"
+    assert config.warnings == ()
+    assert config.origins["policies[0].rates[0].rps"] == "looptrap.toml"
+    assert config.origins["policies[1].rules[0].window"] == "preset default"
+
+
+def test_a_policy_of_rates_needs_a_name_that_the_preset_does_not_have(loaded):
+    with pytest.raises(ConfigError, match='is "default", the name of a policy of preset default'):
+        loaded(OWN_RATES.format(name="default"))
 
 
 def test_says_where_the_values_came_from(loaded):

@@ -122,7 +122,8 @@ def test_mistakes_say_where_and_what(config, toml, problem):
 )
 def test_who_reads_claims_is_told_what_they_are_worth(config, toml, said):
     expected = tuple(f"{place}: {said}" for place in PLACES) if said else ()
-    assert config(toml, READS).warnings == expected
+    warnings = config(toml, READS).warnings
+    assert tuple(one for one in warnings if "jwt:" in one) == expected
 
 
 def test_what_has_no_effect_is_named(config):

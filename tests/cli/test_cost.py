@@ -42,7 +42,7 @@ def cost(tmp_path, monkeypatch):
 
 
 def told(result):
-    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.exit_code == 0, result.stderr
     return json.loads(result.stdout)
 
 

@@ -12,8 +12,9 @@ from looptrap.dialect.model import DialectName
 from looptrap.dialect.registry import dialect_of
 from looptrap.errors import Problem
 from looptrap.incident.setting import duplicate_names
+from looptrap.policy import preset
 from looptrap.policy.budget import same_names as same_budgets
-from looptrap.policy.policy import Selector
+from looptrap.policy.policy import Policy, Selector
 from looptrap.schema.wording import found, listed, quoted, suggestion
 
 
@@ -47,11 +48,24 @@ def find_warnings(config: Config, now: datetime) -> Iterator[str]:
     for place, names in _descriptors(config):
         yield from claim_warnings(names, place, trust)
     policies = config.policies
-    if any(one.rates for one in policies) and not any(one.rules for one in policies):
-        yield "policies: have rates and no rules, so no loops are detected"
+    is_imported = any("fairvisor" in one.compat for one in policies)
+    if config.preset is None and not is_imported and (missing := _unwatched(policies)):
+        yield (
+            f"policies: replace the default rules, {len(missing)} of which look for loops that"
+            ' these do not; to change one rule and keep the others, write [rules."name"]'
+        )
     for i, switch in enumerate(config.kill_switches):
         if switch.expires is not None and switch.expires <= now:
             yield f"kill_switches[{i}]: expired at {switch.expires.isoformat()}, refuses nothing"
+
+
+def _unwatched(policies: Iterable[Policy]) -> list[str]:
+    """Return what the default rules watch and the rules of these policies do not."""
+    watched = {rule.watch for one in policies for rule in one.rules}
+    if not watched:
+        return []  # on purpose
+    defaults = (rule.watch for one in preset.load(preset.DEFAULT) for rule in one.rules)
+    return [watch for watch in defaults if watch not in watched]
 
 
 # Claims of callers

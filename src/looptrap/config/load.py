@@ -20,9 +20,9 @@ from looptrap.policy import fairvisor, preset
 from looptrap.policy.action import Action, Ladder, milder
 from looptrap.policy.kind import COOLDOWN, WINDOW
 from looptrap.policy.refusal import DEFAULT_STATUS
-from looptrap.policy.rule import Rule
+from looptrap.policy.rule import Rule, change_rule
 from looptrap.schema import INVALID, Field, Kind, Number, from_text, leaves, read
-from looptrap.schema.wording import escaped, found, suggestion
+from looptrap.schema.wording import escaped, found, inside, listed, quoted, suggestion
 
 RULE = "identical-conversation"
 WINDOW_SECONDS = "LOOP_GUARD_WINDOW_SECONDS"
@@ -90,9 +90,9 @@ def load(
     """
     env, flags, now = env or {}, flags or {}, now or datetime.now(UTC)
     problems: list[Problem] = []
-    config, has_policies = Config(), False
+    config, has_rules = Config(), False
     try:
-        config, has_policies = _from_file(Path(path) if path is not None else None, now)
+        config, has_rules = _from_file(Path(path) if path is not None else None, now)
     except ConfigError as error:
         problems += error.problems
     overrides = _layer(env, variable, problems)
@@ -101,16 +101,17 @@ def load(
     if problems:
         raise ConfigError(problems)
     config = _with_verified_claims(_with_capture(_with_overrides(config, overrides)))
-    config = _without_preset(config, overrides) if has_policies else _with_preset(config)
-    config = _with_shadow(_with_on_loop(_with_loop_guard(config, guarded)))
-    if problems := list(find_problems(config)):
+    config = _without_preset(config, overrides) if has_rules else _with_preset(config, problems)
+    config = _with_loop_guard(_with_changed_rules(config, problems), guarded)
+    config = _with_shadow(_with_on_loop(config))
+    if problems := [*problems, *find_problems(config)]:
         raise ConfigError(problems)
     warnings = (*config.warnings, *_unknown_variables(env), *find_warnings(config, now))
     return replace(config, channels=name_channels(config.channels), warnings=warnings)
 
 
 def _from_file(path: Path | None, now: datetime) -> tuple[Config, bool]:
-    """Return the configuration in the file, and whether the file has policies."""
+    """Return the configuration in the file, and whether its rules replace those of the preset."""
     if path is None:
         return read(CONFIG, {}), False
     content = table(path)
@@ -127,8 +128,9 @@ def _from_file(path: Path | None, now: datetime) -> tuple[Config, bool]:
             warnings=warnings,
         )
         places = _places(CONFIG.plain(config), "policies[", "kill_switches[", "block_status")
-    own = is_bundle(path) or "policies" in content
-    return replace(config, origins=dict.fromkeys(places, escaped(path.name))), own
+    has_rules = is_bundle(path) or any(policy.rules for policy in config.policies)
+    has_rules = has_rules or ("policies" in content and not config.policies)  # none at all
+    return replace(config, origins=dict.fromkeys(places, escaped(path.name))), has_rules
 
 
 def _places(content: Mapping[str, Any], *beginnings: str) -> Iterator[str]:
@@ -141,7 +143,9 @@ def _places(content: Mapping[str, Any], *beginnings: str) -> Iterator[str]:
 def _effective_place(place: str) -> str:
     """Return the effective name of a setting of a policy that has two names."""
     table, _, name = place.rpartition(".")
-    other = {"threshold": "thresholds", "tokens_per_second": "rps"}.get(name)
+    other = {"threshold": "thresholds", "action": "thresholds", "tokens_per_second": "rps"}.get(
+        name
+    )
     return f"{table}.{other}" if other and place.startswith("policies[") else place
 
 
@@ -208,16 +212,25 @@ def _with_verified_claims(config: Config) -> Config:
     return _changed(config, origins, gateway=replace(config.gateway, jwt="verified"))
 
 
-def _with_preset(config: Config) -> Config:
+def _with_preset(config: Config, problems: list[Problem]) -> Config:
+    """Return the configuration with the policies of its preset after its own, which have rates."""
     name = config.preset or preset.DEFAULT
-    origins = dict.fromkeys(_places(preset.table(name)), f"preset {name}")
+    table = preset.table(name)
     policies, block_status = preset.read_preset(name)
+    taken = [policy.name for policy in policies]
+    for i, policy in enumerate(config.policies):
+        if policy.name in taken:
+            message = f"is {quoted(policy.name)}, the name of a policy of preset {name}"
+            problems.append(Problem(f"policies[{i}].name", message))
+    # An empty table for each of its own, so that those of the preset have the places after them.
+    shifted = {**table, "policies": [*[{}] * len(config.policies), *table["policies"]]}
+    origins = dict.fromkeys(_places(shifted), f"preset {name}")
     if "block_status" in config.origins:
         block_status = config.block_status
     return replace(
         config,
         preset=name,
-        policies=policies,
+        policies=(*config.policies, *policies),
         block_status=block_status,
         origins={**origins, **config.origins},
     )
@@ -229,6 +242,32 @@ def _without_preset(config: Config, overrides: Mapping[str, tuple[Any, str]]) ->
         name, origin = overrides["preset"]
         warnings += (f"{origin}: {name} has no effect, the file has policies of its own",)
     return replace(config, preset=None, warnings=warnings)
+
+
+def _with_changed_rules(config: Config, problems: list[Problem]) -> Config:
+    """Return the configuration with the changes to single rules; report those of no rule."""
+    origins: dict[str, str] = {}
+    policies = list(config.policies)
+    for name, change in config.rules.items():
+        place = inside("rules", name)
+        matching = [
+            (i, j)
+            for i, policy in enumerate(policies)
+            for j, rule in enumerate(policy.rules)
+            if rule.name == name
+        ]
+        if not matching:
+            names = list(dict.fromkeys(rule.name for one in policies for rule in one.rules))
+            hint = suggestion(name, names) or f"; the rules are {listed(names, 'and')}"
+            problems.append(Problem(place, f"there is no such rule{hint}"))
+        for i, j in matching:
+            rules = list(policies[i].rules)
+            rules[j] = change_rule(rules[j], change, place, problems)
+            policies[i] = replace(policies[i], rules=tuple(rules))
+            for setting in change:
+                at = _effective_place(f"policies[{i}].rules[{j}].{setting}")
+                origins[at] = config.origins[inside(place, setting)]
+    return _changed(config, origins, policies=tuple(policies))
 
 
 def _with_loop_guard(config: Config, values: Mapping[str, Any]) -> Config:

@@ -31,7 +31,7 @@ from looptrap.policy.budget import BUDGET, Budget
 from looptrap.policy.kind import TOKEN
 from looptrap.policy.policy import KILL_SWITCH, PROJECT, KillSwitch, Mode, Policy, Project
 from looptrap.policy.preset import BLOCK_STATUS, POLICIES, known
-from looptrap.policy.rule import TOOL, ToolRule
+from looptrap.policy.rule import RULE_CHANGE, TOOL, RuleChange, ToolRule
 from looptrap.schema import (
     INVALID,
     Field,
@@ -145,6 +145,11 @@ class Config:
         POLICIES,
         default=(),
         default_doc="–",
+    )
+    rules: Mapping[str, RuleChange] = setting(
+        "what is different in single rules, by name: of the preset, or of the policies",
+        Mapped(Text(form="the name of a rule"), RULE_CHANGE, "rules and what is different"),
+        default={},
     )
     projects: tuple[Project, ...] = setting(
         "groups of callers with settings of their own",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from operator import attrgetter
+from operator import attrgetter, methodcaller
 from typing import Any, Literal
 
 from looptrap.detect import signals
@@ -12,7 +12,17 @@ from looptrap.detect.scope import HIT_LIMIT, Similarity, Window, WindowKind
 from looptrap.errors import ConfigError, Problem
 from looptrap.policy.action import Action, Ladder
 from looptrap.policy.kind import ACTIONS, COOLDOWN, DESCRIPTOR, NAME, THRESHOLD, THRESHOLDS, WINDOW
-from looptrap.schema import Choice, Field, Listing, Number, Table, inline, setting, settings
+from looptrap.schema import (
+    INVALID,
+    Choice,
+    Field,
+    Listing,
+    Number,
+    Table,
+    inline,
+    setting,
+    settings,
+)
 from looptrap.schema.wording import listed
 
 SCOPES = ("conversation", "request", "session", "tool")
@@ -248,6 +258,41 @@ def _steps(values: Mapping[str, Any]) -> Iterator[tuple[str, str, Action | None,
 
 
 RULE = Table.of(Rule, check=_rule_mistakes, tag="watch")
+
+
+RuleChange = Mapping[str, Any]
+"""The settings of a rule that a configuration changes, with their typed values."""
+
+
+def _change_mistakes(values: Mapping[str, Any]) -> Iterator[Problem]:
+    if not values:
+        yield Problem("", "is empty, must say what is different")
+
+
+RULE_CHANGE: Table[RuleChange] = Table(
+    fields=[
+        replace(each, default=None, required=False, only=(), get=methodcaller("get", each.name))
+        for each in RULE.fields
+        if each.name not in ("name", "watch")
+    ],
+    build=lambda **given: {name: value for name, value in given.items() if value is not None},
+    check=_change_mistakes,
+)
+
+
+def change_rule(rule: Rule, change: RuleChange, place: str, problems: list[Problem]) -> Rule:
+    """Return a rule with some settings changed; one that makes no sense then is reported.
+
+    A new `threshold` or `action` keeps the other one of the severest step, and no milder step.
+    """
+    plain = RULE.plain(rule)
+    if "threshold" in change or "action" in change:
+        action, threshold = plain.pop("thresholds").popitem()
+        plain |= {"action": action, "threshold": threshold}
+    if "thresholds" in change:
+        plain.pop("thresholds", None)
+    changed = RULE.read(plain | RULE_CHANGE.plain(change), place, problems)
+    return rule if changed is INVALID else changed
 
 
 @settings
