@@ -1,0 +1,158 @@
+"""RunProcess: a command in the foreground of the terminal, its signals and its time limit."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from threading import Timer
+
+KILL_GRACE_S = 10.0
+"""Seconds that a command has to end by itself after its time is over."""
+
+NOT_FOUND_STATUS = 127
+NOT_EXECUTABLE_STATUS = 126
+"""Exit statuses of shells for commands that cannot be started."""
+
+SIGNAL_BASE = 128
+"""What shells add to the number of the signal that ended a command."""
+
+FORWARDED = (
+    signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM,
+    signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH,
+)  # fmt: skip
+
+
+class Terminal:
+    """The controlling terminal, if this process is in its foreground."""
+
+    def __init__(self) -> None:
+        self._own_group = os.getpgrp()
+        try:
+            self._descriptor = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
+        except OSError:
+            self._descriptor = -1
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is one."""
+        return self._descriptor >= 0
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this process, not another job of the shell, has the terminal."""
+        with suppress(OSError):
+            return os.tcgetpgrp(self._descriptor) == self._own_group
+        return False
+
+    def give(self, group: int) -> None:
+        """Make a process group the one that the terminal reads for and signals."""
+        # A background process that sets this is stopped, unless it ignores the signal.
+        earlier = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+        with suppress(OSError):
+            os.tcsetpgrp(self._descriptor, group)
+        signal.signal(signal.SIGTTOU, earlier)
+
+    def take(self) -> None:
+        """Make this process's group the foreground again."""
+        self.give(self._own_group)
+
+    def close(self) -> None:
+        """Close it."""
+        if self.exists:
+            os.close(self._descriptor)
+
+
+class RunProcess:
+    """One command with the standard input, output and error of this process.
+
+    It has a process group of its own, which is the foreground of the terminal if this process was:
+    Ctrl-C and Ctrl-Z are for the command, and a time limit reaches all its children.
+    """
+
+    def __init__(self, words: Sequence[str], env: Mapping[str, str]) -> None:
+        self.is_out_of_time = False
+        self._terminal = Terminal()
+        self._has_terminal = self._terminal.is_ours
+        # Python ignores these two, and a command must not inherit that.
+        defaults = (signal.SIGPIPE, signal.SIGXFSZ)
+        try:
+            self._pid = os.posix_spawnp(
+                words[0], list(words), dict(env), setpgroup=0, setsigdef=defaults
+            )
+        except OSError:
+            self._terminal.close()
+            raise
+
+    def wait(self, seconds: float | None = None) -> int:
+        """Wait for its end, at most so long; return its status as a shell would."""
+        timer = Timer(seconds, self._end_in_time) if seconds is not None else None
+        with self._forwarded_signals():
+            if timer is not None:
+                timer.daemon = True
+                timer.start()
+            try:
+                return self._wait_in_foreground()
+            finally:
+                if timer is not None:
+                    timer.cancel()
+
+    def _wait_in_foreground(self) -> int:
+        try:
+            self._resume()
+            while True:
+                _, status = os.waitpid(self._pid, os.WUNTRACED)
+                if not os.WIFSTOPPED(status):
+                    break
+                self._stop_too()
+        finally:
+            if self._has_terminal:
+                self._terminal.take()
+            self._terminal.close()
+        code = os.waitstatus_to_exitcode(status)
+        return code if code >= 0 else SIGNAL_BASE - code
+
+    def _resume(self) -> None:
+        """Give the command the terminal; it may have been stopped for reading too early."""
+        if self._has_terminal:
+            self._terminal.give(self._pid)
+            self._signal(signal.SIGCONT)
+
+    def _stop_too(self) -> None:
+        """Stop with the command, as one job of the shell; go on with it when that is continued."""
+        if not self._terminal.exists:
+            return  # no shell waits for a stopped job
+        if self._has_terminal:
+            self._terminal.take()
+        os.killpg(os.getpgrp(), signal.SIGSTOP)
+        # The shell has continued this process, in the foreground or in the background.
+        self._has_terminal = self._terminal.is_ours
+        self._resume()
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: int) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._pid, number)
+
+    @contextmanager
+    def _forwarded_signals(self) -> Iterator[None]:
+        earlier = {
+            number: signal.signal(number, lambda number, _frame: self._signal(number))
+            for number in FORWARDED
+            # A signal that is ignored, as under nohup, is ignored by the command too.
+            if signal.getsignal(number) is not signal.SIG_IGN
+        }
+        try:
+            yield
+        finally:
+            for number, handler in earlier.items():
+                signal.signal(number, handler)
+
+    def _end_in_time(self) -> None:
+        self.is_out_of_time = True
+        self._signal(signal.SIGTERM)
+        self._signal(signal.SIGCONT)
+        killer = Timer(KILL_GRACE_S, self._signal, [signal.SIGKILL])
+        killer.daemon = True
+        killer.start()
