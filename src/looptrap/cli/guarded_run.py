@@ -17,6 +17,7 @@ from looptrap.cli.run_process import (
     NOT_EXECUTABLE_STATUS,
     NOT_FOUND_STATUS,
     RunProcess,
+    signals_held,
 )
 from looptrap.config import load
 from looptrap.schema.wording import escaped
@@ -42,7 +43,8 @@ class GuardedRun:
 
     def run(self, seconds: float | None, *, is_quiet: bool) -> int:
         """Run the command, at most so long; return its exit status."""
-        self.gateway.start()
+        with signals_held():
+            self.gateway.start()
         began = time.monotonic()
         try:
             urls = BaseUrls(self.gateway.url, self.configured)
@@ -83,8 +85,8 @@ def embedded_run(
     )
     if config.history:
         where = (
-            f"incidents and costs are in {escaped(config.history)}: `looptrap serve` here shows"
-            " them, and `looptrap incidents list --all`"
+            f"more is in {escaped(config.history)}: start `looptrap serve` here, then"
+            " `looptrap incidents list --all`"
         )
     else:
         where = "nothing is kept: there is no history"
@@ -120,34 +122,35 @@ def remote_run(
         gateway=gateway,
         configured={login.form.api: login} if login is not None else {},
         warnings=[*elsewhere, *program.warnings(user, command)],
-        where=f"more about it: {gateway.dashboard}, and `looptrap incidents list --all`",
+        where=f"more is at {gateway.dashboard}",
     )
 
 
 def report(totals: RunTotals | None, seconds: float) -> Iterator[str]:
     """Yield what happened in a run."""
+    duration = format_duration(seconds)
     if totals is None:
-        yield f"ended after {format_duration(seconds)}; the admin address of the gateway is silent"
+        yield f"ended after {duration}; the admin address of the gateway does not answer"
         return
-    cost = format_usd(totals.cost_usd) if totals.cost_usd or not totals.unpriced else "unpriced"
-    if totals.cost_usd and totals.unpriced:
-        cost += f" + {totals.unpriced:,.0f} unpriced"
-    yield (
-        f"{_counted(totals.calls, 'call')}, {totals.tokens:,.0f} tokens, {cost}"
-        f" in {format_duration(seconds)}"
-    )
+    if not totals.calls:
+        yield f"ended after {duration}; no call has passed the gateway"
+        return
+    used = f"{_counted(totals.calls, 'call')}, {totals.tokens:,.0f} tokens, {_cost(totals)}"
+    yield f"{used} in {duration}{'' if totals.refused or totals.warned else '; no loop'}"
     if totals.refused:
         saved = f", {format_usd(totals.saved_usd)} saved" if totals.saved_usd else ""
-        yield (
-            f"{_counted(totals.incidents, 'loop')} caught:"
-            f" {_counted(totals.refused, 'call')} refused{saved}"
-        )
+        caught = _counted(max(totals.incidents, 1), "loop")
+        yield f"{caught} caught: {_counted(totals.refused, 'call')} refused{saved}"
     elif totals.warned:
-        yield f"loops: {_counted(totals.warned, 'call')} warned of, none refused"
-    else:
-        yield "no loop"
+        yield f"{_counted(totals.warned, 'call')} in a loop: warned, not refused"
     if totals.over_limit:
         yield f"{_counted(totals.over_limit, 'call')} refused by a budget or a rate"
+
+
+def _cost(totals: RunTotals) -> str:
+    if not totals.unpriced:
+        return format_usd(totals.cost_usd)
+    return f"{format_usd(totals.cost_usd)} + unpriced" if totals.cost_usd else "unpriced"
 
 
 def _counted(number: float, noun: str) -> str:

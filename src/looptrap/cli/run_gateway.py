@@ -148,6 +148,7 @@ class EmbeddedGateway:
         self._loop.call_soon_threadsafe(self._stopped.set)
         self._thread.join()
         logging.getLogger().removeHandler(self.log)
+        logging.captureWarnings(False)
         return self._totals
 
     def _work(self) -> None:

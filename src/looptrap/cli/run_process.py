@@ -7,6 +7,7 @@ import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from threading import Timer
+from typing import Any
 
 KILL_GRACE_S = 10.0
 """Seconds that a command has to end by itself after its time is over."""
@@ -22,6 +23,22 @@ FORWARDED = (
     signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM,
     signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH,
 )  # fmt: skip
+
+TERMINAL_ACCESS = (signal.SIGTTIN, signal.SIGTTOU)
+"""What stops a process that uses a terminal in whose foreground it is not."""
+
+
+@contextmanager
+def signals_held() -> Iterator[set[signal.Signals | int]]:
+    """Hold signals back until the end of this block; give the mask from before.
+
+    Threads that are started here never get them: they must interrupt the main thread.
+    """
+    earlier = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
+    try:
+        yield earlier
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, earlier)
 
 
 class Terminal:
@@ -77,35 +94,46 @@ class RunProcess:
         self._has_terminal = self._terminal.is_ours
         # Python ignores these two, and a command must not inherit that.
         defaults = (signal.SIGPIPE, signal.SIGXFSZ)
-        try:
-            self._pid = os.posix_spawnp(
-                words[0], list(words), dict(env), setpgroup=0, setsigdef=defaults
-            )
-        except OSError:
-            self._terminal.close()
-            raise
+        with signals_held() as mask:
+            try:
+                self._pid = os.posix_spawnp(
+                    words[0],
+                    list(words),
+                    dict(env),
+                    setpgroup=0,
+                    setsigmask=mask,
+                    setsigdef=defaults,
+                )
+            except OSError:
+                self._terminal.close()
+                raise
+            self._handlers = self._forward_signals()
 
     def wait(self, seconds: float | None = None) -> int:
         """Wait for its end, at most so long; return its status as a shell would."""
-        timer = Timer(seconds, self._end_in_time) if seconds is not None else None
-        with self._forwarded_signals():
-            if timer is not None:
-                timer.daemon = True
+        timer = Timer(seconds or 0, self._end_in_time)
+        timer.daemon = True
+        if seconds is not None:
+            with signals_held():
                 timer.start()
-            try:
-                return self._wait_in_foreground()
-            finally:
-                if timer is not None:
-                    timer.cancel()
+        try:
+            return self._wait_in_foreground()
+        finally:
+            timer.cancel()
+            for number, handler in self._handlers.items():
+                signal.signal(number, handler)
 
     def _wait_in_foreground(self) -> int:
         try:
-            self._resume()
+            self._give_terminal()
             while True:
                 _, status = os.waitpid(self._pid, os.WUNTRACED)
                 if not os.WIFSTOPPED(status):
                     break
-                self._stop_too()
+                if self._has_terminal and os.WSTOPSIG(status) in TERMINAL_ACCESS:
+                    self._signal(signal.SIGCONT)  # it was used before it was given
+                else:
+                    self._stop_too()
         finally:
             if self._has_terminal:
                 self._terminal.take()
@@ -113,11 +141,9 @@ class RunProcess:
         code = os.waitstatus_to_exitcode(status)
         return code if code >= 0 else SIGNAL_BASE - code
 
-    def _resume(self) -> None:
-        """Give the command the terminal; it may have been stopped for reading too early."""
+    def _give_terminal(self) -> None:
         if self._has_terminal:
             self._terminal.give(self._pid)
-            self._signal(signal.SIGCONT)
 
     def _stop_too(self) -> None:
         """Stop with the command, as one job of the shell; go on with it when that is continued."""
@@ -128,26 +154,21 @@ class RunProcess:
         os.killpg(os.getpgrp(), signal.SIGSTOP)
         # The shell has continued this process, in the foreground or in the background.
         self._has_terminal = self._terminal.is_ours
-        self._resume()
+        self._give_terminal()
         self._signal(signal.SIGCONT)
 
     def _signal(self, number: int) -> None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._pid, number)
 
-    @contextmanager
-    def _forwarded_signals(self) -> Iterator[None]:
-        earlier = {
+    def _forward_signals(self) -> dict[signal.Signals, Any]:
+        """Send the command what this process gets; return the handlers from before."""
+        return {
             number: signal.signal(number, lambda number, _frame: self._signal(number))
             for number in FORWARDED
             # A signal that is ignored, as under nohup, is ignored by the command too.
             if signal.getsignal(number) is not signal.SIG_IGN
         }
-        try:
-            yield
-        finally:
-            for number, handler in earlier.items():
-                signal.signal(number, handler)
 
     def _end_in_time(self) -> None:
         self.is_out_of_time = True
