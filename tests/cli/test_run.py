@@ -223,7 +223,7 @@ def test_a_running_gateway_is_used_and_reports_what_it_saw(tmp_path, run):
 def test_a_running_gateway_without_its_admin_address_still_guards(tmp_path, run):
     (tmp_path / "served").mkdir()
     with operated(tmp_path / "served") as gateway:
-        flags = ["--gateway", gateway.here.url, "--admin", "127.0.0.1:9"]
+        flags = ["--gateway", f"{gateway.here.url}/v1", "--admin", "127.0.0.1:9"]
         ended = run(*flags, "--", *asking(1))
     assert (ended.status, ended.out) == (0, "200 allow\n")
     assert "the admin address of the gateway does not answer" in ended.said

@@ -89,6 +89,12 @@ class BaseUrls:
         return self.gateway + path
 
 
+def gateway_url(text: str, place: str) -> str:
+    """Return the address of a gateway, also from a base URL for OpenAI's clients."""
+    ConfiguredUrl(place, text, OPENAI).check()
+    return text.rstrip("/").removesuffix(OPENAI.path)
+
+
 Entry = UrlForm | str | bool
 """A value of a settings file: a base URL in a form, or as it is."""
 

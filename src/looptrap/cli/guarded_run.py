@@ -8,7 +8,13 @@ from dataclasses import dataclass, field
 
 import click
 
-from looptrap.cli.client_program import BaseUrls, ClientProgram, ConfiguredUrls, UserFiles
+from looptrap.cli.client_program import (
+    BaseUrls,
+    ClientProgram,
+    ConfiguredUrls,
+    UserFiles,
+    gateway_url,
+)
 from looptrap.cli.client_table import find_program
 from looptrap.cli.output import format_duration
 from looptrap.cli.run_gateway import EmbeddedGateway, RunningGateway, RunTotals, run_config
@@ -107,6 +113,7 @@ def remote_run(
 ) -> GuardedRun:
     """Return a run with a gateway that runs already."""
     program, position = find_program(command)
+    url = gateway_url(url, "--gateway")
     login = program.upstream(user)
     elsewhere = [
         f"{known.place}: {escaped(known.url)} is not where calls go, the gateway at {url} decides"

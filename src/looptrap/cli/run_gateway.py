@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from secrets import token_hex
 from tempfile import TemporaryDirectory
-from urllib.parse import urlsplit
 
 import uvloop
 from prometheus_client.parser import text_string_to_metric_families
@@ -249,7 +248,7 @@ class RunningGateway:
     """A gateway that runs already, and its admin address."""
 
     def __init__(self, url: str, admin: str, token_env: str | None) -> None:
-        self.url = url.rstrip("/")
+        self.url = url
         self.dashboard = f"http://{admin}/"
         self.log = LastLines()
         self._client = GatewayClient(admin, token_env)
@@ -274,19 +273,15 @@ class RunningGateway:
 
 def _check_gateway(url: str) -> None:
     """Raise ConfigError unless a gateway answers at the URL."""
-    problem = ""
+    origin, path = Origin.of(url)
     try:
-        origin, path = Origin.of(url)
         answer = _ask(origin, f"{path}/looptrap/decision")
-        if not answer.get("x-request-id", "").startswith("lt-"):
-            problem = f"{urlsplit(url).netloc} is not a gateway"
-    except ValueError as error:
-        problem = f"{error}; must be a base URL"
+        problem = "is not a gateway"
     except (OSError, http.client.HTTPException) as error:
         why = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        problem = f"{urlsplit(url).netloc} does not answer ({why.lower()})"
-    if problem:
-        raise ConfigError([Problem("--gateway", problem)])
+        answer, problem = {}, f"does not answer ({why.lower()})"
+    if not answer.get("x-request-id", "").startswith("lt-"):
+        raise ConfigError([Problem("--gateway", f"{origin.authority} {problem}")])
 
 
 def _ask(origin: Origin, path: str) -> dict[str, str]:

@@ -24,6 +24,9 @@ FORWARDED = (
     signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH,
 )  # fmt: skip
 
+FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
+"""What a terminal sends to its whole foreground."""
+
 TERMINAL_ACCESS = (signal.SIGTTIN, signal.SIGTTOU)
 """What stops a process that uses a terminal in whose foreground it is not."""
 
@@ -85,13 +88,16 @@ class RunProcess:
     """One command with the standard input, output and error of this process.
 
     It has a process group of its own, which is the foreground of the terminal if this process was:
-    Ctrl-C and Ctrl-Z are for the command, and a time limit reaches all its children.
+    Ctrl-C and Ctrl-Z are for the command, and a time limit reaches all its children. Only in a
+    pipeline, whose other programs need the terminal too, it stays in the group of this process.
     """
 
     def __init__(self, words: Sequence[str], env: Mapping[str, str]) -> None:
         self.is_out_of_time = False
         self._terminal = Terminal()
-        self._has_terminal = self._terminal.is_ours
+        is_interactive = os.isatty(0) and os.isatty(1)
+        self._shares_group = self._terminal.is_ours and not is_interactive
+        self._has_terminal = self._terminal.is_ours and is_interactive
         # Python ignores these two, and a command must not inherit that.
         defaults = (signal.SIGPIPE, signal.SIGXFSZ)
         with signals_held() as mask:
@@ -100,7 +106,7 @@ class RunProcess:
                     words[0],
                     list(words),
                     dict(env),
-                    setpgroup=0,
+                    setpgroup=os.getpgrp() if self._shares_group else 0,
                     setsigmask=mask,
                     setsigdef=defaults,
                 )
@@ -147,8 +153,8 @@ class RunProcess:
 
     def _stop_too(self) -> None:
         """Stop with the command, as one job of the shell; go on with it when that is continued."""
-        if not self._terminal.exists:
-            return  # no shell waits for a stopped job
+        if self._shares_group or not self._terminal.exists:
+            return  # the terminal has stopped this process too, or no shell waits for a job
         if self._has_terminal:
             self._terminal.take()
         os.killpg(os.getpgrp(), signal.SIGSTOP)
@@ -158,13 +164,19 @@ class RunProcess:
         self._signal(signal.SIGCONT)
 
     def _signal(self, number: int) -> None:
+        send = os.kill if self._shares_group else os.killpg
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._pid, number)
+            send(self._pid, number)
+
+    def _forward(self, number: int) -> None:
+        # In a shared group, the terminal has sent these to the command as well.
+        if not (self._shares_group and number in FROM_TERMINAL):
+            self._signal(number)
 
     def _forward_signals(self) -> dict[signal.Signals, Any]:
         """Send the command what this process gets; return the handlers from before."""
         return {
-            number: signal.signal(number, lambda number, _frame: self._signal(number))
+            number: signal.signal(number, lambda number, _frame: self._forward(number))
             for number in FORWARDED
             # A signal that is ignored, as under nohup, is ignored by the command too.
             if signal.getsignal(number) is not signal.SIG_IGN

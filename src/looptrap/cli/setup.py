@@ -37,13 +37,14 @@ def setup(name: str, gateway: str, write: bool) -> None:
     \b
     Example: looptrap setup claude --write
     """
-    from looptrap.cli.client_program import ANTHROPIC, OPENAI, BaseUrls, ConfiguredUrl, UserFiles
+    from looptrap.cli.client_program import ANTHROPIC, OPENAI, BaseUrls, UserFiles, gateway_url
     from looptrap.cli.client_table import program_named
 
-    ConfiguredUrl("--gateway", gateway, OPENAI).check()
     program, user = program_named(name), UserFiles(os.environ, Path.home())
     login = program.upstream(user)
-    urls = BaseUrls(gateway.rstrip("/"), {login.form.api: login} if login is not None else {})
+    urls = BaseUrls(
+        gateway_url(gateway, "--gateway"), {login.form.api: login} if login is not None else {}
+    )
     if not program.steps:
         _set_up(program, user, urls, is_written=write)
         return
