@@ -22,6 +22,11 @@ from looptrap.policy.rate import Rate
             id="dollars a day",
         ),
         pytest.param(
+            Budget(name="b", by=("gateway",), limit_usd=5, stages=Ladder({Action.BLOCK: 100})),
+            "b: all callers together may cost $5.00 in all: refused above",
+            id="all callers together",
+        ),
+        pytest.param(
             Budget(
                 name="b",
                 by=("header:x-team",),

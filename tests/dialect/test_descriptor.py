@@ -31,6 +31,7 @@ CALL = Call(REQUEST, "openai_chat", model="gpt-5", user="u-1")
         ("user", "u-1"),
         ("model", "gpt-5"),
         ("ip:address", "192.0.2.7"),
+        ("gateway", ""),
         ("header:x-team", "café"),
         ("header:X-Team", "café"),
         ("header:x-none", ""),

@@ -22,6 +22,7 @@ def account(by, one):
         pytest.param(["header:x"], ("caller", "header:x"), id="a header vouches for nobody"),
         pytest.param(["session"], ("caller", "session"), id="a session is its caller's"),
         pytest.param(["project"], ("project",), id="a project is counted as one"),
+        pytest.param(["gateway"], ("gateway",), id="the whole gateway is counted as one"),
         pytest.param(["jwt:org", "header:x"], ("jwt:org", "header:x"), id="a claim vouches"),
     ],
 )
@@ -58,6 +59,7 @@ def test_callers_are_kept_apart_unless_somebody_vouches(by, expected):
             id="one project, two callers",
         ),
         pytest.param(["project"], {}, {"caller": "d"}, False, id="no project, two callers"),
+        pytest.param(["gateway"], {}, {"caller": "d"}, True, id="one gateway, two callers"),
         pytest.param(
             ["project"],
             {"project": "c", "caller": "x"},

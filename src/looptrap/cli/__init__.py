@@ -19,7 +19,9 @@ from looptrap.cli.incidents import incidents
 from looptrap.cli.keys import keys
 from looptrap.cli.kill import kill, release, unkill
 from looptrap.cli.replay import replay
+from looptrap.cli.run import run
 from looptrap.cli.serve import serve
+from looptrap.cli.setup import setup
 from looptrap.cli.spending import spending
 from looptrap.errors import ConfigError
 
@@ -42,7 +44,21 @@ def main() -> None:
 
 
 for _command in (
-    *(alerts, backup, check, cost, demo, incidents, keys, kill, presets, release, replay, serve),
-    *(spending, unkill),
+    *(
+        alerts,
+        backup,
+        check,
+        cost,
+        demo,
+        incidents,
+        keys,
+        kill,
+        presets,
+        release,
+        replay,
+        run,
+        serve,
+    ),
+    *(setup, spending, unkill),
 ):
     main.add_command(_command)

@@ -21,6 +21,9 @@ ADMIN_TIMEOUT_S = 10.0
 
 DEFAULT_ADDRESS = "127.0.0.1:4101"
 
+DEFAULT_GATEWAY = "http://127.0.0.1:4100"
+"""Where `looptrap serve` listens for clients."""
+
 
 def gateway_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the flags for the gateway's address and token; the command gets a `gateway`."""
@@ -58,41 +61,52 @@ class GatewayClient:
 
     def ask(self, method: str, path: str, content: object = None) -> Any:
         """Send a request with that content as JSON, and return the answer."""
+        return _decode(self.read_text(path, method, content))
+
+    def read_text(self, path: str, method: str = "GET", content: object = None) -> str:
+        """Send a request with that content as JSON, and return the text of the answer."""
         address = _parse_address(self._admin)
         headers = {"Content-Type": "application/json"} | _authorisation(self._token_env)
         # First without the token: a wrong address, such as a provider's, must not get it.
-        if _exchange(address, "GET", "/livez", {}, None) != (200, {"status": "alive"}):
+        status, text = _exchange(address, "GET", "/livez", {}, None)
+        if (status, _decode(text)) != (200, {"status": "alive"}):
             message = "is not the admin address of a gateway"
             raise ConfigError([Problem(str(address), message)])
-        status, answer = _exchange(address, method, path, headers, content)
+        status, text = _exchange(address, method, path, headers, content)
         if status < 400:
-            return answer
+            return text
         if status == 401:
             message = "needs its token: name the variable that has it with --token-env"
             raise ConfigError([Problem(str(address), message)])
-        error = answer["error"]
+        error = _decode(text)["error"]
         problems = error.get("problems") or [{"place": "", "message": error["message"]}]
         raise ConfigError([Problem(problem["place"], problem["message"]) for problem in problems])
 
 
 def _exchange(
     address: Address, method: str, path: str, headers: dict[str, str], content: object
-) -> tuple[int, Any]:
-    """Return status and JSON of an answer, None for what is not JSON."""
+) -> tuple[int, str]:
+    """Return status and text of an answer."""
     body = json.dumps(content) if content is not None else None
     connection = http.client.HTTPConnection(address.host, address.port, timeout=ADMIN_TIMEOUT_S)
     try:
         connection.request(method, path, body, headers)
         response = connection.getresponse()
-        return response.status, json.loads(response.read())
-    except ValueError:
-        return response.status, None
+        return response.status, response.read().decode("utf-8", "replace")
     except (OSError, http.client.HTTPException) as error:
         why = getattr(error, "strerror", None) or str(error) or type(error).__name__
         message = f"does not answer ({why.lower()}): is `looptrap serve` running there?"
         raise ConfigError([Problem(str(address), message)]) from None
     finally:
         connection.close()
+
+
+def _decode(text: str) -> Any:
+    """Return JSON, None for what is not JSON."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
 
 
 def _parse_address(text: str) -> Address:

@@ -251,6 +251,8 @@ def of_rate(rate: Rate) -> str:
 
 
 def _owner(budget: Budget) -> str:
+    if budget.by == ("gateway",):
+        return "all callers together"
     if len(budget.by) == 1 and budget.by[0] in OWNERS:
         return f"a {budget.by[0]}"
     return f"each {listed([escaped(name) for name in account_descriptors(budget.by)], 'and')}"

@@ -47,7 +47,9 @@ ATTRIBUTES = {
 PLAIN: dict[str, Descriptor] = {
     **{name: attrgetter(path) for name, path in ATTRIBUTES.items()},
     "turn": _header(TURN.decode()),
+    "gateway": lambda _call: "",
 }
+"""Descriptors without an argument; `gateway` is the same for all calls."""
 NAMED: dict[str, Callable[[str], Descriptor]] = {
     "header": _header,
     "query": _query,

@@ -49,6 +49,9 @@ class BudgetStatus(msgspec.Struct, frozen=True, kw_only=True):
 REQUIRED_DESCRIPTORS = frozenset(("turn",))
 """Descriptors without which a call is not charged."""
 
+CALLER_FREE = frozenset(("caller", "project", "gateway"))
+"""Descriptors beside which an account needs no caller added."""
+
 CLAIM_PREFIX = "jwt:"
 """Prefix of descriptors that are verified claims."""
 
@@ -56,13 +59,13 @@ CLAIM_PREFIX = "jwt:"
 def account_descriptors(by: Sequence[str]) -> tuple[str, ...]:
     """Return the descriptors that identify an account, with the caller where it is needed.
 
-    Callers have separate accounts, whatever clients claim, unless a project shares one or verified
-    claims identify the account.
+    Callers have separate accounts, whatever clients claim, unless a project or the whole gateway
+    shares one, or verified claims identify the account.
     """
-    is_apart = (
-        "caller" in by or "project" in by or any(name.startswith(CLAIM_PREFIX) for name in by)
+    is_complete = not CALLER_FREE.isdisjoint(by) or any(
+        name.startswith(CLAIM_PREFIX) for name in by
     )
-    return tuple(by) if is_apart else ("caller", *by)
+    return tuple(by) if is_complete else ("caller", *by)
 
 
 class AccountKey:

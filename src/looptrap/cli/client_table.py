@@ -1,0 +1,304 @@
+"""The table of client programs: one row for each, for `looptrap run` and `looptrap setup`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from looptrap.cli.client_program import (
+    ANTHROPIC,
+    ANTHROPIC_V1,
+    GEMINI,
+    GEMINI_V1,
+    OPENAI,
+    ClientProgram,
+    ConfiguredUrl,
+    Entry,
+    FindEntries,
+    RunWords,
+    UserFiles,
+)
+from looptrap.cli.settings_file import Key, Values, with_values
+from looptrap.errors import ConfigError, Problem
+
+CHATGPT_URL = "https://chatgpt.com/backend-api/codex"
+"""Where Codex sends its calls if a person is logged in with ChatGPT."""
+
+
+def _fixed(entries: Mapping[Key, Entry]) -> FindEntries:
+    return lambda _user: entries
+
+
+# Claude Code
+
+_CLAUDE_SETTINGS = "~/.claude/settings.json"
+
+
+def _claude_arguments(values: Values, words: Sequence[str], _user: UserFiles) -> RunWords:
+    """Give the settings as an argument: those of the file go before the environment."""
+    if _has_settings(words):
+        return RunWords([], {})
+    return RunWords(["--settings", json.dumps(with_values({}, values))], {})
+
+
+def _has_settings(words: Sequence[str]) -> bool:
+    return any(word.partition("=")[0] == "--settings" for word in words)
+
+
+def _claude_warnings(user: UserFiles, words: Sequence[str]) -> Iterator[str]:
+    for name in ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"):
+        if user.env.get(name, "") not in ("", "0", "false"):
+            yield f"{name} is set: calls do not pass the gateway"
+    if _has_settings(words) and user.value(_CLAUDE_SETTINGS, ("env", "ANTHROPIC_BASE_URL")):
+        yield (
+            f"{_CLAUDE_SETTINGS} sets ANTHROPIC_BASE_URL, which goes before the environment:"
+            " calls may not pass the gateway"
+        )
+
+
+# Codex
+
+_CODEX_CONFIG, _CODEX_LOGIN = "~/.codex/config.toml", "~/.codex/auth.json"
+
+
+def _codex_provider(user: UserFiles) -> str:
+    """Return the provider with a URL of its own that the user has chosen; "" for OpenAI."""
+    name = user.value(_CODEX_CONFIG, ("model_provider",))
+    has_url = user.value(_CODEX_CONFIG, ("model_providers", name, "base_url"))
+    return name if has_url and name != "looptrap" else ""
+
+
+def _is_chatgpt_login(user: UserFiles) -> bool:
+    """Return whether Codex is logged in with ChatGPT, not with an API key."""
+    has_key = bool(user.value(_CODEX_LOGIN, ("OPENAI_API_KEY",)))
+    return bool(user.value(_CODEX_LOGIN, ("tokens", "access_token"))) and not has_key
+
+
+def _codex_upstream(user: UserFiles) -> ConfiguredUrl | None:
+    """Return where the calls of a ChatGPT login go."""
+    if _codex_provider(user) or not _is_chatgpt_login(user):
+        return None
+    return ConfiguredUrl(_CODEX_LOGIN, CHATGPT_URL, OPENAI)
+
+
+def _codex_entries(user: UserFiles) -> Mapping[Key, Entry]:
+    """Return the chosen provider with another URL; without one, a provider named looptrap.
+
+    That provider speaks plain HTTP: Codex tries WebSockets for its own.
+    """
+    if name := _codex_provider(user):
+        return {("model_providers", name, "base_url"): OPENAI}
+    is_logged_in = _is_chatgpt_login(user) or user.value(_CODEX_LOGIN, ("OPENAI_API_KEY",))
+    credential: tuple[str, Entry] = (
+        ("requires_openai_auth", True) if is_logged_in else ("env_key", "OPENAI_API_KEY")
+    )
+    settings: dict[str, Entry] = {
+        "name": "Looptrap",
+        "base_url": OPENAI,
+        "wire_api": "responses",
+        credential[0]: credential[1],
+    }
+    entries: dict[Key, Entry] = {("model_provider",): "looptrap"}
+    for name, entry in settings.items():
+        entries["model_providers", "looptrap", name] = entry
+    return entries
+
+
+def _codex_arguments(values: Values, words: Sequence[str], _user: UserFiles) -> RunWords:
+    if _chooses_provider(words):
+        return RunWords([], {})
+    pairs = [f"{'.'.join(key)}={json.dumps(value)}" for key, value in values.items()]
+    return RunWords([word for pair in pairs for word in ("-c", pair)], {})
+
+
+def _chooses_provider(words: Sequence[str]) -> bool:
+    return any("model_provider" in word or word == "--oss" for word in words)
+
+
+def _codex_warnings(_user: UserFiles, words: Sequence[str]) -> Iterator[str]:
+    if _chooses_provider(words):
+        yield "its arguments choose a provider: calls do not pass the gateway"
+
+
+# Gemini CLI and Qwen Code
+
+_AUTH_TYPE = ("security", "auth", "selectedType")
+_GEMINI_SETTINGS = "~/.gemini/settings.json"
+
+
+def _gemini_warnings(user: UserFiles, _words: Sequence[str]) -> Iterator[str]:
+    chosen = user.value(_GEMINI_SETTINGS, _AUTH_TYPE)
+    if chosen not in ("", "gemini-api-key") or any(
+        user.env.get(name) == "true"
+        for name in ("GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI")
+    ):
+        yield (
+            "calls pass the gateway only with an API key, not with a Google login (Code Assist) or"
+            " Vertex AI"
+        )
+    elif not chosen:
+        yield (
+            f"{_GEMINI_SETTINGS} chooses no login, without which a base URL is refused: run"
+            " `looptrap setup gemini --write` once"
+        )
+
+
+def _cursor_warnings(_user: UserFiles, _words: Sequence[str]) -> Iterator[str]:
+    yield "calls go to Cursor's servers: they do not pass the gateway"
+
+
+def _qwen_warnings(user: UserFiles, _words: Sequence[str]) -> Iterator[str]:
+    if user.value("~/.qwen/settings.json", _AUTH_TYPE) == "qwen-oauth":
+        yield "calls of a Qwen login do not pass the gateway, only those with an API key"
+
+
+# OpenCode, and programs that use LiteLLM
+
+
+def _opencode_variable(values: Values, _words: Sequence[str], user: UserFiles) -> RunWords:
+    """Add the entries to what the user may give it in the same way."""
+    name = "OPENCODE_CONFIG_CONTENT"
+    try:
+        merged = with_values(json.loads(user.env.get(name) or "{}"), values)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ConfigError([Problem(name, f"is not a table in JSON: {error}")]) from None
+    return RunWords([], {name: json.dumps(merged)})
+
+
+LITELLM = {
+    "OPENAI_BASE_URL": OPENAI,
+    "OPENAI_API_BASE": OPENAI,
+    "ANTHROPIC_API_BASE": ANTHROPIC,
+    "ANTHROPIC_BASE_URL": ANTHROPIC,
+    "GEMINI_API_BASE": GEMINI_V1,
+}
+
+PROGRAMS = (
+    ClientProgram(
+        names=("claude", "@anthropic-ai/claude-code"),
+        variables={"ANTHROPIC_BASE_URL": ANTHROPIC},
+        file=_CLAUDE_SETTINGS,
+        entries=_fixed({("env", "ANTHROPIC_BASE_URL"): ANTHROPIC}),
+        file_wins=True,
+        pass_entries=_claude_arguments,
+        warnings=_claude_warnings,
+    ),
+    ClientProgram(
+        names=("codex", "@openai/codex"),
+        file=_CODEX_CONFIG,
+        entries=_codex_entries,
+        upstream=_codex_upstream,
+        pass_entries=_codex_arguments,
+        warnings=_codex_warnings,
+    ),
+    ClientProgram(
+        names=("gemini", "@google/gemini-cli"),
+        variables={"GOOGLE_GEMINI_BASE_URL": GEMINI},
+        file="~/.gemini/.env",
+        entries=_fixed({("GOOGLE_GEMINI_BASE_URL",): GEMINI}),
+        missing_entries={_GEMINI_SETTINGS: {_AUTH_TYPE: "gemini-api-key"}},
+        warnings=_gemini_warnings,
+    ),
+    ClientProgram(
+        names=("qwen", "@qwen-code/qwen-code"),
+        variables={"OPENAI_BASE_URL": OPENAI, "ANTHROPIC_BASE_URL": ANTHROPIC},
+        file="~/.qwen/settings.json",
+        entries=_fixed(
+            {
+                ("env", "OPENAI_BASE_URL"): OPENAI,
+                ("env", "ANTHROPIC_BASE_URL"): ANTHROPIC,
+            }
+        ),
+        warnings=_qwen_warnings,
+    ),
+    ClientProgram(
+        names=("opencode", "opencode-ai"),
+        file="~/.config/opencode/opencode.json",
+        entries=_fixed(
+            {
+                ("provider", "anthropic", "options", "baseURL"): ANTHROPIC_V1,
+                ("provider", "openai", "options", "baseURL"): OPENAI,
+                ("provider", "google", "options", "baseURL"): GEMINI_V1,
+            }
+        ),
+        pass_entries=_opencode_variable,
+    ),
+    ClientProgram(
+        names=("aider", "aider-chat"),
+        variables=LITELLM,
+        file="~/.aider.conf.yml",
+        entries=_fixed(
+            {
+                ("openai-api-base",): OPENAI,
+                ("set-env", "ANTHROPIC_API_BASE"): ANTHROPIC,
+                ("set-env", "GEMINI_API_BASE"): GEMINI_V1,
+            }
+        ),
+    ),
+    ClientProgram(names=("mini", "mini-swe-agent"), variables=LITELLM),
+    ClientProgram(names=("openhands",), variables=LITELLM, common_variable="LLM_BASE_URL"),
+    ClientProgram(
+        names=("cline",),
+        steps="""\
+Cline keeps its base URL with the login of a provider. For its command line:
+
+  cline auth --provider anthropic --apikey KEY --modelid MODEL --baseurl {anthropic}
+  cline auth --provider openai-native --apikey KEY --modelid MODEL --baseurl {openai}
+
+In VS Code: open Cline's settings, choose the API provider Anthropic, check "Use custom base
+URL" and enter {anthropic}; or choose OpenAI Compatible, and enter {openai}.""",
+    ),
+    ClientProgram(
+        names=("cursor", "cursor-agent"),
+        warnings=_cursor_warnings,
+        steps="""\
+Cursor has no settings file for this, and its own models cannot be guarded. For your own OpenAI key:
+
+  1. Open Cursor Settings > Models > API Keys.
+  2. Enter your OpenAI API key, and switch it on.
+  3. Switch on "Override OpenAI Base URL", and enter {openai}.
+
+Cursor's servers send these calls, so they must be able to reach the gateway: an address of this
+machine alone does not work. Give the gateway a public address with TLS, and gateway keys.""",
+    ),
+    ClientProgram(
+        names=("vscode",),
+        steps="""\
+Each extension of VS Code has its own settings:
+
+  Claude Code     looptrap setup claude
+  Codex           looptrap setup codex
+  Cline           looptrap setup cline
+  Continue        in ~/.continue/config.yaml, for each model:
+                    apiBase: {openai}    (provider openai)
+                    apiBase: {anthropic}/v1    (provider anthropic)
+  GitHub Copilot  its models are called by GitHub's servers: these calls cannot be guarded""",
+    ),
+)
+"""One row for each program."""
+
+ANY_PROGRAM = ClientProgram(names=("",), variables={**LITELLM, "GOOGLE_GEMINI_BASE_URL": GEMINI})
+"""For a command that is not in the table: all variables that SDKs and frameworks read."""
+
+RUNNERS = frozenset(("bunx", "npx", "pnpx", "uvx"))
+"""Commands that run a program out of a package."""
+
+
+def find_program(words: Sequence[str]) -> tuple[ClientProgram, int]:
+    """Return the program that a command runs, and the position of its name."""
+    position = 0
+    if Path(words[0]).name in RUNNERS:
+        others = (i for i, word in enumerate(words) if i and not word.startswith("-"))
+        position = next(others, 0)
+    word = words[position]
+    package = word[0] + word[1:].partition("@")[0] if word else ""
+    for program in PROGRAMS:
+        if Path(word).name in program.names or package in program.names:
+            return program, position
+    return ANY_PROGRAM, position
+
+
+def program_named(name: str) -> ClientProgram:
+    """Return the program of a name in the table."""
+    return next(program for program in PROGRAMS if program.name == name)

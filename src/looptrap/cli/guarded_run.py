@@ -1,0 +1,187 @@
+"""GuardedRun: a command in front of a gateway, from the line at the start to the report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import click
+
+from looptrap.cli.client_program import (
+    BaseUrls,
+    ClientProgram,
+    ConfiguredUrls,
+    UserFiles,
+    gateway_url,
+)
+from looptrap.cli.client_table import find_program
+from looptrap.cli.output import format_duration
+from looptrap.cli.run_gateway import EmbeddedGateway, RunningGateway, RunTotals, run_config
+from looptrap.cli.run_process import (
+    KILL_GRACE_S,
+    NOT_EXECUTABLE_STATUS,
+    NOT_FOUND_STATUS,
+    RunProcess,
+    signals_held,
+)
+from looptrap.config import load
+from looptrap.schema.wording import escaped
+from looptrap.usage.savings import format_usd
+
+
+@dataclass(slots=True, kw_only=True)
+class GuardedRun:
+    """One run of a command whose calls pass a gateway."""
+
+    command: Sequence[str]
+    program: ClientProgram
+    position: int
+    """Where the program's name is in the command."""
+    user: UserFiles
+    gateway: EmbeddedGateway | RunningGateway
+    configured: ConfiguredUrls = field(default_factory=dict)
+    warnings: Sequence[str] = ()
+    where: str
+    """Where more about the run can be seen."""
+    has_refused: bool = False
+    """Whether a call was refused as a loop."""
+
+    def run(self, seconds: float | None, *, is_quiet: bool) -> int:
+        """Run the command, at most so long; return its exit status."""
+        with signals_held():
+            self.gateway.start()
+        began = time.monotonic()
+        try:
+            urls = BaseUrls(self.gateway.url, self.configured)
+            words, env = self.program.point(self.command, self.position, self.user, urls)
+            if not is_quiet:
+                _say(*self._opening())
+            status = _run_process(words, env, seconds)
+        finally:
+            totals = self.gateway.stop()
+        self.has_refused = totals is not None and totals.refused > 0
+        if not is_quiet:
+            _say(*report(totals, time.monotonic() - began), *self.gateway.log.lines, self.where)
+        return status
+
+    def _opening(self) -> Iterator[str]:
+        for warning in self.warnings:
+            yield f"warning: {warning}"
+        dashboard = f"; dashboard: {self.gateway.dashboard}" if self.gateway.dashboard else ""
+        name = escaped(self.command[self.position])
+        yield f"guards {name} at {self.gateway.url}{dashboard}"
+
+
+def embedded_run(
+    command: Sequence[str],
+    user: UserFiles,
+    file: str | None,
+    flags: Mapping[str, object],
+    admin: str | None,
+    budget_usd: float | None,
+) -> GuardedRun:
+    """Return a run with a gateway that ends with the command."""
+    program, position = find_program(command)
+    upstream = flags["upstream"] or user.env.get(program.common_variable) or None
+    config = load(file, env=user.env, flags={**flags, "upstream": upstream, "admin": admin})
+    configured = program.configured(user) if config.gateway.upstream is None else {}
+    gateway = EmbeddedGateway(
+        run_config(config, configured, budget_usd), config.gateway.admin if admin else None
+    )
+    if config.history:
+        where = (
+            f"more is in {escaped(config.history)}: start `looptrap serve` here, then"
+            " `looptrap incidents list --all`"
+        )
+    else:
+        where = "nothing is kept: there is no history"
+    return GuardedRun(
+        command=command,
+        program=program,
+        position=position,
+        user=user,
+        gateway=gateway,
+        configured=configured,
+        warnings=[*config.warnings, *program.warnings(user, command)],
+        where=where,
+    )
+
+
+def remote_run(
+    command: Sequence[str], user: UserFiles, url: str, admin: str, token_env: str | None
+) -> GuardedRun:
+    """Return a run with a gateway that runs already."""
+    program, position = find_program(command)
+    url = gateway_url(url, "--gateway")
+    login = program.upstream(user)
+    elsewhere = [
+        f"{known.place}: {escaped(known.url)} is not where calls go, the gateway at {url} decides"
+        for known in program.configured(user).values()
+        if not known.url.startswith(url)
+    ]
+    gateway = RunningGateway(url, admin, token_env)
+    return GuardedRun(
+        command=command,
+        program=program,
+        position=position,
+        user=user,
+        gateway=gateway,
+        configured={login.form.api: login} if login is not None else {},
+        warnings=[*elsewhere, *program.warnings(user, command)],
+        where=f"more is at {gateway.dashboard}",
+    )
+
+
+def report(totals: RunTotals | None, seconds: float) -> Iterator[str]:
+    """Yield what happened in a run."""
+    duration = format_duration(seconds)
+    if totals is None:
+        yield f"ended after {duration}; the admin address of the gateway does not answer"
+        return
+    if not totals.calls:
+        yield f"ended after {duration}; no call has passed the gateway"
+        return
+    used = f"{_counted(totals.calls, 'call')}, {totals.tokens:,.0f} tokens, {_cost(totals)}"
+    yield f"{used} in {duration}{'' if totals.refused or totals.warned else '; no loop'}"
+    if totals.refused:
+        saved = f", {format_usd(totals.saved_usd)} saved" if totals.saved_usd else ""
+        caught = _counted(max(totals.incidents, 1), "loop")
+        yield f"{caught} caught: {_counted(totals.refused, 'call')} refused{saved}"
+    elif totals.warned:
+        yield f"{_counted(totals.warned, 'call')} in a loop: warned, not refused"
+    if totals.over_limit:
+        yield f"{_counted(totals.over_limit, 'call')} refused by a budget or a rate"
+
+
+def _cost(totals: RunTotals) -> str:
+    if not totals.unpriced:
+        return format_usd(totals.cost_usd)
+    return f"{format_usd(totals.cost_usd)} + unpriced" if totals.cost_usd else "unpriced"
+
+
+def _counted(number: float, noun: str) -> str:
+    return f"{number:,.0f} {noun}{'' if number == 1 else 's'}"
+
+
+def _run_process(words: Sequence[str], env: Mapping[str, str], seconds: float | None) -> int:
+    """Run a command to its end; return its status as a shell would."""
+    try:
+        process = RunProcess(words, env)
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        _say(f"{escaped(words[0])}: {why}")
+        is_missing = isinstance(error, FileNotFoundError)
+        return NOT_FOUND_STATUS if is_missing else NOT_EXECUTABLE_STATUS
+    status = process.wait(seconds)
+    if process.is_out_of_time and seconds is not None:
+        _say(
+            f"the command was ended after {format_duration(seconds)} (--max-hours): SIGTERM, and"
+            f" SIGKILL {KILL_GRACE_S:g} s later"
+        )
+    return status
+
+
+def _say(*lines: str) -> None:
+    for line in lines:
+        click.echo(f"looptrap: {line}", err=True)
