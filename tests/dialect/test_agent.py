@@ -126,6 +126,7 @@ def test_any_type_of_value_names_a_bounded_session_or_none(metadata, key):
     ([(b"user-agent", b"QwenCode/0.24.4 (linux; x64)")], "Qwen Code"),
     ([(b"user-agent", b"claude-cli/0.24.4 (external, cli)")], "Qwen Code"),
     ([(b"user-agent", b"opencode/1.18.33 (linux; x64) ai-sdk/provider-utils/4")], "opencode"),
+    ([(b"user-agent", b"AsyncOpenAI/Python 3.51.0"), (b"x-irid", b"j2rg6NQJ")], "Inspect"),
     ([(b"user-agent", b"OpenAI/Python 3.49.0")], ""),
     ([(b"user-agent", b"like claude-cli/2.1")], ""),
     ([(b"x-claude-code", b"s")], ""),

@@ -61,6 +61,12 @@ AGENTS = (
     Agent(name="Codex", user_agents=(b"codex",), status=400, code="invalid_prompt"),
     Agent(name="Gemini CLI", user_agents=(b"geminicli",), status=400),
     Agent(name="opencode", user_agents=(b"opencode/",), status=400),
+    Agent(
+        name="Inspect",
+        header=b"x-irid",
+        status=403,
+        finish=FinishTool("submit", lambda text: {"answer": text}),
+    ),
     Agent(name="OpenHands", prompts=(b"You are OpenHands agent",), shows_messages_only=True),
     Agent(name="aider", prompts=(b"*SEARCH/REPLACE block*", b"*file listing*"), status=400),
     Agent(
