@@ -8,9 +8,13 @@ import msgspec
 class Agent:
     """One run of an agent, which calls tools and gets their results."""
 
-    def __init__(self, gateway, session="run-42", *, model="gpt-5.3", key=None, task="Fix it."):
+    def __init__(
+        self, gateway, session="run-42", *, model="gpt-5.3", key=None, task="Fix it.", program=None
+    ):
         self._gateway = gateway
         self._headers = {"X_Looptrap_Session": session, "Authorization": "Bearer sk-agent"}
+        if program is not None:
+            self._headers["User_Agent"] = program
         if key is not None:
             self._headers["X_Looptrap_Key"] = key
         self._model = model

@@ -132,6 +132,9 @@ def answer(received):
     return Reply.text("I will look at it again.", tokens=Tokens(18_400 + len(received.body), 420))
 
 
+OPENCODE = "opencode/1.18.33 (linux; x64)"
+
+
 def loop(gateway):
     """Have four agents go in circles, and one do its work."""
     crawler, fixer, support = (
@@ -139,9 +142,10 @@ def loop(gateway):
     )
     for number in range(3):
         Agent(gateway, f"triage-{number}", key=support, model="gpt-5.4-mini").statuses(honest(4))
-    stuck = Agent(gateway, "build-7741", key=fixer, model="gpt-5.4", task=TASK)
+    stuck = Agent(gateway, "build-7741", key=fixer, model="gpt-5.4", task=TASK, program=OPENCODE)
     stuck.statuses([*honest(5), *[*CYCLE, TESTS] * 4])
-    Agent(gateway, "build-7739", key=fixer, model="gpt-5.4").statuses([*honest(2), *[READ] * 9])
+    fixer_two = Agent(gateway, "build-7739", key=fixer, model="gpt-5.4", program=OPENCODE)
+    fixer_two.statuses([*honest(2), *[READ] * 9])
     Agent(gateway, "sweep-12", key=crawler, model="claude-opus-4-7").statuses([TESTS] * 7)
     for _ in range(9):
         Agent(gateway, "ticket-881", key=support, model="gpt-5.4-mini", task="Try again.").ask()

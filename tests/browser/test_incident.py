@@ -192,6 +192,15 @@ def test_names_are_only_names(gateway, open_tab):
         assert tab.page.locator("img").count() == 0
 
 
+def test_a_recognised_agent_is_named(gateway, open_tab):
+    agent = Agent(gateway, program="QwenCode/0.24.4 (linux; x64)")
+    assert agent.statuses([READ] * 6)[-1] == 400
+    tab = shown(gateway, open_tab)
+    details = tab.page.locator("dl.details")
+    expect(details.locator("div", has_text="Agent").locator("dd")).to_have_text("Qwen Code")
+    expect(tab.page.get_by_text("HTTP/1.1 400")).to_be_visible()
+
+
 def test_a_strip_tells_where_the_history_was_trimmed(gateway, open_tab):
     agent = Agent(gateway)
     for _ in range(6):
