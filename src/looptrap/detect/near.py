@@ -90,10 +90,10 @@ _REJECTION = re.compile(
     re.IGNORECASE,
 )
 _find_digit = re.compile(r"\d").search
-_NAMES = (
-    *("attempt", "retry", "try", "id", "nonce", "time", "date", "sent"),
-    *("req", "trace", "correlation"),
-)
+_NAMES = ("attempt", "retry", "try", "id", "nonce", "time", "date", "sent")
+_NAMES_IN_BRACKETS = (*_NAMES, "req", "trace", "correlation")
+"""What every envelope at the end names, without and with brackets."""
+_find_bracket = re.compile(r"[\])>]").search
 _WHOLE = re.compile(
     r"(?: \b(?:the|an?|my|our|your)\s+[\w-]+ | [.!?)\"'] ) \s*\Z", re.IGNORECASE | re.VERBOSE
 )
@@ -134,7 +134,8 @@ def without_envelope(text: str) -> str:
     ids or the time. A number inside the question belongs to the question, and so does one that the
     rest of a short prompt refers to.
     """
-    text = without_report(text)
+    if "\n" in text:
+        text = without_report(text)
     start = 0
     for _ in range(MAX_ENVELOPES):
         found = _LEADING.match(text, start, start + MAX_ENVELOPE_CHARS)
@@ -153,8 +154,6 @@ def without_report(text: str) -> str:
 
     What was answered goes; why it was rejected stays, once: feedback that differs is news.
     """
-    if "\n" not in text:
-        return text
     tail = text[-MAX_REPORT_CHARS:]
     found = _REPORT.search(tail)
     if found is None:
@@ -171,11 +170,13 @@ def without_report(text: str) -> str:
 
 def without_trailer(text: str) -> str:
     """Return a prompt without such an envelope at its end."""
-    if _find_digit(text[-MAX_VALUE_CHARS:]) is None:
+    end = text[-MAX_VALUE_CHARS:]
+    if _find_digit(end) is None:
         return text
     tail = text[-MAX_ENVELOPE_CHARS:]
     lowered = tail.lower()
-    named = [at for name in _NAMES if (at := lowered.find(name)) >= 0]
+    names = _NAMES if _find_bracket(end) is None else _NAMES_IN_BRACKETS
+    named = [at for name in names if (at := lowered.find(name)) >= 0]
     found = _TRAILING.search(tail, max(min(named) - MAX_LABEL_CHARS, 0)) if named else None
     if found is None:
         return text

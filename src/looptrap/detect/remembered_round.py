@@ -6,7 +6,7 @@ drop the oldest without reading any.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from enum import IntFlag
 from hashlib import blake2b
 from struct import Struct
@@ -138,19 +138,6 @@ class RoundRecord(NamedTuple):
     def pack(self) -> bytes:
         """Return the record as bytes."""
         return _FORMAT.pack(*self)
-
-
-def is_random_id(id_: str) -> bool:
-    """Return whether an id ends as those of providers do: no other round has it.
-
-    Numbers such as `call_0` come again.
-    """
-    end = id_.replace("-", "_").rpartition("_")[2]
-    if len(end) < 8 or not end.isascii() or not end.isalnum():
-        return False
-    if end.isdigit():
-        return len(end) >= 12
-    return not end.isalpha() or (len(end) >= 16 and not (end.islower() or end.isupper()))
 
 
 def has_signature(remembered: bytes, signature: bytes) -> bool:
@@ -502,7 +489,19 @@ class LocalRoundDigester(RoundDigester):
 
     def digest(self, content: bytes) -> bytes:
         """Return the hash of some content: 8 bytes, which no other process can compare."""
-        return hash(content).to_bytes(8, "little", signed=True)
+        return _hashed(content)
+
+    def call_signature(self, call: ToolCall) -> bytes:
+        """Return the hash of one call; that of a round with no other."""
+        return _hashed((call.name, spelling(call.arguments)))[:6]
+
+    def result(self, text: str) -> bytes:
+        """Return the hash of the exact result."""
+        return _hashed(text)[:5]
+
+
+def _hashed(content: Hashable) -> bytes:
+    return hash(content).to_bytes(8, "little", signed=True)
 
 
 _SPACED = {ord(char): " " for char in "\"'`,;:()[]{}<>=\\/|"}

@@ -62,7 +62,7 @@ def receipt(text: str) -> str:
 
 def plain_result(text: str) -> str:
     """Return what a tool returned, without a nudge and what its harness added."""
-    return without_notes(without_nudge(text) if NUDGE_MARK in text else text)
+    return without_notes(without_nudge(text))
 
 
 def plain(result: ToolResult) -> ToolResult:
@@ -150,6 +150,19 @@ def _last_id_in(raw: Raw) -> str:
     return found[0].decode() if len(found) == 1 and text.count(b'_id"') == 1 else ""
 
 
+def is_random_id(id_: str) -> bool:
+    """Return whether an id ends as those of providers do: no other round has it.
+
+    Numbers such as `call_0` come again.
+    """
+    end = id_.replace("-", "_").rpartition("_")[2]
+    if len(end) < 8 or not end.isascii() or not end.isalnum():
+        return False
+    if end.isdigit():
+        return len(end) >= 12
+    return not end.isalpha() or (len(end) >= 16 and not (end.islower() or end.isupper()))
+
+
 def _match_by_name(
     calls: Sequence[ToolCall], results: list[ToolResult | None], left: list[ToolResult]
 ) -> None:
@@ -175,6 +188,9 @@ class Round:
         known: Sequence[Message] = (),
     ) -> None:
         self._assistant_message = assistant_message
+        if type(assistant_message) is Message:
+            self.assistant_message = assistant_message
+            self.calls = assistant_message.calls
         self._tool_messages = tool_messages
         """The latest first; what is still raw is decoded with `read`."""
         self._read = read
@@ -218,16 +234,20 @@ class Round:
     @cached_field
     def results(self) -> tuple[ToolResult | None, ...]:
         """In the order of the calls, with plain texts; None where there is no result."""
+        calls, known = self.calls, self._known
+        if len(calls) == len(self._tool_messages) == 1:  # as in most rounds
+            message = known[0] if known else self._decoded(self._tool_messages[0])
+            if len(message.results) == 1:
+                return (plain(message.results[0]),)
         found: dict[str, list[ToolResult]] = {}
-        known = self._known
         rest = self._tool_messages[len(known) :]
         for message in (*known, *map(self._decoded, rest)):
             for result in reversed(message.results):
                 found.setdefault(result.call_id or result.name, []).append(plain(result))
-        queues = [found.get(call.id or call.name) for call in self.calls]
+        queues = [found.get(call.id or call.name) for call in calls]
         results = [queue.pop() if queue else None for queue in queues]
         if None in results and any(found.values()):
-            _match_by_name(self.calls, results, [one for queue in found.values() for one in queue])
+            _match_by_name(calls, results, [one for queue in found.values() for one in queue])
         return tuple(results)
 
     @property
@@ -242,6 +262,12 @@ class Round:
         else:
             last = self._decoded(self._tool_messages[0])
         return last.results[-1].call_id if last.results else ""
+
+    @cached_field
+    def random_id(self) -> str:
+        """That id, if no other round can have it; otherwise empty."""
+        last_id = self.last_result_id
+        return last_id if is_random_id(last_id) else ""
 
     def latest_ids(self, limit: int) -> list[str]:
         """Return the ids of the calls whose results came last, the latest first."""
@@ -314,9 +340,12 @@ class Round:
         """The normalised failure, if there is one."""
         if not self.calls:
             return None
-        is_error = any(result is not None and result.is_error for result in self.results)
-        failure = failure_of(self.result, is_error)
-        if failure is None or is_error or not is_echo(self.result, self.arguments):
+        text = self.result
+        is_error = False
+        for result in self.results:
+            is_error = is_error or (result is not None and result.is_error)
+        failure = failure_of(text, is_error)
+        if failure is None or is_error or not is_echo(text, self.arguments):
             return failure
         return None
 

@@ -85,8 +85,10 @@ class Trajectory:
         self._call = call
         self.starts = TurnStarts(call, may_begin_turn, comes_after_pause)
         self.starts.has_grown = has_grown
-        self._unread: Iterator[Round] = islice(_backwards(call, self.starts), limit)
+        self._unread = _backwards(call, self.starts)
         self._rounds: list[Round] = []
+        if limit < maxsize:
+            self._unread = islice(self._unread, limit)
         if exempt:
             self._unread = _without(exempt, self._unread)
 
@@ -115,14 +117,23 @@ class Trajectory:
         searched = self._call.raws[max(0, after - MAX_SEARCHED_MESSAGES) :]
         return b"".join(searched).count(needle) < 2
 
+    @cached_field
+    def has_news(self) -> bool:
+        """Whether the latest call is new and brought something, as most do."""
+        newest = self.newest
+        if newest is None or not newest.calls or newest.failure is not None or newest.is_empty:
+            return False
+        return self.is_new_call
+
     def may_have_come_before(self, messages: int) -> bool:
         """Return, by sizes and a piece, whether the last message may be among so many before it."""
-        *before, last = self._call.raws[-messages - 1 :]
-        size, slack = len(last), MAX_ID_SLACK_BYTES
-        alike = [raw for raw in before if -slack <= len(raw) - size <= slack]
+        raws = self._call.raws
+        size = len(raws[-1])
+        least, most = size - MAX_ID_SLACK_BYTES, size + MAX_ID_SLACK_BYTES
+        alike = [raw for raw in raws[-messages - 1 : -1] if least <= len(raw) <= most]
         if not alike:
             return False
-        piece = bytes(last)[size // 2 : size // 2 + MAX_NEEDLE_CHARS]
+        piece = bytes(raws[-1])[size // 2 : size // 2 + MAX_NEEDLE_CHARS]
         return any(piece in bytes(raw) for raw in alike)
 
     def may_have_said(self, text: str) -> bool:
@@ -275,11 +286,10 @@ def _is_long(raw: Raw) -> bool:
 
 
 def _backwards(call: Call, starts: TurnStarts) -> Iterator[Round]:
-    """Yield the rounds from the latest back; tool messages stay raw where that is possible."""
+    """Return the rounds from the latest back; tool messages stay raw where that is possible."""
     if call.peek is not None and call.read is not None:
-        yield from _peeking(call, call.peek, call.read, starts)
-    else:
-        yield from _reading(call, starts)
+        return _peeking(call, call.peek, call.read, starts)
+    return _reading(call, starts)
 
 
 def _reading(call: Call, starts: TurnStarts) -> Iterator[Round]:

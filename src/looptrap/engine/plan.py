@@ -176,6 +176,8 @@ def _find_evidence(
         return
     tool = next(iter(newest.names)) if tools and len(newest.names) == 1 else ""
     for general in watches:
+        if general.signal.ignores_news and trajectory.has_news:
+            continue
         watch = general.by_tool.get(tool, general) if tool else general
         evidence = watch.signal(trajectory)
         if evidence is not None and evidence.count >= watch.ladder.first:

@@ -13,6 +13,8 @@ SAME_ERROR_PERCENT = 80.0
 class SameError(HistorySignal):
     """Counts the rounds that failed like the latest, or made the same call and failed."""
 
+    ignores_news = True
+
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how often the latest failure occurred; None when the latest round succeeded.
 
@@ -68,6 +70,8 @@ class Failing(HistorySignal):
 
     A new failure of a new call does not count: an agent with ever new errors makes progress.
     """
+
+    ignores_news = True
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how many consecutive rounds failed; None when the latest succeeded."""

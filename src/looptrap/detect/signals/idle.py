@@ -23,6 +23,8 @@ MIN_KNOWN = 1 / 2
 class Idle(HistorySignal):
     """Counts the latest turns in a row without a tool call whose words mostly come again."""
 
+    ignores_news = True
+
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how many; None after a tool call, for new words, or where there are no tools."""
         newest = trajectory.newest

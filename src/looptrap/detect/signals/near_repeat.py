@@ -26,6 +26,8 @@ def _count_repeats(rounds: list[Round]) -> int:
 class NearRepeat(HistorySignal):
     """Counts the failing or empty rounds similar to the latest among the last `rounds`."""
 
+    ignores_news = True
+
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how often it was tried; None when the latest round returned something."""
         latest = trajectory.newest
@@ -54,6 +56,8 @@ class NearRepeat(HistorySignal):
 
 class MutatingRepeat(HistorySignal):
     """Counts consecutive equal calls with similar results: an append loop, not paging."""
+
+    ignores_news = True
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how often in a row; None when the latest call is new."""

@@ -13,6 +13,8 @@ MAX_SCREENS_COUNT = 4
 class Repeat(HistorySignal):
     """Counts the rounds that equal the latest one among the last `rounds`."""
 
+    ignores_news = True
+
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how often the latest round occurred; None for the first time."""
         newest, options = trajectory.newest, self._options
@@ -63,6 +65,8 @@ they count as three times too, once it has come again whole."""
 
 class Cycle(HistorySignal):
     """Counts consecutive occurrences of the latest block."""
+
+    ignores_news = True
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return the block with the most occurrences; None when none occurred twice."""

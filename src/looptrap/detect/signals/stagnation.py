@@ -58,7 +58,7 @@ def _is_plain_success(latest: Round, trajectory: Trajectory) -> bool:
 
     A search in other words may bring the same hits.
     """
-    if latest.failure is not None or latest.is_empty or not trajectory.is_new_call:
+    if not trajectory.has_news:
         return False
     if not (trajectory.may_have_come_before(2 * RECENT_ROUNDS) and latest.has_hits):
         return True
