@@ -161,6 +161,8 @@ class TurnStarts:
     """Whether a user's message comes back in what was read so far."""
     has_other_form = False
     """Whether rounds were read that a framework merged, or wrote as text: they are shown whole."""
+    has_pages = False
+    """Whether a browser agent shows its latest round only, by which its run is known."""
     is_urged = False
     """Whether a harness urged the agent on in what was read so far."""
     has_courtesies = False

@@ -20,6 +20,7 @@ from looptrap.detect.harness import (
 )
 from looptrap.detect.harness_text import is_harness_text, without_tagged
 from looptrap.detect.merged_turn import MIN_REPEATS, rounds_of
+from looptrap.detect.page_history import PageStep, may_have_pages, page_step
 from looptrap.detect.remembered_round import RememberedRound, RoundRecord, Trait
 from looptrap.detect.round import MAX_ID_SLACK_BYTES, NUDGE_MARK, Reader, Round, cached_field
 from looptrap.detect.text_history import (
@@ -233,7 +234,9 @@ class RunTrajectory(Trajectory):
         """Return how many rounds the request shows itself, at most `limit`."""
         if self._call.chain:
             return 0
-        return len(Trajectory(self._call).latest(limit))
+        shown = Trajectory(self._call)
+        count = len(shown.latest(limit))
+        return min(count, 1) if shown.starts.has_pages else count
 
     def rounds_before_compaction(self) -> int:
         """Return how many rounds came between the latest two compactions, as far as is known."""
@@ -274,6 +277,8 @@ def is_fresh(call: Call) -> bool:
         return False
     text = last[0].text
     if may_have_steps(text) and steps_in_prompt(text):
+        return False
+    if may_have_pages(text) and page_step(text) is not None:
         return False
     is_first = len(call.raws) <= FIRST_MESSAGES and not call.chain
     return is_first or not is_harness_text(text)
@@ -401,7 +406,12 @@ def _split(turn: Round, starts: TurnStarts, place: int) -> Sequence[Round]:
 
 def _prompt_rounds(call: Call, message: Message, starts: TurnStarts) -> Iterator[Round] | None:
     """Return the rounds of the last message, a user's, if it is a history in text."""
-    if message.results or not may_have_steps(message.text):
+    if message.results:
+        return None
+    if may_have_pages(message.text) and (step := page_step(message.text)) is not None:
+        starts.has_pages = True
+        return _page_rounds(call, step)
+    if not may_have_steps(message.text):
         return None
     steps = steps_in_prompt(message.text)
     starts.has_other_form = bool(steps)
@@ -419,6 +429,22 @@ def _text_rounds(call: Call, steps: Sequence[TextStep]) -> Iterator[Round]:
     for step in steps:
         called, observed = step.messages(is_named=is_named, name=TEXT_TOOL_NAME)
         yield Round(called, (observed,))
+
+
+def _page_rounds(call: Call, step: PageStep) -> Iterator[Round]:
+    """Yield the latest round of a browser agent, and the one before, whose page is not shown."""
+    name = TEXT_TOOL_NAME if call.tools else step.tool or TEXT_TOOL_NAME
+    for action, page, id_ in ((step.action, step.page, step.id), ("", "", step.id_before)):
+        if not id_:
+            return
+        called = Message("assistant", "", (ToolCall("", name, action),))
+        round_ = Round(called, (Message("tool", "", (), (ToolResult("", page, name=name),)),))
+        round_.random_id = id_
+        # Words on a page do not say what came of an action. Another one may lead on: who goes back
+        # to a list after each item of it makes progress.
+        round_.failure, round_.is_empty, round_.made_change = None, False, True
+        round_.is_poll = "wait" in step.tool.lower()
+        yield round_
 
 
 def _assistant_message(call: Call, message: Message, answers: Sequence[Message | Raw]) -> Message:

@@ -188,10 +188,12 @@ class RunFitting:
         may_be_known = before is None or self._newest_key == self._before_key
         if link is not None and (self._has_ids or (may_be_known and self._is_sent_again(link))):
             self._continue(link, ())
-        elif not self._before_key:
-            self._take_families(others)
         elif before is not None:
             self._continue(before, self._trajectory.latest(1))
+        elif self._trajectory.starts.has_pages:
+            self._start_run(self._first_rounds()[-1:], b"")
+        elif not self._before_key:
+            self._take_families(others)
         elif self._is_resumed():
             self._resume()
         else:
