@@ -13,10 +13,12 @@ from struct import Struct
 from typing import NamedTuple
 
 from looptrap.detect.call_kind import (
+    acts_on_screen,
     adds_something,
     changes_something,
     is_deferred,
     is_poll,
+    is_screen_action,
     is_step,
     sends_something,
 )
@@ -76,6 +78,8 @@ class Trait(IntFlag):
     """It is the call of an answer, whose result no request has shown."""
     SENT = 1048576
     """It sends something out into the world: ids in its receipt do not count."""
+    SCREEN = 2097152
+    """It acts on a page or a screen, and got that back whole."""
     CHECK = 131072
     LOOK = 262144
     SEARCH = 1024
@@ -190,7 +194,8 @@ class RememberedRound(Round):
         self.is_search = bool(traits & Trait.SEARCH)
         self.is_note = bool(traits & Trait.NOTE)
         # What cannot be told from a record: the gist of a receipt is one without its ids.
-        self.is_sent = self.has_hits = self.is_screen_action = self.switches_subject = False
+        self.is_sent = self.switches_subject = False
+        self.has_hits = self.is_screen_action = bool(traits & Trait.SCREEN)
         self.called_unknown_tool = bool(traits & Trait.UNKNOWN_TOOL)
         after = traits & (Trait.AFTER_COMPACTION | Trait.AFTER_TRIM)
         self.begins_segment = after == Trait.AFTER_COMPACTION
@@ -217,6 +222,14 @@ class RememberedRound(Round):
     def has_similar_result(self, other: Round) -> bool:
         """Return whether the same call added the same again when it was new."""
         return bool((self.record.traits | _record(other).traits) & Trait.APPENDED)
+
+    def has_same_hits(self, other: Round) -> bool:
+        """Return whether both acted on a screen, and changed nothing."""
+        return self.has_hits and other.has_hits and self.has_same_result(other)
+
+    def shows_same_screen(self, other: Round) -> bool:
+        """Return whether the same action led to the same screen; a counter cannot be told apart."""
+        return self.signature == other.signature and self.has_same_hits(other)
 
     def says_like(self, other: Round) -> bool:
         """Return whether both only say something, and say almost the same."""
@@ -360,6 +373,7 @@ class RoundDigester:
             | (Trait.DEFERRED if has_calls and round_.is_deferred else 0)
             | (Trait.STEP if has_calls and round_.is_step else 0)
             | (Trait.NOTE if round_.is_note else 0)
+            | (Trait.SCREEN if has_calls and round_.is_screen_action else 0)
             | (Trait.SEARCH if round_.is_search else 0)
             | (Trait.UNKNOWN_TOOL if is_unknown_tool else 0)
         )
@@ -431,6 +445,7 @@ class RoundDigester:
             | (Trait.LOOK if round_.only_looks else 0)
             | (Trait.CHECK if is_check(f"{' '.join(names)} {arguments}") else 0)
             | (Trait.NOTE if round_.is_note else 0)
+            | (Trait.SCREEN if acts_on_screen(round_.actions) else 0)
             | (Trait.SEARCH if len(arguments) <= MAX_QUERY_CHARS else 0)
         )
         return RoundRecord(
@@ -465,6 +480,8 @@ class RoundDigester:
             traits |= Trait.DEFERRED | Trait.POLL
         if not is_step(frozenset(), text):
             traits &= ~Trait.STEP
+        if failure is not None or not is_screen_action(frozenset(), text):
+            traits &= ~Trait.SCREEN
         if is_empty:
             traits |= Trait.EMPTY | (Trait.REPORTS_SUCCESS if Trait.CHECK in traits else 0)
             if may_search and Trait.MADE_CHANGE not in traits:
