@@ -134,7 +134,9 @@ def test_agents_side_by_side_are_judged_apart():
         case("", id="nothing"),
         case("<agent_history></agent_history>", id="no step and no page"),
         case("<agent_history>\n</agent_history>\nthe page", id="no step"),
-        case("<agent_history>\n<step_1>\nGo on.\n</step_1>\n</agent_history>\npage", id="no action"),
+        case(
+            "<agent_history>\n<step_1>\nGo on.\n</step_1>\n</agent_history>\npage", id="no action"
+        ),
         case(prompt([PAY]).partition("</agent_history>")[0] + "</agent_history>", id="no page"),
         case("</agent_history>" + prompt([PAY]).partition("</agent_history>")[0], id="reversed"),
     ],
