@@ -43,6 +43,7 @@ from looptrap.detect.similarity import (
     is_similar,
     shares_most_words,
 )
+from looptrap.dialect.content import decode_or_none
 from looptrap.dialect.model import Message, ToolCall, ToolResult
 
 NUDGE_MARK = "[looptrap]"
@@ -71,6 +72,14 @@ def plain(result: ToolResult) -> ToolResult:
     if text is result.text:
         return result
     return ToolResult(result.call_id, text, result.is_error, result.name)
+
+
+def note_text(arguments: str) -> str:
+    """Return what a note says: its texts, without lists and states."""
+    values = decode_or_none(arguments)
+    if not isinstance(values, dict):
+        return arguments
+    return " ".join(value for value in values.values() if type(value) is str)
 
 
 T = TypeVar("T")
@@ -209,10 +218,13 @@ class Round:
 
     @cached_field
     def words_said(self) -> frozenset[str]:
-        """The words of a short text; none of a long one or of code, which are content."""
-        if len(self.text) > MAX_TALK_CHARS or "```" in self.text:
+        """The words of a short text or note; none of a long one or of code, which are content."""
+        text = self.text
+        if self.is_note:
+            text = " ".join([text, *(note_text(call.arguments) for call in self.calls)])
+        if len(text) > MAX_TALK_CHARS or "```" in text:
             return frozenset()
-        words = distinct_words(self.text)
+        words = distinct_words(text)
         return words if len(words) <= MAX_TALK_WORDS else frozenset()
 
     @cached_field
