@@ -185,6 +185,11 @@ _WAITS = re.compile(
 An empty input reads the output again.
 """
 
+_MEASURES = re.compile(
+    r"bench(?:mark|es|\b|[-_:])|hyperfine|timeit|\bperf\b|latency|load[-_ ]?test", re.IGNORECASE
+)
+"""Calls that are made to measure something: the times in their results are what they say."""
+
 _STEPS = frozenset(
     "click press key keypress tap scroll swipe step next back forward turn walk move go transfer"
     " handoff delegate".split()
@@ -228,6 +233,12 @@ def is_screen_action(names: frozenset[str], result: str) -> bool:
 def acts_on_screen(names: frozenset[str]) -> bool:
     """Return whether all calls act on a page or a screen."""
     return all(not _SCREEN_ACTIONS.isdisjoint(words_of(name)) for name in names)
+
+
+def measures(name: str, arguments: str) -> bool:
+    """Return whether a call measures how long something takes, or how much of it there is."""
+    text = f"{name[:MAX_NAME_CHARS]} {arguments[:MAX_ARGUMENT_CHARS]}"
+    return _MEASURES.search(text) is not None
 
 
 def is_deferred(result: str) -> bool:

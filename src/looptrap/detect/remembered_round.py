@@ -20,10 +20,11 @@ from looptrap.detect.call_kind import (
     is_poll,
     is_screen_action,
     is_step,
+    measures,
     sends_something,
 )
 from looptrap.detect.call_spelling import spelling
-from looptrap.detect.canonical import join
+from looptrap.detect.canonical import join, mask_result
 from looptrap.detect.failure import (
     failure_of,
     is_check,
@@ -80,6 +81,7 @@ class Trait(IntFlag):
     """It sends something out into the world: ids in its receipt do not count."""
     SCREEN = 2097152
     """It acts on a page or a screen, and got that back whole."""
+    MEASUREMENT = 4194304
     CHECK = 131072
     LOOK = 262144
     SEARCH = 1024
@@ -195,6 +197,8 @@ class RememberedRound(Round):
         self.is_note = bool(traits & Trait.NOTE)
         # What cannot be told from a record: the gist of a receipt is one without its ids.
         self.is_sent = self.switches_subject = False
+        self.is_check = bool(traits & Trait.CHECK)
+        self.is_measurement = bool(traits & Trait.MEASUREMENT)
         self.has_hits = self.is_screen_action = bool(traits & Trait.SCREEN)
         self.called_unknown_tool = bool(traits & Trait.UNKNOWN_TOOL)
         after = traits & (Trait.AFTER_COMPACTION | Trait.AFTER_TRIM)
@@ -374,6 +378,8 @@ class RoundDigester:
             | (Trait.STEP if has_calls and round_.is_step else 0)
             | (Trait.NOTE if round_.is_note else 0)
             | (Trait.SCREEN if has_calls and round_.is_screen_action else 0)
+            | (Trait.MEASUREMENT if round_.is_measurement else 0)
+            | (Trait.CHECK if has_calls and round_.is_check else 0)
             | (Trait.SEARCH if round_.is_search else 0)
             | (Trait.UNKNOWN_TOOL if is_unknown_tool else 0)
         )
@@ -446,6 +452,7 @@ class RoundDigester:
             | (Trait.CHECK if is_check(f"{' '.join(names)} {arguments}") else 0)
             | (Trait.NOTE if round_.is_note else 0)
             | (Trait.SCREEN if acts_on_screen(round_.actions) else 0)
+            | (Trait.MEASUREMENT if all(measures(*one) for one in requests) else 0)
             | (Trait.SEARCH if len(arguments) <= MAX_QUERY_CHARS else 0)
         )
         return RoundRecord(
@@ -474,7 +481,7 @@ class RoundDigester:
         if failure is not None:
             traits &= ~(Trait.MADE_CHANGE | Trait.MADE_ADDITION | Trait.STEP)
             traits |= Trait.FAILED | (Trait.REPORT if is_test_report(failure) else 0)
-        elif is_poll(frozenset(), "", text):
+        elif is_poll(frozenset(), "", text) and Trait.MADE_CHANGE not in traits:
             traits |= Trait.POLL
         if is_deferred(text):
             traits |= Trait.DEFERRED | Trait.POLL
@@ -482,6 +489,8 @@ class RoundDigester:
             traits &= ~Trait.STEP
         if failure is not None or not is_screen_action(frozenset(), text):
             traits &= ~Trait.SCREEN
+        if mask_result(text) == text:
+            traits &= ~Trait.MEASUREMENT
         if is_empty:
             traits |= Trait.EMPTY | (Trait.REPORTS_SUCCESS if Trait.CHECK in traits else 0)
             if may_search and Trait.MADE_CHANGE not in traits:

@@ -16,6 +16,7 @@ from looptrap.detect.call_kind import (
     is_poll,
     is_screen_action,
     is_step,
+    measures,
     name_with_action,
     only_looks,
     searches,
@@ -23,7 +24,7 @@ from looptrap.detect.call_kind import (
     switches_subject,
 )
 from looptrap.detect.call_spelling import spelling
-from looptrap.detect.canonical import mask_arguments, normalise, without_numbers
+from looptrap.detect.canonical import mask_arguments, mask_result, normalise, without_numbers
 from looptrap.detect.failure import (
     FIELD_MARK,
     failure_of,
@@ -390,6 +391,13 @@ class Round:
         return all(only_looks(call.name, call.arguments) for call in self.calls)
 
     @cached_field
+    def is_check(self) -> bool:
+        """Whether it runs a check, by its tools and commands."""
+        return is_check(f"{' '.join(self.names)} {self.arguments}") and not any(
+            changes_something(call.name, call.arguments) for call in self.calls
+        )
+
+    @cached_field
     def reports_success(self) -> bool:
         """Whether it reports success; a check may do so by returning nothing."""
         if self.is_empty:
@@ -456,11 +464,17 @@ class Round:
     @cached_field
     def is_poll(self) -> bool:
         """Whether it asked for the state of something that runs by itself, or has to wait."""
-        # Words in a failure ("error while running x") are not a state.
-        state = self.result if self.failure is None else ""
+        # Words in a failure ("error while running x") are not a state, and an edit has none.
+        state = self.result if self.failure is None and not self.made_change else ""
         if self.is_deferred:
             return True
         return is_poll(self.actions, self.arguments, state) and not self.is_sent
+
+    @cached_field
+    def is_measurement(self) -> bool:
+        """Whether it measured how long something takes, which may differ each time."""
+        is_timed = mask_result(self.result) != self.result
+        return is_timed and all(measures(call.name, call.arguments) for call in self.calls)
 
     @cached_field
     def is_deferred(self) -> bool:

@@ -40,7 +40,7 @@ class NearRepeat(HistorySignal):
         how = "failed" if latest.failure is not None else "brought nothing"
         what = f"{tool_list(latest)} with almost the same arguments {how} {len(near)} times"
         count = len(near)
-        if latest.failure is not None and not latest.is_poll:
+        if latest.failure is not None and not (latest.is_poll or latest.is_measurement):
             repeats = _count_repeats(rounds[: near[-1] + 1])
             if repeats >= MIN_REPEATS and count < MAX_REPEATS_COUNT:
                 count += 1

@@ -97,7 +97,7 @@ def _count_stale(rounds: list[Round], polls_per_repeat: int) -> int:
             )
             if switches_before < switches:
                 pass  # the same outcome for another revision is batch work
-            elif round_.is_poll or round_.is_step:
+            elif round_.is_poll or round_.is_step or round_.is_measurement:
                 weight += 1 / polls_per_repeat
             elif not is_first_since_change or is_replay:
                 weight += 1
