@@ -18,10 +18,10 @@ class SameError(HistorySignal):
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how often the latest failure occurred; None when the latest round succeeded.
 
-        A call that is asked to try again later is polling, which `repeat` judges.
+        A call that is asked to try again later is polling, which `repeat` judges. A note is no try.
         """
         latest = trajectory.newest
-        if latest is None or latest.failure is None or latest.is_deferred:
+        if latest is None or latest.failure is None or latest.is_deferred or latest.is_note:
             return None
         # Notes that an agent takes in between are neither a try nor progress.
         rounds = [
