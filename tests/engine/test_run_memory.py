@@ -154,6 +154,14 @@ class TestLoops:
         said = Agent(guard(), RESPONSES, kept=kept).play([*work(4), *clicks])
         assert is_refused(said) == is_dead
 
+    @pytest.mark.parametrize("turns", ["git bisect bad", "git status"])
+    def test_the_same_failure_of_another_revision_is_none_again(self, turns):
+        moves = []
+        for number in range(16):
+            moves += [Move("bash", turns, f"{16 - number} revisions left"), FAIL]
+        said = Agent(guard(), CHAT, view=trimmed(2)).play([*work(4), *moves])
+        assert is_refused(said) == (turns == "git status")
+
     @in_each_dialect
     def test_runs_that_end_in_the_same_failure_are_warned_of(self, dialect):
         one, said = guard(), []

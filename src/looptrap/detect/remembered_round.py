@@ -22,6 +22,7 @@ from looptrap.detect.call_kind import (
     is_step,
     measures,
     sends_something,
+    switches_subject,
 )
 from looptrap.detect.call_spelling import spelling
 from looptrap.detect.canonical import join, mask_result
@@ -82,6 +83,8 @@ class Trait(IntFlag):
     SCREEN = 2097152
     """It acts on a page or a screen, and got that back whole."""
     MEASUREMENT = 4194304
+    SWITCH = 8388608
+    """It turned to another revision, workspace or environment."""
     CHECK = 131072
     LOOK = 262144
     SEARCH = 1024
@@ -196,7 +199,8 @@ class RememberedRound(Round):
         self.is_search = bool(traits & Trait.SEARCH)
         self.is_note = bool(traits & Trait.NOTE)
         # What cannot be told from a record: the gist of a receipt is one without its ids.
-        self.is_sent = self.switches_subject = False
+        self.is_sent = False
+        self.switches_subject = bool(traits & Trait.SWITCH)
         self.is_check = bool(traits & Trait.CHECK)
         self.is_measurement = bool(traits & Trait.MEASUREMENT)
         self.has_hits = self.is_screen_action = bool(traits & Trait.SCREEN)
@@ -380,6 +384,7 @@ class RoundDigester:
             | (Trait.SCREEN if has_calls and round_.is_screen_action else 0)
             | (Trait.MEASUREMENT if round_.is_measurement else 0)
             | (Trait.CHECK if has_calls and round_.is_check else 0)
+            | (Trait.SWITCH if round_.switches_subject else 0)
             | (Trait.SEARCH if round_.is_search else 0)
             | (Trait.UNKNOWN_TOOL if is_unknown_tool else 0)
         )
@@ -453,6 +458,7 @@ class RoundDigester:
             | (Trait.NOTE if round_.is_note else 0)
             | (Trait.SCREEN if acts_on_screen(round_.actions) else 0)
             | (Trait.MEASUREMENT if all(measures(*one) for one in requests) else 0)
+            | (Trait.SWITCH if any(switches_subject(text) for _, text in requests) else 0)
             | (Trait.SEARCH if len(arguments) <= MAX_QUERY_CHARS else 0)
         )
         return RoundRecord(
@@ -479,7 +485,7 @@ class RoundDigester:
         may_search = Trait.SEARCH in traits
         traits &= ~Trait.SEARCH
         if failure is not None:
-            traits &= ~(Trait.MADE_CHANGE | Trait.MADE_ADDITION | Trait.STEP)
+            traits &= ~(Trait.MADE_CHANGE | Trait.MADE_ADDITION | Trait.STEP | Trait.SWITCH)
             traits |= Trait.FAILED | (Trait.REPORT if is_test_report(failure) else 0)
         elif is_poll(frozenset(), "", text) and Trait.MADE_CHANGE not in traits:
             traits |= Trait.POLL
