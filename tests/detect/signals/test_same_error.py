@@ -4,7 +4,6 @@ import pytest
 from tests.detect.runs import Person, Use, anthropic, bash, count, openai
 from tests.detect.signals.steps import LS, NO_FILE, WORDS, case, in_both_dialects
 
-
 NOTE = Use("todo_write", {"todos": "x"}, "Error: todos must be a list")
 
 
