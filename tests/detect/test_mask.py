@@ -70,6 +70,7 @@ def test_what_may_mean_something_counts(one, other):
         pytest.param("00:10:00 of 01:30:00", "00:20:00 of 01:30:00", id="a time of many"),
         pytest.param("elapsed: 5 of 9", "elapsed: 6 of 9", id="a duration of many"),
         pytest.param("took: 5 apples", "took: 6 apples", id="what was taken"),
+        pytest.param("complete log is in step 3", "complete log is in step 4", id="no place"),
         pytest.param("total tokens: 5123", "total tokens: 4096", id="tokens"),
         pytest.param("created. id: 4711", "created. id: 4712", id="the id of what was created"),
         pytest.param("Report saved to: a.md", "Report saved to: b.md", id="what was written"),
@@ -91,6 +92,13 @@ def test_a_number_that_is_the_news_of_a_result_counts(one, other):
         pytest.param("pids: [77, 78], up", "pids: [1234], up", id="several process ids"),
         pytest.param('"duration_seconds":0.1}', '"duration_seconds":12}', id="named durations"),
         pytest.param("Elapsed: 3.5 s, ok", "Elapsed: 2 min, ok", id="named durations with a unit"),
+        pytest.param('{"rows": [], "took_ms": 5}', '{"rows": [], "took_ms": 41}', id="took_ms"),
+        pytest.param('{"took": 5, "hits": 2}', '{"took": 41, "hits": 2}', id="took"),
+        pytest.param(
+            "A complete log of this run can be found in: /root/.npm/_logs/5-debug-0.log",
+            "A complete log of this run can be found in: /root/.npm/_logs/41-debug-0.log",
+            id="where a log was saved",
+        ),
         pytest.param("sent. Receipt no: R-41", "sent. Receipt no: R-42", id="receipts"),
         pytest.param("request_id: req_011CZ", "request_id: req_9Qx-7", id="ids of several parts"),
         pytest.param(

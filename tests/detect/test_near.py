@@ -120,6 +120,30 @@ def test_a_prompt_that_contains_an_earlier_one_is_one_more_of_it(prompts, expect
             ],
             id="a report of each attempt behind it",
         ),
+        case(
+            [
+                f"[2026-11-15T10:00:{n:02}Z] job 9{n}7696e6, attempt {n}\nSum up.\n\n"
+                + "You owe us 1015 euros, and know it: this task was done in time. " * 4
+                + f"\n\n(attempt {n})"
+                for n in range(9)
+            ],
+            id="what is asked about speaks of other things",
+        ),
+        case(
+            [
+                f"[attempt {n} of 9, request 4f3a{n:04}-9d2e]\nThe price is on request."
+                for n in range(9)
+            ],
+            id="the id of a request in brackets",
+        ),
+        case(
+            [
+                f"{PROMPT}\n\n"
+                + "\n\n".join(f"Not valid. Try again, attempt {one}." for one in range(2, n))
+                for n in range(3, 12)
+            ],
+            id="a line more with each attempt",
+        ),
     ],
 )
 def test_the_same_prompt_once_more_is_refused_the_sixth_time(prompts):
@@ -213,6 +237,22 @@ def test_a_changing_time_in_the_system_prompt_hides_nothing():
             [f"job 9{n}7696e6: what does its log say?" for n in range(9)],
             id="jobs that are asked about",
         ),
+        case(
+            [f"[job 9{n}7696e6, attempt 2]\nYou are terse.\n\nWhy did it fail?" for n in range(9)],
+            id="jobs that the last paragraph asks about",
+        ),
+        case(
+            [f"[request 4f3a{n:04}-9d2e] Answer this request." for n in range(9)],
+            id="requests that are asked about",
+        ),
+        case(
+            [
+                "Which one worked?\n"
+                + "\n".join(f"Attempt {one}: {WORDS[one]} turned" for one in range(n))
+                for n in range(1, 9)
+            ],
+            id="a log of attempts that differ",
+        ),
     ],
 )
 def test_what_is_merely_alike_passes(prompts):
@@ -249,7 +289,15 @@ def test_an_envelope_is_only_ever_taken_from_the_ends(text):
 
 @pytest.mark.parametrize(
     "text",
-    ["[" * 200, "attempt " * 40, "attempt 1, " * 40, "2026-11-15 " * 30, " -" * 100, "id " * 80],
+    [
+        "[" * 200,
+        "attempt 1\n" * 9_000,
+        "attempt " * 40,
+        "attempt 1, " * 40,
+        "2026-11-15 " * 30,
+        " -" * 100,
+        "id " * 80,
+    ],
     ids=lambda text: text[:8],
 )
 def test_hostile_prompts_take_little_time(text):

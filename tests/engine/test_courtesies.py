@@ -13,6 +13,7 @@ THANKS = [
     "Goodbye! Take care, and thank you once more.",
     "Thanks again. Feel free to reach out any time!",
     "It was a pleasure. Bye!",
+    "Much success with the project! I look forward to our next collaboration, thank you.",
 ]
 REPLIES = [
     "You're welcome!",

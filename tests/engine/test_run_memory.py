@@ -146,6 +146,22 @@ class TestLoops:
     def test_an_honest_run_whose_history_the_provider_keeps_is_not_refused(self, kept, dialect):
         assert {*Agent(guard(), dialect, kept=kept).play(work(60))} == {"allow"}
 
+    @pytest.mark.parametrize("kept", ["response", "conversation"])
+    @pytest.mark.parametrize("is_dead", [True, False], ids=["the same page", "another page"])
+    def test_clicks_are_refused_that_change_nothing_on_a_page_seen_before(self, kept, is_dead):
+        pages = ["row of a table\n" * 20 + f"page {0 if is_dead else n}" for n in range(40)]
+        clicks = [Move("click", f"button {n}", page) for n, page in enumerate(pages)]
+        said = Agent(guard(), RESPONSES, kept=kept).play([*work(4), *clicks])
+        assert is_refused(said) == is_dead
+
+    @pytest.mark.parametrize("turns", ["git bisect bad", "git status"])
+    def test_the_same_failure_of_another_revision_is_none_again(self, turns):
+        moves = []
+        for number in range(16):
+            moves += [Move("bash", turns, f"{16 - number} revisions left"), FAIL]
+        said = Agent(guard(), CHAT, view=trimmed(2)).play([*work(4), *moves])
+        assert is_refused(said) == (turns == "git status")
+
     @in_each_dialect
     def test_runs_that_end_in_the_same_failure_are_warned_of(self, dialect):
         one, said = guard(), []

@@ -32,7 +32,7 @@ def words(guard, uses, **options):
             id="repeat",
         ),
         pytest.param(
-            "cycle", 4, [READ, TEST] * 4,
+            "cycle", 4, [READ, LIST] * 4,
             "read_file → bash, with equal arguments and results, 4 times in a row",
             id="cycle",
         ),

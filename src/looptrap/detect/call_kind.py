@@ -27,15 +27,17 @@ _ADDS = frozenset("create insert append add book".split())
 _SENDS = frozenset("send post upload create publish submit notify".split())
 """What leaves the agent: doing it again is doing it twice, whatever receipt comes back."""
 _SEARCHES = frozenset("search find lookup grep".split())
-_ACTS = frozenset("click type fill press tap swipe drag select navigate goto".split())
+_ACTS = frozenset("click type fill press keypress tap swipe drag select navigate goto".split())
 """Actions on a page or a screen."""
 _VERBS = _LOOKS | _ALTERS | _ACTS
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 _ACTION = re.compile(
     r'"(?:action|action_?type|command|sub_?command|operation|method)":"([A-Za-z_]{2,24})"'
+    r'|"type":"((?:double_)?click|drag|keypress|move|screenshot|scroll|type|wait)"'
 )
-"""The argument that selects what a tool with several functions does: a part of its name."""
+"""The argument that selects what a tool with several functions does: a part of its name. OpenAI's
+computer calls have it as `type`."""
 
 _COMMANDS = re.compile(
     # where a command begins: with the argument, after another one, or in quotes after -c
@@ -110,7 +112,7 @@ def searches(name: str, arguments: str) -> bool:
 def name_with_action(name: str, arguments: str) -> str:
     """Return a tool's name, with what a tool with several functions is told to do."""
     action = _ACTION.search(arguments[:MAX_ARGUMENT_CHARS])
-    return name if action is None else f"{name} {action[1]}"
+    return name if action is None else f"{name} {action[1] or action[2]}"
 
 
 def adds_something(name: str, arguments: str) -> bool:
@@ -120,7 +122,7 @@ def adds_something(name: str, arguments: str) -> bool:
 
 def _verb_of(name: str, arguments: str) -> str:
     action = _ACTION.search(arguments[:MAX_ARGUMENT_CHARS])
-    verb = _verb(action[1].lower()) if action is not None else ""
+    verb = _verb((action[1] or action[2]).lower()) if action is not None else ""
     return verb or _verb(name[:MAX_NAME_CHARS])
 
 
@@ -183,9 +185,14 @@ _WAITS = re.compile(
 An empty input reads the output again.
 """
 
+_MEASURES = re.compile(
+    r"bench(?:mark|es|\b|[-_:])|hyperfine|timeit|\bperf\b|latency|load[-_ ]?test", re.IGNORECASE
+)
+"""Calls that are made to measure something: the times in their results are what they say."""
+
 _STEPS = frozenset(
-    "click press key tap scroll swipe step next back forward turn walk move go transfer handoff"
-    " delegate".split()
+    "click press key keypress tap scroll swipe step next back forward turn walk move go transfer"
+    " handoff delegate".split()
 )
 
 _SCREEN_ACTIONS = _ACTS | frozenset("key scroll hover".split())
@@ -220,7 +227,18 @@ def is_poll(names: frozenset[str], arguments: str, result: str) -> bool:
 def is_screen_action(names: frozenset[str], result: str) -> bool:
     """Return whether a call acts on a page or a screen, and its result shows that whole."""
     is_shown = len(result) >= MIN_SCREEN_CHARS or _DIGEST.search(result) is not None
-    return is_shown and all(not _SCREEN_ACTIONS.isdisjoint(words_of(name)) for name in names)
+    return is_shown and acts_on_screen(names)
+
+
+def acts_on_screen(names: frozenset[str]) -> bool:
+    """Return whether all calls act on a page or a screen."""
+    return all(not _SCREEN_ACTIONS.isdisjoint(words_of(name)) for name in names)
+
+
+def measures(name: str, arguments: str) -> bool:
+    """Return whether a call measures how long something takes, or how much of it there is."""
+    text = f"{name[:MAX_NAME_CHARS]} {arguments[:MAX_ARGUMENT_CHARS]}"
+    return _MEASURES.search(text) is not None
 
 
 def is_deferred(result: str) -> bool:

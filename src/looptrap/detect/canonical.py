@@ -106,7 +106,9 @@ _NUMBER = r"""\.? ["']? [\ _]? [:=\#(\[]{0,2} \ ? ["']? \d+"""
 
 _LABELLED = r"""["']? \ ? [:=] \ ? ["']? (?= [a-z_-]{0,12} \d ) [0-9a-z][0-9a-z_-]{3,63}"""
 
-_TIMERS = "duration|elapsed|latency|(?:wall|execution|response|processing)[\\ _-]?time"
+_TIMERS = (
+    "duration|elapsed|latency|took(?=[_\"'])|(?:wall|execution|response|processing)[\\ _-]?time"
+)
 """What is called so has a duration, with the unit in its name or none."""
 
 # Each pattern is linear: bounded look-aheads, no repetition inside a repetition. The order is
@@ -138,7 +140,9 @@ _RESULT = re.compile(
                    ["']? \ ? [:=\#] [\ \#\[]{{0,2}} ["']? [a-z-]{{0,12}} \d [0-9a-z-]{{0,63}}
                    (?: ,\ ? \d+ ){{0,16}} )
     | (?P<file> \b full\ output\ (?: (?: has\ been|was|is )\  )?
-                (?: saved|stored|written|available|see ) (?: \ (?: to|at|in ) )? :? \  \S+ )
+                (?: saved|stored|written|available|see ) (?: \ (?: to|at|in ) )? :? \  \S+
+              | \b (?: complete|full )\ log (?: \ of\ this\ run )? \ (?: is|can\ be\ found )
+                \ (?: at|in ) :? \  \S*/\S+ )
     """,
     re.VERBOSE | re.IGNORECASE,
 )

@@ -89,10 +89,13 @@ def comes_back(call: Call, index: int, message: Message) -> bool:
     return True
 
 
-def ends_with_harness(call: Call) -> bool:
-    """Return whether the last message, a user's, is a harness's."""
+def ends_with_idle_talk(call: Call) -> bool:
+    """Return whether the last message, a user's, is a harness's, or may be a mere courtesy."""
     last = len(call.raws) - 1
-    return last >= FIRST_INDEX and comes_back(call, last, call.tail(1)[0])
+    if last < FIRST_INDEX:
+        return False
+    message = call.tail(1)[0]
+    return comes_back(call, last, message) or _may_be_idle_courtesy(call, message.text)
 
 
 def may_come_back(call: Call, index: int) -> bool:
@@ -138,12 +141,10 @@ MIN_COURTESIES = 6
 """Courtesies of each side that a request must show before they are taken for idle talk."""
 
 
-def ends_with_courtesies(call: Call) -> bool:
+def _may_be_idle_courtesy(call: Call, text: str) -> bool:
     """Return, by the last message, a user's, whether two sides may only exchange courtesies."""
-    if len(call.raws) < 2 * MIN_COURTESIES:
-        return False
-    text = call.tail(1)[0].text
-    return len(text) <= MAX_COURTESY_CHARS and is_courtesy(text)
+    is_long = len(call.raws) >= 2 * MIN_COURTESIES
+    return is_long and len(text) <= MAX_COURTESY_CHARS and is_courtesy(text)
 
 
 def is_final(raw: Raw) -> bool:
@@ -160,6 +161,8 @@ class TurnStarts:
     """Whether a user's message comes back in what was read so far."""
     has_other_form = False
     """Whether rounds were read that a framework merged, or wrote as text: they are shown whole."""
+    has_pages = False
+    """Whether a browser agent shows its latest round only, by which its run is known."""
     is_urged = False
     """Whether a harness urged the agent on in what was read so far."""
     has_courtesies = False

@@ -45,6 +45,9 @@ characters of a line that say why."""
 SHORT_PROMPT_CHARS = 600
 """A prompt up to this long may be about the thing that its envelope names."""
 
+MAX_INSTRUCTION_CHARS = 200
+"""A paragraph up to this long may ask for something; in a longer one is what it is asked about."""
+
 _DATE = r"\d{4}-\d\d-\d\d"
 _CLOCK = r"\d\d?:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?:\ ?[ap]m)?(?:\ ?(?:z|utc|[+-]\d\d:?\d\d))?"
 _STAMP = rf"{_DATE}[t\ ]{_CLOCK}"
@@ -53,7 +56,7 @@ _ITEM = rf"""
         \d{{1,9}}(?:\ ?(?:/|of)\ ?\d{{1,9}})?
       | (?:x-)?(?:request|correlation|trace|message)[\ _-]?id[\ :=\#]{{1,3}}
         (?=[0-9-]{{0,64}}[a-z])(?=[a-z-]{{0,64}}\d)[0-9a-z-]{{8,64}}
-      | (?:job|run|task|batch)(?:\ id)?[\ :=\#]{{1,3}}
+      | (?:job|run|task|batch|request|trace|correlation)(?:\ id)?[\ :=\#]{{1,3}}
         (?=[0-9-]{{0,64}}[a-z])(?=[a-z-]{{0,64}}\d)[0-9a-z-]{{6,64}}
       | nonce[\ :=\#]{{1,3}}[0-9a-z-]{{1,64}}
       | (?:the\ )?(?:current|local|present)\ (?:date(?:\ and\ time|time)?|time)(?:\ is)?
@@ -89,11 +92,13 @@ _REJECTION = re.compile(
     r"\b(?:reject|invalid|fail|error|could not|cannot|not (?:valid|parse|match)|missing|required)",
     re.IGNORECASE,
 )
+_PARAGRAPH_END = re.compile(r"\n[ \t]*\n")
+_COUNTED = re.compile(r"\b(attempt|retry|try)([ #:.no]{1,6})\d{1,9}\b", re.IGNORECASE)
 _find_digit = re.compile(r"\d").search
-_NAMES = (
-    *("attempt", "retry", "try", "id", "nonce", "time", "date", "sent"),
-    *("req", "trace", "correlation"),
-)
+_NAMES = ("attempt", "retry", "try", "id", "nonce", "time", "date", "sent")
+_NAMES_IN_BRACKETS = (*_NAMES, "req", "trace", "correlation")
+"""What every envelope at the end names, without and with brackets."""
+_find_bracket = re.compile(r"[\])>]").search
 _WHOLE = re.compile(
     r"(?: \b(?:the|an?|my|our|your)\s+[\w-]+ | [.!?)\"'] ) \s*\Z", re.IGNORECASE | re.VERBOSE
 )
@@ -108,7 +113,10 @@ _SUBJECTS = [
     (re.compile(name, re.IGNORECASE), re.compile(subject, re.IGNORECASE))
     for name, subject in (
         ("attempt|retry", r"\b(?:attempts?|retries)\b(?!\ to\b)"),
-        ("id", r"\b(?:requests?|ids?|traces?|messages?)\b"),
+        (
+            r"id|\b(?:request|trace|correlation)\b",
+            r"(?<!\bon )\brequests?\b|\b(?:ids?|traces?|messages?)\b",
+        ),
         ("job|run|task|batch", r"\b(?:jobs?|runs?|tasks?|batch(?:es)?|logs?|its?|this|that)\b"),
         ("time", r"\b(?:times?|clock|hours?|now|today|when)\b"),
         (r"date(?!.*time)", r"\b(?:dates?|days?|weeks?|today|when)\b"),
@@ -134,7 +142,8 @@ def without_envelope(text: str) -> str:
     ids or the time. A number inside the question belongs to the question, and so does one that the
     rest of a short prompt refers to.
     """
-    text = without_report(text)
+    if "\n" in text:
+        text = without_report(text)
     start = 0
     for _ in range(MAX_ENVELOPES):
         found = _LEADING.match(text, start, start + MAX_ENVELOPE_CHARS)
@@ -153,8 +162,6 @@ def without_report(text: str) -> str:
 
     What was answered goes; why it was rejected stays, once: feedback that differs is news.
     """
-    if "\n" not in text:
-        return text
     tail = text[-MAX_REPORT_CHARS:]
     found = _REPORT.search(tail)
     if found is None:
@@ -171,11 +178,15 @@ def without_report(text: str) -> str:
 
 def without_trailer(text: str) -> str:
     """Return a prompt without such an envelope at its end."""
-    if _find_digit(text[-MAX_VALUE_CHARS:]) is None:
+    end = text[-MAX_VALUE_CHARS:]
+    if _find_digit(end) is None:
         return text
+    if "\n" in text:
+        text = _without_counted_lines(text)
     tail = text[-MAX_ENVELOPE_CHARS:]
     lowered = tail.lower()
-    named = [at for name in _NAMES if (at := lowered.find(name)) >= 0]
+    names = _NAMES if _find_bracket(end) is None else _NAMES_IN_BRACKETS
+    named = [at for name in names if (at := lowered.find(name)) >= 0]
     found = _TRAILING.search(tail, max(min(named) - MAX_LABEL_CHARS, 0)) if named else None
     if found is None:
         return text
@@ -185,11 +196,34 @@ def without_trailer(text: str) -> str:
     return rest
 
 
+def _without_counted_lines(text: str) -> str:
+    """Return a text that ends in lines with the numbers of attempts, and is the same in each
+    otherwise, with only the first of these.
+
+    `Try again, attempt 2.` is added to a prompt, then `Try again, attempt 3.`, and so on.
+    """
+    tail = text[-MAX_REPORT_CHARS:].rstrip()
+    known, cut, end = "", 0, len(tail)
+    while end > 0:
+        start = tail.rfind("\n", 0, end) + 1
+        line = _COUNTED.sub(r"\1\2#", tail[start:end])
+        if line.strip():
+            if line == tail[start:end] or (known and line != known):
+                break
+            known, cut = line, len(tail) - end
+        end = start - 1
+    return text.rstrip()[:-cut] if cut else text
+
+
 def _is_subject(envelope: str, prompt: str) -> bool:
-    """Return whether a short prompt is about what its envelope names."""
-    return len(prompt) <= SHORT_PROMPT_CHARS and any(
-        name.search(envelope) and subject.search(prompt) for name, subject in _SUBJECTS
-    )
+    """Return whether a short prompt asks for something about what its envelope names."""
+    if len(prompt) > SHORT_PROMPT_CHARS:
+        return False
+    paragraphs = _PARAGRAPH_END.split(prompt)
+    if len(paragraphs) > 1:
+        asked = [one for one in paragraphs if len(one) <= MAX_INSTRUCTION_CHARS]
+        prompt = "\n".join(asked) or prompt
+    return any(name.search(envelope) and subject.search(prompt) for name, subject in _SUBJECTS)
 
 
 def _is_whole(prompt: str) -> bool:

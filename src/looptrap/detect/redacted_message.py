@@ -33,8 +33,7 @@ from looptrap.detect.failure import (
     is_success_report,
     is_test_report,
 )
-from looptrap.detect.remembered_round import is_random_id
-from looptrap.detect.round import MAX_RESULT_CHARS, plain_result
+from looptrap.detect.round import MAX_RESULT_CHARS, is_random_id, plain_result
 from looptrap.detect.signals.signal import SignalOptions
 from looptrap.detect.signals.unknown_tool import UnknownTool
 from looptrap.detect.similarity import gist_of_result

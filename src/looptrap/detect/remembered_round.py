@@ -6,22 +6,26 @@ drop the oldest without reading any.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from enum import IntFlag
 from hashlib import blake2b
 from struct import Struct
 from typing import NamedTuple
 
 from looptrap.detect.call_kind import (
+    acts_on_screen,
     adds_something,
     changes_something,
     is_deferred,
     is_poll,
+    is_screen_action,
     is_step,
+    measures,
     sends_something,
+    switches_subject,
 )
 from looptrap.detect.call_spelling import spelling
-from looptrap.detect.canonical import join
+from looptrap.detect.canonical import join, mask_result
 from looptrap.detect.failure import (
     failure_of,
     is_check,
@@ -76,6 +80,11 @@ class Trait(IntFlag):
     """It is the call of an answer, whose result no request has shown."""
     SENT = 1048576
     """It sends something out into the world: ids in its receipt do not count."""
+    SCREEN = 2097152
+    """It acts on a page or a screen, and got that back whole."""
+    MEASUREMENT = 4194304
+    SWITCH = 8388608
+    """It turned to another revision, workspace or environment."""
     CHECK = 131072
     LOOK = 262144
     SEARCH = 1024
@@ -140,19 +149,6 @@ class RoundRecord(NamedTuple):
         return _FORMAT.pack(*self)
 
 
-def is_random_id(id_: str) -> bool:
-    """Return whether an id ends as those of providers do: no other round has it.
-
-    Numbers such as `call_0` come again.
-    """
-    end = id_.replace("-", "_").rpartition("_")[2]
-    if len(end) < 8 or not end.isascii() or not end.isalnum():
-        return False
-    if end.isdigit():
-        return len(end) >= 12
-    return not end.isalpha() or (len(end) >= 16 and not (end.islower() or end.isupper()))
-
-
 def has_signature(remembered: bytes, signature: bytes) -> bool:
     """Return whether one of the remembered rounds made these calls."""
     at = remembered.find(signature)
@@ -203,7 +199,11 @@ class RememberedRound(Round):
         self.is_search = bool(traits & Trait.SEARCH)
         self.is_note = bool(traits & Trait.NOTE)
         # What cannot be told from a record: the gist of a receipt is one without its ids.
-        self.is_sent = self.has_hits = self.is_screen_action = self.switches_subject = False
+        self.is_sent = False
+        self.switches_subject = bool(traits & Trait.SWITCH)
+        self.is_check = bool(traits & Trait.CHECK)
+        self.is_measurement = bool(traits & Trait.MEASUREMENT)
+        self.has_hits = self.is_screen_action = bool(traits & Trait.SCREEN)
         self.called_unknown_tool = bool(traits & Trait.UNKNOWN_TOOL)
         after = traits & (Trait.AFTER_COMPACTION | Trait.AFTER_TRIM)
         self.begins_segment = after == Trait.AFTER_COMPACTION
@@ -230,6 +230,14 @@ class RememberedRound(Round):
     def has_similar_result(self, other: Round) -> bool:
         """Return whether the same call added the same again when it was new."""
         return bool((self.record.traits | _record(other).traits) & Trait.APPENDED)
+
+    def has_same_hits(self, other: Round) -> bool:
+        """Return whether both acted on a screen, and changed nothing."""
+        return self.has_hits and other.has_hits and self.has_same_result(other)
+
+    def shows_same_screen(self, other: Round) -> bool:
+        """Return whether the same action led to the same screen; a counter cannot be told apart."""
+        return self.signature == other.signature and self.has_same_hits(other)
 
     def says_like(self, other: Round) -> bool:
         """Return whether both only say something, and say almost the same."""
@@ -373,6 +381,10 @@ class RoundDigester:
             | (Trait.DEFERRED if has_calls and round_.is_deferred else 0)
             | (Trait.STEP if has_calls and round_.is_step else 0)
             | (Trait.NOTE if round_.is_note else 0)
+            | (Trait.SCREEN if has_calls and round_.is_screen_action else 0)
+            | (Trait.MEASUREMENT if round_.is_measurement else 0)
+            | (Trait.CHECK if has_calls and round_.is_check else 0)
+            | (Trait.SWITCH if round_.switches_subject else 0)
             | (Trait.SEARCH if round_.is_search else 0)
             | (Trait.UNKNOWN_TOOL if is_unknown_tool else 0)
         )
@@ -444,6 +456,9 @@ class RoundDigester:
             | (Trait.LOOK if round_.only_looks else 0)
             | (Trait.CHECK if is_check(f"{' '.join(names)} {arguments}") else 0)
             | (Trait.NOTE if round_.is_note else 0)
+            | (Trait.SCREEN if acts_on_screen(round_.actions) else 0)
+            | (Trait.MEASUREMENT if all(measures(*one) for one in requests) else 0)
+            | (Trait.SWITCH if any(switches_subject(text) for _, text in requests) else 0)
             | (Trait.SEARCH if len(arguments) <= MAX_QUERY_CHARS else 0)
         )
         return RoundRecord(
@@ -470,14 +485,18 @@ class RoundDigester:
         may_search = Trait.SEARCH in traits
         traits &= ~Trait.SEARCH
         if failure is not None:
-            traits &= ~(Trait.MADE_CHANGE | Trait.MADE_ADDITION | Trait.STEP)
+            traits &= ~(Trait.MADE_CHANGE | Trait.MADE_ADDITION | Trait.STEP | Trait.SWITCH)
             traits |= Trait.FAILED | (Trait.REPORT if is_test_report(failure) else 0)
-        elif is_poll(frozenset(), "", text):
+        elif is_poll(frozenset(), "", text) and Trait.MADE_CHANGE not in traits:
             traits |= Trait.POLL
         if is_deferred(text):
             traits |= Trait.DEFERRED | Trait.POLL
         if not is_step(frozenset(), text):
             traits &= ~Trait.STEP
+        if failure is not None or not is_screen_action(frozenset(), text):
+            traits &= ~Trait.SCREEN
+        if mask_result(text) == text:
+            traits &= ~Trait.MEASUREMENT
         if is_empty:
             traits |= Trait.EMPTY | (Trait.REPORTS_SUCCESS if Trait.CHECK in traits else 0)
             if may_search and Trait.MADE_CHANGE not in traits:
@@ -502,7 +521,19 @@ class LocalRoundDigester(RoundDigester):
 
     def digest(self, content: bytes) -> bytes:
         """Return the hash of some content: 8 bytes, which no other process can compare."""
-        return hash(content).to_bytes(8, "little", signed=True)
+        return _hashed(content)
+
+    def call_signature(self, call: ToolCall) -> bytes:
+        """Return the hash of one call; that of a round with no other."""
+        return _hashed((call.name, spelling(call.arguments)))[:6]
+
+    def result(self, text: str) -> bytes:
+        """Return the hash of the exact result."""
+        return _hashed(text)[:5]
+
+
+def _hashed(content: Hashable) -> bytes:
+    return hash(content).to_bytes(8, "little", signed=True)
 
 
 _SPACED = {ord(char): " " for char in "\"'`,;:()[]{}<>=\\/|"}

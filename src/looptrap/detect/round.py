@@ -16,6 +16,7 @@ from looptrap.detect.call_kind import (
     is_poll,
     is_screen_action,
     is_step,
+    measures,
     name_with_action,
     only_looks,
     searches,
@@ -23,7 +24,7 @@ from looptrap.detect.call_kind import (
     switches_subject,
 )
 from looptrap.detect.call_spelling import spelling
-from looptrap.detect.canonical import mask_arguments, normalise, without_numbers
+from looptrap.detect.canonical import mask_arguments, mask_result, normalise, without_numbers
 from looptrap.detect.failure import (
     FIELD_MARK,
     failure_of,
@@ -43,6 +44,7 @@ from looptrap.detect.similarity import (
     is_similar,
     shares_most_words,
 )
+from looptrap.dialect.content import decode_or_none
 from looptrap.dialect.model import Message, ToolCall, ToolResult
 
 NUDGE_MARK = "[looptrap]"
@@ -62,7 +64,7 @@ def receipt(text: str) -> str:
 
 def plain_result(text: str) -> str:
     """Return what a tool returned, without a nudge and what its harness added."""
-    return without_notes(without_nudge(text) if NUDGE_MARK in text else text)
+    return without_notes(without_nudge(text))
 
 
 def plain(result: ToolResult) -> ToolResult:
@@ -71,6 +73,14 @@ def plain(result: ToolResult) -> ToolResult:
     if text is result.text:
         return result
     return ToolResult(result.call_id, text, result.is_error, result.name)
+
+
+def note_text(arguments: str) -> str:
+    """Return what a note says: its texts, without lists and states."""
+    values = decode_or_none(arguments)
+    if not isinstance(values, dict):
+        return arguments
+    return " ".join(value for value in values.values() if type(value) is str)
 
 
 T = TypeVar("T")
@@ -150,6 +160,19 @@ def _last_id_in(raw: Raw) -> str:
     return found[0].decode() if len(found) == 1 and text.count(b'_id"') == 1 else ""
 
 
+def is_random_id(id_: str) -> bool:
+    """Return whether an id ends as those of providers do: no other round has it.
+
+    Numbers such as `call_0` come again.
+    """
+    end = id_.replace("-", "_").rpartition("_")[2]
+    if len(end) < 8 or not end.isascii() or not end.isalnum():
+        return False
+    if end.isdigit():
+        return len(end) >= 12
+    return not end.isalpha() or (len(end) >= 16 and not (end.islower() or end.isupper()))
+
+
 def _match_by_name(
     calls: Sequence[ToolCall], results: list[ToolResult | None], left: list[ToolResult]
 ) -> None:
@@ -175,6 +198,9 @@ class Round:
         known: Sequence[Message] = (),
     ) -> None:
         self._assistant_message = assistant_message
+        if type(assistant_message) is Message:
+            self.assistant_message = assistant_message
+            self.calls = assistant_message.calls
         self._tool_messages = tool_messages
         """The latest first; what is still raw is decoded with `read`."""
         self._read = read
@@ -193,10 +219,13 @@ class Round:
 
     @cached_field
     def words_said(self) -> frozenset[str]:
-        """The words of a short text; none of a long one or of code, which are content."""
-        if len(self.text) > MAX_TALK_CHARS or "```" in self.text:
+        """The words of a short text or note; none of a long one or of code, which are content."""
+        text = self.text
+        if self.is_note:
+            text = " ".join([text, *(note_text(call.arguments) for call in self.calls)])
+        if len(text) > MAX_TALK_CHARS or "```" in text:
             return frozenset()
-        words = distinct_words(self.text)
+        words = distinct_words(text)
         return words if len(words) <= MAX_TALK_WORDS else frozenset()
 
     @cached_field
@@ -218,16 +247,20 @@ class Round:
     @cached_field
     def results(self) -> tuple[ToolResult | None, ...]:
         """In the order of the calls, with plain texts; None where there is no result."""
+        calls, known = self.calls, self._known
+        if len(calls) == len(self._tool_messages) == 1:  # as in most rounds
+            message = known[0] if known else self._decoded(self._tool_messages[0])
+            if len(message.results) == 1:
+                return (plain(message.results[0]),)
         found: dict[str, list[ToolResult]] = {}
-        known = self._known
         rest = self._tool_messages[len(known) :]
         for message in (*known, *map(self._decoded, rest)):
             for result in reversed(message.results):
                 found.setdefault(result.call_id or result.name, []).append(plain(result))
-        queues = [found.get(call.id or call.name) for call in self.calls]
+        queues = [found.get(call.id or call.name) for call in calls]
         results = [queue.pop() if queue else None for queue in queues]
         if None in results and any(found.values()):
-            _match_by_name(self.calls, results, [one for queue in found.values() for one in queue])
+            _match_by_name(calls, results, [one for queue in found.values() for one in queue])
         return tuple(results)
 
     @property
@@ -242,6 +275,12 @@ class Round:
         else:
             last = self._decoded(self._tool_messages[0])
         return last.results[-1].call_id if last.results else ""
+
+    @cached_field
+    def random_id(self) -> str:
+        """That id, if no other round can have it; otherwise empty."""
+        last_id = self.last_result_id
+        return last_id if is_random_id(last_id) else ""
 
     def latest_ids(self, limit: int) -> list[str]:
         """Return the ids of the calls whose results came last, the latest first."""
@@ -314,9 +353,12 @@ class Round:
         """The normalised failure, if there is one."""
         if not self.calls:
             return None
-        is_error = any(result is not None and result.is_error for result in self.results)
-        failure = failure_of(self.result, is_error)
-        if failure is None or is_error or not is_echo(self.result, self.arguments):
+        text = self.result
+        is_error = False
+        for result in self.results:
+            is_error = is_error or (result is not None and result.is_error)
+        failure = failure_of(text, is_error)
+        if failure is None or is_error or not is_echo(text, self.arguments):
             return failure
         return None
 
@@ -347,6 +389,13 @@ class Round:
     def only_looks(self) -> bool:
         """Whether it looks at something, and neither runs nor changes anything."""
         return all(only_looks(call.name, call.arguments) for call in self.calls)
+
+    @cached_field
+    def is_check(self) -> bool:
+        """Whether it runs a check, by its tools and commands."""
+        return is_check(f"{' '.join(self.names)} {self.arguments}") and not any(
+            changes_something(call.name, call.arguments) for call in self.calls
+        )
 
     @cached_field
     def reports_success(self) -> bool:
@@ -415,11 +464,17 @@ class Round:
     @cached_field
     def is_poll(self) -> bool:
         """Whether it asked for the state of something that runs by itself, or has to wait."""
-        # Words in a failure ("error while running x") are not a state.
-        state = self.result if self.failure is None else ""
+        # Words in a failure ("error while running x") are not a state, and an edit has none.
+        state = self.result if self.failure is None and not self.made_change else ""
         if self.is_deferred:
             return True
         return is_poll(self.actions, self.arguments, state) and not self.is_sent
+
+    @cached_field
+    def is_measurement(self) -> bool:
+        """Whether it measured how long something takes, which may differ each time."""
+        is_timed = mask_result(self.result) != self.result
+        return is_timed and all(measures(call.name, call.arguments) for call in self.calls)
 
     @cached_field
     def is_deferred(self) -> bool:

@@ -49,8 +49,10 @@ def conversation(tail: int, with_tools: bool, similarity: Similarity) -> Content
         if not messages:
             return None
         texts = [call.model, call.chain]
-        is_run = len(call.raws) > FIRST_MESSAGES and is_observation(messages[-1].text)
-        if with_tools and (messages[-1].results or is_run):
+        last = messages[-1]
+        if with_tools and (
+            last.results or (len(call.raws) > FIRST_MESSAGES and is_observation(last.text))
+        ):
             # Within a run a longer history is no retry: the signals judge it.
             texts.append(f"after {len(call.raws)}")
         is_near = similarity == "near"
@@ -68,7 +70,7 @@ def conversation(tail: int, with_tools: bool, similarity: Similarity) -> Content
             return normalise(list(map(_masked, texts)))
         if similarity == "exact":
             return normalise(texts)
-        if messages[-1].role != "user" or messages[-1].results:
+        if last.role != "user" or last.results:
             return normalise(texts)  # only a prompt is sent with something around it, or twice
         texts[-1] = without_envelope(texts[-1])
         return without_repetition(normalise(texts))

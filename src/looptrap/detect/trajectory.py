@@ -20,6 +20,7 @@ from looptrap.detect.harness import (
 )
 from looptrap.detect.harness_text import is_harness_text, without_tagged
 from looptrap.detect.merged_turn import MIN_REPEATS, rounds_of
+from looptrap.detect.page_history import PageStep, may_have_pages, page_step
 from looptrap.detect.remembered_round import RememberedRound, RoundRecord, Trait
 from looptrap.detect.round import MAX_ID_SLACK_BYTES, NUDGE_MARK, Reader, Round, cached_field
 from looptrap.detect.text_history import (
@@ -85,8 +86,10 @@ class Trajectory:
         self._call = call
         self.starts = TurnStarts(call, may_begin_turn, comes_after_pause)
         self.starts.has_grown = has_grown
-        self._unread: Iterator[Round] = islice(_backwards(call, self.starts), limit)
+        self._unread = _backwards(call, self.starts)
         self._rounds: list[Round] = []
+        if limit < maxsize:
+            self._unread = islice(self._unread, limit)
         if exempt:
             self._unread = _without(exempt, self._unread)
 
@@ -115,14 +118,23 @@ class Trajectory:
         searched = self._call.raws[max(0, after - MAX_SEARCHED_MESSAGES) :]
         return b"".join(searched).count(needle) < 2
 
+    @cached_field
+    def has_news(self) -> bool:
+        """Whether the latest call is new and brought something, as most do."""
+        newest = self.newest
+        if newest is None or not newest.calls or newest.failure is not None or newest.is_empty:
+            return False
+        return self.is_new_call
+
     def may_have_come_before(self, messages: int) -> bool:
         """Return, by sizes and a piece, whether the last message may be among so many before it."""
-        *before, last = self._call.raws[-messages - 1 :]
-        size, slack = len(last), MAX_ID_SLACK_BYTES
-        alike = [raw for raw in before if -slack <= len(raw) - size <= slack]
+        raws = self._call.raws
+        size = len(raws[-1])
+        least, most = size - MAX_ID_SLACK_BYTES, size + MAX_ID_SLACK_BYTES
+        alike = [raw for raw in raws[-messages - 1 : -1] if least <= len(raw) <= most]
         if not alike:
             return False
-        piece = bytes(last)[size // 2 : size // 2 + MAX_NEEDLE_CHARS]
+        piece = bytes(raws[-1])[size // 2 : size // 2 + MAX_NEEDLE_CHARS]
         return any(piece in bytes(raw) for raw in alike)
 
     def may_have_said(self, text: str) -> bool:
@@ -222,7 +234,9 @@ class RunTrajectory(Trajectory):
         """Return how many rounds the request shows itself, at most `limit`."""
         if self._call.chain:
             return 0
-        return len(Trajectory(self._call).latest(limit))
+        shown = Trajectory(self._call)
+        count = len(shown.latest(limit))
+        return min(count, 1) if shown.starts.has_pages else count
 
     def rounds_before_compaction(self) -> int:
         """Return how many rounds came between the latest two compactions, as far as is known."""
@@ -235,6 +249,10 @@ class RunTrajectory(Trajectory):
         """Whether the latest call was not made before."""
         latest, *others = self._rounds
         return all(other.signature != latest.signature for other in others)
+
+    def may_have_come_before(self, messages: int) -> bool:  # noqa: ARG002 - records are compared
+        """Return whether the latest result may be one of those before: always."""
+        return True
 
     @property
     def length(self) -> int:
@@ -264,6 +282,8 @@ def is_fresh(call: Call) -> bool:
     text = last[0].text
     if may_have_steps(text) and steps_in_prompt(text):
         return False
+    if may_have_pages(text) and page_step(text) is not None:
+        return False
     is_first = len(call.raws) <= FIRST_MESSAGES and not call.chain
     return is_first or not is_harness_text(text)
 
@@ -275,11 +295,10 @@ def _is_long(raw: Raw) -> bool:
 
 
 def _backwards(call: Call, starts: TurnStarts) -> Iterator[Round]:
-    """Yield the rounds from the latest back; tool messages stay raw where that is possible."""
+    """Return the rounds from the latest back; tool messages stay raw where that is possible."""
     if call.peek is not None and call.read is not None:
-        yield from _peeking(call, call.peek, call.read, starts)
-    else:
-        yield from _reading(call, starts)
+        return _peeking(call, call.peek, call.read, starts)
+    return _reading(call, starts)
 
 
 def _reading(call: Call, starts: TurnStarts) -> Iterator[Round]:
@@ -391,7 +410,12 @@ def _split(turn: Round, starts: TurnStarts, place: int) -> Sequence[Round]:
 
 def _prompt_rounds(call: Call, message: Message, starts: TurnStarts) -> Iterator[Round] | None:
     """Return the rounds of the last message, a user's, if it is a history in text."""
-    if message.results or not may_have_steps(message.text):
+    if message.results:
+        return None
+    if may_have_pages(message.text) and (step := page_step(message.text)) is not None:
+        starts.has_pages = True
+        return _page_rounds(call, step)
+    if not may_have_steps(message.text):
         return None
     steps = steps_in_prompt(message.text)
     starts.has_other_form = bool(steps)
@@ -409,6 +433,22 @@ def _text_rounds(call: Call, steps: Sequence[TextStep]) -> Iterator[Round]:
     for step in steps:
         called, observed = step.messages(is_named=is_named, name=TEXT_TOOL_NAME)
         yield Round(called, (observed,))
+
+
+def _page_rounds(call: Call, step: PageStep) -> Iterator[Round]:
+    """Yield the latest round of a browser agent, and the one before, whose page is not shown."""
+    name = TEXT_TOOL_NAME if call.tools else step.tool or TEXT_TOOL_NAME
+    for action, page, id_ in ((step.action, step.page, step.id), ("", "", step.id_before)):
+        if not id_:
+            return
+        called = Message("assistant", "", (ToolCall("", name, action),))
+        round_ = Round(called, (Message("tool", "", (), (ToolResult("", page, name=name),)),))
+        round_.random_id = id_
+        # Words on a page do not say what came of an action. Another one may lead on: who goes back
+        # to a list after each item of it makes progress.
+        round_.failure, round_.is_empty, round_.made_change = None, False, True
+        round_.is_poll = "wait" in step.tool.lower()
+        yield round_
 
 
 def _assistant_message(call: Call, message: Message, answers: Sequence[Message | Raw]) -> Message:

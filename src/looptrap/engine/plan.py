@@ -175,7 +175,12 @@ def _find_evidence(
     if newest is None or (call.chain and not isinstance(trajectory, RunTrajectory)):
         return
     tool = next(iter(newest.names)) if tools and len(newest.names) == 1 else ""
+    has_news: bool | None = None  # None until needed
     for general in watches:
+        if general.signal.ignores_news:
+            has_news = trajectory.has_news if has_news is None else has_news
+            if has_news:
+                continue
         watch = general.by_tool.get(tool, general) if tool else general
         evidence = watch.signal(trajectory)
         if evidence is not None and evidence.count >= watch.ladder.first:

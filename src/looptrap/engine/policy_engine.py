@@ -9,8 +9,8 @@ from sys import maxsize
 
 from looptrap.detect import near
 from looptrap.detect.fingerprint import Fingerprint, conversation_opening
-from looptrap.detect.harness import ends_with_courtesies, ends_with_harness
-from looptrap.detect.remembered_round import is_random_id
+from looptrap.detect.harness import ends_with_idle_talk
+from looptrap.detect.round import is_random_id
 from looptrap.detect.scope import STREAK_MEMORY_S
 from looptrap.detect.trajectory import is_fresh
 from looptrap.dialect.header import OWN_SESSION, SESSION_HEADERS
@@ -218,7 +218,7 @@ class PolicyEngine:
                 )
         if reading and fresh is None:
             fresh = is_fresh(call)
-        if reading and (not fresh or ends_with_harness(call) or ends_with_courtesies(call)):
+        if reading and (not fresh or ends_with_idle_talk(call)):
             planned.history_watches = reading
             if call.request.progress:
                 planned.now = now

@@ -22,7 +22,6 @@ from looptrap.detect.remembered_round import (
     Trait,
     ends_with_call,
     has_signature,
-    is_random_id,
     records_of,
 )
 from looptrap.detect.round import Round
@@ -167,7 +166,7 @@ class RunFitting:
         if not rounds or starts.has_other_form or starts.has_courtesies or starts.has_ended:
             return ()  # other forms are shown whole; courtesies and our own words tell nothing
         self._newest_key = memory.link_key(call, rounds[0], self._is_local)
-        self._has_ids = is_random_id(rounds[0].last_result_id)
+        self._has_ids = bool(rounds[0].random_id)
         if len(rounds) == 1:
             return (self._newest_key, *self._family_keys())
         self._before_key = memory.link_key(call, rounds[1], self._is_local)
@@ -182,17 +181,19 @@ class RunFitting:
 
     def _take_links(self, recalled: Sequence[bytes]) -> None:
         newest, *others = recalled
-        link = RunLink.unpack(newest)
-        before = RunLink.unpack(others[0]) if self._before_key else None
+        link = RunLink.unpack(newest) if newest else None
+        before = RunLink.unpack(others[0]) if self._before_key and others[0] else None
         # Rounds that are known by their content alone may come again. The round before one that was
         # sent before leads nowhere any more.
         may_be_known = before is None or self._newest_key == self._before_key
         if link is not None and (self._has_ids or (may_be_known and self._is_sent_again(link))):
             self._continue(link, ())
-        elif not self._before_key:
-            self._take_families(others)
         elif before is not None:
             self._continue(before, self._trajectory.latest(1))
+        elif self._trajectory.starts.has_pages:
+            self._start_run(self._first_rounds()[-1:], b"")
+        elif not self._before_key:
+            self._take_families(others)
         elif self._is_resumed():
             self._resume()
         else:
@@ -210,7 +211,7 @@ class RunFitting:
     def _resume(self) -> None:
         """Begin to remember a run at its latest round; the rest follows with its next request."""
         call = self._call
-        run = self._memory.run_key(call, self._newest_key, self._now)
+        run = self._memory.run_key(call, self._newest_key, self._now, self._is_local)
         self.link = RunLink(run, len(call.raws), len(call.request.body), UNLISTED)
         self.notes = (Note(self._newest_key, self.link.pack()),)
 
@@ -532,7 +533,7 @@ class RunFitting:
     def _start_run(self, rounds: Sequence[Round], ending: bytes) -> None:
         """Remember the first rounds of a run, and that it is one of its session."""
         memory, call = self._memory, self._call
-        run = memory.run_key(call, self._newest_key, self._now)
+        run = memory.run_key(call, self._newest_key, self._now, self._is_local)
         packed, total, messages = b"", 0, min(len(call.raws), 65_535)
         links = [self._before_key, self._newest_key][-len(rounds) :]
         for round_, key in zip(rounds, links, strict=True):
@@ -630,7 +631,7 @@ class RunFitting:
         return notes
 
     def _full_record(self, round_: Round, before: Round | None) -> RoundRecord:
-        is_unknown_tool = calls_unknown_tool(round_, frozenset(self._call.tools))
+        is_unknown_tool = calls_unknown_tool(round_, self._call.tools)
         return self._digester.record(
             round_,
             self._memory.link_key(self._call, round_, self._is_local)[-4:],

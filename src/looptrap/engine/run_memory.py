@@ -12,12 +12,15 @@ from typing import NamedTuple
 
 from looptrap.detect.canonical import join
 from looptrap.detect.fingerprint import Fingerprint, conversation_opening, place_of
-from looptrap.detect.remembered_round import LocalRoundDigester, RoundDigester, is_random_id
+from looptrap.detect.remembered_round import LocalRoundDigester, RoundDigester
 from looptrap.detect.round import Round
 from looptrap.dialect.model import Call
 
 SYSTEM_BYTES = 200
 """Bytes at the beginning of a system prompt that identify it; times and states may follow."""
+
+MAX_HASH = 16**13 - 1
+"""What is used of a hash: as many digits as there is room for in a key."""
 
 LINK = Struct("<16sIIBBBH")
 
@@ -71,26 +74,27 @@ class RunMemory:
         For a store in this process, the id itself or Python's own hash is enough: a digest takes
         longer.
         """
-        last_id = round_.last_result_id
-        if is_random_id(last_id):
+        caller, random_id = call.request.caller, round_.random_id
+        if random_id:
             if is_local:
-                caller = call.request.caller
-                return place_of(call) + f"{len(caller)} {caller} {last_id}".encode()
-            return self._link.key(call, last_id.encode())
-        ids = [made.id for made in round_.calls]
-        text = round_.result if round_.calls else round_.text
-        content = [*ids, *round_.signature_texts, text]
+                return place_of(call) + f"{len(caller)} {caller} {random_id}".encode()
+            return self._link.key(call, random_id.encode())
+        content = [text for made in round_.calls for text in (made.id, made.name, made.arguments)]
+        content.append(round_.result if content else round_.text)
         if is_local:
-            return place_of(call) + b"%d" % hash((call.request.caller, *content))
+            return place_of(call) + b"%d" % hash((caller, *content))
         return self._link.key(call, join(content))
 
     def chain_key(self, call: Call, chain: str) -> bytes:
         """Return the key of a history that the provider keeps."""
         return self._link.key(call, join(["chain", chain]))
 
-    def run_key(self, call: Call, first_link: bytes, now: float) -> bytes:
+    def run_key(self, call: Call, first_link: bytes, now: float, is_local: bool = False) -> bytes:
         """Return the key of a new run."""
-        return self._run.key(call, b"%b %d" % (first_link, now))[:-1] + b"r"
+        begun = b"%b %d" % (first_link, now)
+        if is_local:
+            return place_of(call) + b"%013x" % (hash(begun) & MAX_HASH) + b"r"
+        return self._run.key(call, begun)[:-1] + b"r"
 
     @staticmethod
     def seen_key(run: bytes) -> bytes:

@@ -2,9 +2,11 @@
 
 import pytest
 from tests.detect.runs import Person, bash, count, says, together
-from tests.detect.signals.steps import CAT, LS, WORDS, case, in_both_dialects
+from tests.detect.signals.steps import CAT, LS, WORDS, case, edit, in_both_dialects
 
 PWD = bash("pwd", "/src")
+PYTEST = bash("pytest -q", "1 failed, 4 passed")
+EDIT = edit("total = 0")
 
 
 def blocks(size):
@@ -41,10 +43,14 @@ def blocks(size):
             id="one result changes",
         ),
         case(
-            [step for n in range(4) for step in (LS, bash("make", f"done in {n}s"))],
+            [step for n in range(4) for step in (CAT, bash("date -r a", f"done in {n}s"))],
             4,
             id="only a duration changes",
         ),
+        case([CAT, PYTEST] * 3, 2, id="a look and a check, three times"),
+        case([CAT, PYTEST] * 4, 3, id="a look and a check, four times"),
+        case([CAT, EDIT] * 3, 3, id="a look and an edit that fails"),
+        case([LS, CAT, PYTEST] * 3, 3, id="two looks and a check"),
         case([LS, CAT, Person("Again"), LS, CAT], 0, id="a user's message resets"),
         case([says("Hm."), LS] * 4, 0, id="talk between"),
         case([together(LS, PWD), CAT, together(PWD, LS), CAT], 2, id="order of parallel calls"),

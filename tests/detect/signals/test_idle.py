@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.detect.runs import Person, count, evidence, openai, says, trajectory
+from tests.detect.runs import Person, Use, count, evidence, openai, says, trajectory
 from tests.detect.signals.steps import LS, case, in_both_dialects
 
 from looptrap.detect.remembered_round import RoundDigester
@@ -76,6 +76,16 @@ def after_each(said, texts):
     return [step for text in texts for step in (says(text), said)]
 
 
+def thinks(texts, result="Your thought has been logged."):
+    """Return notes of an agent to itself."""
+    return [Use("think", {"thought": text}, result) for text in texts]
+
+
+def plans(states):
+    items = [{"content": "Read the settings", "status": state} for state in states]
+    return [Use("todo_write", {"todos": items[:n]}, "ok") for n in range(len(items))]
+
+
 @in_both_dialects
 @pytest.mark.parametrize(
     ("steps", "expected"),
@@ -116,6 +126,14 @@ def after_each(said, texts):
         case(after_each(GO_ON, ANNOUNCED_IN_CHINESE), 6, id="announcements in Chinese"),
         case(after_each(GO_ON, TALE_IN_CHINESE), 0, id="a tale in Chinese"),
         case(after_each(GO_ON, ["I do it."] * 6), 6, id="words too short to mean anything"),
+        case([LS, *thinks(ANNOUNCED)], 12, id="notes, never the same"),
+        case([*thinks(ANNOUNCED[:6]), *after_each(NAG, ANNOUNCED[6:])], 12, id="notes and talk"),
+        case([*thinks(ANNOUNCED), LS], 0, id="notes until a call"),
+        case([step for one in thinks(ANNOUNCED) for step in (one, LS)][:-1], 0, id="between calls"),
+        case(thinks(TALE), 0, id="new thoughts"),
+        case(thinks(CHAPTERS), 0, id="long thoughts, whatever they say"),
+        case(thinks(ANNOUNCED, "An answer of some length. " * 9), 0, id="thoughts with an answer"),
+        case(plans(["pending", "done"] * 6), 0, id="a list of things to do"),
     ],
 )
 def test_idle(write, steps, expected):

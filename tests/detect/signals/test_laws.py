@@ -16,6 +16,7 @@ from tests.detect.runs import (
     openai,
     says,
     together,
+    trajectory,
 )
 from tests.detect.signals.steps import CAT, GOODBYE, LS, NO_FILE, case, in_both_dialects
 
@@ -170,8 +171,19 @@ def test_both_dialects_show_the_same(run):
 @given(write=dialects, run=runs)
 def test_a_new_call_with_a_new_result_is_progress(write, run):
     steps = [*(together(*one) for one in run), Use("read", {"path": "z.py"}, "quite another text")]
+    assert trajectory(write, steps).has_news
     for signal in ("repeat", "cycle", "same_error", "near_repeat", "mutating_repeat", "stagnation"):
         assert evidence(signal, write, steps) is None
+
+
+@given(write=dialects, run=runs, command=st.sampled_from(["ls", "cat a", "make check"]))
+def test_a_signal_that_ignores_news_finds_nothing_in_it(write, run, command):
+    steps = [*(together(*one) for one in run), bash(command, "a text of some words")]
+    ignoring = [name for name, signal in SIGNALS.items() if signal.ignores_news]
+    assert "repeat" in ignoring
+    if trajectory(write, steps, tools=["bash"]).has_news:
+        found = [evidence(name, write, steps, tools=["bash"]) for name in ignoring]
+        assert found == [None] * len(ignoring)
 
 
 @given(write=dialects, run=runs)

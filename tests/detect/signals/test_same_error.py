@@ -4,6 +4,8 @@ import pytest
 from tests.detect.runs import Person, Use, anthropic, bash, count, openai
 from tests.detect.signals.steps import LS, NO_FILE, WORDS, case, in_both_dialects
 
+NOTE = Use("todo_write", {"todos": "x"}, "Error: todos must be a list")
+
 
 def orders(*fields, lacks):
     """An order with some fields, refused for lack of one."""
@@ -24,6 +26,8 @@ def orders(*fields, lacks):
         ),
         case([bash("cat a", NO_FILE), LS] * 3 + [bash("cat b", NO_FILE)], 4, id="in most rounds"),
         case([bash("cat a", NO_FILE)] * 4 + [LS], 0, id="the latest went well"),
+        case([bash("cat a", NO_FILE)] * 4 + [NOTE], 0, id="the latest is a note that failed"),
+        case([NOTE] * 4, 0, id="notes that fail"),
         case(
             [orders(*WORDS[: n + 1], lacks=WORDS[n + 1]) for n in range(8)],
             1,

@@ -22,6 +22,12 @@ def clicks(n, screen=0):
     return Use("computer", place, f"[image {screen:016x}]")
 
 
+def computer_call(n, screen=0):
+    """The same in the form of OpenAI's computer calls, with other actions in between."""
+    kind = ("click", "double_click", "move")[n % 3]
+    return Use("computer", {"type": kind, "x": 40 + n, "y": 80}, f"[image {screen:016x}]")
+
+
 def said(n):
     return together(edit(f"x{n}" * n, f"Saved line {n}."), text=FIX)
 
@@ -73,6 +79,14 @@ def said(n):
         ),
         case([clicks(n) for n in range(20)], True, id="clicks here and there, the same screen"),
         case([clicks(n, n) for n in range(24)], False, id="clicks that lead to other screens"),
+        case([computer_call(n) for n in range(24)], True, id="computer calls, the same screen"),
+        case([computer_call(n, n) for n in range(24)], False, id="computer calls that lead on"),
+        case(
+            [Use("find", {"type": "file", "name": f"x{n}"}, HITS) for n in range(6)]
+            + [Use("find", {"type": "file", "name": f"y{n}"}, f"{HITS}{n}") for n in range(18)],
+            False,
+            id="a type that says nothing about the call",
+        ),
         case([asks(n, hits=n) for n in range(24)], False, id="other hits for each question"),
         case(
             [Use("fetch", {"id": n}, HITS) for n in range(24)],

@@ -169,6 +169,8 @@ def _is_structure(text: str, size: int) -> bool:
 class Monologue(HistorySignal):
     """Counts turns without a tool call whose text is almost that of the latest."""
 
+    ignores_news = True
+
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how often in a row; None after a tool call, or for the first time."""
         newest = trajectory.newest

@@ -13,13 +13,15 @@ SAME_ERROR_PERCENT = 80.0
 class SameError(HistorySignal):
     """Counts the rounds that failed like the latest, or made the same call and failed."""
 
+    ignores_news = True
+
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how often the latest failure occurred; None when the latest round succeeded.
 
-        A call that is asked to try again later is polling, which `repeat` judges.
+        A call that is asked to try again later is polling, which `repeat` judges. A note is no try.
         """
         latest = trajectory.newest
-        if latest is None or latest.failure is None or latest.is_deferred:
+        if latest is None or latest.failure is None or latest.is_deferred or latest.is_note:
             return None
         # Notes that an agent takes in between are neither a try nor progress.
         rounds = [
@@ -68,6 +70,8 @@ class Failing(HistorySignal):
 
     A new failure of a new call does not count: an agent with ever new errors makes progress.
     """
+
+    ignores_news = True
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how many consecutive rounds failed; None when the latest succeeded."""

@@ -1,4 +1,4 @@
-"""`idle`: an agent that has tools and only talks, turn after turn, in the same words; or two sides
+"""`idle`: an agent that has tools and only talks or takes notes, in the same words; or two sides
 that only exchange courtesies."""
 
 from __future__ import annotations
@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from looptrap.detect.call_kind import MAX_ACKNOWLEDGEMENT_CHARS
 from looptrap.detect.courtesy import is_courtesy
 from looptrap.detect.remembered_round import RememberedRound
 from looptrap.detect.round import Round
@@ -21,12 +22,12 @@ MIN_KNOWN = 1 / 2
 
 
 class Idle(HistorySignal):
-    """Counts the latest turns in a row without a tool call whose words mostly come again."""
+    """Counts the latest turns in a row that only talk, and whose words mostly come again."""
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how many; None after a tool call, for new words, or where there are no tools."""
         newest = trajectory.newest
-        if newest is None or newest.calls:
+        if newest is None or (newest.calls and not _is_mere_note(newest)):
             return None
         if trajectory.starts.has_courtesies:
             return self._courtesies(trajectory)
@@ -39,7 +40,7 @@ class Idle(HistorySignal):
             if shared >= MIN_SHARED:
                 return Evidence(
                     signal="idle",
-                    what=f"{count} turns in a row without a tool call, mostly in the same words",
+                    what=f"{count} turns in a row that only talk, mostly in the same words",
                     count=count,
                     ago=count - 1,
                     confidence=shared,
@@ -64,8 +65,13 @@ def _is_courteous(round_: Round) -> bool:
     return not round_.calls and is_courtesy(round_.text)
 
 
+def _is_mere_note(round_: Round) -> bool:
+    """Return whether an agent only writes to itself, and is told no more than that it did."""
+    return len(round_.result) <= MAX_ACKNOWLEDGEMENT_CHARS and round_.is_note
+
+
 def _is_talk(round_: Round) -> bool:
-    return not round_.calls and bool(round_.words_said)
+    return (not round_.calls or _is_mere_note(round_)) and bool(round_.words_said)
 
 
 def _shared(rounds: Sequence[Round]) -> float:

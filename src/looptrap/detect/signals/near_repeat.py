@@ -26,6 +26,8 @@ def _count_repeats(rounds: list[Round]) -> int:
 class NearRepeat(HistorySignal):
     """Counts the failing or empty rounds similar to the latest among the last `rounds`."""
 
+    ignores_news = True
+
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how often it was tried; None when the latest round returned something."""
         latest = trajectory.newest
@@ -38,7 +40,7 @@ class NearRepeat(HistorySignal):
         how = "failed" if latest.failure is not None else "brought nothing"
         what = f"{tool_list(latest)} with almost the same arguments {how} {len(near)} times"
         count = len(near)
-        if latest.failure is not None and not latest.is_poll:
+        if latest.failure is not None and not (latest.is_poll or latest.is_measurement):
             repeats = _count_repeats(rounds[: near[-1] + 1])
             if repeats >= MIN_REPEATS and count < MAX_REPEATS_COUNT:
                 count += 1
@@ -54,6 +56,8 @@ class NearRepeat(HistorySignal):
 
 class MutatingRepeat(HistorySignal):
     """Counts consecutive equal calls with similar results: an append loop, not paging."""
+
+    ignores_news = True
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how often in a row; None when the latest call is new."""

@@ -13,6 +13,8 @@ MAX_SCREENS_COUNT = 4
 class Repeat(HistorySignal):
     """Counts the rounds that equal the latest one among the last `rounds`."""
 
+    ignores_news = True
+
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how often the latest round occurred; None for the first time."""
         newest, options = trajectory.newest, self._options
@@ -21,8 +23,9 @@ class Repeat(HistorySignal):
         rounds = trajectory.since_change(options.rounds)
         equal = self._ages_of_equal(rounds)
         count = len(equal)
-        if count > 1 and (newest.is_poll or newest.is_step):
-            # Unchanged polling is legitimate for longer: it counts less, over more rounds.
+        if count > 1 and (newest.is_poll or newest.is_step or newest.is_measurement):
+            # Unchanged polling is legitimate for longer: it counts less, over more rounds. So is
+            # measuring: who measures again may get another time.
             rounds = trajectory.since_change(options.rounds * options.polls_per_repeat)
             equal = self._ages_of_equal(rounds)
             count = len(equal) // options.polls_per_repeat
@@ -64,6 +67,8 @@ they count as three times too, once it has come again whole."""
 class Cycle(HistorySignal):
     """Counts consecutive occurrences of the latest block."""
 
+    ignores_news = True
+
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return the block with the most occurrences; None when none occurred twice."""
         if trajectory.is_new_call:
@@ -75,7 +80,7 @@ class Cycle(HistorySignal):
         times, block_size = _longest_cycle(rounds)
         if times < 2:
             return None
-        count = times
+        count = times - _is_look_and_check(rounds[:block_size])
         again = _count_again(rounds, block_size)
         if again >= LONG_CYCLE_ROUNDS:
             count = max(count, 3)
@@ -91,6 +96,16 @@ class Cycle(HistorySignal):
             count=count,
             ago=times * block_size - 1,
         )
+
+
+def _is_look_and_check(block: list[Round]) -> bool:
+    """Return whether a block is a look at something and a check, such as a test run.
+
+    The check alone may be made four times: looking into it does not make that a loop any sooner.
+    """
+    checks = [round_ for round_ in block if round_.is_check and not round_.only_looks]
+    looks = [round_ for round_ in block if round_.only_looks]
+    return len(block) == 2 and len(checks) == len(looks) == 1
 
 
 def _longest_cycle(rounds: list[Round]) -> tuple[int, int]:

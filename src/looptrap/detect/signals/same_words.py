@@ -35,10 +35,10 @@ class SameWords(HistorySignal):
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how many; None where the latest words are new."""
+        if not _is_due(trajectory.length):
+            return None
         newest = trajectory.newest
         if newest is None or not newest.calls or len(newest.text) < MIN_SAID_CHARS:
-            return None
-        if not _is_due(trajectory.length):
             return None
         if not trajectory.may_have_said(newest.text):
             return None

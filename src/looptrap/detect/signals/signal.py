@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import msgspec
 
@@ -42,6 +42,9 @@ class SignalOptions(NamedTuple):
 
 class HistorySignal(ABC):
     """Returns the evidence of a loop in a trajectory, if there is one."""
+
+    ignores_news: ClassVar[bool] = False
+    """Whether it never finds anything where the latest call is new and brought something."""
 
     def __init__(self, options: SignalOptions) -> None:
         self._options = options

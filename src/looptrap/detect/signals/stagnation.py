@@ -58,7 +58,7 @@ def _is_plain_success(latest: Round, trajectory: Trajectory) -> bool:
 
     A search in other words may bring the same hits.
     """
-    if latest.failure is not None or latest.is_empty or not trajectory.is_new_call:
+    if not trajectory.has_news:
         return False
     if not (trajectory.may_have_come_before(2 * RECENT_ROUNDS) and latest.has_hits):
         return True
@@ -97,7 +97,7 @@ def _count_stale(rounds: list[Round], polls_per_repeat: int) -> int:
             )
             if switches_before < switches:
                 pass  # the same outcome for another revision is batch work
-            elif round_.is_poll or round_.is_step:
+            elif round_.is_poll or round_.is_step or round_.is_measurement:
                 weight += 1 / polls_per_repeat
             elif not is_first_since_change or is_replay:
                 weight += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from looptrap.detect.remembered_round import RememberedRound
 from looptrap.detect.round import Round
@@ -26,12 +27,12 @@ class UnknownTool(HistorySignal):
 
     def __call__(self, trajectory: Trajectory) -> Evidence | None:
         """Return how many; None when the latest call is to a tool that exists."""
-        offered = frozenset(trajectory.tools)
+        newest, offered = trajectory.newest, trajectory.tools
+        if newest is None or not calls_unknown_tool(newest, offered):
+            return None
         rounds = trajectory.latest_while(
             lambda round_: calls_unknown_tool(round_, offered), self._options.rounds
         )
-        if not rounds:
-            return None
         count = len(rounds)
         return Evidence(
             signal="unknown_tool",
@@ -42,13 +43,14 @@ class UnknownTool(HistorySignal):
         )
 
 
-def calls_unknown_tool(round_: Round, offered: frozenset[str]) -> bool:
+def calls_unknown_tool(round_: Round, offered: Collection[str]) -> bool:
     """Return whether a round called only tools that are not offered, or do not exist."""
     if isinstance(round_, RememberedRound):
         return round_.called_unknown_tool
     if not round_.calls:
         return False
-    if offered and TEXT_TOOL_NAME not in round_.names and not round_.names & offered:
+    names = round_.names
+    if offered and names.isdisjoint(offered) and TEXT_TOOL_NAME not in names:
         return True
     if len(round_.result) > SHORT_RESULT_CHARS * len(round_.calls):
         return False
