@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests.clients.serving import running_gateway
@@ -54,7 +56,7 @@ class Program:
     arguments: Callable[[str], Sequence[str]]
     """The arguments for a gateway at a URL; the prompt follows."""
     environment: Callable[[str], Mapping[str, str]]
-    """The variables for a gateway at a URL."""
+    """The variables for a gateway at a URL, with `{home}` for the home folder."""
     tool: str = ""
     """The tool that runs a shell command."""
     tool_arguments: Callable[[str, str], Mapping[str, Any]] = lambda command, _: {
@@ -174,11 +176,12 @@ def play(
     file = folder / "looptrap.toml"
     file.write_text(toml)
     with FakeProvider.running(script or program.script(scenario)) as provider, ExitStack() as stack:
+        terminals = stack.enter_context(own_tmux())
         flags = {"listen": "127.0.0.1:0", "upstream": provider.url, "state": str(folder / "state")}
         gateway = stack.enter_context(running_gateway(load(file, env={}, flags=flags)))
         tally = gateway.app.tally
         homes = [folder / f"home-{number}" for number in range(copies)]
-        running = [start(program, scenario.prompts, gateway.url, home) for home in homes]
+        running = [start(program, scenario.prompts, gateway.url, home, terminals) for home in homes]
         first_refusal, deadline = None, time.monotonic() + patience
         while any(one.poll() is None for one in running) and time.monotonic() < deadline:
             if first_refusal is None and _refused(tally.verdicts):
@@ -203,8 +206,24 @@ def play(
     )
 
 
+@contextmanager
+def own_tmux() -> Iterator[str]:
+    """Give the folder of a tmux server, which OpenHands starts and leaves running."""
+    with TemporaryDirectory(prefix="tmux-") as folder:  # sockets need a short path
+        try:
+            yield folder
+        finally:
+            if tmux := shutil.which("tmux"):
+                subprocess.run(
+                    [tmux, "-L", "openhands", "kill-server"],
+                    env=os.environ | {"TMUX_TMPDIR": folder},
+                    capture_output=True,
+                    check=False,
+                )
+
+
 def start(
-    program: Program, prompts: Sequence[str], url: str, home: Path
+    program: Program, prompts: Sequence[str], url: str, home: Path, terminals: str
 ) -> subprocess.Popen[bytes]:
     """Start a program in a workspace of its own."""
     workspace = home / "project"
@@ -219,7 +238,11 @@ def start(
         "PWD": str(workspace),  # opencode takes its folder from here
         "NO_COLOR": "1",
         "COLUMNS": "200",  # so that no line is broken
-        **program.environment(url),
+        "TMUX_TMPDIR": terminals,
+        **{
+            name: value.replace("{home}", str(home))
+            for name, value in program.environment(url).items()
+        },
     }
     lines = home / "prompts.txt"
     lines.write_text("".join(f"{prompt}\n" for prompt in prompts))
@@ -293,6 +316,7 @@ GEMINI_CLI = Program(
         "GOOGLE_GEMINI_BASE_URL": url,
         "GEMINI_API_KEY": "test",
         "GEMINI_CLI_TRUST_WORKSPACE": "true",
+        "TMPDIR": "{home}",  # where it reports errors
     },
     "run_shell_command",
     lambda command, remark: {"command": command, "description": remark},

@@ -52,7 +52,7 @@ def programs(*chosen: Program):
 def test_a_stuck_agent_is_refused_and_ends_with_the_reason(program, tmp_path):
     cells, late, refused, ends = [], set(), 0, set()
     for scenario in program.stuck:
-        runs = play(program, scenario, tmp_path / scenario.name)
+        runs = play(program, scenario, tmp_path / scenario.name.replace(" ", "-"))
         [run] = runs.runs
         if not runs.refused or runs.calls >= scenario.latest:
             late.add(scenario.name)
