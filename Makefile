@@ -9,9 +9,14 @@ FUZZ_STAMP := $(VENV)/.installed-fuzz
 AUDIT_STAMP := $(VENV)/.installed-audit
 LOCK_STAMP := $(VENV)/.installed-lock
 FRAMEWORKS := .frameworks
+# Environments of frameworks and agents: HEAVY="agents mini" tests only these.
+HEAVY ?= b c node agents mini aider openhands
 # Processes that run tests at the same time.
 JOBS ?= 2
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -q
+
+comma := ,
+space := $(subst ,, )
 
 .DEFAULT_GOAL := help
 .PHONY: help serve demo test test-all test-frameworks lint bench bench-check bench-loops fuzz audit lock sbom chaos soak pictures docs clean
@@ -32,8 +37,8 @@ test-all: $(DEV_STAMP) lint  ## Lint, types and all tests, the slow ones too: be
 	tests/system-parts
 	HYPOTHESIS_PROFILE=full $(PYTEST)
 
-test-frameworks: $(DEV_STAMP) $(FRAMEWORKS)/b/.installed $(FRAMEWORKS)/c/.installed $(FRAMEWORKS)/node/.installed  ## Tests of heavy frameworks (2 GB of them)
-	LOOPTRAP_FRAMEWORKS=b,c,node $(BIN)/python -m pytest -n 2 --dist loadgroup -q tests/frameworks
+test-frameworks: $(DEV_STAMP) $(HEAVY:%=$(FRAMEWORKS)/%/.installed)  ## Tests of heavy frameworks and coding agents (6 GB of them)
+	LOOPTRAP_FRAMEWORKS=$(subst $(space),$(comma),$(HEAVY)) $(BIN)/python -m pytest -n 2 --dist loadgroup -q tests/frameworks
 
 lint: $(DEV_STAMP)  ## Style and types only
 	$(BIN)/ruff check .
@@ -118,8 +123,16 @@ $(FRAMEWORKS)/loops/.installed: bench/loops/packages.txt | $(VENV)/.made
 	$(FRAMEWORKS)/loops/bin/python -m pip install --quiet --requirement $<
 	touch $@
 
-$(FRAMEWORKS)/node/.installed: tests/frameworks/node/package.json
-	mkdir -p $(FRAMEWORKS)/node
-	cp $< $(FRAMEWORKS)/node
-	npm install --prefix $(FRAMEWORKS)/node --no-audit --no-fund --no-package-lock
+# OpenHands runs on Python 3.12 alone. Without one its tests say so and are skipped (or fail, in CI).
+$(FRAMEWORKS)/openhands/.installed: tests/frameworks/openhands.txt
+	mkdir -p $(@D)
+	for python in $(PYTHON) python3.12 $${PYENV_ROOT:-$$HOME/.pyenv}/versions/3.12.*/bin/python; do \
+		$$python -c 'import sys; sys.exit(sys.version_info[:2] != (3, 12))' 2>/dev/null || continue; \
+		$$python -m venv --clear $(@D) && $(@D)/bin/python -m pip install --quiet --requirement $< && touch $@; exit; \
+	done; echo 'OpenHands is not installed: it needs Python 3.12' >&2
+
+$(FRAMEWORKS)/node/.installed $(FRAMEWORKS)/agents/.installed: $(FRAMEWORKS)/%/.installed: tests/frameworks/%/package.json
+	mkdir -p $(FRAMEWORKS)/$*
+	cp $< $(FRAMEWORKS)/$*
+	npm install --prefix $(FRAMEWORKS)/$* --no-audit --no-fund --no-package-lock
 	touch $@

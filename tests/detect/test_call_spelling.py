@@ -36,6 +36,13 @@ SAME = [
     ),
     case(
         [
+            {"command": "make", "security_risk": risk, "summary": why}
+            for risk, why in (("LOW", "Build it"), ("MEDIUM", "Run the build again"))
+        ],
+        id="another risk and summary of a command",
+    ),
+    case(
+        [
             {"old_string": "a", "new_string": "b", "instruction": why, "file_path": "x.py"}
             for why in ("Fix it.", 'Say "b" now, with \\ in it.')
         ],
@@ -63,6 +70,10 @@ OTHER = [
     case(
         [{"title": "Bug", "description": text} for text in ("It hangs", "It crashes")],
         id="a description that is the content",
+    ),
+    case(
+        [{"command": "add", "summary": text} for text in ("It hangs", "It crashes")],
+        id="a summary that is the content",
     ),
     case(
         [{"command": command, "description": "Build"} for command in ("make", "make test")],

@@ -27,6 +27,8 @@ _EXPLANATION = re.compile(
     r'"(?:[^"\\]|\\.)*",?'
 )
 """What a model writes beside them about it: the text differs each time, and changes nothing."""
+_RATED_SUMMARY = re.compile(r'"(?:security_risk|summary)":"(?:[^"\\]|\\.)*",?')
+"""What OpenHands asks for with every call: its risk, and a summary of it."""
 
 _PLAIN_COMMAND = re.compile(r'"(?:command|cmd)":"([^"]*)"')
 _find_quoting = re.compile(r"""['"\\`()<]""").search
@@ -57,6 +59,8 @@ _OPERATORS = frozenset(
 
 def without_explanation(arguments: str) -> str:
     """Return arguments without what says why a command is run, or an edit made."""
+    if '"security_risk":' in arguments:
+        arguments = _RATED_SUMMARY.sub("", arguments)
     # Most tools take no such argument; plain tests are faster than a pattern.
     if (
         '"description":' not in arguments
