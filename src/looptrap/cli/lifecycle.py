@@ -22,6 +22,7 @@ from looptrap.errors import ConfigError
 from looptrap.gateway.app import App, tune_gc
 from looptrap.gateway.runtime import token_from_env
 from looptrap.gateway.state_file import StateFile, digest_secret
+from looptrap.schema.wording import listed
 from looptrap.workers.embedded_valkey import EmbeddedValkey, find_valkey_program
 from looptrap.workers.pool import SharedPort, WorkerPool
 
@@ -143,35 +144,38 @@ def _handle_signals(
 def banner(
     config: Config, listening: tuple[str, int], admin: tuple[str, int], asks_for_keys: bool
 ) -> str:
-    """Return the start-up message: addresses for clients, upstream and policies."""
+    """Return the start-up message: addresses for clients, upstream, alerts and policies."""
     scheme = "https" if config.gateway.tls_cert else "http"
     url = f"{scheme}://{Address(*listening)}"
     where = config.gateway.upstream or "OpenAI, Anthropic and Gemini, by the path"
+    keys = "Asks for gateway keys." if asks_for_keys else "Callers use their own keys."
+    alerts = "" if config.channels else " No alerts are sent."
     lines = [
         f"Looptrap {__version__} guards {url}",
-        "",
-        f"  OpenAI clients     OPENAI_BASE_URL={url}/v1",
-        f"  Anthropic clients  ANTHROPIC_BASE_URL={url}",
-        f"  Gemini clients     http_options={{'base_url': '{url}'}}",
-        f"  Dashboard          http://{Address(*admin)}/",
-        "",
-        f"Forwards to {where}.",
-        "Asks for gateway keys." if asks_for_keys else "Callers use their own keys.",
+        f"  Clients    OPENAI_BASE_URL={url}/v1 ANTHROPIC_BASE_URL={url}"
+        f" GOOGLE_GEMINI_BASE_URL={url}",
+        f"  Dashboard  http://{Address(*admin)}/",
+        f"Forwards to {where}. {keys}{alerts}",
         *_store_lines(config),
     ]
     if config.capture != "off":
         lines.append(f"Capturing {config.capture} to {config.gateway.capture_dir}.")
     lines += [f"{description.of_channel(channel)}." for channel in config.channels]
-    if not config.channels:
-        lines.append("No alerts are sent: there are no channels.")
-    lines.append(f"Policies{f' of preset {config.preset}' if config.preset else ''}:")
-    for policy in config.policies:
-        lines += [f"  {description.of_rule(rule)}" for rule in policy.rules]
-        lines += [f"  {description.of_rate(rate)}" for rate in policy.rates]
-    if config.budgets:
-        lines.append("Budgets:")
-        lines += [f"  {description.of_budget(budget)}" for budget in config.budgets]
+    lines.append(_policy_line(config))
     return "\n".join(lines)
+
+
+def _policy_line(config: Config) -> str:
+    """Say how many rules, rates and budgets there are, and how to see them."""
+    policies = config.policies
+    numbers = [
+        (sum(rule.enabled for one in policies for rule in one.rules), "rule"),
+        (sum(rate.enabled for one in policies for rate in one.rates), "rate"),
+        (len(config.budgets), "budget"),
+    ]
+    counted = [f"{number} {noun}{'s' if number != 1 else ''}" for number, noun in numbers if number]
+    preset = f" of preset {config.preset}" if config.preset else ""
+    return f"Policies{preset}: {listed(counted, 'and') or 'none'}; `looptrap check` lists them."
 
 
 def _store_lines(config: Config) -> Iterator[str]:
