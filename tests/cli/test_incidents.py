@@ -44,18 +44,17 @@ def refused(running, text="Again?", **headers):
 
 
 @pytest.mark.parametrize("command", [["incidents"], ["incidents", "list"]], ids=["short", "long"])
-def test_open_incidents_are_listed_a_line_each(running, command):
-    found = refused(running)
+def test_open_incidents_are_listed_with_what_repeats(running, command):
+    found = refused(running, **{"X-Looptrap-Session": "run-1"})
     listed = running.run(*command)
     assert listed.exit_code == 0, listed.output
-    headings, line = listed.stdout.splitlines()
-    expected = "ID LAST CALL CALLER AGENT MODEL RULE ACTION HITS REFUSED SAVED STATE"
-    assert headings.split() == expected.split()
+    counts, line = listed.stdout.splitlines()
     assert re.fullmatch(
-        rf"{found['id']}  (just now|\d+ s ago) +addr:127\.0\.0\.1 +– +gpt-5\.3"
-        r" +identical-conversation +block +7 +2 +less than \$0\.0001 +open",
-        line,
+        rf"{found['id']}  open, block by identical-conversation, (just now|\d+ s ago): 7 hits,"
+        r" 2 refused, less than \$0\.0001 saved",
+        counts,
     )
+    assert line == "  addr:127.0.0.1, run-1, gpt-5.3: identical request sent 7 times in a row"
     assert "\x1b" not in listed.stdout
 
 

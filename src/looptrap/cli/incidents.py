@@ -20,7 +20,7 @@ from looptrap.cli.output import (
     format_time,
     json_option,
     parse_since,
-    print_table,
+    print_lines,
 )
 from looptrap.errors import ConfigError
 from looptrap.policy.action import Action
@@ -38,11 +38,6 @@ POLL_INTERVAL_S = 1.0
 """Seconds between two polls for changes."""
 
 LABELS = ("false_alarm", "confirmed")
-
-HEADINGS = (
-    "ID", "LAST CALL", "CALLER", "AGENT", "MODEL", "RULE", "ACTION", "#HITS", "#REFUSED", "#SAVED",
-    "STATE",
-)  # fmt: skip
 
 ACTIONS = frozenset(action.value for action in Action)
 
@@ -94,7 +89,8 @@ def list_(
     if as_json:
         click.echo(json.dumps(found, indent=2))
     elif found:
-        print_table(HEADINGS, [_row(incident, now) for incident in found])
+        for incident in found:
+            print_lines(_list_lines(incident, now))
     else:
         open_ = "open " if query["state"] == "open" else ""
         click.echo(f"There are no {open_}incidents{' of that kind' if len(query) > 1 else ''}.")
@@ -237,20 +233,22 @@ def _poll_changes(
         print_changes(answer["incidents"])
 
 
-def _row(incident: IncidentView, now: datetime) -> tuple[str, ...]:
-    return (
-        incident["id"],
-        format_age(incident["last"], now),
-        incident["caller"] or DASH,
-        incident["agent"] or DASH,
-        incident["model"] or DASH,
-        incident["rule"],
-        _action(incident),
-        f"{incident['hits']:,}",
-        f"{incident['refused']:,}",
-        format_usd(incident["saved_usd"]) if incident["refused"] else DASH,
-        incident["state"],
+def _list_lines(incident: IncidentView, now: datetime) -> Iterator[str]:
+    """Yield two lines: how often and what was done; whose calls they are, and what repeats."""
+    yield (
+        f"{incident['id']}  {incident['state']}, {_action(incident)} by {incident['rule']},"
+        f" {format_age(incident['last'], now)}: {_counts(incident)}"
     )
+    names = [incident[name] for name in ("caller", "session", "agent", "model")]
+    what = f": {incident['evidence'][0]['what']}" if incident["evidence"] else ""
+    yield f"  {', '.join(filter(None, names)) or DASH}{what}"
+
+
+def _counts(incident: IncidentView) -> str:
+    counts = f"{incident['hits']:,} hits, {incident['refused']:,} refused"
+    if incident["refused"] and incident["saved_usd"] is not None:
+        counts += f", {format_usd(incident['saved_usd'])} saved"
+    return counts
 
 
 def _change_line(incident: IncidentView) -> str:
@@ -259,10 +257,7 @@ def _change_line(incident: IncidentView) -> str:
     state = "is over" if incident["state"] == "closed" else _action(incident)
     agent = f"{incident['agent']} " if incident["agent"] else ""
     who = f"{incident['caller'] or DASH} {agent}{incident['model'] or DASH} {incident['rule']}"
-    counts = f"{incident['hits']:,} hits, {incident['refused']:,} refused"
-    if incident["saved_usd"] is not None:
-        counts += f", {format_usd(incident['saved_usd'])} saved"
-    return escaped(f"{when}  {incident['id']}  {state}: {who}, {counts}")
+    return escaped(f"{when}  {incident['id']}  {state}: {who}, {_counts(incident)}")
 
 
 def _detail_lines(incident: IncidentView, now: datetime) -> Iterator[str]:

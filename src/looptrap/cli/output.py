@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -59,6 +60,13 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     with console.capture() as captured:
         console.print(table)
     click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines, in a terminal each cut to its width."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPE_WIDTH
+    for line in map(escaped, lines):
+        click.echo(line if len(line) <= width else f"{line[: width - 1]}…")
 
 
 _UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}
