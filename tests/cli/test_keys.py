@@ -128,7 +128,7 @@ def test_list_warns_of_a_file_that_others_can_open(keys):
 def test_the_help_names_the_file_that_the_gateway_uses():
     for command in ("add", "list", "revoke"):
         shown = CliRunner().invoke(main, ["keys", command, "--help"]).stdout
-        assert f"[default: {GatewaySettings().state}]" in " ".join(shown.split())
+        assert f"[{GatewaySettings().state}]" in " ".join(shown.split())
 
 
 def test_the_installed_command_keeps_keys_in_the_working_folder(tmp_path):
@@ -227,3 +227,28 @@ def test_a_store_that_cannot_be_reached_is_one_line(url, says):
     assert result.stderr.startswith(says)
     assert result.stderr.count("\n") == 1
     assert "s3cret" not in result.stderr
+
+
+def test_keys_are_where_the_configuration_of_the_gateway_says(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("looptrap.toml").write_text("[gateway]\nstate = 'there.state'\n")
+    result = CliRunner().invoke(main, ["keys", "add", "ci", "--config", "looptrap.toml"])
+    added(result)
+    assert "there.state" in result.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["looptrap.toml", "there.state"]
+
+
+def test_a_shared_store_of_the_configuration_has_the_keys(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("looptrap.toml").write_text(f"store = 'redis://127.0.0.1:{free_port()}'\n")
+    result = CliRunner().invoke(main, ["keys", "list", "--config", "looptrap.toml"])
+    assert result.exit_code == 2
+    assert "the store redis://127.0.0.1:" in result.stderr
+    assert "nothing was changed" in result.stderr
+
+
+def test_a_mistake_in_the_configuration_is_said(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("looptrap.toml").write_text("store = 7\n")
+    result = CliRunner().invoke(main, ["keys", "list", "--config", "looptrap.toml"])
+    assert (result.exit_code, result.stderr.startswith("store: is 7")) == (2, True)

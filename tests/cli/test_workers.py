@@ -292,8 +292,8 @@ async def test_a_port_that_another_has_is_one_clear_line(tmp_path, shares, rooms
         async with run(tmp_path, *flags, env={"TMPDIR": str(rooms)}) as process:
             status, _ = await process.ended()
     assert status == 2
-    line = f"gateway.listen: cannot listen at {address}: address already in use\n"
-    assert process.said == line
+    line = f"gateway.listen: cannot listen at {address}: address already in use; another Looptrap"
+    assert process.said == f"{line} may run there: stop it, or set another --listen\n"
     assert list(rooms.iterdir()) == []
 
 

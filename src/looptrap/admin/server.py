@@ -16,8 +16,7 @@ from looptrap.admin.event_stream import EventStreamApi
 from looptrap.admin.metrics import exposition
 from looptrap.admin.openapi import APIS, OPERATIONS
 from looptrap.config.kind import Address
-from looptrap.errors import ConfigError, Problem
-from looptrap.gateway.app import App
+from looptrap.gateway.app import App, listen_error
 
 MAX_BODY_BYTES = 1 << 20
 LARGER_BODIES = {one.path: one.max_body_bytes for one in OPERATIONS if one.max_body_bytes}
@@ -108,9 +107,7 @@ class AdminServer:
             await site.start()
         except OSError as failure:
             await self._runner.cleanup()
-            why = (failure.strerror or str(failure)).lower()
-            problem = Problem("gateway.admin", f"cannot listen at {self._address}: {why}")
-            raise ConfigError([problem]) from None
+            raise listen_error("admin", self._address, failure) from None
         host, port = self._runner.addresses[0][:2]
         return host, port
 

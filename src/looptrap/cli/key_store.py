@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from looptrap.config.gateway import GatewaySettings
 from looptrap.config.kind import StorePlace
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway import keys
@@ -27,10 +26,10 @@ T = TypeVar("T")
 
 
 class FileKeyStore:
-    """Keys in a state file; without a path, in the gateway's own."""
+    """Keys in a state file."""
 
-    def __init__(self, path: str | None) -> None:
-        self._file = StateFile(path or GatewaySettings().state)
+    def __init__(self, path: str) -> None:
+        self._file = StateFile(path)
 
     def __str__(self) -> str:
         return str(self._file.path)
@@ -57,10 +56,6 @@ class SharedKeyStore:
     """The same in a shared store."""
 
     def __init__(self, url: str) -> None:
-        problems: list[Problem] = []
-        StorePlace().read(url, "--store", problems)
-        if problems:
-            raise ConfigError(problems)
         self._url = url
 
     def __str__(self) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from looptrap.cli.output import DASH, json_option, print_table, print_warnings
+from looptrap.cli.config import config_option
+from looptrap.cli.output import DASH, default_place, json_option, print_table, print_warnings
 from looptrap.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -22,21 +24,23 @@ HEADINGS = ("NAME", "ID", "PROJECT", "CREATED (UTC)", "STATUS")
 def key_store_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the flags that say where the keys are; the command gets a `key_store`."""
 
+    @config_option
     @click.option(
         "--state",
         metavar="FILE",
         type=click.Path(),
-        help="The state file of the gateway.  [default: looptrap.state]",
+        help="The state file of the gateway.  [looptrap.state]",
     )
     @click.option(
         "--store",
         metavar="URL",
-        envvar="LOOPTRAP_STORE",
         help="The store that gateways share; keys are there, and not in a file.",
     )
     @wraps(command)
-    def with_key_store(*, state: str | None, store: str | None, **options: Any) -> None:
-        command(key_store=_find_key_store(state, store), **options)
+    def with_key_store(
+        *, file: str | None, state: str | None, store: str | None, **options: Any
+    ) -> None:
+        command(key_store=_find_key_store(file, state, store), **options)
 
     return with_key_store
 
@@ -46,7 +50,7 @@ def keys() -> None:
     """Make, list and revoke gateway keys.
 
     Once there is a key, the gateway requires one from every caller. A running gateway follows
-    within seconds.
+    within seconds. Give the --config of the gateway: keys are in its state file, or in its store.
     """
 
 
@@ -94,17 +98,21 @@ def revoke(key_store: FileKeyStore | SharedKeyStore, name: str, as_json: bool) -
         click.echo(f"Key {name} ({key.id}) is revoked.")
 
 
-def _find_key_store(state: str | None, store: str | None) -> FileKeyStore | SharedKeyStore:
-    """Return where the keys are: --state has precedence over the variable of the store."""
+def _find_key_store(
+    file: str | None, state: str | None, store: str | None
+) -> FileKeyStore | SharedKeyStore:
+    """Return where a gateway with this configuration looks for keys; --state is a file for sure."""
     from looptrap.cli.key_store import FileKeyStore, SharedKeyStore
+    from looptrap.config import load
     from looptrap.config.kind import MEMORY
 
-    if state is None and store is not None and store != MEMORY:
-        return SharedKeyStore(store)
-    source = click.get_current_context().get_parameter_source("store")
-    if state is not None and source is click.core.ParameterSource.COMMANDLINE:
+    if state is not None and store is not None:
         raise ConfigError("--state and --store: give one or the other")
-    return FileKeyStore(state)
+    with default_place(file):
+        config = load(file, env=os.environ, flags={"state": state, "store": store})
+    if state is None and config.store != MEMORY:
+        return SharedKeyStore(config.store)
+    return FileKeyStore(config.gateway.state)
 
 
 def _fields(key: GatewayKey) -> dict[str, Any]:

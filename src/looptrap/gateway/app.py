@@ -8,12 +8,13 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Mapping
+from errno import EADDRINUSE
 from os import sysconf
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
 
 from looptrap.config import Config
-from looptrap.config.kind import MEMORY
+from looptrap.config.kind import MEMORY, Address
 from looptrap.engine import Counters
 from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.auth import check_exposure, is_loopback
@@ -130,8 +131,7 @@ class App:
             self.listening = await self.server.listen(host, port, ssl=tls, reuse_port=reuse_port)
         except OSError as error:
             await self.stop()
-            message = f"cannot listen at {settings.listen}: {os_error_text(error)}"
-            raise ConfigError([Problem("gateway.listen", message)]) from None
+            raise listen_error("listen", settings.listen, error) from None
         except ConfigError:
             await self.stop()
             raise
@@ -244,6 +244,14 @@ class App:
             self.ring.refresh()
         except ConfigError as error:
             log.error("%s", error)
+
+
+def listen_error(setting: str, address: Address, error: OSError) -> ConfigError:
+    """Return the mistake of an address at which nothing can listen, and what to do about it."""
+    message = f"cannot listen at {address}: {os_error_text(error)}"
+    if error.errno == EADDRINUSE:
+        message += f"; another Looptrap may run there: stop it, or set another --{setting}"
+    return ConfigError([Problem(f"gateway.{setting}", message)])
 
 
 def _log_handler_error(error: Exception) -> None:

@@ -16,7 +16,8 @@ from pathlib import Path
 from looptrap.admin.worker_proxy import WorkerEndpoint
 from looptrap.config import Config
 from looptrap.config.kind import Address
-from looptrap.errors import ConfigError, Problem
+from looptrap.errors import ConfigError
+from looptrap.gateway.app import listen_error
 from looptrap.workers.channel import (
     FailedMessage,
     ReadyMessage,
@@ -193,9 +194,7 @@ class SharedPort:
                 self._reserve(family, found)
         except OSError as error:
             self.close()
-            why = (error.strerror or str(error)).lower()
-            message = f"cannot listen at {address}: {why}"
-            raise ConfigError([Problem("gateway.listen", message)]) from None
+            raise listen_error("listen", address, error) from None
 
     def close(self) -> None:
         """Release the address."""
