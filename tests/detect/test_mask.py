@@ -95,8 +95,8 @@ def test_a_number_that_is_the_news_of_a_result_counts(one, other):
         pytest.param('{"rows": [], "took_ms": 5}', '{"rows": [], "took_ms": 41}', id="took_ms"),
         pytest.param('{"took": 5, "hits": 2}', '{"took": 41, "hits": 2}', id="took"),
         pytest.param(
-            "A complete log of this run can be found in: /root/.npm/_logs/5-debug-0.log",
-            "A complete log of this run can be found in: /root/.npm/_logs/41-debug-0.log",
+            "A complete log of this run can be found in: /home/dev/.npm/_logs/5-debug-0.log",
+            "A complete log of this run can be found in: /home/dev/.npm/_logs/41-debug-0.log",
             id="where a log was saved",
         ),
         pytest.param("sent. Receipt no: R-41", "sent. Receipt no: R-42", id="receipts"),

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import stat
-import tempfile
 import tomllib
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from looptrap.errors import ConfigError, Problem
+from looptrap.gateway.state_file import write_atomically
 from looptrap.schema.wording import escaped, found
 
 Key = tuple[str, ...]
@@ -67,8 +67,8 @@ def replace_file(path: Path, text: str, now: datetime) -> Path | None:
         if target.exists():
             mode = stat.S_IMODE(target.stat().st_mode)
             backup = target.with_name(f"{target.name}.bak-{now:%Y%m%d-%H%M%S}")
-            _write(backup, target.read_text("utf-8"), mode)
-        _write(target, text, mode)
+            write_atomically(backup, target.read_bytes(), lambda new: os.fchmod(new, mode))
+        write_atomically(target, text.encode(), lambda new: os.fchmod(new, mode))
     except OSError as error:
         raise ConfigError(
             [Problem(escaped(str(path)), f"cannot be written: {error.strerror}")]
@@ -84,20 +84,6 @@ def new_text(path: Path, values: Values) -> str:
 def merge_text(form: Form, text: str, values: Values) -> str:
     """Return a text in a form with these values in it; raise UnchangeableError."""
     return _MERGERS[form](text, values)
-
-
-def _write(target: Path, text: str, mode: int) -> None:
-    descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            os.fchmod(descriptor, mode)
-            file.write(text)
-            file.flush()
-            os.fsync(descriptor)
-        Path(name).replace(target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def _form(path: Path) -> Form:

@@ -236,7 +236,7 @@ class RememberedRound(Round):
         return self.has_hits and other.has_hits and self.has_same_result(other)
 
     def shows_same_screen(self, other: Round) -> bool:
-        """Return whether the same action led to the same screen; a counter cannot be told apart."""
+        """Return whether the same action led to the same screen; counters are not known."""
         return self.signature == other.signature and self.has_same_hits(other)
 
     def says_like(self, other: Round) -> bool:

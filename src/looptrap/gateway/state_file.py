@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Annotated, Literal
@@ -154,17 +155,7 @@ class StateFile:
         # Of a link, the target is replaced.
         target = Path(os.path.realpath(self.path))
         try:
-            descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-            try:
-                with os.fdopen(descriptor, "wb") as file:
-                    _keep_owner(target, descriptor)
-                    file.write(content)
-                    file.flush()
-                    os.fsync(descriptor)
-                Path(name).replace(target)
-            except BaseException:
-                Path(name).unlink(missing_ok=True)
-                raise
+            write_atomically(target, content, partial(_keep_owner, target))
             with _open_descriptor(target.parent, os.O_DIRECTORY) as folder:
                 os.fsync(folder)
         except OSError as error:
@@ -219,6 +210,24 @@ def _open_descriptor(path: Path, flags: int) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def write_atomically(target: Path, content: bytes, prepare: Callable[[int], object]) -> None:
+    """Put a file with this content in the place of another, at once.
+
+    `prepare` gets the descriptor of the new file before anything is written to it.
+    """
+    descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            prepare(descriptor)
+            file.write(content)
+            file.flush()
+            os.fsync(descriptor)
+        Path(name).replace(target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
 
 
 def _keep_owner(target: Path, descriptor: int) -> None:

@@ -66,7 +66,7 @@ def _is_courteous(round_: Round) -> bool:
 
 
 def _is_mere_note(round_: Round) -> bool:
-    """Return whether an agent only writes to itself, and is told no more than that it did."""
+    """Return whether an agent only writes to itself, and gets only an acknowledgement."""
     return len(round_.result) <= MAX_ACKNOWLEDGEMENT_CHARS and round_.is_note
 
 
