@@ -62,7 +62,8 @@ class GuardedRun:
             totals = self.gateway.stop()
         self.has_refused = totals is not None and totals.refused > 0
         if not is_quiet:
-            _say(*report(totals, time.monotonic() - began), *self.gateway.log.lines, self.where)
+            where = [self.where] if totals is None or totals.calls else []
+            _say(*report(totals, time.monotonic() - began), *self.gateway.log.lines, *where)
         return status
 
     def _opening(self) -> Iterator[str]:
