@@ -81,7 +81,8 @@ def test_says_in_a_sentence_what_the_default_does(check):
     assert lines[-5:] == [
         "Otherwise",
         "  A loop is refused with the HTTP status that ends its agent, else with 429.",
-        "  A session is named by X-Looptrap-Session, X-Session-Id or X-Zelyx-Session-Id.",
+        "  A session is named by X-Looptrap-Session, X-Session-Id or X-Zelyx-Session-Id, or by a"
+        " known agent.",
         "  At most 1,000,000 fingerprints are remembered.",
         "  Incidents are kept in looptrap.db for 90 days.",
     ]

@@ -108,7 +108,11 @@ def of_kill_switch(switch: KillSwitch) -> str:
 def of_rest(config: Config) -> list[str]:
     """Say how calls are refused, what names a session, and how much is remembered."""
     headers = listed(list(config.session_headers), "or")
-    named = f"A session is named by {headers}." if headers else "Sessions are not read."
+    named = (
+        f"A session is named by {headers}, or by a known agent."
+        if headers
+        else "Sessions are not read."
+    )
     status = f"HTTP status {config.block_status}"
     if config.block_status == AUTO:
         status = "the HTTP status that ends its agent, else with 429"
