@@ -13,6 +13,8 @@ from looptrap.store.redis.address import StoreAddress, parse_store_url
         ("redis://cache/?db=3", StoreAddress(host="cache", db=3)),
         ("redis://:pw@[::1]:7000", StoreAddress(host="::1", port=7000, password="pw")),
         ("redis://me:p%40w%2F@cache", StoreAddress(host="cache", user="me", password="p@w/")),
+        ("redis://:p[w]@cache", StoreAddress(host="cache", password="p[w]")),
+        ("redis://:p\N{CARE OF}w@cache", StoreAddress(host="cache", password="p\N{CARE OF}w")),
         (
             "rediss://cache?ca=/etc/ca.pem",
             StoreAddress(host="cache", is_tls=True, ca="/etc/ca.pem"),
@@ -58,7 +60,7 @@ def test_servers_of_a_cluster_are_entered_alike(scheme):
         ("unix://run/s", "needs three slashes"),
         ("unix://", "needs three slashes"),
         ("redis://h\n", "control characters"),
-        ("redis://[::1", "cannot be read"),
+        ("redis://[::1", "'[::1' is not a server of the form host:port"),
     ],
 )
 def test_says_what_is_wrong(url, wrong):

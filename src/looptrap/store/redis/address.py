@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 DEFAULT_PORT = 6379
 MAX_DB = 1_000_000
+
+URL = re.compile(r"(?:([^:/?#]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?")
+"""Scheme, authority, path, query and fragment."""
 
 SCHEMES = {
     "redis": {"db"},
@@ -51,12 +55,7 @@ def parse_store_url(url: str) -> tuple[list[StoreAddress], bool]:
     """
     if not url.isprintable() or " " in url:
         raise ValueError("the store's URL has spaces or control characters")
-    try:
-        parts = urlsplit(url)
-    except ValueError as error:
-        # Python's own message may repeat the credentials.
-        reason = error if "@" not in url else "write %5B and %5D where a password holds brackets"
-        raise ValueError(f"the store's URL cannot be read: {reason}") from None
+    parts = _split(url)
     if parts.scheme not in SCHEMES:
         raise ValueError(
             f"the store's URL begins with {parts.scheme + '://'!r}, must be one of"
@@ -87,6 +86,17 @@ def parse_store_url(url: str) -> tuple[list[StoreAddress], bool]:
     if len(servers) > 1 and not is_cluster:
         raise ValueError(f"{parts.scheme}:// takes one server; several need redis+cluster://")
     return [address.at(*_host_and_port(one)) for one in servers], is_cluster
+
+
+def _split(url: str) -> SplitResult:
+    """Split a URL as RFC 3986 does (appendix B).
+
+    `urlsplit` of some Pythons refuses brackets behind the first server of a cluster.
+    """
+    match = URL.fullmatch(url)
+    assert match is not None  # Every part may be empty.
+    scheme, *others = match.groups(default="")
+    return SplitResult(scheme.lower(), *others)
 
 
 def _options(parts: SplitResult) -> dict[str, str]:
