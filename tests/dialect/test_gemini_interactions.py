@@ -29,9 +29,10 @@ from looptrap.dialect.model import (
     ToolResult,
     Usage,
 )
+from looptrap.dialect.output_limit import is_in_background, max_output
 from looptrap.dialect.registry import read
 from looptrap.dialect.stream import EVENT_STREAM, JSON, sse_event
-from looptrap.dialect.usage_meter import UsageReader, is_in_background, max_output, usage_of
+from looptrap.dialect.usage_meter import UsageReader, usage_of
 
 PATH = "/v1beta/interactions"
 LOOK = ToolCall("call_fake-1_0", "look", '{"at":1,"by":"me"}')

@@ -7,8 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from looptrap.dialect.model import MAX_TOKENS, Request
+from looptrap.dialect.output_limit import max_output, runs_on
 from looptrap.dialect.registry import read
-from looptrap.dialect.usage_meter import max_output, runs_on
 
 ASSUMED = 4_096
 

@@ -9,8 +9,8 @@ import pytest
 from tests.dialect.tool_uses import tool_uses
 
 from looptrap.dialect.model import Call, Message, Request, ToolCall, ToolResult
+from looptrap.dialect.output_limit import max_output
 from looptrap.dialect.registry import is_unreadable, read
-from looptrap.dialect.usage_meter import max_output
 
 MESSAGES = b'{"model":"m","messages":[{"role":"user","content":"hi"}]}'
 PROMPT = b'{"model":"m","prompt":"hi"}'

@@ -4,7 +4,8 @@ model                Request, Call, Message, ToolCall, ToolResult, Usage, Outcom
 dialect              Dialect: what an API can do, a field for each verb; ModelAnswer
 registry             DIALECTS, ENDINGS (the ends of paths), read(request)
 answer               answers in a call's dialect: errors, final messages, nudges, ends of streams
-usage_meter          UsageMeter: the usage of a passing answer; the largest output of a call
+usage_meter          UsageMeter: the usage of a passing answer
+output_limit         max_output: the largest output of a call
 
 openai_chat          Chat Completions
 openai_responses     Responses

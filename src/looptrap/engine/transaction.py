@@ -24,8 +24,9 @@ from looptrap.detect.signals.chant import MIN_REPEATED_CHARS
 from looptrap.dialect.agent import AUTO, BlockStatus
 from looptrap.dialect.answer import Answer, Headers, answer_reader, answered_turn
 from looptrap.dialect.model import NO_USAGE, AnsweredTurn, Call, DialectName, Outcome, Usage
+from looptrap.dialect.output_limit import unanswered_usage
 from looptrap.dialect.stream import AnswerReader
-from looptrap.dialect.usage_meter import UsageMeter, unanswered_usage
+from looptrap.dialect.usage_meter import UsageMeter
 from looptrap.engine.model import Plan, Ticket, refusal_error
 from looptrap.engine.policy_engine import PolicyEngine
 from looptrap.money.estimate import is_charged

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil
 
 from looptrap.dialect.model import Call, Usage
-from looptrap.dialect.usage_meter import max_output
+from looptrap.dialect.output_limit import max_output
 from looptrap.money.price import Price, Prices
 
 BYTES_A_TOKEN = 3
