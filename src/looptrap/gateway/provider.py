@@ -10,9 +10,8 @@ import re
 from binascii import Error, a2b_base64
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import NamedTuple
 from urllib.parse import quote
-
-import msgspec
 
 from looptrap.bounded import BoundedCache
 from looptrap.config.provider import Credential
@@ -49,7 +48,7 @@ there: then it does not matter which of several the provider would prefer."""
 _SIGNATURE = b"AWS4-"
 
 
-class Carriers(msgspec.Struct, frozen=True, gc=False):
+class Carriers(NamedTuple):
     """Where a provider reads the credential of a caller."""
 
     order: tuple[bytes, ...]

@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
-
-import msgspec
 
 from looptrap.dialect.agent import SESSION_FIELDS
 from looptrap.dialect.header import PROGRESS, RETRY_COUNT, SESSION_LIMIT, is_retry, session_of
@@ -47,7 +46,8 @@ _MAX_CACHED_NAMES = 4096
 """Header names whose treatment is cached."""
 
 
-class InboundHeaders(msgspec.Struct, gc=False):
+@dataclass(slots=True)
+class InboundHeaders:
     """What one pass over the headers of a request found."""
 
     forwarded: list[Field]
@@ -168,7 +168,8 @@ _MAX_CACHED_CONTEXTS = 1024
 ANONYMOUS = Identity(caller="")
 
 
-class RequestContext(msgspec.Struct, frozen=True, gc=False):
+@dataclass(frozen=True, slots=True)
+class RequestContext:
     """What the head of a request says."""
 
     identity: Identity

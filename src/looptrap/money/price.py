@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import translate
 from math import ceil
 from typing import NamedTuple
-
-import msgspec
 
 from looptrap.dialect.model import Usage
 from looptrap.schema import Number, setting, settings
@@ -80,7 +79,8 @@ class Rates(NamedTuple):
     reasoning: float
 
 
-class Price(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Price:
     """What one model costs."""
 
     context_window: int | None

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
-
-import msgspec
 
 from looptrap.bounded import BoundedCache
 from looptrap.wire.header_fields import parse_token_list
@@ -38,7 +37,8 @@ _EMPTY_LINES = re.compile(rb"(?:\r\n)*")
 _SINGLE = (b"host", b"content-length", b"transfer-encoding", b"expect")
 
 
-class Head(msgspec.Struct, kw_only=True, eq=False):
+@dataclass(slots=True, kw_only=True, eq=False)
+class Head:
     """A parsed request head without the body length. Shared, so not to be changed."""
 
     method: bytes
