@@ -35,16 +35,15 @@ async def test_without_looptrap_every_call_reaches_the_provider():
     assert act.refusal is None
 
 
-async def test_with_looptrap_the_sixth_equal_conversation_is_refused():
+async def test_with_looptrap_the_eighth_call_of_the_loop_is_refused():
     act = await performed(DemoRun(is_guarded=True, limit=20))
-    # The first two calls fill the context window; from the third on they are equal. The run is
-    # remembered beyond the window: the same failure, five times.
+    # The context window keeps two rounds; Looptrap remembers those that were dropped.
     assert act.answered == 7
     assert [step.verdict for step in act.steps] == ["allow"] * 5 + ["warn"] * 2 + ["block"]
     refusal = act.refusal
     assert refusal is not None
     assert (refusal.status, refusal.code) == (429, "recursive_loop_detected")
-    assert "sent 6 times in a row" in refusal.message
+    assert "failed the same way, or asked the same, 7 times" in refusal.message
 
 
 @pytest.mark.parametrize("is_guarded", [False, True], ids=["without", "with"])

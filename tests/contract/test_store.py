@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.store.charging import places, stores
 from tests.store.serving import KINDS
 
-from looptrap.detect.scope import Window, WindowKind
+from looptrap.detect.scope import MAX_CONTINUED, Window, WindowKind
 from looptrap.store.memory import MemoryStore
 from looptrap.store.model import MAX_MARKS, Hit, Trip
 
@@ -228,6 +228,11 @@ class Calls:
     def answer(self, now):
         self.store.answer([self.hit], T + now)
 
+    def go_on(self, now):
+        """Continue the answer to one of them."""
+        key, window = self.hit.key, self.hit.window
+        assert self.store.hit([Hit(key, window, continues=True)], T + now)[0].hits == 0
+
     def sequence(self, times, seconds):
         """Begin calls at these times, each answered after these seconds; return the waves."""
         found = []
@@ -293,31 +298,90 @@ def test_a_transport_retry_of_a_streak_is_no_wave_and_under_way(store):
     assert calls.begin(9) == 3
 
 
+def test_a_continued_answer_takes_a_wave_off_but_never_the_first_two(store):
+    calls = Calls(store)
+    calls.go_on(0)
+    assert calls.sequence([0, 2, 4, 6], 1) == [1, 2, 3, 4]
+    for number in range(5):
+        calls.go_on(7 + number / 10)
+    assert calls.sequence([8, 10], 1) == [3, 4]
+
+
+def test_calls_that_are_each_continued_count_only_so_often(store):
+    calls, found = Calls(store), []
+    for number in range(22):
+        found += calls.sequence([2 * number], 1)
+        calls.go_on(2 * number + 1.5)
+    assert found == [1, 2] + [3] * (MAX_CONTINUED + 1) + [4, 5, 6]
+
+
+def test_a_pause_lets_waves_be_taken_off_again(store):
+    calls = Calls(store)
+    for start in (0, 1_000):
+        assert calls.sequence([start, start + 2, start + 4], 1) == [1, 2, 3]
+        calls.go_on(start + 5)
+        assert calls.sequence([start + 6], 1) == [3]
+
+
+def test_what_is_under_way_stays_so_when_a_wave_is_taken_off(store):
+    calls = Calls(store)
+    calls.sequence([0, 2], 1)
+    assert calls.begin(4) == 3
+    calls.go_on(5)
+    assert calls.begin(6) == 2, "beside the one before"
+    calls.answer(7)
+    calls.answer(8)
+    assert calls.begin(9) == 3
+
+
+def test_a_continued_answer_takes_nothing_off_a_cooldown_or_another_key(store):
+    calls = Calls(store)
+    calls.sequence(range(0, 12, 2), 1)
+    store.trip([Trip(b"k", 30, 6)], T + 11)
+    store.hit([Hit(b"other", STREAK, continues=True)], T + 12)
+    assert calls.begin(20) == 7
+    assert store.cooldown_left(b"k", T + 20) == pytest.approx(21)
+
+
+@pytest.mark.parametrize("window", [ROLLING, FIXED, REFRESHED, SERIAL])
+def test_only_streaks_have_waves_to_take_off(store, window):
+    calls = Calls(store, window)
+    before = [calls.begin(number / 10) for number in range(3)]
+    calls.go_on(1)
+    alone = Calls(MemoryStore(), window)
+    assert [*before, calls.begin(2)] == [*map(alone.begin, (0, 0.1, 0.2)), alone.begin(2)]
+
+
 GAPS = st.integers(0, 160).map(lambda quarters: quarters / 4) | st.just(900.0)
 """Seconds that floats add up exactly."""
 
 
-@given(st.lists(st.tuples(GAPS, st.booleans()), max_size=40))
+@given(st.lists(st.tuples(GAPS, st.sampled_from(["begin", "answer", "go on"])), max_size=40))
 def test_streaks_are_counted_as_written_down_here(events):
     """The memory store against the rule in the words of the documentation."""
-    store, now = MemoryStore(), 0.0
+    store, now, taken_off = MemoryStore(), 0.0, 0
     calls, waves, twins, began, ended, under_way = Calls(store), 0, 0, -1e9, None, 0
-    for gap, is_answer in events:
+    for gap, event in events:
         now += gap
-        if is_answer:
+        if event == "go on":
+            calls.go_on(now)
+            if waves > 2 and taken_off < MAX_CONTINUED:
+                waves, taken_off = waves - 1, taken_off + 1
+            continue
+        if event == "answer":
             if waves > 1:
                 calls.answer(now)
                 under_way, ended = max(under_way - 1, 0), now
             continue
         if not waves or now - began >= 900:
-            waves, twins, began, ended, under_way = 1, 1, now, None, 0
+            waves, twins, began, ended, under_way, taken_off = 1, 1, now, None, 0, 0
         elif under_way:
             twins += 1
             waves += twins > 16
         elif ended is None or now - ended <= 15:
             waves, twins, began = waves + 1, 1, now
         else:
-            waves, twins, began, ended, under_way = 1, 1, now, None, 0
+            waves, twins, began, ended, under_way, taken_off = 1, 1, now, None, 0, 0
         under_way += waves > 1
         assert calls.begin(now) == waves
 

@@ -87,6 +87,24 @@ def test_is_a_failure(text):
     assert len(failure_of(text)) <= 300
 
 
+FAILURE_PHRASES = """error|errors|exception|failed|failure|fails|fail|fatal|denied|refused|invalid
+undefined|missing|panic|forbidden|unauthorised|unauthorized|err!|valueerror:|typeexception|traceback
+unrecognised|unrecognized|not found|no such|cannot|can't|could not|couldn't|unable to|timed out
+timeout|time-out|unexpected|mismatch|aborted|no module named|nonzero exit|non-zero status
+not defined|not an allowed|not authorised|not permitted|not supported|not valid|not recognized
+not exist|not available|not unique|not been read|does not|doesn't|don't exist|did not appear
+did not match|did not contain|did not exist|did not find|must be|no replacement|no changes to make
+no changes were made|"success": false|'ok':false|"succeeded":false|success=false|success = false
+is_error: true|iserror":true|http/1.1 404|http 500|status 503|status code: 404|fehler|erreur
+errore|fallo|nicht gefunden|introuvable|no se pudo|no se encontr|ошибка|错误|失败|エラー|오류"""
+
+
+@pytest.mark.parametrize("phrase", FAILURE_PHRASES.replace("\n", "|").split("|"))
+@pytest.mark.parametrize("text", ["The job: {}", "ok\nThe job: {}\ndone"])
+def test_each_phrase_makes_a_line_a_failure(text, phrase):
+    assert failure_of(text.format(phrase)) is not None
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -27,6 +27,11 @@ def result(text, call_id="c1"):
     return {"role": "tool", "tool_call_id": call_id, "content": text}
 
 
+def searched(call_id):
+    """Return a round."""
+    return assistant(call_id=call_id), result("r", call_id)
+
+
 def chat(*messages, **more):
     return read(
         Request(path=CHAT, body=json.dumps({"model": "m", "messages": messages, **more}).encode())
@@ -45,7 +50,12 @@ MASKED = scope.conversation(3, True, "masked")
         pytest.param(
             chat(user("x"), assistant(call_id="c1"), result("r", "c1")),
             chat(user("x"), assistant(call_id="c9"), result("r", "c9")),
-            id="ids of tool calls",
+            id="the id of the only round",
+        ),
+        pytest.param(
+            chat(*searched("c1"), *searched("c2"), user("y")),
+            chat(*searched("c8"), *searched("c9"), user("y")),
+            id="ids of tool calls before a prompt",
         ),
         pytest.param(
             chat(assistant(arguments='{"a": 1, "b": [2]}')),
@@ -68,6 +78,11 @@ def test_the_same_conversation(one, other):
     ("one", "other"),
     [
         pytest.param(chat(user("pump 5")), chat(user("pump 6")), id="a number"),
+        pytest.param(
+            chat(*searched("c1"), *searched("c2")),
+            chat(*searched("c1"), *searched("c9")),
+            id="the id of the latest round after another",
+        ),
         pytest.param(chat(user("x")), chat(user("x"), model="n"), id="the model"),
         pytest.param(chat(user("x")), chat({"role": "system", "content": "x"}), id="the role"),
         pytest.param(chat(user("a|b"), user("c")), chat(user("a"), user("b|c")), id="a separator"),

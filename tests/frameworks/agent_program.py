@@ -164,13 +164,14 @@ def play(
     *,
     script: Script | None = None,
     copies: int = 1,
+    seconds_apart: float = 0,
     toml: str = "",
     patience: float = 120,
 ) -> AgentRuns:
     """Run a program on a scenario, or copies of it in folders of their own, before one gateway.
 
-    The model does as the scenario says, unless it has a script of its own. Programs that take
-    longer than `patience` seconds are killed.
+    The model does as the scenario says, unless it has a script of its own. The copies are started
+    at once, or one after the other. Programs that take longer than `patience` seconds are killed.
     """
     folder.mkdir(exist_ok=True)
     file = folder / "looptrap.toml"
@@ -181,7 +182,11 @@ def play(
         gateway = stack.enter_context(running_gateway(load(file, env={}, flags=flags)))
         tally = gateway.app.tally
         homes = [folder / f"home-{number}" for number in range(copies)]
-        running = [start(program, scenario.prompts, gateway.url, home, terminals) for home in homes]
+        running = []
+        for home in homes:
+            if running:
+                time.sleep(seconds_apart)  # as people start them: the programs keep no other time
+            running.append(start(program, scenario.prompts, gateway.url, home, terminals))
         first_refusal, deadline = None, time.monotonic() + patience
         while any(one.poll() is None for one in running) and time.monotonic() < deadline:
             if first_refusal is None and _refused(tally.verdicts):
@@ -223,9 +228,14 @@ def own_tmux() -> Iterator[str]:
 
 
 def start(
-    program: Program, prompts: Sequence[str], url: str, home: Path, terminals: str
+    program: Program,
+    prompts: Sequence[str],
+    url: str,
+    home: Path,
+    terminals: str,
+    before: Sequence[str] = (),
 ) -> subprocess.Popen[bytes]:
-    """Start a program in a workspace of its own."""
+    """Start a program in a workspace of its own, with a command `before` it."""
     workspace = home / "project"
     write_workspace(workspace)
     for name, text in program.files.items():
@@ -249,7 +259,7 @@ def start(
     argument = () if isinstance(program, LineProgram) else prompts
     with lines.open() as said, (home / "screen.txt").open("wb") as screen:
         return subprocess.Popen(
-            [program.file, *program.arguments(url), *argument],
+            [*before, program.file, *program.arguments(url), *argument],
             cwd=workspace,
             env=environment,
             stdin=said if isinstance(program, LineProgram) else subprocess.DEVNULL,

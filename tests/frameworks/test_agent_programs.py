@@ -11,6 +11,7 @@ from tests.frameworks.agent_program import (
     AIDER,
     CLAUDE_CODE,
     CODEX,
+    MINI,
     PROGRAMS,
     REASONS,
     Program,
@@ -95,14 +96,14 @@ def test_an_honest_agent_never_notices(program, number, tmp_path, request):
 PATCH_AND_TEST = Scenario("patch and test", up_to(8, edit_and("python3 t.py")))
 
 
-def slowly(script: Script) -> Script:
+def slowly(script: Script, seconds: float = ANSWER_S) -> Script:
     """Return a script whose answers take some time, as those of real models do."""
 
     def answer(received: Received) -> Reply | None:
         if not received.call.generates:
             return None
         gate = Gate()
-        threading.Timer(ANSWER_S, gate.open).start()
+        threading.Timer(seconds, gate.open).start()
         return Reply.pause(gate, script(received))
 
     return answer
@@ -114,6 +115,31 @@ def test_equal_runs_side_by_side_are_no_loop(program, tmp_path):
     script = slowly(program.script(scenario))
     runs = play(program, scenario, tmp_path, script=script, copies=COPIES, patience=240)
     assert (runs.refused, runs.warned) == (0, 0), runs
+    assert [run.status for run in runs.runs] == [0] * COPIES, runs
+
+
+@programs(MINI)
+@pytest.mark.parametrize(
+    ("answer_s", "seconds_apart"),
+    [
+        pytest.param(0.05, 0, id="at once, answers of 50 ms"),
+        pytest.param(0.2, 3, id="3 s apart"),
+        pytest.param(0, 3, id="3 s apart, answers at once"),
+    ],
+)
+def test_equal_runs_that_name_no_session_are_not_refused(
+    program, answer_s, seconds_apart, tmp_path
+):
+    script = program.script(PATCH_AND_TEST)
+    runs = play(
+        program,
+        PATCH_AND_TEST,
+        tmp_path,
+        script=slowly(script, answer_s) if answer_s else script,
+        copies=COPIES,
+        seconds_apart=seconds_apart,
+    )
+    assert runs.refused == 0, runs
     assert [run.status for run in runs.runs] == [0] * COPIES, runs
 
 

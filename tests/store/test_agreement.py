@@ -33,6 +33,7 @@ STEPS = st.lists(
         st.tuples(st.just("release"), KEYS),
         st.tuples(st.just("answer"), KEYS, SECONDS, st.sampled_from(ROWS)),
         st.tuples(st.just("calls"), KEYS, SECONDS, st.sampled_from(ROWS), CALLS),
+        st.tuples(st.just("continued"), KEYS, SECONDS, st.integers(1, 20)),
         st.tuples(st.just("wait"), st.integers(0, 32) | st.integers(895, 905)),
     ),
     max_size=40,
@@ -86,6 +87,12 @@ class Pair:
             self.ticks += takes
             self.answer(name, seconds, kind)
             self.ticks += pause
+
+    def continued(self, name, seconds, times):
+        """Continue answers, so that waves are taken off."""
+        window = Window(self.seconds(seconds), WindowKind.STREAK)
+        hits, now = [Hit(self.key(name), window, continues=True)] * times, self.now
+        assert self.shared.hit(hits, now) == self.memory.hit(hits, now)
 
     def answer(self, name, seconds, kind):
         window = Window(self.seconds(seconds), kind)

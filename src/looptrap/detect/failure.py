@@ -34,6 +34,14 @@ _FAILURE = re.compile(
     r"|ошибка|错误|失败|エラー|오류"
 )
 """Matched against lower case: twice as fast as a pattern that ignores case."""
+_STEMS = tuple(
+    "err|exception|fail|fatal|denied|refused|invalid|undefined|missing|panic|forbidden|unauthori"
+    "|traceback|unrecogni|not |could not|does not|no such|cannot|can't|couldn't|doesn't|don't exist"
+    "|unable to|timed out|timeout|time-out|unexpected|mismatch|aborted|no module|zero exit"
+    "|zero status|must be|no replacement|no changes|: false|:false|=false|= false|http|status"
+    "|fehler|fallo|nicht gefunden|introuvable|no se |ошибка|错误|失败|エラー|오류".split("|")
+)
+"""Every failure names one of these: finding none of them takes a tenth of the pattern's time."""
 _DENIES = re.compile(
     r"\b(?:no|0|without(?: any)?) (?:\w+ )?(?:errors?|failures?|failed|exceptions?)\b"
     r"|\b(?:errors?|failures?|failed|exception)\"?\s?[:=]\s?(?:null|none|false|0|\[\]|\{\}|\"\")"
@@ -100,8 +108,9 @@ def failure_of(text: str, is_error: bool = False) -> str | None:
     numbers that count failures: fewer failures are another failure.
     """
     lowered = _ends(text)
-    # Finding two words is cheap; the pattern is not.
-    status = _EXIT.search(lowered) if "exit" in lowered or "return" in lowered else None
+    # Finding two words is cheap, from the end even more so; the pattern is not.
+    has_status = lowered.rfind("exit") >= 0 or lowered.rfind("return") >= 0
+    status = _EXIT.search(lowered) if has_status else None
     if status is not None:
         if status[1] == "0":
             return None
@@ -113,7 +122,7 @@ def failure_of(text: str, is_error: bool = False) -> str | None:
         return "failed" if is_error else None
     is_short = len(text) <= SHORT_RESULT_CHARS
     outer = lines if is_short else [*lines[:3], *lines[-3:]]
-    error_lines = [line for line in outer if _reports_failure(line)]
+    error_lines = _lines_of_failure(outer)
     if not is_error and not (
         error_lines
         and (is_short or error_lines[0] in lines[:3] or _NAMED.match(lines[-1]) is not None)
@@ -145,13 +154,26 @@ def is_echo(result: str, arguments: str) -> bool:
     status = _EXIT.search(ends)
     if status is not None and status[1] != "0":
         return False
-    lines = filter(_reports_failure, ends.splitlines())
+    lines = _lines_of_failure(ends.splitlines())
     words = [found[0] for line in lines for found in _FAILURE.finditer(line)]
     return bool(words) and all(word in arguments for word in words)
 
 
+def _lines_of_failure(lines: list[str]) -> list[str]:
+    """Return the lines that report a failure; in most results none does."""
+    short = [line for line in lines if len(line) <= MAX_LINE_CHARS]
+    return list(filter(_reports_failure, short)) if short and _may_fail("\n".join(short)) else []
+
+
+def _may_fail(text: str) -> bool:
+    for stem in _STEMS:  # noqa: SIM110 - a generator costs more than the search
+        if text.rfind(stem) >= 0:  # faster than from the beginning
+            return True
+    return False
+
+
 def _reports_failure(line: str) -> bool:
-    if len(line) > MAX_LINE_CHARS or not _FAILURE.search(line) or _SOURCE.match(line):
+    if not _FAILURE.search(line) or _SOURCE.match(line):
         return False
     if _HIT.match(line) is not None:
         return False
@@ -171,8 +193,10 @@ def is_empty_result(text: str) -> bool:
         return True
     if len(bare) > SHORT_RESULT_CHARS:
         return False
-    content = _FRAME.sub("", bare)
-    return _NOTHING.search(bare[:160]) is not None or not any(map(str.isalnum, content))
+    if _NOTHING.search(bare[:160]) is not None:
+        return True
+    may_have_frame = "<" in bare or "[" in bare or "xit" in bare or "eturn" in bare
+    return not any(map(str.isalnum, _FRAME.sub("", bare) if may_have_frame else bare))
 
 
 def is_success_report(text: str) -> bool:

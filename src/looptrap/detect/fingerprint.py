@@ -52,8 +52,21 @@ class Fingerprint:
         and finds the shard by the key alone.
         """
         keyed = self._named.copy()
-        keyed.update(b"\xfe%b\xfe%b" % (join(self._by(call)), content))
+        keyed.update(b"".join((b"\xfe", join(self._by(call)), b"\xfe", content)))
         return place_of(call) + keyed.digest()
+
+    def keys(self, call: Call, begin: bytes, one: bytes, other: bytes) -> tuple[bytes, bytes]:
+        """Return the keys of two contents that begin alike, and so are digested once up to there.
+
+        They are those of `key`, of `begin + one` and of `begin + other`.
+        """
+        keyed = self._named.copy()
+        keyed.update(b"".join((b"\xfe", join(self._by(call)), b"\xfe", begin)))
+        second = keyed.copy()
+        keyed.update(one)
+        second.update(other)
+        place = place_of(call)
+        return place + keyed.digest(), place + second.digest()
 
 
 def place_of(call: Call) -> bytes:

@@ -260,20 +260,22 @@ def without_repetition(content: bytes) -> bytes:
     return content[:length]
 
 
-def end(content: bytes) -> bytes | None:
-    """Return the content that all prompts with the same end share.
-
-    The prompt is the last text of a content. None where there is none, or it is too short.
-    """
+def prompt_start(content: bytes) -> int:
+    """Return where the prompt begins, the last text of a content; -1 where none is long enough."""
     start = content.rfind(SEPARATOR) + 1
     if len(content) - start < PROMPT_END_BYTES or not content.endswith(_PROMPTS, 0, start):
-        return None
-    return b"%b\xfe%b" % (content[:start], content[-PROMPT_END_BYTES:])
+        return -1
+    return start
 
 
-def mark(content: bytes, key: bytes) -> bytes:
+def prompt_end(content: bytes) -> bytes:
+    """Return what all prompts with the same end share, in place of the prompt."""
+    return b"\xfe" + content[-PROMPT_END_BYTES:]
+
+
+def mark(length: int, key: bytes) -> bytes:
     """Return what the store remembers of a prompt: its length and its fingerprint."""
-    return (len(content) - content.rfind(SEPARATOR) - 1).to_bytes(LENGTH_BYTES) + key
+    return length.to_bytes(LENGTH_BYTES) + key
 
 
 def contained(

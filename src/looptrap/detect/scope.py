@@ -37,9 +37,11 @@ _sorted_json = msgspec.json.Encoder(order="sorted")
 def conversation(tail: int, with_tools: bool, similarity: Similarity) -> Content:
     """A retry of the same prompt: the model and the last `tail` messages.
 
-    Without tools only the texts count; ids of tool calls never do. A chain id stands for the
-    history that the provider keeps. After a tool result the length of the history counts too:
-    polling repeats the same last messages and is no retry.
+    Without tools only the texts count. A chain id stands for the history that the provider keeps.
+    After a tool result the length of the history counts too: polling repeats the same last messages
+    and is no retry. So does the id of the latest result, where another round is shown before it:
+    equal runs get other ids, and a retry has the same. An agent that shows only one round has other
+    ids each time, and is known by nothing else. No other ids count.
     """
 
     def content(call: Call) -> bytes | None:
@@ -55,6 +57,8 @@ def conversation(tail: int, with_tools: bool, similarity: Similarity) -> Content
         ):
             # Within a run a longer history is no retry: the signals judge it.
             texts.append(f"after {len(call.raws)}")
+            if last.results and len(messages) > 2 and messages[-3].results:
+                texts.append(last.results[-1].call_id)
         is_near = similarity == "near"
         for message in messages:
             mark = _MARKS.get(message.role) or f"?{message.role}" if with_tools else ""
@@ -181,6 +185,10 @@ class WindowKind(StrEnum):
 
 MAX_TWINS = 16
 """Overlapping calls of one wave; each one more counts as a wave."""
+
+MAX_CONTINUED = 16
+"""Waves of a streak that are taken off, because the answer to a call of theirs was continued: a
+run that begins again more often than that, in a row, is in a loop."""
 
 STREAK_MEMORY_S = 900
 """Seconds for which a count in a row waits for an answer, and for the next call after the first."""

@@ -10,7 +10,7 @@ from sys import maxsize
 from msgspec import Raw
 
 from looptrap.detect.call_spelling import without_explanation
-from looptrap.detect.canonical import join
+from looptrap.detect.canonical import join, stands_twice
 from looptrap.detect.harness import (
     FINAL_MARK,
     ComesAfterPause,
@@ -116,7 +116,7 @@ class Trajectory:
         # After the round there may be more than its result: what a harness says.
         after = self.starts.newest_place + MESSAGES_A_ROUND
         searched = self._call.raws[max(0, after - MAX_SEARCHED_MESSAGES) :]
-        return b"".join(searched).count(needle) < 2
+        return not stands_twice(needle, b"".join(searched))
 
     @cached_field
     def has_news(self) -> bool:
@@ -145,7 +145,8 @@ class Trajectory:
         found = _PLAIN_PIECE.search(text)
         if found is None:
             return True
-        return b"".join(self._call.raws[-MAX_SAYING_MESSAGES:]).count(found[0].encode()) > 1
+        searched = self._call.raws[-MAX_SAYING_MESSAGES:]
+        return stands_twice(found[0].encode(), b"".join(searched))
 
     restarts = 0
     """Runs in a row that began like this one and ended alike."""

@@ -34,7 +34,11 @@ Answered = deque[tuple[Sequence[Hit], float]]
 
 def _equal_keys(plan: Plan) -> frozenset[bytes]:
     """Return the keys that calls of one agent share; other agents may count in a series too."""
-    return frozenset(hit.key for hit in plan.hits if hit.window.kind is not WindowKind.SERIAL)
+    return frozenset(
+        hit.key
+        for hit in plan.hits
+        if hit.window.kind is not WindowKind.SERIAL and not hit.continues
+    )
 
 
 class _OpenCall:

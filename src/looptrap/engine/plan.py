@@ -37,12 +37,14 @@ def count(plan: Plan, watch: CountingWatch, content: bytes) -> None:
 
 def count_near(plan: Plan, watch: CountingWatch, content: bytes) -> None:
     """Plan to count a call, and to query the predecessors of its prompt."""
-    end, window = near.end(content), watch.rule.window
-    if end is None:
+    start, window = near.prompt_start(content), watch.rule.window
+    if start < 0:
         count(plan, watch, content)
         return
-    key, end_key = (watch.fingerprint.key(plan.call, text) for text in (content, end))
-    mark = near.mark(content, key)
+    key, end_key = watch.fingerprint.keys(
+        plan.call, content[:start], content[start:], near.prompt_end(content)
+    )
+    mark = near.mark(len(content) - start, key)
     plan.hits += (Hit(key, window), Hit(end_key, window, mark))
     plan.watches += (watch, watch)  # the second hit counts nothing, and so is never judged
     plan.predecessor_queries = (
@@ -50,6 +52,23 @@ def count_near(plan: Plan, watch: CountingWatch, content: bytes) -> None:
         PredecessorQuery(watch, content, len(plan.hits) - 1),
     )
     plan.follows = True
+
+
+def take_off_continued(plan: Plan, place: int) -> None:
+    """Plan to take the call before this one off its streaks: `place` is where its answer stands.
+
+    Equal runs begin with equal calls; only those that nothing follows are repeats.
+    """
+    call, before = plan.call, None
+    for watch, hit in list(zip(plan.watches, plan.hits, strict=True)):
+        if hit.window.kind is not WindowKind.STREAK or hit.mark:
+            continue
+        assert isinstance(watch, CountingWatch)  # only these are planned so far
+        if before is None:
+            before = replace(call, raws=call.raws[:place], sizes=None, _messages=None, _tail=None)
+        content = watch.content(before)
+        if content is not None and (key := watch.fingerprint.key(call, content)) != hit.key:
+            plan.hits.append(Hit(key, hit.window, continues=True))
 
 
 def read(

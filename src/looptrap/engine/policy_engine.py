@@ -121,6 +121,11 @@ def keeps_apart(call: Call) -> bool:
     return call.request.header(OWN_SESSION) is not None
 
 
+def may_continue(call: Call) -> bool:
+    """Return whether a call may continue one that others, of equal runs, count with."""
+    return not (call.request.session or call.request.is_retry)
+
+
 class PolicyEngine:
     """Judges calls by policies; its only state is its counters, and a few facts of recent calls.
 
@@ -231,6 +236,8 @@ class PolicyEngine:
                 if call.generates:
                     planned.fitting = fitting = RunFitting(self._runs, call, history, now, is_local)
                     planned.recalls = fitting.recalls
+                    if fitting.continues_beginning and may_continue(call):
+                        plan.take_off_continued(planned, history.starts.newest_place)
                 if is_local and planned.recalls:
                     planned.trajectory, planned.is_unread = history, True
                 else:

@@ -63,6 +63,9 @@ MAX_FIRST_ROUNDS = 2
 """Latest rounds that are remembered of a run that is first seen with many: these are read anyway,
 and more would make the first request of every resumed run slow."""
 
+MAX_BEGINNING_MESSAGES = 7
+"""Messages of a request with the first two rounds of a run: most have six."""
+
 MAX_SEGMENT_ROUNDS = 20
 """Latest rounds that are remembered of what a request shows after a compaction."""
 
@@ -123,6 +126,8 @@ class RunFitting:
     """Runs in a row that began like this one and ended alike."""
     notes: Sequence[Note] = ()
     """What the store is to remember."""
+    continues_beginning = False
+    """Whether the request shows only the first one or two rounds of a run."""
     link: RunLink | None = None
     """Where the run is now."""
     _link: RunLink | None = None
@@ -167,6 +172,8 @@ class RunFitting:
             return ()  # other forms are shown whole; courtesies and our own words tell nothing
         self._newest_key = memory.link_key(call, rounds[0], self._is_local)
         self._has_ids = bool(rounds[0].random_id)
+        if len(rounds) == 1 or len(call.raws) <= MAX_BEGINNING_MESSAGES:
+            self.continues_beginning = not starts.has_pages
         if len(rounds) == 1:
             return (self._newest_key, *self._family_keys())
         self._before_key = memory.link_key(call, rounds[1], self._is_local)

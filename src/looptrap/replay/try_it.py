@@ -223,7 +223,7 @@ class Explainer:
             if not more and not plan.recalls:
                 break
             counts += store.hit(more, now, retry=retry)
-        store.answer([hit for hit in plan.hits if not hit.mark], now)
+        store.answer([hit for hit in plan.hits if not hit.mark and not hit.continues], now)
         if plan.fitting is not None:
             store.remember(plan.fitting.notes, now)
         return [

@@ -13,7 +13,14 @@ from typing import Any, TypeVar
 import msgspec
 
 from looptrap.bounded import MAX_EXPIRED_AT_ONCE, ExpiringMap, K, V
-from looptrap.detect.scope import HIT_LIMIT, MAX_TWINS, STREAK_MEMORY_S, Window, WindowKind
+from looptrap.detect.scope import (
+    HIT_LIMIT,
+    MAX_CONTINUED,
+    MAX_TWINS,
+    STREAK_MEMORY_S,
+    Window,
+    WindowKind,
+)
 from looptrap.store.account import Accounts
 from looptrap.store.model import (
     MAX_MARKS,
@@ -219,6 +226,8 @@ class _Streak(_Row, gc=False):
     """Calls of the latest wave."""
     ended: float = 0.0
     """When the latest answer was complete; 0 if that is not known."""
+    continued: int = 0
+    """Waves that were taken off."""
 
 
 class _StreakCounts(_RowCounts[_Streak]):
@@ -242,6 +251,12 @@ class _StreakCounts(_RowCounts[_Streak]):
 
     def _pause_after(self, row: _Streak, _took: float, ended: float) -> None:
         row.ended = max(row.ended, ended)
+
+    def take_off(self, key: bytes) -> None:
+        """Take off a wave, since its answer was continued; the first two stay."""
+        row = self._row(key)
+        if row is not None and row.count > 2 and row.continued < MAX_CONTINUED:
+            row.count, row.continued = row.count - 1, row.continued + 1
 
 
 class _Series(_Row, gc=False):
@@ -366,6 +381,10 @@ class MemoryStore:
             if hit.mark:
                 counts.append(Count(0, marks=self._add_mark(hit, now)))
                 continue
+            if hit.continues:
+                self._take_off(hit)
+                counts.append(Count(0))
+                continue
             cooldown = self._cooldowns.get(key)
             if cooldown is not None and cooldown.until > now:
                 cooldown.hits += 1
@@ -448,6 +467,11 @@ class MemoryStore:
         if not others:
             self._count_new()
         return others
+
+    def _take_off(self, hit: Hit) -> None:
+        counts_map = self._counts[hit.window]
+        if isinstance(counts_map, _StreakCounts):
+            counts_map.take_off(hit.key)
 
     def _is_free_retry(self, hit: Hit, now: float) -> bool:
         count = self._retries[Window(hit.window.memory, WindowKind.FIXED)].hit(hit.key, now)

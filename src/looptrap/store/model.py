@@ -31,6 +31,10 @@ class Hit(msgspec.Struct, frozen=True, gc=False):
     mark: bytes = b""
     """If given, it is stored under the key for the window's seconds after its latest hit, and
     neither hits nor retries are counted."""
+    continues: bool = False
+    """Whether it counts nothing, and says that the answer to a call that the key counted was
+    continued: one wave is taken off the streak, at most `MAX_CONTINUED` times. The first two
+    waves stay."""
 
 
 class Count(msgspec.Struct, frozen=True, gc=False):

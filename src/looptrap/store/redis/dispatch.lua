@@ -22,6 +22,8 @@ local function carry_out(key, operation)
     trip(record.sections, unpack_at('<dI4', operation, 2))
   elseif letter == 'a' then
     change_open(record.sections, operation:sub(10) .. seconds, -1)
+  elseif letter == 'k' then
+    take_off(record.sections, 's' .. seconds)
   elseif letter == 'm' then
     reply = recall(record.sections, seconds, operation:sub(10))
   elseif letter == 'w' then

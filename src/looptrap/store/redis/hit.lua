@@ -1,6 +1,13 @@
 -- Count hits, remember marks and cooldowns.
 
-local STREAK = '<ddI4I4I4d'
+-- A streak is: when it was touched, when its latest wave began, its waves, the calls of the latest
+-- one, how many calls are under way, when the latest answer was complete, and the waves taken off.
+local STREAK = '<ddI4I4I4dI4'
+
+-- The last field is missing in what an earlier release wrote.
+local function read_streak(payload)
+  return unpack_at(STREAK, payload .. '\0\0\0\0')
+end
 
 -- How many times, sorted, lie at or before the edge.
 local function stale(times, edge)
@@ -73,12 +80,12 @@ local function fixed(payload, edge, is_refreshed)
 end
 
 local function new_streak()
-  return pack(STREAK, now, now, 1, 1, 0, 0), 1
+  return pack(STREAK, now, now, 1, 1, 0, 0, 0), 1
 end
 
 local function streak(payload, seconds)
   if not payload then return new_streak() end
-  local touched, began, waves, twins, open, ended = unpack_at(STREAK, payload)
+  local touched, began, waves, twins, open, ended, continued = read_streak(payload)
   if began <= now - STREAK_MEMORY_S then return new_streak() end
   if open > 0 then
     twins = twins + 1
@@ -90,7 +97,7 @@ local function streak(payload, seconds)
   end
   waves = min(waves, HIT_LIMIT)
   if waves > 1 then open = open + 1 end
-  return pack(STREAK, max(touched, now), began, waves, twins, open, ended), waves
+  return pack(STREAK, max(touched, now), began, waves, twins, open, ended, continued), waves
 end
 
 -- Note a call in a row that is no hit (1), or an answer (-1).
@@ -98,10 +105,20 @@ local function change_open(sections, name, change)
   local payload = sections[name]
   if not payload then return end
   if name:sub(1, 1) == 'o' then return serial().change_open(sections, name, change) end
-  local touched, began, waves, twins, open, ended = unpack_at(STREAK, payload)
+  local touched, began, waves, twins, open, ended, continued = read_streak(payload)
   if waves == 1 then return end -- the end of the first is not known
   if change < 0 then touched, ended = max(touched, now), max(ended, now) end
-  sections[name] = pack(STREAK, touched, began, waves, twins, max(open + change, 0), ended)
+  open = max(open + change, 0)
+  sections[name] = pack(STREAK, touched, began, waves, twins, open, ended, continued)
+end
+
+-- Take off a wave, since its answer was continued; the first two stay.
+local function take_off(sections, name)
+  local payload = sections[name]
+  if not payload then return end
+  local touched, began, waves, twins, open, ended, continued = read_streak(payload)
+  if waves <= 2 or continued >= MAX_CONTINUED then return end
+  sections[name] = pack(STREAK, touched, began, waves - 1, twins, open, ended, continued + 1)
 end
 
 local function is_spared(sections, seconds, edge)
@@ -182,9 +199,11 @@ local function trip(sections, seconds, hits)
   -- A client that waits out its cooldown continues its row.
   for name, payload in pairs(sections) do
     if name:sub(1, 1) == 's' then
-      local touched, began, waves, twins, open, ended = unpack_at(STREAK, payload)
+      local touched, began, waves, twins, open, ended, continued = read_streak(payload)
       touched, began, ended = max(touched, deadline), max(began, deadline), max(ended, deadline)
-      if waves > 1 then sections[name] = pack(STREAK, touched, began, waves, twins, open, ended) end
+      if waves > 1 then
+        sections[name] = pack(STREAK, touched, began, waves, twins, open, ended, continued)
+      end
     elseif name:sub(1, 1) == 'o' then
       serial().refuse(sections, name, seconds, deadline)
     end

@@ -19,6 +19,7 @@ from looptrap.store.redis.script import (
     decode_counts,
     encode_answer,
     encode_charge,
+    encode_continuation,
     encode_hit,
     encode_mark,
     encode_note,
@@ -70,7 +71,14 @@ def hit_request(
         then(counts, balances, memory.recall(recalls, now) if recalls else (), True)
 
     keys = [hit.key for hit in hits]
-    operations = [encode_mark(hit) if hit.mark else encode_hit(hit.window, retry) for hit in hits]
+    operations = [
+        encode_mark(hit)
+        if hit.mark
+        else encode_continuation(hit)
+        if hit.continues
+        else encode_hit(hit.window, retry)
+        for hit in hits
+    ]
     if charges:
         keys += [charge.key for charge in charges]
         operations += map(encode_charge, charges)

@@ -4,6 +4,7 @@
     s o   + seconds              a hit in a row: in a streak, or one after the other
     R F E S O + seconds          the same, of a transport retry
     a     + seconds + s or o     an answer to a call in a row
+    k     + seconds              a wave to take off a streak, since its answer was continued
     m     + seconds + mark       a mark to remember
     c     + seconds + hits       a cooldown
     q                            the rest of a cooldown
@@ -128,6 +129,11 @@ def encode_mark(hit: Hit) -> bytes:
 def encode_answer(hit: Hit) -> bytes:
     """Return the operation that notes an answer."""
     return b"a" + _SECONDS.pack(hit.window.seconds) + _LETTERS[hit.window.kind]
+
+
+def encode_continuation(hit: Hit) -> bytes:
+    """Return the operation that takes a wave off a streak."""
+    return b"k" + _SECONDS.pack(hit.window.seconds)
 
 
 def encode_trip(trip: Trip) -> bytes:

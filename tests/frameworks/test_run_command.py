@@ -1,0 +1,61 @@
+"""`looptrap run -- PROGRAM`: coding agents with nothing but a key, and a script as their model."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from tests.frameworks.agent_program import PROGRAMS, AgentRun, Program, end, own_tmux, start
+from tests.frameworks.agent_scenario import Scenario
+from tests.frameworks.test_agent_programs import installed, programs
+
+from looptrap.testing import FakeProvider
+
+__all__ = ["installed"]
+
+PATIENCE_S = 120
+REFUSED_STATUS = 42
+
+
+def with_a_key_only(program: Program) -> Program:
+    """Return a program whose arguments and variables say nothing about where its model is."""
+    marker = "http://gateway"
+
+    def is_plain(value: str) -> bool:
+        return marker not in value and "model_provider" not in value
+
+    variables = {
+        name: value for name, value in program.environment(marker).items() if is_plain(value)
+    }
+    arguments = [one for one in program.arguments(marker) if is_plain(one)]
+    return replace(program, arguments=lambda _url: arguments, environment=lambda _url: variables)
+
+
+def run_guarded(program: Program, scenario: Scenario, folder: Path) -> AgentRun:
+    """Run a program by `looptrap run` before a model that is a script."""
+    with FakeProvider.running(program.script(scenario)) as provider, own_tmux() as terminals:
+        looptrap = Path(sys.executable).with_name("looptrap")
+        before = [str(looptrap), "run", "--upstream", provider.url]
+        before += ["--exit-code", str(REFUSED_STATUS), "--"]
+        running = start(
+            with_a_key_only(program), scenario.prompts, provider.url, folder, terminals, before
+        )
+        try:
+            running.wait(PATIENCE_S)
+        finally:
+            end(running)
+        return AgentRun((folder / "screen.txt").read_text("utf-8", "replace"), running.returncode)
+
+
+@programs(*PROGRAMS)
+def test_a_stuck_program_is_caught_with_nothing_configured_but_a_key(program, tmp_path):
+    run = run_guarded(program, program.stuck[0], tmp_path)
+    assert run.status == REFUSED_STATUS, run.screen
+    assert run.shows_reason, run.screen
+    assert "looptrap: 1 loop caught: 1 call refused" in run.screen
+
+
+@programs(*PROGRAMS)
+def test_an_honest_program_ends_as_without_looptrap(program, tmp_path):
+    run = run_guarded(program, program.honest[1], tmp_path)
+    assert run.status == 0, run.screen
+    assert "no loop" in run.screen, run.screen
