@@ -6,6 +6,7 @@
 
 # A tag can be moved to another image, a digest cannot:
 # docker build --build-arg PYTHON_IMAGE=python:3.12-slim@sha256:… .
+# Its Python is built with --enable-optimizations and --with-lto: another image's should be, too.
 ARG PYTHON_IMAGE=python:3.12-slim
 
 FROM ${PYTHON_IMAGE} AS build

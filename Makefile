@@ -1,6 +1,9 @@
 # Looptrap. `make serve` runs it, `make test` checks a change; both set up what they need.
 
-PYTHON ?= python3
+# The Python to run with: without one, the first of these that was built with profile-guided
+# optimisation and can make an environment, else python3 (docs/deploy.md says why).
+PYTHON ?=
+PYTHONS := $(foreach version,3 3.11 3.12 3.13 3.14,python$(version) /usr/bin/python$(version))
 VENV := .venv
 BIN := $(VENV)/bin
 RUN_STAMP := $(VENV)/.installed-run
@@ -87,8 +90,14 @@ clean:  ## Remove everything that was made here
 
 # A virtual environment made by another Python, or half made, is made anew.
 $(VENV)/.made:
-	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Looptrap needs Python 3.11 or newer, $(PYTHON) is " + sys.version)'
-	$(PYTHON) -m venv --clear $(VENV)
+	@for python in $(if $(PYTHON),,$(PYTHONS)); do \
+		found=$$($$python bench/interpreter.py 2>/dev/null) || continue; \
+		$$python -m venv --clear $(VENV) >/dev/null 2>&1 || continue; \
+		echo "$(VENV): $$(command -v $$python), $$found; PYTHON=... chooses another"; touch $@; exit; \
+	done; \
+	python='$(or $(PYTHON),python3)'; set -ex; \
+	$$python -c 'import sys; sys.version_info >= (3, 11) or sys.exit(f"Looptrap needs Python 3.11 or newer, {sys.executable} is {sys.version}")'; \
+	$$python -m venv --clear $(VENV); \
 	touch $@
 
 $(RUN_STAMP): pyproject.toml | $(VENV)/.made
@@ -126,7 +135,7 @@ $(FRAMEWORKS)/loops/.installed: bench/loops/packages.txt | $(VENV)/.made
 # OpenHands runs on Python 3.12 alone. Without one its tests say so and are skipped (or fail, in CI).
 $(FRAMEWORKS)/openhands/.installed: tests/frameworks/openhands.txt
 	mkdir -p $(@D)
-	for python in $(PYTHON) python3.12 $${PYENV_ROOT:-$$HOME/.pyenv}/versions/3.12.*/bin/python; do \
+	for python in $(PYTHON) python3 python3.12 $${PYENV_ROOT:-$$HOME/.pyenv}/versions/3.12.*/bin/python; do \
 		$$python -c 'import sys; sys.exit(sys.version_info[:2] != (3, 12))' 2>/dev/null || continue; \
 		$$python -m venv --clear $(@D) && $(@D)/bin/python -m pip install --quiet --requirement $< && touch $@; exit; \
 	done; echo 'OpenHands is not installed: it needs Python 3.12' >&2

@@ -1,9 +1,11 @@
-"""What the gateway costs, compared with a plain nginx, and with no proxy.
+"""What the gateway costs, compared with a plain nginx, one with a loop guard in Lua, and no proxy.
 
-python -m bench.gateway [--quick] [--only BODY ...] [--profile BODY] [--json FILE]
+python -m bench.gateway [--quick] [--only BODY ...] [--against NAME=PYTHON ...] [--json FILE]
+python -m bench.gateway [--quick] --profile BODY ...
 python -m bench.gateway [--quick] --store | --instances N
 
-The second form measures the cost of a shared store, with a Valkey that it starts itself.
+`--against` measures Looptraps of other environments in turns with this one. The third form measures
+the cost of a shared store, with a Valkey that it starts itself.
 """
 
 from __future__ import annotations
@@ -12,15 +14,16 @@ import argparse
 import json
 import os
 import pstats
+import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from bench import rig, shared, table
+from bench import interpreter, rig, shared, table
 from bench.bodies import UNIQUE, agent, encoded, large, small
 from bench.figure import Figure
 from bench.rig import Load, MissingPartError, PartFailedError, Proxy
@@ -35,6 +38,8 @@ BODIES: dict[str, Callable[[], dict[str, Any]]] = {
 CONNECTIONS = 32
 BUSY = 0.7
 """The load average above which there is a warning."""
+TAKEN = {"direct", table.NGINX, "nginx + Lua", "litellm", "portkey", table.OURS}
+"""Names of rows."""
 
 
 class Bench:
@@ -70,9 +75,14 @@ class Bench:
 
     def compare(self, proxies: Sequence[Proxy], bodies: Sequence[str], rounds: int) -> list[Row]:
         """Measure all proxies with all bodies in turns, so that noise affects all."""
-        rows = [Row(body, CONNECTIONS, proxy.name) for body in bodies for proxy in proxies]
+        loads = [(body, CONNECTIONS) for body in bodies]
         if "small" in bodies:
-            rows += [Row("small", 1, proxy.name) for proxy in proxies]
+            loads.append(("small", 1))
+        rows = [
+            Row(body, connections, proxy.name, is_looptrap=proxy.is_looptrap)
+            for body, connections in loads
+            for proxy in proxies
+        ]
         named = {proxy.name: proxy for proxy in proxies}
         for proxy in proxies:
             self.load(proxy, bodies[0], seconds=1)  # what is made on first use is no request's cost
@@ -109,32 +119,45 @@ def count_together(
 
 
 @contextmanager
-def started(folder: Path, provider: Proxy, preset: str) -> Iterator[list[Proxy]]:
+def started(
+    folder: Path, provider: Proxy, preset: str, against: Mapping[str, Path]
+) -> Iterator[list[Proxy]]:
     """Start every proxy that is installed; say which are not."""
     with ExitStack() as stack:
         proxies = [provider]
-        for start in (rig.nginx, rig.litellm, rig.portkey):
+        for start in (rig.nginx, rig.nginx_with_lua, rig.litellm, rig.portkey):
             try:
                 proxies.append(stack.enter_context(start(folder, provider.port)))
             except (MissingPartError, PartFailedError) as error:
                 print(error, file=sys.stderr)
-        proxies.append(stack.enter_context(rig.looptrap(folder, provider.port, preset=preset)))
+        for name, python in {**against, table.OURS: None}.items():
+            own = folder / f"looptrap-{name}"
+            own.mkdir()
+            gateway = rig.looptrap(own, provider.port, name=name, python=python, preset=preset)
+            proxies.append(stack.enter_context(gateway))
         yield proxies
+
+
+def reject_refusals(proxies: Sequence[Proxy]) -> None:
+    """Raise an error if a Looptrap did anything but allow: then it measured something else."""
+    for proxy in proxies:
+        if proxy.is_looptrap and (acted_on := proxy.acted_on()):
+            raise PartFailedError(f"INVALID: {proxy.name} did not simply allow {acted_on} requests")
 
 
 def figures(rounds: int, seconds: int, bodies: Sequence[str]) -> Iterator[Figure]:
     """Yield the figures of the report."""
+    warn_of_interpreter(table.OURS, interpreter.describe(), interpreter.is_optimised())
     with tempfile.TemporaryDirectory(prefix="looptrap-bench-") as name:
         folder = Path(name)
         bench = Bench(folder, seconds)
         with (
             rig.provider(folder) as provider,
-            started(folder, provider, "default") as proxies,
+            started(folder, provider, "default", {}) as proxies,
         ):
             idle = {proxy.name: proxy.rss() for proxy in proxies}
             rows = bench.compare(proxies, bodies, rounds)
-            if acted_on := proxies[-1].acted_on():
-                raise PartFailedError(f"INVALID: {acted_on} requests were not simply allowed")
+            reject_refusals(proxies)
     yield from table.figures(rows, idle)
 
 
@@ -149,17 +172,45 @@ def measure(options: argparse.Namespace, folder: Path) -> None:
         if options.store or options.instances:
             count_together(bench, folder, provider, options, rounds)
             return
-        with started(folder, provider, options.preset) as proxies:
+        against = dict(options.against)
+        interpreters = describe_interpreters({**against, table.OURS: Path(sys.executable)})
+        with started(folder, provider, options.preset, against) as proxies:
             idle = {proxy.name: proxy.rss() for proxy in proxies}
             rows = bench.compare(proxies, options.only, rounds)
             loaded = {proxy.name: proxy.rss() for proxy in proxies}
-            acted_on = proxies[-1].acted_on()
-    print(table.render(rows, idle, loaded))
-    if options.json:
-        found = table.as_json(rows, idle, loaded)
-        options.json.write_text(json.dumps(found, indent=2) + "\n")
-    if acted_on:
-        raise PartFailedError(f"INVALID: Looptrap did not simply allow {acted_on} requests")
+            print(table.render(rows, idle, loaded, interpreters))
+            if options.json:
+                found = table.as_json(rows, idle, loaded, interpreters)
+                options.json.write_text(json.dumps(found, indent=2) + "\n")
+            reject_refusals(proxies)
+
+
+def describe_interpreters(pythons: Mapping[str, Path]) -> dict[str, str]:
+    """Return what each Python says of itself; warn of those that are slow."""
+    described = {}
+    for name, python in pythons.items():
+        asked = [python, Path(interpreter.__file__)]
+        done = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=False)
+        described[name] = done.stdout.strip()
+        warn_of_interpreter(name, described[name], not done.returncode)
+    return described
+
+
+def warn_of_interpreter(name: str, described: str, is_optimised: bool) -> None:
+    """Warn if a Looptrap runs on a Python that was built without optimisation."""
+    if not is_optimised:
+        print(f"{name} runs on {described}: every figure of it is too high", file=sys.stderr)
+
+
+def environment(text: str) -> tuple[str, Path]:
+    """Read NAME=PYTHON: a row, and the interpreter of an environment with another Looptrap."""
+    name, _, python = text.partition("=")
+    if not name or name in TAKEN or "/" in name:
+        raise argparse.ArgumentTypeError(f"{text!r}: NAME=PYTHON, and no name of another row")
+    path = Path(python).absolute()  # not resolved: the link is in the environment, its target not
+    if not path.with_name("looptrap").exists():
+        raise argparse.ArgumentTypeError(f"{python!r}: there is no looptrap beside it")
+    return name, path
 
 
 def main() -> None:
@@ -168,12 +219,22 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="rounds; the least counts")
     parser.add_argument("--seconds", type=int, default=3, help="how long a round takes")
     parser.add_argument("--only", nargs="+", choices=BODIES, default=list(BODIES), metavar="BODY")
+    parser.add_argument(
+        "--against",
+        nargs="+",
+        type=environment,
+        default=[],
+        metavar="NAME=PYTHON",
+        help="other environments, such as base=../base/.venv/bin/python",
+    )
     parser.add_argument("--preset", default="default", help="the policies to measure with")
     parser.add_argument("--profile", nargs="+", choices=BODIES, metavar="BODY", help="cProfile")
     parser.add_argument("--store", action="store_true", help="compare with a Valkey, and a cluster")
     parser.add_argument("--instances", type=int, default=0, metavar="N", help="N on one Valkey")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all results there too")
     options = parser.parse_args()
+    if len(dict(options.against)) < len(options.against):
+        parser.error("--against: two environments have one name")
     if len(rig.cores()) < 2:
         print("one core: load and proxy share it, latencies say little", file=sys.stderr)
     if (busy := os.getloadavg()[0]) > BUSY:

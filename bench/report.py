@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from bench import core, figure, gateway, quality, soak, store, storm
+from bench import core, figure, gateway, interpreter, quality, soak, store, storm
 from bench.figure import Figure, Report
 from bench.rig import MissingPartError, PartFailedError
 
@@ -35,8 +35,9 @@ TITLES = {
 }
 EXPLAINED = {
     "gateway": "CPU time of the proxy for a request, the least of all rounds, divided by that of"
-    " nginx as a plain reverse proxy with the same load in the same run. Other gateways run with"
-    " their defaults.",
+    " nginx as a plain reverse proxy with the same load in the same run. `nginx + Lua` counts the"
+    " last three messages of each caller and does nothing else. Other gateways run with their"
+    " defaults.",
     "core": "The whole default policy; every body is new.",
     "quality": "Runs of real agents. Two language models judged them independently, and only runs"
     " on which both agreed are scored. The runs do not ship with Looptrap. The simple detectors"
@@ -86,7 +87,7 @@ def machine() -> str:
             break
     return (
         f"{model}, {os.cpu_count()} cores, Linux {'.'.join(platform.release().split('.')[:2])},"
-        f" {platform.python_implementation()} {platform.python_version()}"
+        f" {interpreter.describe()}"
     )
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from http.client import HTTPConnection
 from pathlib import Path
 from secrets import token_urlsafe
 from string import Template
@@ -26,6 +27,10 @@ LOAD_CORE, PROXY_CORE = 0, -1
 PATIENCE = 60.0
 """Seconds that a part has to start."""
 TICKS = os.sysconf("SC_CLK_TCK")
+NO_LUA = (
+    "nginx has no Lua with cjson: its row is left out"
+    " (apt-get install libnginx-mod-http-lua lua-cjson)"
+)
 
 
 class MissingPartError(Exception):
@@ -53,7 +58,11 @@ class Proxy:
     fields: tuple[str, ...] = ()
     """Header fields that it requires, as Name=Value."""
     admin: int = 0
-    """The port of Looptrap's admin listener."""
+    """The port of Looptrap's admin listener; others have none."""
+
+    @property
+    def is_looptrap(self) -> bool:
+        return self.admin > 0
 
     def cpu(self) -> Cpu:
         """Return the CPU used so far."""
@@ -133,13 +142,63 @@ def provider(folder: Path) -> Iterator[Proxy]:
 def nginx(folder: Path, provider_port: int) -> Iterator[Proxy]:
     """Run nginx as a plain reverse proxy."""
     command, port = part("nginx", "nginx-light"), free_port()
-    settings = Template((HERE / "nginx.conf").read_text())
-    file = folder / "nginx.conf"
-    file.write_text(settings.substitute(folder=folder, provider=provider_port, port=port))
-    arguments = [command, "-p", str(folder), "-c", str(file), "-e", str(folder / "error.log")]
-    with _running(arguments, folder, PROXY_CORE) as process:
-        _await_port(process, port)
+    file = _nginx_settings(folder, provider_port, port)
+    with _nginx_running(command, folder, file, port) as process:
         yield Proxy("nginx", port, process)
+
+
+@contextmanager
+def nginx_with_lua(folder: Path, provider_port: int) -> Iterator[Proxy]:
+    """Run the same nginx with a small loop guard in Lua, and see that it guards."""
+    command, port = part("nginx", "nginx-light"), free_port()
+    folder = folder / "lua"
+    folder.mkdir()
+    file = _nginx_settings(
+        folder,
+        provider_port,
+        port,
+        modules=lua_modules(command),
+        shared='lua_shared_dict calls 64m; init_by_lua_block { require "cjson.safe" }',
+        # As text, because workers run as a user who may not read this folder.
+        guard=f"access_by_lua_block {{\n{(HERE / 'guard.lua').read_text()}}}",
+    )
+    # Without cjson it does not start: this says so.
+    test = [command, "-t", "-q", "-p", str(folder), "-c", str(file), "-e", "stderr"]
+    tested = subprocess.run(test, capture_output=True, text=True, timeout=PATIENCE)
+    if tested.returncode:
+        raise MissingPartError(f"{NO_LUA} ({tested.stderr.strip().partition(chr(10))[0]})")
+    with _nginx_running(command, folder, file, port) as process:
+        proxy = Proxy("nginx + Lua", port, process)
+        if (statuses := equal_calls(proxy, 6)) != [200] * 5 + [429]:
+            raise PartFailedError(f"nginx + Lua answered six equal calls with {statuses}")
+        yield proxy
+
+
+def lua_modules(nginx: str) -> str:
+    """Return the directives that load nginx's Lua module; none where it is built in."""
+    done = subprocess.run([nginx, "-V"], capture_output=True, text=True, timeout=PATIENCE)
+    options = done.stderr.split()
+    if any(one.startswith("--add-module=") and "lua" in one for one in options):
+        return ""
+    places = [one.partition("=")[2] for one in options if one.startswith("--modules-path=")]
+    files = [Path(*places, f"{name}.so") for name in ("ndk_http_module", "ngx_http_lua_module")]
+    if not places or not files[-1].exists():
+        raise MissingPartError(NO_LUA)
+    # Some builds of the Lua module contain the kit that others load as a module of its own.
+    return " ".join(f"load_module {file};" for file in files if file.exists())
+
+
+def equal_calls(proxy: Proxy, times: int) -> list[int]:
+    """Send one small call several times, and return the statuses of the answers."""
+    body = {"model": "any", "messages": [{"role": "user", "content": "Are we there yet?"}]}
+    fields = {"Content-Type": "application/json", "Authorization": "Bearer sk-equal"}
+    statuses = []
+    for _ in range(times):
+        connection = HTTPConnection("127.0.0.1", proxy.port, timeout=10)
+        connection.request("POST", "/v1/chat/completions", json.dumps(body), fields)
+        statuses.append(connection.getresponse().status)
+        connection.close()
+    return statuses
 
 
 @contextmanager
@@ -147,16 +206,21 @@ def looptrap(
     folder: Path,
     provider_port: int,
     *,
+    name: str = "looptrap",
+    python: Path | None = None,
     preset: str = "default",
     profile: Path | None = None,
     max_fingerprints: int | None = None,
     settings: str = "",
 ) -> Iterator[Proxy]:
-    """Run the gateway as its users do; under cProfile when there is a file to write to."""
+    """Run the gateway as its users do; under cProfile when there is a file to write to.
+
+    `python` is the interpreter of another environment, whose Looptrap runs instead of this one.
+    """
     port, admin = free_port(), free_port()
-    command = [str(Path(sys.executable).with_name("looptrap")), "serve", "--preset", preset]
+    command = [str((python or Path(sys.executable)).with_name("looptrap")), "serve"]
+    command += ["--preset", preset, "--upstream", f"http://127.0.0.1:{provider_port}"]
     command += ["--listen", f"127.0.0.1:{port}", "--admin", f"127.0.0.1:{admin}"]
-    command += ["--upstream", f"http://127.0.0.1:{provider_port}"]
     if max_fingerprints is not None:
         settings = f"max_fingerprints = {max_fingerprints}\n{settings}"
     if settings:
@@ -165,9 +229,11 @@ def looptrap(
         command += ["--config", str(file)]
     if profile is not None:
         command = [sys.executable, "-m", "cProfile", "-o", str(profile), *command]
-    with _running(command, folder, PROXY_CORE) as process:
+    # A path meant for this environment would let another one run this code.
+    env = {"PYTHONPATH": ""} if python is not None else None
+    with _running(command, folder, PROXY_CORE, env=env) as process:
         _await_port(process, admin)  # the second to be opened
-        yield Proxy("looptrap", port, process, admin=admin)
+        yield Proxy(name, port, process, admin=admin)
 
 
 @contextmanager
@@ -205,6 +271,39 @@ def free_port() -> int:
     """Return a free port of the loopback address."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         return int(server.getsockname()[1])
+
+
+def _nginx_settings(
+    folder: Path,
+    provider_port: int,
+    port: int,
+    *,
+    modules: str = "",
+    shared: str = "",
+    guard: str = "",
+) -> Path:
+    settings = Template((HERE / "nginx.conf").read_text())
+    file = folder / "nginx.conf"
+    text = settings.substitute(
+        folder=folder,
+        provider=provider_port,
+        port=port,
+        modules=modules,
+        shared=shared,
+        guard=guard,
+    )
+    file.write_text(text)
+    return file
+
+
+@contextmanager
+def _nginx_running(
+    command: str, folder: Path, file: Path, port: int
+) -> Iterator[subprocess.Popen[str]]:
+    arguments = [command, "-p", str(folder), "-c", str(file), "-e", str(folder / "error.log")]
+    with _running(arguments, folder, PROXY_CORE) as process:
+        _await_port(process, port)
+        yield process
 
 
 @contextmanager

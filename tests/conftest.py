@@ -5,6 +5,7 @@ import logging
 import os
 import shutil
 from collections.abc import Sequence
+from typing import NoReturn
 
 import pytest
 from tests.examples import load_profile
@@ -36,22 +37,23 @@ def needs(find_part):
 
 @pytest.fixture(scope="session")
 def find_part():
-    """Return the path of the first of some programs that is there; without any the test is skipped.
-
-    In CI a missing part is a failure: a skip nobody reads is no test.
-    """
+    """Return the path of the first of some programs that is there; without any, skip the test."""
 
     def find(programs: Sequence[str], package: str) -> str:
         places = f"{os.environ['PATH']}:/usr/sbin"
         for program in programs:
             if (path := shutil.which(program, path=places)) is not None:
                 return path
-        line = f"{programs[0]} is missing: install the package {package}"
-        if os.environ.get("CI"):
-            pytest.fail(line)
-        pytest.skip(line)
+        skip_without_part(f"{programs[0]} is missing: install the package {package}")
 
     return find
+
+
+def skip_without_part(line: str) -> NoReturn:
+    """Skip a test that lacks a part; in CI it fails: a skip nobody reads is no test."""
+    if os.environ.get("CI"):
+        pytest.fail(line)
+    pytest.skip(line)
 
 
 @pytest.fixture(autouse=True)
