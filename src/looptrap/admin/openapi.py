@@ -13,6 +13,7 @@ from looptrap.admin.alert import AlertApi
 from looptrap.admin.api import JSON_TYPE, ApiRequest, ErrorBody
 from looptrap.admin.audit import AuditApi
 from looptrap.admin.budget import BudgetApi
+from looptrap.admin.call import CallApi
 from looptrap.admin.config import ConfigApi
 from looptrap.admin.enforcement import EnforcementApi
 from looptrap.admin.event_stream import EventStreamApi
@@ -43,7 +44,7 @@ class OpenApiDocumentApi(Api):
 
 
 APIS: tuple[type[Api], ...] = (
-    StatusApi, UsageApi, ProviderApi, ConfigApi, BudgetApi, IncidentApi, EnforcementApi,
+    StatusApi, UsageApi, CallApi, ProviderApi, ConfigApi, BudgetApi, IncidentApi, EnforcementApi,
     ProjectApi, ToolApi, AlertApi, AuditApi, EventStreamApi, RuleTrialApi, OpenApiDocumentApi,
 )  # fmt: skip
 """Everything under `/api/v1`."""

@@ -78,4 +78,12 @@ class Settler:
             if ticket.verdict is not ALLOWED:
                 transaction.make_request_id()
             request_id = transaction.request_id
-            self._recorder.record_call(ticket, outcome, request_id, provider, first_byte)
+            self._recorder.record_call(
+                ticket,
+                outcome,
+                request_id,
+                provider,
+                first_byte,
+                transaction.status,
+                transaction.began,
+            )

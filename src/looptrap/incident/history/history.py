@@ -1,4 +1,4 @@
-"""IncidentHistory: incidents, the outbox, usage and the audit log in one SQLite file."""
+"""IncidentHistory: incidents, the outbox, usage, calls and the audit log in one SQLite file."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from operator import attrgetter
 from secrets import token_hex
 from sqlite3 import Connection
@@ -35,6 +36,8 @@ from looptrap.incident.model import (
 )
 from looptrap.incident.setting import IncidentSettings
 from looptrap.usage import table
+from looptrap.usage.call_log import CallLogSettings, CallRow
+from looptrap.usage.call_table import MAX_ROWS_IN_MEMORY, CallQuery, put_calls
 from looptrap.usage.model import UsageBatch
 from looptrap.usage.table import UsageQuery
 
@@ -122,6 +125,8 @@ _DROP_LABELS = """
 # Replacing a part gives it a new change number, so that readers of changes see it.
 _RENUMBER = f"{_INTO_PART} SELECT {', '.join(PART_COLUMNS)} FROM part WHERE id = ?"
 
+NO_CALL_LOG = CallLogSettings(enabled=False)
+
 ROWS_PER_BURST, BURST_PAUSE_S = 256, 0.002
 """Rows encoded at a time, and the pause after them: encoding holds the interpreter lock."""
 
@@ -134,17 +139,27 @@ class IncidentHistory:
     """
 
     def __init__(
-        self, path: str, settings: IncidentSettings, *, clock: Callable[[], float] = time.time
+        self,
+        path: str,
+        settings: IncidentSettings,
+        call_log: CallLogSettings = NO_CALL_LOG,
+        *,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self.unwritable = 0
         """Incidents and events that could not be encoded."""
         self._settings = settings
+        self._call_log = call_log
+        if not path:
+            max_rows = min(call_log.max_rows, MAX_ROWS_IN_MEMORY)
+            self._call_log = replace(call_log, max_rows=max_rows)
         self._clock = clock
         self._database = Database(path, token_hex(8))
         self.open = self._database.open
         self.close = self._database.close
         self.outbox = Outbox(self._database, clock)
         self.usage = UsageQuery(self._database, clock)
+        self.calls = CallQuery(self._database)
         self.audit = AuditLog(self._database, clock)
 
     @property
@@ -158,15 +173,16 @@ class IncidentHistory:
         events: Iterable[OutgoingEvent] = (),
         spending: UsageBatch | None = None,
         annotations: Sequence[Annotation] = (),
+        calls: Sequence[CallRow] = (),
     ) -> None:
-        """Write incidents, events, usage and annotations: all or nothing.
+        """Write incidents, events, usage, annotations and calls: all or nothing.
 
         A delivery that exists is left alone; usage is added to what is there. Raises sqlite3.Error.
         """
         now = self._clock()
         parts = self._rows(incidents, lambda one: [part_row(one)])
         deliveries = self._rows(events, lambda one: outbox.delivery_rows(one, now))
-        if not parts and not deliveries and not spending and not annotations:
+        if not (parts or deliveries or spending or annotations or calls):
             return
         with self._database.write() as connection:
             insert_rows(connection, f"{_INTO_PART} VALUES ", parts)
@@ -174,6 +190,7 @@ class IncidentHistory:
             if spending:
                 table.put_usage(connection, self.id, spending)
             _put_annotations(connection, annotations)
+            put_calls(connection, calls)
 
     def open_incidents(self, instance: str | None = None) -> list[Incident]:
         """Return the open parts of one instance or of all, the oldest first."""
@@ -291,7 +308,9 @@ class IncidentHistory:
     def sweep(self) -> bool:
         """Drop a slice of what is expired or too large; return whether there is more."""
         with self._database.write() as connection:
-            has_more = retention.drop_expired(connection, self._settings, self._clock())
+            has_more = retention.drop_expired(
+                connection, self._settings, self._call_log, self._clock()
+            )
             surplus = retention.surplus_pages(connection, self._settings.max_size)
         if surplus:
             self._database.shrink(min(surplus, retention.MAX_PAGES_FREED))
