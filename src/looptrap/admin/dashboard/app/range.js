@@ -7,6 +7,22 @@ const SLIDE_MS = 30_000;
 
 /** @typedef {{name: string, title: string, words: string, seconds: number, step: number}} Range */
 
+/** For requests over time; the steps are those of `GET /stats`. */
+export const RANGES = [
+  { name: "15m", title: "15 min", words: "15 minutes", seconds: 900, step: 60 },
+  { name: "1h", title: "1 h", words: "hour", seconds: 3_600, step: 60 },
+  { name: "24h", title: "24 h", words: "24 hours", seconds: 86_400, step: 300 },
+  { name: "7d", title: "7 d", words: "7 days", seconds: 604_800, step: 3_600 },
+];
+
+const MAX_STEPS = 120;
+const STEPS = [60, 300, 900, 3_600, 10_800, 43_200, 86_400];
+
+/** The shortest step that divides so many seconds into no more than MAX_STEPS. */
+export function stepOf(seconds) {
+  return STEPS.find((step) => seconds / step <= MAX_STEPS) ?? STEPS.at(-1);
+}
+
 /** The start of a range that ends now, updated every half minute, always at a whole step. */
 export function useSince(range) {
   const begin = () => (Math.floor(now() / 1000 / range.step) * range.step + range.step - range.seconds) * 1000;

@@ -59,6 +59,12 @@ export function done({ action, mode }) {
   return (mode === "shadow" ? WOULD : DONE)[action] ?? action;
 }
 
+/** Say what was done with a logged call: "allowed", "refused", "would have been warned". */
+export function decided({ verdict, shadow }) {
+  if (verdict !== "allow") return done({ action: verdict, mode: "enforce" });
+  return shadow ? done({ action: shadow, mode: "shadow" }) : "allowed";
+}
+
 /** What the calls of an incident that passed have cost; a dash where none passed. */
 export function spent(incident) {
   const isNothing = incident.spent_usd === null && incident.calls <= incident.refused;
