@@ -50,7 +50,11 @@ def serve(file: str | None, **flags: Any) -> None:
     logging.basicConfig(format="%(levelname)s %(message)s", level=logging.INFO)
     with default_place(file):
         config = read()
-        print_warnings(config.warnings)
+        from looptrap.cli.start_check import check_start
+
+        start = check_start(config, os.environ)
+        start.raise_problems()
+        print_warnings([*config.warnings, *start.warnings])
         import uvloop
 
         from looptrap.cli.lifecycle import serve_alone, serve_workers
