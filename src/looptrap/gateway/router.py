@@ -109,7 +109,7 @@ class Router:
 
 def build_router(config: Config, env: Mapping[str, str]) -> Router:
     """Return the routes of a configuration: its own, then one upstream or the well-known ones."""
-    providers = {name: _build_providers(one, env) for name, one in config.known_providers().items()}
+    providers = {name: build_providers(one, env) for name, one in config.known_providers().items()}
     shares_keys = is_loopback(config.gateway.listen.host)
     own = [_build_route(route, providers, shares_keys) for route in config.routes]
     if config.gateway.upstream is not None:
@@ -152,7 +152,7 @@ def _build_route(
     return Route(targets[0].provider, select or settings.select, plan)
 
 
-def _build_providers(settings: ProviderSettings, env: Mapping[str, str]) -> list[Provider]:
+def build_providers(settings: ProviderSettings, env: Mapping[str, str]) -> list[Provider]:
     """Return a provider for each of its URLs and keys, all keys of a URL before the next."""
     keys = [(name, env[name]) for name in settings.api_key_env or () if env.get(name)]
     return [
