@@ -79,7 +79,7 @@ def test_a_provider_that_accepts_the_key_is_well(folder, provider):
     assert found["provider mine"]["status"] == "ok"
     assert "accepts the key in MY_KEY" in found["provider mine"]["message"]
     asked = one.requests[0]
-    assert (asked.method, asked.path) == ("GET", "/v1/models")
+    assert (asked.method, asked.target) == ("GET", "/v1/models")
     assert {name.lower(): value for name, value in asked.headers.items()}["authorization"] == (
         "Bearer sk-right"
     )

@@ -86,12 +86,12 @@ def _print_effective(config: Config) -> None:
 
 
 def _print_summary(config: Config, start: StartCheck | None) -> None:
-    from looptrap.cli.start_check import used_providers
+    from looptrap.cli.start_check import has_route_for_all, used_providers
     from looptrap.config import description
 
     env = None if start is None else os.environ
     providers = [description.of_provider(one, env) for one in used_providers(config).values()]
-    if config.gateway.upstream is not None:
+    if config.gateway.upstream is not None and not has_route_for_all(config):
         providers.append(f"All other calls go to {config.gateway.upstream}.")
     number = None if start is None else len(start.keys)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 
 from looptrap.cli.finding import Finding
-from looptrap.cli.start_check import used_providers
+from looptrap.cli.start_check import has_route_for_all, used_providers
 from looptrap.config import Config
 from looptrap.dialect.model import DialectName
 from looptrap.gateway.provider import Provider
@@ -86,7 +86,7 @@ async def probe_providers(
     providers = [
         one for used in used_providers(config).values() for one in build_providers(used, env)
     ]
-    if config.gateway.upstream is not None:
+    if config.gateway.upstream is not None and not has_route_for_all(config):
         providers.append(Provider("upstream", config.gateway.upstream))
     limits = replace(
         config.gateway.upstream_limits,

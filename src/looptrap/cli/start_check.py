@@ -19,6 +19,7 @@ from looptrap.gateway.state_file import GatewayKey, StateFile, secret_from_env
 from looptrap.gateway.tls import os_error_text, server_tls_context, upstream_ca_file
 from looptrap.gateway.trace import Tracer
 from looptrap.incident.alert.channel import channel_problems
+from looptrap.policy.policy import Selector
 from looptrap.workers.embedded_valkey import find_valkey_program
 
 
@@ -135,9 +136,14 @@ def used_providers(config: Config) -> dict[str, ProviderSettings]:
     links = (link for route in config.routes for link in route.links)
     names = [link.partition("/")[0] if link not in known else link for link in links]
     names += [provider.name for provider in config.providers]
-    if config.gateway.upstream is None:
+    if config.gateway.upstream is None and not has_route_for_all(config):
         names += ["openai", "anthropic", "gemini"]
     return {name: known[name] for name in dict.fromkeys(names) if name in known}
+
+
+def has_route_for_all(config: Config) -> bool:
+    """Return whether a route takes every call, so that none goes elsewhere."""
+    return any(route.select == Selector() for route in config.routes)
 
 
 def _key_warnings(config: Config, env: Mapping[str, str], *, has_keys: bool) -> Iterator[str]:
