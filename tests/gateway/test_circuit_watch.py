@@ -187,3 +187,25 @@ async def test_after_the_first_line_failures_are_summed_up(caplog):
     health.answered("one")
     assert caplog.messages[2:] == ["one answers again, after 101 failed calls in 65 s"]
     assert list(health.failing()) == []
+
+
+async def test_an_outcome_from_before_the_circuit_changed_counts_no_more(attempt):
+    gates = [Gate(), Gate()]
+    slow = iter(gates)
+
+    def script(received):
+        if b"slow" in received.body:
+            return Reply.pause(next(slow), Reply.status(503))
+        return Reply.status(503) if b"bad" in received.body else Reply.text("ok")
+
+    here = await attempt(script)
+    late = [asyncio.create_task(ask(here, f"slow {n}")) for n in range(2)]
+    await until(lambda: here.asked() == 2)
+    for n in range(2):
+        await ask(here, f"bad {n}")
+    here.clock.now += 61
+    assert (await ask(here, "probe")).status == 200
+    for gate in gates:
+        gate.open()
+    assert [(await one).status for one in late] == [503, 503]
+    assert (await ask(here, "after")).status == 200
