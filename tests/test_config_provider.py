@@ -129,3 +129,12 @@ async def test_a_caller_with_a_gateway_key_needs_no_other_key_there(tmp_path):
         assert (await here.gateway.ask("POST", CHAT, JSON | key, chat())).status == 200
         (sent,) = here.providers["local"].requests
         assert "authorization" not in {name.lower() for name in sent.headers}
+
+
+def test_the_name_of_auth_in_version_0_1_is_still_read(tmp_path):
+    file = tmp_path / "looptrap.toml"
+    file.write_text(
+        '[[providers]]\nname = "own"\nbase_url = "https://own.example"\ncredential = "x-api-key"\n'
+    )
+    [provider] = load(file).providers
+    assert provider.auth == "x-api-key"

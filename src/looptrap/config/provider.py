@@ -159,6 +159,9 @@ class _ProviderTable(Table[ProviderSettings]):
     """A provider that takes what it does not say from its kind."""
 
     def read(self, value: object, place: str, problems: list[Problem]) -> Any:
+        if isinstance(value, dict) and "credential" in value and "auth" not in value:
+            value = dict(value)
+            value["auth"] = value.pop("credential")  # its name in 0.1
         if isinstance(value, dict) and isinstance(kind := value.get("kind"), str):
             known = dict(KINDS.get(kind, {}))
             if value.get("auth") == "none":
