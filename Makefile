@@ -91,7 +91,7 @@ clean:  ## Remove everything that was made here
 # A virtual environment made by another Python, or half made, is made anew.
 $(VENV)/.made:
 	@for python in $(if $(PYTHON),,$(PYTHONS)); do \
-		found=$$($$python bench/interpreter.py 2>/dev/null) || continue; \
+		found=$$($$python src/looptrap/cli/interpreter.py 2>/dev/null) || continue; \
 		$$python -m venv --clear $(VENV) >/dev/null 2>&1 || continue; \
 		echo "$(VENV): $$(command -v $$python), $$found; PYTHON=... chooses another"; touch $@; exit; \
 	done; \

@@ -16,7 +16,9 @@ from looptrap.cli.calls import calls
 from looptrap.cli.config import check, presets
 from looptrap.cli.cost import cost
 from looptrap.cli.demo import demo
+from looptrap.cli.doctor import doctor
 from looptrap.cli.incidents import incidents
+from looptrap.cli.init import init
 from looptrap.cli.keys import keys
 from looptrap.cli.kill import kill, release, unkill
 from looptrap.cli.replay import replay
@@ -52,7 +54,9 @@ for _command in (
         check,
         cost,
         demo,
+        doctor,
         incidents,
+        init,
         keys,
         kill,
         presets,
