@@ -75,7 +75,7 @@ class Path:
         self._client, self._provider = FakeTransport(), FakeTransport()
         self._inbound = ServerConnection(app.server, False)
         self._inbound.connection_made(self._client)
-        pool = app.pools.pool(Origin.of(UPSTREAM)[0])
+        self._pool = pool = app.pools.pool(Origin.of(UPSTREAM)[0])
         self._outbound = UpstreamConnection(pool)
         self._outbound.connection_made(self._provider)
         pool._connections.add(self._outbound)
@@ -93,9 +93,12 @@ class Path:
         """Send requests one after the other; each is answered at once."""
         receive, answer = self._inbound.data_received, self._outbound.data_received
         to_client, to_provider = self._client.written, self._provider.written
+        send_requests, send_answers = self._pool.writes.flush, self._app.server.writes.flush
         for request in requests:
             receive(request)
+            send_requests()
             answer(ANSWER)
+            send_answers()
             to_client.clear()
             to_provider.clear()
 
