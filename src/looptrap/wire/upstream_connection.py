@@ -28,9 +28,6 @@ from looptrap.wire.write_queue import MAX_QUEUED_BYTES
 if TYPE_CHECKING:
     from looptrap.wire.pool import Pool
 
-MAX_JOINED_BODY_BYTES = 65_536
-"""Up to this size a body is joined to its head; above, joining costs more than a second buffer."""
-
 _PERSISTENCE_TOKENS = {b"close", b"keep-alive"}
 
 
@@ -75,13 +72,10 @@ class UpstreamConnection(asyncio.Protocol):
         self._undelivered = 0
         self._started = self._done = self._fed = False
         body = exchange.body
-        if len(body) <= MAX_JOINED_BODY_BYTES:
+        if len(body) <= MAX_QUEUED_BYTES:
             self._outgoing = exchange.head + body
-            if len(body) <= MAX_QUEUED_BYTES:
-                self._pool.writes.add(self)
-            else:
-                self.send()
-        else:
+            self._pool.writes.add(self)
+        else:  # joining them would cost more than a second buffer
             self.transport.writelines((exchange.head, body))
         if exchange.paused:
             self.pause()
