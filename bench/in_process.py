@@ -85,6 +85,7 @@ class Path:
         self._inbound.connection_made(self._client)
         pool = app.pools.pool(Origin.of(UPSTREAM)[0])
         app.server.writes = pool.writes = Unscheduled()
+        app.server.open_exchanges = pool.in_flight = 1  # others are under way
         self._flush = pool.writes.flush
         self._outbound = UpstreamConnection(pool)
         self._outbound.connection_made(self._provider)

@@ -26,8 +26,32 @@ def connect(server):
 
 
 @pytest.fixture
-def server():
+def lone_server():
     return Server(Scripted(), ServerLimits(), clock=Clock())
+
+
+@pytest.fixture
+def server(lone_server):
+    """A server with another exchange under way."""
+    connection, _ = connect(lone_server)
+    connection.data_received(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n")
+    return lone_server
+
+
+async def test_a_lone_answer_is_sent_at_once(lone_server):
+    for _ in range(2):
+        connection, transport = connect(lone_server)
+        connection.data_received(GET)
+        assert transport.sent.startswith(b"HTTP/1.1 200")
+    assert lone_server.open_exchanges == 0
+
+
+async def test_exchanges_are_counted_until_they_end(lone_server):
+    connection, _ = connect(lone_server)
+    connection.data_received(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n")
+    assert lone_server.open_exchanges == 1
+    connection.connection_lost(None)
+    assert lone_server.open_exchanges == 0
 
 
 async def test_answers_are_sent_when_all_requests_of_the_turn_are_read(server):
@@ -103,12 +127,13 @@ async def test_a_failed_connection_does_not_hold_up_the_others():
     assert [str(error) for error in errors] == ["gone"]
 
 
-def start_exchange():
+def start_exchange(others=1):
     pool = Pool(Origin("http", "upstream", 80), UpstreamLimits(), clock=lambda: 1.0)
     connection, transport = UpstreamConnection(pool), FakeTransport()
     connection.connection_made(transport)
     pool._connections.add(connection)
     pool._idle.append(connection)
+    pool.in_flight = others
     answer = Answer()
     return pool, transport, connection, answer, pool.send(b"GET", b"/", b"", b"", answer)
 
@@ -127,6 +152,11 @@ async def test_a_request_that_is_cancelled_in_its_turn_is_not_sent():
     exchange.cancel()
     await asyncio.sleep(0)
     assert not transport.writes
+
+
+async def test_a_lone_request_is_sent_at_once():
+    _, transport, _, _, _ = start_exchange(others=0)
+    assert transport.sent.startswith(b"GET / HTTP/1.1")
 
 
 async def test_a_request_is_sent_at_the_end_of_its_turn():

@@ -49,6 +49,7 @@ class Server:
 
         self.connections = 0
         self.requests = 0
+        self.open_exchanges = 0  # requests whose answers are not complete
         self.buffered_bytes = 0
         self.refused_connections = 0
         self.bad_requests = 0

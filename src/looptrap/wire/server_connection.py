@@ -46,12 +46,15 @@ class ClosableConnection(asyncio.Protocol):
         self._outgoing = b""  # what is sent at the end of this turn of the loop
 
     def write(self, data: bytes) -> None:
-        """Send bytes, at the latest at the end of this turn of the loop."""
+        """Send bytes: at the end of this turn of the loop, or now if they are many or alone."""
         if self._outgoing:
             self._outgoing += data
         else:
             self._outgoing = data
-            self.server.writes.add(self)
+            if self.server.open_exchanges > 1:
+                self.server.writes.add(self)
+            else:
+                self.send()
         if len(self._outgoing) > MAX_QUEUED_BYTES:
             self.send()
 
@@ -228,6 +231,7 @@ class ServerConnection(ClosableConnection):
     def clear_exchange(self) -> None:
         """Drop the current exchange."""
         if self.exchange is not None:
+            self.server.open_exchanges -= 1
             self.exchange.release_state()
             self.exchange = None
 
@@ -334,6 +338,7 @@ class ServerConnection(ClosableConnection):
         exchange: Exchange[Any] = Exchange(self, head)
         self.exchange = exchange
         server.requests += 1
+        server.open_exchanges += 1
         if length:
             if length > limits.max_body:
                 raise body_too_large(limits.max_body)
@@ -423,6 +428,7 @@ class ServerConnection(ClosableConnection):
         exchange, self.exchange = self.exchange, None
         self._clear()
         if exchange is not None:
+            self.server.open_exchanges -= 1
             self.server.on_client_gone(exchange)
             exchange.release_state()
 

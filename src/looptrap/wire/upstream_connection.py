@@ -74,7 +74,10 @@ class UpstreamConnection(asyncio.Protocol):
         body = exchange.body
         if len(body) <= MAX_QUEUED_BYTES:
             self._outgoing = exchange.head + body
-            self._pool.writes.add(self)
+            if self._pool.in_flight > 1:
+                self._pool.writes.add(self)
+            else:
+                self.send()
         else:  # joining them would cost more than a second buffer
             self.transport.writelines((exchange.head, body))
         if exchange.paused:

@@ -22,7 +22,8 @@ class WriteQueue:
     """Connections with bytes to send.
 
     A write to a program on the same machine wakes it, which takes longer than the write itself if
-    its core is idle. Of many writes in a row, only the first few do so.
+    its core is idle. Of many writes in a row, only the first few do so. A lone exchange does not
+    wait: it would only be later.
     """
 
     __slots__ = ("_waiting",)
