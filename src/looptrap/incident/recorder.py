@@ -195,9 +195,12 @@ class IncidentRecorder:
         request_id: bytes,
         provider: str = "",
         first_byte: float | None = None,
+        now: float | None = None,
     ) -> None:
         """Record what was decided about a call and, if it was forwarded, its outcome."""
-        now, factory = self._clock(), self._sighting_factory
+        factory = self._sighting_factory
+        if now is None:
+            now = self._clock()
         session = factory.running_session(ticket)
         self._usage.record(ticket, outcome, now, provider, session)
         has_room = len(self._observations) < MAX_OBSERVATIONS_PER_TICK
