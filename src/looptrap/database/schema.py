@@ -112,7 +112,33 @@ _ANNOTATIONS = (
     )""",
 )
 
-MIGRATIONS: list[tuple[str, ...]] = [_INCIDENTS, _USAGE, _ANNOTATIONS]
+_LISTS = (
+    # One row for each incident, with the sums of its parts: lists need not decode those.
+    """CREATE TABLE incident (
+        id TEXT PRIMARY KEY,
+        caller TEXT NOT NULL,
+        project TEXT NOT NULL,
+        session TEXT NOT NULL,
+        rule TEXT NOT NULL,
+        model TEXT NOT NULL,
+        rules TEXT NOT NULL,
+        opened REAL NOT NULL,
+        last REAL NOT NULL,
+        closed REAL,
+        hits INTEGER NOT NULL,
+        calls INTEGER NOT NULL,
+        refused INTEGER NOT NULL,
+        cost INTEGER,
+        saved INTEGER
+    ) WITHOUT ROWID""",
+    "CREATE INDEX incident_opened ON incident (opened, id)",
+    "CREATE INDEX incident_open ON incident (opened, id) WHERE closed IS NULL",
+    "CREATE INDEX incident_last ON incident (last)",
+    "DROP INDEX part_opened",
+    "DROP INDEX part_closed",
+)
+
+MIGRATIONS: list[tuple[str, ...]] = [_INCIDENTS, _USAGE, _ANNOTATIONS, _LISTS]
 """Statements from each version to the next; append only, never change a released one."""
 
 

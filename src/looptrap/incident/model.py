@@ -217,6 +217,11 @@ class Incident(IncidentDescription, kw_only=True, omit_defaults=True):
     strip: Strip = NO_STRIP
     """The latest rounds of the conversation."""
 
+    @property
+    def hits(self) -> int:
+        """As rules counted it or as it was seen, whichever is more."""
+        return max(self.calls + self.before, self.count)
+
     # Computed on demand: the cost per call is known only when all parts are added up.
 
     @property
@@ -249,6 +254,16 @@ class Incident(IncidentDescription, kw_only=True, omit_defaults=True):
         a_call = self.cost / self.priced if self.priced else self.estimate / self.estimated
         seconds = max(self.last - self.opened, MIN_RATE_SPAN_S)
         return usd(a_call * self.calls / seconds * 3_600)
+
+
+MAX_STEPS = 50
+
+
+def add_step(own: Incident, step: IncidentStep) -> None:
+    """Add a step; when there are too many, one from the middle is dropped."""
+    if len(own.steps) >= MAX_STEPS:
+        del own.steps[MAX_STEPS // 2]
+    own.steps.append(step)
 
 
 class AlertEvent(msgspec.Struct, frozen=True, kw_only=True):

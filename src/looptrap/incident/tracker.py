@@ -31,6 +31,7 @@ from looptrap.incident.model import (
     RuleDecision,
     Sighting,
     Strip,
+    add_step,
     merge_parts,
 )
 from looptrap.policy.rule import SCOPES
@@ -282,7 +283,6 @@ class Tracker:
         return [resolved_event(entry.parts(), now, entry.hits)]
 
 
-MAX_STEPS = 50
 MAX_FINGERPRINTS = 20
 MAX_RULE_DECISIONS = 20
 
@@ -377,10 +377,3 @@ def _add_usage(own: Incident, sighting: Sighting) -> None:
     if sighting.estimate is not None:
         own.estimated += 1
         own.estimate += sighting.estimate
-
-
-def add_step(own: Incident, step: IncidentStep) -> None:
-    """Add a step; when there are too many, one from the middle is dropped."""
-    if len(own.steps) >= MAX_STEPS:
-        del own.steps[MAX_STEPS // 2]
-    own.steps.append(step)

@@ -4,9 +4,11 @@ import pytest
 from tests.incident.history.keeping import NOON, incident
 from tests.incident.history.test_processes import TIME_OUT, child
 
+from looptrap.database import schema
+from looptrap.database.database import Database
 from looptrap.dialect.model import Outcome, Usage
 from looptrap.incident.history import HistoryWriter, WriteBatch
-from looptrap.incident.history.history import PART_COLUMNS, part_row
+from looptrap.incident.history.incident_table import PART_COLUMNS, part_row
 from looptrap.usage import table
 from looptrap.usage.recorder import UsageAccumulator
 
@@ -243,16 +245,15 @@ def test_a_restart_goes_on_where_it_was(keep):
     assert costs(again.usage.top("caller", FIRST, FIRST + DAY)) == {"ann": 4, "bob": 4}
 
 
-def test_a_history_from_before_gets_the_tables(keep, monkeypatch):
-    from looptrap.database import schema
-
+def test_a_history_from_before_gets_the_tables(keep, tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:1])
-        old = keep()
+        old = Database(str(tmp_path / "looptrap.db"), "old")
+        old.open()
         row = dict(zip(PART_COLUMNS, part_row(incident(1)), strict=True))
         del row["model"]
         names, places = ", ".join(row), ", ".join("?" * len(row))
-        with old._database.write() as connection:
+        with old.write() as connection:
             connection.execute(f"INSERT INTO part ({names}) VALUES ({places})", [*row.values()])
         old.close()
     new = keep()
