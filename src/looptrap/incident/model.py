@@ -282,7 +282,7 @@ class AlertEvent(msgspec.Struct, frozen=True, kw_only=True):
     data: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
-AnnotationKind = Literal["acknowledge", "label", "note", "release"]
+AnnotationKind = Literal["acknowledge", "close", "label", "note", "release"]
 Label = Literal["false_alarm", "confirmed"]
 
 LABELS: tuple[Label, ...] = ("false_alarm", "confirmed")

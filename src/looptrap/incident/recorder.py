@@ -130,6 +130,8 @@ class IncidentRecorder:
         self._undecided_keys: set[str] = set()
         """Keys of incidents whose shared id is not known yet."""
         self._events: deque[AlertEvent] = deque()
+        self._closing: deque[str] = deque()
+        """Incidents that an operator has closed."""
         self.sharing: IncidentSharing | None = None
         self._running = AsyncExitStack()
 
@@ -218,15 +220,18 @@ class IncidentRecorder:
                 self._enqueue(self._sightings, one)
                 self._strips.enqueue(one, ticket)
 
-    async def annotate(self, annotation: Annotation) -> None:
-        """Store an annotation durably and share it with the other instances.
+    async def annotate(self, annotations: Sequence[Annotation]) -> None:
+        """Store annotations durably and share them with the other instances.
 
-        Raises sqlite3.Error if it cannot be written.
+        Raises sqlite3.Error if they cannot be written.
         """
-        await asyncio.to_thread(lambda: self.history.put(annotations=[annotation]))
-        self.false_alarms += annotation.kind == "label" and annotation.text == "false_alarm"
+        await asyncio.to_thread(lambda: self.history.put(annotations=annotations))
+        self._closing.extend(one.incident for one in annotations if one.kind == "close")
+        self.false_alarms += sum(
+            one.kind == "label" and one.text == "false_alarm" for one in annotations
+        )
         if self.sharing is not None:
-            self.sharing.publish([annotation])
+            self.sharing.publish(annotations)
 
     def alert(self, event: AlertEvent) -> None:
         """Queue an alert that is not about a loop; channels get each event id once."""
@@ -243,7 +248,10 @@ class IncidentRecorder:
     def _next_batch(self, now: float) -> WriteBatch:
         """Process everything queued; return what to write in one transaction."""
         shared, annotations = self._take_shared()
+        self._closing.extend(one.incident for one in annotations if one.kind == "close")
         events = self._collect_events()
+        if self._closing:
+            events += self.tracker.close(set(drain(self._closing)), now)
         if now >= self._next_tick:
             self._next_tick = now + TICK_S
             events += self._tick(now)

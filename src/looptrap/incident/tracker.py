@@ -8,7 +8,7 @@ leads to the open incident.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TypeAlias
@@ -195,6 +195,15 @@ class Tracker:
                 events += self._close(key, now)
         return events
 
+    def close(self, ids: Collection[str], now: float) -> list[AlertEvent]:
+        """Close these incidents, as an operator asked; return the events to send."""
+        keys = [
+            key
+            for key, entry in self._entries.items()
+            if any(part.id in ids for part in entry.parts())
+        ]
+        return [event for key in keys for event in self._close(key, now, is_asked=True)]
+
     def take_changed(self) -> list[Incident]:
         """Return the parts changed since the last call that may be published."""
         changed, self._changed = self._changed, {}
@@ -270,11 +279,11 @@ class Tracker:
         entry.waiting += events
         return []
 
-    def _close(self, key: str, now: float) -> list[AlertEvent]:
-        """Close an incident, also for instances that are gone."""
+    def _close(self, key: str, now: float, *, is_asked: bool = False) -> list[AlertEvent]:
+        """Close an incident, also for instances that are gone; if an operator asked, for all."""
         entry = self._forget(key)
         for part in entry.parts():
-            if part is entry.own or part.last + self._quiet + OWNER_TIMEOUT_S <= now:
+            if is_asked or part is entry.own or part.last + self._quiet + OWNER_TIMEOUT_S <= now:
                 part.closed = now
                 add_step(part, IncidentStep(now, "closed"))
                 self._mark_changed(entry, part)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.incident.history.keeping import NOON, ids, incident, opened_history, outgoing
 
 from looptrap.incident.history import incident_table
-from looptrap.incident.model import merge_parts
+from looptrap.incident.model import Annotation, merge_parts
 
 # What is put
 
@@ -335,7 +335,10 @@ def test_absurd_figures_do_not_break_a_list(history):
 
 def test_incidents_that_are_closed_are_closed_for_all_instances(history):
     history.put([incident(1, instance=name) for name in "ab"] + [incident(2)])
-    history.close_incidents(["00000001", "nothing"], NOON + 60)
+    kinds = {"time": NOON + 60, "by": "admin", "kind": "close"}
+    history.put(
+        annotations=[Annotation(id=one, incident=one, **kinds) for one in ("00000001", "nothing")]
+    )
     one = history.incident("00000001")
     assert (one.closed, one.steps[-1].what) == (NOON + 60, "closed")
     assert ids(history.incidents(state="open").items) == ["00000002"]

@@ -145,10 +145,17 @@ class IncidentHistory:
             page = incident_table.find_ids(connection, wanted, order, limit, cursor)
             return Page(incident_table.merged(connection, page.items), page.next_cursor)
 
-    def incident_ids(self, limit: int, **wanted: Unpack[IncidentFilter]) -> list[str]:
-        """Return the ids of incidents, the latest opened first."""
+    def incident_ids(
+        self, limit: int, order: IncidentOrder = "newest", **wanted: Unpack[IncidentFilter]
+    ) -> list[str]:
+        """Return the ids of incidents, in the order of `incidents`."""
         with self._database.read() as connection:
-            return incident_table.find_ids(connection, wanted, "newest", limit).items
+            return incident_table.find_ids(connection, wanted, order, limit).items
+
+    def incidents_of(self, ids: Sequence[str]) -> list[Incident]:
+        """Return incidents in the order of their ids; unknown ids are left out."""
+        with self._database.read() as connection:
+            return incident_table.merged(connection, ids)
 
     def incident_groups(
         self,
@@ -162,11 +169,6 @@ class IncidentHistory:
         """Return a page of groups of incidents; raise ValueError for an invalid cursor."""
         with self._database.read() as connection:
             return incident_table.find_groups(connection, by, wanted, order, limit, cursor)
-
-    def close_incidents(self, ids: Sequence[str], now: float) -> None:
-        """Close the open parts of these incidents."""
-        with self._database.write() as connection:
-            incident_table.close_parts(connection, ids, now)
 
     def incident(self, incident_id: str) -> Incident | None:
         """Return the incident with this id, or the only one whose id begins with it."""
@@ -259,11 +261,16 @@ def _last_change(connection: Connection) -> int:
 def _put_annotations(connection: Connection, annotations: Iterable[Annotation]) -> None:
     """Store annotations; the incidents of new ones count as changed."""
     changed: set[str] = set()
+    closed: dict[float, list[str]] = defaultdict(list)
     for one in annotations:
         row = (one.id, one.incident, one.time, one.by, one.kind, without_surrogates(one.text))
         if connection.execute(_PUT_ANNOTATION, row).rowcount:
             changed.add(one.incident)
+            if one.kind == "close":
+                closed[one.time].append(one.incident)
             if one.kind == "label":
                 connection.execute(_DROP_LABELS, {"incident": one.incident})
+    for now, ids in closed.items():
+        incident_table.close_parts(connection, ids, now)
     for incident in sorted(changed):
         connection.execute(incident_table.RENUMBER, (incident,))
