@@ -12,6 +12,7 @@ from looptrap import __version__
 from looptrap.admin.alert import AlertApi
 from looptrap.admin.api import JSON_TYPE, ApiRequest, ErrorBody
 from looptrap.admin.audit import AuditApi
+from looptrap.admin.breach import BreachApi
 from looptrap.admin.budget import BudgetApi
 from looptrap.admin.config import ConfigApi
 from looptrap.admin.enforcement import EnforcementApi
@@ -44,9 +45,9 @@ class OpenApiDocumentApi(Api):
 
 
 APIS: tuple[type[Api], ...] = (
-    StatusApi, UsageApi, ProviderApi, ConfigApi, BudgetApi, IncidentBulkApi, IncidentApi,
-    EnforcementApi, ProjectApi, ToolApi, AlertApi, AuditApi, EventStreamApi, RuleTrialApi,
-    OpenApiDocumentApi,
+    StatusApi, UsageApi, ProviderApi, ConfigApi, BudgetApi, BreachApi, IncidentBulkApi,
+    IncidentApi, EnforcementApi, ProjectApi, ToolApi, AlertApi, AuditApi, EventStreamApi,
+    RuleTrialApi, OpenApiDocumentApi,
 )  # fmt: skip
 """Everything under `/api/v1`."""
 

@@ -21,13 +21,13 @@ from looptrap.incident.indicator import Indicators, Observation
 from looptrap.incident.model import AlertEvent, Annotation, Incident, Sighting
 from looptrap.incident.setting import ChannelSettings, IncidentSettings, IndicatorSettings
 from looptrap.incident.sharing import IncidentSharing, drain
-from looptrap.incident.sighting import InputCostEstimator, SightingFactory, no_price
+from looptrap.incident.sighting import SightingFactory, no_price
 from looptrap.incident.strip import StripBuilder
 from looptrap.incident.tracker import Tracker
 from looptrap.policy.verdict import ALLOWED
 from looptrap.store.redis import RedisStore
 from looptrap.usage.model import UsageKey
-from looptrap.usage.recorder import UsageRecorder
+from looptrap.usage.recorder import InputCostEstimator, UsageRecorder
 
 OUTAGE_GRACE_S = 2.0
 """Seconds that a store may be away before an alert is sent."""
@@ -116,6 +116,7 @@ class IncidentRecorder:
         self._strips = StripBuilder(secret)
         self._usage = UsageRecorder()
         self._budget_alerter = BudgetAlerter(self.alert)
+        self._estimate = estimate
         self._log = log
         self._clock = clock
         self._quiet = config.incidents.quiet
@@ -210,6 +211,7 @@ class IncidentRecorder:
         if ticket.standings:
             project = ticket.call.request.project
             self._budget_alerter.observe(ticket.standings, now, project, request_id)
+            self._usage.record_breaches(ticket, now, request_id, self._estimate)
         if ticket.verdict is ALLOWED and ticket.heard is None and ticket.shadow is None:
             return
         sightings = factory.sightings(ticket, outcome, now, request_id.decode("latin-1"), provider)

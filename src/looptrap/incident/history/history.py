@@ -32,6 +32,7 @@ from looptrap.incident.history.outbox import Outbox, OutgoingEvent
 from looptrap.incident.model import Annotation, Annotations, Incident, collect_annotations
 from looptrap.incident.setting import IncidentSettings
 from looptrap.usage import table
+from looptrap.usage.breach import BreachQuery
 from looptrap.usage.model import UsageBatch
 from looptrap.usage.table import UsageQuery
 
@@ -79,6 +80,7 @@ class IncidentHistory:
         self.close = self._database.close
         self.outbox = Outbox(self._database, clock)
         self.usage = UsageQuery(self._database, clock)
+        self.breaches = BreachQuery(self._database)
         self.audit = AuditLog(self._database, clock)
 
     @property

@@ -9,6 +9,7 @@ from looptrap.database.schema import pragma
 from looptrap.incident.history import audit, incident_table
 from looptrap.incident.setting import IncidentSettings
 from looptrap.usage import table
+from looptrap.usage.breach import drop_breaches
 
 SLICE_ROWS = 500
 """Incidents, deliveries, annotations and audit entries dropped at a time."""
@@ -42,6 +43,7 @@ def drop_expired(connection: Connection, settings: IncidentSettings, now: float)
     dropped = incident_table.drop_closed(connection, before, SLICE_ROWS)
     dropped += connection.execute(_DROP_LETTERS, (before, "%", SLICE_ROWS)).rowcount
     dropped += _drop_annotations(connection, before)
+    dropped += drop_breaches(connection, before)
     dropped += audit.drop_entries(connection, before, SLICE_ROWS)
     if _size(connection) > settings.max_size:
         dropped += _drop_oldest(connection)
