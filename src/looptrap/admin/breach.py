@@ -124,8 +124,13 @@ def _remedy(one: Breach, config: Config) -> BudgetRemedy:
 
 
 def _budget_toml(budget: Budget, changed: dict[str, float]) -> str:
-    """Return a budget as the configuration file has it."""
-    settings = {**BUDGET.plain(budget), **changed}
+    """Return a budget as a configuration file has it, without settings at their defaults."""
+    defaults = BUDGET.plain(Budget(name=budget.name, limit_usd=1))
+    settings = {
+        name: one
+        for name, one in {**BUDGET.plain(budget), **changed}.items()
+        if name in ("name", "by") or one != defaults.get(name)
+    }
     return "\n".join(["[[budgets]]", *(f"{name} = {shown(one)}" for name, one in settings.items())])
 
 

@@ -16,7 +16,7 @@ import { Figure } from "../part/figure.js";
 import { Moment } from "../part/moment.js";
 import { Loaded } from "../part/state.js";
 import { status, whyReadOnly } from "../status.js";
-import { unnamed } from "../wording.js";
+import { capital, unnamed } from "../wording.js";
 import { amount, Whose } from "./callers/account.js";
 import { breachState } from "./callers/breaches.js";
 
@@ -50,10 +50,10 @@ function Breach({ one, budgets, onChange }) {
       ${one.project && !("project" in one.by) ? html` <span class="quiet">of project ${one.project}</span>` : ""}
       ${" had used "}${amount(one, one.used)} of ${amount(one, one.limit)}, and the next call did not fit.
     </p>
-    <dl class="figures">
+    <dl class="figures fit">
       <${Figure} name=${isShadow ? "Calls that would be refused" : "Calls refused"} value=${count(one.refused)} note=${html`the latest <${Moment} at=${one.last} />`} />
       <${Figure} name="Since" value=${html`<${Moment} at=${one.opened} />`} note=${one.resets ? html`the period ends <${Moment} at=${one.resets} />` : "the budget has no period"} />
-      <${Figure} name="They would have cost" value=${one.estimated_usd === null ? "unpriced" : `at least ${dollars(one.estimated_usd)}`} note="their input alone; answers cost more" />
+      <${Figure} name="They would have cost" value=${one.estimated_usd === null ? "unpriced" : `≥ ${dollars(one.estimated_usd)}`} note="their input alone; answers cost more" />
       ${account && html`<${Figure} name="Used now" value=${amount(one, account.used)} note=${`of ${amount(one, account.limit)}, ${account.percent} %`} href=${linkTo("callers", { by: "budgets" })} />`}
     </dl>
     <${Remedies} one=${one} budget=${budget} account=${account} onChange=${onChange} />
@@ -91,7 +91,7 @@ function Remedies({ one, budget, account, onChange }) {
               : "This budget is no longer in the configuration."}
         </li>
       </ul>
-      ${one.words && html`<p class="quiet">${unnamed(one.words, one.budget)}.</p>`}
+      ${one.words && html`<p class="quiet">${capital(unnamed(one.words, one.budget))}.</p>`}
       <p class="facts quiet"><span>account <code>${one.fingerprint}</code></span><span>latest request <code>${one.request_id}</code></span></p>
     </section>
     ${asking === "reset" && html`

@@ -19,7 +19,7 @@ export function breachState(one, account) {
   if (one.mode === "shadow") return { tone: "shadow", words: "shadow: nothing was refused" };
   if (one.state === "over") return { tone: "plain", words: "the period is over" };
   if (account && !account.is_exceeded) return { tone: "good", words: "calls pass again" };
-  return account ? { tone: "refused", words: "refuses calls now" } : { tone: "open", words: "the period goes on" };
+  return { tone: "refused", words: account ? "refuses calls now" : "in this period" };
 }
 
 export function Breaches() {
