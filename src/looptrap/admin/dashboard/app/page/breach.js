@@ -29,6 +29,7 @@ export default function BreachPage({ id }) {
   const freshen = useThrottled(reload, REFRESH_MS);
   for (const event of ["stats", "polled", "change"]) useEvent(event, freshen);
   return html`
+    ${!breach.value && html`<div class="page-head"><h1 tabIndex="-1">Budget breach</h1></div>`}
     <${Loaded} of=${breach} lines=${8} what="The breach">
       ${(one) => html`<${Breach} one=${one} budgets=${budgets.value?.budgets ?? []} onChange=${reload} />`}
     <//>
