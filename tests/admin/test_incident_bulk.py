@@ -13,7 +13,7 @@ from tests.admin.test_incidents import BASE, PATH, incident, listed, loop, momen
 from tests.gateway.serving import until
 from tests.store.serving import server
 
-ACKNOWLEDGE, CLOSE = f"{PATH}/acknowledge", f"{PATH}/close"
+ACKNOWLEDGE, CLOSE = f"{PATH}/bulk/acknowledge", f"{PATH}/bulk/close"
 
 
 @pytest.fixture

@@ -73,7 +73,7 @@ class IncidentBulkApi(Api):
     """Answers under `/api/v1/incidents` for many of them."""
 
     @post(
-        f"{INCIDENTS_PATH}/acknowledge",
+        f"{INCIDENTS_PATH}/bulk/acknowledge",
         "says that somebody takes care of them",
         body=table_body(BULK_FIELDS),
     )
@@ -83,7 +83,9 @@ class IncidentBulkApi(Api):
         return await self._change(request, "acknowledge", is_any, {**wanted, "acknowledged": False})
 
     @post(
-        f"{INCIDENTS_PATH}/close", "ends them before they are quiet", body=table_body(BULK_FIELDS)
+        f"{INCIDENTS_PATH}/bulk/close",
+        "ends them before they are quiet",
+        body=table_body(BULK_FIELDS),
     )
     async def _close(self, request: ApiRequest) -> BulkChange:
         wanted = _wanted(request.body)

@@ -183,7 +183,7 @@ def close(gateway: GatewayClient, incident_id: str) -> None:
     Example: looptrap incidents close inc_4be01c7d
     """
     id = gateway.get(_path(incident_id))["id"]
-    answer = gateway.ask("POST", f"{INCIDENTS_PATH}/close", {"ids": [id]})
+    answer = gateway.ask("POST", f"{INCIDENTS_PATH}/bulk/close", {"ids": [id]})
     click.echo(f"{id} is closed." if answer["changed"] else f"{id} was closed already.")
 
 

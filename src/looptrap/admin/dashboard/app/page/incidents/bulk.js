@@ -42,12 +42,12 @@ function Question({ kind, target, onDone, onClose }) {
   const { verb, done, left, means } = KINDS[kind];
   const [found, setFound] = useState(null);
   useEffect(() => {
-    change("POST", `incidents/${kind}`, { ...target, dry_run: true }).then(setFound, (error) => setFound({ error }));
+    change("POST", `incidents/bulk/${kind}`, { ...target, dry_run: true }).then(setFound, (error) => setFound({ error }));
   }, []);
   const confirm = async () => {
     let number = 0;
     for (;;) {
-      const answer = await change("POST", `incidents/${kind}`, target);
+      const answer = await change("POST", `incidents/bulk/${kind}`, target);
       number += answer.changed;
       if (!answer.changed || answer.changed >= answer.matching) break;
     }
