@@ -88,6 +88,18 @@ async def test_a_budget_in_shadow_mode_counts_what_it_would_have_refused(running
     assert (one["mode"], one["unit"], one["resets"]) == ("shadow", "tokens", None)
 
 
+async def test_a_call_that_was_refused_for_a_loop_does_not_count(running):
+    here, _ = running
+    await exceed(here, "run-1", 1)
+    statuses = [await ask(here, "run-1", "the same") for _ in range(9)]
+    by_budget = 1 + statuses.count(402)
+    assert 429 in statuses
+    stored = here.app.recorder.history.breaches.breaches
+    await until(lambda: any(one.refused == by_budget for one in stored(budget="runs").items))
+    await ask(here, "run-1", "another")
+    await until(lambda: any(one.refused == by_budget + 1 for one in stored(budget="runs").items))
+
+
 async def test_one_is_shown_with_the_settings_that_raise_it(running, tmp_path):
     here, operator = running
     await exceed(here, "run-1", 1)

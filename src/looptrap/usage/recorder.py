@@ -164,7 +164,13 @@ class UsageRecorder:
         self, ticket: Ticket, now: float, request_id: bytes, estimate: InputCostEstimator
     ) -> None:
         """Record the budgets that refused a call, or in shadow mode would have."""
-        exceeded = [one for one in ticket.standings if one.action.refuses]
+        # A call that was refused for a loop, too, was not refused by the budget.
+        is_reason = ticket.verdict.reason == "budget_exceeded"
+        exceeded = [
+            one
+            for one in ticket.standings
+            if one.action.refuses and (is_reason or one.mode == "shadow")
+        ]
         if exceeded:
             project, cost = ticket.call.request.project, estimate(ticket.call)
             for one in exceeded:

@@ -102,6 +102,13 @@ def test_a_series_tells_it_step_by_step(books, step, calls):
     assert {point.name for point in points} == {""}
 
 
+@pytest.mark.parametrize("hours", [-11, 0, 1, 9])
+def test_days_of_a_series_begin_at_midnight_of_the_zone(books, hours):
+    points = books.series(FIRST, FIRST + DAY, DAY, utc_offset=hours * HOUR)
+    assert sum(point.spent.calls for point in points) == books.totals(FIRST, FIRST + DAY).calls
+    assert all((point.time + hours * HOUR) % DAY == 0 for point in points)
+
+
 def test_a_series_tells_the_costliest_apart_and_the_rest_as_one(books):
     points = books.series(FIRST, FIRST + DAY, HOUR, "caller", limit=1)
     told = [(point.time - FIRST, point.name, point.spent.calls) for point in points]
