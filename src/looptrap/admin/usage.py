@@ -120,6 +120,7 @@ def _spending_problems(values: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 STEP_KIND = Number(low=MINUTE_S, high=30 * DAY_S, unit="seconds", whole=True)
+OFFSET_KIND = Number(low=-DAY_S, high=DAY_S, unit="seconds", whole=True)
 ORDER_KIND = Choice(("cost", "refused", "calls", "tokens", "burn"))
 
 SPENDING_PARAMETERS = fields(
@@ -127,6 +128,7 @@ SPENDING_PARAMETERS = fields(
     SINCE,
     UNTIL,
     field("step", STEP_KIND, "report over time, in steps of this length"),
+    field("utc_offset", OFFSET_KIND, "seconds of local time before UTC: days begin there", 0),
     field("order", ORDER_KIND, "sort by this, descending", "cost"),
     *FILTERS,
     field("session", Text(), "of this session only; with `by=session`"),
@@ -268,7 +270,7 @@ def _spending_report(
         report["by"] = by
     if step is not None:
         name = None if by == "session" else by
-        series = books.series(since, until, step, name, only=only)
+        series = books.series(since, until, step, name, utc_offset=query["utc_offset"], only=only)
         report["step"], report["series"] = step, [_series_step(name, one) for one in series]
     return report
 

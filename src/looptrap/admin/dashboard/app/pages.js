@@ -14,6 +14,7 @@ export const PAGES = [
   { name: "callers", path: "/callers", title: "Callers", key: "c", load: () => import("./page/callers.js") },
   { name: "caller", path: "/callers/:caller", title: "Caller", load: () => import("./page/caller.js") },
   { name: "session", path: "/callers/:caller/sessions/:session", title: "Session", load: () => import("./page/session.js") },
+  { name: "breach", path: "/breaches/:id", title: "Budget breach", load: () => import("./page/breach.js") },
   { name: "settings", path: "/settings", title: "Settings", key: "s", load: () => import("./page/settings.js") },
   { name: "try", path: "/try", title: "Try it", key: "t", load: () => import("./page/try.js") },
   { name: "alerts", path: "/alerts", title: "Alerts", key: "a", load: () => import("./page/alerts.js") },

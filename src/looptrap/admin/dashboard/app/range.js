@@ -15,14 +15,6 @@ export const RANGES = [
   { name: "7d", title: "7 d", words: "7 days", seconds: 604_800, step: 3_600 },
 ];
 
-const MAX_STEPS = 120;
-const STEPS = [60, 300, 900, 3_600, 10_800, 43_200, 86_400];
-
-/** The shortest step that divides so many seconds into no more than MAX_STEPS. */
-export function stepOf(seconds) {
-  return STEPS.find((step) => seconds / step <= MAX_STEPS) ?? STEPS.at(-1);
-}
-
 /** The start of a range that ends now, updated every half minute, always at a whole step. */
 export function useSince(range) {
   const begin = () => (Math.floor(now() / 1000 / range.step) * range.step + range.step - range.seconds) * 1000;

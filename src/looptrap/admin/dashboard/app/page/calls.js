@@ -8,11 +8,11 @@ import { counted, dollars } from "../number.js";
 import { linkTo } from "../pages.js";
 import { usePaged } from "../paged.js";
 import { VerdictChart } from "../part/chart.js";
-import { Segments } from "../part/segments.js";
 import { Empty, Loaded } from "../part/state.js";
 import { More, Table } from "../part/table.js";
-import { RANGES, stepOf } from "../range.js";
+import { RANGES } from "../range.js";
 import { iso, now } from "../time.js";
+import { stepOf } from "./callers/stack.js";
 import { COLUMNS } from "./calls/column.js";
 import { apiFilters, Filters } from "./calls/filter.js";
 
@@ -32,14 +32,10 @@ export default function Calls({ query }) {
   const list = usePaged("calls", { ...filters, ...span }, "calls", { limit: PAGE_SIZE, keyOf: (one) => one.id });
   const isLive = !isPaused && !query.until;
   useTail(list, { ...filters, ...span }, isLive);
-  const to = (name) => linkTo("calls", { ...query, range: name, since: "", until: "" });
   return html`
     <div class="page-head">
       <h1 tabIndex="-1">Calls</h1>
-      <span class="row">
-        <${Segments} label="Time range" choices=${RANGES} current=${isCustom ? "" : range.name} to=${to} />
-        <button type="button" class="button" aria-pressed=${isPaused} disabled=${Boolean(query.until)} onClick=${() => setPaused(!isPaused)}>${isPaused ? "Resume" : "Pause"}</button>
-      </span>
+      <button type="button" class="button" aria-pressed=${isPaused} disabled=${Boolean(query.until)} onClick=${() => setPaused(!isPaused)}>${isPaused ? "Resume" : "Pause"}</button>
     </div>
     <${Filters} query=${query} />
     <${OverTime} filters=${filters} span=${span} isLive=${isLive} />
@@ -82,7 +78,7 @@ function latestFirst(rows, more) {
 function OverTime({ filters, span, isLive }) {
   const until = span.until ? Date.parse(span.until) : now();
   const seconds = Math.max(60, (until - (span.since ? Date.parse(span.since) : until - 86_400_000)) / 1000);
-  const step = stepOf(seconds);
+  const step = stepOf(seconds, 0);
   const series = useLoaded("calls/series", { ...filters, ...span, step });
   const freshen = useThrottled(series.reload, CHART_MS);
   for (const event of ["calls", "polled"]) useEvent(event, () => isLive && freshen());

@@ -9,9 +9,9 @@ import { targetsOf } from "../part/kill_switch.js";
 import { Moment } from "../part/moment.js";
 import { Empty, Loaded } from "../part/state.js";
 import { callerPage } from "../part/who.js";
-import { stepOf } from "../range.js";
 import { iso, span } from "../time.js";
 import { Budgets } from "./callers/budgets.js";
+import { stepOf } from "./callers/stack.js";
 import { Incidents, LatestCalls, useFresh } from "./caller/part.js";
 import { summary } from "./calls.js";
 import { KillSwitches } from "./status/kill_switches.js";
@@ -71,7 +71,7 @@ function Figures({ row, whose }) {
 function OverTime({ row, whose }) {
   const last = Date.parse(row.last);
   const since = Math.min(Date.parse(row.first), last - MIN_SECONDS * 1000);
-  const step = stepOf((last - since) / 1000);
+  const step = stepOf((last - since) / 1000, 0);
   const series = useFresh("calls/series", { ...whose, since: iso(since), until: iso(last + step * 1000), step }, ["calls"]);
   return html`
     <${Loaded} of=${series} lines=${5} what="The chart">

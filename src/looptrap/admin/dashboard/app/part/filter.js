@@ -2,7 +2,6 @@
 
 import { html, useEffect, useRef } from "../html.js";
 import { refine } from "../router.js";
-import { iso } from "../time.js";
 
 const TYPED_MS = 250;
 
@@ -32,15 +31,4 @@ export function Typed({ name, type, value = "", placeholder, field }) {
     timer.current = setTimeout(() => refine({ [name]: text }), TYPED_MS);
   };
   return html`<input ref=${element} type=${type} defaultValue=${value} placeholder=${placeholder} autocomplete="off" spellcheck="false" onInput=${typed} />`;
-}
-
-/** A day and time of the viewer's zone. */
-export function Instant({ name, value = "" }) {
-  const at = Date.parse(value);
-  const local = Number.isFinite(at) ? iso(at - new Date(at).getTimezoneOffset() * 60_000).slice(0, 16) : "";
-  const change = (event) => {
-    const chosen = Date.parse(event.currentTarget.value);
-    refine({ [name]: Number.isFinite(chosen) ? iso(chosen) : "", range: "" });
-  };
-  return html`<input type="datetime-local" value=${local} onChange=${change} />`;
 }

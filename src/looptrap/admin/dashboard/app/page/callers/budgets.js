@@ -5,7 +5,6 @@ import { change } from "../../api.js";
 import { html, useId, useState } from "../../html.js";
 import { useEvent } from "../../live.js";
 import { useLoaded, useThrottled } from "../../loaded.js";
-import { dollars, tokens } from "../../number.js";
 import { useObserved } from "../../observed.js";
 import { linkTo } from "../../pages.js";
 import { Badge } from "../../part/badge.js";
@@ -14,13 +13,13 @@ import { Confirm } from "../../part/dialog.js";
 import { Ladder } from "../../part/ladder.js";
 import { Moment } from "../../part/moment.js";
 import { Empty, Loaded } from "../../part/state.js";
-import { callerPage, sessionPage } from "../../part/who.js";
 import { status, whyReadOnly } from "../../status.js";
 import { unnamed } from "../../wording.js";
+import { amount, Whose } from "./account.js";
+import { Breaches } from "./breaches.js";
 
 const SHOWN = 8;
 const REFRESH_MS = 5_000;
-const LINKED = ["caller", "project", "session", "model"];
 
 /** All of them; with `whose`, the accounts of a caller or session. */
 export function Budgets({ whose = null }) {
@@ -31,6 +30,7 @@ export function Budgets({ whose = null }) {
     <${Loaded} of=${budgets} lines=${8} what="The budgets">
       ${(value) => whose ? html`<${Own} budgets=${value.budgets} onChange=${budgets.reload} />` : html`
         ${value.budgets.length === 0 && html`<${Empty} title="No budget is set.">To limit what a session, caller or project may cost, add <code>[[budgets]]</code> to the configuration file.<//>`}
+        <${Breaches} />
         <div class="budgets">${value.budgets.map((one) => html`<${Budget} key=${one.name + one.unit} budget=${one} onChange=${budgets.reload} />`)}</div>
         <${Rates} rates=${value.rates ?? []} />
       `}
@@ -94,12 +94,6 @@ function Account({ account, budget, onChange }) {
   `;
 }
 
-function Whose({ name, value, by }) {
-  const own = { caller: callerPage(value), session: sessionPage(by.caller, value) }[name];
-  const link = own ?? (LINKED.includes(name) ? linkTo("callers", { by: name, name: value }) : undefined);
-  return html`<span class="quiet">${name} </span>${link ? html`<a href=${link}>${value}</a>` : value}`;
-}
-
 function Rates({ rates }) {
   if (!rates.length) return null;
   return html`
@@ -108,10 +102,6 @@ function Rates({ rates }) {
       <ul>${rates.map((one) => html`<li key=${one.policy + one.name}><strong>${one.name}</strong> <span class="quiet">of ${one.policy}</span> ${unnamed(one.words, one.name)}</li>`)}</ul>
     </section>
   `;
-}
-
-function amount({ unit }, value) {
-  return unit === "tokens" ? tokens(value) : dollars(value);
 }
 
 /** The severest action whose stage is reached. */

@@ -1,11 +1,13 @@
 // The filters of the log of calls, kept in the address so that a view can be shared.
 
 import { html } from "../../html.js";
-import { Choice, Instant, Typed } from "../../part/filter.js";
+import { Choice, Typed } from "../../part/filter.js";
+import { TimeRange } from "../../part/time_range.js";
 import { refine } from "../../router.js";
 
 const NAMES = ["caller", "session", "agent", "model", "provider", "rule", "verdict", "status", "min_cost_usd", "min_latency", "project", "request_id"];
 const TYPED = { caller: "Caller", session: "Session", agent: "Agent", model: "Model", provider: "Provider", rule: "Rule" };
+const RANGES = { "15m": "last 15 min", "1h": "last hour", "24h": "last 24 h", "7d": "last 7 days" };
 const VERDICTS = { "": "any", allow: "allowed", refused: "refused", warn: "warned", throttle: "throttled", nudge: "nudged", shadow: "shadow only" };
 const STATUSES = { "": "any", "2xx": "2xx", "4xx": "4xx", 429: "429", "5xx": "5xx" };
 const COSTS = { "": "any", 0.01: "from $0.01", 0.1: "from $0.10", 1: "from $1", 10: "from $10" };
@@ -26,8 +28,7 @@ export function Filters({ query }) {
       <${Choice} name="status" label="Status" value=${query.status ?? ""} choices=${withCurrent(STATUSES, query.status)} />
       <${Choice} name="min_cost_usd" label="Cost" value=${query.min_cost_usd ?? ""} choices=${withCurrent(COSTS, query.min_cost_usd)} />
       <${Choice} name="min_latency" label="Latency" value=${query.min_latency ?? ""} choices=${withCurrent(LATENCIES, query.min_latency)} />
-      <label class="instant"><span>From</span><${Instant} name="since" value=${query.since} /></label>
-      <label class="instant"><span>To</span><${Instant} name="until" value=${query.until} /></label>
+      <${TimeRange} query=${query} choices=${RANGES} fallback="1h" />
       <div class="chips">
         ${["project", "request_id"].filter((name) => query[name]).map((name) => html`
           <button type="button" key=${name} class="chip" onClick=${() => refine({ [name]: "" })}>
