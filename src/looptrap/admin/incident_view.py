@@ -243,6 +243,7 @@ class IncidentSummary(TypedDict):
     hits: int
     calls: int
     before: int
+    paid: int
     refused: int
     stage: int
     input_tokens: int
@@ -251,6 +252,8 @@ class IncidentSummary(TypedDict):
     spent_usd: float | None
     saved_usd: float | None
     projected_usd_an_hour: float | None
+    is_contained: bool
+    is_demo: bool
     tool: str | None
     acknowledged: Acknowledgement | None
     label: Label | None

@@ -112,7 +112,9 @@ _ANNOTATIONS = (
     )""",
 )
 
-MIGRATIONS: list[tuple[str, ...]] = [_INCIDENTS, _USAGE, _ANNOTATIONS]
+_LOOPED = ("ALTER TABLE spending ADD COLUMN looped INTEGER NOT NULL DEFAULT 0",)
+
+MIGRATIONS: list[tuple[str, ...]] = [_INCIDENTS, _USAGE, _ANNOTATIONS, _LOOPED]
 """Statements from each version to the next; append only, never change a released one."""
 
 
