@@ -14,6 +14,7 @@ from looptrap.admin.api import JSON_TYPE, ApiRequest, ErrorBody
 from looptrap.admin.audit import AuditApi
 from looptrap.admin.budget import BudgetApi
 from looptrap.admin.config import ConfigApi
+from looptrap.admin.demo import DemoApi
 from looptrap.admin.enforcement import EnforcementApi
 from looptrap.admin.event_stream import EventStreamApi
 from looptrap.admin.incident import IncidentApi
@@ -44,7 +45,8 @@ class OpenApiDocumentApi(Api):
 
 APIS: tuple[type[Api], ...] = (
     StatusApi, UsageApi, ProviderApi, ConfigApi, BudgetApi, IncidentApi, EnforcementApi,
-    ProjectApi, ToolApi, AlertApi, AuditApi, EventStreamApi, RuleTrialApi, OpenApiDocumentApi,
+    ProjectApi, ToolApi, AlertApi, AuditApi, EventStreamApi, RuleTrialApi, DemoApi,
+    OpenApiDocumentApi,
 )  # fmt: skip
 """Everything under `/api/v1`."""
 

@@ -218,6 +218,14 @@ class IncidentRecorder:
                 self._enqueue(self._sightings, one)
                 self._strips.enqueue(one, ticket)
 
+    def record_demo(self, ticket: Ticket, outcome: Outcome | None, now: float) -> None:
+        """Record a call of the demo: its incident, without usage, alerts or log lines."""
+        for one in self._sighting_factory.sightings(ticket, outcome, now, "", "demo"):
+            if one.reason == "loop_detected":
+                one.is_alarming = False
+                self._enqueue(self._sightings, one)
+                self._strips.enqueue(one, ticket)
+
     async def annotate(self, annotation: Annotation) -> None:
         """Store an annotation durably and share it with the other instances.
 
