@@ -42,3 +42,11 @@ test("a strip says what repeats, and where the history was cut", () => {
   const read = readRounds([cell("a", { is_error: true }), cell("a", { is_error: true, after: "trim" })]);
   assert.equal(stripWords(read), "2 rounds, oldest first. What repeats: A, tool_a, failed, 2 times. Trimmed before round 2.");
 });
+
+test("of the same error, rounds with other calls are of one kind", () => {
+  const failed = (id) => cell(id, { is_error: true, error: "e1" });
+  const read = readRounds([failed("a"), failed("b"), cell("c"), failed("a")], true);
+  assert.deepEqual(read.cells.map((one) => one.kind?.letter ?? "·"), ["A", "A", "·", "A"]);
+  assert.deepEqual(read.kinds[0].tools, ["tool_a", "tool_b"]);
+  assert.equal(roundWords(read.cells[1], 4), "Round 2 of 4: tool_b, failed. Same error as rounds 1, 4.");
+});

@@ -169,6 +169,7 @@ class CellView(TypedDict):
     is_error: bool
     repeats: bool
     after: Break
+    error: str
 
 
 class RuleCountView(TypedDict):

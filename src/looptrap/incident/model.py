@@ -43,6 +43,8 @@ class RoundKind(msgspec.Struct, frozen=True, array_like=True, gc=False):
     id: str
     tools: tuple[str, ...] = ()
     is_error: bool = False
+    error: str = ""
+    """Shared by those that failed the same way."""
 
 
 class Strip(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -64,7 +66,7 @@ def compact_strip(cells: Sequence[StripCell]) -> Strip:
     size = 0
     for cell in reversed(cells):
         tools = tuple(name[:MAX_TOOL_NAME_CHARS] for name in cell.tools[:MAX_TOOLS_PER_ROUND])
-        kind = RoundKind(cell.id, tools, cell.is_error)
+        kind = RoundKind(cell.id, tools, cell.is_error, cell.error)
         if kind not in known:
             size += ROUND_BYTES + sum(map(len, tools))
             if size > MAX_STRIP_BYTES:
@@ -85,7 +87,7 @@ def strip_cells(strip: Strip) -> list[StripCell]:
     ]
     times = Counter(kind.id for kind, _ in rounds)
     return [
-        StripCell(kind.id, kind.tools, kind.is_error, times[kind.id] > 1, after)
+        StripCell(kind.id, kind.tools, kind.is_error, times[kind.id] > 1, after, kind.error)
         for kind, after in rounds
     ]
 

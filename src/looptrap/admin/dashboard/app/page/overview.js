@@ -15,7 +15,7 @@ import { status } from "../status.js";
 import { iso, now } from "../time.js";
 import { FirstRun } from "./overview/first_run.js";
 import { Figures } from "./overview/figures.js";
-import { OpenIncidents } from "./overview/open_incidents.js";
+import { Looping } from "./overview/looping.js";
 import { Providers } from "./overview/providers.js";
 
 const RANGES = [
@@ -40,10 +40,10 @@ export default function Overview({ query }) {
       <${Segments} label="Time range" choices=${RANGES} current=${range.name} to=${(name) => href("/", { range: name })} />
     </div>
     <${Notices} notices=${current?.notices ?? []} />
-    ${isFirstRun && html`<${FirstRun} listen=${current?.listen} />`}
+    ${isFirstRun ? html`<${FirstRun} current=${current} />` : html`<${Looping} total=${current?.open_incidents} />`}
     <${Loaded} of=${stats} lines=${8} what="The statistics">
       ${(value) => html`
-        <${Figures} stats=${value} since=${iso(since)} open=${current?.open_incidents} />
+        <${Figures} stats=${value} since=${iso(since)} />
         <section class="card" aria-labelledby="over-time">
           <h2 id="over-time">Requests by verdict <span class="quiet">last ${range.words}</span></h2>
           ${value.totals.calls === 0 && html`<p class="quiet">There were no requests in this time.</p>`}
@@ -51,10 +51,7 @@ export default function Overview({ query }) {
         </section>
       `}
     <//>
-    <div class="columns">
-      <${OpenIncidents} total=${current?.open_incidents} />
-      <${Providers} />
-    </div>
+    <${Providers} />
   `;
 }
 
