@@ -57,7 +57,7 @@ table(noticeCounts, [
 
 table(firstSentence, [
   [["The store is away. Calls pass."], "The store is away."],
-  [["Only watching: policy default is in shadow mode."], "Only watching."],
+  [["Only watching: 2.5 % are in shadow mode. Set it."], "Only watching: 2.5 % are in shadow mode."],
   [["127.0.0.1:4100 is taken"], "127.0.0.1:4100 is taken"],
 ]);
 

@@ -119,5 +119,5 @@ export function noticeCounts(problems, notes) {
 
 /** The first sentence of a text; a full stop within a name or a number ends none. */
 export function firstSentence(text) {
-  return /^.*?[.:](?=\s|$)/s.exec(text)?.[0].replace(/:$/, ".") ?? text;
+  return /^.*?\.(?=\s|$)/s.exec(text)?.[0] ?? text;
 }

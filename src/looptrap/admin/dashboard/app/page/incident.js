@@ -3,7 +3,7 @@
 import { html, useEffect } from "../html.js";
 import { useEvent } from "../live.js";
 import { useLoaded, useThrottled } from "../loaded.js";
-import { count, counted, NONE } from "../number.js";
+import { count, NONE } from "../number.js";
 import { useObserved } from "../observed.js";
 import { linkTo } from "../pages.js";
 import { ActionBadge, StateBadges } from "../part/badge.js";
@@ -81,17 +81,11 @@ function Head({ incident }) {
       <${Fact} name="Agent" value=${incident.agent} />
       <${Fact} name="Model" value=${incident.model} query=${{ q: incident.model }} />
       <${Fact} name="Provider" value=${incident.provider} />
-      <div><dt>How often</dt><dd>${often(incident)}</dd></div>
+      <div><dt>Calls</dt><dd>${count(incident.paid)} paid, ${count(incident.refused)} refused</dd></div>
       <div><dt>Seen</dt><dd>${lasted >= 1 ? `for ${span(lasted)}, since ` : ""}<${Moment} at=${incident.opened} isExact /></dd></div>
       <div><dt>Last call</dt><dd><${Moment} at=${incident.last} /></dd></div>
     </dl>
   `;
-}
-
-/** One number, and what became of its calls. */
-function often({ hits, refused }) {
-  const times = counted(hits, "time");
-  return refused ? `${times}, ${count(refused)} refused` : times;
 }
 
 function Fact({ name, value, query }) {

@@ -33,14 +33,15 @@ export default function Overview({ query }) {
   const stats = useLoaded("stats", { since: iso(since), step: range.step });
   const freshen = useThrottled(stats.reload, range.step > 60 ? 5 * REFRESH_MS : REFRESH_MS);
   for (const event of ["stats", "incident", "polled"]) useEvent(event, freshen);
-  const isFirstRun = useIsFirstRun(stats.value, current);
+  const isFirstRun = useIsFirstRun(stats.value);
   return html`
     <div class="page-head">
       <h1 tabIndex="-1">Overview</h1>
       <${Segments} label="Time range" choices=${RANGES} current=${range.name} to=${(name) => href("/", { range: name })} />
     </div>
     <${Notices} notices=${current?.notices ?? []} />
-    ${isFirstRun ? html`<${FirstRun} current=${current} />` : html`<${Looping} total=${current?.open_incidents} />`}
+    ${(!isFirstRun || current?.open_incidents > 0) && html`<${Looping} total=${current?.open_incidents} />`}
+    ${isFirstRun && html`<${FirstRun} current=${current} />`}
     <${Loaded} of=${stats} lines=${8} what="The statistics">
       ${(value) => html`
         <${Figures} stats=${value} since=${iso(since)} />
@@ -55,9 +56,9 @@ export default function Overview({ query }) {
   `;
 }
 
-/** Whether nothing has ever come through, as far as is known. */
-function useIsFirstRun(stats, current) {
-  const isQuiet = stats !== null && stats.totals.calls === 0 && current?.open_incidents === 0;
+/** Whether no call has ever come through, as far as is known; a demo makes none. */
+function useIsFirstRun(stats) {
+  const isQuiet = stats !== null && stats.totals.calls === 0;
   const since = useMemo(() => iso(now() - 604_800_000), [isQuiet]);
   const week = useLoaded(isQuiet ? "stats" : null, { since, step: 86_400 });
   return isQuiet && week.value?.totals.calls === 0;

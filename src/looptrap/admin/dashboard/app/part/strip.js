@@ -114,8 +114,9 @@ function summary({ cells, kinds }, noun) {
   const repeated = kinds.reduce((sum, kind) => sum + kind.numbers.length, 0);
   const all = `${counted(cells.length, noun)}, oldest first`;
   const some = repeated === cells.length ? "all" : repeated;
+  const alike = kinds[0]?.sameError ? "failed the same way" : "are equal";
   const equal = repeated
-    ? `${all}: ${some} of them ${kinds.length === 1 ? "are equal" : `repeat ${kinds.length} different ones`}.`
+    ? `${all}: ${some} of them ${kinds.length === 1 ? alike : `repeat ${kinds.length} different ones`}.`
     : `${all}. No two of them are equal.`;
   return `${equal} ${breakWords(cells)}`.trim();
 }
