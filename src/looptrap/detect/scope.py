@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from looptrap.detect.canonical import LONG_TEXT, join, mask, normalise
+from looptrap.detect.edit_chat import EditChat
 from looptrap.detect.near import without_envelope, without_repetition, without_trailer
 from looptrap.detect.trajectory import FIRST_MESSAGES, is_observation
 from looptrap.dialect.model import Call, Message
@@ -41,16 +42,26 @@ def conversation(tail: int, with_tools: bool, similarity: Similarity) -> Content
     After a tool result the length of the history counts too: polling repeats the same last messages
     and is no retry. So does the id of the latest result, where another round is shown before it:
     equal runs get other ids, and a retry has the same. An agent that shows only one round has other
-    ids each time, and is known by nothing else. No other ids count.
+    ids each time, and is known by nothing else. No other ids count. An edit chat is about files: the
+    same line about others is another prompt.
     """
+    is_near = similarity == "near"
 
     def content(call: Call) -> bytes | None:
         if not call.generates:
             return None
+        files = ""
+        if isinstance(call, EditChat):
+            if is_near:
+                files = call.files
+            elif call.sent is not None:
+                call = call.sent
         messages = call.tail(tail)
         if not messages:
             return None
         texts = [call.model, call.chain]
+        if files:
+            texts.append(files)
         last = messages[-1]
         if with_tools and (
             last.results or (len(call.raws) > FIRST_MESSAGES and is_observation(last.text))
@@ -59,7 +70,6 @@ def conversation(tail: int, with_tools: bool, similarity: Similarity) -> Content
             texts.append(f"after {len(call.raws)}")
             if last.results and len(messages) > 2 and messages[-3].results:
                 texts.append(last.results[-1].call_id)
-        is_near = similarity == "near"
         for message in messages:
             mark = _MARKS.get(message.role) or f"?{message.role}" if with_tools else ""
             if message.calls or message.results:

@@ -15,7 +15,7 @@ from looptrap.detect.trajectory import RunTrajectory, Trajectory
 from looptrap.dialect.model import Call
 from looptrap.engine.model import HistoryFinding, Plan, PredecessorQuery
 from looptrap.policy.rule import ToolRule
-from looptrap.policy.watch import CountingWatch, HistoryWatch
+from looptrap.policy.watch import CountingWatch, HistoryWatch, Watch
 from looptrap.store.model import Count, Hit
 
 HISTORY_WINDOW = Window(3_600.0, WindowKind.REFRESHED)
@@ -54,21 +54,23 @@ def count_near(plan: Plan, watch: CountingWatch, content: bytes) -> None:
     plan.follows = True
 
 
-def take_off_continued(plan: Plan, place: int) -> None:
+def take_off_continued(plan: Plan, place: int, uncounted: Sequence[Watch] = ()) -> None:
     """Plan to take the call before this one off its streaks: `place` is where its answer stands.
 
-    Equal runs begin with equal calls; only those that nothing follows are repeats.
+    Equal runs begin with equal calls; only those that nothing follows are repeats. Watches that do
+    not count this call may have counted the one before.
     """
     call, before = plan.call, None
-    for watch, hit in list(zip(plan.watches, plan.hits, strict=True)):
-        if hit.window.kind is not WindowKind.STREAK or hit.mark:
+    counted = {hit.key for hit in plan.hits}
+    for watch in dict.fromkeys((*plan.watches, *uncounted)):
+        if watch.rule.window.kind is not WindowKind.STREAK:
             continue
         assert isinstance(watch, CountingWatch)  # only these are planned so far
         if before is None:
             before = replace(call, raws=call.raws[:place], sizes=None, _messages=None, _tail=None)
         content = watch.content(before)
-        if content is not None and (key := watch.fingerprint.key(call, content)) != hit.key:
-            plan.hits.append(Hit(key, hit.window, continues=True))
+        if content is not None and (key := watch.fingerprint.key(call, content)) not in counted:
+            plan.hits.append(Hit(key, watch.rule.window, continues=True))
 
 
 def read(

@@ -8,6 +8,7 @@ from functools import partial
 from sys import maxsize
 
 from looptrap.detect import near
+from looptrap.detect.edit_chat import EditChat, read_edit_chat
 from looptrap.detect.fingerprint import Fingerprint, conversation_opening
 from looptrap.detect.harness import ends_with_idle_talk
 from looptrap.detect.round import is_random_id
@@ -27,7 +28,7 @@ from looptrap.policy.kill_switch import KillSwitchMatcher
 from looptrap.policy.policy import KillSwitch, Policy, Project
 from looptrap.policy.rule import ToolRule
 from looptrap.policy.verdict import ALLOWED, Verdict
-from looptrap.policy.watch import BoundPolicy, HistoryWatch
+from looptrap.policy.watch import BoundPolicy, CountingWatch, HistoryWatch
 from looptrap.store.model import Balance, Count, Hit, Note
 
 MAX_RECENT_ENDS = 20_000
@@ -192,6 +193,11 @@ class PolicyEngine:
         bindings = self._bindings
         if self._by_project and call.request.project:
             bindings = self._by_project.get(call.request.project, bindings)
+        chat = read_edit_chat(call)
+        if chat is not None:
+            call = chat
+        is_new_prompt = chat is not None and self._is_new_prompt(chat, now)
+        uncounted: list[CountingWatch] = []
         planned = Plan(call, [], [])
         reading: Sequence[HistoryWatch] = ()
         fresh: bool | None = None  # is the last message a person's? None until needed
@@ -203,6 +209,9 @@ class PolicyEngine:
                 if content is not None:
                     for watch in watches:
                         if watch.is_near:
+                            if is_new_prompt:
+                                uncounted.append(watch)
+                                continue
                             fresh = is_fresh(call) if fresh is None else fresh
                             # Most prompt ends are new: then no predecessor needs to be found.
                             if fresh and self._recent_ends.has_seen(
@@ -221,6 +230,8 @@ class PolicyEngine:
                 planned.listening = (
                     (*listening, *binding.listening) if listening else binding.listening
                 )
+        if chat is not None and may_continue(call) and (place := chat.continued_place):
+            plan.take_off_continued(planned, place, uncounted)
         if reading and fresh is None:
             fresh = is_fresh(call)
         if reading and (not fresh or ends_with_idle_talk(call)):
@@ -267,6 +278,12 @@ class PolicyEngine:
         if planned.recalls:
             self.fit_run(planned, recalled)
         return planned.hits[known:]
+
+    def _is_new_prompt(self, chat: EditChat, now: float) -> bool:
+        """Return whether a call is certainly no retry: it is sent after an answer was tried, or
+        with files that were never sent with its latest messages before.
+        """
+        return chat.ends_with_report or not self._recent_ends.has_seen(chat.state, now)
 
     def _comes_after_pause(self, call: Call, now: float, is_new: bool) -> bool:
         """Return whether a person or a timer may send the message that comes back."""
