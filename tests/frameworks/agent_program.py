@@ -69,8 +69,6 @@ class Program:
     """How its model says that the work is done."""
     stuck: Sequence[Scenario] = tuple(STUCK)
     honest: Sequence[Scenario] = tuple(HONEST)
-    late: frozenset[str] = frozenset()
-    """Loops that are refused too late, or never: what Looptrap has yet to learn."""
 
     @property
     def file(self) -> Path:
@@ -441,8 +439,6 @@ AIDER = LineProgram(
     },
     stuck=AIDER_STUCK,
     honest=AIDER_HONEST,
-    # Its edits and tests are not read as rounds; only equal requests are seen.
-    late=frozenset(scenario.name for scenario in AIDER_STUCK),
 )
 
 PROGRAMS = [CLAUDE_CODE, CODEX, GEMINI_CLI, QWEN_CODE, OPENCODE, MINI, OPENHANDS, AIDER]

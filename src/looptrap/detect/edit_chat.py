@@ -16,6 +16,7 @@ from itertools import zip_longest
 
 import msgspec
 
+from looptrap.detect.canonical import join
 from looptrap.dialect.content import canonical
 from looptrap.dialect.model import Call, Message, ToolCall, ToolResult
 
@@ -48,7 +49,7 @@ _BACKGROUND = re.compile(
 _END_OF_EXAMPLES = "I switched to a new code base."
 
 _EDITED = re.compile(r"I (?:updated the files\.|committed the changes with|made those changes)")
-_RAN = re.compile(r"I ran this command:\n+(.*?)\n+And got this output:\n", re.DOTALL)
+_RAN = re.compile(r"I ran this command:\n+(.*?)\n+And got this output:", re.DOTALL)
 _SHELL = re.compile(r"Output from ([^\n]*)\n")
 _LINTED = "# Fix any errors below"
 _REJECTED = re.compile(
@@ -96,12 +97,10 @@ def read_edit_chat(call: Call) -> EditChat | None:
     try:
         messages = [first, *chat.messages()]
         raws = [msgspec.Raw(_encode(message)) for message in messages]
-        files = chat.files.encode()
     except UnicodeError:  # half of a character; such a history is judged as it was sent
         return None
-    state = blake2b(digest_size=16)
-    for part in (call.request.caller.encode(), call.model.encode(), files, *raws[-3:]):
-        state.update(b"%d " % len(part) + bytes(part))
+    latest = [bytes(raw).decode() for raw in raws[-3:]]
+    state = blake2b(join([call.request.caller, call.model, chat.files, *latest]), digest_size=16)
     names = "\n".join(name for name, _ in _fenced(chat.files)[0])
     fields = {name: getattr(call, name) for name in Call.__struct_fields__}
     fields |= {"raws": raws, "read": _read, "peek": None, "has_split_turns": False, "sizes": None}
@@ -129,8 +128,8 @@ def _without_reminder(messages: Sequence[Message], system: str) -> Sequence[Mess
     chars = _common_end(last.text, system)
     if chars < MIN_REMINDER_CHARS:
         return messages
-    line = last.text[: len(last.text) - chars].rstrip()
-    return [*before, Message(last.role, line)] if line else before
+    line = last.text[: len(last.text) - chars]
+    return [*before, Message(last.role, line)] if line.strip() else before
 
 
 def _common_end(text: str, other: str) -> int:
@@ -214,7 +213,7 @@ class _Chat:
 
     def _hear(self, message: Message, is_agreed: bool) -> bool:
         """Take a message of the user; return whether the next one is aider's agreement."""
-        text = message.text
+        text = message.text.strip()
         if is_agreed and text.startswith(_END_OF_EXAMPLES):
             self._entries.clear()
         elif is_agreed and _FILES.search(text, 0, MAX_START_BYTES) is not None:

@@ -42,8 +42,8 @@ def conversation(tail: int, with_tools: bool, similarity: Similarity) -> Content
     After a tool result the length of the history counts too: polling repeats the same last messages
     and is no retry. So does the id of the latest result, where another round is shown before it:
     equal runs get other ids, and a retry has the same. An agent that shows only one round has other
-    ids each time, and is known by nothing else. No other ids count. An edit chat is about files: the
-    same line about others is another prompt.
+    ids each time, and is known by nothing else. No other ids count. An edit chat is about files:
+    the same line about others is another prompt.
     """
     is_near = similarity == "near"
 

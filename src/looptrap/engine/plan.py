@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from looptrap.detect import near
+from looptrap.detect.edit_chat import EditChat
 from looptrap.detect.fingerprint import Fingerprint, conversation_opening, fingerprint_key
 from looptrap.detect.harness import ComesAfterPause, HasGrown
 from looptrap.detect.scope import Window, WindowKind
@@ -71,6 +72,19 @@ def take_off_continued(plan: Plan, place: int, uncounted: Sequence[Watch] = ()) 
         content = watch.content(before)
         if content is not None and (key := watch.fingerprint.key(call, content)) not in counted:
             plan.hits.append(Hit(key, watch.rule.window, continues=True))
+
+
+def take_off_chat(plan: Plan, chat: EditChat, uncounted: Sequence[Watch]) -> None:
+    """Plan to take calls of an edit chat off their streaks, since equal runs have no ids.
+
+    That is the call before, if a line of the user was answered; and this one if it follows from
+    an answer, since it may be the last of its run.
+    """
+    own = [hit for hit in plan.hits if hit.window.kind is WindowKind.STREAK and not hit.mark]
+    if place := chat.continued_place:
+        take_off_continued(plan, place, uncounted)
+    if chat.ends_with_report:
+        plan.hits += [Hit(hit.key, hit.window, continues=True) for hit in own]
 
 
 def read(

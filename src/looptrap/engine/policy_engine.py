@@ -8,7 +8,7 @@ from functools import partial
 from sys import maxsize
 
 from looptrap.detect import near
-from looptrap.detect.edit_chat import EditChat, read_edit_chat
+from looptrap.detect.edit_chat import read_edit_chat
 from looptrap.detect.fingerprint import Fingerprint, conversation_opening
 from looptrap.detect.harness import ends_with_idle_talk
 from looptrap.detect.round import is_random_id
@@ -196,7 +196,8 @@ class PolicyEngine:
         chat = read_edit_chat(call)
         if chat is not None:
             call = chat
-        is_new_prompt = chat is not None and self._is_new_prompt(chat, now)
+        # With files that were never sent with these messages before, a call is certainly no retry.
+        is_new_prompt = chat is not None and not self._recent_ends.has_seen(chat.state, now)
         uncounted: list[CountingWatch] = []
         planned = Plan(call, [], [])
         reading: Sequence[HistoryWatch] = ()
@@ -230,8 +231,8 @@ class PolicyEngine:
                 planned.listening = (
                     (*listening, *binding.listening) if listening else binding.listening
                 )
-        if chat is not None and may_continue(call) and (place := chat.continued_place):
-            plan.take_off_continued(planned, place, uncounted)
+        if chat is not None and may_continue(call):
+            plan.take_off_chat(planned, chat, uncounted)
         if reading and fresh is None:
             fresh = is_fresh(call)
         if reading and (not fresh or ends_with_idle_talk(call)):
@@ -278,12 +279,6 @@ class PolicyEngine:
         if planned.recalls:
             self.fit_run(planned, recalled)
         return planned.hits[known:]
-
-    def _is_new_prompt(self, chat: EditChat, now: float) -> bool:
-        """Return whether a call is certainly no retry: it is sent after an answer was tried, or
-        with files that were never sent with its latest messages before.
-        """
-        return chat.ends_with_report or not self._recent_ends.has_seen(chat.state, now)
 
     def _comes_after_pause(self, call: Call, now: float, is_new: bool) -> bool:
         """Return whether a person or a timer may send the message that comes back."""
