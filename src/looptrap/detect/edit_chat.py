@@ -65,22 +65,8 @@ class EditChat(Call):
 
     sent: Call | None = None
     """The call as it was sent."""
-    files: str = ""
-    """The names of the files that the chat is about."""
     state: bytes = b""
-    """A digest of the latest messages and of these files as they are now."""
-
-    @property
-    def ends_with_report(self) -> bool:
-        """Whether the latest message says what became of an answer: no person wrote it."""
-        return bool(self.tail(1)[0].results)
-
-    @property
-    def continued_place(self) -> int:
-        """Where the latest answer stands, if it answers a line of the user; otherwise 0."""
-        roles = [message.role for message in self.messages]
-        place = len(roles) - 1 - roles[::-1].index("assistant") if "assistant" in roles else 0
-        return place if place and roles[place - 1] in ("user", SAME_LINE) else 0
+    """A digest of the latest messages, and of the files of the chat as they are now."""
 
 
 _encode = msgspec.json.Encoder().encode
@@ -101,16 +87,17 @@ def read_edit_chat(call: Call) -> EditChat | None:
         return None
     latest = [bytes(raw).decode() for raw in raws[-3:]]
     state = blake2b(join([call.request.caller, call.model, chat.files, *latest]), digest_size=16)
-    names = "\n".join(name for name, _ in _fenced(chat.files)[0])
     fields = {name: getattr(call, name) for name in Call.__struct_fields__}
     fields |= {"raws": raws, "read": _read, "peek": None, "has_split_turns": False, "sizes": None}
     fields |= {"_messages": messages, "_tail": None}
-    return EditChat(**fields, sent=call, files=names, state=state.digest())
+    return EditChat(**fields, sent=call, state=state.digest())
 
 
 def _shows_files(call: Call) -> bool:
     """Return, without decoding a message, whether a request has the files of an edit chat."""
-    raws = call.raws
+    raws, body = call.raws, call.request.body
+    if body and _RAW_OK not in body:
+        return False
     for place in range(len(raws) - 1, 0, -1):
         raw = raws[place]
         if len(raw) > MAX_REPLY_BYTES or _RAW_OK not in bytes(raw):

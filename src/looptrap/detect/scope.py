@@ -42,26 +42,19 @@ def conversation(tail: int, with_tools: bool, similarity: Similarity) -> Content
     After a tool result the length of the history counts too: polling repeats the same last messages
     and is no retry. So does the id of the latest result, where another round is shown before it:
     equal runs get other ids, and a retry has the same. An agent that shows only one round has other
-    ids each time, and is known by nothing else. No other ids count. An edit chat is about files:
-    the same line about others is another prompt.
+    ids each time, and is known by nothing else. No other ids count.
     """
     is_near = similarity == "near"
 
     def content(call: Call) -> bytes | None:
         if not call.generates:
             return None
-        files = ""
-        if isinstance(call, EditChat):
-            if is_near:
-                files = call.files
-            elif call.sent is not None:
-                call = call.sent
+        if not is_near and isinstance(call, EditChat) and call.sent is not None:
+            call = call.sent
         messages = call.tail(tail)
         if not messages:
             return None
         texts = [call.model, call.chain]
-        if files:
-            texts.append(files)
         last = messages[-1]
         if with_tools and (
             last.results or (len(call.raws) > FIRST_MESSAGES and is_observation(last.text))

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from looptrap.detect import near
-from looptrap.detect.edit_chat import EditChat
 from looptrap.detect.fingerprint import Fingerprint, conversation_opening, fingerprint_key
 from looptrap.detect.harness import ComesAfterPause, HasGrown
 from looptrap.detect.scope import Window, WindowKind
@@ -16,7 +15,7 @@ from looptrap.detect.trajectory import RunTrajectory, Trajectory
 from looptrap.dialect.model import Call
 from looptrap.engine.model import HistoryFinding, Plan, PredecessorQuery
 from looptrap.policy.rule import ToolRule
-from looptrap.policy.watch import CountingWatch, HistoryWatch, Watch
+from looptrap.policy.watch import CountingWatch, HistoryWatch
 from looptrap.store.model import Count, Hit
 
 HISTORY_WINDOW = Window(3_600.0, WindowKind.REFRESHED)
@@ -55,36 +54,27 @@ def count_near(plan: Plan, watch: CountingWatch, content: bytes) -> None:
     plan.follows = True
 
 
-def take_off_continued(plan: Plan, place: int, uncounted: Sequence[Watch] = ()) -> None:
+def take_off_continued(plan: Plan, place: int) -> None:
     """Plan to take the call before this one off its streaks: `place` is where its answer stands.
 
-    Equal runs begin with equal calls; only those that nothing follows are repeats. Watches that do
-    not count this call may have counted the one before.
+    Equal runs begin with equal calls; only those that nothing follows are repeats.
     """
     call, before = plan.call, None
-    counted = {hit.key for hit in plan.hits}
-    for watch in dict.fromkeys((*plan.watches, *uncounted)):
-        if watch.rule.window.kind is not WindowKind.STREAK:
+    for watch, hit in list(zip(plan.watches, plan.hits, strict=True)):
+        if hit.window.kind is not WindowKind.STREAK or hit.mark:
             continue
         assert isinstance(watch, CountingWatch)  # only these are planned so far
         if before is None:
             before = replace(call, raws=call.raws[:place], sizes=None, _messages=None, _tail=None)
         content = watch.content(before)
-        if content is not None and (key := watch.fingerprint.key(call, content)) not in counted:
-            plan.hits.append(Hit(key, watch.rule.window, continues=True))
+        if content is not None and (key := watch.fingerprint.key(call, content)) != hit.key:
+            plan.hits.append(Hit(key, hit.window, continues=True))
 
 
-def take_off_chat(plan: Plan, chat: EditChat, uncounted: Sequence[Watch]) -> None:
-    """Plan to take calls of an edit chat off their streaks, since equal runs have no ids.
-
-    That is the call before, if a line of the user was answered; and this one if it follows from
-    an answer, since it may be the last of its run.
-    """
+def take_off_itself(plan: Plan) -> None:
+    """Plan to take a call off its own streaks: then it is a repeat only after many equal ones."""
     own = [hit for hit in plan.hits if hit.window.kind is WindowKind.STREAK and not hit.mark]
-    if place := chat.continued_place:
-        take_off_continued(plan, place, uncounted)
-    if chat.ends_with_report:
-        plan.hits += [Hit(hit.key, hit.window, continues=True) for hit in own]
+    plan.hits += [Hit(hit.key, hit.window, continues=True) for hit in own]
 
 
 def read(

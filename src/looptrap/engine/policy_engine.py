@@ -28,7 +28,7 @@ from looptrap.policy.kill_switch import KillSwitchMatcher
 from looptrap.policy.policy import KillSwitch, Policy, Project
 from looptrap.policy.rule import ToolRule
 from looptrap.policy.verdict import ALLOWED, Verdict
-from looptrap.policy.watch import BoundPolicy, CountingWatch, HistoryWatch
+from looptrap.policy.watch import BoundPolicy, HistoryWatch
 from looptrap.store.model import Balance, Count, Hit, Note
 
 MAX_RECENT_ENDS = 20_000
@@ -198,7 +198,6 @@ class PolicyEngine:
             call = chat
         # With files that were never sent with these messages before, a call is certainly no retry.
         is_new_prompt = chat is not None and not self._recent_ends.has_seen(chat.state, now)
-        uncounted: list[CountingWatch] = []
         planned = Plan(call, [], [])
         reading: Sequence[HistoryWatch] = ()
         fresh: bool | None = None  # is the last message a person's? None until needed
@@ -211,7 +210,6 @@ class PolicyEngine:
                     for watch in watches:
                         if watch.is_near:
                             if is_new_prompt:
-                                uncounted.append(watch)
                                 continue
                             fresh = is_fresh(call) if fresh is None else fresh
                             # Most prompt ends are new: then no predecessor needs to be found.
@@ -232,7 +230,8 @@ class PolicyEngine:
                     (*listening, *binding.listening) if listening else binding.listening
                 )
         if chat is not None and may_continue(call):
-            plan.take_off_chat(planned, chat, uncounted)
+            # Equal runs send equal calls from the first to the last: these have no ids.
+            plan.take_off_itself(planned)
         if reading and fresh is None:
             fresh = is_fresh(call)
         if reading and (not fresh or ends_with_idle_talk(call)):
