@@ -372,6 +372,32 @@ OPENCODE = Program(
     lambda command, remark: {"command": command, "description": remark},
 )
 
+CLINE = Program(
+    "Cline",
+    "3.0.65",
+    "agents",
+    "node_modules/.bin/cline",
+    lambda _url: ["--provider", "openai-native", "--key", "test", "--model", "gpt-5.4"],
+    lambda _url: {"CLINE_SESSION_BACKEND_MODE": "local"},
+    "run_commands",
+    lambda command, _: {"commands": [command]},
+    files={
+        ".cline/data/settings/providers.json": json.dumps(
+            {
+                "version": 1,
+                "providers": {
+                    "openai-native": {
+                        "settings": {"provider": "openai-native", "baseUrl": "{url}/v1"},
+                        "updatedAt": "2026-01-01T00:00:00.000Z",
+                        "tokenSource": "manual",
+                    }
+                },
+            }
+        )
+    },
+    stuck=STUCK[2:],  # it ends by itself after five equal calls, even if their results differ
+)
+
 MINI = Program(
     "mini-swe-agent",
     "2.4.6",
