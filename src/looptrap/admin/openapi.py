@@ -12,11 +12,13 @@ from looptrap import __version__
 from looptrap.admin.alert import AlertApi
 from looptrap.admin.api import JSON_TYPE, ApiRequest, ErrorBody
 from looptrap.admin.audit import AuditApi
+from looptrap.admin.breach import BreachApi
 from looptrap.admin.budget import BudgetApi
 from looptrap.admin.config import ConfigApi
 from looptrap.admin.enforcement import EnforcementApi
 from looptrap.admin.event_stream import EventStreamApi
 from looptrap.admin.incident import IncidentApi
+from looptrap.admin.incident_bulk import IncidentBulkApi
 from looptrap.admin.operation import ERROR_DESCRIPTIONS, Api, Schema, get
 from looptrap.admin.provider import ProviderApi
 from looptrap.admin.rule_trial import RuleTrialApi
@@ -43,8 +45,9 @@ class OpenApiDocumentApi(Api):
 
 
 APIS: tuple[type[Api], ...] = (
-    StatusApi, UsageApi, ProviderApi, ConfigApi, BudgetApi, IncidentApi, EnforcementApi,
-    ProjectApi, ToolApi, AlertApi, AuditApi, EventStreamApi, RuleTrialApi, OpenApiDocumentApi,
+    StatusApi, UsageApi, ProviderApi, ConfigApi, BudgetApi, BreachApi, IncidentBulkApi,
+    IncidentApi, EnforcementApi, ProjectApi, ToolApi, AlertApi, AuditApi, EventStreamApi,
+    RuleTrialApi, OpenApiDocumentApi,
 )  # fmt: skip
 """Everything under `/api/v1`."""
 

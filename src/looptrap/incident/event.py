@@ -14,6 +14,7 @@ from looptrap.bounded import LruMap
 from looptrap.incident.model import AlertEvent, EventName, Incident, merge_parts
 from looptrap.money.meter import BudgetStatus
 from looptrap.schema.wording import listed
+from looptrap.usage.breach import breach_id
 from looptrap.usage.savings import format_usd, usd
 
 OUTAGE_BUCKET_S = 300.0
@@ -174,6 +175,7 @@ def _budget_data(status: BudgetStatus) -> dict[str, Any]:
         "mode": status.mode,
         "resets_at": status.ends or None,
         "fingerprint": status.fingerprint,
+        **({"breach_id": breach_id(status)} if status.action.refuses else {}),
     }
 
 

@@ -45,7 +45,7 @@ LEADING_FIELDS = (
 """Fields shown first, in this order."""
 
 HIDDEN_FIELDS = {
-    *("message", "explanation", "incident_id", "fingerprint", "stage", "policy"),
+    *("message", "explanation", "incident_id", "breach_id", "fingerprint", "stage", "policy"),
     *("first_seen", "last_seen", "since", "closed", "resets_at", "unit"),
     *("spent_usd", "saved_usd", "projected_usd_an_hour"),
 }
