@@ -158,6 +158,8 @@ _LISTS = (
     "DROP INDEX part_closed",
 )
 
+_LOOPED = ("ALTER TABLE spending ADD COLUMN looped INTEGER NOT NULL DEFAULT 0",)
+
 _CALLS = (
     # One row for a call, or for `weight` calls where they are sampled. Costs are nano-dollars.
     """CREATE TABLE call_log (
@@ -194,7 +196,7 @@ _CALLS = (
     "CREATE INDEX call_log_acted ON call_log (time) WHERE verdict <> 'allow'",
 )
 
-MIGRATIONS: list[tuple[str, ...]] = [_INCIDENTS, _USAGE, _ANNOTATIONS, _LISTS, _CALLS]
+MIGRATIONS: list[tuple[str, ...]] = [_INCIDENTS, _USAGE, _ANNOTATIONS, _LISTS, _LOOPED, _CALLS]
 """Statements from each version to the next; append only, never change a released one."""
 
 

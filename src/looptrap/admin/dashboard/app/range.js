@@ -15,9 +15,14 @@ export const RANGES = [
   { name: "7d", title: "7 d", words: "7 days", seconds: 604_800, step: 3_600 },
 ];
 
-/** The start of a range that ends now, updated every half minute, always at a whole step. */
+/** The start of a range that ends at a time in ms, at a whole step. */
+export function startOf({ seconds, step }, end) {
+  return (Math.floor(end / 1000 / step) * step + step - seconds) * 1000;
+}
+
+/** The start of a range that ends now, updated every half minute. */
 export function useSince(range) {
-  const begin = () => (Math.floor(now() / 1000 / range.step) * range.step + range.step - range.seconds) * 1000;
+  const begin = () => startOf(range, now());
   const [since, setSince] = useState(begin);
   useEffect(() => {
     setSince(begin());

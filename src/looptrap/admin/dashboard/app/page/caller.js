@@ -11,6 +11,7 @@ import { Segments } from "../part/segments.js";
 import { Empty, Loaded } from "../part/state.js";
 import { callerPage } from "../part/who.js";
 import { RANGES, useSince } from "../range.js";
+import { title } from "../title.js";
 import { iso } from "../time.js";
 import { Budgets } from "./callers/budgets.js";
 import { Incidents, LatestCalls, Shares, useFresh } from "./caller/part.js";
@@ -23,9 +24,7 @@ export default function CallerPage({ caller, query }) {
   const since = iso(useSince(range));
   const stats = useFresh("stats", { caller, since, step: range.step }, ["stats"]);
   const isUnknown = useIsUnknown(caller, stats.value);
-  useEffect(() => {
-    document.title = `${caller} · Looptrap`;
-  }, [caller]);
+  useEffect(() => title.set(caller), [caller]);
   return html`
     <div class="page-head">
       <div>

@@ -9,6 +9,7 @@ import { targetsOf } from "../part/kill_switch.js";
 import { Moment } from "../part/moment.js";
 import { Empty, Loaded } from "../part/state.js";
 import { callerPage } from "../part/who.js";
+import { title } from "../title.js";
 import { iso, span } from "../time.js";
 import { Budgets } from "./callers/budgets.js";
 import { stepOf } from "./callers/stack.js";
@@ -24,9 +25,7 @@ export default function SessionPage({ caller, session }) {
   const since = iso(Math.floor(Date.now() / 86_400_000) * 86_400_000 - KEPT_SECONDS * 1000);
   const spending = useFresh("spending", { by: "session", caller, session, since }, ["stats"]);
   const whose = { caller, session };
-  useEffect(() => {
-    document.title = `${session} · Looptrap`;
-  }, [session]);
+  useEffect(() => title.set(session), [session]);
   return html`
     <div class="page-head">
       <div>

@@ -1,7 +1,7 @@
 // Badges: a word with a colour. The word carries the meaning, the colour repeats it.
 
 import { html } from "../html.js";
-import { decided, done, tone } from "../wording.js";
+import { callTone, decided, done, isLeaking, tone } from "../wording.js";
 
 export function Badge({ tone: colour = "plain", children }) {
   return html`<span class="badge ${colour}">${children}</span>`;
@@ -14,16 +14,15 @@ export function ActionBadge({ incident }) {
 
 /** What was done with a logged call. */
 export function VerdictBadge({ call }) {
-  const isAllowed = call.verdict === "allow";
-  const colour = isAllowed && !call.shadow ? "plain" : tone({ action: call.verdict, mode: isAllowed ? "shadow" : "enforce" });
-  return html`<${Badge} tone=${colour}>${decided(call)}<//>`;
+  return html`<${Badge} tone=${callTone(call)}>${decided(call)}<//>`;
 }
 
 /** Whether an incident is open, and its annotations. */
 export function StateBadges({ incident }) {
   return html`
     <span class="badges">
-      <${Badge} tone=${incident.state === "open" ? "open" : "plain"}>${incident.state}<//>
+      <${Badge} tone=${isLeaking(incident) ? "open" : "plain"}>${incident.state}<//>
+      ${incident.is_demo && html`<${Badge} tone="shadow">demo<//>`}
       ${incident.acknowledged && html`<${Badge}>acknowledged<//>`}
       ${incident.label === "false_alarm" && html`<${Badge} tone="shadow">false alarm<//>`}
       ${incident.label === "confirmed" && html`<${Badge}>confirmed<//>`}
