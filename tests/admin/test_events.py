@@ -65,6 +65,17 @@ async def test_what_somebody_changes_is_told(running):
         assert await ear.hear("change") == {"what": "tool.put", "target": "ls"}
 
 
+async def test_a_viewer_of_the_log_hears_that_there_are_more_calls(running):
+    here, operator = running
+    async with listening(operator) as ear:
+        await loop(here, times=2)
+        last = 0
+        while last < 2:
+            last = (await ear.hear("calls"))["last"]
+        found = await told(operator, "GET", "/api/v1/calls", params={"after": 0})
+        assert [one["id"] for one in found["calls"]] == [2, 1]
+
+
 async def test_what_is_said_of_an_incident_is_told(running):
     here, operator = running
     await loop(here, 7)

@@ -216,6 +216,11 @@ class TestAllWorkers:
             (budget,) = (await self.told(operator, "budgets"))["budgets"]
             sessions = {one["by"]["session"] for one in budget["accounts"]}
             assert sessions == {"run-0", "run-1"}
+            wanted = "budgets?caller=addr:127.0.0.1&session=run-1"
+            (budget,) = (await self.told(operator, wanted))["budgets"]
+            assert [one["by"]["session"] for one in budget["accounts"]] == ["run-1"]
+            status, _ = await ask(operator, "/api/v1/budgets?colour=red")
+            assert status == 400
 
     async def test_a_read_token_reads_and_writes_nothing(self, tmp_path):
         async with operating(tmp_path, "t0ken", "r3ader") as (_, operator):

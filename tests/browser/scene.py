@@ -12,6 +12,8 @@ from looptrap.incident.history import IncidentHistory
 from looptrap.incident.model import Incident, IncidentStep
 from looptrap.incident.setting import IncidentSettings
 from looptrap.testing import Reply, Tokens
+from looptrap.usage.call_log import CallRow
+from looptrap.usage.call_table import CallFilter
 from looptrap.usage.model import SessionKey, SessionUsage, UsageBatch, UsageKey, UsageTotals
 
 MINUTE = 60
@@ -97,7 +99,15 @@ PAGES = [
     Page(name="incident", place=INCIDENT, shows=".strip-cells .cell", height=860),
     Page(name="release", place=INCIDENT, shows="dialog", presses=("Release …",)),
     Page(name="kill-switch", place=INCIDENT, shows="dialog", presses=("Kill switch …",)),
+    Page(name="calls", place="/calls?range=24h", shows="tbody tr:nth-child(20)", height=900),
+    Page(name="call", place="/calls/{call}", shows=".fact-list dd"),
     Page(name="callers", place="/callers", shows="tbody tr"),
+    Page(name="caller", place="/callers/key%3Aci-fixer", shows="tbody tr", height=900),
+    Page(
+        name="session",
+        place="/callers/key%3Aci-fixer/sessions/build-7741",
+        shows="tbody tr",
+    ),
     Page(name="cost", place="/callers?by=model&range=custom", shows=".chart-frame canvas"),
     Page(name="budgets", place="/callers?by=budgets", shows=".accounts li"),
     Page(name="sessions", place="/callers?by=session&order=burn", shows="tbody tr", height=760),
@@ -135,7 +145,12 @@ def scene(folder):
     with chdir(folder), watched(folder, TOML, script=answer, **flags) as gateway:
         loop(gateway)
         [shown] = gateway.incidents(session="build-7741")
-        yield gateway, [replace(one, place=one.place.format(id=shown.id)) for one in PAGES]
+        refused = CallFilter(session="build-7741", verdict="refused")
+        call = gateway.here.app.recorder.history.calls.page(refused).items[0].number
+        yield (
+            gateway,
+            [replace(one, place=one.place.format(id=shown.id, call=call)) for one in PAGES],
+        )
 
 
 def answer(received):
@@ -170,7 +185,7 @@ def remember(path, now):
     """Write a day of traffic and a week of incidents into a history, with its own writer."""
     history = IncidentHistory(str(path), IncidentSettings())
     history.open()
-    history.put(past_incidents(now), spending=past_spending(now))
+    history.put(past_incidents(now), spending=past_spending(now), calls=past_calls(now))
     history.close()
 
 
@@ -209,6 +224,30 @@ def past_spending(now):
             last - 1_200, last, 14 + number, number % 5, 190_000, (30 - number) * CENT, model=model
         )
     return batch
+
+
+def past_calls(now, number=400):
+    """Return calls of the last day, one every few minutes."""
+    return [past_call(now - (number - one) * 200, one) for one in range(number)]
+
+
+def past_call(at, number):
+    caller, project, model, _ = CALLERS[number % 3]
+    is_refused = number % 11 == 0 and project != "research"
+    return CallRow(
+        time=at, weight=1, caller=caller, project=project, session=f"run-{900 - number // 40}",
+        agent="opencode" if caller == "key:ci-fixer" else "", model=model,
+        provider="" if is_refused else "openai", dialect="openai_chat",
+        status=429 if is_refused else 200, verdict="block" if is_refused else "allow",
+        shadow="block" if number % 11 == 0 and not is_refused else "",
+        reason="loop_detected" if number % 11 == 0 else "", policy="default",
+        rule="no-progress" if number % 11 == 0 else "",
+        input_tokens=0 if is_refused else 18_000 + number * 7,
+        output_tokens=0 if is_refused else 400, cached_tokens=0, is_estimated=False,
+        cost=0 if is_refused else (number % 3 + 1) * CENT * 2,
+        latency=0.002 if is_refused else 1.5 + number % 7, first_byte=None if is_refused else 0.6,
+        is_stream=True, is_cut_off=False, request_id=f"lt-past-{number:x}",
+    )  # fmt: skip
 
 
 RULES = [

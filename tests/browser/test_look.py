@@ -1,6 +1,7 @@
 """The dashboard for everybody: readable, named, narrow or wide, and with the keyboard alone."""
 
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import expect
@@ -88,7 +89,16 @@ def test_everybody_can_read_and_use_every_page(here, open_tab, theme, pictures):
 def test_pages_say_that_nothing_has_happened_yet(serve, open_tab, theme, pictures):
     tab = open_tab(serve(), color_scheme=theme)
     told = {}
-    for name in ("overview", "incidents", "callers", "settings", "try", "alerts", "status"):
+    for name in (
+        "overview",
+        "incidents",
+        "calls",
+        "callers",
+        "settings",
+        "try",
+        "alerts",
+        "status",
+    ):
         tab.go("/" if name == "overview" else f"/{name}")
         expect(tab.page.locator("main .loading")).to_have_count(0)
         pictures.take(tab, f"{name}-empty-{theme}")
@@ -104,7 +114,11 @@ def test_names_without_end_are_cut_or_wrapped(serve, open_tab):
     gateway.until(lambda: gateway.incidents())
     [incident] = gateway.incidents()
     tab = open_tab(gateway, viewport=PHONE)
-    for place in ("/", "/incidents", f"/incidents/{incident.id}", "/callers?by=session", "/status"):
+    caller = f"/callers/{quote(incident.caller, safe='')}"
+    for place in (
+        "/", "/incidents", f"/incidents/{incident.id}", "/callers?by=session", "/status", "/calls",
+        "/calls/1", caller, f"{caller}/sessions/{incident.session}",
+    ):  # fmt: skip
         tab.go(place)
         expect(tab.page.locator("main .loading")).to_have_count(0)
         expect(tab.page.locator("main")).to_contain_text("xxx")

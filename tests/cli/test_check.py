@@ -79,13 +79,14 @@ def test_says_in_a_sentence_what_the_default_does(check):
         "    cycle: the 3rd equal block of rounds in a row within the latest 40 rounds is blocked"
         " for 30 s",
     ]
-    assert lines[-5:] == [
+    assert lines[-6:] == [
         "Otherwise",
         "  A loop is refused with the HTTP status that ends its agent, else with 429.",
         "  A session is named by X-Looptrap-Session, X-Session-Id or X-Zelyx-Session-Id, or by a"
         " known agent.",
         "  At most 1,000,000 fingerprints are remembered.",
         "  Incidents are kept in looptrap.db for 90 days.",
+        "  Calls are logged, without their texts, for 7 days, at most 500,000.",
     ]
 
 
@@ -135,7 +136,10 @@ def test_says_where_calls_go_and_who_is_told(check):
         "  ops (webhook) gets loop.* and breaker.opened of research",
         "Store and keys",
     ]
-    assert lines[-1] == "  Incidents are forgotten when the gateway ends."
+    assert lines[-2:] == [
+        "  Incidents are forgotten when the gateway ends.",
+        "  Calls are logged, without their texts, until the gateway ends.",
+    ]
     assert "secret" not in "".join(lines)
 
 

@@ -182,7 +182,7 @@ def test_where_nobody_listens_it_says_so(command):
 
 
 class Following:
-    """`looptrap incidents follow` as a process of its own."""
+    """A command that follows something, as a process of its own."""
 
     def __init__(self, process):
         self.process = process
@@ -207,9 +207,9 @@ class Following:
 
 
 @asynccontextmanager
-async def following(admin, *flags):
+async def following(admin, *flags, command=("incidents", "follow")):
     process = await asyncio.create_subprocess_exec(
-        LOOPTRAP, "incidents", "follow", *flags,
+        LOOPTRAP, *command, *flags,
         *("--admin", admin),
         env=BARE,
         stdout=asyncio.subprocess.PIPE,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { capital, done, firstSentence, headline, isLeaking, loopsFirst, noticeCounts, saved, spent, stepped, tone, unnamed } from "../../src/looptrap/admin/dashboard/app/wording.js";
+import { callTone, capital, decided, done, firstSentence, headline, isLeaking, loopsFirst, noticeCounts, saved, spent, stepped, tone, unnamed } from "../../src/looptrap/admin/dashboard/app/wording.js";
 import { table } from "./table.js";
 
 const incident = (more) => ({ signal: "repeat", tool: "read_file", count: 7, hits: 9, evidence: [], mode: "enforce", action: "block", paid: 4, refused: 5, ...more });
@@ -20,6 +20,16 @@ table(done, [
   [[{ action: "block", mode: "shadow" }], "would have been refused"],
   [[{ action: "warn", mode: "trial" }], "would be warned"],
 ]);
+
+const CALLS = [
+  [{ verdict: "allow", shadow: "" }, "allowed", "plain"],
+  [{ verdict: "allow", shadow: "block" }, "would have been refused", "shadow"],
+  [{ verdict: "block", shadow: "" }, "refused", "refused"],
+  [{ verdict: "stop", shadow: "warn" }, "stopped", "refused"],
+  [{ verdict: "throttle", shadow: "" }, "throttled", "warned"],
+];
+table(decided, CALLS.map(([call, words]) => [[call], words]));
+table(callTone, CALLS.map(([call, , colour]) => [[call], colour]));
 
 const SHADOW = { state: "open", mode: "shadow", action: "block", is_contained: false };
 const CONTAINED = { state: "open", mode: "enforce", action: "block", is_contained: true };

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypedDict
 
-from looptrap.admin.api import ApiRequest, IsoTime, iso_time, view_of
+from looptrap.admin.api import ApiRequest, IsoTime, field, fields, iso_time, view_of
 from looptrap.admin.operation import Api, get
 from looptrap.config.description import of_budget, of_rate
 from looptrap.gateway.app import App
@@ -14,6 +14,7 @@ from looptrap.money.meter import Unit
 from looptrap.money.meters import SESSION_LIMIT
 from looptrap.policy.budget import Budget
 from looptrap.policy.policy import Mode
+from looptrap.schema import Text
 from looptrap.store.model import UNLIMITED, Balance
 from looptrap.usage.savings import usd
 
@@ -21,6 +22,12 @@ BUDGETS_PATH = "/api/v1/budgets"
 
 MAX_ACCOUNTS = 50
 """Accounts listed for one budget, the most used first."""
+
+
+LIST_PARAMETERS = fields(
+    field("caller", Text(), "only accounts of this caller"),
+    field("session", Text(), "no accounts of other sessions"),
+)
 
 
 class AccountView(TypedDict):
@@ -67,11 +74,13 @@ class BudgetList(TypedDict):
 class BudgetApi(Api):
     """Answers at `/api/v1/budgets`."""
 
-    @get(BUDGETS_PATH, "budgets, and how accounts stand")
-    async def _list(self, _request: ApiRequest) -> BudgetList:
+    @get(BUDGETS_PATH, "budgets, and how accounts stand", parameters=LIST_PARAMETERS)
+    async def _list(self, request: ApiRequest) -> BudgetList:
         app, now = self._app, self._now()
         config = app.gateway.runtime.config
-        balances = await recent_balances(app)
+        balances = [
+            pair for pair in await recent_balances(app) if _is_wanted(pair[0], **request.query)
+        ]
         views = [
             _budget(budget, unit, limit, balances, now)
             for budget in config.budgets
@@ -87,6 +96,13 @@ class BudgetApi(Api):
                 for rate in policy.rates
             ],
         }
+
+
+def _is_wanted(account: Account, caller: str | None, session: str | None) -> bool:
+    by = dict(account.by)
+    return (caller is None or by.get("caller") == caller) and (
+        session is None or by.get("session", session) == session
+    )
 
 
 async def recent_balances(app: App) -> list[tuple[Account, Balance]]:

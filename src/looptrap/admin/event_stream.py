@@ -135,7 +135,7 @@ class EventFeed:
         self._subscribers: set[EventSubscriber] = set()
         self._polling: asyncio.Task[None] | None = None
         self._has_started = asyncio.Event()
-        self._last_change = self._last_entry = 0
+        self._last_change = self._last_entry = self._last_call = 0
         self._totals: LiveTotals | None = None
         self._status: dict[str, Any] = {}
         self._is_closed = False
@@ -196,12 +196,13 @@ class EventFeed:
         history = self._app.recorder.history
         self._last_change = await query_history(history.last_change)
         self._last_entry = await query_history(history.audit.last)
+        self._last_call = await query_history(history.calls.last)
         now = self._app.gateway.clock()
         self._totals = await query_history(LiveTotals, history.usage, now)
         self._status = await self._read_status()
 
     async def _poll_changes(self) -> None:
-        """Send changed incidents and new entries of the audit."""
+        """Send changed incidents, new entries of the audit, and whether calls were logged."""
         if frames := await query_history(self._read_changes):
             self._send(frames)
 
@@ -238,6 +239,11 @@ class EventFeed:
         for entry in history.audit.since(self._last_entry):
             self._last_entry = entry.number
             frames.append(sse_frame("change", {"what": entry.what, "target": entry.target}))
+        last_call = history.calls.last()
+        if last_call != self._last_call:
+            # Not the calls themselves: few viewers want them, and those only some.
+            self._last_call = last_call
+            frames.append(sse_frame("calls", {"last": last_call}))
         return b"".join(frames)
 
     def _read_missed(self, after: int) -> bytes:

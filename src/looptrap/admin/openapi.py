@@ -14,6 +14,7 @@ from looptrap.admin.api import JSON_TYPE, ApiRequest, ErrorBody
 from looptrap.admin.audit import AuditApi
 from looptrap.admin.breach import BreachApi
 from looptrap.admin.budget import BudgetApi
+from looptrap.admin.call import CallApi
 from looptrap.admin.config import ConfigApi
 from looptrap.admin.demo import DemoApi
 from looptrap.admin.enforcement import EnforcementApi
@@ -46,9 +47,9 @@ class OpenApiDocumentApi(Api):
 
 
 APIS: tuple[type[Api], ...] = (
-    StatusApi, UsageApi, ProviderApi, ConfigApi, BudgetApi, BreachApi, IncidentBulkApi,
-    IncidentApi, EnforcementApi, ProjectApi, ToolApi, AlertApi, AuditApi, EventStreamApi,
-    RuleTrialApi, DemoApi, OpenApiDocumentApi,
+    StatusApi, UsageApi, CallApi, ProviderApi, ConfigApi, BudgetApi, BreachApi,
+    IncidentBulkApi, IncidentApi, EnforcementApi, ProjectApi, ToolApi, AlertApi, AuditApi,
+    EventStreamApi, RuleTrialApi, DemoApi, OpenApiDocumentApi,
 )  # fmt: skip
 """Everything under `/api/v1`."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NotRequired, TypedDict, cast, get_args
 
 from looptrap.admin.api import (
@@ -22,7 +22,7 @@ from looptrap.admin.operation import Api, get
 from looptrap.errors import ConfigError, Problem
 from looptrap.incident.history import IncidentHistory
 from looptrap.incident.model import Incident, merge_parts
-from looptrap.schema import Choice, Number
+from looptrap.schema import Choice, Number, Text
 from looptrap.usage.model import MINUTE_S, UsageTotals
 from looptrap.usage.table import SessionShare, UsagePoint, UsageShare
 
@@ -39,11 +39,14 @@ SAVED_EXPLANATION = (
 
 DIMENSIONS = ("caller", "project", "model", "provider")
 
+FILTERS = tuple(field(name, Text(), f"of this {name} only") for name in DIMENSIONS)
+
 STATS_PARAMETERS = fields(
     SINCE,
     UNTIL,
     field("step", Choice((60, 300, 3_600, DAY_S)), "the length of a step, in seconds", 300),
     field("by", Choice(("none", *DIMENSIONS)), "also group by this", "none"),
+    *FILTERS,
     LIMIT,
 )
 
@@ -108,9 +111,21 @@ class Stats(TypedDict):
 SpendingDimension = Literal["caller", "project", "session", "model", "provider"]
 
 
-def _step_problems(values: Mapping[str, Any]) -> Iterator[Problem]:
+def step_problems(values: Mapping[str, Any]) -> Iterator[Problem]:
+    """Find a step that is not whole minutes."""
     if (values.get("step") or 0) % MINUTE_S:
         yield Problem("step", "must be whole minutes, such as 60 or 3600")
+
+
+def _spending_problems(values: Mapping[str, Any]) -> Iterator[Problem]:
+    yield from step_problems(values)
+    by = values.get("by")
+    if by != "session" and values.get("session"):
+        yield Problem("session", "needs by=session: other figures are not known by session")
+    if by == "session":
+        for name in ("model", "provider"):
+            if values.get(name):
+                yield Problem(name, "does not go with by=session: a session may use several")
 
 
 STEP_KIND = Number(low=MINUTE_S, high=30 * DAY_S, unit="seconds", whole=True)
@@ -124,8 +139,10 @@ SPENDING_PARAMETERS = fields(
     field("step", STEP_KIND, "report over time, in steps of this length"),
     field("utc_offset", OFFSET_KIND, "seconds of local time before UTC: days begin there", 0),
     field("order", ORDER_KIND, "sort by this, descending", "cost"),
+    *FILTERS,
+    field("session", Text(), "of this session only; with `by=session`"),
     LIMIT,
-    check=_step_problems,
+    check=_spending_problems,
 )
 
 
@@ -180,7 +197,7 @@ class UsageApi(Api):
     @get("/api/v1/stats", "what was done with calls over time", parameters=STATS_PARAMETERS)
     async def _stats(self, request: ApiRequest) -> Stats:
         query, step = request.query, request.query["step"]
-        since, until = _time_range(query, self._now())
+        since, until = time_range(query, self._now())
         if not 0 <= until - since <= MAX_STEPS * step:
             message = f"makes more than {MAX_STEPS} steps from `since` to `until`, or none"
             raise ConfigError([Problem("step", message)])
@@ -190,16 +207,25 @@ class UsageApi(Api):
     @get("/api/v1/spending", "what calls came to, and by whom", parameters=SPENDING_PARAMETERS)
     async def _spending(self, request: ApiRequest) -> SpendingReport:
         query, now = request.query, self._now()
-        since, until = _time_range(query, now)
+        since, until = time_range(query, now)
         if query["step"] is not None and until - since > MAX_STEPS * query["step"]:
             message = f"makes more than {MAX_STEPS} steps from `since` to `until`"
             raise ConfigError([Problem("step", message)])
         return await query_history(_spending_report, self._history, query, since, until, now)
 
 
-def _time_range(query: Mapping[str, Any], now: float) -> tuple[float, float]:
+def time_range(query: Mapping[str, Any], now: float) -> tuple[float, float]:
+    """Return the start and the end of what is asked for; without them, the last 24 hours."""
     until = now if query["until"] is None else query["until"]
     return until - DAY_S if query["since"] is None else query["since"], until
+
+
+SESSION_FILTERS = ("caller", "project", "session")
+
+
+def _filter(query: Mapping[str, Any], names: Sequence[str] = DIMENSIONS) -> dict[str, str]:
+    """Return the values that rows must have, by column."""
+    return {name: query[name] for name in names if query[name] is not None}
 
 
 def usage_figures(spent: UsageTotals) -> UsageFigures:
@@ -211,25 +237,32 @@ def _stats_report(
     history: IncidentHistory, query: dict[str, Any], since: float, until: float, now: float
 ) -> Stats:
     books = history.usage
-    step, by = query["step"], query["by"]
+    step, by, only = query["step"], query["by"], _filter(query)
     # The first step is whole, so that it is no lower than it was.
     since = since // step * step
-    found = {one.time: one.spent for one in books.series(since, until, step)}
+    found = {one.time: one.spent for one in books.series(since, until, step, only=only)}
     begins = range(int(since), max(int(until), int(since) + 1), step)
     report: Stats = {
         "since": iso_time(since),
         "until": iso_time(until),
         "step": step,
-        "totals": usage_figures(books.totals(since, until)),
+        "totals": usage_figures(books.totals(since, until, only)),
         "series": [
             {"time": iso_time(begin), **usage_figures(found.get(begin) or UsageTotals())}
             for begin in begins
         ],
         "saved_usd": {"how": SAVED_EXPLANATION},
-        "burning": burning_loops(history.open_incidents(), now),
+        "burning": burning_loops(
+            (
+                one
+                for one in history.open_incidents()
+                if all(getattr(one, name) == value for name, value in only.items())
+            ),
+            now,
+        ),
     }
     if by != "none":
-        shares = books.top(by, since, until, limit=query["limit"])
+        shares = books.top(by, since, until, limit=query["limit"], only=only)
         groups = [StatsGroup(name=one.name, totals=usage_figures(one.spent)) for one in shares]
         report["by"], report["groups"] = by, groups
     return report
@@ -239,25 +272,27 @@ def _spending_report(
     history: IncidentHistory, query: dict[str, Any], since: float, until: float, now: float
 ) -> SpendingReport:
     books, by, step = history.usage, query["by"], query["step"]
-    order, limit = query["order"], query["limit"]
+    order, limit, only = query["order"], query["limit"], _filter(query)
     report: SpendingReport = {
         "since": iso_time(since),
         "until": iso_time(until),
-        "totals": usage_figures(books.totals(since, until)),
+        "totals": usage_figures(books.totals(since, until, only)),
     }
     if by == "session":
-        found = books.sessions(since, order=order, limit=limit)
+        found = books.sessions(
+            since, order=order, limit=limit, only=_filter(query, SESSION_FILTERS)
+        )
         looping = _open_incident_counts(history, lambda one: (one.caller, one.project, one.session))
         report["rows"] = [_session_row(one, now, looping[one.session]) for one in found]
     elif by is not None:
-        shares = books.top(by, since, until, order=order, limit=limit)
+        shares = books.top(by, since, until, order=order, limit=limit, only=only)
         looping = _open_incident_counts(history, lambda one: getattr(one, by))
         report["rows"] = [_share_row(one, looping[one.name]) for one in shares]
     if by is not None:
         report["by"] = by
     if step is not None:
         name = None if by == "session" else by
-        series = books.series(since, until, step, name, utc_offset=query["utc_offset"])
+        series = books.series(since, until, step, name, utc_offset=query["utc_offset"], only=only)
         report["step"], report["series"] = step, [_series_step(name, one) for one in series]
     return report
 

@@ -111,7 +111,7 @@ class WorkerProxy(AdminServer):
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        if request.path in MERGERS and request.method == "GET" and not request.query_string:
+        if request.path in MERGERS and request.method == "GET":
             handler = self._answer_for_all
         elif request.path not in LOCAL_PATHS and not is_dashboard_path(request.path):
             handler = self._forward
@@ -135,9 +135,10 @@ class WorkerProxy(AdminServer):
 
     async def _answer_for_all(self, request: web.Request) -> web.StreamResponse:
         """Ask every worker and merge their answers."""
-        answers = [msgspec.json.decode(one) for one in (await self._ask_all(request.path)).values()]
-        if not answers:
-            return error_response(503, "no_worker", NO_WORKER_MESSAGE)
+        found = await self._ask_all(request.raw_path)
+        if not found:
+            return await self._forward(request)  # it says what is wrong with the request
+        answers = [msgspec.json.decode(one) for one in found.values()]
         merged = MERGERS[request.path](answers)
         if request.path == STATUS_PATH:
             merged = self._add_workers(merged, len(answers), request[MAY_WRITE])

@@ -12,6 +12,7 @@ import click
 from looptrap import __version__
 from looptrap.cli.alerts import alerts
 from looptrap.cli.backup import backup
+from looptrap.cli.calls import calls
 from looptrap.cli.config import check, presets
 from looptrap.cli.cost import cost
 from looptrap.cli.demo import demo
@@ -49,6 +50,7 @@ for _command in (
     *(
         alerts,
         backup,
+        calls,
         check,
         cost,
         demo,

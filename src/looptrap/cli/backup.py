@@ -19,7 +19,7 @@ from looptrap.schema.wording import escaped
 @click.option("--history", metavar="FILE", help="The history to copy.  [looptrap.db]")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 def backup(file: Path, config: str | None, history: str | None, force: bool) -> None:
-    """Copy incidents, alerts, spending and the audit to FILE, and check the copy.
+    """Copy incidents, alerts, spending, logged calls and the audit to FILE, and check the copy.
 
     The gateway may run and write meanwhile: the copy has everything that was committed when it
     began, in one file that only its owner can read. A plain copy of looptrap.db would not: what

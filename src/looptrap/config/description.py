@@ -122,6 +122,7 @@ def of_rest(config: Config) -> list[str]:
         named,
         f"At most {config.max_fingerprints:,} fingerprints are remembered.",
         _history(config),
+        _call_log(config),
     ]
 
 
@@ -198,6 +199,16 @@ def _history(config: Config) -> str:
         return "Incidents are forgotten when the gateway ends."
     days = config.incidents.keep / DAY_S
     return f"Incidents are kept in {escaped(config.history)} for {shown(round(days, 2))} days."
+
+
+def _call_log(config: Config) -> str:
+    settings = config.call_log
+    if not settings.enabled:
+        return "Calls are not logged."
+    if not config.history:
+        return "Calls are logged, without their texts, until the gateway ends."
+    days = shown(round(settings.keep / DAY_S, 2))
+    return f"Calls are logged, without their texts, for {days} days, at most {settings.max_rows:,}."
 
 
 def _watched(rule: Rule) -> str:

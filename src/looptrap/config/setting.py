@@ -44,6 +44,7 @@ from looptrap.schema import (
     setting,
     settings,
 )
+from looptrap.usage.call_log import CALL_LOG, CallLogSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +185,12 @@ class Config:
         "when an incident is over, and how long it is kept",
         INCIDENTS,
         default=IncidentSettings(),
+        restart=True,
+    )
+    call_log: CallLogSettings = setting(
+        "whether calls are logged one by one, how many, and for how long",
+        CALL_LOG,
+        default=CallLogSettings(),
         restart=True,
     )
     indicators: IndicatorSettings = setting(

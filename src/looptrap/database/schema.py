@@ -160,7 +160,43 @@ _LISTS = (
 
 _LOOPED = ("ALTER TABLE spending ADD COLUMN looped INTEGER NOT NULL DEFAULT 0",)
 
-MIGRATIONS: list[tuple[str, ...]] = [_INCIDENTS, _USAGE, _ANNOTATIONS, _LISTS, _LOOPED]
+_CALLS = (
+    # One row for a call, or for `weight` calls where they are sampled. Costs are nano-dollars.
+    """CREATE TABLE call_log (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        time REAL NOT NULL,
+        weight INTEGER NOT NULL,
+        caller TEXT NOT NULL,
+        project TEXT NOT NULL,
+        session TEXT NOT NULL,
+        agent TEXT NOT NULL,
+        model TEXT NOT NULL,
+        provider TEXT NOT NULL,
+        dialect TEXT NOT NULL,
+        status INTEGER NOT NULL,
+        verdict TEXT NOT NULL,
+        shadow TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        policy TEXT NOT NULL,
+        rule TEXT NOT NULL,
+        input_tokens INTEGER NOT NULL,
+        output_tokens INTEGER NOT NULL,
+        cached_tokens INTEGER NOT NULL,
+        is_estimated INTEGER NOT NULL,
+        cost INTEGER,
+        latency REAL NOT NULL,
+        first_byte REAL,
+        is_stream INTEGER NOT NULL,
+        is_cut_off INTEGER NOT NULL,
+        request_id TEXT NOT NULL
+    )""",
+    "CREATE INDEX call_log_time ON call_log (time)",
+    "CREATE INDEX call_log_caller ON call_log (caller, time)",
+    "CREATE INDEX call_log_session ON call_log (session, time) WHERE session <> ''",
+    "CREATE INDEX call_log_acted ON call_log (time) WHERE verdict <> 'allow'",
+)
+
+MIGRATIONS: list[tuple[str, ...]] = [_INCIDENTS, _USAGE, _ANNOTATIONS, _LISTS, _LOOPED, _CALLS]
 """Statements from each version to the next; append only, never change a released one."""
 
 

@@ -7,7 +7,7 @@ not decide who pays or what is a loop, so a client that claims another name gain
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from shlex import quote
 from typing import Any, Literal, NamedTuple
 
@@ -89,9 +89,18 @@ def agent_of(call: Call) -> Agent:
     """Return the program that sent a call; UNKNOWN where it is not recognised."""
     if call.request.agent:
         return next((one for one in AGENTS if one.name == call.request.agent), UNKNOWN)
-    sent = {name: value for name, value in call.request.headers if name in _RECOGNISING_HEADERS}
-    user_agent = sent.get(b"user-agent", b"").lower()
     opening = b"".join([memoryview(raw)[:MAX_PROMPT_BYTES] for raw in call.raws[:2]])
+    return _recognise(call.request.headers, opening)
+
+
+def agent_by_headers(headers: Iterable[tuple[bytes, bytes]]) -> Agent:
+    """Return the program that sends such headers; some are recognised by their prompts only."""
+    return _recognise(headers, b"")
+
+
+def _recognise(headers: Iterable[tuple[bytes, bytes]], opening: bytes) -> Agent:
+    sent = {name: value for name, value in headers if name in _RECOGNISING_HEADERS}
+    user_agent = sent.get(b"user-agent", b"").lower()
     for agent in AGENTS:
         if (
             user_agent.startswith(agent.user_agents)

@@ -83,6 +83,7 @@ class Transaction:
         "_stream_guard",
         "_used",
         "answer",
+        "began",
         "body",
         "call",
         "delay",
@@ -120,6 +121,8 @@ class Transaction:
         self._used: UsedTokens | None = None
         self._lost: UsedTokens | None = None
         self.call = call
+        self.began = 0.0
+        """When it was planned."""
         self.request_id = request_id
         """The client's own id; empty until `make_request_id` where it sent none."""
         self.provider = provider
@@ -157,6 +160,7 @@ class Transaction:
 
     def plan(self, now: float, *, is_local: bool = False) -> Plan:
         """Return what to ask the store: hits and charges; `count` takes its answer."""
+        self.began = now
         self._plan = plan = self.engine.plan(self.call, now, is_local=is_local)
         return plan
 

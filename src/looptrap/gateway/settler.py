@@ -80,4 +80,13 @@ class Settler:
             if ticket.verdict is not ALLOWED:
                 transaction.make_request_id()
             request_id = transaction.request_id
-            self._recorder.record_call(ticket, outcome, request_id, provider, first_byte, now)
+            self._recorder.record_call(
+                ticket,
+                outcome,
+                request_id,
+                provider,
+                first_byte,
+                now,
+                transaction.status,
+                transaction.began,
+            )

@@ -8,6 +8,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from math import inf
+from random import Random
 from secrets import token_hex
 from typing import Protocol, TypeVar
 
@@ -26,6 +27,7 @@ from looptrap.incident.strip import StripBuilder
 from looptrap.incident.tracker import Tracker
 from looptrap.policy.verdict import ALLOWED
 from looptrap.store.redis import RedisStore
+from looptrap.usage.call_log import CallLog, CallLogSettings
 from looptrap.usage.model import UsageKey
 from looptrap.usage.recorder import InputCostEstimator, UsageRecorder
 
@@ -76,6 +78,8 @@ class RecorderConfig(Protocol):
     @property
     def incidents(self) -> IncidentSettings: ...
     @property
+    def call_log(self) -> CallLogSettings: ...
+    @property
     def indicators(self) -> IndicatorSettings: ...
     @property
     def channels(self) -> Sequence[ChannelSettings]: ...
@@ -90,7 +94,7 @@ class SightingLog(Protocol):
 
 
 class IncidentRecorder:
-    """Records what the gateway decided; a request pays for one append."""
+    """Records what the gateway decided; a request pays for a sum and an append."""
 
     def __init__(
         self,
@@ -109,12 +113,15 @@ class IncidentRecorder:
         """Incidents labelled a false alarm on this instance."""
         self.outbox_counts: Mapping[str, int] = {}
         """Deliveries by state, as last counted."""
-        self.history = IncidentHistory(config.history, config.incidents, clock=clock)
+        self.history = IncidentHistory(
+            config.history, config.incidents, config.call_log, clock=clock
+        )
         self.indicators = Indicators(config.indicators)
         self.channels = make_channels(config.channels, env, clock=clock)
         self._sighting_factory = SightingFactory(secret, config.indicators.tool_calls, estimate)
         self._strips = StripBuilder(secret)
         self._usage = UsageRecorder()
+        self._calls = CallLog(config.call_log, Random()) if config.call_log.enabled else None
         self._budget_alerter = BudgetAlerter(self.alert)
         self._estimate = estimate
         self._log = log
@@ -138,7 +145,7 @@ class IncidentRecorder:
 
     @property
     def lost(self) -> int:
-        """Incidents, alerts and usage rows that will never be in the history."""
+        """Incidents, alerts, usage rows and calls that will never be in the history."""
         return self.writer.lost + self.history.unwritable
 
     # On the event loop
@@ -199,8 +206,13 @@ class IncidentRecorder:
         provider: str = "",
         first_byte: float | None = None,
         now: float | None = None,
+        status: int = 0,
+        began: float | None = None,
     ) -> None:
-        """Record what was decided about a call and, if it was forwarded, its outcome."""
+        """Record what was decided about a call and, if it was forwarded, its outcome.
+
+        `status` is the one that the client got, `began` the time when the call was judged.
+        """
         factory = self._sighting_factory
         if now is None:
             now = self._clock()
@@ -215,7 +227,15 @@ class IncidentRecorder:
             project = ticket.call.request.project
             self._budget_alerter.observe(ticket.standings, now, project, request_id)
             self._usage.record_breaches(ticket, now, request_id, self._estimate)
-        if ticket.verdict is ALLOWED and ticket.heard is None and ticket.shadow is None:
+        is_allowed = ticket.verdict is ALLOWED and ticket.heard is None and ticket.shadow is None
+        if self._calls is not None:
+            started = now if began is None else began
+            # Under the session of its incident.
+            named = session if is_allowed else factory.session(ticket.call)
+            self._calls.add(
+                ticket, outcome, now, started, status, provider, first_byte, named, request_id
+            )
+        if is_allowed:
             return
         sightings = factory.sightings(ticket, outcome, now, request_id.decode("latin-1"), provider)
         for one in sightings:
@@ -276,7 +296,8 @@ class IncidentRecorder:
         changed = self._writable(self.tracker.take_changed())
         if self.sharing is not None:
             self.sharing.publish(changed)
-        return WriteBatch([*changed, *shared], outgoing, self._usage.take(), annotations)
+        calls = self._calls.take() if self._calls is not None else ()
+        return WriteBatch([*changed, *shared], outgoing, self._usage.take(), annotations, calls)
 
     def _written(self, batch: WriteBatch) -> None:
         if batch.events:

@@ -47,7 +47,8 @@ class IncidentSettings:
         default=90 * DAY_S,
     )
     max_size: int = setting(
-        "size of the history; beyond it, the oldest incidents and spending are deleted",
+        "size of the history; beyond it, the oldest logged calls are deleted, then incidents and"
+        " spending",
         Size(1 << 20, 1 << 40),
         default=1 << 30,
     )

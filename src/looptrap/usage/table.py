@@ -91,10 +91,10 @@ _ROLL_UP = (
 def put_usage(connection: Connection, instance: str, batch: UsageBatch) -> None:
     """Add a batch to the stored usage."""
     spending = [
-        _row(minute, instance, *spender, *astuple(spent))
+        storable(minute, instance, *spender, *astuple(spent))
         for (minute, spender), spent in batch.spending.items()
     ]
-    sessions = [_row(*session, *astuple(run)) for session, run in batch.sessions.items()]
+    sessions = [storable(*session, *astuple(run)) for session, run in batch.sessions.items()]
     insert_rows(connection, _PUT, spending, _ADD)
     insert_rows(connection, _PUT_SESSION, sessions, _ADD_SESSION)
     put_breaches(connection, batch.breaches)
@@ -136,7 +136,7 @@ def drop_quiet_sessions(connection: Connection, before: float) -> int:
     return dropped or connection.execute(_DROP_SESSIONS, (inf, surplus)).rowcount
 
 
-def _row(*values: Any) -> Row:
+def storable(*values: Any) -> Row:
     """Return a row that SQLite can write: no lone surrogates, figures up to MAX_FIGURE."""
     return tuple(
         min(one, MAX_FIGURE) if isinstance(one, int) else without_surrogates(one) for one in values
@@ -146,11 +146,15 @@ def _row(*values: Any) -> Row:
 UsageDimension = Literal["caller", "project", "model", "provider"]
 UsageOrder = Literal["cost", "refused", "calls", "tokens", "burn"]
 
+UsageFilter = Mapping[str, str]
+"""Values by column: only rows with all of them."""
+
+NO_FILTER: UsageFilter = {}
+
 MAX_SERIES = 10
 """Names in a series; the rest is summed up as one."""
 
 _SUMS = ", ".join(f"{total(name)} AS {name}" for name in TOTAL_FIELDS)
-_WITHIN = "start >= :since AND start < :until"
 _TOKENS = "input_tokens + output_tokens"
 # The larger of the open minute, which is not complete, and the one before.
 _BURN = (
@@ -202,10 +206,11 @@ class UsageQuery:
         self._database = database
         self._clock = clock
 
-    def totals(self, since: float, until: float) -> UsageTotals:
+    def totals(self, since: float, until: float, only: UsageFilter = NO_FILTER) -> UsageTotals:
         """Return the totals of a time span."""
-        statement = f"SELECT {_SUMS} FROM spending WHERE {_WITHIN}"
-        return UsageTotals(*self._database.query(statement, _span(since, until))[0])
+        where, values = _within(since, until, only)
+        statement = f"SELECT {_SUMS} FROM spending WHERE {where}"
+        return UsageTotals(*self._database.query(statement, values)[0])
 
     def series(
         self,
@@ -215,21 +220,24 @@ class UsageQuery:
         by: UsageDimension | None = None,
         limit: int = MAX_SERIES,
         utc_offset: int = 0,
+        only: UsageFilter = NO_FILTER,
     ) -> list[UsagePoint]:
         """Return usage by step of time, in order; steps without a call are left out.
 
         Steps of a day begin at midnight of the zone with that offset, in seconds. With `by`, the
         `limit` costliest names each, and the others under one name.
         """
-        values, name = {**_span(since, until), "step": step, "offset": utc_offset}, "''"
+        where, values = _within(since, until, only)
+        values |= {"step": step, "offset": utc_offset}
+        name = "''"
         if by is not None:
-            top = self.top(by, since, until, limit=limit)
+            top = self.top(by, since, until, limit=limit, only=only)
             values |= {f"name{i}": one.name for i, one in enumerate(top)}
             placeholders = ", ".join(f":name{i}" for i in range(len(top)))
             name = f"CASE WHEN {by} IN ({placeholders}) THEN {by} ELSE '{OTHER_NAME}' END"
         rows = self._database.query(
             f"SELECT start - (start + :offset) % :step AS time, {name} AS name, {_SUMS}"
-            f" FROM spending WHERE {_WITHIN} GROUP BY 1, 2 ORDER BY 1, 2",
+            f" FROM spending WHERE {where} GROUP BY 1, 2 ORDER BY 1, 2",
             values,
         )
         return [UsagePoint(time, named, UsageTotals(*figures)) for time, named, *figures in rows]
@@ -242,24 +250,32 @@ class UsageQuery:
         *,
         order: UsageOrder = "cost",
         limit: int = 50,
+        only: UsageFilter = NO_FILTER,
     ) -> list[UsageShare]:
         """Return the top names in an order, descending."""
+        where, values = _within(since, until, only)
         rows = self._database.query(
             f"SELECT {_expression(by, _BY)}, {_BURN}, min(start), max(start), {_SUMS}"
-            f" FROM spending WHERE {_WITHIN} GROUP BY {by}"
+            f" FROM spending WHERE {where} GROUP BY {by}"
             f" ORDER BY {_expression(order, _ORDERS)} DESC, {by} LIMIT :limit",
-            {**_span(since, until), "minute": self._minute(), "limit": limit},
+            {**values, "minute": self._minute(), "limit": limit},
         )
         return [UsageShare(row[0], UsageTotals(*row[4:]), *row[1:4]) for row in rows]
 
     def sessions(
-        self, since: float, *, order: UsageOrder = "cost", limit: int = 50
+        self,
+        since: float,
+        *,
+        order: UsageOrder = "cost",
+        limit: int = 50,
+        only: UsageFilter = NO_FILTER,
     ) -> list[SessionShare]:
         """Return the top sessions with a call since then, by their whole usage, descending."""
+        where = "".join(f" AND {name} = :{name}" for name in only)
         rows = self._database.query(
-            f"SELECT {', '.join(_SESSION_COLUMNS)} FROM session WHERE last >= :since"
+            f"SELECT {', '.join(_SESSION_COLUMNS)} FROM session WHERE last >= :since{where}"
             f" ORDER BY {_expression(order, _SESSION_ORDERS)} DESC, last DESC LIMIT :limit",
-            {"since": since, "minute": self._minute(), "limit": limit},
+            {**only, "since": since, "minute": self._minute(), "limit": limit},
         )
         return [SessionShare(SessionKey(*row[:3]), SessionUsage(*row[3:])) for row in rows]
 
@@ -267,9 +283,11 @@ class UsageQuery:
         return int(self._clock()) // MINUTE_S * MINUTE_S
 
 
-def _span(since: float, until: float) -> dict[str, Any]:
+def _within(since: float, until: float, only: UsageFilter) -> tuple[str, dict[str, Any]]:
+    """Return the condition, and the values for it."""
+    clauses = ["start >= :since AND start < :until", *(f"{name} = :{name}" for name in only)]
     # A minute counts as a whole.
-    return {"since": since // MINUTE_S * MINUTE_S, "until": until}
+    return " AND ".join(clauses), {**only, "since": since // MINUTE_S * MINUTE_S, "until": until}
 
 
 def _expression(name: str, expressions: Mapping[Any, str]) -> str:

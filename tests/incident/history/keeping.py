@@ -2,6 +2,7 @@
 
 from looptrap.detect.signals.signal import Evidence
 from looptrap.incident.history import IncidentHistory, OutgoingEvent
+from looptrap.incident.history.history import NO_CALL_LOG
 from looptrap.incident.model import AlertEvent, Incident, IncidentStep
 from looptrap.incident.setting import IncidentSettings
 
@@ -52,8 +53,9 @@ def outgoing(*numbers, channels=("ops",)):
     return [OutgoingEvent(event(number), channels) for number in numbers]
 
 
-def opened_history(path="", *, clock=None, **settings):
-    history = IncidentHistory(str(path), IncidentSettings(**settings), clock=clock or Clock())
+def opened_history(path="", *, clock=None, call_log=NO_CALL_LOG, **settings):
+    clock = clock or Clock()
+    history = IncidentHistory(str(path), IncidentSettings(**settings), call_log, clock=clock)
     history.open()
     return history
 

@@ -328,7 +328,10 @@ def test_what_cannot_be_written_in_the_end_is_counted(keep, caplog):
     running.start()
     running.stop()
     assert running.lost == 3
-    assert "stopped with 3 incidents, events, annotations and usage rows not written" in caplog.text
+    assert (
+        "stopped with 3 incidents, events, annotations, usage rows and calls not written"
+        in caplog.text
+    )
 
 
 def test_what_providers_make_up_can_be_written_and_added_up(history):

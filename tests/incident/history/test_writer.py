@@ -213,7 +213,10 @@ def test_what_cannot_be_written_in_the_end_is_counted(file, caplog):
     running.start()
     running.stop()
     assert running.lost == 2
-    assert "stopped with 2 incidents, events, annotations and usage rows not written" in caplog.text
+    assert (
+        "stopped with 2 incidents, events, annotations, usage rows and calls not written"
+        in caplog.text
+    )
 
 
 def test_a_writer_that_never_started_can_be_stopped(file):

@@ -1,4 +1,4 @@
-"""IncidentHistory: incidents, the outbox, usage and the audit log in one SQLite file."""
+"""IncidentHistory: incidents, the outbox, usage, calls and the audit log in one SQLite file."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sqlite3
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from secrets import token_hex
 from sqlite3 import Connection
 from typing import TypeVar, Unpack
@@ -33,6 +34,8 @@ from looptrap.incident.model import Annotation, Annotations, Incident, collect_a
 from looptrap.incident.setting import IncidentSettings
 from looptrap.usage import table
 from looptrap.usage.breach import BreachQuery
+from looptrap.usage.call_log import CallLogSettings, CallRow
+from looptrap.usage.call_table import MAX_ROWS_IN_MEMORY, CallQuery, put_calls
 from looptrap.usage.model import UsageBatch
 from looptrap.usage.table import UsageQuery
 
@@ -54,6 +57,8 @@ _DROP_LABELS = """
         ORDER BY time DESC, id DESC LIMIT 1
     )"""
 
+NO_CALL_LOG = CallLogSettings(enabled=False)
+
 ROWS_PER_BURST, BURST_PAUSE_S = 256, 0.002
 """Rows encoded at a time, and the pause after them: encoding holds the interpreter lock."""
 
@@ -70,17 +75,27 @@ class IncidentHistory:
     """
 
     def __init__(
-        self, path: str, settings: IncidentSettings, *, clock: Callable[[], float] = time.time
+        self,
+        path: str,
+        settings: IncidentSettings,
+        call_log: CallLogSettings = NO_CALL_LOG,
+        *,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self.unwritable = 0
         """Incidents and events that could not be encoded."""
         self._settings = settings
+        self._call_log = call_log
+        if not path:
+            max_rows = min(call_log.max_rows, MAX_ROWS_IN_MEMORY)
+            self._call_log = replace(call_log, max_rows=max_rows)
         self._clock = clock
         self._database = Database(path, token_hex(8))
         self.close = self._database.close
         self.outbox = Outbox(self._database, clock)
         self.usage = UsageQuery(self._database, clock)
         self.breaches = BreachQuery(self._database)
+        self.calls = CallQuery(self._database)
         self.audit = AuditLog(self._database, clock)
 
     @property
@@ -105,15 +120,16 @@ class IncidentHistory:
         events: Iterable[OutgoingEvent] = (),
         spending: UsageBatch | None = None,
         annotations: Sequence[Annotation] = (),
+        calls: Sequence[CallRow] = (),
     ) -> None:
-        """Write incidents, events, usage and annotations: all or nothing.
+        """Write incidents, events, usage, annotations and calls: all or nothing.
 
         A delivery that exists is left alone; usage is added to what is there. Raises sqlite3.Error.
         """
         now = self._clock()
         parts = self._rows(incidents, lambda one: [(one, incident_table.part_row(one))])
         deliveries = self._rows(events, lambda one: outbox.delivery_rows(one, now))
-        if not parts and not deliveries and not spending and not annotations:
+        if not (parts or deliveries or spending or annotations or calls):
             return
         with self._database.write() as connection:
             incident_table.put_parts(connection, parts)
@@ -121,6 +137,7 @@ class IncidentHistory:
             if spending:
                 table.put_usage(connection, self.id, spending)
             _put_annotations(connection, annotations)
+            put_calls(connection, calls)
 
     def open_incidents(self, instance: str | None = None) -> list[Incident]:
         """Return the open parts of one instance or of all, the oldest first."""
@@ -236,7 +253,9 @@ class IncidentHistory:
     def sweep(self) -> bool:
         """Drop a slice of what is expired or too large; return whether there is more."""
         with self._database.write() as connection:
-            has_more = retention.drop_expired(connection, self._settings, self._clock())
+            has_more = retention.drop_expired(
+                connection, self._settings, self._call_log, self._clock()
+            )
             surplus = retention.surplus_pages(connection, self._settings.max_size)
         if surplus:
             self._database.shrink(min(surplus, retention.MAX_PAGES_FREED))

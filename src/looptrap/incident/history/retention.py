@@ -8,8 +8,9 @@ from sqlite3 import Connection
 from looptrap.database.schema import pragma
 from looptrap.incident.history import audit, incident_table
 from looptrap.incident.setting import IncidentSettings
-from looptrap.usage import table
+from looptrap.usage import call_table, table
 from looptrap.usage.breach import drop_breaches
+from looptrap.usage.call_log import CallLogSettings
 
 SLICE_ROWS = 500
 """Incidents, deliveries, annotations and audit entries dropped at a time."""
@@ -37,7 +38,9 @@ _DROP_ORPHANS = f"""
     )"""
 
 
-def drop_expired(connection: Connection, settings: IncidentSettings, now: float) -> bool:
+def drop_expired(
+    connection: Connection, settings: IncidentSettings, call_log: CallLogSettings, now: float
+) -> bool:
     """Drop a slice of what is expired; return whether there may be more."""
     before = now - settings.keep
     dropped = incident_table.drop_closed(connection, before, SLICE_ROWS)
@@ -48,6 +51,8 @@ def drop_expired(connection: Connection, settings: IncidentSettings, now: float)
     if _size(connection) > settings.max_size:
         dropped += _drop_oldest(connection)
     has_more = dropped >= SLICE_ROWS
+    calls = call_table.drop_calls(connection, now - call_log.keep, call_log.max_rows)
+    has_more |= calls >= call_table.SLICE_ROWS
     has_more |= table.drop_oldest_hour(connection, before) > 0
     has_more |= table.roll_up_hour(connection, now)
     quiet = max(before, now - table.SESSION_ROWS_KEEP_S)
@@ -69,7 +74,9 @@ def _drop_annotations(connection: Connection, before: float) -> int:
 
 
 def _drop_oldest(connection: Connection) -> int:
-    """Drop the oldest closed incidents or usage; without either, sent deliveries."""
+    """Drop logged calls; without any, the oldest closed incidents or usage, then deliveries."""
+    if dropped := call_table.drop_oldest_calls(connection):
+        return dropped
     if _is_spending_oldest(connection):
         table.drop_oldest_hour(connection, inf)
         return SLICE_ROWS

@@ -14,6 +14,7 @@ from looptrap.errors import LooptrapError
 from looptrap.incident.history.history import IncidentHistory
 from looptrap.incident.history.outbox import OutgoingEvent
 from looptrap.incident.model import Annotation, Incident
+from looptrap.usage.call_log import CallRow
 from looptrap.usage.model import UsageBatch
 
 POLL_INTERVAL_S = 0.1
@@ -28,6 +29,7 @@ SWEEP_INTERVAL_S = 10.0
 MAX_PENDING_INCIDENTS = 100_000
 MAX_PENDING_EVENTS = 10_000
 MAX_PENDING_ANNOTATIONS = 1_000
+MAX_PENDING_CALLS = 10_000
 """Queue sizes while nothing can be written; beyond them entries are lost."""
 
 STOP_ATTEMPTS = 3
@@ -46,6 +48,7 @@ class WriteBatch(NamedTuple):
     events: Sequence[OutgoingEvent] = ()
     spending: UsageBatch | None = None
     annotations: Sequence[Annotation] = ()
+    calls: Sequence[CallRow] = ()
 
 
 class HistoryWriter:
@@ -78,6 +81,7 @@ class HistoryWriter:
         self._events: list[OutgoingEvent] = []
         self._spending = UsageBatch()
         self._annotations: list[Annotation] = []
+        self._calls: list[CallRow] = []
         self.is_failing = False
         """Whether the latest write failed."""
         self._not_before = self._next_sweep = self._next_log = float("-inf")
@@ -86,9 +90,9 @@ class HistoryWriter:
 
     @property
     def waiting(self) -> int:
-        """Incidents, events, annotations and usage rows that are not written yet."""
+        """Incidents, events, annotations, usage rows and calls that are not written yet."""
         queues: tuple[Sized, ...] = (
-            self._incidents, self._events, self._annotations, self._spending,
+            self._incidents, self._events, self._annotations, self._spending, self._calls,
         )  # fmt: skip
         return sum(map(len, queues))
 
@@ -119,7 +123,7 @@ class HistoryWriter:
                 return
             time.sleep(POLL_INTERVAL_S)
         self.lost += self.waiting
-        what = "incidents, events, annotations and usage rows"
+        what = "incidents, events, annotations, usage rows and calls"
         log.error("history: stopped with %d %s not written", self.waiting, what)
 
     def _gather(self) -> None:
@@ -138,6 +142,7 @@ class HistoryWriter:
                 self._incidents[key] = part
         self._extend(self._events, work.events, MAX_PENDING_EVENTS)
         self._extend(self._annotations, work.annotations, MAX_PENDING_ANNOTATIONS)
+        self._extend(self._calls, work.calls, MAX_PENDING_CALLS)
         if work.spending:
             self._spending.add(work.spending)
 
@@ -151,7 +156,7 @@ class HistoryWriter:
         if not self.waiting:
             return True
         incidents = list(self._incidents.values())
-        work = WriteBatch(incidents, self._events, self._spending, self._annotations)
+        work = WriteBatch(incidents, self._events, self._spending, self._annotations, self._calls)
         try:
             self._history.put(*work)
         except Exception as error:  # noqa: BLE001 - a failing disk must not stop the gateway
@@ -162,7 +167,7 @@ class HistoryWriter:
             return False
         self.is_failing = False
         self.written += len(work.incidents)
-        self._incidents, self._events, self._annotations = {}, [], []
+        self._incidents, self._events, self._annotations, self._calls = {}, [], [], []
         self._spending = UsageBatch()
         try:
             self._on_written(work)

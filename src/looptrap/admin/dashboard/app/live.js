@@ -15,7 +15,7 @@ export const connection = observed({ state: "connecting", since: Date.now() });
 
 const listeners = new Map();
 
-/** Call `listener` with the data of every event of this name: incident, stats, status, change, connected, resumed. */
+/** Call `listener` with the data of every event of this name: incident, calls, stats, status, change, connected, resumed. */
 export function subscribe(event, listener) {
   if (!listeners.has(event)) listeners.set(event, new Set());
   listeners.get(event).add(listener);

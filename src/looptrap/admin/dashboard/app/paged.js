@@ -6,11 +6,12 @@ import { useEvent } from "./live.js";
 
 /**
  * The loaded pages of `path` as one list; `field` is its name in the API. `reload` starts with the
- * first page again and keeps the rows until it has come; `update` changes them.
+ * first page again and keeps the rows until it has come; `update` changes them; `first` is the
+ * answer with the first page.
  */
 export function usePaged(path, query, field, { limit = 50, keyOf = null } = {}) {
   const key = JSON.stringify([path, query]);
-  const [list, setList] = useState({ key, rows: null, next: null, error: null, isGoingOn: false });
+  const [list, setList] = useState({ key, rows: null, next: null, error: null, isGoingOn: false, first: null });
   const turn = useRef(0);
 
   const reload = useCallback(async () => {
@@ -19,7 +20,7 @@ export function usePaged(path, query, field, { limit = 50, keyOf = null } = {}) 
     if (mine !== turn.current) return;
     setList((before) => {
       const rows = found.error ? (before.key === key ? before.rows : null) : found[field];
-      return { key, rows, next: found.next ?? null, error: found.error ?? null, isGoingOn: false };
+      return { key, rows, next: found.next ?? null, error: found.error ?? null, isGoingOn: false, first: found.error ? before.first : found };
     });
   }, [key]);
 

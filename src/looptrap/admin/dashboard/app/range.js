@@ -7,6 +7,14 @@ const SLIDE_MS = 30_000;
 
 /** @typedef {{name: string, title: string, words: string, seconds: number, step: number}} Range */
 
+/** For requests over time; the steps are those of `GET /stats`. */
+export const RANGES = [
+  { name: "15m", title: "15 min", words: "15 minutes", seconds: 900, step: 60 },
+  { name: "1h", title: "1 h", words: "hour", seconds: 3_600, step: 60 },
+  { name: "24h", title: "24 h", words: "24 hours", seconds: 86_400, step: 300 },
+  { name: "7d", title: "7 d", words: "7 days", seconds: 604_800, step: 3_600 },
+];
+
 /** The start of a range that ends at a time in ms, at a whole step. */
 export function startOf({ seconds, step }, end) {
   return (Math.floor(end / 1000 / step) * step + step - seconds) * 1000;

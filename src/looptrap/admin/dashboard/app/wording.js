@@ -59,6 +59,18 @@ export function done({ action, mode }) {
   return (mode === "shadow" ? WOULD : DONE)[action] ?? action;
 }
 
+/** Say what was done with a logged call: "allowed", "refused", "would have been warned". */
+export function decided({ verdict, shadow }) {
+  if (verdict !== "allow") return done({ action: verdict, mode: "enforce" });
+  return shadow ? done({ action: shadow, mode: "shadow" }) : "allowed";
+}
+
+/** Return the tone of what was done with a logged call: as in the chart of verdicts. */
+export function callTone({ verdict, shadow }) {
+  if (verdict === "allow") return shadow ? "shadow" : "plain";
+  return verdict === "block" || verdict === "stop" ? "refused" : "warned";
+}
+
 /** What the paid calls of an incident have cost; a dash where none was paid for. */
 export function spent(incident) {
   const isNothing = incident.spent_usd === null && !incident.paid;

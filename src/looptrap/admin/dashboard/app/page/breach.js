@@ -47,7 +47,7 @@ function Breach({ one, budgets, onChange }) {
       <${Badge} tone=${state.tone}>${state.words}<//>
     </div>
     <p class="lead">
-      ${Object.entries(one.by).map(([name, value], index) => html`${index ? ", " : ""}<${Whose} key=${name} name=${name} value=${value} />`)}
+      ${Object.entries(one.by).map(([name, value], index) => html`${index ? ", " : ""}<${Whose} key=${name} name=${name} value=${value} by=${one.by} />`)}
       ${one.project && !("project" in one.by) ? html` <span class="quiet">of project ${one.project}</span>` : ""}
       ${" had used "}${amount(one, one.used)} of ${amount(one, one.limit)}, and the next call did not fit.
     </p>

@@ -10,8 +10,9 @@ import { ActionBadge, StateBadges } from "../part/badge.js";
 import { Moment } from "../part/moment.js";
 import { Empty, Failed, Loading } from "../part/state.js";
 import { Strip } from "../part/strip.js";
+import { callerPage, sessionPage } from "../part/who.js";
 import { title } from "../title.js";
-import { clock, exact, relative, span } from "../time.js";
+import { clock, exact, iso, relative, span } from "../time.js";
 import { headline } from "../wording.js";
 import { Actions } from "./incident/actions.js";
 import { Captured } from "./incident/captured.js";
@@ -75,22 +76,27 @@ function Head({ incident }) {
       <p class="badges"><${ActionBadge} incident=${incident} /><${StateBadges} incident=${incident} /><${Cooldown} until=${incident.cooldown_until} /></p>
     </div>
     <dl class="details">
-      <${Fact} name="Caller" value=${incident.caller} query=${{ caller: incident.caller }} />
-      <${Fact} name="Project" value=${incident.project} query=${{ project: incident.project }} />
-      <${Fact} name="Session" value=${incident.session} query=${{ session: incident.session }} />
+      <${Fact} name="Caller" value=${incident.caller} link=${callerPage(incident.caller)} />
+      <${Fact} name="Project" value=${incident.project} link=${linkTo("incidents", { state: "all", project: incident.project })} />
+      <${Fact} name="Session" value=${incident.session} link=${sessionPage(incident.caller, incident.session)} />
       <${Fact} name="Agent" value=${incident.agent} />
-      <${Fact} name="Model" value=${incident.model} query=${{ q: incident.model }} />
+      <${Fact} name="Model" value=${incident.model} link=${linkTo("incidents", { state: "all", q: incident.model })} />
       <${Fact} name="Provider" value=${incident.provider} />
       <div><dt>Calls</dt><dd>${count(incident.paid)} paid, ${count(incident.refused)} refused</dd></div>
       <div><dt>Seen</dt><dd>${lasted >= 1 ? `for ${span(lasted)}, since ` : ""}<${Moment} at=${incident.opened} isExact /></dd></div>
       <div><dt>Last call</dt><dd><${Moment} at=${incident.last} /></dd></div>
+      <div><dt>Log</dt><dd><a href=${callsOf(incident)}>its calls</a></dd></div>
     </dl>
   `;
 }
 
-function Fact({ name, value, query }) {
-  const link = value && query && linkTo("incidents", { state: "all", ...query });
-  return html`<div><dt>${name}</dt><dd title=${value}>${link ? html`<a href=${link}>${value}</a>` : value || NONE}</dd></div>`;
+/** The logged calls of an incident's session, from a minute before it. */
+function callsOf({ caller, session, opened, closed }) {
+  return linkTo("calls", { caller, session, since: iso(Date.parse(opened) - 60_000), until: closed });
+}
+
+function Fact({ name, value, link }) {
+  return html`<div><dt>${name}</dt><dd title=${value}>${value && link ? html`<a href=${link}>${value}</a>` : value || NONE}</dd></div>`;
 }
 
 function Cooldown({ until }) {

@@ -9,7 +9,7 @@ import { bandsOf, VerdictChart } from "../part/chart.js";
 import { Notices } from "../part/notice.js";
 import { Segments } from "../part/segments.js";
 import { Loaded } from "../part/state.js";
-import { useSince } from "../range.js";
+import { RANGES, useSince } from "../range.js";
 import { href } from "../router.js";
 import { status } from "../status.js";
 import { iso, now } from "../time.js";
@@ -18,12 +18,6 @@ import { Figures } from "./overview/figures.js";
 import { Looping } from "./overview/looping.js";
 import { Providers } from "./overview/providers.js";
 
-const RANGES = [
-  { name: "15m", title: "15 min", words: "15 minutes", seconds: 900, step: 60 },
-  { name: "1h", title: "1 h", words: "hour", seconds: 3_600, step: 60 },
-  { name: "24h", title: "24 h", words: "24 hours", seconds: 86_400, step: 300 },
-  { name: "7d", title: "7 d", words: "7 days", seconds: 604_800, step: 3_600 },
-];
 const REFRESH_MS = 2_000;
 
 export default function Overview({ query }) {

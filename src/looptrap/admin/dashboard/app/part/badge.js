@@ -1,7 +1,7 @@
 // Badges: a word with a colour. The word carries the meaning, the colour repeats it.
 
 import { html } from "../html.js";
-import { done, isLeaking, tone } from "../wording.js";
+import { callTone, decided, done, isLeaking, tone } from "../wording.js";
 
 export function Badge({ tone: colour = "plain", children }) {
   return html`<span class="badge ${colour}">${children}</span>`;
@@ -10,6 +10,11 @@ export function Badge({ tone: colour = "plain", children }) {
 /** What was done about an incident. */
 export function ActionBadge({ incident }) {
   return html`<${Badge} tone=${tone(incident)}>${done(incident)}<//>`;
+}
+
+/** What was done with a logged call. */
+export function VerdictBadge({ call }) {
+  return html`<${Badge} tone=${callTone(call)}>${decided(call)}<//>`;
 }
 
 /** Whether an incident is open, and its annotations. */

@@ -6,6 +6,7 @@ import { html, useId, useState } from "../../html.js";
 import { useEvent } from "../../live.js";
 import { useLoaded, useThrottled } from "../../loaded.js";
 import { useObserved } from "../../observed.js";
+import { linkTo } from "../../pages.js";
 import { Badge } from "../../part/badge.js";
 import { Button } from "../../part/button.js";
 import { Confirm } from "../../part/dialog.js";
@@ -20,19 +21,31 @@ import { Breaches } from "./breaches.js";
 const SHOWN = 8;
 const REFRESH_MS = 5_000;
 
-export function Budgets() {
-  const budgets = useLoaded("budgets");
+/** All of them; with `whose`, the accounts of a caller or session. */
+export function Budgets({ whose = null }) {
+  const budgets = useLoaded("budgets", whose ?? {});
   const freshen = useThrottled(budgets.reload, REFRESH_MS);
   for (const event of ["stats", "polled", "change"]) useEvent(event, freshen);
   return html`
     <${Loaded} of=${budgets} lines=${8} what="The budgets">
-      ${(value) => html`
+      ${(value) => whose ? html`<${Own} budgets=${value.budgets} onChange=${budgets.reload} />` : html`
         ${value.budgets.length === 0 && html`<${Empty} title="No budget is set.">To limit what a session, caller or project may cost, add <code>[[budgets]]</code> to the configuration file.<//>`}
         <${Breaches} />
         <div class="budgets">${value.budgets.map((one) => html`<${Budget} key=${one.name + one.unit} budget=${one} onChange=${budgets.reload} />`)}</div>
         <${Rates} rates=${value.rates ?? []} />
       `}
     <//>
+  `;
+}
+
+function Own({ budgets, onChange }) {
+  const charged = budgets.filter((one) => one.accounts.length);
+  if (charged.length) return charged.map((one) => html`<${Budget} key=${one.name + one.unit} budget=${one} onChange=${onChange} />`);
+  return html`
+    <section class="card" aria-labelledby="budgets">
+      <h2 id="budgets">Budgets</h2>
+      <p class="quiet">${budgets.length ? "No budget has been charged lately." : "No budget is set."} <a href=${linkTo("callers", { by: "budgets" })}>All budgets</a></p>
+    </section>
   `;
 }
 
@@ -63,7 +76,7 @@ function Account({ account, budget, onChange }) {
   return html`
     <li>
       <div class="row between">
-        <span>${whose.map(([name, value], index) => html`${index ? " · " : ""}<${Whose} key=${name} name=${name} value=${value} />`)}</span>
+        <span>${whose.map(([name, value], index) => html`${index ? " · " : ""}<${Whose} key=${name} name=${name} value=${value} by=${account.by} />`)}</span>
         <${Button} kind="small" why=${reason} about=${`${budget.name} of ${whose.map(([, value]) => value).join(", ")}`} onClick=${() => setAsking(true)}>Reset …<//>
       </div>
       <${Ladder} value=${account.percent} thresholds=${budget.thresholds} action=${account.is_exceeded ? "block" : reached(budget.thresholds, account.percent)} unit=" %" isNamed=${false} />

@@ -9,6 +9,7 @@ import { Button } from "../../part/button.js";
 import { KillSwitch } from "../../part/kill_switch.js";
 import { Moment } from "../../part/moment.js";
 import { More, Table } from "../../part/table.js";
+import { callerPage, sessionPage } from "../../part/who.js";
 import { status, whyReadOnly } from "../../status.js";
 import { called, incidentsOf, stoppable, tokensOf } from "./share.js";
 
@@ -45,8 +46,9 @@ function columnsOf({ by, query, since, reason, onStop }) {
 function Name({ row, by, query }) {
   const under = by === "session" ? [row.caller, row.project, row.model].filter(Boolean).join(" · ") : "";
   const isChosen = query.name === row.name;
+  const own = { caller: callerPage(row.name), session: sessionPage(row.caller, row.name) }[by];
   return html`
-    <a class="row-link" aria-current=${isChosen ? "true" : undefined} href=${linkTo("callers", { ...query, name: isChosen ? "" : row.name })}>${called(by, row.name)}</a>
+    <a class="row-link" aria-current=${isChosen ? "true" : undefined} href=${own ?? linkTo("callers", { ...query, name: isChosen ? "" : row.name })}>${called(by, row.name)}</a>
     ${under && html`<span class="under quiet" title=${under}>${under}</span>`}
   `;
 }

@@ -1,10 +1,11 @@
 // The columns of the list of incidents.
 
 import { html } from "../../html.js";
-import { count, NONE } from "../../number.js";
+import { count } from "../../number.js";
 import { linkTo } from "../../pages.js";
 import { ActionBadge, StateBadges } from "../../part/badge.js";
 import { Moment } from "../../part/moment.js";
+import { CallerLink } from "../../part/who.js";
 import { headline, saved, spent } from "../../wording.js";
 
 /** The columns; `onChoose(id, isChosen)` is called for the box of a row. */
@@ -26,7 +27,7 @@ export const columnsOf = (onChoose) => [
     title: "Who",
     isName: true,
     render: (one) => html`
-      <a href=${linkTo("incidents", { state: "all", caller: one.caller })}>${one.caller || NONE}</a>
+      <${CallerLink} caller=${one.caller} />
       <${Under} parts=${[one.agent, one.project, one.session]} />
     `,
   },

@@ -1,11 +1,11 @@
 // The filters of the list, kept in the address so that a view can be shared.
 
 import { html, useEffect, useRef } from "../../html.js";
+import { Choice, Typed } from "../../part/filter.js";
 import { TimeRange } from "../../part/time_range.js";
 import { refine } from "../../router.js";
 import { iso, now } from "../../time.js";
 
-const TYPED_MS = 250;
 const NAMES = ["state", "caller", "project", "session", "rule", "model", "label", "acknowledged", "q", "since", "until"];
 const EXACT = ["caller", "project", "session", "rule", "model"];
 const SECONDS = { "1h": 3_600, "24h": 86_400, "7d": 604_800, "30d": 2_592_000 };
@@ -64,31 +64,4 @@ export function Filters({ query }) {
       </div>
     </form>
   `;
-}
-
-function Choice({ name, label, value, choices }) {
-  return html`
-    <label><span>${label}</span>
-      <select value=${value} onChange=${(event) => refine({ [name]: event.currentTarget.value })}>
-        ${Object.entries(choices).map(([one, words]) => html`<option key=${one} value=${one}>${words}</option>`)}
-      </select>
-    </label>
-  `;
-}
-
-/** A text filter that is applied when the viewer stops typing. */
-function Typed({ name, type, value = "", placeholder, field }) {
-  const own = useRef(null);
-  const element = field ?? own;
-  const timer = useRef(null);
-  useEffect(() => {
-    if (document.activeElement !== element.current) element.current.value = value;
-  }, [value]);
-  useEffect(() => () => clearTimeout(timer.current), []);
-  const typed = (event) => {
-    const text = event.currentTarget.value.trim();
-    clearTimeout(timer.current);
-    timer.current = setTimeout(() => refine({ [name]: text }), TYPED_MS);
-  };
-  return html`<input ref=${element} type=${type} defaultValue=${value} placeholder=${placeholder} autocomplete="off" spellcheck="false" onInput=${typed} />`;
 }

@@ -14,6 +14,7 @@ import { Confirm } from "../../part/dialog.js";
 import { Moment } from "../../part/moment.js";
 import { Empty, Loaded } from "../../part/state.js";
 import { More, Table } from "../../part/table.js";
+import { CallerLink } from "../../part/who.js";
 import { status, whyReadOnly } from "../../status.js";
 
 const REFRESH_MS = 5_000;
@@ -68,7 +69,7 @@ function columnsOf(reason, onRelease) {
       isWide: true,
       render: (one) => html`
         <a class="row-link" href=${linkTo("incident", {}, { id: one.incident })}>${what(one)}</a>
-        <span class="under quiet" title=${`${one.caller} · ${one.rule}`}>${one.caller} · ${one.rule} · ${counted(one.number, "fingerprint")}</span>
+        <span class="under quiet" title=${`${one.caller} · ${one.rule}`}><${CallerLink} caller=${one.caller} /> · ${one.rule} · ${counted(one.number, "fingerprint")}</span>
       `,
     },
     { title: "Ends", render: (one) => html`<${Moment} at=${one.until} />` },

@@ -9,40 +9,44 @@ import { useObserved } from "../../observed.js";
 import { Badge } from "../../part/badge.js";
 import { Button } from "../../part/button.js";
 import { Confirm, Field } from "../../part/dialog.js";
-import { Lasting } from "../../part/kill_switch.js";
+import { KillSwitch, Lasting } from "../../part/kill_switch.js";
 import { Moment } from "../../part/moment.js";
 import { Empty, Loaded } from "../../part/state.js";
 import { Table } from "../../part/table.js";
+import { CallerLink, SessionLink } from "../../part/who.js";
 import { status, whyReadOnly } from "../../status.js";
 import { iso, now } from "../../time.js";
 
 const DESCRIPTORS = ["caller", "project", "session", "model", "user", "ip:address"];
 
-export function KillSwitches() {
+/** All of them; with `targets`, those that match one of these, which can be stopped from here. */
+export function KillSwitches({ targets = null }) {
   const switches = useLoaded("kill-switches");
   for (const event of ["change", "status"]) useEvent(event, switches.reload);
   const [asking, setAsking] = useState(null);
   const reason = whyReadOnly(useObserved(status));
   const columns = useMemo(() => columnsOf(reason, setAsking), [reason]);
   const close = () => setAsking(null);
+  const isShown = (one) => !targets || targets.some(({ match }) => isWithin(one.match, match));
   return html`
     <section class="card flush" aria-labelledby="kill-switches">
       <div class="card-head"><h2 id="kill-switches">Kill switches in force</h2>
         <${Button} kind="grave" why=${reason} onClick=${() => setAsking("new")}>Set one …<//></div>
       <${Loaded} of=${switches} lines=${3} what="The kill switches">
-        ${(value) => (value.kill_switches.length
-          ? html`<${Table} caption="Kill switches in force" columns=${columns} rows=${value.kill_switches} keyOf=${(one) => one.id ?? matchWords(one.match)} />`
+        ${(value) => (value.kill_switches.some(isShown)
+          ? html`<${Table} caption="Kill switches in force" columns=${columns} rows=${value.kill_switches.filter(isShown)} keyOf=${(one) => one.id ?? matchWords(one.match)} />`
           : html`<${Empty} isCalm title="No kill switch is set." />`)}
       <//>
     </section>
-    ${asking === "new" && html`<${Set} onClose=${close} onChange=${switches.reload} />`}
+    ${asking === "new" && targets && html`<${KillSwitch} targets=${targets} done=${(request, words) => act(request, words, switches.reload)} onClose=${close} />`}
+    ${asking === "new" && !targets && html`<${Set} onClose=${close} onChange=${switches.reload} />`}
     ${asking?.id && html`<${End} one=${asking} onClose=${close} onChange=${switches.reload} />`}
   `;
 }
 
 function columnsOf(reason, onEnd) {
   return [
-    { title: "Calls", isWide: true, render: (one) => html`<strong>${matchWords(one.match)}</strong><span class="under quiet" title=${one.reason}>${one.reason || "no reason given"}</span>` },
+    { title: "Calls", isWide: true, render: (one) => html`<strong><${Match} match=${one.match} /></strong><span class="under quiet" title=${one.reason}>${one.reason || "no reason given"}</span>` },
     { title: "Ends", render: (one) => (one.expires ? html`<${Moment} at=${one.expires} />` : "never") },
     { title: "From", render: (one) => html`<${Badge}>${one.origin === "file" ? "file" : "set here"}<//>` },
     { title: "End", isAction: true, render: (one) => html`<${Button} kind="small" why=${reason || (one.id ? "" : "It is set in the file. Remove it there.")} about=${matchWords(one.match)} onClick=${() => onEnd(one)}>End …<//>` },
@@ -73,6 +77,20 @@ function Set({ onClose, onChange }) {
       <${Lasting} />
     <//>
   `;
+}
+
+/** Whether all that a switch asks for is what the target has. */
+function isWithin(match, target) {
+  return Object.entries(match).every(([name, value]) => target[name] === value);
+}
+
+/** What a switch matches, with links to callers and sessions. */
+function Match({ match }) {
+  return Object.entries(match).map(([name, value], index) => {
+    const isSession = name === "session" && match.caller;
+    const link = name === "caller" ? html`<${CallerLink} caller=${value} />` : isSession ? html`<${SessionLink} ...${match} />` : value;
+    return html`${index ? ", " : ""}${name} ${link}`;
+  });
 }
 
 function matchWords(match) {

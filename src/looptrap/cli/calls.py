@@ -1,0 +1,159 @@
+"""`looptrap calls`: list logged calls, or follow them as they come."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from looptrap.cli.gateway_client import GatewayClient, gateway_options
+from looptrap.cli.output import DASH, format_time, json_option, parse_since, print_lines
+from looptrap.errors import ConfigError
+from looptrap.policy.action import Action
+from looptrap.usage.savings import format_usd
+
+CallView = dict[str, Any]
+
+CALLS_PATH = "/api/v1/calls"
+
+PAGE_SIZE = 500
+"""Most calls of one request."""
+
+POLL_INTERVAL_S = 1.0
+"""Seconds between two polls for further calls."""
+
+VERDICTS = (*(action.value for action in Action), "refused", "shadow")
+
+
+@click.command(short_help="List logged calls, or follow them.")
+@click.option("--caller", metavar="CALLER", help="Only of this caller: key:ci, cred:…, addr:….")
+@click.option("--project", metavar="NAME", help="Only of this project.")
+@click.option("--session", metavar="NAME", help="Only of this session.")
+@click.option("--agent", metavar="NAME", help="Only of this agent: 'Claude Code'.")
+@click.option("--model", metavar="NAME", help="Only for this model.")
+@click.option("--provider", metavar="NAME", help="Only sent to this provider.")
+@click.option("--verdict", type=click.Choice(VERDICTS), metavar="VERDICT",
+              help="Only with this action; or refused, or shadow.")  # fmt: skip
+@click.option("--rule", metavar="NAME", help="Only those on which this rule acted.")
+@click.option("--status", metavar="STATUS", help="Only with this status: 429, 5xx.")
+@click.option("--since", metavar="SPAN", help="Only since then: 30m, 24h, 7d, or a time.")
+@click.option("--until", metavar="SPAN", help="Only up to then.")
+@click.option("--min-cost", "min_cost_usd", metavar="USD", type=float,
+              help="Only those that cost at least this much.")  # fmt: skip
+@click.option("--min-latency", metavar="SECONDS", type=float,
+              help="Only those that took at least this long.")  # fmt: skip
+@click.option("--limit", metavar="N", type=int, default=50, help="At most N.  [50]")
+@click.option("--follow", is_flag=True, help="Then print calls as they come, until Ctrl-C.")
+@json_option
+@gateway_options
+def calls(
+    gateway: GatewayClient,
+    since: str | None,
+    until: str | None,
+    limit: int,
+    follow: bool,
+    as_json: bool,
+    **filters: str | float | None,
+) -> None:
+    """List logged calls, the latest first; with --follow, as they come.
+
+    The log has names, counts and times of calls, never their texts. With --follow, --json prints a
+    line of JSON a call.
+
+    \b
+    Example: looptrap calls --caller key:ci --verdict refused --since 1h
+    """
+    now = datetime.now(UTC)
+    query = {name: value for name, value in filters.items() if value is not None}
+    for name, span in (("since", since), ("until", until)):
+        if span is not None:
+            query[name] = parse_since(span, f"--{name}", now)
+    found, is_more, is_logging = _find_calls(gateway, query, limit)
+    if not is_logging:
+        click.echo("This gateway logs no calls: call_log.enabled is false.", err=True)
+    if follow:
+        _follow(gateway, query, found, as_json)
+        return
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+    elif found:
+        print_lines(map(_line, found))
+    else:
+        click.echo(f"There are no logged calls{' of that kind' if query else ''}.")
+    if is_more:
+        click.echo(f"There are more than these {limit}: see --limit.", err=True)
+
+
+def _find_calls(
+    gateway: GatewayClient, query: dict[str, Any], limit: int
+) -> tuple[list[CallView], bool, bool]:
+    """Return up to `limit` calls, whether there are more, and whether calls are logged."""
+    found: list[CallView] = []
+    cursor: dict[str, str] = {}
+    while True:
+        number = min(limit - len(found), PAGE_SIZE)
+        answer = gateway.get(CALLS_PATH, limit=number, **query, **cursor)
+        found += answer["calls"]
+        if answer["next"] is None or len(found) >= limit:
+            return found, answer["next"] is not None, answer["is_logging"]
+        cursor = {"cursor": answer["next"]}
+
+
+def _follow(
+    gateway: GatewayClient, query: dict[str, Any], found: list[CallView], as_json: bool
+) -> None:
+    """Print calls, the oldest first, and then those that come; until Ctrl-C or SIGTERM."""
+    last, is_away = 0, False
+    # A background process of a script never gets Ctrl-C.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        while True:
+            if as_json:
+                for call in reversed(found):
+                    click.echo(json.dumps(call))
+            else:
+                print_lines(map(_line, reversed(found)))
+            last = max([last, *(call["id"] for call in found)])
+            time.sleep(POLL_INTERVAL_S)
+            try:
+                answer = gateway.get(CALLS_PATH, limit=PAGE_SIZE, after=last, **query)
+            except ConfigError as error:
+                if not is_away:
+                    click.echo(f"{error} Retrying every second.", err=True)
+                found, is_away = [], True
+                continue
+            if is_away:
+                click.echo("It answers again.", err=True)
+            found, is_away = answer["calls"], False
+            if answer["next"] is not None:
+                click.echo(f"Only the latest {PAGE_SIZE} of the last second are shown.", err=True)
+    except KeyboardInterrupt:
+        return
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _line(call: CallView) -> str:
+    """Return a call in one line."""
+    verdict = f"{call['verdict']} (would {call['shadow']})" if call["shadow"] else call["verdict"]
+    names = " ".join(call[name] for name in ("caller", "session", "agent", "model") if call[name])
+    when, status = format_time(call["time"]), call["status"] or DASH
+    return f"{when}  {verdict} {status}  {names or DASH}: {', '.join(_facts(call))}"
+
+
+def _facts(call: CallView) -> Iterator[str]:
+    if call["weight"] > 1:
+        yield f"one of {call['weight']}"
+    if call["rule"]:
+        yield f"by {call['rule']}"
+    if call["input_tokens"] or call["output_tokens"]:
+        yield f"{call['input_tokens']:,} tokens in"
+        yield f"{call['output_tokens']:,} out"
+        yield format_usd(call["cost_usd"])
+    latency = call["latency"]
+    yield f"{latency:.1f} s" if latency >= 1 else f"{latency * 1000:.0f} ms"

@@ -1,0 +1,194 @@
+"""Logged calls in SQLite: rows, retention, and CallQuery."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import inf
+from sqlite3 import Connection
+from typing import Any, Literal, NamedTuple
+
+from looptrap.database.database import Database, Page, Row, insert_rows
+from looptrap.usage.call_log import CallRow
+from looptrap.usage.table import storable, total
+
+MAX_ROWS_IN_MEMORY = 20_000
+"""Rows of a history that is not in a file."""
+
+SLICE_ROWS = 5_000
+"""Rows dropped at a time."""
+
+_COLUMNS = ", ".join(CallRow._fields)
+_INSERT = f"INSERT INTO call_log ({_COLUMNS}) VALUES "
+
+VerdictFilter = Literal["allow", "warn", "throttle", "nudge", "stop", "block", "refused", "shadow"]
+"""An action; or `refused`: not forwarded; or `shadow`: only shadow mode let it pass."""
+
+_IS_ACTED = "verdict <> 'allow'"
+_IS_REFUSED = "verdict IN ('stop', 'block') AND provider = ''"
+
+# The second conditions are those of partial indexes.
+_CLAUSES = {
+    "since": "time >= :since",
+    "until": "time < :until",
+    "after": "number > :after",
+    "caller": "caller = :caller",
+    "project": "project = :project",
+    "session": "session = :session AND session <> ''",
+    "agent": "agent = :agent",
+    "model": "model = :model",
+    "provider": "provider = :provider",
+    "rule": "rule = :rule",
+    "request_id": "request_id = :request_id",
+    "min_status": "status >= :min_status",
+    "max_status": "status <= :max_status",
+    "min_cost": "cost >= :min_cost",
+    "min_latency": "latency >= :min_latency",
+}
+_VERDICTS = {
+    "allow": "verdict = 'allow'",
+    "refused": f"{_IS_REFUSED} AND {_IS_ACTED}",
+    "shadow": "shadow <> ''",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallFilter:
+    """Which logged calls; None for all."""
+
+    since: float | None = None
+    until: float | None = None
+    after: int | None = None
+    """Only rows with a higher number."""
+    caller: str | None = None
+    project: str | None = None
+    session: str | None = None
+    agent: str | None = None
+    model: str | None = None
+    provider: str | None = None
+    rule: str | None = None
+    request_id: str | None = None
+    verdict: VerdictFilter | None = None
+    min_status: int | None = None
+    max_status: int | None = None
+    min_cost: int | None = None
+    """In nano-dollars."""
+    min_latency: float | None = None
+
+    def where(self) -> tuple[str, dict[str, Any]]:
+        """Return the condition, and the values for it."""
+        values = {name: getattr(self, name) for name in _CLAUSES}
+        values = {name: value for name, value in values.items() if value is not None}
+        clauses = [_CLAUSES[name] for name in values]
+        if self.verdict is not None:
+            clauses.append(_VERDICTS.get(self.verdict, f"verdict = :verdict AND {_IS_ACTED}"))
+            values["verdict"] = self.verdict
+        return " AND ".join(clauses) or "TRUE", values
+
+
+class LoggedCall(NamedTuple):
+    """A row and its number."""
+
+    number: int
+    row: CallRow
+
+
+class CallFigures(NamedTuple):
+    """Sums of logged calls, each row as many times as it weighs; costs are nano-dollars."""
+
+    calls: int = 0
+    refused: int = 0
+    warned: int = 0
+    """Acted on without a refusal."""
+    shadowed: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: int = 0
+    unpriced: int = 0
+
+
+_SUMS = ", ".join((
+    total("weight"),
+    total(f"CASE WHEN {_IS_REFUSED} THEN weight ELSE 0 END"),
+    total(f"CASE WHEN {_IS_ACTED} AND NOT ({_IS_REFUSED}) THEN weight ELSE 0 END"),
+    total("CASE WHEN shadow <> '' THEN weight ELSE 0 END"),
+    total("weight * input_tokens"),
+    total("weight * output_tokens"),
+    total("weight * coalesce(cost, 0)"),
+    total("CASE WHEN cost IS NULL THEN weight ELSE 0 END"),
+))  # fmt: skip
+
+
+def put_calls(connection: Connection, rows: Iterable[CallRow]) -> None:
+    """Write rows."""
+    insert_rows(connection, _INSERT, [storable(*row) for row in rows])
+
+
+def drop_calls(connection: Connection, before: float, max_rows: int) -> int:
+    """Drop a slice of the rows before that time, or of the oldest above `max_rows`."""
+    dropped = connection.execute(
+        "DELETE FROM call_log WHERE number IN"
+        " (SELECT number FROM call_log WHERE time < ? ORDER BY time LIMIT ?)",
+        (before, SLICE_ROWS),
+    ).rowcount
+    first, last = connection.execute("SELECT min(number), max(number) FROM call_log").fetchone()
+    surplus = 0 if first is None else min(last - first + 1 - max_rows, SLICE_ROWS)
+    if dropped or surplus <= 0:
+        return dropped
+    return connection.execute("DELETE FROM call_log WHERE number < ?", (first + surplus,)).rowcount
+
+
+def drop_oldest_calls(connection: Connection) -> int:
+    """Drop a slice of the oldest rows; return how many."""
+    return drop_calls(connection, inf, 0)
+
+
+class CallQuery:
+    """Queries on logged calls; they wait for the disk: call them from a thread."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def page(
+        self, wanted: CallFilter, limit: int = 50, cursor: str | None = None
+    ) -> Page[LoggedCall]:
+        """Return a page of calls, the latest first; raise ValueError for an invalid cursor."""
+        where, values = wanted.where()
+        if cursor is not None:
+            where += " AND (time, number) < (:cursor_time, :cursor_number)"
+            time, _, number = cursor.partition("~")
+            values |= {"cursor_time": float(time), "cursor_number": int(number)}
+        rows = self._database.query(
+            f"SELECT number, {_COLUMNS} FROM call_log WHERE {where}"
+            " ORDER BY time DESC, number DESC LIMIT :limit",
+            {**values, "limit": limit + 1},
+        )
+        found = [_logged(row) for row in rows[:limit]]
+        last = found[-1] if len(rows) > limit else None
+        return Page(found, None if last is None else f"{last.row.time!r}~{last.number}")
+
+    def call(self, number: int) -> LoggedCall | None:
+        """Return the call with this number."""
+        rows = self._database.query(
+            f"SELECT number, {_COLUMNS} FROM call_log WHERE number = ?", (number,)
+        )
+        return _logged(rows[0]) if rows else None
+
+    def series(self, wanted: CallFilter, step: int) -> list[tuple[int, CallFigures]]:
+        """Return figures by step of time, in order; steps without a call are left out."""
+        where, values = wanted.where()
+        rows = self._database.query(
+            f"SELECT CAST(time AS INTEGER) / :step * :step AS start, {_SUMS} FROM call_log"
+            f" WHERE {where} GROUP BY 1 ORDER BY 1",
+            {**values, "step": step},
+        )
+        return [(start, CallFigures(*figures)) for start, *figures in rows]
+
+    def last(self) -> int:
+        """Return the number of the latest row."""
+        [(number,)] = self._database.query("SELECT max(number) FROM call_log")
+        return int(number or 0)
+
+
+def _logged(row: Row) -> LoggedCall:
+    return LoggedCall(row[0], CallRow(*row[1:]))
