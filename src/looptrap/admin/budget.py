@@ -1,18 +1,27 @@
-"""Budgets for operators: recently charged accounts and their balances."""
+"""Budgets for operators: recently charged accounts, their balances, and limits set at run time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from looptrap.admin.api import ApiRequest, IsoTime, iso_time, view_of
-from looptrap.admin.operation import Api, get
+from looptrap.admin.operation import get, json_body
+from looptrap.admin.runtime_override import (
+    VERSION_SCHEMA,
+    OverrideApi,
+    OverrideKind,
+    override_operations,
+    replacing_table,
+)
+from looptrap.config import Config
 from looptrap.config.description import of_budget, of_rate
 from looptrap.gateway.app import App
 from looptrap.money.budget_meter import Account, end_of, limits_of
 from looptrap.money.meter import Unit
 from looptrap.money.meters import SESSION_LIMIT
-from looptrap.policy.budget import Budget
+from looptrap.policy.budget import BUDGET, BUDGET_LIMITS, Budget
+from looptrap.policy.kind import NAME
 from looptrap.policy.policy import Mode
 from looptrap.store.model import UNLIMITED, Balance
 from looptrap.usage.savings import usd
@@ -42,6 +51,7 @@ class BudgetView(TypedDict):
     by: list[str]
     unit: Unit
     limit: float | None
+    file_limit: float | None
     period: str
     thresholds: dict[str, int]
     mode: Mode
@@ -64,20 +74,35 @@ class BudgetList(TypedDict):
     rates: list[RateView]
 
 
-class BudgetApi(Api):
-    """Answers at `/api/v1/budgets`."""
+def _settings(config: Config) -> dict[str, dict[str, Any]]:
+    return {one.name: BUDGET.plain(one) for one in config.budgets}
+
+
+class BudgetApi(OverrideApi):
+    """Answers under `/api/v1/budgets`."""
+
+    kind = OverrideKind(
+        noun="budget",
+        example='{"limit_usd": 30}',
+        overrides=lambda app: app.shared_settings.budgets,
+        settings=_settings,
+        toml=lambda config, name, run_time: replacing_table(
+            "budget", _settings(config).get(name, {"name": name}), run_time
+        ),
+    )
 
     @get(BUDGETS_PATH, "budgets, and how accounts stand")
     async def _list(self, _request: ApiRequest) -> BudgetList:
         app, now = self._app, self._now()
         config = app.gateway.runtime.config
         balances = await recent_balances(app)
+        of_file = {one.name: dict(limits_of(one)) for one in app.config.budgets}
         views = [
-            _budget(budget, unit, limit, balances, now)
+            _budget(budget, unit, limit, of_file[budget.name].get(unit), balances, now)
             for budget in config.budgets
             for unit, limit in limits_of(budget)
         ]
-        own = _budget(SESSION_LIMIT, "usd", UNLIMITED, balances, now)
+        own = _budget(SESSION_LIMIT, "usd", UNLIMITED, None, balances, now)
         return {
             # Limits that clients set themselves have none of ours, and mostly no account.
             "budgets": [*views, {**own, "limit": None}] if own["accounts"] else views,
@@ -87,6 +112,11 @@ class BudgetApi(Api):
                 for rate in policy.rates
             ],
         }
+
+    operations = (
+        _list,
+        *override_operations("budget", json_body(BUDGET_LIMITS, version=VERSION_SCHEMA), NAME),
+    )
 
 
 async def recent_balances(app: App) -> list[tuple[Account, Balance]]:
@@ -99,7 +129,12 @@ async def recent_balances(app: App) -> list[tuple[Account, Balance]]:
 
 
 def _budget(
-    budget: Budget, unit: Unit, limit: int, balances: list[tuple[Account, Balance]], now: float
+    budget: Budget,
+    unit: Unit,
+    limit: int,
+    file_limit: int | None,
+    balances: list[tuple[Account, Balance]],
+    now: float,
 ) -> BudgetView:
     accounts = [
         _account(account, balance, now)
@@ -111,6 +146,7 @@ def _budget(
         budget,
         unit=unit,
         limit=_amount(unit, limit),
+        file_limit=None if file_limit is None else _amount(unit, file_limit),
         thresholds={action.value: percent for action, percent in budget.stages.steps},
         words=of_budget(budget),
         accounts=most_used(accounts),

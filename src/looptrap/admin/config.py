@@ -8,6 +8,7 @@ from typing import Any, TypedDict
 from looptrap.admin.alert import channel_settings_view
 from looptrap.admin.api import ApiRequest, IsoTime, iso_time, view_of
 from looptrap.admin.operation import Api, get
+from looptrap.admin.runtime_override import LADDER_SETTINGS
 from looptrap.config import Config, description
 from looptrap.config.description import of_rate, of_rule, of_selector
 from looptrap.gateway.auth import projects_by_key
@@ -162,6 +163,15 @@ class ConfigApi(Api):
             layer = self._app.shared_settings.projects.layer(config.projects[_index(table)].name)
             is_new = _index(table) >= len(self._app.config.projects)
             return RUNTIME_ORIGIN if name in layer.settings or is_new else origin
+        if table.startswith("budgets["):
+            layer = self._app.shared_settings.budgets.layer(config.budgets[_index(table)].name)
+            return RUNTIME_ORIGIN if name in layer.settings else origin
+        if table.startswith("policies[") and name.startswith("rules["):
+            at, _, name = name.partition(".")
+            rule = config.policies[_index(table)].rules[_index(at)]
+            changed = self._app.shared_settings.rules.layer(rule.name).settings
+            is_ladder = name.startswith("thresholds") and changed.keys() & LADDER_SETTINGS
+            return RUNTIME_ORIGIN if name in changed or is_ladder else origin
         if table == "tools":
             # Users choose these names: they may contain dots.
             for one, layer in self._app.shared_settings.tools.layers().items():

@@ -20,7 +20,7 @@ from looptrap.admin.incident import IncidentApi
 from looptrap.admin.operation import ERROR_DESCRIPTIONS, Api, Schema, get
 from looptrap.admin.provider import ProviderApi
 from looptrap.admin.rule_trial import RuleTrialApi
-from looptrap.admin.runtime_override import ProjectApi, ToolApi
+from looptrap.admin.runtime_override import ProjectApi, RuleApi, ToolApi
 from looptrap.admin.status import StatusApi
 from looptrap.admin.usage import UsageApi
 
@@ -44,7 +44,8 @@ class OpenApiDocumentApi(Api):
 
 APIS: tuple[type[Api], ...] = (
     StatusApi, UsageApi, ProviderApi, ConfigApi, BudgetApi, IncidentApi, EnforcementApi,
-    ProjectApi, ToolApi, AlertApi, AuditApi, EventStreamApi, RuleTrialApi, OpenApiDocumentApi,
+    ProjectApi, ToolApi, RuleApi, AlertApi, AuditApi, EventStreamApi, RuleTrialApi,
+    OpenApiDocumentApi,
 )  # fmt: skip
 """Everything under `/api/v1`."""
 

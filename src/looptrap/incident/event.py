@@ -131,7 +131,7 @@ def _loop_data(incident: Incident, hits: int, stage: str) -> dict[str, Any]:
 def budget_event(status: BudgetStatus, *, time: float, project: str, request_id: str) -> AlertEvent:
     """Return the event of a budget stage; its id is the same on all instances."""
     return AlertEvent(
-        id=f"bud_{status.fingerprint}_{status.ends}_{status.stage}",
+        id=f"bud_{status.fingerprint}_{status.ends}_{status.stage}_{status.limit}",
         name="budget.exceeded" if status.action.refuses else "budget.threshold",
         time=time,
         project=project,
@@ -182,18 +182,18 @@ MAX_REMEMBERED_STAGES = 10_000
 
 
 class BudgetAlerter:
-    """Sends one alert for each stage of each account in each period."""
+    """Sends one alert for each stage and limit of each account in each period."""
 
     def __init__(self, send: Callable[[AlertEvent], None]) -> None:
         self._send = send
-        self._alerted: LruMap[tuple[str, int, int], None] = LruMap(MAX_REMEMBERED_STAGES)
+        self._alerted: LruMap[tuple[str, int, int, int], None] = LruMap(MAX_REMEMBERED_STAGES)
 
     def observe(
         self, statuses: Sequence[BudgetStatus], now: float, project: str, request_id: bytes
     ) -> None:
         """Check the budget statuses of a judged call."""
         for one in statuses:
-            key = one.fingerprint, one.ends, one.stage
+            key = one.fingerprint, one.ends, one.stage, one.limit
             if key not in self._alerted:
                 self._alerted[key] = None
                 text = request_id.decode("latin-1")
