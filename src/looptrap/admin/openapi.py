@@ -17,6 +17,7 @@ from looptrap.admin.config import ConfigApi
 from looptrap.admin.enforcement import EnforcementApi
 from looptrap.admin.event_stream import EventStreamApi
 from looptrap.admin.incident import IncidentApi
+from looptrap.admin.key import KeyApi
 from looptrap.admin.operation import ERROR_DESCRIPTIONS, Api, Schema, get
 from looptrap.admin.provider import ProviderApi
 from looptrap.admin.rule_trial import RuleTrialApi
@@ -43,9 +44,9 @@ class OpenApiDocumentApi(Api):
 
 
 APIS: tuple[type[Api], ...] = (
-    StatusApi, UsageApi, ProviderApi, ConfigApi, BudgetApi, IncidentApi, EnforcementApi,
-    ProjectApi, ToolApi, RuleApi, AlertApi, AuditApi, EventStreamApi, RuleTrialApi,
-    OpenApiDocumentApi,
+    StatusApi, UsageApi, ProviderApi, KeyApi, ConfigApi, BudgetApi, IncidentApi,
+    EnforcementApi, ProjectApi, ToolApi, RuleApi, AlertApi, AuditApi, EventStreamApi,
+    RuleTrialApi, OpenApiDocumentApi,
 )  # fmt: skip
 """Everything under `/api/v1`."""
 

@@ -160,7 +160,7 @@ class Authenticator:
         key = self._ring.find(texts.pop())
         if key is None:
             return KEY_UNKNOWN
-        if key.revoked is not None:
+        if self._ring.is_revoked(key):
             return KEY_REVOKED
         return Identity(
             caller=f"key:{key.name}",

@@ -48,7 +48,8 @@ async def _run(end: socket.socket) -> int:
     if not isinstance(start, StartMessage):
         return 1  # the supervisor is gone
     try:
-        app = App(start.config, os.environ)
+        # The folder to remove is that of the embedded store.
+        app = App(start.config, os.environ, has_embedded_store=bool(start.leftover))
         admin = AdminServer(app, WORKER_ADMIN_ADDRESS, start.token)
         await app.start(reuse_port=True)
         admin_address = await admin.start()
