@@ -72,7 +72,7 @@ async def test_budgets_are_told_before_anything_was_spent(running):
     assert words.startswith("runs: a session may cost $5.00 a day")
     assert runs == {
         "name": "runs", "by": ["session"], "unit": "usd", "limit": 5.0, "file_limit": 5.0,
-        "period": "1d",
+        "version": 0, "toml": None, "period": "1d",
         "thresholds": {"warn": 80, "throttle": 95, "block": 100}, "mode": "enforce",
         "accounts": [],
     }  # fmt: skip

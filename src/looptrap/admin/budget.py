@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypedDict
+from typing import Any, TypedDict, overload
 
 from looptrap.admin.api import ApiRequest, IsoTime, iso_time, view_of
 from looptrap.admin.operation import get, json_body
@@ -52,6 +52,8 @@ class BudgetView(TypedDict):
     unit: Unit
     limit: float | None
     file_limit: float | None
+    version: int
+    toml: str | None
     period: str
     thresholds: dict[str, int]
     mode: Mode
@@ -97,12 +99,17 @@ class BudgetApi(OverrideApi):
         config = app.gateway.runtime.config
         balances = await recent_balances(app)
         of_file = {one.name: dict(limits_of(one)) for one in app.config.budgets}
-        views = [
-            _budget(budget, unit, limit, of_file[budget.name].get(unit), balances, now)
-            for budget in config.budgets
+        views: list[BudgetView] = [
+            {
+                **_budget(budget, unit, limit, balances, now),
+                "file_limit": _amount(unit, of_file[budget.name].get(unit)),
+                "version": settings["version"],
+                "toml": settings["toml"],
+            }
+            for budget, settings in ((one, self._view(one.name)) for one in config.budgets)
             for unit, limit in limits_of(budget)
         ]
-        own = _budget(SESSION_LIMIT, "usd", UNLIMITED, None, balances, now)
+        own = _budget(SESSION_LIMIT, "usd", UNLIMITED, balances, now)
         return {
             # Limits that clients set themselves have none of ours, and mostly no account.
             "budgets": [*views, {**own, "limit": None}] if own["accounts"] else views,
@@ -132,7 +139,6 @@ def _budget(
     budget: Budget,
     unit: Unit,
     limit: int,
-    file_limit: int | None,
     balances: list[tuple[Account, Balance]],
     now: float,
 ) -> BudgetView:
@@ -146,7 +152,9 @@ def _budget(
         budget,
         unit=unit,
         limit=_amount(unit, limit),
-        file_limit=None if file_limit is None else _amount(unit, file_limit),
+        file_limit=None,
+        version=0,
+        toml=None,
         thresholds={action.value: percent for action, percent in budget.stages.steps},
         words=of_budget(budget),
         accounts=most_used(accounts),
@@ -171,5 +179,15 @@ def _account(account: Account, balance: Balance, now: float) -> AccountView:
     }
 
 
-def _amount(unit: Unit, amount: int) -> float:
+@overload
+def _amount(unit: Unit, amount: int) -> float: ...
+
+
+@overload
+def _amount(unit: Unit, amount: int | None) -> float | None: ...
+
+
+def _amount(unit: Unit, amount: int | None) -> float | None:
+    if amount is None:
+        return None
     return usd(amount) if unit == "usd" else amount
