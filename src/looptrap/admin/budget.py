@@ -89,7 +89,7 @@ class BudgetApi(OverrideApi):
         overrides=lambda app: app.shared_settings.budgets,
         settings=_settings,
         toml=lambda config, name, run_time: replacing_table(
-            "budget", _settings(config).get(name, {"name": name}), run_time
+            "budget", BUDGET, _settings(config).get(name, {"name": name}), run_time
         ),
     )
 

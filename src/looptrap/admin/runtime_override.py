@@ -17,7 +17,7 @@ from looptrap.gateway.shared_settings.runtime_override import RuntimeOverride, R
 from looptrap.policy.kind import NAME
 from looptrap.policy.policy import PROJECT
 from looptrap.policy.rule import RULE, RULE_CHANGE, TOOL
-from looptrap.schema import Kind
+from looptrap.schema import Kind, Table
 from looptrap.schema.wording import inside
 
 _TAG = re.compile(r'"?(\d{1,18})"?')
@@ -70,11 +70,15 @@ class OverrideKind(NamedTuple):
     """Parts of the configuration in effect, not of the file, that settings must fit."""
 
 
-def replacing_table(noun: str, below: Plain, run_time: Plain) -> str:
-    """Return a whole table: of a list of tables, one cannot be changed in part."""
-    values = {name: one for name, one in {**below, **run_time}.items() if one not in ([], {})}
+def replacing_table(noun: str, table: Table[Any], below: Plain, run_time: Plain) -> str:
+    """Return a whole table, without defaults: of a list of tables, none is changed in part."""
+    defaults = {
+        one.name: one.kind.plain(one.default) for one in table.fields if one.default is not None
+    }
+    values = {**below, **run_time}
+    given = {name: value for name, value in values.items() if value != defaults.get(name)}
     comment = f"# in place of the table of this {noun}, if the file has one\n"
-    return comment + toml_table(f"[[{noun}s]]", values)
+    return comment + toml_table(f"[[{noun}s]]", given)
 
 
 class OverrideApi(Api):
@@ -187,7 +191,7 @@ class ProjectApi(OverrideApi):
         overrides=lambda app: app.shared_settings.projects,
         settings=_projects,
         toml=lambda config, name, run_time: replacing_table(
-            "project", _projects(config).get(name, {"name": name}), run_time
+            "project", PROJECT, _projects(config).get(name, {"name": name}), run_time
         ),
         must_fit=("policies",),
     )
