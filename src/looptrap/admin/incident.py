@@ -21,7 +21,7 @@ from looptrap.admin.api import (
     query_history,
     query_page,
 )
-from looptrap.admin.audit import ADMIN_NAME, record_change
+from looptrap.admin.audit import operator_name, record_change
 from looptrap.admin.incident_view import (
     IncidentDetail,
     IncidentSummary,
@@ -164,7 +164,7 @@ class IncidentApi(Api):
     async def _annotate(
         self, request: ApiRequest, id: str, kind: AnnotationKind, text: str = "", **change: Any
     ) -> None:
-        await annotate(self._app, id, kind, text)
+        await annotate(self._app, request, id, kind, text)
         await record_change(self._app, request, f"incident.{kind}", id, **change)
 
 
@@ -223,9 +223,11 @@ def _summaries(history: IncidentHistory, found: Sequence[Incident]) -> list[Inci
     return [incident_summary(one, annotations.get(one.id, NO_ANNOTATIONS)) for one in found]
 
 
-async def annotate(app: App, incident: str, kind: AnnotationKind, text: str = "") -> None:
+async def annotate(
+    app: App, request: ApiRequest, incident: str, kind: AnnotationKind, text: str = ""
+) -> None:
     """Keep an operator's annotation of an incident, for all instances."""
-    id, now = token_hex(8), app.gateway.clock()
-    annotation = Annotation(id=id, incident=incident, time=now, by=ADMIN_NAME, kind=kind, text=text)
+    id, now, by = token_hex(8), app.gateway.clock(), operator_name(app, request)
+    annotation = Annotation(id=id, incident=incident, time=now, by=by, kind=kind, text=text)
     with history_errors():
         await app.recorder.annotate(annotation)

@@ -88,8 +88,8 @@ def document() -> Schema:
                 "token": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "the token of admin_token_env; that of read_token_env may ask"
-                    " and change nothing",
+                    "description": "the token of admin_token_env or of an operator; that of"
+                    " read_token_env, and of operators who only read, may ask and change nothing",
                 }
             },
         },

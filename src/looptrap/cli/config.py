@@ -77,20 +77,24 @@ def policy_source(config: Config, file: str | None) -> str:
 def _check_start(config: Config) -> list[str]:
     """Raise what `serve` would refuse at its start; return warnings of variables that are unset."""
     from looptrap.admin.auth import AdminAuth
+    from looptrap.admin.operator import configured_access
     from looptrap.gateway.auth import check_token
     from looptrap.incident.alert.channel import channel_problems
 
     gateway, env = config.gateway, os.environ
     problems = list(channel_problems(config.channels, env))
     variables = {f"gateway.{name}": getattr(gateway, name) for name in TOKEN_SETTINGS}
-    admin, reader, decision = (env.get(name or "", "") for name in variables.values())
+    for i, operator in enumerate(gateway.operators):
+        variables[f"gateway.operators[{i}].token_env"] = operator.token_env
     for i, channel in enumerate(config.channels):
         variables[f"channels[{i}].url_env"] = channel.url_env
         variables[f"channels[{i}].secret_env"] = channel.secret_env
     unset = {place: name for place, name in variables.items() if name and not env.get(name)}
     try:
-        if "gateway.admin_token_env" not in unset:
-            AdminAuth(gateway.admin.host, admin, reader)
+        # Tokens that are set where the gateway runs are taken for good ones.
+        others = {name: f"not set here: {place}" for place, name in unset.items()}
+        AdminAuth(gateway.admin.host, configured_access(config, {**env, **others}))
+        decision = env.get(gateway.decision_token_env or "", "")
         check_token("gateway.decision_token_env", decision, gateway.listen.host)
     except ConfigError as error:
         problems += error.problems

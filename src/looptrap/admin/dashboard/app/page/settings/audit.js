@@ -2,20 +2,23 @@
 
 import { html } from "../../html.js";
 import { useEvent } from "../../live.js";
+import { useObserved } from "../../observed.js";
 import { linkTo } from "../../pages.js";
 import { usePaged } from "../../paged.js";
 import { Moment } from "../../part/moment.js";
 import { Empty, Loaded } from "../../part/state.js";
 import { More, Table } from "../../part/table.js";
+import { status } from "../../status.js";
 import { RunTime } from "./run_time.js";
 
 export function Audit() {
   const list = usePaged("audit", {}, "entries");
+  const you = useObserved(status)?.operator;
   useEvent("change", list.reload);
   return html`
     <${RunTime} />
     <section class="card flush" aria-labelledby="changes">
-      <div class="card-head"><h2 id="changes">Changes <span class="quiet">made at the admin address, the latest first</span></h2></div>
+      <div class="card-head"><h2 id="changes">Changes <span class="quiet">made at the admin address, the latest first${you ? `; yours as ${you}` : ""}</span></h2></div>
       <${Loaded} of=${list} lines=${8} what="The changes">
         ${(entries) => (entries.length
           ? html`
