@@ -198,3 +198,47 @@ def test_with_the_read_token_everything_is_shown_and_nothing_can_be_pressed(serv
         for name in names:
             expect(tab.button(name)).to_be_disabled()
             expect(tab.button(name)).to_have_attribute("title", "Your token may only read.")
+
+
+class TestLinksOfAlerts:
+    """`?do=` opens the dialog of an action, and does nothing before it is confirmed."""
+
+    @pytest.fixture
+    def incident(self, gateway):
+        Agent(gateway, "loop").statuses([READ] * 6)
+        gateway.until(gateway.incidents)
+        return gateway.incidents()[0].id
+
+    @pytest.fixture
+    def gateway(self, serve):
+        return serve()
+
+    def test_acknowledge_asks_once_and_says_who(self, gateway, incident, open_tab):
+        tab = open_tab(gateway, f"/incidents/{incident}?do=acknowledge")
+        expect(tab.page.get_by_role("dialog")).to_contain_text("Acknowledge this incident")
+        known = gateway.here.app.recorder.history.annotations
+        assert known([incident]) == {}
+        confirm(tab, "Acknowledge")
+        expect(tab.page.get_by_role("dialog")).to_have_count(0)
+        expect(tab.page).to_have_url(re.compile(f"{incident}$"))
+        assert known([incident])[incident].acknowledged.by == "admin"
+        tab.go(f"/incidents/{incident}?do=acknowledge")
+        expect(tab.page.get_by_text("Acknowledged by admin already.")).to_be_visible()
+
+    @pytest.mark.parametrize(
+        ("action", "title"),
+        [("release", "Let these calls pass again"), ("kill", "Set a kill switch")],
+    )
+    def test_grave_actions_are_dialogs_that_can_be_left(
+        self, gateway, incident, open_tab, action, title
+    ):
+        tab = open_tab(gateway, f"/incidents/{incident}?do={action}")
+        expect(tab.page.get_by_role("dialog")).to_contain_text(title)
+        tab.page.keyboard.press("Escape")
+        expect(tab.page.get_by_role("dialog")).to_have_count(0)
+        assert gateway.here.app.shared_settings.kill_switches.in_force() == []
+
+    def test_an_unknown_action_opens_nothing(self, gateway, incident, open_tab):
+        tab = open_tab(gateway, f"/incidents/{incident}?do=toString")
+        expect(tab.page.locator("main h1")).to_be_visible()
+        expect(tab.page.get_by_role("dialog")).to_have_count(0)

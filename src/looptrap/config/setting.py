@@ -105,7 +105,8 @@ class Config:
         restart=True,
     )
     public_url: str | None = setting(
-        "where people reach the dashboard, for links in alerts: `https://looptrap.example.com`",
+        "where people reach the dashboard, for links in alerts and for the users of a proxy:"
+        " `https://looptrap.example.com`",
         BaseUrl(),
         default=None,
         restart=True,

@@ -7,11 +7,12 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from math import ceil
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
 from looptrap.bounded import LruMap
-from looptrap.incident.model import AlertEvent, EventName, Incident, merge_parts
+from looptrap.incident.model import AlertEvent, Annotation, EventName, Incident, merge_parts
 from looptrap.money.meter import BudgetStatus
 from looptrap.schema.wording import listed
 from looptrap.usage.savings import format_usd, usd
@@ -59,6 +60,25 @@ def with_incident_id(event: AlertEvent, incident_id: str) -> AlertEvent:
         incident=incident_id,
         data={**event.data, "incident_id": incident_id},
     )
+
+
+def with_acknowledgement(event: AlertEvent, found: Annotation | None) -> AlertEvent:
+    """Return the event of a loop that is over with who acknowledged it, and when, if anyone did."""
+    by, at = (found.by, found.time) if found is not None else (None, None)
+    data = {**event.data, "acknowledged_by": by, "acknowledged_at": at}
+    return msgspec.structs.replace(event, data=data)
+
+
+def with_link(event: AlertEvent, public_url: str | None) -> AlertEvent:
+    """Return the event with the page of the dashboard that shows it; as it is, without an URL."""
+    if public_url is None:
+        return event
+    if event.incident:
+        page = f"incidents/{quote(event.incident, safe='')}"
+    else:
+        page = "callers?by=budgets" if event.name.startswith("budget.") else "status"
+    data = {**event.data, "url": f"{public_url.rstrip('/')}/#/{page}"}
+    return msgspec.structs.replace(event, data=data)
 
 
 def store_degraded_event(since: float) -> AlertEvent:
@@ -125,6 +145,7 @@ def _loop_data(incident: Incident, hits: int, stage: str) -> dict[str, Any]:
     }
     if incident.closed is not None:
         data["closed"] = incident.closed
+        data["duration_seconds"] = round(incident.last - incident.opened, 3)
     return data
 
 
