@@ -78,9 +78,9 @@ chaos: $(DEV_STAMP)  ## Kill store, providers and workers under traffic for 10 m
 soak: $(DEV_STAMP)  ## Send a million requests; does memory stay flat?
 	$(BIN)/python -m bench.soak $(ARGS)
 
-pictures: $(DEV_STAMP)  ## Make the pictures of the dashboard in docs/pictures anew
+pictures: $(DEV_STAMP)  ## Make the pictures of dashboard and demo in docs/pictures again
 	tests/system-parts
-	LOOPTRAP_PICTURES=docs/pictures $(BIN)/python -m pytest -q tests/browser/test_look.py
+	LOOPTRAP_PICTURES=docs/pictures $(BIN)/python -m pytest -q tests/browser/test_look.py tests/docs/test_recording.py
 
 docs: $(DEV_STAMP)  ## Build the documentation into site/
 	$(BIN)/zensical build --clean
@@ -91,7 +91,7 @@ clean:  ## Remove everything that was made here
 # A virtual environment made by another Python, or half made, is made anew.
 $(VENV)/.made:
 	@for python in $(if $(PYTHON),,$(PYTHONS)); do \
-		found=$$($$python bench/interpreter.py 2>/dev/null) || continue; \
+		found=$$($$python src/looptrap/cli/interpreter.py 2>/dev/null) || continue; \
 		$$python -m venv --clear $(VENV) >/dev/null 2>&1 || continue; \
 		echo "$(VENV): $$(command -v $$python), $$found; PYTHON=... chooses another"; touch $@; exit; \
 	done; \

@@ -23,11 +23,12 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from bench import interpreter, rig, shared, table
+from bench import rig, shared, table
 from bench.bodies import UNIQUE, agent, encoded, large, small
 from bench.figure import Figure
 from bench.rig import Load, MissingPartError, PartFailedError, Proxy
 from bench.table import Round, Row
+from looptrap.cli import interpreter
 
 BODIES: dict[str, Callable[[], dict[str, Any]]] = {
     "small": small,

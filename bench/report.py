@@ -19,9 +19,10 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from bench import core, figure, gateway, interpreter, quality, soak, store, storm
+from bench import core, figure, gateway, quality, soak, store, storm
 from bench.figure import Figure, Report
 from bench.rig import MissingPartError, PartFailedError
+from looptrap.cli import interpreter
 
 PAGE = Path(__file__).with_name("RESULTS.md")
 

@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from bench import interpreter
+
+from looptrap.cli import interpreter
 
 ROOT = Path(__file__).parent.parent
 USED = "-fprofile-use -fprofile-correction"

@@ -1,6 +1,7 @@
 """`looptrap check`: what a valid configuration means, and what is wrong with an invalid one."""
 
 import json
+import os
 import re
 
 import pytest
@@ -102,7 +103,7 @@ def test_says_what_everything_else_does(check):
         "Kill switches",
         '  Every call under /v1/ whose caller is "c1" and header:x-team is "red" is refused'
         " until 2099-12-01T00:00:00+00:00 (credential leaked).",
-        "Otherwise",
+        "Providers",
     ]
 
 
@@ -132,7 +133,7 @@ def test_says_where_calls_go_and_who_is_told(check):
         " openai, each up to 3 times, within 90 s",
         "Channels",
         "  ops (webhook) gets loop.* and breaker.opened of research",
-        "Otherwise",
+        "Store and keys",
     ]
     assert lines[-1] == "  Incidents are forgotten when the gateway ends."
     assert "secret" not in "".join(lines)
@@ -289,12 +290,86 @@ def test_finds_what_serve_would_refuse_at_its_start(check, toml, env, mistake):
     assert result.stdout == ""
 
 
-def test_warns_of_variables_that_are_not_set_here(check):
-    toml = '[gateway]\nadmin = "0.0.0.0:4101"\nadmin_token_env = "NOWHERE"\n'
-    result = check(toml + '[[channels]]\nurl_env = "NEITHER"')
+UNSET = """
+history = "taken/history.db"
+[gateway]
+admin_token_env = "NOWHERE"
+capture_dir = "taken/captures"
+state = "gone/state"
+[[channels]]
+url_env = "NEITHER"
+[[channels]]
+url = "https://ops.example/hook"
+secret_env = "NOR"
+"""
+NEEDED = [
+    "gateway.admin_token_env: the variable NOWHERE is not set, or empty",
+    "channels[0].url_env: names the variable NEITHER, which is not set",
+    "channels[1].secret_env: names the variable NOR, which is not set",
+    "history: taken/history.db: cannot write there: {here}/taken is not a directory",
+    "gateway.state: gone/state: cannot write there: no such file or directory",
+    "gateway.capture_dir: taken/captures: cannot write there: {here}/taken is not a directory",
+]
+
+
+@pytest.mark.parametrize("command", [["check"], ["serve", "--config"]], ids=["check", "serve"])
+def test_check_and_serve_find_the_same_in_the_same_words(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "looptrap.toml").write_text(UNSET)
+    (tmp_path / "taken").touch()
+    result = CliRunner().invoke(main, [*command, "looptrap.toml"])
+    assert result.exit_code == 2
+    assert result.stderr.splitlines() == [line.format(here=tmp_path) for line in NEEDED]
+    assert not (tmp_path / "gone").exists()
+
+
+def test_a_file_can_be_checked_where_its_variables_and_folders_are_not(check):
+    result = check(UNSET, "--file-only")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "Gateway keys are in gone/state: once there is one, every caller needs one." in (
+        result.stdout
+    )
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_finds_a_folder_that_cannot_be_written(check, tmp_path):
+    folder = tmp_path / "mine"
+    folder.mkdir(mode=0o500)
+    assert "cannot write there: permission denied" in check(f'history = "{folder}/h.db"').stderr
+
+
+KEYS = """
+[[providers]]
+name = "azure"
+kind = "azure"
+base_url = "https://r.openai.azure.com/openai/v1"
+[[routes]]
+chain = ["azure", "openai", "vllm"]
+"""
+
+
+def test_says_which_keys_of_providers_are_set_and_warns_of_those_that_calls_need(check):
+    result = check(KEYS, AZURE_OPENAI_API_KEY="k", OPENAI_API_KEY="")
     assert result.exit_code == 0
-    unset = {"gateway.admin_token_env": "NOWHERE", "channels[0].url_env": "NEITHER"}
-    assert result.stderr.splitlines() == [
-        f"warning: {place}: the variable {name} is not set here, and serve needs it"
-        for place, name in unset.items()
+    begin = result.stdout.splitlines().index("Providers")
+    assert result.stdout.splitlines()[begin + 1 : begin + 4] == [
+        "  azure at https://r.openai.azure.com/openai/v1 has its key in AZURE_OPENAI_API_KEY (set)",
+        "  openai at https://api.openai.com/v1 has its key in OPENAI_API_KEY (not set)",
+        "  vllm at http://127.0.0.1:8000/v1 needs no key",
+    ]
+    assert result.stderr == (
+        "warning: provider openai: names the variable OPENAI_API_KEY, which is not set: chains"
+        " skip it\n"
+    )
+
+
+def test_says_where_calls_are_counted_and_how_many_keys_there_are(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = CliRunner().invoke
+    run(main, ["keys", "add", "ci"])
+    lines = run(main, ["check"]).stdout.splitlines()
+    begin = lines.index("Store and keys")
+    assert lines[begin + 1 : begin + 3] == [
+        "  Calls are counted in the process of the gateway.",
+        "  There is 1 gateway key in looptrap.state: every caller needs one.",
     ]

@@ -21,6 +21,24 @@ def test_says_its_version():
     assert run("--version").stdout == f"looptrap, version {__version__}\n"
 
 
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        pytest.param("looptrap in", {"incidents", "init"}, id="commands"),
+        pytest.param("looptrap init --provider an", {"anthropic"}, id="values"),
+        pytest.param("looptrap doctor --se", {"--send"}, id="options"),
+    ],
+)
+def test_shells_complete_words(words, expected):
+    env = {
+        "_LOOPTRAP_COMPLETE": "bash_complete",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(words.count(" ")),
+    }
+    done = subprocess.run([LOOPTRAP], capture_output=True, text=True, env=env, timeout=60)
+    assert {line.partition(",")[2] for line in done.stdout.splitlines()} == expected
+
+
 @pytest.mark.parametrize("flag", ["-h", "--help"])
 def test_help_names_the_commands(flag):
     shown = run(flag).stdout

@@ -80,7 +80,10 @@ async def test_the_banner_says_where_to_point_clients_and_what_is_protected(serv
         (["--listen", "4100"], r"--listen: .*must be an address such as"),
         (["--preset", "fast"], r"--preset: .*fast"),
         (["--config", "gone.toml"], r"gone\.toml: "),
-        (["--state", "/nowhere/state"], r"/nowhere/state: "),
+        (
+            ["--state", "/nowhere/state"],
+            r"gateway\.state: /nowhere/state: cannot write there: ",
+        ),
         (["--listen", "0.0.0.0:0"], r"gateway\.listen: 0\.0\.0\.0 .*looptrap keys add"),
         (["--capture", "/dev/null/x"], r"gateway\.capture_dir: /dev/null/x: cannot write there"),
         (["--admin", "0.0.0.0:0"], r"gateway\.admin: 0\.0\.0\.0 .*admin_token_env"),

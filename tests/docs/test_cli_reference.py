@@ -19,6 +19,22 @@ PAGE = ROOT / "docs" / "reference" / "cli.md"
 INTRODUCTION = """# Command line
 
 What each command says of itself with `--help`. `make serve` runs `looptrap serve`.
+
+The first minute: `looptrap init` writes a configuration from three answers, `looptrap doctor` finds
+what is wrong with it and around it, `looptrap check` says what it means, `looptrap serve` runs it.
+
+## Shell completion
+
+Commands, options and their values are completed by the Tab key, once the shell is prepared for it:
+
+| shell | line | where |
+|---|---|---|
+| bash 4.4 or newer | `eval "$(_LOOPTRAP_COMPLETE=bash_source looptrap)"` | `~/.bashrc` |
+| zsh | `eval "$(_LOOPTRAP_COMPLETE=zsh_source looptrap)"` | `~/.zshrc` |
+| fish | `_LOOPTRAP_COMPLETE=fish_source looptrap \\| source` | `~/.config/fish/config.fish` |
+
+In place of the `eval`, the output can be kept in a file that the shell reads: a new shell then
+starts sooner.
 """
 
 

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 from tests.docs.serving import clean_environment, served
+from tests.docs.test_readme import README, ROOT
 
 from looptrap.config import load
 from looptrap.testing import FakeProvider
 
-EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
-SETTINGS = sorted((Path(__file__).parents[2] / "examples").glob("*.toml"))
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+SETTINGS = sorted((ROOT / "examples").glob("*.toml"))
 LOOPING = [one for one in EXAMPLES if one.stem.endswith("_loop") or one.stem == "in_process"]
 REFUSED = "refused by identical-conversation after 6 equal calls"
 
@@ -66,10 +67,10 @@ def test_an_example_is_read_at_a_glance(example):
 @pytest.mark.parametrize("example", SETTINGS, ids=lambda path: path.stem)
 def test_an_example_of_settings_is_what_its_page_shows(example):
     assert load(example).warnings == ()
-    page = Path(__file__).parents[2] / "docs" / f"{example.stem}.md"
+    page = README if example.stem == "team" else ROOT / "docs" / f"{example.stem}.md"
     assert f"```toml\n{example.read_text('utf-8')}```" in page.read_text("utf-8")
 
 
 def test_there_is_an_example_for_every_way_in():
     assert {path.stem for path in EXAMPLES} >= {"openai_loop", "anthropic_loop", "in_process"}
-    assert [path.stem for path in SETTINGS] == ["budgets"]
+    assert [path.stem for path in SETTINGS] == ["budgets", "team"]

@@ -28,13 +28,13 @@ api_key_env = "OPENAI_API_KEY"
 name = "anthropic"
 base_url = "{url}"
 api_key_env = "ANTHROPIC_API_KEY"
-credential = "x-api-key"
+auth = "x-api-key"
 
 [[providers]]
 name = "gemini"
 base_url = "{url}"
 api_key_env = "GEMINI_API_KEY"
-credential = "x-goog-api-key"
+auth = "x-goog-api-key"
 """
 ENV = {
     "OPENAI_API_KEY": "sk-openai",

@@ -151,12 +151,12 @@ GATEWAY_ROUTES = """
 [[providers]]
 name = "azure"
 base_url = "https://corp.openai.azure.com/openai"
-credential = "api-key"
+auth = "api-key"
 
 [[providers]]
 name = "portal"
 base_url = "https://portal.example/v1"
-credential = "api-key"
+auth = "api-key"
 
 [[providers]]
 name = "relay"

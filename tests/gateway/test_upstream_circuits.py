@@ -67,8 +67,16 @@ async def test_people_are_told_once_of_a_circuit_that_opens(attempt):
     (event,) = here.told
     assert event.name == "breaker.opened"
     who = "addr:127.0.0.1"
-    assert event.data == {"provider": "one", "credential": "", "caller": who, "seconds": 60.0}
-    assert event.title == f"one is left alone for {who} for 60 s after failures in a row"
+    assert event.data == {
+        "provider": "one",
+        "credential": "",
+        "caller": who,
+        "seconds": 60.0,
+        "reason": "status 503",
+    }
+    assert (
+        event.title == f"one is left alone for {who} for 60 s after failures in a row: status 503"
+    )
 
 
 @pytest.mark.parametrize(
@@ -323,8 +331,9 @@ async def test_of_two_instances_exactly_one_probes(pair):
         for n in range(2):
             await ask(here, n)
         assert is_open(here)
-        # What the other opened has been heard of: nothing changes under the probe.
-        await until(lambda here=here: here.dispatch.sharing._stream._last_id != b"0-0")
+    # What the other opened has been heard of: nothing changes under the probe.
+    seen = [here.dispatch.sharing._stream for here in both]
+    await until(lambda: seen[0]._last_id == seen[1]._last_id != b"0-0")
     asked = sum(here.asked() for here in both)
     gates = [Gate(), Gate()]
     for here, script, gate in zip(both, scripts, gates, strict=True):

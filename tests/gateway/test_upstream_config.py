@@ -163,7 +163,7 @@ def test_anthropic_gets_its_key_as_it_likes_it_in_its_own_dialect(config):
 
 
 @pytest.mark.parametrize(
-    ("toml", "has_plan", "has_breakers"),
+    ("toml", "has_plan", "skips_limited"),
     [
         ('[[routes]]\nprovider = "openai"', False, False),
         (chain("openai"), False, False),
@@ -174,10 +174,10 @@ def test_anthropic_gets_its_key_as_it_likes_it_in_its_own_dialect(config):
         (chain("openai", "google"), True, True),
     ],
 )
-def test_what_is_not_asked_for_costs_nothing(config, toml, has_plan, has_breakers):
+def test_what_is_not_asked_for_costs_nothing(config, toml, has_plan, skips_limited):
     plan = build_router(config(toml), KEYS).choose(read(Request(body=CHAT))).plan
     assert (plan is not None) == has_plan
-    assert (plan is not None and plan.has_breakers) == has_breakers
+    assert (plan is not None and plan.skips_limited) == skips_limited
 
 
 @pytest.mark.parametrize(

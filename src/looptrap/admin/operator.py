@@ -13,6 +13,7 @@ from aiohttp import web
 
 from looptrap.config import Config
 from looptrap.config.gateway import OPERATOR_NAME, Role
+from looptrap.errors import ConfigError, Problem
 from looptrap.gateway.auth import unmapped_address
 from looptrap.gateway.browser import is_local_name
 from looptrap.gateway.runtime import token_from_env
@@ -108,17 +109,27 @@ def token_access(token: str = "", read_token: str = "") -> AdminAccess:
 
 
 def configured_access(config: Config, env: Mapping[str, str]) -> AdminAccess:
-    """Return the access under a configuration; a ConfigError names a variable that is not set."""
+    """Return the access under a configuration; a ConfigError names all variables not set."""
     gateway = config.gateway
-    unnamed = token_access(
-        token_from_env(gateway.admin_token_env, "gateway.admin_token_env", env),
-        token_from_env(gateway.read_token_env, "gateway.read_token_env", env),
-    )
-    named: list[TokenHolder] = []
-    for i, one in enumerate(gateway.operators):
-        place = f"gateway.operators[{i}].token_env"
-        if token := token_from_env(one.token_env, place, env):
-            named.append(TokenHolder(Operator(one.name, one.role), token, place))
+    operators = [
+        (ADMIN, gateway.admin_token_env, "gateway.admin_token_env"),
+        (READER, gateway.read_token_env, "gateway.read_token_env"),
+        *(
+            (Operator(one.name, one.role), one.token_env, f"gateway.operators[{i}].token_env")
+            for i, one in enumerate(gateway.operators)
+        ),
+    ]
+    problems: list[Problem] = []
+    holders: list[TokenHolder] = []
+    for operator, variable, place in operators:
+        try:
+            token = token_from_env(variable, place, env)
+        except ConfigError as error:
+            problems += error.problems
+        else:
+            holders += [TokenHolder(operator, token, place)] if token else []
+    if problems:
+        raise ConfigError(problems)
     users = None
     if gateway.user_header is not None:
         roles = {one.name: one.role for one in gateway.operators if one.token_env is None}
@@ -126,4 +137,4 @@ def configured_access(config: Config, env: Mapping[str, str]) -> AdminAccess:
         users = UserHeader(
             gateway.user_header, gateway.trusted_proxies, gateway.user_role, roles, host
         )
-    return AdminAccess((*unnamed.holders, *named), users)
+    return AdminAccess(tuple(holders), users)

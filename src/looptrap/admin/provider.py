@@ -104,7 +104,10 @@ def _breakers(app: App, circuits: Collection[str]) -> list[BreakerView]:
 
 def _breaker(app: App, key: CircuitKey, state: BreakerState) -> BreakerView:
     is_open = state == "open"
-    reason = "failures in a row" if key.credential is None else "limited, or its key refused"
+    reason = "limited, or its key refused"
+    if key.credential is None:
+        latest = app.attempts.health.reason(key.provider)
+        reason = f"failures in a row, the latest: {latest}" if latest else "failures in a row"
     return {
         "circuit": key.provider,
         "credential": key.credential,

@@ -224,19 +224,33 @@ def _of_records(app: App) -> Notices:
 
 def _of_providers(app: App) -> Notices:
     opened = [key for key, state in app.attempts.states() if state == "open"]
-    places = [escaped(key.provider) for key in opened if key.credential is None]
+    places = [key.provider for key in opened if key.credential is None]
     credentials = [
         escaped(f"{key.provider} for {key.credential}")
         for key in opened
         if key.credential is not None
     ]
+    health = app.attempts.health
     if places:
+        reasons = [f"{one}: {reason}" for one in places if (reason := health.reason(one))]
+        why = f" The latest failure: {escaped('; '.join(reasons[:MAX_NAMED]))}." if reasons else ""
         message = (
-            f"{_names(places)} failed several times in a row and {_is(places)} left alone for up to"
-            " a minute. Calls go to the next provider of their route; where there is none they get"
-            " status 503. It is tried again by itself."
+            f"{_names([*map(escaped, places)])} failed several times in a row and {_is(places)}"
+            f" left alone for up to a minute.{why} Calls go to the next provider of their route;"
+            " where there is none they get status 503. It is tried again by itself."
         )
         yield "bad", "breaker_open", message
+    failing = [
+        f"{escaped(name)} ({_calls(run.count)} since {iso_time(run.since)}: {escaped(run.reason)})"
+        for name, run in health.failing()
+        if name not in places
+    ]
+    if failing:
+        message = (
+            f"No call was answered of late by {_names(failing)}. `looptrap doctor` finds what is"
+            " wrong."
+        )
+        yield "bad", "provider_failing", message
     if credentials:
         message = (
             f"{_names(credentials)} met a limit or was refused, and waits. Calls with other"
@@ -317,6 +331,10 @@ def _exceeded(account: Account, balance: Balance) -> str:
     )
     owner = listed([f"{name} {escaped(value)}" for name, value in account.by if value], "and")
     return f"{escaped(account.budget)}{f' of {owner}' if owner else ''} ({used} of {limit})"
+
+
+def _calls(count: int) -> str:
+    return "1 call" if count == 1 else f"{count:,} calls"
 
 
 def _names(names: Sequence[str]) -> str:

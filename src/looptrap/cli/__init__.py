@@ -15,7 +15,9 @@ from looptrap.cli.backup import backup
 from looptrap.cli.config import check, presets
 from looptrap.cli.cost import cost
 from looptrap.cli.demo import demo
+from looptrap.cli.doctor import doctor
 from looptrap.cli.incidents import incidents
+from looptrap.cli.init import init
 from looptrap.cli.keys import keys
 from looptrap.cli.kill import kill, release, unkill
 from looptrap.cli.replay import replay
@@ -50,7 +52,9 @@ for _command in (
         check,
         cost,
         demo,
+        doctor,
         incidents,
+        init,
         keys,
         kill,
         presets,

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from looptrap.cli.output import default_place, print_warnings
-from looptrap.errors import ConfigError
 from looptrap.schema.wording import shown
 
 if TYPE_CHECKING:
+    from looptrap.cli.start_check import StartCheck
     from looptrap.config import Config
-
-TOKEN_SETTINGS = ("admin_token_env", "read_token_env", "decision_token_env")
 
 config_option = click.option(
     "--config", "file", metavar="FILE", type=click.Path(), help="TOML, or a Fairvisor bundle."
@@ -25,23 +23,29 @@ preset_option = click.option("--preset", metavar="NAME", help="Start from this p
 @click.command(short_help="Check a configuration and say what will happen under it.")
 @click.argument("file", required=False, type=click.Path())
 @click.option("--effective", is_flag=True, help="Print every value and where it came from.")
+@click.option(
+    "--file-only", is_flag=True, help="Leave out variables, files and folders of this machine."
+)
 @preset_option
-def check(file: str | None, effective: bool, preset: str | None) -> None:
+def check(file: str | None, effective: bool, file_only: bool, preset: str | None) -> None:
     """Check FILE (TOML, or a Fairvisor bundle in JSON) and say what will happen under it.
 
-    Without FILE, check the environment and the built-in defaults. Mistakes go to standard
-    error, one a line, with exit status 2.
+    Without FILE, check the environment and the built-in defaults. Whatever would prevent a start of
+    `looptrap serve` here is a mistake. Mistakes go to standard error, one a line, with exit
+    status 2.
     """
+    from looptrap.cli.start_check import StartCheck, check_start
     from looptrap.config import load
 
     with default_place(file):
         config = load(file, env=os.environ, flags={"preset": preset})
-        unset = _check_start(config)
+        start = StartCheck() if file_only else check_start(config, os.environ)
+        start.raise_problems()
     if effective:
         _print_effective(config)
     else:
-        _print_summary(config)
-    print_warnings([*config.warnings, *unset])
+        _print_summary(config, None if file_only else start)
+    print_warnings([*config.warnings, *start.warnings])
 
 
 @click.command(short_help="List the presets, or print one.")
@@ -74,38 +78,6 @@ def policy_source(config: Config, file: str | None) -> str:
     return f"preset {config.preset}" if config.preset else str(file)
 
 
-def _check_start(config: Config) -> list[str]:
-    """Raise what `serve` would refuse at its start; return warnings of variables that are unset."""
-    from looptrap.admin.auth import AdminAuth
-    from looptrap.admin.operator import configured_access
-    from looptrap.gateway.auth import check_token
-    from looptrap.incident.alert.channel import channel_problems
-
-    gateway, env = config.gateway, os.environ
-    problems = list(channel_problems(config.channels, env))
-    variables = {f"gateway.{name}": getattr(gateway, name) for name in TOKEN_SETTINGS}
-    for i, operator in enumerate(gateway.operators):
-        variables[f"gateway.operators[{i}].token_env"] = operator.token_env
-    for i, channel in enumerate(config.channels):
-        variables[f"channels[{i}].url_env"] = channel.url_env
-        variables[f"channels[{i}].secret_env"] = channel.secret_env
-    unset = {place: name for place, name in variables.items() if name and not env.get(name)}
-    try:
-        # Tokens that are set where the gateway runs are taken for good ones.
-        others = {name: f"not set here: {place}" for place, name in unset.items()}
-        AdminAuth(gateway.admin.host, configured_access(config, {**env, **others}))
-        decision = env.get(gateway.decision_token_env or "", "")
-        check_token("gateway.decision_token_env", decision, gateway.listen.host)
-    except ConfigError as error:
-        problems += error.problems
-    if problems:
-        raise ConfigError(problems)
-    return [
-        f"{place}: the variable {name} is not set here, and serve needs it"
-        for place, name in unset.items()
-    ]
-
-
 def _print_effective(config: Config) -> None:
     lines = [(f"{place} = {shown(value)}", origin) for place, value, origin in config.effective()]
     width = min(max(len(line) for line, _ in lines), 72)
@@ -113,8 +85,15 @@ def _print_effective(config: Config) -> None:
         click.echo(f"{line.ljust(width)}  # {origin}")
 
 
-def _print_summary(config: Config) -> None:
+def _print_summary(config: Config, start: StartCheck | None) -> None:
+    from looptrap.cli.start_check import has_route_for_all, used_providers
     from looptrap.config import description
+
+    env = None if start is None else os.environ
+    providers = [description.of_provider(one, env) for one in used_providers(config).values()]
+    if config.gateway.upstream is not None and not has_route_for_all(config):
+        providers.append(f"All other calls go to {config.gateway.upstream}.")
+    number = None if start is None else len(start.keys)
 
     rules = []
     for policy in config.policies:
@@ -129,8 +108,10 @@ def _print_summary(config: Config) -> None:
         ("Tools", [description.of_tool(*item) for item in config.tools.items()]),
         ("Budgets", map(description.of_budget, config.budgets)),
         ("Kill switches", map(description.of_kill_switch, config.kill_switches)),
+        ("Providers", providers),
         ("Routes", map(description.of_route, config.routes)),
         ("Channels", map(description.of_channel, config.channels)),
+        ("Store and keys", [description.of_store(config), description.of_keys(config, number)]),
         ("Otherwise", description.of_rest(config)),
     ):
         if lines := [f"  {sentence}" for sentence in sentences]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from looptrap.config.provider import RouteSettings
+from looptrap.config.kind import MEMORY, StorePlace
+from looptrap.config.provider import ProviderSettings, RouteSettings
 from looptrap.config.setting import Config
 from looptrap.detect.scope import WindowKind
 from looptrap.dialect.agent import AUTO
@@ -122,6 +123,49 @@ def of_rest(config: Config) -> list[str]:
         f"At most {config.max_fingerprints:,} fingerprints are remembered.",
         _history(config),
     ]
+
+
+def of_provider(provider: ProviderSettings, env: Mapping[str, str] | None) -> str:
+    """Say where a provider is and which key is sent there; `env` says whether it is set."""
+    urls = listed([escaped(url) for url in provider.base_url], "and")
+    if provider.auth == "none":
+        key = "needs no key"
+    elif not provider.api_key_env:
+        key = "gets the caller's own key"
+    else:
+        names = [
+            name if env is None else f"{name} ({'set' if env.get(name) else 'not set'})"
+            for name in provider.api_key_env
+        ]
+        key = f"has its key in {listed(names, 'or')}"
+    breaker = "" if provider.breaker else ", and is sent calls however often it fails"
+    return f"{escaped(provider.name)} at {urls} {key}{breaker}"
+
+
+def of_store(config: Config) -> str:
+    """Say where calls are counted, and what happens while that cannot be reached."""
+    if config.store == MEMORY:
+        if config.gateway.workers > 1:
+            return f"{config.gateway.workers} workers count together, in a Valkey of their own."
+        return "Calls are counted in the process of the gateway."
+    refused = "are refused" if config.on_store_error == "block" else "pass, counted by each alone"
+    return (
+        f"Calls are counted in {StorePlace().plain(config.store)}; while it cannot be reached,"
+        f" they {refused}."
+    )
+
+
+def of_keys(config: Config, number: int | None) -> str:
+    """Say whether callers need gateway keys; `number` are in the state file, None if not known."""
+    if config.store != MEMORY:
+        return "Gateway keys are in the store: once there is one, every caller needs one."
+    place = escaped(config.gateway.state)
+    if number is None:
+        return f"Gateway keys are in {place}: once there is one, every caller needs one."
+    if not number:
+        return f"There are no gateway keys in {place}: callers use their own provider keys."
+    keys = "is 1 gateway key" if number == 1 else f"are {number:,} gateway keys"
+    return f"There {keys} in {place}: every caller needs one."
 
 
 def of_route(route: RouteSettings) -> str:

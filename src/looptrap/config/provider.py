@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from looptrap.config.kind import BaseUrl, OneOrMore
@@ -17,13 +18,14 @@ from looptrap.schema import (
     Number,
     Table,
     Text,
+    read,
     seconds,
     setting,
     settings,
 )
 
-Credential = Literal["bearer", "x-api-key", "api-key", "x-goog-api-key"]
-"""Where a provider wants its key."""
+Auth = Literal["bearer", "x-api-key", "api-key", "x-goog-api-key", "none"]
+"""The header in which a provider wants its key: `bearer` is Authorization."""
 
 LINK = Text(form="a provider, or `provider/model`", pattern=r"[^/]+(/.+)?")
 
@@ -41,11 +43,92 @@ MODEL_DIALECTS: tuple[DialectName, ...] = (*_OPENAI, "anthropic", *_GEMINI)
 """The dialects of calls to models."""
 
 
+KINDS: Mapping[str, Mapping[str, Any]] = {
+    "openai": {
+        "base_url": "https://api.openai.com/v1",
+        "api_key_env": "OPENAI_API_KEY",
+        "speaks": [*_OPENAI],
+    },
+    "anthropic": {
+        "base_url": "https://api.anthropic.com",
+        "api_key_env": "ANTHROPIC_API_KEY",
+        "auth": "x-api-key",
+        "speaks": ["anthropic", "openai_chat"],
+    },
+    "gemini": {
+        "base_url": "https://generativelanguage.googleapis.com",
+        "api_key_env": "GEMINI_API_KEY",
+        "auth": "x-goog-api-key",
+        "speaks": [*_GEMINI],
+    },
+    "google": {
+        "base_url": "https://generativelanguage.googleapis.com/v1beta/openai",
+        "api_key_env": "GEMINI_API_KEY",
+        "speaks": ["openai_chat", "openai_embeddings"],
+    },
+    "openrouter": {
+        "base_url": "https://openrouter.ai/api/v1",
+        "api_key_env": "OPENROUTER_API_KEY",
+        "speaks": ["openai_chat", "openai_responses", "openai_embeddings"],
+    },
+    "groq": {
+        "base_url": "https://api.groq.com/openai/v1",
+        "api_key_env": "GROQ_API_KEY",
+        "speaks": ["openai_chat", "openai_responses"],
+    },
+    "mistral": {
+        "base_url": "https://api.mistral.ai/v1",
+        "api_key_env": "MISTRAL_API_KEY",
+        "speaks": ["openai_chat", "openai_embeddings"],
+    },
+    "deepseek": {
+        "base_url": "https://api.deepseek.com/v1",
+        "api_key_env": "DEEPSEEK_API_KEY",
+        "speaks": ["openai_chat"],
+    },
+    "xai": {
+        "base_url": "https://api.x.ai/v1",
+        "api_key_env": "XAI_API_KEY",
+        "speaks": ["openai_chat", "openai_responses"],
+    },
+    "ollama": {
+        "base_url": "http://127.0.0.1:11434/v1",
+        "auth": "none",
+        "speaks": [*_OPENAI],
+    },
+    "vllm": {
+        "base_url": "http://127.0.0.1:8000/v1",
+        "auth": "none",
+        "speaks": [*_OPENAI, "anthropic"],
+    },
+    # The URLs of these are different for each account: a file gives them.
+    "azure": {
+        "api_key_env": "AZURE_OPENAI_API_KEY",
+        "auth": "api-key",
+        "speaks": [*_OPENAI],
+    },
+    "bedrock": {
+        "api_key_env": "AWS_BEARER_TOKEN_BEDROCK",
+        "speaks": ["openai_chat", "openai_responses"],
+    },
+    "vertex": {
+        "api_key_env": "VERTEX_ACCESS_TOKEN",
+        "speaks": ["openai_chat"],
+    },
+}
+"""What is known of providers, as a file would say it."""
+
+
 @settings
 class ProviderSettings:
     """A place that answers calls."""
 
     name: str = setting("what routes call it", ANY_NAME)
+    kind: str | None = setting(
+        "the well-known provider that it is one of: what is not set here is as there",
+        Choice(tuple(KINDS)),
+        default=None,
+    )
     base_url: tuple[str, ...] = setting(
         "where it answers; of several, the next is tried when one fails",
         OneOrMore(BaseUrl(), "such"),
@@ -56,43 +139,49 @@ class ProviderSettings:
         OneOrMore(VARIABLE, "such"),
         default=None,
     )
-    credential: Credential = setting("where the provider wants that key", default="bearer")
+    auth: Auth = setting(
+        "the header with that key: `bearer` is Authorization; `none` for a provider without keys",
+        default="bearer",
+    )
     speaks: tuple[DialectName, ...] = setting(
         "the dialects it understands; without it, whatever it is sent",
         Listing(Choice(MODEL_DIALECTS), "dialects"),
         default=(),
     )
+    breaker: bool = setting(
+        "refuse calls to it for a while after failures in a row; `false` always sends them",
+        default=True,
+    )
 
 
-PROVIDER = Table.of(ProviderSettings)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ProviderTable(Table[ProviderSettings]):
+    """A provider that takes what it does not say from its kind."""
+
+    def read(self, value: object, place: str, problems: list[Problem]) -> Any:
+        if isinstance(value, dict) and "credential" in value and "auth" not in value:
+            value = dict(value)
+            value["auth"] = value.pop("credential")  # its name in 0.1
+        if isinstance(value, dict) and isinstance(kind := value.get("kind"), str):
+            known = dict(KINDS.get(kind, {}))
+            if value.get("auth") == "none":
+                known.pop("api_key_env", None)
+            value = known | value
+        # Without arguments, super() looks for the class as it was before it had slots.
+        return super(_ProviderTable, self).read(value, place, problems)
+
+
+def _no_key_without_auth(given: Mapping[str, Any]) -> Iterator[Problem]:
+    if given.get("auth") == "none" and given.get("api_key_env"):
+        yield Problem("api_key_env", 'names a key, which auth = "none" never sends: leave one out')
+
+
+PROVIDER = _ProviderTable.of(ProviderSettings, check=_no_key_without_auth)
 
 WELL_KNOWN = {
-    "openai": ProviderSettings(
-        name="openai",
-        base_url=("https://api.openai.com/v1",),
-        api_key_env=("OPENAI_API_KEY",),
-        speaks=_OPENAI,
-    ),
-    "anthropic": ProviderSettings(
-        name="anthropic",
-        base_url=("https://api.anthropic.com",),
-        api_key_env=("ANTHROPIC_API_KEY",),
-        credential="x-api-key",
-        speaks=("anthropic", "openai_chat"),
-    ),
-    "gemini": ProviderSettings(
-        name="gemini",
-        base_url=("https://generativelanguage.googleapis.com",),
-        api_key_env=("GEMINI_API_KEY",),
-        credential="x-goog-api-key",
-        speaks=_GEMINI,
-    ),
-    "google": ProviderSettings(
-        name="google",
-        base_url=("https://generativelanguage.googleapis.com/v1beta/openai",),
-        api_key_env=("GEMINI_API_KEY",),
-        speaks=("openai_chat", "openai_embeddings"),
-    ),
+    name: read(PROVIDER, {"name": name, "kind": name})
+    for name, known in KINDS.items()
+    if "base_url" in known
 }
 """Providers that need no configuration; one of the same name in a file takes its place."""
 

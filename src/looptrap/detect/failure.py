@@ -55,11 +55,14 @@ _SOURCE = re.compile(
 )
 """How a line of source or of a listing begins: the errors in it are no failure."""
 _HIT = re.compile(
-    r"\s*[\w./\\-]{1,200}\.\w{1,8}:\d{1,7}(?::\d{1,5})?+[:-]\s?"
+    r"\s*[\w./\\-]{1,200}\.\w{1,8}:\d{1,7}(?>(?::\d{1,5})?)[:-]\s?"
     r"(?!\s*(?:\w+ )?(?:error|warning|exception|fail|fatal|note|undefined|cannot|expected"
     r"|[a-z]\d{2,4}\b))"
 )
-"""A line that a search found in a file; what a compiler says about a line begins otherwise."""
+"""A line that a search found in a file; what a compiler says about a line begins otherwise.
+
+An atomic group, because Python 3.11.2 matches a possessive one wrongly.
+"""
 
 _EXIT = re.compile(
     r"(?:return ?code|exit(?:ed)?[ _]?(?:with )?(?:status )?(?:code|status)?)\W{0,4}(-?\d{1,5})\b"

@@ -133,6 +133,7 @@ class App:
         if self._shared_store is not None:
             await self._shared_store.start()
             await self._entries.start()
+            self.attempts.start()
         try:
             await self.recorder.start()
             self._check_exposure()

@@ -50,6 +50,11 @@ class Identity(msgspec.Struct, frozen=True, gc=False):
     has_credential: bool = False
     """Whether a provider's credential is forwarded."""
 
+    @property
+    def uses_operator_key(self) -> bool:
+        """Whether the operator's key is sent to the provider, not the caller's."""
+        return bool(self.key_name) and not self.has_credential
+
 
 class Denial(msgspec.Struct, frozen=True, gc=False):
     """Why a request is refused; no credential is repeated."""

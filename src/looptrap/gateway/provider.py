@@ -14,7 +14,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from looptrap.bounded import BoundedCache
-from looptrap.config.provider import Credential
+from looptrap.config.provider import Auth
 from looptrap.dialect.model import DialectName
 from looptrap.dialect.registry import dialect_of
 from looptrap.wire.origin import Origin
@@ -63,8 +63,8 @@ def carriers_of(path: bytes) -> Carriers:
     return Carriers(_ordered(_FIRST.get(dialect_of(path.decode("latin-1")), ())))
 
 
-def carriers_at(host: str, credential: Credential | None, dialect: DialectName) -> Carriers:
-    """Return where the provider at a host reads it; `credential` is from its settings."""
+def carriers_at(host: str, auth: Auth | None, dialect: DialectName) -> Carriers:
+    """Return where the provider at a host reads it; `auth` is from its settings."""
     for domain, read in _AT_DOMAIN.items():
         if host == domain or host.endswith(f".{domain}"):
             if dialect.startswith("openai") and domain != "azure.com":
@@ -72,8 +72,8 @@ def carriers_at(host: str, credential: Credential | None, dialect: DialectName) 
                 read = tuple(sorted(read, key=lambda one: one != AUTHORIZATION))
             return Carriers(read, frozenset(ORDER))
     first = _FIRST.get(dialect, ())
-    if credential is not None:
-        carrier = AUTHORIZATION if credential == "bearer" else credential.encode()
+    if auth is not None and auth != "none":
+        carrier = AUTHORIZATION if auth == "bearer" else auth.encode()
         first = (carrier, *first)
     return Carriers(_ordered(first))
 
@@ -117,9 +117,10 @@ class Provider:
         *,
         key: str = "",
         key_name: str = "",
-        credential: Credential | None = None,
+        auth: Auth | None = None,
         circuit: str = "",
         speaks: Iterable[DialectName] = (),
+        has_breaker: bool = True,
     ) -> None:
         self.name = name
         self.field = (b"X-Looptrap-Provider", quote(name, _PRINTABLE).encode())
@@ -130,15 +131,19 @@ class Provider:
         """The variable that the key is from."""
         self.speaks = frozenset(speaks)
         """Its dialects; empty for any."""
+        self.has_breaker = has_breaker
+        """Whether calls are refused for a while after failures in a row."""
         self.origin, base_path = Origin.of(base_url)
         self._base_path = base_path.encode()
         self._overlaps = _suffixes(self._base_path)
-        self._credential = credential
-        self._key_field = _key_field(credential or "bearer", key)
+        self._auth = auth
+        self.needs_key = auth != "none"
+        """Whether it answers only calls with a key."""
+        self._key_field = _key_field(auth or "bearer", key)
         # Anthropic reads its key as OpenAI does where it is called in the dialect of OpenAI.
-        is_bilingual = credential == "x-api-key" and "anthropic" in self.speaks
-        self._openai_credential = "bearer" if is_bilingual else credential
-        self._openai_field = _key_field(self._openai_credential or "bearer", key)
+        is_bilingual = auth == "x-api-key" and "anthropic" in self.speaks
+        self._openai_auth = "bearer" if is_bilingual else auth
+        self._openai_field = _key_field(self._openai_auth or "bearer", key)
         self._targets = BoundedCache(self._join)
         self._pool: Pool | None = None
 
@@ -160,8 +165,9 @@ class Provider:
     def carriers(self, dialect: DialectName) -> Carriers:
         """Return where it reads the credential of a caller without a gateway key."""
         is_openai = dialect.startswith("openai")
-        credential = self._openai_credential if is_openai else self._credential
-        return carriers_at(self.origin.host, credential, dialect)
+        return carriers_at(
+            self.origin.host, self._openai_auth if is_openai else self._auth, dialect
+        )
 
     def target(self, target: bytes) -> bytes:
         """Return the request target at the provider; what base and path share is not repeated."""
@@ -186,10 +192,10 @@ def _suffixes(base_path: bytes) -> tuple[bytes, ...]:
     return tuple(b"".join(b"/" + part for part in parts[start:]) for start in range(len(parts)))
 
 
-def _key_field(credential: Credential, key: str) -> bytes | None:
-    if not key:
+def _key_field(auth: Auth, key: str) -> bytes | None:
+    if not key or auth == "none":
         return None
-    line = f"authorization: Bearer {key}" if credential == "bearer" else f"{credential}: {key}"
+    line = f"authorization: Bearer {key}" if auth == "bearer" else f"{auth}: {key}"
     return f"{line}\r\n".encode()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Protocol
 
 from looptrap.bounded import BoundedCache
@@ -31,6 +31,23 @@ class Cancellable(Protocol):
         """Drop it."""
 
 
+class OutcomeWatch(Protocol):
+    """Watches whether providers answer."""
+
+    @property
+    def watched(self) -> Collection[str]:
+        """Providers of which good answers are of interest too."""
+
+    def on_head(self, relay: Relay, status: int, headers: list[Field]) -> None:
+        """Take the status of an answer."""
+
+    def on_error(self, relay: Relay, error: UpstreamError) -> None:
+        """Take that there is no answer, or no more of it."""
+
+    def on_cancel(self, relay: Relay) -> None:
+        """Take that the answer is no longer awaited."""
+
+
 class Relay:
     """Carries one call to its provider and the answer back; the wire's sink for that answer.
 
@@ -40,7 +57,6 @@ class Relay:
     __slots__ = (
         "_is_stream",
         "_latest",
-        "_sent_at",
         "_settler",
         "added",
         "call",
@@ -49,17 +65,19 @@ class Relay:
         "failover",
         "first_byte",
         "is_over",
-        "provider_field",
+        "provider",
+        "sent_at",
         "span",
         "timer",
         "transaction",
         "upstream",
+        "watch",
     )
 
     call: Call
     transaction: Transaction
-    provider_field: Field
-    """The header that names the provider."""
+    provider: Provider
+    """The provider that the call is sent to."""
 
     def __init__(
         self, exchange: Exchange[Relay], context: RequestContext, settler: Settler
@@ -67,12 +85,14 @@ class Relay:
         self._settler = settler
         self._latest = b""
         self._is_stream = False  # of events, as far as is known
-        self._sent_at = 0.0
+        self.sent_at = 0.0
         self.exchange = exchange
         self.context = context
         self.first_byte: float | None = None
         """Seconds from sending the call to the head of the answer."""
         self.span: TraceSpan | None = None
+        self.watch: OutcomeWatch | None = None
+        """Takes the outcome for the provider's circuit; a route with a plan does that itself."""
         self.upstream: UpstreamExchange | None = None
         """The exchange with the provider, where the route has one provider …"""
         self.failover: Cancellable | None = None
@@ -101,14 +121,16 @@ class Relay:
         has_body: bool,  # noqa: ARG002 - the exchange knows which answers have none
     ) -> None:
         """Pass the head on, with the headers about the verdict."""
-        transaction = self.transaction
-        self.first_byte = self._settler.clock() - self._sent_at
+        transaction, watch = self.transaction, self.watch
+        if watch is not None and (status >= 400 or watch.watched):
+            watch.on_head(self, status, headers)
+        self.first_byte = self._settler.clock() - self.sent_at
         found = 0
         for name, _ in headers:
             found |= _kinds[name]
         if found & _OURS:  # only this gateway speaks about its verdicts
             headers = [field for field in headers if _kinds[field[0]] != _OURS]
-        headers.append(self.provider_field)
+        headers.append(self.provider.field)
         headers += self.added
         ticket = transaction.ticket
         headers += headers_of(ticket.verdict, ticket.shadow, ticket.pace)
@@ -166,6 +188,8 @@ class Relay:
         try:
             if error.kind == "first_byte_timeout":
                 self.lose()
+            if self.watch is not None:
+                self.watch.on_error(self, error)
             self._break_off(error)
         except Exception as fault:  # noqa: BLE001 - the upstream exchange is over: end this here
             self.give_up(fault)
@@ -174,7 +198,7 @@ class Relay:
         status, code = status_and_code(error)
         if not self.exchange.started:
             self.fail(
-                status, code, f"The provider did not answer: {error}.", (self.provider_field,)
+                status, code, f"The provider did not answer: {error}.", (self.provider.field,)
             )
             return
         end = None
@@ -200,8 +224,8 @@ class Relay:
         transaction = self.transaction
         transaction.provider = provider.name
         transaction.model = model or self.call.model
-        self.provider_field = provider.field
-        self._sent_at = self._settler.clock()
+        self.provider = provider
+        self.sent_at = self._settler.clock()
 
     def lose(self) -> None:
         """Note that a provider may work on an answer that is no longer awaited."""
@@ -246,6 +270,8 @@ class Relay:
         if self.is_over:
             return
         transaction, upstream, failover = self.transaction, self.upstream, self.failover
+        if self.watch is not None:
+            self.watch.on_cancel(self)
         was_answered = bool(transaction.status)
         if not was_answered:
             transaction.status = 500 if self.exchange.is_open else CLIENT_CLOSED_STATUS

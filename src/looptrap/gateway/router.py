@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from looptrap.bounded import BoundedCache
@@ -15,6 +16,7 @@ from looptrap.gateway.auth import is_loopback
 from looptrap.gateway.provider import Carriers, Provider, carriers_of
 from looptrap.gateway.relay import Relay
 from looptrap.gateway.upstream import FailoverPlan, RoutedRequest, UpstreamState, UpstreamTarget
+from looptrap.gateway.upstream.circuit_watch import CircuitWatch
 from looptrap.gateway.upstream.failover_plan import (
     CHAINED_DIALECTS,
     first_missing_key,
@@ -107,7 +109,7 @@ class Router:
 
 def build_router(config: Config, env: Mapping[str, str]) -> Router:
     """Return the routes of a configuration: its own, then one upstream or the well-known ones."""
-    providers = {name: _build_providers(one, env) for name, one in config.known_providers().items()}
+    providers = {name: build_providers(one, env) for name, one in config.known_providers().items()}
     shares_keys = is_loopback(config.gateway.listen.host)
     own = [_build_route(route, providers, shares_keys) for route in config.routes]
     if config.gateway.upstream is not None:
@@ -136,21 +138,21 @@ def _build_route(
     for link in settings.links:
         name, _, model = link.partition("/") if settings.chain else (link, "", "")
         targets += [UpstreamTarget(provider, model or None) for provider in providers[name]]
-    has_breakers = settings.attempts is not None or len(targets) > 1
+    skips_limited = settings.attempts is not None or len(targets) > 1
     is_timed = settings.deadline is not None or settings.attempt_timeout is not None
     plan = None
-    if has_breakers or is_timed or targets[0].model is not None:
+    if skips_limited or is_timed or targets[0].model is not None:
         # With every circuit open, a call is refused with a Retry-After, and does not wait here.
         policy = RetryPolicy(
             attempts=settings.attempts or 1, limit_waits=0, deadline=settings.deadline
         )
         plan = FailoverPlan(
-            tuple(targets), policy, settings.attempt_timeout, has_breakers, shares_keys
+            tuple(targets), policy, settings.attempt_timeout, skips_limited, shares_keys
         )
     return Route(targets[0].provider, select or settings.select, plan)
 
 
-def _build_providers(settings: ProviderSettings, env: Mapping[str, str]) -> list[Provider]:
+def build_providers(settings: ProviderSettings, env: Mapping[str, str]) -> list[Provider]:
     """Return a provider for each of its URLs and keys, all keys of a URL before the next."""
     keys = [(name, env[name]) for name in settings.api_key_env or () if env.get(name)]
     return [
@@ -159,7 +161,8 @@ def _build_providers(settings: ProviderSettings, env: Mapping[str, str]) -> list
             url,
             key=key,
             key_name=name,
-            credential=settings.credential,
+            auth=settings.auth,
+            has_breaker=settings.breaker,
             circuit=_circuit_name(settings.name, url, settings.base_url),
             speaks=settings.speaks,
         )
@@ -197,6 +200,7 @@ class Forwarder:
     def __init__(self, pools: Pools, upstreams: UpstreamState) -> None:
         self._pools = pools
         self._upstreams = upstreams
+        self._watch = CircuitWatch(upstreams)
 
     def forward(self, relay: Relay, runtime: Runtime) -> None:
         """Send a call to its provider; one attempt, unless its route has a plan."""
@@ -212,17 +216,28 @@ class Forwarder:
             return
         provider, context = route.provider, relay.context
         fields = context.fields
-        if context.identity.key_name and not context.identity.has_credential:
+        if context.identity.uses_operator_key:
             key_field = provider.key_field(call.dialect)
-            if key_field is None:
+            if key_field is not None:
+                fields += key_field
+            elif provider.needs_key:
                 relay.fail(401, "missing_provider_key", _no_key_message(provider.name))
                 return
-            fields += key_field
+        if provider.circuit in self._watch.watched:
+            send = partial(self._send, relay, provider, fields, body)
+            self._watch.send(relay, provider, send)
+        else:
+            self._send(relay, provider, fields, body)
+
+    def _send(self, relay: Relay, provider: Provider, fields: bytes, body: bytes) -> None:
+        """Send a call to its provider, whose answer goes to the relay."""
         if relay.span is not None:
             fields = relay.span.forwarded(fields)
+        exchange = relay.exchange
         relay.start_upstream(provider)
+        relay.watch = self._watch
         relay.upstream = exchange.source = provider.pool(self._pools).send(
-            exchange.method, provider.target(context.target), fields, body, relay
+            exchange.method, provider.target(relay.context.target), fields, body, relay
         )
 
     def _forward_by_plan(self, relay: Relay, plan: FailoverPlan, body: bytes) -> None:

@@ -98,6 +98,10 @@ class Breaker:
             return "closed"
         return "open" if now < self._until else "half_open"
 
+    def is_quiet(self, now: float) -> bool:
+        """Return whether it is closed and the latest attempt that counted did not fail."""
+        return not self._failures and self.state(now) == "closed"
+
     def applies_to(self, source: Source | None) -> bool:
         """Return whether it is open, or half-open, for that source."""
         if not self._is_open:
@@ -269,17 +273,17 @@ class CircuitOpening(msgspec.Struct, frozen=True, gc=False):
 
 
 class CircuitPermits(msgspec.Struct, frozen=True, gc=False):
-    """Permits for one attempt, of a provider's circuit and a credential's, in this order."""
+    """Permits for one attempt: of a provider's circuit and, where limits count, a credential's."""
 
-    keys: tuple[CircuitKey, CircuitKey]
-    breakers: tuple[Breaker, Breaker]
-    permits: tuple[Permit, Permit]
+    keys: tuple[CircuitKey, ...]
+    breakers: tuple[Breaker, ...]
+    permits: tuple[Permit, ...]
     source: Source | None = None
 
     @property
     def is_probe(self) -> bool:
         """Whether the attempt probes a circuit."""
-        return self.permits[0].is_probe or self.permits[1].is_probe
+        return any(permit.is_probe for permit in self.permits)
 
     @property
     def probed(self) -> tuple[CircuitKey, ...]:
@@ -322,17 +326,17 @@ class CircuitPermits(msgspec.Struct, frozen=True, gc=False):
         is_transient: bool = True,
         source: Source | None = None,
     ) -> tuple[CircuitChange, ...]:
-        (provider, credential), permits = self.breakers, self.permits
-        states = (
-            provider.done(permits[0], provider_failed, now, retry_after, source=source),
-            credential.done(
-                permits[1], credential_failed, now, retry_after, is_transient=is_transient
-            ),
-        )
-        if states[0] is None and states[1] is None:
-            return ()
-        changed = zip(self.keys, states, self.breakers, strict=True)
-        return tuple(_change(key, state, at, now) for key, state, at in changed if state)
+        changes: tuple[CircuitChange, ...] = ()
+        for key, breaker, permit in zip(self.keys, self.breakers, self.permits, strict=True):
+            if key.credential is None:
+                state = breaker.done(permit, provider_failed, now, retry_after, source=source)
+            else:
+                state = breaker.done(
+                    permit, credential_failed, now, retry_after, is_transient=is_transient
+                )
+            if state is not None:
+                changes += (_change(key, state, breaker, now),)
+        return changes
 
 
 class Breakers:
@@ -351,25 +355,43 @@ class Breakers:
         return len(self._breakers)
 
     def allow(
-        self, provider: str, credential: str, now: float, source: Source | None = None
+        self, provider: str, credential: str | None, now: float, source: Source | None = None
     ) -> CircuitPermits | None:
-        """Return permits for one attempt when both circuits allow it, else None.
+        """Return permits for one attempt when its circuits allow it, else None.
 
+        Without a credential, only the provider's circuit counts: limits never refuse the attempt.
         With a `source`, its failures alone open the provider's circuit for no other.
         """
-        keys = CircuitKey(provider), CircuitKey(provider, credential)
-        breakers = self._of(keys[0]), self._of(keys[1])
-        provider_permit = breakers[0].allow(now, source)
-        if provider_permit is None:
+        key = CircuitKey(provider)
+        breaker = self._of(key)
+        permit = breaker.allow(now, source)
+        if permit is None:
             return None
-        credential_permit = breakers[1].allow(now)
+        if credential is None:
+            return CircuitPermits((key,), (breaker,), (permit,), source)
+        of_credential = CircuitKey(provider, credential)
+        credential_breaker = self._of(of_credential)
+        credential_permit = credential_breaker.allow(now)
         if credential_permit is None:
-            breakers[0].done(provider_permit, None, now)
+            breaker.done(permit, None, now)
             return None
-        return CircuitPermits(keys, breakers, (provider_permit, credential_permit), source)
+        return CircuitPermits(
+            (key, of_credential),
+            (breaker, credential_breaker),
+            (permit, credential_permit),
+            source,
+        )
+
+    def late_permit(
+        self, provider: str, now: float, source: Source | None = None
+    ) -> CircuitPermits | None:
+        """Return the permit of an attempt that was made without one; None if it is refused now."""
+        if self._of(CircuitKey(provider)).applies_to(source):
+            return None
+        return self.allow(provider, None, now, source)
 
     def retry_after(
-        self, provider: str, credential: str, now: float, source: Source | None = None
+        self, provider: str, credential: str | None, now: float, source: Source | None = None
     ) -> float:
         """Return the seconds after which an attempt may be allowed; 0 when it is."""
         both = self._known(provider, credential)
@@ -379,7 +401,7 @@ class Breakers:
         )
 
     def limited_for(
-        self, provider: str, credential: str, now: float, source: Source | None = None
+        self, provider: str, credential: str | None, now: float, source: Source | None = None
     ) -> float:
         """Return the seconds until a limit may be over; 0 unless only a limit refuses."""
         of_provider, of_credential = self._known(provider, credential)
@@ -393,6 +415,11 @@ class Breakers:
         """Return the state of one circuit."""
         breaker = self._breakers.get(key)
         return "closed" if breaker is None else breaker.state(now)
+
+    def is_quiet(self, key: CircuitKey, now: float) -> bool:
+        """Return whether one circuit is closed, without failures since the latest success."""
+        breaker = self._breakers.get(key)
+        return breaker is None or breaker.is_quiet(now)
 
     def left(self, key: CircuitKey, now: float) -> float:
         """Return the seconds after which one circuit may let an attempt through."""
@@ -417,9 +444,12 @@ class Breakers:
             self._breakers.move_to_end(key)
         return breaker
 
-    def _known(self, provider: str, credential: str) -> tuple[Breaker | None, Breaker | None]:
+    def _known(
+        self, provider: str, credential: str | None
+    ) -> tuple[Breaker | None, Breaker | None]:
         get = self._breakers.get
-        return get(CircuitKey(provider)), get(CircuitKey(provider, credential))
+        of_credential = None if credential is None else get(CircuitKey(provider, credential))
+        return get(CircuitKey(provider)), of_credential
 
 
 def _change(key: CircuitKey, state: BreakerState, breaker: Breaker, now: float) -> CircuitChange:

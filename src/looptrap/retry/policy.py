@@ -82,8 +82,11 @@ class Link(msgspec.Struct, frozen=True, gc=False):
     provider: str
     model: str | None = None
     """None keeps the caller's."""
-    credential: str = ""
-    """A digest of the credential used there, which rate limits apply to."""
+    credential: str | None = ""
+    """A digest of the credential used there, which rate limits apply to; with None, limits open no
+    circuit."""
+    has_breaker: bool = True
+    """Whether it is skipped for a while after failures in a row."""
 
     @property
     def name(self) -> str:

@@ -154,11 +154,16 @@ class RetrySchedule:
         permit, self._permit = self._permit, None
         return permit
 
+    @property
+    def _link_breakers(self) -> Breakers | None:
+        """The breakers, where this link has one."""
+        return self._breakers if self._chain.links[self._index].has_breaker else None
+
     def _try(self, now: float) -> Try | None:
         """Begin an attempt at this link; None when its circuits are open."""
-        link = self._chain.links[self._index]
-        if self._breakers is not None:
-            permit = self._breakers.allow(link.provider, link.credential, now, self._source)
+        link, breakers = self._chain.links[self._index], self._link_breakers
+        if breakers is not None:
+            permit = breakers.allow(link.provider, link.credential, now, self._source)
             if permit is None:
                 return None
             self._permit = permit
@@ -187,13 +192,13 @@ class RetrySchedule:
 
     def _worth_waiting_for_limit(self, now: float, chance: float) -> float | None:
         """Return, and count, a wait for a rate limit of this credential; None to move on."""
-        backoff = self._policy.backoff
-        if self._breakers is None or self._limit_waits >= self._policy.limit_waits:
+        backoff, breakers = self._policy.backoff, self._link_breakers
+        if breakers is None or self._limit_waits >= self._policy.limit_waits:
             return None
         if self._next_link() is not None:
             return None
         link = self._chain.links[self._index]
-        left = self._breakers.limited_for(link.provider, link.credential, now, self._source)
+        left = breakers.limited_for(link.provider, link.credential, now, self._source)
         if not 0 < left <= backoff.longest_retry_after:
             return None
         # All calls wait for the same moment, when one may pass: jitter that grows spreads the
@@ -206,10 +211,11 @@ class RetrySchedule:
         return seconds
 
     def _open_for(self, now: float) -> float:
-        if self._breakers is None:
+        breakers = self._link_breakers
+        if breakers is None:
             return 0.0
         link = self._chain.links[self._index]
-        return self._breakers.retry_after(link.provider, link.credential, now, self._source)
+        return breakers.retry_after(link.provider, link.credential, now, self._source)
 
     def _leave_link(self, now: float) -> None:
         """Move on to the next link, or end after the last one."""

@@ -5,9 +5,11 @@ routed_request     RoutedRequest: one call, attempt by attempt
 attempt            UpstreamAttempt: one attempt, whose answer is held until it is known to be good
 outbound_request   RequestBuilder: what is sent to each candidate
 upstream_state     UpstreamState: the circuits and counts of all calls
+provider_health    ProviderHealth: which providers fail now, and log lines about it
 circuit_sharing    CircuitSharing: circuits of instances with a shared store
+circuit_watch      CircuitWatch: circuits of routes without a plan
 
-Routes without attempts, a deadline or a second link have no plan, and use none of this.
+Routes without attempts, a deadline or a second link have no plan: of this, they use only the watch.
 """
 
 from looptrap.gateway.upstream.failover_plan import FailoverPlan, UpstreamTarget

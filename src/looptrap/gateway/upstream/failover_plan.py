@@ -47,9 +47,11 @@ class FailoverPlan(msgspec.Struct, frozen=True):
     targets: tuple[UpstreamTarget, ...]
     policy: RetryPolicy
     attempt_timeout: float | None = None
-    has_breakers: bool = True
+    skips_limited: bool = True
+    """Whether a credential that met a limit is skipped: where something else can be tried."""
     shares_keys: bool = False
-    """Whether callers without a gateway key may use the operator's keys: on loopback only."""
+    """Whether callers without a gateway key may use the operator's keys, and further providers
+    without keys: on loopback only."""
 
     def candidates(self, call: Call, identity: Identity) -> tuple[list[Candidate], SkippedTargets]:
         """Return the targets that a call may use, in order, and those that are skipped."""
@@ -69,10 +71,17 @@ class FailoverPlan(msgspec.Struct, frozen=True):
                 continue
             has_own = is_primary and (identity.has_credential or not identity.key_name)
             may_share = bool(identity.key_name) or self.shares_keys
-            if not has_own and not (may_share and provider.key_name):
+            has_key = bool(provider.key_name) or not provider.needs_key
+            if not has_own and not (may_share and has_key):
                 skipped.append((name, MISSING_KEY))
                 continue
-            link = Link(provider.circuit, model, identity.caller if has_own else provider.key_name)
+            credential = identity.caller if has_own else provider.key_name
+            link = Link(
+                provider.circuit,
+                model,
+                credential if self.skips_limited else None,
+                provider.has_breaker,
+            )
             candidates.setdefault(link, Candidate(provider, link, is_primary, not has_own))
         return list(candidates.values()), skipped
 

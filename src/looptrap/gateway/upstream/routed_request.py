@@ -14,6 +14,7 @@ from looptrap.gateway.relay import Relay
 from looptrap.gateway.upstream.attempt import NO_RETRY_FIELD, UpstreamAttempt
 from looptrap.gateway.upstream.failover_plan import Candidate, FailoverPlan, SkippedTargets
 from looptrap.gateway.upstream.outbound_request import OutboundRequest, RequestBuilder
+from looptrap.gateway.upstream.provider_health import refused_key
 from looptrap.gateway.upstream.upstream_state import UpstreamState
 from looptrap.retry.breaker import CircuitPermits, Source
 from looptrap.retry.failure import Failure
@@ -58,9 +59,9 @@ class RoutedRequest:
         self._schedule = RetrySchedule(
             Chain(tuple(self._candidates)),
             plan.policy,
-            upstreams.breakers if plan.has_breakers else None,
+            upstreams.breakers,
             now=now,
-            source=Source(relay.context.identity.caller, partial(_conversation, relay.call)),
+            source=source_of(relay),
         )
         self._deadline = inf if plan.policy.deadline is None else now + plan.policy.deadline
         self._candidate: Candidate | None = None
@@ -72,8 +73,6 @@ class RoutedRequest:
 
     def begin(self) -> None:
         """Make the first attempt."""
-        if self._plan.has_breakers and self._upstreams.sharing is not None:
-            self._upstreams.sharing.start()
         self._do(self._next())
 
     def wake(self) -> None:
@@ -103,6 +102,8 @@ class RoutedRequest:
         """Pass a good answer on."""
         self._schedule.succeeded(self._upstreams.clock())
         self._settle_circuits()
+        if self._upstreams.watched and self._candidate is not None:
+            self._upstreams.answered(self._candidate.provider)
         self._pass_on()
 
     def failed(self, failure: Failure) -> None:
@@ -115,6 +116,7 @@ class RoutedRequest:
 
     def broke_off(self, failure: Failure) -> None:
         """Take a failure amid an answer: nothing is sent again."""
+        self._report(failure)
         self._upstreams.broke_off(self._permit, failure)
 
     # The schedule
@@ -180,9 +182,24 @@ class RoutedRequest:
 
     def _note_failure(self, failure: Failure) -> None:
         self._stop_timer()
+        self._report(failure)
         self._schedule.failed(failure, self._upstreams.clock())
         self._settle_circuits()
         self._permit = None
+
+    def _report(self, failure: Failure) -> None:
+        """Report a failure that is the provider's fault, or that of the operator's key there."""
+        candidate = self._candidate
+        if candidate is None:
+            return
+        status = int(failure.reason.removeprefix("http_")) if _has_status(failure) else 0
+        reason = ""
+        if failure.trips == "provider":
+            reason = f"status {status}" if status else failure.message or failure.reason
+        elif candidate.has_operator_key:
+            reason = refused_key(candidate.provider, status)
+        if reason:
+            self._upstreams.failed(candidate.provider, reason)
 
     def _settle_circuits(self) -> None:
         self._upstreams.settled(self._permit, self._schedule.take_changes())
@@ -226,7 +243,7 @@ class RoutedRequest:
             status,
             code,
             f"No provider answered: {self._reasons(failed)}.",
-            headers=[self._relay.provider_field, _attempts_field(failed.attempts), NO_RETRY_FIELD],
+            headers=[self._relay.provider.field, _attempts_field(failed.attempts), NO_RETRY_FIELD],
             retry_after=None if failed.retry_after is None else ceil(failed.retry_after),
         )
 
@@ -242,7 +259,7 @@ class RoutedRequest:
             504,
             "deadline_exceeded",
             f"No answer had begun within {self._plan.policy.deadline or 0.0:g} s.",
-            headers=[self._relay.provider_field, attempts, NO_RETRY_FIELD],
+            headers=[self._relay.provider.field, attempts, NO_RETRY_FIELD],
         )
 
     def _drop(self) -> None:
@@ -284,6 +301,15 @@ class RoutedRequest:
 
 def _attempts_field(attempts: int) -> tuple[bytes, bytes]:
     return (b"X-Looptrap-Attempts", b"%d" % attempts)
+
+
+def _has_status(failure: Failure) -> bool:
+    return failure.reason.startswith("http_")
+
+
+def source_of(relay: Relay) -> Source:
+    """Return whose call it is, for circuits."""
+    return Source(relay.context.identity.caller, partial(_conversation, relay.call))
 
 
 def _conversation(call: Call) -> int:

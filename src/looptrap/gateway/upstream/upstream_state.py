@@ -1,4 +1,4 @@
-"""UpstreamState: the circuits, counts and waits of all calls on routes with a plan."""
+"""UpstreamState: the circuits of providers, whether these answer, and the attempts of plans."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from looptrap.gateway.provider import Provider
 from looptrap.gateway.upstream.circuit_sharing import CircuitSharing
+from looptrap.gateway.upstream.provider_health import ProviderHealth
 from looptrap.incident.event import OUTAGE_BUCKET_S, event_id
 from looptrap.incident.model import AlertEvent
 from looptrap.retry.breaker import (
@@ -37,12 +39,12 @@ log = logging.getLogger("looptrap")
 
 
 def breaker_opened_event(
-    key: CircuitKey, seconds: float, now: float, caller: str = ""
+    key: CircuitKey, seconds: float, now: float, caller: str = "", reason: str = ""
 ) -> AlertEvent:
     """Return the alert for a provider, or one credential there, that is skipped for some seconds.
 
-    `caller` is the only one for whom it is; empty for all. Instances that notice it together
-    report one alert.
+    `caller` is the only one for whom it is; empty for all. `reason` is that of the latest failure.
+    Instances that notice it together report one alert.
     """
     credential = key.credential or ""
     whose = f" for {credential or caller}" if credential or caller else ""
@@ -52,12 +54,14 @@ def breaker_opened_event(
         name="breaker.opened",
         time=now,
         stage="opened",
-        title=f"{key.provider} is left alone{whose} for {seconds:.0f} s after failures in a row",
+        title=f"{key.provider} is left alone{whose} for {seconds:.0f} s after failures in a row"
+        f"{f': {reason}' if reason else ''}",
         data={
             "provider": key.provider,
             "credential": credential,
             "caller": caller,
             "seconds": seconds,
+            "reason": reason,
         },
     )
 
@@ -87,9 +91,18 @@ class UpstreamState:
         self.clock = clock
         self.chance = chance
         self.sharing = CircuitSharing(store, self._learn) if store is not None else None
+        self.health = ProviderHealth(wall_clock)
+        self.watched: set[str] = set()
+        """Circuits of providers whose latest call failed, or that are not closed."""
         self._alert = alert
         self._wall_clock = wall_clock
         self._unclosed: set[CircuitKey] = set()
+        self._changed: dict[str, float] = {}
+
+    def start(self) -> None:
+        """Begin to learn of circuits that other instances open."""
+        if self.sharing is not None:
+            self.sharing.start()
 
     async def stop(self) -> None:
         """Stop sharing circuits."""
@@ -122,6 +135,23 @@ class UpstreamState:
         """Return the seconds until a circuit is probed."""
         return self.breakers.left(key, self.clock())
 
+    # Providers
+
+    def failed(self, provider: Provider, reason: str) -> None:
+        """Take a call that failed by a provider's fault; `reason` is for people."""
+        self.watched.add(provider.circuit)
+        self.health.failed(provider.circuit, reason)
+
+    def answered(self, provider: Provider) -> None:
+        """Take an answer of a watched provider."""
+        self.health.answered(provider.circuit)
+        if self.breakers.is_quiet(CircuitKey(provider.circuit), self.clock()):
+            self.watched.discard(provider.circuit)
+
+    def changed_at(self, circuit: str) -> float:
+        """Return when a provider's circuit changed, in seconds since 1970; 0 if it never did."""
+        return self._changed.get(circuit, 0.0)
+
     # Circuits
 
     def claim(self, permit: CircuitPermits, then: Callable[[bool], None]) -> None:
@@ -140,7 +170,10 @@ class UpstreamState:
                 continue
             if change.key.credential is None or change.seconds >= MIN_REPORTED_OPEN_S:
                 caller = change.caller or ""
-                event = breaker_opened_event(change.key, change.seconds, self._wall_clock(), caller)
+                reason = self.health.reason(change.key.provider)
+                event = breaker_opened_event(
+                    change.key, change.seconds, self._wall_clock(), caller, reason
+                )
                 log.warning("%s", event.title)
                 self._alert(event)
             if self.sharing is not None:
@@ -167,5 +200,8 @@ class UpstreamState:
     def _track(self, key: CircuitKey) -> None:
         """Remember a circuit until it is closed; there are at most half as many breakers."""
         self._unclosed.add(key)
+        if key.credential is None:
+            self._changed[key.provider] = self._wall_clock()
+            self.watched.add(key.provider)
         if len(self._unclosed) > MAX_TRACKED_CIRCUITS:
             self._unclosed = {key for key, _ in self.states()}

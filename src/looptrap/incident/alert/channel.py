@@ -116,7 +116,7 @@ def make_channels(
     lookup: HostLookup = resolve_host,
 ) -> list[AlertChannel]:
     """Make all channels; raise one ConfigError with every problem in them."""
-    problems = list(channel_problems(settings, env, needs_variables=True))
+    problems = list(channel_problems(settings, env))
     if problems:
         raise ConfigError(problems)
     channels = []
@@ -129,17 +129,16 @@ def make_channels(
 
 
 def channel_problems(
-    settings: Sequence[ChannelSettings], env: Mapping[str, str], *, needs_variables: bool = False
+    settings: Sequence[ChannelSettings], env: Mapping[str, str]
 ) -> Iterator[Problem]:
-    """Yield every problem; that a variable is not set is one only if variables are needed."""
+    """Yield every problem of channels, variables that are not set among them."""
     for i, one in enumerate(settings):
         url = "url" if one.url_env is None else "url_env"
         for place, read in (("secret_env", _signer), (url, _target)):
             try:
                 read(one, env)
             except ValueError as error:
-                if needs_variables or not isinstance(error, UnsetVariableError):
-                    yield Problem(f"channels[{i}].{place}", str(error))
+                yield Problem(f"channels[{i}].{place}", str(error))
 
 
 def _signer(settings: ChannelSettings, env: Mapping[str, str]) -> WebhookSigner:
@@ -154,14 +153,10 @@ def _target(settings: ChannelSettings, env: Mapping[str, str]) -> WebhookTarget 
     return kind.of(url or "", allow_http=settings.allow_http, allow_private=settings.allow_private)
 
 
-class UnsetVariableError(ValueError):
-    """A variable that a setting names is not set."""
-
-
 def _variable(name: str, env: Mapping[str, str]) -> str:
     value = env.get(name, "").strip()
     if not value:
-        raise UnsetVariableError(f"names the variable {name}, which is not set")
+        raise ValueError(f"names the variable {name}, which is not set")
     return value
 
 

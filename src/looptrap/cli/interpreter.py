@@ -1,6 +1,6 @@
 """The Python that runs this: its version, and whether a profile guided its compiler.
 
-PYTHON bench/interpreter.py
+PYTHON src/looptrap/cli/interpreter.py
 
 prints that, and exits with 1 unless it is optimised and new enough for Looptrap. It imports nothing
 that old Pythons lack: `make` asks each Python that it finds.
@@ -32,5 +32,5 @@ def describe() -> str:
 
 
 if __name__ == "__main__":
-    print(describe())
+    sys.stdout.write(f"{describe()}\n")
     sys.exit(sys.version_info < OLDEST or not is_optimised())

@@ -1,0 +1,140 @@
+"""`looptrap init`: write a first configuration from three answers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from click.shell_completion import CompletionItem
+
+from looptrap.errors import ConfigError, Problem
+
+DEFAULT_FILE = "looptrap.toml"
+
+STRICTNESS = {
+    "block": "it is refused with an error",
+    "stop": "it gets a final message, for agents that handle no errors",
+    "notify": "it passes with a warning, and is reported",
+    "shadow": "it passes, and is reported: nothing is refused, not even by budgets",
+}
+"""What happens to a loop, by answer."""
+
+ALERTS = ("none", "slack", "webhook", "apprise")
+
+
+class ProviderName(click.types.StringParamType):
+    """The name of a well-known provider; these are imported only when they are needed."""
+
+    name = "provider"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value not in provider_names():
+            self.fail(f"{value!r} is none of {', '.join(provider_names())}", param, ctx)
+        return value
+
+    def shell_complete(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        param: click.Parameter,  # noqa: ARG002
+        incomplete: str,
+    ) -> list[CompletionItem]:
+        return [CompletionItem(one) for one in provider_names() if one.startswith(incomplete)]
+
+
+def provider_names() -> tuple[str, ...]:
+    """Return the names of well-known providers."""
+    from looptrap.config.provider import KINDS
+
+    return tuple(KINDS)
+
+
+@click.command(short_help="Write a first configuration.")
+@click.option(
+    "--provider",
+    "providers",
+    metavar="NAME",
+    type=ProviderName(),
+    multiple=True,
+    help="A provider that calls go to: openai, azure, vllm, …; may be repeated.",
+)
+@click.option(
+    "--strictness",
+    type=click.Choice([*STRICTNESS]),
+    help="What happens to a loop: an error, a final message, a warning, or only a report.",
+)
+@click.option("--alert", type=click.Choice(ALERTS), help="Who gets alerts.")
+@click.option("--yes", is_flag=True, help="Ask nothing: defaults for what no flag says.")
+@click.option(
+    "--output", metavar="FILE", default=DEFAULT_FILE, help="The file to write.  [looptrap.toml]"
+)
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+def init(
+    providers: Sequence[str],
+    strictness: str | None,
+    alert: str | None,
+    yes: bool,
+    output: str,
+    force: bool,
+) -> None:
+    """Write a commented looptrap.toml, and say what to do next.
+
+    Asks which providers calls go to, how strict the gateway is, and who gets alerts. Flags answer
+    without a question; where there is no terminal, nothing is asked.
+
+    \b
+    Examples: looptrap init
+              looptrap init --provider openai --provider anthropic --alert slack
+              looptrap init --yes --strictness shadow --output /etc/looptrap/looptrap.toml
+    """
+    from looptrap.cli.starter_file import Answers, next_steps, toml_of
+
+    path = Path(output)
+    asks = not yes and sys.stdin.isatty() and sys.stdout.isatty()
+    if path.exists() and not force:
+        if not asks:
+            raise ConfigError([Problem(output, "exists: --force replaces it")])
+        click.confirm(f"{output} exists. Replace it?", abort=True)
+    answers = Answers(
+        tuple(dict.fromkeys(providers)) or (_ask_providers() if asks else ("openai", "anthropic")),
+        strictness or (_ask_strictness() if asks else "block"),
+        alert or (_ask_alert() if asks else "none"),
+    )
+    try:
+        path.write_text(toml_of(answers), "utf-8")
+    except OSError as error:
+        message = f"cannot write there: {(error.strerror or str(error)).lower()}"
+        raise ConfigError([Problem(output, message)]) from None
+    click.echo(f"Wrote {output}.")
+    for number, step in enumerate(next_steps(answers, output), 1):
+        click.echo(f"\n{number}. {step}")
+
+
+def _ask_providers() -> tuple[str, ...]:
+    click.echo(f"Which providers do calls go to? Of {', '.join(provider_names())}.")
+
+    def read(text: str) -> tuple[str, ...]:
+        names = tuple(dict.fromkeys(text.replace(",", " ").split()))
+        unknown = [name for name in names if name not in provider_names()]
+        if unknown or not names:
+            raise click.UsageError(f"not in the list: {', '.join(unknown) or 'nothing'}")
+        return names
+
+    chosen: tuple[str, ...] = click.prompt("Providers", default="openai anthropic", value_proc=read)
+    return chosen
+
+
+def _ask_strictness() -> str:
+    click.echo("How strict? What happens to a loop:")
+    for name, meaning in STRICTNESS.items():
+        click.echo(f"  {name.ljust(8)}{meaning}")
+    chosen: str = click.prompt(
+        "Strictness", default="block", type=click.Choice([*STRICTNESS]), show_choices=False
+    )
+    return chosen
+
+
+def _ask_alert() -> str:
+    chosen: str = click.prompt("Who gets alerts?", default="none", type=click.Choice(ALERTS))
+    return chosen

@@ -1,0 +1,168 @@
+"""The configuration that `looptrap init` writes, and the steps after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from looptrap.cli.init import STRICTNESS
+from looptrap.config.provider import KINDS
+
+PLACEHOLDER_URLS = {
+    "azure": "https://RESOURCE.openai.azure.com/openai/v1",
+    "bedrock": "https://bedrock-runtime.REGION.amazonaws.com/openai/v1",
+    "vertex": "https://REGION-aiplatform.googleapis.com/v1/projects/PROJECT/locations/REGION"
+    "/endpoints/openapi",
+}
+"""Addresses that only the operator knows."""
+
+ON_LOOP = ("block", "stop", "notify")
+
+BY_PATH = ("openai", "anthropic", "gemini")
+"""Providers that calls go to by their path, without a route."""
+
+MODELS = {
+    "google": ["gemini-*"],
+    "openrouter": ["*/*"],
+    "groq": ["llama-*", "openai/gpt-oss-*"],
+    "mistral": ["mistral-*", "codestral-*", "devstral-*"],
+    "deepseek": ["deepseek-*"],
+    "xai": ["grok-*"],
+    "ollama": ["*:*"],
+    "vllm": ["local-*"],
+    "azure": ["azure-*"],
+    "bedrock": ["openai.*", "us.*", "eu.*"],
+    "vertex": ["google/*"],
+}
+"""Models whose calls go to a provider, where several speak OpenAI's dialect."""
+
+ALERT_VARIABLES = {
+    "none": (),
+    "slack": ("SLACK_WEBHOOK_URL",),
+    "webhook": ("ALERT_WEBHOOK_URL", "ALERT_WEBHOOK_SECRET"),
+    "apprise": ("APPRISE_URL",),
+}
+"""Variables that a channel of each kind needs."""
+
+EXAMPLE_VALUES = {
+    "SLACK_WEBHOOK_URL": "https://hooks.slack.com/services/…",
+    "ALERT_WEBHOOK_URL": "https://ops.example.com/looptrap",
+    "ALERT_WEBHOOK_SECRET": "whsec_$(openssl rand -base64 32)",
+    "APPRISE_URL": "discord://…",
+}
+
+
+class Answers(NamedTuple):
+    """The answers to the three questions."""
+
+    providers: Sequence[str]
+    strictness: str
+    alert: str
+
+
+def toml_of(answers: Answers) -> str:
+    """Return the file."""
+    return "\n".join([*_general(answers), *_providers(answers), *_channels(answers), ""])
+
+
+def _general(answers: Answers) -> Iterator[str]:
+    yield "# Looptrap. `looptrap check FILE` says what this file means; a running gateway reads it"
+    yield "# again on SIGHUP. Every setting: docs/reference/configuration.md"
+    yield ""
+    yield f"# What happens to a loop: {STRICTNESS[answers.strictness]}."
+    if answers.strictness == "shadow":
+        yield 'mode = "shadow"                     # "enforce" acts, once the reports look right'
+    else:
+        others = ", ".join(f'"{one}"' for one in ON_LOOP if one != answers.strictness)
+        yield f'on_loop = "{answers.strictness}"'.ljust(36) + f"# or {others}"
+        yield '# mode = "shadow"                   # only report, to begin with'
+    yield ""
+    yield 'history = "looptrap.db"             # incidents, alerts and spending'
+    yield '# store = "redis://127.0.0.1:6379"  # counts shared by several gateways'
+    yield ""
+    yield "# To change one of the default rules:"
+    yield '# [rules."no-progress"]'
+    yield "# thresholds = { warn = 3, block = 8 }"
+    yield ""
+    yield "# What a caller may spend in a day:"
+    yield "# [[budgets]]"
+    yield '# name = "daily"'
+    yield '# by = ["caller"]'
+    yield "# limit_usd = 20"
+    yield '# period = "1d"'
+    yield ""
+    yield "[gateway]"
+    yield 'listen = "127.0.0.1:4100"           # where clients connect'
+    yield 'admin = "127.0.0.1:4101"            # dashboard, API and metrics'
+    yield 'state = "looptrap.state"            # digest secret and gateway keys; keep it private'
+
+
+def _providers(answers: Answers) -> Iterator[str]:
+    yield ""
+    yield "# Callers use their own provider keys. Those with a gateway key (`looptrap keys`) use"
+    yield "# yours, from the variables that are named here."
+    for name in answers.providers:
+        known = KINDS[name]
+        yield from ("", "[[providers]]", f'name = "{name}"', f'kind = "{name}"')
+        if name in PLACEHOLDER_URLS:
+            yield f'base_url = "{PLACEHOLDER_URLS[name]}"  # put yours here'
+        else:
+            yield f'# base_url = "{known["base_url"]}"'
+        if "api_key_env" in known:
+            yield f'api_key_env = "{known["api_key_env"]}"'
+    yield from _routes([name for name in answers.providers if name not in BY_PATH], answers)
+
+
+def _routes(names: Sequence[str], answers: Answers) -> Iterator[str]:
+    if not names:
+        return
+    yield ""
+    yield "# Which calls go where; the first route that matches decides."
+    if len(answers.providers) == 1:
+        yield from ("[[routes]]", f'provider = "{names[0]}"')
+        return
+    for at, name in enumerate(names):
+        if at:
+            yield ""
+        models = ", ".join(f'"{model}"' for model in MODELS[name])
+        yield "[[routes]]"
+        yield f"select = {{ models = [{models}] }}  # the models that you use there"
+        yield f'provider = "{name}"'
+
+
+def _channels(answers: Answers) -> Iterator[str]:
+    yield ""
+    if answers.alert == "none":
+        yield "# Who gets alerts:"
+        yield from ("# [[channels]]", '# kind = "slack"', '# url_env = "SLACK_WEBHOOK_URL"')
+        return
+    url, *secret = ALERT_VARIABLES[answers.alert]
+    yield "# Alerts: budgets, loops, failing providers. The URL is secret, so a variable has it."
+    yield from ("[[channels]]", f'name = "{answers.alert}"', f'kind = "{answers.alert}"')
+    yield f'url_env = "{url}"'
+    if secret:
+        yield f'secret_env = "{secret[0]}"'
+
+
+def next_steps(answers: Answers, file: str) -> Iterator[str]:
+    """Yield what to do with the file, in order."""
+    if unknown := [name for name in answers.providers if name in PLACEHOLDER_URLS]:
+        yield f"Put your addresses into {file}: base_url of {', '.join(unknown)}."
+    needed = ALERT_VARIABLES[answers.alert]
+    if needed:
+        lines = [f"   export {name}={EXAMPLE_VALUES[name]}" for name in needed]
+        if answers.alert == "apprise":
+            lines.insert(0, "   pip install 'looptrap[apprise]'")
+        yield "\n".join(["Set what alerts need:", *lines])
+    keys = [KINDS[name].get("api_key_env") for name in answers.providers]
+    exports = [f"   export {key}=…" for key in dict.fromkeys(keys) if key]
+    if exports:
+        yield "\n".join(["Set your provider keys, if callers are to use gateway keys:", *exports])
+    yield f"See whether all is well:\n   looptrap doctor --config {file}"
+    yield f"Start the gateway:\n   looptrap serve --config {file}"
+    yield (
+        "Point a client at it:\n"
+        "   looptrap setup claude --write, or codex, cursor, …\n"
+        "   OPENAI_BASE_URL=http://127.0.0.1:4100/v1\n"
+        "   ANTHROPIC_BASE_URL=http://127.0.0.1:4100"
+    )
