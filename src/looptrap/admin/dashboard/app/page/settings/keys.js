@@ -75,8 +75,8 @@ function columnsOf(reason, onOpen) {
 
 function State({ revoked }) {
   if (revoked === null) return html`<${Badge} tone="good">valid<//>`;
-  if (Date.parse(revoked) > now()) return html`<${Badge} tone="warned">replaced<//> <span class="quiet">ends <${Moment} at=${revoked} /></span>`;
-  return html`<${Badge} tone="refused">revoked<//> <span class="quiet"><${Moment} at=${revoked} /></span>`;
+  if (Date.parse(revoked) > now()) return html`<span><${Badge} tone="warned">replaced<//> <span class="quiet">ends <${Moment} at=${revoked} /></span></span>`;
+  return html`<span><${Badge} tone="refused">revoked<//> <span class="quiet"><${Moment} at=${revoked} /></span></span>`;
 }
 
 function Add({ isFirst, onClose, onChange, onMade }) {
