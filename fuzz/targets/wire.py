@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.wire.fake_client import FakeTransport
+from tests.wire.fake_client import FakeTransport, NoQueue
 from tests.wire.test_fuzz_server import SEEDS, SPICE, run
 
 from fuzz.target import Target, cuts, pick, seed
@@ -84,6 +84,7 @@ def check_reply(data: bytes) -> None:
 
 def _replied(pieces: list[bytes], is_head: bool) -> tuple[object, ...]:
     pool = Pool(Origin("http", "upstream", 80), UpstreamLimits(), clock=lambda: 1.0)
+    pool.writes = NoQueue()
     heard = Heard()
     connection = UpstreamConnection(pool)
     connection.connection_made(FakeTransport())

@@ -50,7 +50,9 @@ async def running(request, tmp_path):
             yield both
         return
     with server() as shared:
-        async with operating(tmp_path, TOML, script=script, store=shared.url) as both:
+        # Patient: a busy machine must not make it count alone.
+        flags = {"store": shared.url, "store_timeout": 5}
+        async with operating(tmp_path, TOML, script=script, **flags) as both:
             yield both
 
 

@@ -37,7 +37,7 @@ async def looping(here, operator):
 
 async def test_what_is_refused_is_told_with_its_incident(running):
     here, operator = running
-    assert await told(operator, "GET", PATH) == {"cooldowns": []}
+    assert await told(operator, "GET", PATH) == {"cooldowns": [], "next": None}
     fingerprint = await looping(here, operator)
     (found,) = (await told(operator, "GET", PATH))["cooldowns"]
     assert (found["fingerprint"], found["caller"]) == (fingerprint, "addr:127.0.0.1")
@@ -96,3 +96,27 @@ async def test_mistakes_change_nothing(running, sent, status, place):
     error = (await told(operator, "POST", PATH, json=sent, status=status))["error"]
     assert error["code"] == ("not_found" if status == 404 else "bad_request")
     assert [one["place"] for one in error.get("problems", [])] == ([place] if status == 400 else [])
+
+
+async def test_cooldowns_are_paged_by_incident(running):
+    here, operator = running
+    for number in range(3):
+        for _ in range(7):
+            await here.ask(headers=JSON, body=chat(f"Again, {number}?"))
+
+    async def are_told():
+        found = (await told(operator, "GET", PATH))["cooldowns"]
+        return len({one["incident"] for one in found}) == 3
+
+    await until(are_told)
+    whole = await told(operator, "GET", PATH)
+    seen, cursor = [], {}
+    while True:
+        page = await told(operator, "GET", PATH, params={"limit": 1, **cursor})
+        assert len({one["incident"] for one in page["cooldowns"]}) <= 1
+        seen += [one["fingerprint"] for one in page["cooldowns"]]
+        if page["next"] is None:
+            break
+        cursor = {"cursor": page["next"]}
+    assert seen == [one["fingerprint"] for one in whole["cooldowns"]]
+    await told(operator, "GET", PATH, params={"cursor": "x"}, status=400)

@@ -84,10 +84,23 @@ RULE = "/settings?part=policies&rule=same-error"
 PAGES = [
     Page(name="overview", place="/?range=1h", shows=".incident-list li .mini-strip", height=1_000),
     Page(name="incidents", place="/incidents?state=all", shows="tbody tr:nth-child(8)", height=640),
+    Page(
+        name="groups",
+        place="/incidents?state=all&range=custom&group=caller,rule,model",
+        shows="tbody tr:nth-child(8)",
+    ),
+    Page(
+        name="close",
+        place="/incidents",
+        shows="dialog .consequences:has-text('4 incidents')",
+        presses=("Close all …",),
+    ),
     Page(name="incident", place=INCIDENT, shows=".strip-cells .cell", height=860),
     Page(name="release", place=INCIDENT, shows="dialog", presses=("Release …",)),
     Page(name="kill-switch", place=INCIDENT, shows="dialog", presses=("Kill switch …",)),
     Page(name="callers", place="/callers", shows="tbody tr"),
+    Page(name="cost", place="/callers?by=model&range=custom", shows=".chart-frame canvas"),
+    Page(name="budgets", place="/callers?by=budgets", shows=".accounts li"),
     Page(name="sessions", place="/callers?by=session&order=burn", shows="tbody tr", height=760),
     Page(name="settings", place=SETTINGS, shows="main form"),
     Page(

@@ -1,6 +1,7 @@
 """`looptrap incidents`: loops are listed, shown and followed through the admin address."""
 
 import asyncio
+import csv
 import json
 import re
 import shutil
@@ -401,3 +402,24 @@ def test_nothing_is_said_of_what_is_not_there(running, arguments):
     result = running.run("incidents", *arguments)
     assert result.exit_code == 2
     assert "No incident has this id" in result.stderr
+
+
+def test_incidents_are_exported_grouped_and_closed(running):
+    named = {"X-Looptrap-Session": "=cmd()"}
+    found = refused(running, **named)
+    exported = running.run("incidents", "export")
+    assert exported.exit_code == 0, exported.output
+    [row] = csv.DictReader(exported.stdout.splitlines())
+    assert (row["id"], row["session"], row["refused"]) == (found["id"], "'=cmd()", "2")
+    as_json = running.run("incidents", "export", "--format", "json", "--since", "1h")
+    assert [one["id"] for one in json.loads(as_json.stdout)] == [found["id"]]
+    assert running.run("incidents", "export", "--until", "1h", "--format", "json").stdout == "[]\n"
+    grouped = running.run("incidents", "--group", "rule", "--order", "cost")
+    heading, line = grouped.stdout.splitlines()
+    assert heading.split()[:3] == ["RULE", "INCIDENTS", "OPEN"]
+    assert line.split()[:5] == ["identical-conversation", "1", "1", "7", "2"]
+    closed = running.run("incidents", "close", found["id"][:14])
+    assert closed.stdout == f"{found['id']} is closed.\n"
+    again = running.run("incidents", "close", found["id"])
+    assert again.stdout == f"{found['id']} was closed already.\n"
+    assert running.run("incidents").stdout == "There are no open incidents.\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from bench.attempts import PLANS
 
-from looptrap.admin import event_stream, metrics
+from looptrap.admin import event_stream, incident_bulk, metrics
 from looptrap.detect import scope
 from looptrap.dialect import stream
 from looptrap.dialect.model import MAX_NAME_CHARS, MAX_TOKENS
@@ -15,12 +15,13 @@ from looptrap.gateway import app, capture, handler, logs, trace_export
 from looptrap.incident import recorder, sharing, strip, tracker
 from looptrap.incident.history import writer
 from looptrap.incident.indicator import session, window
+from looptrap.incident.model import MAX_STEPS
 from looptrap.money import price
 from looptrap.retry import Breakers
 from looptrap.store import memory, model, note
+from looptrap.usage import breach, table
 from looptrap.usage import model as usage_model
 from looptrap.usage import recorder as usage_recorder
-from looptrap.usage import table
 from looptrap.wire.limits import ServerLimits
 from looptrap.wire.upstream_exchange import UpstreamLimits
 
@@ -79,13 +80,21 @@ IN, OUT = ServerLimits(), UpstreamLimits()
             [
                 tracker.MAX_CORRELATION_KEYS,
                 tracker.MAX_FINGERPRINTS,
-                tracker.MAX_STEPS,
+                MAX_STEPS,
                 tracker.MAX_RULE_DECISIONS,
             ],
         ),
         (
             "histories that wait to be drawn as strips",
             [strip.MAX_WAITING_HISTORIES, strip.MAX_WAITING_BYTES // MB],
+        ),
+        (
+            "incidents of one bulk change, and of one export",
+            [incident_bulk.MAX_CHANGED, incident_bulk.MAX_EXPORTED],
+        ),
+        (
+            "breaches of budgets that wait for the disk, and in the history",
+            [usage_model.MAX_PENDING_BREACHES, breach.MAX_ROWS],
         ),
         ("alerts that wait to be written", [writer.MAX_PENDING_EVENTS]),
         ("events that wait to be agreed on with other instances", [sharing.MAX_QUEUED]),

@@ -141,7 +141,7 @@ async def test_the_last_alert_links_to_the_incident_and_says_who_acknowledged_it
     acknowledged = Annotation(
         id="1", incident=one.id, time=one.opened, by="ada", kind="acknowledge"
     )
-    await here.app.recorder.annotate(acknowledged)
+    await here.app.recorder.annotate([acknowledged])
     await until(lambda: len(receiver.got) == 2)
     opened, over = (json.loads(got.body)["data"] for got in receiver.got)
     assert opened["url"] == over["url"] == f"https://looptrap.example.com/#/incidents/{one.id}"

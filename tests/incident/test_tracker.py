@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from looptrap.incident.model import Sighting
-from looptrap.incident.tracker import MAX_FINGERPRINTS, MAX_STEPS, OWNER_TIMEOUT_S, Tracker
+from looptrap.incident.model import MAX_STEPS, Sighting
+from looptrap.incident.tracker import MAX_FINGERPRINTS, OWNER_TIMEOUT_S, Tracker
 
 QUIET = 300.0
 

@@ -9,6 +9,7 @@ from tests.patience import PATIENCE
 from looptrap.wire.limits import ServerLimits
 from looptrap.wire.server import Server
 from looptrap.wire.server_connection import ServerConnection
+from looptrap.wire.write_queue import WriteQueue
 
 JSON = [(b"Content-Type", b"application/json")]
 
@@ -204,9 +205,17 @@ class FakeTransport(asyncio.Transport):
         self.reading = True
 
 
+class NoQueue(WriteQueue):
+    """Sends at once, where no loop runs."""
+
+    def add(self, connection):
+        connection.send()
+
+
 def feed(pieces, handler, limits=None):
     """Give `pieces` to a fresh connection; return its transport and server."""
     server = Server(handler, limits or ServerLimits(), clock=Clock())
+    server.writes = NoQueue()
     connection = ServerConnection(server, secure=False)
     transport = FakeTransport()
     connection.connection_made(transport)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import compress
@@ -12,6 +13,8 @@ from typing import Literal, NotRequired, TypedDict, cast
 import msgspec
 
 from looptrap.admin.api import (
+    CURSOR,
+    LIMIT,
     MAX_PAGE_SIZE,
     ApiError,
     ApiRequest,
@@ -22,6 +25,7 @@ from looptrap.admin.api import (
     fields,
     iso_time,
     query_history,
+    query_page,
     view_of,
 )
 from looptrap.admin.audit import record_change
@@ -41,7 +45,9 @@ from looptrap.admin.operation import (
 )
 from looptrap.config.check import claim_warnings
 from looptrap.config.toml import toml_table
+from looptrap.database.database import Page
 from looptrap.gateway.shared_settings.kill_switch import RuntimeKillSwitch
+from looptrap.incident.history.incident_table import cursor_of
 from looptrap.incident.model import Incident
 from looptrap.policy.policy import KILL_SWITCH
 from looptrap.schema import Number, Text
@@ -54,6 +60,11 @@ FINGERPRINT_KIND = Text(form="a fingerprint, as an incident has it", pattern=r"1
 MAX_COOLDOWN_S = 86_400
 
 SECONDS_KIND = Number(low=1, high=MAX_COOLDOWN_S, unit="seconds")
+
+COOLDOWN_PARAMETERS = fields(LIMIT, CURSOR)
+
+MAX_SCANNED_PAGES = 4
+"""Pages of open incidents that one request reads; most of them may refuse nothing."""
 
 EXTEND_FIELDS = fields(
     field("fingerprint", FINGERPRINT_KIND, "what is refused", required=True),
@@ -74,9 +85,10 @@ class CooldownView(TypedDict):
 
 
 class CooldownList(TypedDict):
-    """What is refused now, of the latest open incidents."""
+    """What is refused now: a page of open incidents, the latest opened first."""
 
     cooldowns: list[CooldownView]
+    next: str | None
 
 
 class ExtendedCooldown(TypedDict):
@@ -156,23 +168,45 @@ class ReleaseResult(TypedDict):
 class EnforcementApi(Api):
     """Answers at `/api/v1/cooldowns`, `/api/v1/release` and under `/api/v1/kill-switches`."""
 
-    @get(COOLDOWNS_PATH, "what is refused right now")
-    async def _list_cooldowns(self, _request: ApiRequest) -> CooldownList:
-        refused, now = await self._refused(), self._now()
-        left = await self._app.gateway.judge.cooldowns(refused, now)
-        found = [
-            view_of(
-                CooldownView,
-                one,
-                fingerprint=name,
-                until=iso_time(now + seconds),
-                left_seconds=round(seconds, 3),
-                incident=one.id,
+    @get(COOLDOWNS_PATH, "what is refused right now", parameters=COOLDOWN_PARAMETERS)
+    async def _list_cooldowns(self, request: ApiRequest) -> CooldownList:
+        limit, cursor = request.query["limit"], request.query["cursor"]
+        found: dict[str, list[CooldownView]] = {}
+        for _ in range(MAX_SCANNED_PAGES):
+            page = await query_page(
+                self._history.incidents, state="open", limit=MAX_PAGE_SIZE, cursor=cursor
             )
-            for (name, one), seconds in zip(refused.items(), left, strict=True)
-            if seconds > 0
-        ]
-        return {"cooldowns": sorted(found, key=lambda one: -one["left_seconds"])}
+            in_force = await self._in_force(page.items)
+            for one in page.items:
+                if one.id in in_force:
+                    found[one.id] = in_force[one.id]
+                    if len(found) == limit:
+                        page = Page([], cursor_of(one.opened, one.id))
+                        break
+            cursor = page.next_cursor
+            if cursor is None or len(found) == limit:
+                break
+        return {"cooldowns": [one for some in found.values() for one in some], "next": cursor}
+
+    async def _in_force(self, incidents: Sequence[Incident]) -> dict[str, list[CooldownView]]:
+        """Return the cooldowns of incidents that are not over, by incident."""
+        # The latest incident of a fingerprint has its cooldown.
+        refused = {name: one for one in reversed(incidents) for name in one.fingerprints}
+        now = self._now()
+        left = await self._app.gateway.judge.cooldowns(refused, now)
+        found: dict[str, list[CooldownView]] = defaultdict(list)
+        for (name, one), seconds in zip(refused.items(), left, strict=True):
+            if seconds > 0:
+                view = view_of(
+                    CooldownView,
+                    one,
+                    fingerprint=name,
+                    until=iso_time(now + seconds),
+                    left_seconds=round(seconds, 3),
+                    incident=one.id,
+                )
+                found[one.id].append(view)
+        return found
 
     @post(
         COOLDOWNS_PATH,
@@ -182,20 +216,16 @@ class EnforcementApi(Api):
     )
     async def _extend_cooldown(self, request: ApiRequest) -> ExtendedCooldown:
         name, seconds = request.body["fingerprint"], request.body["seconds"]
-        incident = (await self._refused()).get(name)
-        if incident is None:
+        found = await query_history(self._history.refused_under, name)
+        if not found:
             message = "No open incident was refused under this fingerprint."
             raise ApiError(404, "not_found", message)
         judge, now = self._app.gateway.judge, self._now()
+        [incident, *_] = await query_history(self._history.incidents_of, found)
         judge.extend(name, seconds, incident.count, now)
         [left] = await judge.cooldowns([name], now)
         await record_change(self._app, request, "cooldown.extend", name, after={"seconds": seconds})
         return {"until": iso_time(now + left), "pending": judge.is_degraded}
-
-    async def _refused(self) -> dict[str, Incident]:
-        """Return the latest open incidents by the fingerprints they were refused under."""
-        page = await query_history(self._history.incidents, state="open", limit=MAX_PAGE_SIZE)
-        return {name: one for one in reversed(page.items) for name in one.fingerprints}
 
     @get(KILL_SWITCHES_PATH, "kill switches in force")
     async def _list_kill_switches(self, _request: ApiRequest) -> KillSwitchList:

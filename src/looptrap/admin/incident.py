@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from secrets import token_hex
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict, get_args
 
 import msgspec
 from msgspec import Meta
@@ -18,8 +18,10 @@ from looptrap.admin.api import (
     field,
     fields,
     history_errors,
+    iso_time,
     query_history,
     query_page,
+    view_of,
 )
 from looptrap.admin.audit import operator_name, record_change
 from looptrap.admin.incident_view import (
@@ -31,6 +33,11 @@ from looptrap.admin.incident_view import (
 from looptrap.admin.operation import Api, get, post, put, struct_body
 from looptrap.gateway.app import App
 from looptrap.incident.history import IncidentHistory
+from looptrap.incident.history.incident_table import (
+    IncidentGrouping,
+    IncidentOrder,
+    IncidentState,
+)
 from looptrap.incident.model import (
     LABELS,
     MAX_NOTE_CHARS,
@@ -46,16 +53,30 @@ from looptrap.schema import Choice, Flag, Number, Text
 
 INCIDENTS_PATH = "/api/v1/incidents"
 
-LIST_PARAMETERS = fields(
-    field("state", Choice(("open", "closed", "all")), "open, closed, or both", "open"),
+FILTER_FIELDS = (
+    field("state", Choice(get_args(IncidentState)), "open, closed, or both", "open"),
     field("caller", Text(), "of this caller only"),
     field("project", Text(), "of this project only"),
     field("session", Text(), "of this session only"),
     field("rule", Text(), "that this rule tripped"),
+    field("model", Text(), "of this model only"),
     field("since", Instant(), "with a call since then"),
+    field("until", Instant(), "opened before then"),
     field("label", Choice(LABELS), "with this label"),
     field("acknowledged", Flag(), "whether somebody takes care of them"),
     field("q", Text(), "a piece of their id, caller, session, rule or model"),
+)
+ORDER = field(
+    "order",
+    Choice(get_args(IncidentOrder)),
+    "the latest opened, or the most expensive, frequent or saving first",
+    "newest",
+)
+
+LIST_PARAMETERS = fields(
+    *FILTER_FIELDS,
+    ORDER,
+    field("group", Choice(get_args(IncidentGrouping)), "list groups in place of incidents"),
     LIMIT,
     CURSOR,
 )
@@ -65,10 +86,26 @@ CHANGES_PARAMETERS = fields(
 )
 
 
+class IncidentGroupView(TypedDict):
+    """Incidents with the same caller, project, rule or model: how many, and their sums."""
+
+    by: dict[str, str]
+    incidents: int
+    open: int
+    callers: int
+    opened: str
+    last: str
+    hits: int
+    refused: int
+    spent_usd: float | None
+    saved_usd: float | None
+
+
 class IncidentPage(TypedDict):
-    """A page of incidents, the latest opened first."""
+    """A page of incidents, or of groups of them, in the order asked for."""
 
     incidents: list[IncidentSummary]
+    groups: NotRequired[list[IncidentGroupView]]
     next: str | None
 
 
@@ -173,7 +210,7 @@ def incident_changes(
 ) -> tuple[list[IncidentSummary], int]:
     """Return incidents that changed after that number, and the next one; waits for the disk."""
     found, last = history.changes(after, limit)
-    return _summaries(history, found), last
+    return incident_summaries(history, found), last
 
 
 async def find_incident(app: App, start: str) -> Incident:
@@ -214,11 +251,25 @@ async def _cooldown_until(app: App, incident: Incident) -> float | None:
 
 
 def _page(history: IncidentHistory, query: dict[str, Any]) -> IncidentPage:
-    page = history.incidents(**query)
-    return {"incidents": _summaries(history, page.items), "next": page.next_cursor}
+    group = query.pop("group")
+    if group is None:
+        page = history.incidents(**query)
+        return {"incidents": incident_summaries(history, page.items), "next": page.next_cursor}
+    found = history.incident_groups(group, **query)
+    return {
+        "incidents": [],
+        "groups": [
+            view_of(IncidentGroupView, one, opened=iso_time(one.opened), last=iso_time(one.last))
+            for one in found.items
+        ],
+        "next": found.next_cursor,
+    }
 
 
-def _summaries(history: IncidentHistory, found: Sequence[Incident]) -> list[IncidentSummary]:
+def incident_summaries(
+    history: IncidentHistory, found: Sequence[Incident]
+) -> list[IncidentSummary]:
+    """Return incidents as they are listed; waits for the disk."""
     annotations = history.annotations(one.id for one in found)
     return [incident_summary(one, annotations.get(one.id, NO_ANNOTATIONS)) for one in found]
 
@@ -227,7 +278,17 @@ async def annotate(
     app: App, request: ApiRequest, incident: str, kind: AnnotationKind, text: str = ""
 ) -> None:
     """Keep an operator's annotation of an incident, for all instances."""
-    id, now, by = token_hex(8), app.gateway.clock(), operator_name(app, request)
-    annotation = Annotation(id=id, incident=incident, time=now, by=by, kind=kind, text=text)
+    await annotate_all(app, request, [incident], kind, text)
+
+
+async def annotate_all(
+    app: App, request: ApiRequest, incidents: Sequence[str], kind: AnnotationKind, text: str = ""
+) -> None:
+    """Keep the same annotation of several incidents, for all instances."""
+    now, by = app.gateway.clock(), operator_name(app, request)
+    annotations = [
+        Annotation(id=token_hex(8), incident=one, time=now, by=by, kind=kind, text=text)
+        for one in incidents
+    ]
     with history_errors():
-        await app.recorder.annotate(annotation)
+        await app.recorder.annotate(annotations)

@@ -283,8 +283,6 @@ def incident_summary(
         closed=iso_time(incident.closed),
         alarmed=iso_time(incident.alarmed),
         instances=incident.instance.split(", "),
-        # As rules counted it or as it was seen, whichever is more.
-        hits=max(incident.calls + incident.before, incident.count),
         tool=looping_tool(incident),
         acknowledged=seen and view_of(Acknowledgement, seen, time=iso_time(seen.time)),
         label=annotations.label,

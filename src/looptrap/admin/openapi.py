@@ -12,11 +12,13 @@ from looptrap import __version__
 from looptrap.admin.alert import AlertApi
 from looptrap.admin.api import JSON_TYPE, ApiRequest, ErrorBody
 from looptrap.admin.audit import AuditApi
+from looptrap.admin.breach import BreachApi
 from looptrap.admin.budget import BudgetApi
 from looptrap.admin.config import ConfigApi
 from looptrap.admin.enforcement import EnforcementApi
 from looptrap.admin.event_stream import EventStreamApi
 from looptrap.admin.incident import IncidentApi
+from looptrap.admin.incident_bulk import IncidentBulkApi
 from looptrap.admin.key import KeyApi
 from looptrap.admin.operation import ERROR_DESCRIPTIONS, Api, Schema, get
 from looptrap.admin.provider import ProviderApi
@@ -44,8 +46,8 @@ class OpenApiDocumentApi(Api):
 
 
 APIS: tuple[type[Api], ...] = (
-    StatusApi, UsageApi, ProviderApi, KeyApi, ConfigApi, BudgetApi, IncidentApi,
-    EnforcementApi, ProjectApi, ToolApi, RuleApi, AlertApi, AuditApi, EventStreamApi,
+    StatusApi, UsageApi, ProviderApi, KeyApi, ConfigApi, BudgetApi, BreachApi, IncidentBulkApi,
+    IncidentApi, EnforcementApi, ProjectApi, ToolApi, RuleApi, AlertApi, AuditApi, EventStreamApi,
     RuleTrialApi, OpenApiDocumentApi,
 )  # fmt: skip
 """Everything under `/api/v1`."""

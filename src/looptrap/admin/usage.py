@@ -105,6 +105,7 @@ def _step_problems(values: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 STEP_KIND = Number(low=MINUTE_S, high=30 * DAY_S, unit="seconds", whole=True)
+OFFSET_KIND = Number(low=-DAY_S, high=DAY_S, unit="seconds", whole=True)
 ORDER_KIND = Choice(("cost", "refused", "calls", "tokens", "burn"))
 
 SPENDING_PARAMETERS = fields(
@@ -112,6 +113,7 @@ SPENDING_PARAMETERS = fields(
     SINCE,
     UNTIL,
     field("step", STEP_KIND, "report over time, in steps of this length"),
+    field("utc_offset", OFFSET_KIND, "seconds of local time before UTC: days begin there", 0),
     field("order", ORDER_KIND, "sort by this, descending", "cost"),
     LIMIT,
     check=_step_problems,
@@ -240,7 +242,7 @@ def _spending_report(
         report["by"] = by
     if step is not None:
         name = None if by == "session" else by
-        series = books.series(since, until, step, name)
+        series = books.series(since, until, step, name, utc_offset=query["utc_offset"])
         report["step"], report["series"] = step, [_series_step(name, one) for one in series]
     return report
 

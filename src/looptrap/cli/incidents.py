@@ -7,8 +7,9 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import wraps
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import click
 
@@ -21,6 +22,7 @@ from looptrap.cli.output import (
     json_option,
     parse_since,
     print_lines,
+    print_table,
 )
 from looptrap.errors import ConfigError
 from looptrap.policy.action import Action
@@ -38,11 +40,17 @@ POLL_INTERVAL_S = 1.0
 """Seconds between two polls for changes."""
 
 LABELS = ("false_alarm", "confirmed")
+ORDERS = ("newest", "cost", "count", "saved")
+GROUPS = ("caller", "project", "rule", "model")
+FILTERS = (
+    "state", "caller", "project", "session", "rule", "model", "since", "until", "label", "q",
+    "order",
+)  # fmt: skip
 
 ACTIONS = frozenset(action.value for action in Action)
 
 
-@click.group(cls=ListingGroup, short_help="List, show, label and follow incidents.")
+@click.group(cls=ListingGroup, short_help="List, show, label, export and follow incidents.")
 def incidents() -> None:
     """List incidents, show one, label it, or follow them as they happen.
 
@@ -51,29 +59,47 @@ def incidents() -> None:
     """
 
 
+def filter_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the flags that select incidents; the command gets them as a query of the API."""
+
+    @click.option("--all", "state", flag_value="all", help="Include closed incidents.")
+    @click.option("--closed", "state", flag_value="closed", help="Only closed incidents.")
+    @click.option("--caller", metavar="CALLER", help="Only of this caller: key:ci, cred:…, addr:….")
+    @click.option("--project", metavar="NAME", help="Only of this project.")
+    @click.option("--session", metavar="NAME", help="Only of this session.")
+    @click.option("--rule", metavar="NAME", help="Only of this rule.")
+    @click.option("--model", metavar="NAME", help="Only of this model.")
+    @click.option("--since", metavar="SPAN",
+                  help="Only with a call since then: 30m, 24h, 7d, or a time.")  # fmt: skip
+    @click.option("--until", metavar="SPAN", help="Only opened before then.")
+    @click.option("--label", type=click.Choice(LABELS), metavar="LABEL",
+                  help="Only with this label: false_alarm or confirmed.")  # fmt: skip
+    @click.option("--search", "q", metavar="TEXT",
+                  help="Only with this text in id, caller, session, rule or model.")  # fmt: skip
+    @click.option("--order", type=click.Choice(ORDERS), metavar="ORDER",
+                  help="newest, cost, count or saved, the highest first.  [newest]")  # fmt: skip
+    @wraps(command)
+    def with_query(**options: Any) -> None:
+        now = datetime.now(UTC)
+        query = {name: options.pop(name) for name in FILTERS}
+        query["state"] = query["state"] or "open"
+        for name in ("since", "until"):
+            if query[name] is not None:
+                query[name] = parse_since(query[name], f"--{name}", now)
+        command(query={name: one for name, one in query.items() if one is not None}, **options)
+
+    return with_query
+
+
 @incidents.command("list")
-@click.option("--all", "state", flag_value="all", help="Include closed incidents.")
-@click.option("--closed", "state", flag_value="closed", help="Only closed incidents.")
-@click.option("--caller", metavar="CALLER", help="Only of this caller: key:ci, cred:…, addr:….")
-@click.option("--project", metavar="NAME", help="Only of this project.")
-@click.option("--session", metavar="NAME", help="Only of this session.")
-@click.option("--rule", metavar="NAME", help="Only of this rule.")
-@click.option("--since", metavar="SPAN",
-              help="Only with a call since then: 30m, 24h, 7d, or a time.")  # fmt: skip
-@click.option("--label", type=click.Choice(LABELS), metavar="LABEL",
-              help="Only with this label: false_alarm or confirmed.")  # fmt: skip
-@click.option("--search", "q", metavar="TEXT",
-              help="Only with this text in id, caller, session, rule or model.")  # fmt: skip
+@filter_options
+@click.option("--group", type=click.Choice(GROUPS), metavar="NAME",
+              help="Sums by caller, project, rule or model, in place of incidents.")  # fmt: skip
 @click.option("--limit", metavar="N", type=int, default=50, help="At most N.  [50]")
 @json_option
 @gateway_options
 def list_(
-    gateway: GatewayClient,
-    state: str | None,
-    since: str | None,
-    limit: int,
-    as_json: bool,
-    **filters: str | None,
+    gateway: GatewayClient, query: dict[str, str], group: str | None, limit: int, as_json: bool
 ) -> None:
     """List the open incidents, the latest first.
 
@@ -81,21 +107,38 @@ def list_(
     Example: looptrap incidents list --all --caller key:ci --since 24h
     """
     now = datetime.now(UTC)
-    query = {name: value for name, value in filters.items() if value is not None}
-    query["state"] = state or "open"
-    if since is not None:
-        query["since"] = parse_since(since, "--since", now)
-    found, is_more = _find_incidents(gateway, query, limit)
+    if group is not None:
+        query["group"] = group
+    found, is_more = _find_incidents(gateway, query, limit, "groups" if group else "incidents")
     if as_json:
         click.echo(json.dumps(found, indent=2))
-    elif found:
-        for incident in found:
-            print_lines(_list_lines(incident, now))
-    else:
+    elif not found:
         open_ = "open " if query["state"] == "open" else ""
         click.echo(f"There are no {open_}incidents{' of that kind' if len(query) > 1 else ''}.")
+    elif group is not None:
+        _print_groups(found, group, now)
+    else:
+        for incident in found:
+            print_lines(_list_lines(incident, now))
     if is_more:
         click.echo(f"There are more than these {limit}: see --limit.", err=True)
+
+
+@incidents.command()
+@filter_options
+@click.option("--format", "form", type=click.Choice(["csv", "json"]), default="csv",
+              metavar="FORMAT", help="csv or json.  [csv]")  # fmt: skip
+@gateway_options
+def export(gateway: GatewayClient, query: dict[str, str], form: str) -> None:
+    """Print all matching incidents as CSV or JSON, at most 100,000.
+
+    \b
+    Example: looptrap incidents export --all --since 30d > incidents.csv
+    """
+    text = gateway.read_text(f"{INCIDENTS_PATH}/export.{form}?{urlencode(query)}")
+    for line in text.removesuffix("\n").removesuffix("\r").split("\r\n"):
+        # Clients choose names: they must not control the terminal.
+        click.echo("\n".join(map(escaped, line.split("\n"))))
 
 
 @incidents.command()
@@ -128,6 +171,20 @@ def ack(gateway: GatewayClient, incident_id: str) -> None:
     """
     incident = gateway.ask("POST", f"{_path(incident_id)}/acknowledge", {})
     click.echo(f"{incident['id']} is acknowledged since {incident['acknowledged']['time']}.")
+
+
+@incidents.command()
+@click.argument("incident_id", metavar="ID")
+@gateway_options
+def close(gateway: GatewayClient, incident_id: str) -> None:
+    """Close an incident before it is quiet; a loop that goes on opens a new one.
+
+    \b
+    Example: looptrap incidents close inc_4be01c7d
+    """
+    id = gateway.get(_path(incident_id))["id"]
+    answer = gateway.ask("POST", f"{INCIDENTS_PATH}/bulk/close", {"ids": [id]})
+    click.echo(f"{id} is closed." if answer["changed"] else f"{id} was closed already.")
 
 
 @incidents.command()
@@ -199,15 +256,15 @@ def _path(incident_id: str) -> str:
 
 
 def _find_incidents(
-    gateway: GatewayClient, query: dict[str, str], limit: int
+    gateway: GatewayClient, query: dict[str, str], limit: int, name: str = "incidents"
 ) -> tuple[list[IncidentView], bool]:
-    """Return up to `limit` incidents, and whether there are more."""
+    """Return up to `limit` incidents or groups, and whether there are more."""
     found: list[IncidentView] = []
     cursor: dict[str, str] = {}
     while True:
         number = min(limit - len(found), PAGE_SIZE)
         answer = gateway.get(INCIDENTS_PATH, limit=number, **query, **cursor)
-        found += answer["incidents"]
+        found += answer[name]
         if answer["next"] is None or len(found) >= limit:
             return found, answer["next"] is not None
         cursor = {"cursor": answer["next"]}
@@ -231,6 +288,22 @@ def _poll_changes(
             click.echo("It answers again.", err=True)
         is_away, last = False, answer["last"]
         print_changes(answer["incidents"])
+
+
+def _print_groups(groups: list[dict[str, Any]], by: str, now: datetime) -> None:
+    print_table(
+        (by.upper(), "#INCIDENTS", "#OPEN", "#HITS", "#REFUSED", "#SPENT", "#SAVED", "LAST CALL"),
+        [
+            (
+                one["by"][by] or DASH,
+                *(f"{one[name]:,}" for name in ("incidents", "open", "hits", "refused")),
+                format_usd(one["spent_usd"]),
+                format_usd(one["saved_usd"]) if one["refused"] else DASH,
+                format_age(one["last"], now),
+            )
+            for one in groups
+        ],
+    )
 
 
 def _list_lines(incident: IncidentView, now: datetime) -> Iterator[str]:

@@ -17,9 +17,10 @@ from looptrap.engine import Ticket
 from looptrap.incident.history import HistoryWriter, IncidentHistory, WriteBatch
 from looptrap.incident.model import Sighting
 from looptrap.incident.setting import IncidentSettings
-from looptrap.incident.sighting import InputCostEstimator, make_sightings
+from looptrap.incident.sighting import make_sightings
 from looptrap.incident.tracker import Tracker
 from looptrap.policy.verdict import ALLOWED
+from looptrap.usage.recorder import InputCostEstimator
 
 MAX_PENDING_SIGHTINGS = 10_000
 """Sightings that wait for the writer; one more is dropped."""

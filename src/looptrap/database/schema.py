@@ -112,7 +112,53 @@ _ANNOTATIONS = (
     )""",
 )
 
-MIGRATIONS: list[tuple[str, ...]] = [_INCIDENTS, _USAGE, _ANNOTATIONS]
+_LISTS = (
+    # One row for each incident, with the sums of its parts: lists need not decode those.
+    """CREATE TABLE incident (
+        id TEXT PRIMARY KEY,
+        caller TEXT NOT NULL,
+        project TEXT NOT NULL,
+        session TEXT NOT NULL,
+        rule TEXT NOT NULL,
+        model TEXT NOT NULL,
+        rules TEXT NOT NULL,
+        opened REAL NOT NULL,
+        last REAL NOT NULL,
+        closed REAL,
+        hits INTEGER NOT NULL,
+        calls INTEGER NOT NULL,
+        refused INTEGER NOT NULL,
+        cost INTEGER,
+        saved INTEGER
+    ) WITHOUT ROWID""",
+    "CREATE INDEX incident_opened ON incident (opened, id)",
+    "CREATE INDEX incident_open ON incident (opened, id) WHERE closed IS NULL",
+    "CREATE INDEX incident_last ON incident (last)",
+    # One row for each account of a budget that refused calls in a period; nano-dollars, or tokens.
+    """CREATE TABLE breach (
+        id TEXT PRIMARY KEY,
+        budget TEXT NOT NULL,
+        fingerprint TEXT NOT NULL,
+        "by" TEXT NOT NULL,
+        unit TEXT NOT NULL,
+        mode TEXT NOT NULL,
+        project TEXT NOT NULL,
+        ends INTEGER NOT NULL,
+        opened REAL NOT NULL,
+        last REAL NOT NULL,
+        used INTEGER NOT NULL,
+        "limit" INTEGER NOT NULL,
+        request_id TEXT NOT NULL,
+        refused INTEGER NOT NULL,
+        estimate INTEGER NOT NULL,
+        estimated INTEGER NOT NULL
+    ) WITHOUT ROWID""",
+    "CREATE INDEX breach_last ON breach (last, id)",
+    "DROP INDEX part_opened",
+    "DROP INDEX part_closed",
+)
+
+MIGRATIONS: list[tuple[str, ...]] = [_INCIDENTS, _USAGE, _ANNOTATIONS, _LISTS]
 """Statements from each version to the next; append only, never change a released one."""
 
 

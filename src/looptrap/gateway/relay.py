@@ -293,7 +293,7 @@ class Relay:
         self.exchange.handle_error(fault)
         self.cancel()
 
-    def end(self, outcome: Outcome | None) -> None:
+    def end(self, outcome: Outcome | None, now: float | None = None) -> None:
         """Settle the call, once; None when it was not sent to a provider.
 
         References back to this relay are dropped here, so that nothing of the call outlives it.
@@ -309,15 +309,15 @@ class Relay:
             upstream.cancel()
         if failover is not None:
             failover.cancel()
-        self._settler.settle(self.transaction, outcome, self.first_byte, self.span)
+        self._settler.settle(self.transaction, outcome, self.first_byte, self.span, now=now)
 
     def _settle(self, now: float, *, cut_off: bool = False, is_answered: bool = True) -> None:
         try:
             outcome = self.transaction.outcome(now, cut_off=cut_off, is_answered=is_answered)
         except Exception:
-            self.end(Outcome(self.transaction.status if is_answered else 0, cut_off=cut_off))
+            self.end(Outcome(self.transaction.status if is_answered else 0, cut_off=cut_off), now)
             raise
-        self.end(outcome)
+        self.end(outcome, now)
 
 
 _REQUEST_ID, _OURS, _ENCODING = 1, 2, 4

@@ -47,6 +47,7 @@ class Settler:
         first_byte: float | None = None,
         span: TraceSpan | None = None,
         *,
+        now: float | None = None,
         is_logged: bool = True,
     ) -> None:
         """Record the outcome of a call; None when it was not sent to a provider.
@@ -54,28 +55,29 @@ class Settler:
         The access log has no line for a call that another proxy sends.
         """
         ticket, provider = transaction.ticket, transaction.provider
+        if now is None:
+            now = self.clock()
         if ticket.streaks:
-            self._judge.answer(ticket.streaks, self.clock())
+            self._judge.answer(ticket.streaks, now)
         if ticket.holds:
-            self._judge.settle(ticket.settlements(outcome), self.clock())
+            self._judge.settle(ticket.settlements(outcome), now)
         turn = transaction.answered() if outcome is not None else None
         if turn is not None:
-            now = self.clock()
             is_local = not self._judge.is_shared
             notes = transaction.engine.remember_answer(ticket, turn, now, is_local=is_local)
             if notes:
                 self._judge.remember(notes, now)
         if self._capture is not None and ticket.capture_id:
-            self._capture.add_answer(ticket.capture_id, turn, self.clock())
-        transaction.engine.note_answer(ticket, self.clock())
+            self._capture.add_answer(ticket.capture_id, turn, now)
+        transaction.engine.note_answer(ticket, now)
         transaction.engine.settle(ticket, outcome, provider, first_byte)
         if is_logged and self._on_settled is not None:
             self._on_settled(transaction, outcome or Outcome(transaction.status))
         if self._tracer is not None and span is not None:
             settled = outcome or Outcome(transaction.status)
-            self._tracer.settled(span, transaction, settled, self.clock())
+            self._tracer.settled(span, transaction, settled, now)
         if self._recorder is not None:
             if ticket.verdict is not ALLOWED:
                 transaction.make_request_id()
             request_id = transaction.request_id
-            self._recorder.record_call(ticket, outcome, request_id, provider, first_byte)
+            self._recorder.record_call(ticket, outcome, request_id, provider, first_byte, now)

@@ -15,6 +15,7 @@ from looptrap.bounded import LruMap
 from looptrap.incident.model import AlertEvent, Annotation, EventName, Incident, merge_parts
 from looptrap.money.meter import BudgetStatus
 from looptrap.schema.wording import listed
+from looptrap.usage.breach import breach_id
 from looptrap.usage.savings import format_usd, usd
 
 OUTAGE_BUCKET_S = 300.0
@@ -75,8 +76,11 @@ def with_link(event: AlertEvent, public_url: str | None) -> AlertEvent:
         return event
     if event.incident:
         page = f"incidents/{quote(event.incident, safe='')}"
+    elif event.name.startswith("budget."):
+        breach = event.data.get("breach_id")
+        page = f"breaches/{quote(breach, safe='')}" if breach else "callers?by=budgets"
     else:
-        page = "callers?by=budgets" if event.name.startswith("budget.") else "status"
+        page = "status"
     data = {**event.data, "url": f"{public_url.rstrip('/')}/#/{page}"}
     return msgspec.structs.replace(event, data=data)
 
@@ -195,6 +199,7 @@ def _budget_data(status: BudgetStatus) -> dict[str, Any]:
         "mode": status.mode,
         "resets_at": status.ends or None,
         "fingerprint": status.fingerprint,
+        **({"breach_id": breach_id(status)} if status.action.refuses else {}),
     }
 
 

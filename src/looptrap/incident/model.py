@@ -217,6 +217,11 @@ class Incident(IncidentDescription, kw_only=True, omit_defaults=True):
     strip: Strip = NO_STRIP
     """The latest rounds of the conversation."""
 
+    @property
+    def hits(self) -> int:
+        """As rules counted it or as it was seen, whichever is more."""
+        return max(self.calls + self.before, self.count)
+
     # Computed on demand: the cost per call is known only when all parts are added up.
 
     @property
@@ -251,6 +256,16 @@ class Incident(IncidentDescription, kw_only=True, omit_defaults=True):
         return usd(a_call * self.calls / seconds * 3_600)
 
 
+MAX_STEPS = 50
+
+
+def add_step(own: Incident, step: IncidentStep) -> None:
+    """Add a step; when there are too many, one from the middle is dropped."""
+    if len(own.steps) >= MAX_STEPS:
+        del own.steps[MAX_STEPS // 2]
+    own.steps.append(step)
+
+
 class AlertEvent(msgspec.Struct, frozen=True, kw_only=True):
     """An alert, sent once through every channel that subscribes to it."""
 
@@ -267,7 +282,7 @@ class AlertEvent(msgspec.Struct, frozen=True, kw_only=True):
     data: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
-AnnotationKind = Literal["acknowledge", "label", "note", "release"]
+AnnotationKind = Literal["acknowledge", "close", "label", "note", "release"]
 Label = Literal["false_alarm", "confirmed"]
 
 LABELS: tuple[Label, ...] = ("false_alarm", "confirmed")

@@ -34,13 +34,13 @@ from looptrap.incident.model import (
 )
 from looptrap.incident.setting import ChannelSettings, IncidentSettings, IndicatorSettings
 from looptrap.incident.sharing import IncidentSharing, drain
-from looptrap.incident.sighting import InputCostEstimator, SightingFactory, no_price
+from looptrap.incident.sighting import SightingFactory, no_price
 from looptrap.incident.strip import StripBuilder
 from looptrap.incident.tracker import Tracker
 from looptrap.policy.verdict import ALLOWED
 from looptrap.store.redis import RedisStore
 from looptrap.usage.model import UsageKey
-from looptrap.usage.recorder import UsageRecorder
+from looptrap.usage.recorder import InputCostEstimator, UsageRecorder
 
 OUTAGE_GRACE_S = 2.0
 """Seconds that a store may be away before an alert is sent."""
@@ -131,6 +131,7 @@ class IncidentRecorder:
         self._strips = StripBuilder(secret)
         self._usage = UsageRecorder()
         self._budget_alerter = BudgetAlerter(self.alert)
+        self._estimate = estimate
         self._log = log
         self._clock = clock
         self._quiet = config.incidents.quiet
@@ -146,6 +147,8 @@ class IncidentRecorder:
         self._undecided_keys: set[str] = set()
         """Keys of incidents whose shared id is not known yet."""
         self._events: deque[AlertEvent] = deque()
+        self._closing: deque[str] = deque()
+        """Incidents that an operator has closed."""
         self.sharing: IncidentSharing | None = None
         self._running = AsyncExitStack()
 
@@ -211,9 +214,12 @@ class IncidentRecorder:
         request_id: bytes,
         provider: str = "",
         first_byte: float | None = None,
+        now: float | None = None,
     ) -> None:
         """Record what was decided about a call and, if it was forwarded, its outcome."""
-        now, factory = self._clock(), self._sighting_factory
+        factory = self._sighting_factory
+        if now is None:
+            now = self._clock()
         session = factory.running_session(ticket)
         self._usage.record(ticket, outcome, now, provider, session)
         has_room = len(self._observations) < MAX_OBSERVATIONS_PER_TICK
@@ -224,6 +230,7 @@ class IncidentRecorder:
         if ticket.standings:
             project = ticket.call.request.project
             self._budget_alerter.observe(ticket.standings, now, project, request_id)
+            self._usage.record_breaches(ticket, now, request_id, self._estimate)
         if ticket.verdict is ALLOWED and ticket.heard is None and ticket.shadow is None:
             return
         sightings = factory.sightings(ticket, outcome, now, request_id.decode("latin-1"), provider)
@@ -234,15 +241,18 @@ class IncidentRecorder:
                 self._enqueue(self._sightings, one)
                 self._strips.enqueue(one, ticket)
 
-    async def annotate(self, annotation: Annotation) -> None:
-        """Store an annotation durably and share it with the other instances.
+    async def annotate(self, annotations: Sequence[Annotation]) -> None:
+        """Store annotations durably and share them with the other instances.
 
-        Raises sqlite3.Error if it cannot be written.
+        Raises sqlite3.Error if they cannot be written.
         """
-        await asyncio.to_thread(lambda: self.history.put(annotations=[annotation]))
-        self.false_alarms += annotation.kind == "label" and annotation.text == "false_alarm"
+        await asyncio.to_thread(lambda: self.history.put(annotations=annotations))
+        self._closing.extend(one.incident for one in annotations if one.kind == "close")
+        self.false_alarms += sum(
+            one.kind == "label" and one.text == "false_alarm" for one in annotations
+        )
         if self.sharing is not None:
-            self.sharing.publish([annotation])
+            self.sharing.publish(annotations)
 
     def alert(self, event: AlertEvent) -> None:
         """Queue an alert that is not about a loop; channels get each event id once."""
@@ -259,7 +269,10 @@ class IncidentRecorder:
     def _next_batch(self, now: float) -> WriteBatch:
         """Process everything queued; return what to write in one transaction."""
         shared, annotations = self._take_shared()
+        self._closing.extend(one.incident for one in annotations if one.kind == "close")
         events = self._collect_events()
+        if self._closing:
+            events += self.tracker.close(set(drain(self._closing)), now)
         if now >= self._next_tick:
             self._next_tick = now + TICK_S
             events += self._tick(now)

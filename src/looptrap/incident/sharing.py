@@ -143,9 +143,10 @@ class IncidentSharing:
 
     async def _share(self) -> None:
         """Process all queues and read the stream; without the store, decide alone."""
+        # First what was closed, so that a loop that goes on does not get its id again.
+        await _run_all(self._to_publish, self._push)
         await _run_all(self._to_agree, self._agree_on_id)
         await _run_all(self._to_claim, self._agree_on_sender)
-        await _run_all(self._to_publish, self._push)
         with suppress(OSError):  # the next round tries again
             async for text in self._stream.pull():
                 self._receive(text)
@@ -170,9 +171,16 @@ class IncidentSharing:
         prefix = ANNOTATION_PREFIX if isinstance(change, Annotation) else b""
         with suppress(OSError):  # the next change of an incident publishes the whole part
             await self._stream.push(prefix + _encode(change))
-            if isinstance(change, Incident) and change.closed is None:
-                open_key = OPEN_KEY_PREFIX + change.key.encode()
-                await self._configuration.command(b"EXPIRE", open_key, self._open_for)
+            if isinstance(change, Incident):
+                await self._keep_id(change)
+
+    async def _keep_id(self, part: Incident) -> None:
+        """Keep the id of an open incident; one that is closed has no more calls under its id."""
+        open_key = OPEN_KEY_PREFIX + part.key.encode()
+        if part.closed is None:
+            await self._configuration.command(b"EXPIRE", open_key, self._open_for)
+        elif await self._configuration.command(b"GET", open_key) == part.id.encode():
+            await self._configuration.command(b"DEL", open_key)
 
     def _receive(self, text: bytes) -> None:
         try:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from looptrap.bounded import BoundedCache
 from looptrap.detect.fingerprint import conversation_opening, derived_session
 from looptrap.detect.trajectory import RunTrajectory, Trajectory
@@ -13,12 +11,10 @@ from looptrap.engine import Ticket
 from looptrap.incident.indicator import Observation
 from looptrap.incident.model import Sighting
 from looptrap.policy.verdict import Verdict
+from looptrap.usage.recorder import InputCostEstimator
 
 NO_OUTCOME = Outcome()
 """The outcome of a call that was not forwarded."""
-
-InputCostEstimator = Callable[[Call], int | None]
-"""Returns the cost of a call's input in nano-dollars; None if the price is unknown."""
 
 
 def no_price(_call: Call) -> int | None:

@@ -8,7 +8,7 @@ leads to the open incident.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TypeAlias
@@ -31,6 +31,7 @@ from looptrap.incident.model import (
     RuleDecision,
     Sighting,
     Strip,
+    add_step,
     merge_parts,
 )
 from looptrap.policy.rule import SCOPES
@@ -194,6 +195,15 @@ class Tracker:
                 events += self._close(key, now)
         return events
 
+    def close(self, ids: Collection[str], now: float) -> list[AlertEvent]:
+        """Close these incidents, as an operator asked; return the events to send."""
+        keys = [
+            key
+            for key, entry in self._entries.items()
+            if any(part.id in ids for part in entry.parts())
+        ]
+        return [event for key in keys for event in self._close(key, now, is_asked=True)]
+
     def take_changed(self) -> list[Incident]:
         """Return the parts changed since the last call that may be published."""
         changed, self._changed = self._changed, {}
@@ -269,11 +279,11 @@ class Tracker:
         entry.waiting += events
         return []
 
-    def _close(self, key: str, now: float) -> list[AlertEvent]:
-        """Close an incident, also for instances that are gone."""
+    def _close(self, key: str, now: float, *, is_asked: bool = False) -> list[AlertEvent]:
+        """Close an incident, also for instances that are gone; if an operator asked, for all."""
         entry = self._forget(key)
         for part in entry.parts():
-            if part is entry.own or part.last + self._quiet + OWNER_TIMEOUT_S <= now:
+            if is_asked or part is entry.own or part.last + self._quiet + OWNER_TIMEOUT_S <= now:
                 part.closed = now
                 add_step(part, IncidentStep(now, "closed"))
                 self._mark_changed(entry, part)
@@ -282,7 +292,6 @@ class Tracker:
         return [resolved_event(entry.parts(), now, entry.hits)]
 
 
-MAX_STEPS = 50
 MAX_FINGERPRINTS = 20
 MAX_RULE_DECISIONS = 20
 
@@ -377,10 +386,3 @@ def _add_usage(own: Incident, sighting: Sighting) -> None:
     if sighting.estimate is not None:
         own.estimated += 1
         own.estimate += sighting.estimate
-
-
-def add_step(own: Incident, step: IncidentStep) -> None:
-    """Add a step; when there are too many, one from the middle is dropped."""
-    if len(own.steps) >= MAX_STEPS:
-        del own.steps[MAX_STEPS // 2]
-    own.steps.append(step)

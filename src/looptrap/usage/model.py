@@ -6,12 +6,16 @@ from typing import NamedTuple
 
 import msgspec
 
+from looptrap.usage.breach import Breach
 from looptrap.usage.savings import usd
 
 MINUTE_S = 60
 
 MAX_PENDING_ROWS = 50_000
 """Distinct rows queued while nothing can be written."""
+
+MAX_PENDING_BREACHES = 5_000
+"""Exceeded accounts queued."""
 
 OTHER_NAME = "other"
 """The name under which all further keys are summed."""
@@ -120,14 +124,15 @@ class SessionUsage(msgspec.Struct):
 
 
 class UsageBatch:
-    """Usage to be written: totals by minute and key, and by session."""
+    """Usage to be written: totals by minute and key, and by session; and breaches of budgets."""
 
     def __init__(self) -> None:
         self.spending: dict[tuple[int, UsageKey], UsageTotals] = {}
         self.sessions: dict[SessionKey, SessionUsage] = {}
+        self.breaches: dict[str, Breach] = {}
 
     def __len__(self) -> int:
-        return len(self.spending) + len(self.sessions)
+        return len(self.spending) + len(self.sessions) + len(self.breaches)
 
     def totals_of(self, minute: int, spender: UsageKey) -> UsageTotals:
         """Return the totals of a key in a minute, to be added to."""
@@ -142,8 +147,18 @@ class UsageBatch:
         if not has_room or self.spending.setdefault((minute, spender), totals) is not totals:
             self.totals_of(minute, spender).add(totals)
 
+    def add_breach(self, breach: Breach) -> None:
+        """Add a breach; beyond MAX_PENDING_BREACHES those of further accounts are left out."""
+        known = self.breaches.get(breach.id)
+        if known is not None:
+            known.add(breach)
+        elif len(self.breaches) < MAX_PENDING_BREACHES:
+            self.breaches[breach.id] = breach
+
     def add(self, other: UsageBatch) -> None:
         """Add another batch; beyond MAX_PENDING_ROWS keys are summed up."""
+        for breach in other.breaches.values():
+            self.add_breach(breach)
         for (minute, spender), totals in other.spending.items():
             self.totals_of(minute, spender).add(totals)
         for session, run in other.sessions.items():

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import cast
 
-from looptrap.dialect.model import MAX_NAME_CHARS, NO_USAGE, Outcome
+from looptrap.dialect.model import MAX_NAME_CHARS, NO_USAGE, Call, Outcome
 from looptrap.engine import Ticket
 from looptrap.policy.verdict import ALLOWED
+from looptrap.usage.breach import Breach
 from looptrap.usage.model import (
     MINUTE_S,
     OTHER_SESSION_KEY,
@@ -21,6 +23,9 @@ from looptrap.usage.model import (
 
 MAX_KEYS_PER_MINUTE = 1_000
 """Distinct keys in one minute: a client may send any model name."""
+
+InputCostEstimator = Callable[[Call], int | None]
+"""Returns the cost of a call's input in nano-dollars; None if the price is unknown."""
 
 MAX_TRACKED_SESSIONS = 5_000
 """Distinct sessions in one batch."""
@@ -79,6 +84,10 @@ class UsageAccumulator:
                 run.unpriced += cost is None
                 run.cost += cost or 0
         return spent, run
+
+    def add_breach(self, breach: Breach) -> None:
+        """Add a call that an exceeded budget refused."""
+        self._batch.add_breach(breach)
 
     def take(self) -> UsageBatch:
         """Return everything since the last call; not thread-safe with `add`."""
@@ -150,6 +159,23 @@ class UsageRecorder:
                     run.refused += 1
         if ticket.shadow is not None:
             spent.shadowed += 1
+
+    def record_breaches(
+        self, ticket: Ticket, now: float, request_id: bytes, estimate: InputCostEstimator
+    ) -> None:
+        """Record the budgets that refused a call, or in shadow mode would have."""
+        # A call that was refused for a loop, too, was not refused by the budget.
+        is_reason = ticket.verdict.reason == "budget_exceeded"
+        exceeded = [
+            one
+            for one in ticket.standings
+            if one.action.refuses and (is_reason or one.mode == "shadow")
+        ]
+        if exceeded:
+            project, cost = ticket.call.request.project, estimate(ticket.call)
+            for one in exceeded:
+                text = request_id.decode("latin-1")[:MAX_NAME_CHARS]
+                self._spending.add_breach(Breach.of(one, now, project, text, cost))
 
     def flush(self) -> None:
         """Queue the counts for the writer's thread: it must not read while calls are added."""

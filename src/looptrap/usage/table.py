@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from msgspec.structs import astuple
 
 from looptrap.database.database import Database, Row, insert_rows, without_surrogates
+from looptrap.usage.breach import put_breaches
 from looptrap.usage.model import (
     MINUTE_S,
     OTHER_NAME,
@@ -96,6 +97,7 @@ def put_usage(connection: Connection, instance: str, batch: UsageBatch) -> None:
     sessions = [_row(*session, *astuple(run)) for session, run in batch.sessions.items()]
     insert_rows(connection, _PUT, spending, _ADD)
     insert_rows(connection, _PUT_SESSION, sessions, _ADD_SESSION)
+    put_breaches(connection, batch.breaches)
 
 
 def roll_up_hour(connection: Connection, now: float) -> bool:
@@ -212,20 +214,22 @@ class UsageQuery:
         step: int,
         by: UsageDimension | None = None,
         limit: int = MAX_SERIES,
+        utc_offset: int = 0,
     ) -> list[UsagePoint]:
         """Return usage by step of time, in order; steps without a call are left out.
 
-        With `by`, the `limit` costliest names each, and the others under one name.
+        Steps of a day begin at midnight of the zone with that offset, in seconds. With `by`, the
+        `limit` costliest names each, and the others under one name.
         """
-        values, name = {**_span(since, until), "step": step}, "''"
+        values, name = {**_span(since, until), "step": step, "offset": utc_offset}, "''"
         if by is not None:
             top = self.top(by, since, until, limit=limit)
             values |= {f"name{i}": one.name for i, one in enumerate(top)}
             placeholders = ", ".join(f":name{i}" for i in range(len(top)))
             name = f"CASE WHEN {by} IN ({placeholders}) THEN {by} ELSE '{OTHER_NAME}' END"
         rows = self._database.query(
-            f"SELECT start - start % :step AS time, {name} AS name, {_SUMS} FROM spending"
-            f" WHERE {_WITHIN} GROUP BY 1, 2 ORDER BY 1, 2",
+            f"SELECT start - (start + :offset) % :step AS time, {name} AS name, {_SUMS}"
+            f" FROM spending WHERE {_WITHIN} GROUP BY 1, 2 ORDER BY 1, 2",
             values,
         )
         return [UsagePoint(time, named, UsageTotals(*figures)) for time, named, *figures in rows]

@@ -120,7 +120,7 @@ class Exchange(Generic[StateT]):
                 body = b""
         self.started = True
         if connection.exchange is self:
-            connection.transport.write(head + body)
+            connection.write(head + body)
             connection.release(self.keep_alive)
 
     def begin(
@@ -181,7 +181,7 @@ class Exchange(Generic[StateT]):
         held = self._held
         if held and self._connection.exchange is self:
             self._held = []
-            self._connection.transport.write(held[0] if len(held) == 1 else b"".join(held))
+            self._connection.write(held[0] if len(held) == 1 else b"".join(held))
 
     def finish(self) -> None:
         """End the answer; one that is shorter than announced is aborted instead."""

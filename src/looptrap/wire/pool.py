@@ -20,6 +20,7 @@ from looptrap.wire.upstream_exchange import (
     UpstreamExchange,
     UpstreamLimits,
 )
+from looptrap.wire.write_queue import WriteQueue
 
 METHODS_WITH_BODY = frozenset((b"POST", b"PUT", b"PATCH"))
 
@@ -41,6 +42,7 @@ class Pool:
         self.origin = origin
         self.limits = limits
         self.clock = clock
+        self.writes = WriteQueue()
         self.opened = 0
         self.reused = 0
         self.retried_stale = 0

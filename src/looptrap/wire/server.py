@@ -16,6 +16,7 @@ from looptrap.wire.head import HeadReader
 from looptrap.wire.limits import ServerLimits
 from looptrap.wire.refusal import RefusalBuilder, RequestRefused, json_refusal, overloaded
 from looptrap.wire.server_connection import ServerConnection
+from looptrap.wire.write_queue import WriteQueue
 
 SWEEP_INTERVAL_S = 0.5
 MAX_REFUSED_CONNECTIONS = 256
@@ -40,6 +41,7 @@ class Server:
         self.handler = handler
         self.limits = limits or ServerLimits()
         self.heads = HeadReader(self.limits)
+        self.writes = WriteQueue()
         self.make_refusal = refuse
         self.clock = clock
         self.now = clock()  # as of the last sweep
@@ -47,6 +49,7 @@ class Server:
 
         self.connections = 0
         self.requests = 0
+        self.open_exchanges = 0  # requests whose answers are not complete
         self.buffered_bytes = 0
         self.refused_connections = 0
         self.bad_requests = 0

@@ -14,6 +14,7 @@ from looptrap.wire.head import CHUNKED, HEAD_END, check_partial, head_too_long, 
 from looptrap.wire.header_fields import encode_head
 from looptrap.wire.limits import MEGABYTE
 from looptrap.wire.refusal import RequestRefused, overloaded, request_timed_out
+from looptrap.wire.write_queue import MAX_QUEUED_BYTES
 
 if TYPE_CHECKING:
     from looptrap.wire.server import Server
@@ -25,11 +26,11 @@ _LINGER_ZERO = struct.pack("ii", 1, 0)
 
 
 class ClosableConnection(asyncio.Protocol):
-    """The closing of a connection; what it still receives is dropped."""
+    """The writing and closing of a connection; what it receives after that is dropped."""
 
     __slots__ = (
-        "_drained", "_ended", "_reading_paused", "_unsent", "_writing_paused", "deadline", "server",
-        "transport",
+        "_drained", "_ended", "_outgoing", "_reading_paused", "_unsent", "_writing_paused",
+        "deadline", "server", "transport",
     )  # fmt: skip
 
     transport: asyncio.Transport
@@ -42,11 +43,32 @@ class ClosableConnection(asyncio.Protocol):
         self._reading_paused = False
         self._writing_paused = False
         self._unsent = 0  # bytes of a slow reader's answer, at the last check
+        self._outgoing = b""  # what is sent at the end of this turn of the loop
+
+    def write(self, data: bytes) -> None:
+        """Send bytes: at the end of this turn of the loop, or now if they are many or alone."""
+        if self._outgoing:
+            self._outgoing += data
+        else:
+            self._outgoing = data
+            if self.server.open_exchanges > 1:
+                self.server.writes.add(self)
+            else:
+                self.send()
+        if len(self._outgoing) > MAX_QUEUED_BYTES:
+            self.send()
+
+    def send(self) -> None:
+        """Send what was written."""
+        data, self._outgoing = self._outgoing, b""
+        if data and not self.transport.is_closing():
+            self.transport.write(data)
 
     def _close(self) -> None:
         """Send what is written, then close."""
         self._ended = True
         self.deadline = self.server.clock() + self.server.limits.write_timeout
+        self.send()
         self.transport.close()
 
     def _linger(self) -> None:
@@ -57,12 +79,14 @@ class ClosableConnection(asyncio.Protocol):
         self._ended = True
         self.deadline = self.server.clock() + LINGER_TIMEOUT_S
         self._resume_reading()
+        self.send()
         if self.transport.can_write_eof() and not self.transport.is_closing():
             self.transport.write_eof()
 
     def _reset(self) -> None:
         """Close with a reset: an unfinished answer must not look complete to the client."""
         self._ended = True
+        self.send()
         sock = self.transport.get_extra_info("socket")
         if sock is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_ZERO)
@@ -160,6 +184,7 @@ class ServerConnection(ClosableConnection):
 
     def eof_received(self) -> None:
         """Treat the client's EOF as a disconnect, so that work for it can stop."""
+        self.send()
         if self.exchange is not None:
             self.cut()
 
@@ -206,6 +231,7 @@ class ServerConnection(ClosableConnection):
     def clear_exchange(self) -> None:
         """Drop the current exchange."""
         if self.exchange is not None:
+            self.server.open_exchanges -= 1
             self.exchange.release_state()
             self.exchange = None
 
@@ -222,7 +248,7 @@ class ServerConnection(ClosableConnection):
         own = (b"Content-Length: %d" % len(body), b"Connection: close")
         head = encode_head(refused.status, None, headers, *own)
         silent = exchange is not None and exchange.method == b"HEAD"
-        self.transport.write(head if silent else head + body)
+        self.write(head if silent else head + body)
         self._clear()
         self._linger()
 
@@ -312,6 +338,7 @@ class ServerConnection(ClosableConnection):
         exchange: Exchange[Any] = Exchange(self, head)
         self.exchange = exchange
         server.requests += 1
+        server.open_exchanges += 1
         if length:
             if length > limits.max_body:
                 raise body_too_large(limits.max_body)
@@ -359,7 +386,7 @@ class ServerConnection(ClosableConnection):
             and not exchange.started
             and not self._ended
         ):
-            self.transport.write(_CONTINUE)
+            self.write(_CONTINUE)
 
     def _read_body(self, data: bytes, at: int) -> int:
         """Read more of a body; deliver the request when that is all; return where it ends."""
@@ -401,6 +428,7 @@ class ServerConnection(ClosableConnection):
         exchange, self.exchange = self.exchange, None
         self._clear()
         if exchange is not None:
+            self.server.open_exchanges -= 1
             self.server.on_client_gone(exchange)
             exchange.release_state()
 

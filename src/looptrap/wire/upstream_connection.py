@@ -23,12 +23,10 @@ from looptrap.wire.upstream_exchange import (
     UpstreamErrorKind,
     UpstreamExchange,
 )
+from looptrap.wire.write_queue import MAX_QUEUED_BYTES
 
 if TYPE_CHECKING:
     from looptrap.wire.pool import Pool
-
-MAX_JOINED_BODY_BYTES = 65_536
-"""Up to this size a body is joined to its head; above, joining costs more than a second buffer."""
 
 _PERSISTENCE_TOKENS = {b"close", b"keep-alive"}
 
@@ -42,9 +40,9 @@ class UpstreamConnection(asyncio.Protocol):
 
     __slots__ = (
         "_chunked", "_done", "_ends_at_close", "_fed", "_framing", "_has_surplus", "_headers",
-        "_keep_alive", "_last", "_limits", "_max_head_bytes", "_max_headers", "_parser", "_pool",
-        "_reason", "_sink", "_started", "_undelivered", "deadline", "exchange", "is_reused",
-        "transport",
+        "_keep_alive", "_last", "_limits", "_max_head_bytes", "_max_headers", "_outgoing",
+        "_parser", "_pool", "_reason", "_sink", "_started", "_undelivered", "deadline", "exchange",
+        "is_reused", "transport",
     )  # fmt: skip
 
     transport: asyncio.Transport
@@ -58,6 +56,7 @@ class UpstreamConnection(asyncio.Protocol):
         self._headers: list[Field] = []
         self._framing: list[tuple[int, bytes]] = []
         self._reason = b""
+        self._outgoing = b""  # a request that is sent at the end of this turn of the loop
         self.exchange: UpstreamExchange | None = None
         self.is_reused = False
         self.deadline = inf
@@ -73,16 +72,27 @@ class UpstreamConnection(asyncio.Protocol):
         self._undelivered = 0
         self._started = self._done = self._fed = False
         body = exchange.body
-        if len(body) <= MAX_JOINED_BODY_BYTES:
-            self.transport.write(exchange.head + body)
-        else:
+        if len(body) <= MAX_QUEUED_BYTES:
+            self._outgoing = exchange.head + body
+            if self._pool.in_flight > 1:
+                self._pool.writes.add(self)
+            else:
+                self.send()
+        else:  # joining them would cost more than a second buffer
             self.transport.writelines((exchange.head, body))
         if exchange.paused:
             self.pause()
 
+    def send(self) -> None:
+        """Send the request that waits for it."""
+        data, self._outgoing = self._outgoing, b""
+        if data and not self.transport.is_closing():
+            self.transport.write(data)
+
     def detach(self) -> None:
         """Deliver nothing more to the exchange, and close the socket at once."""
         self.exchange = self._sink = None
+        self._outgoing = b""
         self.transport.abort()
 
     def pause(self) -> None:
@@ -271,6 +281,7 @@ class UpstreamConnection(asyncio.Protocol):
             and not self._has_surplus
             # A body that ends in other than a line end ends the segment, or there is a surplus.
             and ((self._last and data[-1] > 13) or self._ends_clean(exchange, data))
+            and not self._outgoing  # an answer before the request is sent
             and not self.transport.get_write_buffer_size()
         ):
             if exchange.is_head:

@@ -194,6 +194,11 @@ def test_dollars_are_written_as_dollars():
             id="a budget",
         ),
         pytest.param(
+            event(name="budget.exceeded", incident="", data={"breach_id": "bre_1"}),
+            "https://l.example/x/#/breaches/bre_1",
+            id="a breach",
+        ),
+        pytest.param(
             event(name="store.degraded", incident=""), "https://l.example/x/#/status", id="others"
         ),
     ],

@@ -112,10 +112,10 @@ def test_a_file_of_a_later_version_is_refused_and_left_alone(keep, tmp_path):
     path = tmp_path / "looptrap.db"
     keep().close()
     with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA user_version = 7")
+        connection.execute("PRAGMA user_version = 99")
     connection.close()
     before = path.read_bytes()
-    assert "is of version 7, this Looptrap knows versions up to 3" in problem(path)
+    assert "is of version 99, this Looptrap knows versions up to " in problem(path)
     assert path.read_bytes() == before
 
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.incident.history.keeping import NOON, ids, incident, opened_history, outgoing
 
-from looptrap.incident.history import history as history_module
-from looptrap.incident.model import merge_parts
+from looptrap.incident.history import incident_table
+from looptrap.incident.model import Annotation, merge_parts
 
 # What is put
 
@@ -141,11 +141,12 @@ def test_what_is_found_is_what_fits(few, data):
         "caller": data.draw(st.none() | names),
         "rule": data.draw(st.none() | names),
         "since": data.draw(st.none() | times),
+        "until": data.draw(st.none() | times),
     }
     history = opened_history()
     history.put(parts.values())
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(history_module, "MAX_SORTED_CANDIDATES", few)
+        patched.setattr(incident_table, "MAX_SORTED_CANDIDATES", few)
         found = history.incidents(**asked).items
     history.close()
     by_id = {}
@@ -159,6 +160,7 @@ def test_what_is_found_is_what_fits(few, data):
         and asked["caller"] in (None, one.caller)
         and (asked["rule"] is None or asked["rule"] in rules)
         and (asked["since"] is None or one.last >= asked["since"])
+        and (asked["until"] is None or one.opened < asked["until"])
     ]
     assert found == sorted(fitting, key=lambda one: (one.opened, one.id), reverse=True)
 
@@ -230,3 +232,125 @@ def test_a_change_number_is_never_given_twice(keep, clock):
     assert history.incident("00000001") is None
     history.put([incident(2)])
     assert history.last_change() > before
+
+
+# Orders and groups
+
+
+def priced(number, cents, refused=0, **fields):
+    """Return an incident of which one call cost so many cents, and others were refused."""
+    return incident(number, cost=cents * 10**7, priced=1, refused=refused, **fields)
+
+
+@pytest.mark.parametrize(
+    ("order", "found"),
+    [
+        pytest.param("newest", [4, 3, 2, 1], id="the latest opened first"),
+        pytest.param("cost", [1, 3, 2, 4], id="the most expensive first, unpriced last"),
+        pytest.param("count", [2, 4, 3, 1], id="the most hits first"),
+        pytest.param("saved", [3, 1, 2, 4], id="what saved most first"),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 3, 10])
+def test_incidents_come_in_an_order_page_by_page(history, order, found, size):
+    history.put(
+        [
+            priced(1, 9, refused=1, calls=3),
+            priced(2, 1, count=50),
+            priced(3, 2, refused=9, calls=10),
+            incident(4, instance="a", calls=8),
+            incident(4, instance="b", calls=7),
+        ]
+    )
+    seen, cursor = [], None
+    while True:
+        page = history.incidents(order=order, limit=size, cursor=cursor)
+        seen += ids(page.items)
+        if (cursor := page.next_cursor) is None:
+            break
+    assert seen == [f"{number:08x}" for number in found]
+
+
+def test_incidents_are_found_by_model_ids_and_the_time_they_opened_before(history):
+    history.put([incident(n, model="big" if n % 2 else "small") for n in range(6)])
+    assert ids(history.incidents(model="big").items) == ["00000005", "00000003", "00000001"]
+    assert ids(history.incidents(until=NOON + 2).items) == ["00000001", "00000000"]
+    assert ids(history.incidents(ids=["00000004", "nothing"]).items) == ["00000004"]
+    assert history.incident_ids(2, model="small") == ["00000004", "00000002"]
+
+
+def test_groups_have_the_sums_of_their_incidents(history):
+    history.put(
+        [
+            priced(1, 10, refused=2, caller="ann", rule="cycle", calls=5, last=NOON + 90),
+            priced(2, 5, caller="ann", rule="cycle", calls=2, closed=NOON + 9),
+            incident(3, caller="ann", rule="repeat", calls=1),
+            incident(4, caller="bob", rule="repeat", instance="a", calls=1),
+            incident(4, caller="bob", rule="repeat", instance="b", calls=1),
+        ]
+    )
+    ann, bob = history.incident_groups("caller", order="count").items
+    assert (ann.by, ann.incidents, ann.open, ann.hits) == ({"caller": "ann"}, 3, 2, 8)
+    assert (ann.opened, ann.last) == (NOON + 1, NOON + 90)
+    assert (ann.refused, ann.spent_usd, ann.saved_usd) == (2, 0.15, 0.2)
+    assert (bob.incidents, bob.hits, bob.spent_usd) == (1, 2, None)
+    [everything] = history.incident_groups("all").items
+    assert (everything.by, everything.incidents, everything.callers) == ({}, 4, 2)
+    names = {(*one.by.values(), one.incidents) for one in history.incident_groups("rule").items}
+    assert names == {("cycle", 2), ("repeat", 2)}
+    [both] = history.incident_groups("caller,rule,model", rule="cycle").items
+    assert both.by == {"caller": "ann", "rule": "cycle", "model": ""}
+
+
+def test_of_no_incident_there_is_no_group(history):
+    assert history.incident_groups("all") == ([], None)
+    assert history.incident_groups("rule", caller="nobody") == ([], None)
+
+
+def test_groups_are_paged(history):
+    history.put([incident(n, caller=f"caller-{n}") for n in range(7)])
+    seen, cursor = [], None
+    while True:
+        page = history.incident_groups("caller", limit=3, cursor=cursor)
+        seen += [one.by["caller"] for one in page.items]
+        if (cursor := page.next_cursor) is None:
+            break
+    assert seen == [f"caller-{n}" for n in reversed(range(7))]
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "-1", "1.5", "1~x"])
+def test_a_cursor_that_is_none_of_groups_is_refused(history, cursor):
+    with pytest.raises(ValueError):
+        history.incident_groups("caller", cursor=cursor)
+
+
+def test_absurd_figures_do_not_break_a_list(history):
+    huge = (1 << 63) - 1
+    history.put([incident(n, cost=huge, priced=1, count=huge) for n in range(3)])
+    assert len(history.incidents(order="cost").items) == 3
+    [whole] = history.incident_groups("all", order="saved").items
+    assert whole.incidents == 3
+    assert whole.hits > 1 << 53
+
+
+def test_incidents_that_are_closed_are_closed_for_all_instances(history):
+    history.put([incident(1, instance=name) for name in "ab"] + [incident(2)])
+    kinds = {"time": NOON + 60, "by": "admin", "kind": "close"}
+    history.put(
+        annotations=[Annotation(id=one, incident=one, **kinds) for one in ("00000001", "nothing")]
+    )
+    one = history.incident("00000001")
+    assert (one.closed, one.steps[-1].what) == (NOON + 60, "closed")
+    assert ids(history.incidents(state="open").items) == ["00000002"]
+    assert [part.id for part in history.open_incidents()] == ["00000002"]
+
+
+def test_incidents_of_an_earlier_version_are_listed_when_it_is_opened(keep):
+    history = keep()
+    history.put([incident(n, caller="ann") for n in range(5)])
+    with history._database.write() as connection:
+        connection.execute("DELETE FROM incident")
+    history.close()
+    again = keep()
+    assert len(again.incidents().items) == 5
+    assert again.incident_groups("caller").items[0].incidents == 5

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.incident.history.keeping import NOON, incident
 
-from looptrap.incident.history.history import part_row, read_parts
+from looptrap.incident.history.incident_table import part_row, read_parts
 from looptrap.incident.model import Incident, IncidentStep, merge_parts
 
 times = st.floats(NOON, NOON + 1000)

@@ -4,9 +4,11 @@ import pytest
 from tests.incident.history.keeping import NOON, incident
 from tests.incident.history.test_processes import TIME_OUT, child
 
+from looptrap.database import schema
+from looptrap.database.database import Database
 from looptrap.dialect.model import Outcome, Usage
 from looptrap.incident.history import HistoryWriter, WriteBatch
-from looptrap.incident.history.history import PART_COLUMNS, part_row
+from looptrap.incident.history.incident_table import PART_COLUMNS, part_row
 from looptrap.usage import table
 from looptrap.usage.recorder import UsageAccumulator
 
@@ -98,6 +100,13 @@ def test_a_series_tells_it_step_by_step(books, step, calls):
     points = books.series(FIRST, FIRST + DAY, step)
     assert {point.time - FIRST: point.spent.calls for point in points} == calls
     assert {point.name for point in points} == {""}
+
+
+@pytest.mark.parametrize("hours", [-11, 0, 1, 9])
+def test_days_of_a_series_begin_at_midnight_of_the_zone(books, hours):
+    points = books.series(FIRST, FIRST + DAY, DAY, utc_offset=hours * HOUR)
+    assert sum(point.spent.calls for point in points) == books.totals(FIRST, FIRST + DAY).calls
+    assert all((point.time + hours * HOUR) % DAY == 0 for point in points)
 
 
 def test_a_series_tells_the_costliest_apart_and_the_rest_as_one(books):
@@ -243,16 +252,15 @@ def test_a_restart_goes_on_where_it_was(keep):
     assert costs(again.usage.top("caller", FIRST, FIRST + DAY)) == {"ann": 4, "bob": 4}
 
 
-def test_a_history_from_before_gets_the_tables(keep, monkeypatch):
-    from looptrap.database import schema
-
+def test_a_history_from_before_gets_the_tables(keep, tmp_path, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:1])
-        old = keep()
+        old = Database(str(tmp_path / "looptrap.db"), "old")
+        old.open()
         row = dict(zip(PART_COLUMNS, part_row(incident(1)), strict=True))
         del row["model"]
         names, places = ", ".join(row), ", ".join("?" * len(row))
-        with old._database.write() as connection:
+        with old.write() as connection:
             connection.execute(f"INSERT INTO part ({names}) VALUES ({places})", [*row.values()])
         old.close()
     new = keep()

@@ -61,9 +61,9 @@ LABELS = {
 """Fields in words, in the order in which they are shown; the others follow."""
 
 HIDDEN_FIELDS = {
-    *("message", "explanation", "incident_id", "fingerprint", "stage", "policy", "url"),
+    *("message", "explanation", "incident_id", "breach_id", "fingerprint", "stage", "policy"),
     *("first_seen", "last_seen", "since", "closed", "resets_at", "unit", "duration_seconds"),
-    *("acknowledged_by", "acknowledged_at"),
+    *("acknowledged_by", "acknowledged_at", "url"),
 }
 """Fields shown elsewhere, or useful to machines only."""
 

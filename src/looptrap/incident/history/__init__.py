@@ -1,6 +1,7 @@
 """The history in SQLite: incidents, deliveries, usage and audit; no request waits for it.
 
 history    IncidentHistory: the file; incidents and annotations, and the queries on them
+incident_table  the rows of incidents and of their parts: lists, groups, filters
 writer     HistoryWriter: the thread that writes it
 backup     a consistent copy, made while gateways write
 outbox     Outbox: deliveries, pending, delivered and dead

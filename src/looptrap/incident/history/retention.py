@@ -6,9 +6,10 @@ from math import inf
 from sqlite3 import Connection
 
 from looptrap.database.schema import pragma
-from looptrap.incident.history import audit
+from looptrap.incident.history import audit, incident_table
 from looptrap.incident.setting import IncidentSettings
 from looptrap.usage import table
+from looptrap.usage.breach import drop_breaches
 
 SLICE_ROWS = 500
 """Incidents, deliveries, annotations and audit entries dropped at a time."""
@@ -18,16 +19,6 @@ MAX_PAGES_FREED = 250
 
 MIN_SPARE_PAGES, SPARE_DIVISOR = 64, 20
 """… but for these, or a twentieth of the file: they are soon filled again."""
-
-# An incident is dropped with all its parts, by the latest of them; never an open one.
-_DROP_INCIDENTS = """
-    DELETE FROM part WHERE id IN (
-        SELECT p.id FROM part p WHERE p.closed IS NOT NULL AND p.last < ?
-        AND NOT EXISTS (
-            SELECT 1 FROM part q WHERE q.id = p.id AND (q.closed IS NULL OR q.last > p.last)
-        )
-        ORDER BY p.last LIMIT ?
-    )"""
 
 _DROP_LETTERS = """
     DELETE FROM letter WHERE number IN (
@@ -49,9 +40,10 @@ _DROP_ORPHANS = f"""
 def drop_expired(connection: Connection, settings: IncidentSettings, now: float) -> bool:
     """Drop a slice of what is expired; return whether there may be more."""
     before = now - settings.keep
-    dropped = connection.execute(_DROP_INCIDENTS, (before, SLICE_ROWS)).rowcount
+    dropped = incident_table.drop_closed(connection, before, SLICE_ROWS)
     dropped += connection.execute(_DROP_LETTERS, (before, "%", SLICE_ROWS)).rowcount
     dropped += _drop_annotations(connection, before)
+    dropped += drop_breaches(connection, before)
     dropped += audit.drop_entries(connection, before, SLICE_ROWS)
     if _size(connection) > settings.max_size:
         dropped += _drop_oldest(connection)
@@ -81,14 +73,15 @@ def _drop_oldest(connection: Connection) -> int:
     if _is_spending_oldest(connection):
         table.drop_oldest_hour(connection, inf)
         return SLICE_ROWS
-    dropped = connection.execute(_DROP_INCIDENTS, (inf, SLICE_ROWS)).rowcount
+    dropped = incident_table.drop_closed(connection, inf, SLICE_ROWS)
     return dropped or connection.execute(_DROP_LETTERS, (inf, "delivered", SLICE_ROWS)).rowcount
 
 
 def _is_spending_oldest(connection: Connection) -> bool:
     start = table.oldest_usage(connection)
-    (last,) = connection.execute("SELECT min(last) FROM part WHERE closed IS NOT NULL").fetchone()
-    return start is not None and (last is None or start < last)
+    closed = "SELECT last FROM incident WHERE closed IS NOT NULL ORDER BY last LIMIT 1"
+    oldest = connection.execute(closed).fetchone()
+    return start is not None and (oldest is None or start < oldest[0])
 
 
 def _size(connection: Connection) -> int:

@@ -29,6 +29,16 @@ export async function change(method, path, body = undefined, headers = {}) {
   return answer.status === 204 ? null : answer.json();
 }
 
+/** Save what is at a path as a file. */
+export async function download(path, query, name) {
+  const url = URL.createObjectURL(await (await send("GET", path, { query })).blob());
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 60_000);
+}
+
 /**
  * Send a request; return the response of one that succeeded, whose body may be a stream.
  * A quiet request never asks the viewer for a token.

@@ -10,6 +10,7 @@ export const PAGES = [
   { name: "incidents", path: "/incidents", title: "Incidents", key: "i", load: () => import("./page/incidents.js") },
   { name: "incident", path: "/incidents/:id", title: "Incident", load: () => import("./page/incident.js") },
   { name: "callers", path: "/callers", title: "Callers", key: "c", load: () => import("./page/callers.js") },
+  { name: "breach", path: "/breaches/:id", title: "Budget breach", load: () => import("./page/breach.js") },
   { name: "settings", path: "/settings", title: "Settings", key: "s", load: () => import("./page/settings.js") },
   { name: "try", path: "/try", title: "Try it", key: "t", load: () => import("./page/try.js") },
   { name: "alerts", path: "/alerts", title: "Alerts", key: "a", load: () => import("./page/alerts.js") },

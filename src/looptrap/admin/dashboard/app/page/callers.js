@@ -7,6 +7,7 @@ import { useObserved } from "../observed.js";
 import { linkTo } from "../pages.js";
 import { Segments } from "../part/segments.js";
 import { Empty, Loaded } from "../part/state.js";
+import { RangeFields } from "../part/time_range.js";
 import { useSince } from "../range.js";
 import { refine } from "../router.js";
 import { status } from "../status.js";
@@ -14,13 +15,16 @@ import { brief, iso, now } from "../time.js";
 import { Budgets } from "./callers/budgets.js";
 import { Course } from "./callers/course.js";
 import { Shares } from "./callers/shares.js";
+import { stepOf, utcOffset } from "./callers/stack.js";
 
 const RANGES = [
   { name: "1h", title: "1 h", words: "last hour", seconds: 3_600, step: 60 },
   { name: "24h", title: "24 h", words: "last 24 hours", seconds: 86_400, step: 1_800 },
   { name: "7d", title: "7 d", words: "last 7 days", seconds: 604_800, step: 10_800 },
+  { name: "30d", title: "30 d", words: "last 30 days", seconds: 2_592_000, step: 86_400 },
 ];
-const STEPS = [60, 300, 900, 3_600, 10_800, 43_200, 86_400, 604_800];
+const CUSTOM = { name: "custom", title: "Custom" };
+const DAY_MS = 86_400_000;
 const BY = [
   { name: "caller", title: "Callers" },
   { name: "project", title: "Projects" },
@@ -39,11 +43,12 @@ export default function Callers({ query }) {
   return html`
     <div class="page-head">
       <h1 tabIndex="-1">Callers and sessions</h1>
-      ${!isOfBudgets && html`<${Segments} label="Time range" choices=${RANGES} current=${range.name} to=${(name) => keep({ range: name, since: "" })} />`}
+      ${!isOfBudgets && html`<${Segments} label="Time range" choices=${[...RANGES, CUSTOM]} current=${range.name} to=${(name) => keep(name === CUSTOM.name ? { range: name } : { range: name, since: "", until: "" })} />`}
     </div>
     <div class="toolbar">
       <${Segments} label="Group by" choices=${VIEWS} current=${isOfBudgets ? "budgets" : byOf(query)} to=${(name) => keep({ by: name })} />
       ${!isOfBudgets && html`<${Order} query=${query} />`}
+      ${!isOfBudgets && range.name === CUSTOM.name && html`<${RangeFields} query=${query} />`}
     </div>
     ${isOfBudgets ? html`<${Budgets} />` : html`<${Spending} query=${query} range=${range} />`}
   `;
@@ -56,16 +61,17 @@ function Order({ query }) {
         ${Object.entries(ORDERS).map(([name, words]) => html`<option key=${name} value=${name}>${words}</option>`)}
       </select>
     </label>
-    ${query.since && html`<button type="button" class="chip" onClick=${() => refine({ since: "" })}>since ${brief(query.since)} <span aria-hidden="true">×</span><span class="unseen">remove</span></button>`}
   `;
 }
 
 function Spending({ query, range }) {
   const by = byOf(query);
   const order = orderOf(query);
-  const since = useSince(range);
+  const sliding = useSince(range);
+  const since = range.since ?? sliding;
+  const until = range.until ?? now();
   const [limit, setLimit] = useState(PAGES[0]);
-  const spending = useLoaded("spending", { by, order, limit, since: iso(since), step: range.step });
+  const spending = useLoaded("spending", { by, order, limit, since: iso(since), until: range.until && iso(range.until), step: range.step, utc_offset: utcOffset() });
   const freshen = useThrottled(spending.reload, REFRESH_MS);
   for (const event of ["stats", "polled", "incident"]) useEvent(event, freshen);
   const goOn = () => setLimit(PAGES[PAGES.indexOf(limit) + 1]);
@@ -74,7 +80,7 @@ function Spending({ query, range }) {
       ${(report) => (report.rows.length === 0
         ? html`<${None} range=${range} />`
         : html`
-          <${Course} report=${report} by=${by} order=${order} name=${query.name} since=${since} range=${range} />
+          <${Course} report=${report} by=${by} order=${order} name=${query.name} since=${since} until=${until} range=${range} />
           <${Shares} rows=${report.rows} by=${by} query=${query} since=${iso(since)} hasMore=${report.rows.length === limit && limit < PAGES.at(-1)} onMore=${goOn} onChange=${spending.reload} />
         `)}
     <//>
@@ -94,12 +100,15 @@ function None({ range }) {
   return html`<${Empty} isCalm title=${`There were no calls in the ${range.words}.`}>${listen ? html`The gateway listens at <code>${listen}</code>.` : ""}<//>`;
 }
 
-/** The range in the address: one of RANGES, or the time since an instant. */
-function useRange({ range, since }) {
+/** The range in the address: one of RANGES, or from one time, or to one, or both. */
+function useRange({ range, since, until }) {
   return useMemo(() => {
-    const begun = since && (now() - Date.parse(since)) / 1000;
-    if (!(begun > 0)) return RANGES.find((one) => one.name === range) ?? RANGES[1];
-    const step = STEPS.find((one) => begun / one <= 80) ?? STEPS.at(-1);
-    return { name: "", words: `time since ${brief(since)}`, seconds: Math.ceil(begun / step) * step, step };
-  }, [range, since]);
+    const [from, to] = [Date.parse(since), Date.parse(until)];
+    if (range !== CUSTOM.name && !from && !to) return RANGES.find((one) => one.name === range) ?? RANGES[1];
+    const end = to || now();
+    const begin = from || end - DAY_MS;
+    const step = stepOf((end - begin) / 1000, (now() - begin) / 1000);
+    const words = to ? `time from ${brief(begin)} to ${brief(end)}` : `time since ${brief(begin)}`;
+    return { name: CUSTOM.name, words, seconds: (end - begin) / 1000, step, since: begin, until: to || undefined };
+  }, [range, since, until]);
 }

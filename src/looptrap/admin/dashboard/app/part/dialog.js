@@ -25,9 +25,10 @@ export function Dialog({ title, onClose, children }) {
 
 /**
  * Ask before something is done, saying what follows from it. `onConfirm` gets the form's fields;
- * while it runs nothing can be pressed, and why it failed is shown where it was asked.
+ * while it runs nothing can be pressed, and why it failed is shown where it was asked. While
+ * `isWaiting` there is nothing to confirm yet.
  */
-export function Confirm({ title, consequences, verb, isGrave = false, onConfirm, onClose, children }) {
+export function Confirm({ title, consequences, verb, isGrave = false, isWaiting = false, onConfirm, onClose, children }) {
   const [state, setState] = useState({ isBusy: false, error: "" });
   const submit = async (event) => {
     event.preventDefault();
@@ -48,7 +49,7 @@ export function Confirm({ title, consequences, verb, isGrave = false, onConfirm,
         ${state.error && html`<p class="failed" role="alert">${state.error}</p>`}
         <div class="row end">
           <button type="button" class="button" onClick=${onClose}>Cancel</button>
-          <button type="submit" class="button ${isGrave ? "grave" : "primary"}" disabled=${state.isBusy}>
+          <button type="submit" class="button ${isGrave ? "grave" : "primary"}" disabled=${state.isBusy || isWaiting}>
             ${state.isBusy ? "Working …" : verb}
           </button>
         </div>

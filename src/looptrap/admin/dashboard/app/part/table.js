@@ -10,6 +10,7 @@ import { counted } from "../number.js";
  * @property {boolean} [isNumber] to be set to the right
  * @property {boolean} [isWide] takes what room is left
  * @property {boolean} [isName] a name of any length, cut where it is long
+ * @property {boolean} [isBox] a box to select the row
  * @property {boolean} [isAction] buttons, which need no title on a phone
  * @property {(row: any) => number | string} [value] by which its rows are sorted; only of complete lists
  */
@@ -44,6 +45,7 @@ export function Table({ caption, columns, rows, keyOf, sortedBy = null }) {
 
 function Head({ column, order, onTurn }) {
   const kind = kindOf(column);
+  if (column.isBox) return html`<th scope="col" class=${kind}><span class="unseen">${column.title}</span></th>`;
   if (!column.value) return html`<th scope="col" class=${kind}>${column.title}</th>`;
   const isMine = order.title === column.title;
   const direction = order.isUp ? "ascending" : "descending";
@@ -75,7 +77,7 @@ export function More({ shown, noun, plural, hasMore, isBusy, onMore }) {
 }
 
 function kindOf(column) {
-  return [column.isNumber && "number", column.isWide && "wide", column.isName && "name", column.isAction && "action"].filter(Boolean).join(" ") || undefined;
+  return [column.isNumber && "number", column.isWide && "wide", column.isName && "name", column.isAction && "action", column.isBox && "box"].filter(Boolean).join(" ") || undefined;
 }
 
 function sorted(rows, columns, { title, isUp }) {

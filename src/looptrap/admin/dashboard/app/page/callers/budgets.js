@@ -5,9 +5,7 @@ import { change } from "../../api.js";
 import { html, useId, useState } from "../../html.js";
 import { useEvent } from "../../live.js";
 import { useLoaded, useThrottled } from "../../loaded.js";
-import { dollars, tokens } from "../../number.js";
 import { useObserved } from "../../observed.js";
-import { linkTo } from "../../pages.js";
 import { Badge } from "../../part/badge.js";
 import { Button } from "../../part/button.js";
 import { Confirm } from "../../part/dialog.js";
@@ -16,10 +14,11 @@ import { Moment } from "../../part/moment.js";
 import { Empty, Loaded } from "../../part/state.js";
 import { status, whyReadOnly } from "../../status.js";
 import { unnamed } from "../../wording.js";
+import { amount, Whose } from "./account.js";
+import { Breaches } from "./breaches.js";
 
 const SHOWN = 8;
 const REFRESH_MS = 5_000;
-const LINKED = ["caller", "project", "session", "model"];
 
 export function Budgets() {
   const budgets = useLoaded("budgets");
@@ -29,6 +28,7 @@ export function Budgets() {
     <${Loaded} of=${budgets} lines=${8} what="The budgets">
       ${(value) => html`
         ${value.budgets.length === 0 && html`<${Empty} title="No budget is set.">To limit what a session, caller or project may cost, add <code>[[budgets]]</code> to the configuration file.<//>`}
+        <${Breaches} />
         <div class="budgets">${value.budgets.map((one) => html`<${Budget} key=${one.name + one.unit} budget=${one} onChange=${budgets.reload} />`)}</div>
         <${Rates} rates=${value.rates ?? []} />
       `}
@@ -81,10 +81,6 @@ function Account({ account, budget, onChange }) {
   `;
 }
 
-function Whose({ name, value }) {
-  return html`<span class="quiet">${name} </span>${LINKED.includes(name) ? html`<a href=${linkTo("callers", { by: name, name: value })}>${value}</a>` : value}`;
-}
-
 function Rates({ rates }) {
   if (!rates.length) return null;
   return html`
@@ -93,10 +89,6 @@ function Rates({ rates }) {
       <ul>${rates.map((one) => html`<li key=${one.policy + one.name}><strong>${one.name}</strong> <span class="quiet">of ${one.policy}</span> ${unnamed(one.words, one.name)}</li>`)}</ul>
     </section>
   `;
-}
-
-function amount({ unit }, value) {
-  return unit === "tokens" ? tokens(value) : dollars(value);
 }
 
 /** The severest action whose stage is reached. */

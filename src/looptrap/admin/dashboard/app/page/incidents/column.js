@@ -7,7 +7,13 @@ import { ActionBadge, StateBadges } from "../../part/badge.js";
 import { Moment } from "../../part/moment.js";
 import { headline, saved, spent } from "../../wording.js";
 
-export const COLUMNS = [
+/** The columns; `onChoose(id, isChosen)` is called for the box of a row. */
+export const columnsOf = (onChoose) => [
+  {
+    title: "Select",
+    isBox: true,
+    render: (one) => html`<input type="checkbox" aria-label=${`Select ${one.id}`} onChange=${(event) => onChoose(one.id, event.currentTarget.checked)} />`,
+  },
   {
     title: "What repeats",
     isWide: true,

@@ -1,21 +1,26 @@
 // The filters of the list, kept in the address so that a view can be shared.
 
 import { html, useEffect, useRef } from "../../html.js";
+import { TimeRange } from "../../part/time_range.js";
 import { refine } from "../../router.js";
-import { brief } from "../../time.js";
+import { iso, now } from "../../time.js";
 
 const TYPED_MS = 250;
-const NAMES = ["state", "caller", "project", "session", "rule", "label", "acknowledged", "q", "since"];
-const EXACT = ["caller", "project", "session", "rule"];
+const NAMES = ["state", "caller", "project", "session", "rule", "model", "label", "acknowledged", "q", "since", "until"];
+const EXACT = ["caller", "project", "session", "rule", "model"];
+const SECONDS = { "1h": 3_600, "24h": 86_400, "7d": 604_800, "30d": 2_592_000 };
+const RANGES = { "": "any time", "1h": "last hour", "24h": "last 24 h", "7d": "last 7 days", "30d": "last 30 days" };
 
-/** Return the query of the API from the parameters of the address. */
+/** Return the filter of the API from the parameters of the address. */
 export function apiQuery(query) {
   const given = Object.fromEntries(NAMES.map((name) => [name, query[name]]).filter(([, value]) => value));
-  return { state: "open", ...given };
+  const seconds = SECONDS[query.range];
+  const since = seconds ? { since: iso(Math.floor(now() / 60_000 - seconds / 60) * 60_000) } : {};
+  return { state: "open", ...since, ...given };
 }
 
 export function isFiltered(query) {
-  return NAMES.some((name) => query[name] && name !== "state") || query.state === "closed" || query.state === "all";
+  return NAMES.some((name) => query[name] && name !== "state") || query.range in SECONDS || query.state === "closed" || query.state === "all";
 }
 
 /** Whether an incident from an event matches the filters. */
@@ -27,6 +32,7 @@ export function matches(incident, filters) {
     (!filters.label || filters.label === incident.label) &&
     (!filters.acknowledged || filters.acknowledged === String(Boolean(incident.acknowledged))) &&
     (!filters.since || Date.parse(incident.last) >= Date.parse(filters.since)) &&
+    (!filters.until || Date.parse(incident.opened) < Date.parse(filters.until)) &&
     (!filters.q || text.includes(filters.q.toLowerCase()))
   );
 }
@@ -43,17 +49,18 @@ export function Filters({ query }) {
       <label class="grow"><span>Search</span>
         <${Typed} name="q" type="search" value=${query.q} field=${search} placeholder="caller, session, rule, model or id" /></label>
       <${Choice} name="state" label="State" value=${query.state ?? "open"} choices=${{ open: "open", closed: "closed", all: "all" }} />
+      <${TimeRange} query=${query} choices=${RANGES} fallback="" />
       <${Choice} name="label" label="Label" value=${query.label ?? ""} choices=${{ "": "any", false_alarm: "false alarm", confirmed: "confirmed" }} />
       <${Choice} name="acknowledged" label="Acknowledged" value=${query.acknowledged ?? ""} choices=${{ "": "any", false: "no", true: "yes" }} />
-      ${["caller", "project", "rule"].map((name) => html`
+      ${["caller", "project", "rule", "model"].map((name) => html`
         <label key=${name}><span>${name[0].toUpperCase() + name.slice(1)}</span><${Typed} name=${name} type="text" value=${query[name]} placeholder="any" /></label>
       `)}
       <div class="chips">
-        ${["session", "since"].filter((name) => query[name]).map((name) => html`
-          <button type="button" key=${name} class="chip" onClick=${() => refine({ [name]: "" })}>
-            ${name} ${name === "since" ? brief(query.since) : query[name]} <span aria-hidden="true">×</span><span class="unseen">remove</span>
+        ${query.session && html`
+          <button type="button" class="chip" onClick=${() => refine({ session: "" })}>
+            session ${query.session} <span aria-hidden="true">×</span><span class="unseen">remove</span>
           </button>
-        `)}
+        `}
       </div>
     </form>
   `;

@@ -4,22 +4,29 @@ import { act } from "../../act.js";
 import { change } from "../../api.js";
 import { html, useMemo, useState } from "../../html.js";
 import { useEvent } from "../../live.js";
-import { useLoaded, useThrottled } from "../../loaded.js";
+import { useThrottled } from "../../loaded.js";
 import { counted } from "../../number.js";
 import { useObserved } from "../../observed.js";
 import { linkTo } from "../../pages.js";
+import { usePaged } from "../../paged.js";
 import { Button } from "../../part/button.js";
 import { Confirm } from "../../part/dialog.js";
 import { Moment } from "../../part/moment.js";
 import { Empty, Loaded } from "../../part/state.js";
-import { Table } from "../../part/table.js";
+import { More, Table } from "../../part/table.js";
 import { status, whyReadOnly } from "../../status.js";
 
 const REFRESH_MS = 5_000;
 
 export function Cooldowns() {
-  const cooldowns = useLoaded("cooldowns");
-  const freshen = useThrottled(cooldowns.reload, REFRESH_MS);
+  const cooldowns = usePaged("cooldowns", {}, "cooldowns");
+  const [pages, setPages] = useState(1);
+  // Loading the first page again would drop the others.
+  const freshen = useThrottled(() => pages === 1 && cooldowns.reload(), REFRESH_MS);
+  const goOn = () => {
+    setPages(pages + 1);
+    cooldowns.goOn();
+  };
   for (const event of ["incident", "change", "stats", "polled"]) useEvent(event, freshen);
   const [asking, setAsking] = useState(null);
   const reason = whyReadOnly(useObserved(status));
@@ -29,8 +36,11 @@ export function Cooldowns() {
     <section class="card flush" aria-labelledby="cooldowns">
       <div class="card-head"><h2 id="cooldowns">Cooldowns <span class="quiet">what is refused now</span></h2></div>
       <${Loaded} of=${cooldowns} lines=${3} what="The cooldowns">
-        ${(value) => (value.cooldowns.length
-          ? html`<${Table} caption="Cooldowns" columns=${columns} rows=${byIncident(value.cooldowns)} keyOf=${(one) => one.incident} />`
+        ${(found) => (found.length
+          ? html`
+            <${Table} caption="Cooldowns" columns=${columns} rows=${byIncident(found)} keyOf=${(one) => one.incident} />
+            ${(cooldowns.next || pages > 1) && html`<${More} shown=${byIncident(found).length} noun="incident" hasMore=${Boolean(cooldowns.next)} isBusy=${cooldowns.isGoingOn} onMore=${goOn} />`}
+          `
           : html`<${Empty} isCalm title="Nothing is being refused." />`)}
       <//>
     </section>

@@ -1,0 +1,324 @@
+"""Incidents in SQLite: the parts that instances write, and one row for each whole incident.
+
+The rows are for lists, groups and bulk changes, which must not decode every part.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
+from sqlite3 import Connection
+from typing import Any, Literal, NamedTuple, TypedDict
+
+import msgspec
+
+from looptrap.database.database import Page, Row, encode_struct, insert_rows, without_surrogates
+from looptrap.incident.model import Incident, IncidentStep, Label, add_step, merge_parts
+from looptrap.money.price import nano
+from looptrap.usage.savings import usd
+
+log = logging.getLogger("looptrap")
+
+_PART_FIELDS = (
+    "id", "instance", "opened", "last", "closed", "caller", "project", "session", "rule", "model",
+)  # fmt: skip
+PART_COLUMNS = (*_PART_FIELDS, "body")
+INTO_PART = f"INSERT OR REPLACE INTO part ({', '.join(PART_COLUMNS)}) "
+
+_part_values = attrgetter(*_PART_FIELDS)
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Incident).decode
+
+# Replacing a part gives it a new change number, so that readers of changes see it.
+RENUMBER = f"{INTO_PART} SELECT {', '.join(PART_COLUMNS)} FROM part WHERE id = ?"
+
+
+def part_row(part: Incident) -> Row:
+    """Return the values of PART_COLUMNS."""
+    part, body = encode_struct(_encode, part)
+    return (*_part_values(part), body)
+
+
+def read_parts(bodies: Iterable[bytes]) -> list[Incident]:
+    """Decode parts; one that cannot be decoded is skipped and logged."""
+    found = []
+    for body in bodies:
+        try:
+            found.append(_decode(body))
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            log.warning("history: an incident cannot be read")
+    return found
+
+
+_PARTS_OF = "FROM part WHERE id IN (SELECT value FROM json_each(?))"
+
+
+def parts_of(connection: Connection, ids: Sequence[str]) -> dict[str, list[Incident]]:
+    """Return the parts of incidents by id; unknown ids are left out."""
+    by_id: dict[str, list[Incident]] = defaultdict(list)
+    rows = connection.execute(f"SELECT body {_PARTS_OF}", (json.dumps(ids),))
+    for part in read_parts(body for (body,) in rows):
+        by_id[part.id].append(part)
+    return by_id
+
+
+def merged(connection: Connection, ids: Sequence[str]) -> list[Incident]:
+    """Return merged incidents in the order given; unknown ids are left out."""
+    by_id = parts_of(connection, ids)
+    return [merge_parts(by_id[one]) for one in ids if one in by_id]
+
+
+_NAMES = ("id", "caller", "project", "session", "rule", "model")
+_COLUMNS = (
+    *_NAMES, "rules", "opened", "last", "closed", "hits", "calls", "refused", "cost", "saved",
+)  # fmt: skip
+_INTO_INCIDENT = f"INSERT OR REPLACE INTO incident ({', '.join(_COLUMNS)}) VALUES "
+
+MAX_FIGURE = 1 << 53
+"""The largest figure of a row: exact in JSON numbers, and sums of many fit into SQLite's."""
+
+
+def put_parts(connection: Connection, parts: Sequence[tuple[Incident, Row]]) -> None:
+    """Write parts, each with its row, and the rows of their incidents."""
+    insert_rows(connection, f"{INTO_PART} VALUES ", [row for _, row in parts])
+    alone = {part.id: [part] for part, _ in parts}
+    several = connection.execute(
+        f"SELECT id {_PARTS_OF} GROUP BY id HAVING count(*) > 1", (json.dumps(list(alone)),)
+    )
+    found = alone | parts_of(connection, [incident_id for (incident_id,) in several])
+    insert_rows(connection, _INTO_INCIDENT, [_incident_row(same) for same in found.values()])
+
+
+def _incident_row(parts: Sequence[Incident]) -> Row:
+    whole = merge_parts(parts)
+    # Any instance may describe it by another rule: with line breaks, each is found as a whole.
+    rules = "\n".join(("", *sorted({part.rule for part in parts}), ""))
+    names = [without_surrogates(one) for one in (*(getattr(whole, name) for name in _NAMES), rules)]
+    amounts = [None if one is None else nano(one) for one in (whole.spent_usd, whole.saved_usd)]
+    figures = (whole.hits, whole.calls, whole.refused, *amounts)
+    bounded = [None if one is None else min(one, MAX_FIGURE) for one in figures]
+    return (*names, whole.opened, whole.last, whole.closed, *bounded)
+
+
+_UNLISTED = (
+    "SELECT DISTINCT id FROM part"
+    " WHERE NOT EXISTS (SELECT 1 FROM incident i WHERE i.id = part.id) LIMIT ?"
+)
+
+
+def list_unlisted(connection: Connection, limit: int) -> bool:
+    """Make rows for incidents of an earlier version; return whether there may be more."""
+    ids = [incident_id for (incident_id,) in connection.execute(_UNLISTED, (limit,))]
+    rows = [_incident_row(parts) for parts in parts_of(connection, ids).values()]
+    insert_rows(connection, _INTO_INCIDENT, rows)
+    return len(ids) == limit and bool(rows)
+
+
+def close_parts(connection: Connection, ids: Sequence[str], now: float) -> None:
+    """Close all open parts of these incidents."""
+    found = parts_of(connection, ids)
+    closing = [part for parts in found.values() for part in parts if part.closed is None]
+    for part in closing:
+        part.closed = now
+        add_step(part, IncidentStep(now, "closed"))
+    put_parts(connection, [(part, part_row(part)) for part in closing])
+
+
+def drop_closed(connection: Connection, before: float, limit: int) -> int:
+    """Drop the oldest closed incidents, with all their parts; return how many rows."""
+    ids = [
+        incident_id
+        for (incident_id,) in connection.execute(
+            "SELECT id FROM incident WHERE closed IS NOT NULL AND last < ? ORDER BY last LIMIT ?",
+            (before, limit),
+        )
+    ]
+    listed = (json.dumps(ids),)
+    connection.execute("DELETE FROM incident WHERE id IN (SELECT value FROM json_each(?))", listed)
+    return connection.execute(f"DELETE {_PARTS_OF}", listed).rowcount
+
+
+IncidentState = Literal["open", "closed", "all"]
+IncidentOrder = Literal["newest", "cost", "count", "saved"]
+IncidentGrouping = Literal["all", "caller", "project", "rule", "model", "caller,rule,model"]
+
+
+class IncidentFilter(TypedDict, total=False):
+    """Which incidents; None, or nothing, for any.
+
+    `since` and `until` bound the time of their calls; `rule` matches the rule of any part, `q` a
+    piece of the id, caller, session, rule or model.
+    """
+
+    state: IncidentState
+    ids: Sequence[str] | None
+    caller: str | None
+    project: str | None
+    session: str | None
+    rule: str | None
+    model: str | None
+    since: float | None
+    until: float | None
+    label: Label | None
+    acknowledged: bool | None
+    q: str | None
+
+
+_SEARCHED = ("id", "caller", "session", "rules", "model")
+
+_FILTERS = {
+    "ids": "p.id IN (SELECT value FROM json_each(:ids))",
+    "caller": "p.caller = :caller",
+    "project": "p.project = :project",
+    "session": "p.session = :session",
+    "model": "p.model = :model",
+    "rule": "instr(p.rules, char(10) || :rule || char(10))",
+    "since": "p.last >= :since",
+    "until": "p.opened < :until",
+    "label": "(SELECT text FROM remark r WHERE r.incident = p.id AND r.kind = 'label'"
+    " ORDER BY r.time DESC, r.id DESC LIMIT 1) = :label",
+    "acknowledged": "EXISTS (SELECT 1 FROM remark r WHERE r.incident = p.id"
+    " AND r.kind = 'acknowledge') = :acknowledged",
+    # Without an index: a substring search has to read all rows.
+    "q": f"({' OR '.join(f'instr(lower(p.{one}), lower(:q))' for one in _SEARCHED)})",
+}
+_STATES: dict[IncidentState, list[str]] = {
+    "open": ["p.closed IS NULL"], "closed": ["p.closed IS NOT NULL"], "all": [],
+}  # fmt: skip
+
+# What has no price comes last.
+_ORDERS: dict[IncidentOrder, str] = {
+    "newest": "p.opened",
+    "cost": "ifnull(p.cost, -1)",
+    "count": "p.hits",
+    "saved": "ifnull(p.saved, -1)",
+}
+_GROUP_ORDERS: dict[IncidentOrder, str] = {
+    "newest": "max(p.last)",
+    "cost": "ifnull(sum(p.cost), -1)",
+    "count": "count(*)",
+    "saved": "ifnull(sum(p.saved), -1)",
+}
+
+MAX_SORTED_CANDIDATES = 5_000
+"""Up to this many candidates, sorting them is faster than scanning a long history."""
+
+
+class IncidentGroup(NamedTuple):
+    """Sums of incidents with the same caller, project, rule or model."""
+
+    by: dict[str, str]
+    incidents: int
+    open: int
+    callers: int
+    opened: float
+    """When the first of them opened …"""
+    last: float
+    """… and their latest call."""
+    hits: int
+    refused: int
+    cost: int | None
+    """In nano-dollars; None if none of them has a price."""
+    saved: int | None
+
+    @property
+    def spent_usd(self) -> float | None:
+        """What their allowed calls cost."""
+        return None if self.cost is None else usd(self.cost)
+
+    @property
+    def saved_usd(self) -> float | None:
+        """What their refused calls would have cost."""
+        return None if self.saved is None else usd(self.saved)
+
+
+def find_ids(
+    connection: Connection,
+    wanted: IncidentFilter,
+    order: IncidentOrder = "newest",
+    limit: int = 50,
+    cursor: str | None = None,
+) -> Page[str]:
+    """Return a page of ids, the highest first; raise ValueError for an invalid cursor."""
+    where, values = _conditions(wanted)
+    value = _ORDERS[order]
+    if cursor is not None:
+        where += [f"({value}, p.id) < (:after, :after_id)"]
+        values["after"], values["after_id"] = _parse_cursor(cursor, order)
+    rows = connection.execute(
+        f"SELECT {value}, p.id FROM incident p {_index(connection, wanted, order)}"
+        f" WHERE {' AND '.join(where)} ORDER BY {value} DESC, p.id DESC LIMIT :limit",
+        {**values, "limit": limit + 1},
+    ).fetchall()
+    ids = [incident_id for _, incident_id in rows[:limit]]
+    return Page(ids, cursor_of(*rows[limit - 1]) if len(rows) > limit else None)
+
+
+def find_groups(
+    connection: Connection,
+    by: IncidentGrouping,
+    wanted: IncidentFilter,
+    order: IncidentOrder = "newest",
+    limit: int = 50,
+    cursor: str | None = None,
+) -> Page[IncidentGroup]:
+    """Return a page of groups, the highest first; raise ValueError for an invalid cursor."""
+    where, values = _conditions(wanted)
+    names = [] if by == "all" else by.split(",")
+    skipped = 0 if cursor is None else int(cursor)
+    if skipped < 0:
+        raise ValueError("the cursor is not one that a page returned")
+    columns = "".join(f"p.{name}, " for name in names)
+    grouping = f"GROUP BY {', '.join(names)}" if names else ""
+    rows = connection.execute(
+        f"SELECT {columns}count(*), sum(p.closed IS NULL), count(DISTINCT p.caller),"
+        " min(p.opened), max(p.last), sum(p.hits), sum(p.refused), sum(p.cost), sum(p.saved)"
+        f" FROM incident p WHERE {' AND '.join(where)} {grouping} HAVING count(*)"
+        f" ORDER BY {', '.join([f'{_GROUP_ORDERS[order]} DESC', *names])}"
+        " LIMIT :limit OFFSET :skipped",
+        {**values, "limit": limit + 1, "skipped": skipped},
+    ).fetchall()
+    width = len(names)
+    found = [
+        IncidentGroup(dict(zip(names, row[:width], strict=True)), *row[width:])
+        for row in rows[:limit]
+    ]
+    return Page(found, str(skipped + limit) if len(rows) > limit else None)
+
+
+def cursor_of(value: float, incident_id: str) -> str:
+    """Return the cursor of the page after an incident with that value in the order."""
+    return f"{value!r}~{incident_id}"
+
+
+def _conditions(wanted: IncidentFilter) -> tuple[list[str], dict[str, Any]]:
+    values: dict[str, Any] = {name: one for name, one in wanted.items() if one is not None}
+    where = ["1", *_STATES[values.pop("state", "all")], *(_FILTERS[name] for name in values)]
+    if "ids" in values:
+        values["ids"] = json.dumps(values["ids"])
+    return where, values
+
+
+def _index(connection: Connection, wanted: Mapping[str, Any], order: IncidentOrder) -> str:
+    """Return the index to scan: by time of opening, or of the last call where these are few."""
+    since = wanted.get("since")
+    if order != "newest" or wanted.get("ids") is not None:
+        return ""
+    if wanted.get("state") == "open":
+        return "INDEXED BY incident_open"
+    if since is not None:
+        few = f"SELECT 1 FROM incident WHERE last >= ? LIMIT {MAX_SORTED_CANDIDATES}"
+        (number,) = connection.execute(f"SELECT count(*) FROM ({few})", (since,)).fetchone()
+        if number < MAX_SORTED_CANDIDATES:
+            return "INDEXED BY incident_last"
+    return "INDEXED BY incident_opened"
+
+
+def _parse_cursor(cursor: str, order: IncidentOrder) -> tuple[float, str]:
+    value, separator, incident_id = cursor.partition("~")
+    if not separator:
+        raise ValueError("the cursor is not one that a page returned")
+    return float(value) if order == "newest" else int(value), incident_id
